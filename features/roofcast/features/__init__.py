@@ -1,1 +1,1 @@
-"""Pure arithmetic from specs to numbers: it reads no file, clock, environment or random number."""
+"""Pure arithmetic from specs to numbers: no file but its coefficients, no clock, environment or random number."""

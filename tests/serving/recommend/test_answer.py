@@ -11,7 +11,7 @@ from roofcast.serving.recommend.answer.parts import LEVERS
 from roofcast.serving.recommend.api.cautions import MANY_ACCELERATORS
 from roofcast.serving.recommend.api.request import RecommendationRequest
 from roofcast.serving.recommend.api.response import LeverKind
-from roofcast.serving.recommend.demand.demand import Constraints
+from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.presets import PRESETS
 from tests.serving.http_client import Client
 

@@ -19,7 +19,8 @@ from roofcast.serving.recommend.answer.pareto_front import non_dominated
 from roofcast.serving.recommend.answer.parts import REASONS, Replica
 from roofcast.serving.recommend.answer.rejections import Rejections, describe_rejections
 from roofcast.serving.recommend.api.response import Reason
-from roofcast.serving.recommend.demand.demand import Constraints, Demand
+from roofcast.serving.recommend.demand.constraints import Constraints
+from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.recommend.demand.slo import parse_limit
 from roofcast.serving.recommend.search.confidence import LimitModel, check_floors, replica_floor

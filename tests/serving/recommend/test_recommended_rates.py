@@ -12,7 +12,8 @@ import pytest
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.user_files import staleness_warnings
 from roofcast.serving.recommend import recommendation as recommending
-from roofcast.serving.recommend.demand.demand import Constraints, Demand
+from roofcast.serving.recommend.demand.constraints import Constraints
+from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.slo import parse_limit
 from roofcast.serving.recommend.search.configurations import describe_replicas, enumerate_replicas, replica_table
 from roofcast.serving.recommend.search.evaluation import Evaluator

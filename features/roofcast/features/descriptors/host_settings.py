@@ -20,6 +20,9 @@ VOLTAGE_FLOOR_RATIO: Final = 0.6
 PCIE_BYTE_PER_S: Final = {3: 32e9, 4: 64e9, 5: 128e9, 6: 256e9}
 """Both directions of 16 lanes by generation: PCI-SIG, "PCI Express Base Specification"."""
 
+UNKNOWN_PCIE_GEN: Final = 4
+"""Generation assumed where no source gives it: Apple, Neuron and TPU."""
+
 NO_PEER_TO_PEER: Final = "PCIe consumer"
 """Form factor whose driver lets no card read another's memory: GeForce."""
 
@@ -64,7 +67,9 @@ def describe_links(
     switch = text_column(queries, "peer_to_peer", "")
     if (switch != "").any():
         peer_to_peer = np.where(switch == "on", 1.0, np.where(switch == "off", 0.0, default))
-        pcie = np.array([PCIE_BYTE_PER_S[accelerator.pcie_gen or 5] for accelerator in accelerators])[codes]
+        pcie = np.array([PCIE_BYTE_PER_S[accelerator.pcie_gen or UNKNOWN_PCIE_GEN] for accelerator in accelerators])[
+            codes
+        ]
         link = np.where(switch == "off", np.minimum(link, pcie), link)
     given = number_column(queries, "link_bandwidth_byte_per_s", np.nan)
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -72,7 +73,7 @@ def split_devices(
     tp = np.where(np.isnan(given_tp), n_decode / (pp * dp * cp), given_tp)
     worker = tp * pp * dp * cp
     n_worker = np.where(is_apart, n_decode / worker, 1.0)
-    _check(tp, pp * cp, dp * n_worker, n_decode)
+    _check_split({"tp": tp, "pp": pp, "dp": dp, "cp": cp}, n_worker, n_decode, is_apart)
     ep = number_column(queries, "ep", np.where(is_wide, n_decode / pp, 1.0))
     expert_rank = np.minimum(np.maximum(tp, number_column(queries, "moe_tp", 1.0) * ep), worker / pp)
     return {
@@ -107,12 +108,19 @@ def _ranks(queries: PredictionInput, name: str, default: float | FloatArray) -> 
     return ranks
 
 
-def _check(tp: FloatArray, pp: FloatArray, dp: FloatArray, n_accelerator: FloatArray) -> None:
-    wrong = ~np.isclose(tp * pp * dp, n_accelerator) | (tp % 1 != 0) | (tp < 1) | (dp % 1 != 0)
+def _check_split(
+    split: Mapping[str, FloatArray],
+    n_worker: FloatArray,
+    n_accelerator: FloatArray,
+    is_apart: npt.NDArray[np.bool_],
+) -> None:
+    product = n_worker * np.prod(list(split.values()), axis=0)
+    wrong = ~np.isclose(product, n_accelerator) | (split["tp"] % 1 != 0) | (split["tp"] < 1)
+    wrong |= n_worker * split["dp"] % 1 != 0
     if wrong.any():
         i = int(wrong.argmax())
-        raise InputError(
-            "tp",
-            "tp x pp x dp must equal n_accelerator in whole numbers, got "
-            f"{tp[i]:g} x {pp[i]:g} x {dp[i]:g} and {n_accelerator[i]:g}",
-        )
+        shown = {name: sizes[i] for name, sizes in split.items() if name != "cp" or sizes[i] != 1}
+        rule = "divide n_decode_accelerator" if is_apart[i] else "equal n_accelerator"
+        sizes = " x ".join(f"{size:g}" for size in shown.values())
+        problem = f"{' x '.join(shown)} must {rule} in whole numbers, got {sizes} and {n_accelerator[i]:g}"
+        raise InputError("tp", problem)

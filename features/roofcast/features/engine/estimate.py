@@ -80,7 +80,7 @@ class Estimate:
 
     @property
     def is_saturated(self) -> npt.NDArray[np.bool_]:
-        """Whether the queue grows until the run ends; that of an endless run is cut at 16 times the capacity."""
+        """Whether the queue grows until the run ends; the queue of an endless run is cut at 16 times the capacity."""
         return self.rate_ratio >= 1
 
 

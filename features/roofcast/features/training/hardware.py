@@ -10,6 +10,7 @@ import numpy as np
 
 from roofcast.data.specs import AcceleratorSpec
 from roofcast.features.arrays import FloatArray
+from roofcast.features.descriptors.host_settings import PCIE_BYTE_PER_S, UNKNOWN_PCIE_GEN
 from roofcast.features.descriptors.precisions import peak_flop_per_s
 from roofcast.features.descriptors.prediction_input import PredictionInput, number_column
 from roofcast.features.engine.kernels.coefficients import efficiency_of, family_of
@@ -29,8 +30,8 @@ Gaudi's outward Ethernet ports, and 800 Gbit/s for the 16 devices of trn1.32xlar
 BUS_NETWORK_BYTE_PER_S: Final = 3.125e9
 """Network of one accelerator without a scale-up fabric: 200 Gbit/s for a host of eight."""
 
-HOST_BYTE_PER_S: Final = {3: 12e9, 4: 24e9, 5: 48e9, 6: 96e9}
-"""Achieved bandwidth of 16 PCIe lanes, one direction, by generation: three quarters of nominal."""
+HOST_BANDWIDTH_RATIO: Final = 0.375
+"""Achieved bandwidth to the host over that of both directions of the bus: three quarters of one direction."""
 
 
 def build_hardware(specs: Sequence[AcceleratorSpec], precisions: Sequence[str]) -> TrainingHardware:
@@ -60,7 +61,8 @@ def build_hardware(specs: Sequence[AcceleratorSpec], precisions: Sequence[str]) 
         link_byte_per_s=np.array([spec.link_bandwidth_byte_per_s for spec in specs]),
         domain_size=np.where(is_bus, np.maximum(domain, HOST_SIZE), domain),
         network_byte_per_s=np.where(is_bus, BUS_NETWORK_BYTE_PER_S, network),
-        host_byte_per_s=np.array([HOST_BYTE_PER_S[spec.pcie_gen or 4] for spec in specs]),
+        host_byte_per_s=HOST_BANDWIDTH_RATIO
+        * np.array([PCIE_BYTE_PER_S[spec.pcie_gen or UNKNOWN_PCIE_GEN] for spec in specs]),
         family=np.array([family_code(_architecture(spec)) for spec in specs]),
         gemm=gemm,
         half_gemm=half.gemm,

@@ -198,8 +198,9 @@ class Plan:
     Parameters
     ----------
     tp, pp, vp, cp, dp, ep
-        Sizes of tensor, pipeline, context, data and expert parallelism, and model chunks of a stage. Experts spread
-        over ranks of the others: ``ep <= tp cp dp``. The accelerators are ``tp pp cp dp``.
+        Sizes of tensor and pipeline parallelism, model chunks of a stage, and sizes of context, data and expert
+        parallelism. Experts spread over ranks of the others: ``ep <= tp * cp * dp``. There are ``tp * pp * cp * dp``
+        accelerators.
     zero_stage
         0 to 3: optimizer states, gradients and weights sharded in turn; 3 is FSDP.
     n_shard

@@ -18,7 +18,8 @@ from roofcast.features.validity.splits import split_error
 from roofcast.serving.deployment.names import check_argument
 from roofcast.serving.deployment.platforms import REPLACE, Platform, platform_of
 from roofcast.serving.recommend.answer.parts import Entry
-from roofcast.serving.recommend.demand.demand import Constraints, Demand, Speculation
+from roofcast.serving.recommend.demand.constraints import Constraints, Speculation
+from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.presets import Lengths
 
 ENGINES: Final = ("vllm", "sglang", "trtllm")

@@ -9,7 +9,7 @@ from typing import Final
 
 from roofcast.data.errors import NotReadyError
 from roofcast.serving.app_state.app_state import AppState
-from roofcast.serving.drift.stored_rows import DEFAULT_LEVEL, pair_errors, score_rows
+from roofcast.serving.drift.import_drift import DEFAULT_LEVEL, pair_errors, score_rows
 from roofcast.training.drift.groups import ALL
 from roofcast.training.drift.paired_errors import PairedErrors
 from roofcast.training.drift.report import GroupErrors, score_groups

@@ -40,7 +40,7 @@ _STACK: Final = (b'"stack"', b"\\u")
 _REFERENCES: Final = (b'"references"', b"\\u")
 """Parts of a JSON body that may name a stack, or give references; an escape may hide either."""
 
-RETRY_AFTER_S: Final = 1
+SHED_RETRY_AFTER_S: Final = 1
 CALLER_SHARE: Final = 0.75
 """Largest share of a queue that one caller may have."""
 
@@ -231,6 +231,6 @@ async def _departure(receive: Receive) -> None:
 
 
 def _busy_response(problem: str) -> Response:
-    detail = f"the service is busy: {problem}; try again in {RETRY_AFTER_S} second"
-    headers = {"retry-after": str(RETRY_AFTER_S)}
+    detail = f"the service is busy: {problem}; try again in {SHED_RETRY_AFTER_S} second"
+    headers = {"retry-after": str(SHED_RETRY_AFTER_S)}
     return problem_response(HTTPStatus.SERVICE_UNAVAILABLE, "busy", detail, headers=headers)

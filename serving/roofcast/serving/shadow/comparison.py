@@ -11,7 +11,7 @@ from roofcast.data.errors import InputError
 from roofcast.data.specs import Spec
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_loader import LoadedModel
-from roofcast.serving.drift.stored_rows import DEFAULT_LEVEL, MAX_COMPARED, pair_errors, score_rows
+from roofcast.serving.drift.import_drift import DEFAULT_LEVEL, MAX_COMPARED, pair_errors, score_rows
 from roofcast.training.drift.answer_ratios import ANSWERED, AnswerRatios, summarize
 from roofcast.training.drift.groups import ALL
 from roofcast.training.drift.paired_errors import ChallengerErrors

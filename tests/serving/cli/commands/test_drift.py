@@ -42,7 +42,7 @@ def test_a_crash_and_a_comparison_of_nothing_are_no_drift(
 ) -> None:
     status, _, err = run("drift")
     assert (status, "nothing was compared" in err) == (2, True)
-    monkeypatch.setattr("roofcast.serving.drift.stored_rows.report_days", None)
+    monkeypatch.setattr("roofcast.serving.drift.import_drift.report_days", None)
     assert run("drift")[0] == 2
     assert "the comparison failed" in caplog.text
 

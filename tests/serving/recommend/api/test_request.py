@@ -13,7 +13,7 @@ from roofcast.serving.recommend.api.request import (
     RecommendationRequest,
     WorkloadRequest,
 )
-from roofcast.serving.recommend.demand.demand import Speculation
+from roofcast.serving.recommend.demand.constraints import Speculation
 from roofcast.serving.recommend.demand.inventory import InventoryItem, PriceOverride
 from roofcast.serving.recommend.demand.presets import PRESETS
 from roofcast.serving.recommend.demand.slo import parse_limit

@@ -7,7 +7,8 @@ import numpy as np
 from roofcast.data.catalog import load_catalog
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.serving.recommend.answer.parts import Replica
-from roofcast.serving.recommend.demand.demand import Constraints, Demand, Speculation
+from roofcast.serving.recommend.demand.constraints import Constraints, Speculation
+from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.search.configurations import (
     assume_acceptance,
     describe_replicas,

@@ -200,7 +200,7 @@ def score_groups(scored: pd.DataFrame) -> list[GroupErrors]:
 
 
 def distinct_groups(groups: Sequence[Group]) -> list[Group]:
-    """Return the groups of a report without those that hold all rows of their metric besides the one named so."""
+    """Return the groups of a report, without those, other than `ALL`, that hold all rows of their metric."""
     size = {one.metric: _size(one) for one in groups if one.kind == ALL}
     return [one for one in groups if one.kind == ALL or _size(one) < size[one.metric]]
 

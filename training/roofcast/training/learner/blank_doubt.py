@@ -31,7 +31,8 @@ class BlankDoubt:
     """Variance of the logarithm of a prediction that a blank column adds to that of an average question.
 
     It is the mean square of how predictions of measured rows change when the column is left blank, times the share
-    of rows that state it: the errors that intervals are made of hold the doubt of the others.
+    of rows that state it: intervals come from errors of measured rows, and those of rows that leave the column blank
+    hold this doubt already.
 
     Parameters
     ----------

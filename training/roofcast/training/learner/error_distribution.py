@@ -73,8 +73,8 @@ class GroupedConformal:
 
     That is halfway between one vote a group and one vote a row. If groups are exchangeable, and rows within a group
     too, the score of a row of a new group, drawn by such weights, is below ``quantile(level)`` with a probability
-    that approaches `level` as groups grow many and none dominates. n groups of equal size are covered
-    ``level * n / (n + 1)`` at least; fewer if large groups are the hard ones.
+    that approaches `level` as groups grow many and none dominates. For n groups of equal size that probability is
+    ``level * n / (n + 1)`` at least; it is lower if large groups are the hard ones.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class GroupedConformal:
         return np.asarray(0.5 + np.sign(z) * np.interp(np.abs(z), quantiles, levels) / 2, dtype=np.float64)
 
     def z_at(self, confidence: float) -> float:
-        """Return the signed standardised error that is not exceeded with a probability of one half or more."""
+        """Return the signed standardised error not exceeded with probability `confidence`, at least one half."""
         return float(np.interp(2 * confidence - 1, *self._table()))
 
     def _table(self) -> tuple[FloatArray, FloatArray]:
@@ -258,12 +258,13 @@ def fit_error_distribution(
 ) -> tuple[ErrorDistribution, FloatArray]:
     """Return the distribution of errors, and the standard deviation expected of each held-out error, NaN for tails.
 
-    1. A scale model predicts the size of held-out errors; that of errors without the lineage, or the stack, is
-       predicted without it too.
+    1. A scale model predicts the size of held-out errors. It does not see the lineage, or the stack, whose errors it
+       scales.
     2. The standard deviations of the random effects are fitted to standardised errors of means and medians whose
        stack was held out, or whose lineage was where no stack could be; tails share these effects.
-    3. Conformal scores are errors in units of the deviation left without the row's lineage, its stack being known,
-       and without the row's stack, as of a query about `TARGET_STACK`.
+    3. Conformal scores are errors in units of the standard deviation that the process predicts for the row from the
+       others: from those of other lineages, with the row's stack known, and from those of other stacks, as for a
+       query about `TARGET_STACK`.
     4. The process is conditioned on the residuals instead of the held-out errors: the trees learnt from all rows,
        residuals are what is left, and nothing is counted twice.
 

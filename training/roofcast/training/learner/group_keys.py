@@ -115,9 +115,9 @@ def stack_keys(names: npt.NDArray[np.object_]) -> HashArray:
 def select_training_points(X: GroupKeys, limit: int = MAX_TRAINING_POINT) -> IndexArray:
     """Return the rows that random effects are conditioned on: up to four of each configuration of each stack.
 
-    They are those of the least load, of the median and the one after it, and of the greatest. The two neighbours
-    separate noise from the effect that fades with distance. If they are more than `limit`, `select_informative_rows`
-    chooses among them.
+    They are the row of the least load, the row of the median load and the row after it, and the row of the greatest.
+    The two neighbours separate noise from the effect that fades with distance. If they are more than `limit`,
+    `select_informative_rows` chooses among them.
     """
     table = pd.DataFrame({"key": X.keys[:, -1], "stack": X.stack, "load": X.workload[:, -1]})
     table = table.sort_values(["key", "stack", "load"], kind="stable")

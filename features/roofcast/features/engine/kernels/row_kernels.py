@@ -63,8 +63,8 @@ STAGED_STEP_S: Final = 5e-6
 STAGED_CROWDING: Final = 0.5
 """Share of the bandwidth, additional latency of a step, and crowding of messages that are written to the memory of
 the host and read from it (NCCL, ``transport/shm.cc``), each byte on two buses. Engines' own all-reduce kernels need
-peer-to-peer access (vLLM, ``custom_all_reduce.py``). Latency and crowding are judgement: accelerators have PCIe lanes
-of their own, which would not crowd, and share the memory of the host, which would with an exponent of 1."""
+peer-to-peer access (vLLM, ``custom_all_reduce.py``). Latency and crowding are judgement. Each accelerator has PCIe
+lanes of its own, which do not crowd: an exponent of 0. All share the memory of the host: an exponent of 1."""
 
 
 @dataclass(frozen=True, slots=True)

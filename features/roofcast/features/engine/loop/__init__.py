@@ -1,1 +1,1 @@
-"""Queueing theory of continuous batching: closed loop, open loop, percentiles."""
+"""Percentiles over means, by queueing theory of continuous batching; finite runs and the startup burst."""

@@ -1,4 +1,7 @@
-"""Mean-value model of a replica under a closed loop: batch, waits and throughput in closed form."""
+"""Mean-value model of a replica under a closed loop, from which the shape of percentiles comes.
+
+`features.engine.estimate` has the model that the estimated means come from.
+"""
 
 from __future__ import annotations
 

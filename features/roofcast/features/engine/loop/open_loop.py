@@ -1,4 +1,7 @@
-"""Mean-value model of a replica under an open loop: concurrency, waits and the saturation rate."""
+"""Mean-value model of a replica under an open loop, from which the shape of percentiles comes.
+
+`features.engine.estimate` has the model that the estimated means come from.
+"""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def drift(
 
 
 def _compute(settings: dict[str, Any]) -> DriftReport:
-    from roofcast.serving.drift.stored_rows import report_days, report_import
+    from roofcast.serving.drift.import_drift import report_days, report_import
 
     with spinner("comparing"):
         state = load_predictor(open_app_state())

@@ -153,7 +153,7 @@ def next_step(summary: Mapping[str, Any], paths: Sequence[Path]) -> str:
 
 
 def _compare(state: AppState, added: Added) -> DriftReport | None:
-    from roofcast.serving.drift.stored_rows import report_import
+    from roofcast.serving.drift.import_drift import report_import
 
     try:
         return report_import(load_predictor(state), added.import_id)

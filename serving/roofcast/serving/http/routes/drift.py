@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from roofcast.serving.drift.stored_rows import DEFAULT_LEVEL, report_days, report_import
+from roofcast.serving.drift.import_drift import DEFAULT_LEVEL, report_days, report_import
 from roofcast.serving.http.dependencies import State
 from roofcast.serving.http.schemas.resources import Selector
 from roofcast.serving.request_fields import Level

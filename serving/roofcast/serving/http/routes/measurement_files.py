@@ -19,7 +19,7 @@ from roofcast.data.importers.overrides import parse_overrides
 from roofcast.data.importers.sources import is_archive
 from roofcast.serving.app_state.import_warnings import count_failed_runs, import_warnings
 from roofcast.serving.app_state.measurement_import import import_rows
-from roofcast.serving.drift.stored_rows import compare_import
+from roofcast.serving.drift.import_drift import compare_import
 from roofcast.serving.http.body import BODY
 from roofcast.serving.http.bulk.media import FILES_PATH
 from roofcast.serving.http.dependencies import Compare, State, origin_of

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request
 
 from roofcast.data.importers.json_rows import read_json_rows
 from roofcast.serving.app_state.measurement_import import import_rows
-from roofcast.serving.drift.stored_rows import compare_import
+from roofcast.serving.drift.import_drift import compare_import
 from roofcast.serving.http.auth import CALLER, KEY
 from roofcast.serving.http.body import JsonRoute
 from roofcast.serving.http.dependencies import Compare, State, origin_of

@@ -90,7 +90,7 @@ class _Predictions:
         self.p_met, self.in_flight = p_met[:n], in_flight[:n]
         if self.demand.think_time_s:
             users = self.demand.peak_load / np.array([one.n_replica for one in deployments])
-            self.in_flight = waiting_users(load[:n], users, e2e_s[:n], self.demand)
+            self.in_flight = self.demand.requests_in_flight(load[:n], users, e2e_s[:n])
         self._explain(row[:n], load[:n])
 
     def _predict(self, row: IndexArray, load: FloatArray) -> None:
@@ -198,16 +198,6 @@ def _capacity(
     highest = np.maximum(in_flight[last], in_flight[: len(deployments)])
     rate = request_rate[last]
     return Capacity(highest, rate, None if demand.users is None else demand.served_load(highest, rate))
-
-
-def waiting_users(load: FloatArray, users: FloatArray, e2e_s: FloatArray, demand: Demand) -> FloatArray:
-    """Return the requests in flight of users with think time, by the interactive response-time law.
-
-    Loads above one request are returned unchanged: predictions start at one request in flight, and few users may keep
-    less than one.
-    """
-    waiting = users * e2e_s / (e2e_s + demand.think_time_s)
-    return np.where(load > 1.0, load, np.minimum(load, waiting))
 
 
 def _columns(table: pd.DataFrame) -> dict[str, FloatArray]:

@@ -20,7 +20,7 @@ from roofcast.features.descriptors.precisions import WEIGHT_BYTE
 from roofcast.features.validity.engine_support import needs_copy
 from roofcast.serving.app_state.user_files import OWNED
 from roofcast.serving.recommend.answer.parts import Entry, Lever
-from roofcast.serving.recommend.demand.demand import Constraints
+from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.search.confidence import LimitModel
 from roofcast.serving.recommend.search.configurations import enumerate_replicas
 from roofcast.serving.recommend.search.deployment_sizes import Pairs

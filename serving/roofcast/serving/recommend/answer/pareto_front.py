@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.serving.recommend.answer.entries import waiting_users
 from roofcast.serving.recommend.answer.parts import Entry, FrontPoint
 from roofcast.serving.recommend.search.deployment_sizes import Pairs, Sizes
 from roofcast.serving.recommend.search.search import Search
@@ -103,7 +102,7 @@ def _predict_share(
     if needs_mean:
         mean_s = np.exp(medians[MEAN_LATENCY].log_value)[back]
         users = demand.peak_load / n_replica
-        in_flight = load * mean_s if evaluator.is_open else waiting_users(load, users, mean_s, demand)
+        in_flight = load * mean_s if evaluator.is_open else demand.requests_in_flight(load, users, mean_s)
     return np.exp(medians[LATENCY].log_value)[back], grid.limits.p_met(medians, loads)[back], in_flight
 
 

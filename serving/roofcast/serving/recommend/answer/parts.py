@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from roofcast.data.specs import Offer
-from roofcast.serving.recommend.demand.demand import Speculation
+from roofcast.serving.recommend.demand.constraints import Speculation
 
 REASONS: Final = (
     "same_cost",

@@ -18,7 +18,8 @@ from roofcast.serving.recommend.api.offer_constraints import (
     OfferConstraintsRequest,
     Texts,
 )
-from roofcast.serving.recommend.demand.demand import Demand, Speculation
+from roofcast.serving.recommend.demand.constraints import Speculation
+from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.inventory import PriceOverride
 from roofcast.serving.recommend.demand.presets import PRESETS, Lengths, find_preset, lengths_from_percentiles
 from roofcast.serving.recommend.demand.slo import parse_limit

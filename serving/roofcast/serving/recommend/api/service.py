@@ -40,7 +40,8 @@ from roofcast.serving.recommend.api.response import (
     deployment_response,
     rounded,
 )
-from roofcast.serving.recommend.demand.demand import Constraints, Demand
+from roofcast.serving.recommend.demand.constraints import Constraints
+from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.inventory import override_prices, owned_nodes
 from roofcast.serving.recommend.recommendation import recommend
 from roofcast.serving.request_fields import StackResponse

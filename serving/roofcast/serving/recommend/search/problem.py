@@ -16,7 +16,8 @@ from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.serving.predict.assumptions import assumed_columns
 from roofcast.serving.predict.row_parser import ASSUMED_LOAD
 from roofcast.serving.recommend.answer.parts import Replica
-from roofcast.serving.recommend.demand.demand import Constraints, Demand
+from roofcast.serving.recommend.demand.constraints import Constraints
+from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.search.confidence import Quantity
 from roofcast.serving.recommend.search.configurations import describe_replicas, replica_table
 from roofcast.serving.recommend.search.deployment_sizes import Market

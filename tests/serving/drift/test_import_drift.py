@@ -15,9 +15,9 @@ from roofcast.data.store.provenance import Origin
 from roofcast.serving.abandonment import AbandonedError
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_loader import LoadedModel
-from roofcast.serving.drift import stored_rows
+from roofcast.serving.drift import import_drift
 from roofcast.serving.drift.gauges import DriftGauges
-from roofcast.serving.drift.stored_rows import Bounds, compare_import, report_days, report_import
+from roofcast.serving.drift.import_drift import Bounds, compare_import, report_days, report_import
 from roofcast.training.drift import prediction_scores
 from tests.training.builders import measurements
 
@@ -57,7 +57,7 @@ def test_many_rows_are_sampled_by_their_ids(state: AppState, monkeypatch: pytest
     added = add(state, *RUNS)
     report = report_import(state, added.import_id, bounds=Bounds(2, 10))
     assert (report.n_row, report.n_compared, report.n_sampled_out, report.n_left_out) == (3, 2, 1, 0)
-    monkeypatch.setattr(stored_rows, "MAX_COMPARED", 2)
+    monkeypatch.setattr(import_drift, "MAX_COMPARED", 2)
     report = report_days(state, days=1)
     assert (report.n_row, report.n_compared, report.n_sampled_out, report.n_left_out) == (3, 2, 1, 0)
 
@@ -68,7 +68,7 @@ def test_the_answer_to_an_import_compares_few_rows_and_asks_for_the_learnt_names
     add(state, *({**run, "date": "2026-11-01"} for run in RUNS), uploader="ci")
     added = add(state, *({**run, "date": "2026-11-02"} for run in RUNS), uploader="ci")
     assert report_import(state, added.import_id).n_compared == 3
-    monkeypatch.setattr(stored_rows, "AT_IMPORT", Bounds(2, 3))
+    monkeypatch.setattr(import_drift, "AT_IMPORT", Bounds(2, 3))
     monkeypatch.setattr(state.store.imported, "load_names", None)
     report = compare_import(state, added)
     assert report is not None
@@ -106,9 +106,9 @@ def test_an_import_without_a_comparison_raises_nothing(state: AppState, monkeypa
         report_import(state, "none")
     monkeypatch.setattr(state._champion, "_loaded", None)
     assert compare_import(state, added) is None
-    monkeypatch.setattr(stored_rows, "report_import", raising(ValueError))
+    monkeypatch.setattr(import_drift, "report_import", raising(ValueError))
     assert compare_import(state, added) is None
-    monkeypatch.setattr(stored_rows, "report_import", raising(AbandonedError))
+    monkeypatch.setattr(import_drift, "report_import", raising(AbandonedError))
     with pytest.raises(AbandonedError):
         compare_import(state, added)
 

@@ -1,0 +1,121 @@
+"""Constraints on the choice of hardware, engine and speculation, and the offers within them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from roofcast.data.errors import InputError
+from roofcast.data.specs import Offer
+from roofcast.serving.recommend.demand.inventory import OwnedNodes
+
+
+@dataclass(frozen=True, slots=True)
+class Speculation:
+    """Speculative decoding of a replica.
+
+    Parameters
+    ----------
+    kind
+        Of `roofcast.data.measurements.schema.SPECULATIONS`.
+    n_token
+        Speculated tokens per step.
+    acceptance_ratio
+        Probability that a speculated token is accepted; None for the engine's coefficient.
+    """
+
+    kind: str
+    n_token: int
+    acceptance_ratio: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """Constraints on the choice; an empty set admits everything.
+
+    Parameters
+    ----------
+    accelerators
+        Ids.
+    max_usd_per_h
+        Budget of the whole deployment.
+    kv_precision
+        Blank for the engine's default.
+    weight_precisions
+        Empty for the checkpoint's own.
+    max_nodes
+        Most nodes that one replica may span.
+    speculations
+        Kinds of speculative decoding to search; None is without.
+    draft_model
+        Checkpoint of the draft model or head, for artefacts.
+    inventory
+        Owned nodes; providers, regions and pricing do not apply to them.
+    marketplaces
+        Whether to admit instances of third-party hosts; those of a provider that is named are admitted anyway.
+    """
+
+    providers: frozenset[str] = frozenset()
+    regions: frozenset[str] = frozenset()
+    accelerators: frozenset[str] = frozenset()
+    pricing: frozenset[str] = field(default_factory=lambda: frozenset({"on_demand"}))
+    max_usd_per_h: float | None = None
+    kv_precision: str = ""
+    engines: frozenset[str] = frozenset()
+    weight_precisions: frozenset[str] = frozenset()
+    max_nodes: int = 1
+    speculations: tuple[Speculation | None, ...] = (None,)
+    draft_model: str = ""
+    inventory: tuple[OwnedNodes, ...] = ()
+    marketplaces: bool = False
+
+    def __post_init__(self) -> None:
+        if self.max_nodes < 1:
+            raise InputError("max_nodes", f"must be at least 1, got {self.max_nodes}")
+
+    @property
+    def engine(self) -> str:
+        """The only engine admitted; blank if there are none or several."""
+        return next(iter(self.engines)) if len(self.engines) == 1 else ""
+
+    @property
+    def weight_precision(self) -> str:
+        """The only weight precision admitted; blank if there are none or several."""
+        return next(iter(self.weight_precisions)) if len(self.weight_precisions) == 1 else ""
+
+    @property
+    def budget_usd_per_h(self) -> float:
+        """Budget of the whole deployment; infinite if there is none."""
+        return math.inf if self.max_usd_per_h is None else self.max_usd_per_h
+
+    def admissible_offers(self, offers: Iterable[Offer]) -> list[Offer]:
+        """Return owned nodes, then the offers within the constraints.
+
+        Unless regions are named, the cheapest region of an instance represents all.
+        """
+        owned = [nodes for nodes in self.inventory if not self.accelerators or nodes.accelerator in self.accelerators]
+        rented = [offer for offer in offers if self._admits(offer)]
+        return [*owned, *(rented if self.regions else cheapest_regions(rented))]
+
+    def _admits(self, offer: Offer) -> bool:
+        return (
+            (not self.accelerators or offer.accelerator in self.accelerators)
+            and (not self.pricing or offer.pricing in self.pricing)
+            and (not self.providers or offer.provider in self.providers)
+            and (not self.regions or offer.region in self.regions)
+            and (self.marketplaces or offer.market == "provider" or offer.provider in self.providers)
+        )
+
+
+def cheapest_regions(offers: Iterable[Offer]) -> list[Offer]:
+    """Return the cheapest offer of each provider, instance type and pricing, in the order of the offers.
+
+    Of regions of one price the first counts.
+    """
+    cheapest: dict[tuple[str, str, str], Offer] = {}
+    for offer in offers:
+        key = (offer.provider, offer.instance_type, offer.pricing)
+        if key not in cheapest or offer.price_usd_per_h < cheapest[key].price_usd_per_h:
+            cheapest[key] = offer
+    return list(cheapest.values())
