@@ -3,7 +3,6 @@ from __future__ import annotations
 import logging
 import os
 import socket
-import sqlite3
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -58,33 +57,6 @@ def three_versions(registry: Registry, bundle: ModelBundle, tmp_path: Path) -> V
 
 def version_of(champion: Champion | None) -> str | None:
     return champion.version if champion else None
-
-
-def test_a_store_whose_creation_was_killed_is_created_anew(tmp_path: Path) -> None:
-    registry = Registry(tmp_path)
-    draft = registry.home / "mlflow.db.new"
-    with sqlite3.connect(draft) as database:
-        database.execute("CREATE TABLE trace_info (request_id TEXT)")
-    database.close()
-    with registry.run("a test") as run_id:
-        pass
-    assert run_id
-    assert not draft.exists()
-
-
-def test_a_store_has_its_name_once_it_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    registry = Registry(tmp_path)
-
-    def killed(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(MlflowClient, "search_experiments", killed)
-        with pytest.raises(KeyboardInterrupt):
-            registry.run("a test").__enter__()
-    assert registry.is_empty
-    with registry.run("a test"):
-        assert not registry.is_empty
 
 
 @pytest.mark.parametrize(("uri", "model_id"), [("models:/m-1c92", "m-1c92"), ("runs:/1c92/bundle", None)])

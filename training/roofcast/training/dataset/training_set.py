@@ -64,7 +64,7 @@ class TrainingSet:
         return hashlib.blake2b("".join(sorted(self.ids)).encode(), digest_size=16).hexdigest()
 
     def take(self, mask: npt.NDArray[np.bool_]) -> TrainingSet:
-        """Return the rows where `mask` is true, without what is told of the whole set (`set_aside` to `blanked`)."""
+        """Return the rows where `mask` is true, without `set_aside`, `attempts` and `blanked`, which are of the whole."""
         return TrainingSet(
             self.measurements[mask], self.X[mask], self.y[mask], self.groups[mask], self.stacks[mask], self.ids[mask]
         )
