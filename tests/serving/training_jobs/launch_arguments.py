@@ -29,9 +29,9 @@ TORCHTITAN: Final = frozenset({
 })  # fmt: skip
 
 TRL: Final = frozenset({
-    "attn_implementation", "bf16", "bnb_4bit_quant_storage", "bnb_4bit_quant_type", "dataset_config",
-    "dataset_name", "dataset_text_field", "dataset_train_split", "dtype", "fp16", "fsdp",
-    "gradient_accumulation_steps", "gradient_checkpointing", "gradient_checkpointing_kwargs", "learning_rate",
+    "activation_checkpointing", "attn_implementation", "bf16", "bnb_4bit_quant_storage", "bnb_4bit_quant_type",
+    "dataset_config", "dataset_name", "dataset_text_field", "dataset_train_split", "dtype", "fp16", "fsdp",
+    "gradient_accumulation_steps", "learning_rate",
     "load_in_4bit", "load_in_8bit", "logging_steps", "lora_alpha", "lora_dropout", "lora_modules_to_save", "lora_r",
     "lora_target_modules", "lora_target_parameters", "lr_scheduler_type", "max_grad_norm", "max_length",
     "max_steps", "model_name_or_path", "model_revision", "num_train_epochs", "optim", "output_dir", "packing",

@@ -171,7 +171,7 @@ def _arguments(plan: TrainingPlanResponse, hardware: Hardware, demand: TrainingD
     half = "float16" if is_half else "bfloat16"
     yield "dtype", half if is_frozen or plan.framework != FSDP else "float32"  # as the plan's memory counts them
     recomputes = plan.recomputation == "full" and not _is_sharded(plan)  # accelerate does it for shards
-    yield "gradient_checkpointing", str(recomputes).lower()
+    yield "activation_checkpointing", str(recomputes).lower()
     if is_frozen:
         yield "use_peft", None
         yield "lora_r", f"{DEFAULT_RANK if math.isnan(demand.adapter_rank) else demand.adapter_rank:g}"
