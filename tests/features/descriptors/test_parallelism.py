@@ -126,14 +126,14 @@ def test_experts_of_one_decode_worker_stay_in_it() -> None:
 def test_a_split_that_does_not_multiply_up_is_refused(cells: dict[str, float]) -> None:
     questions = pd.DataFrame([{"n_accelerator": 1}, cells])
     with pytest.raises(
-        InputError, match="tp: tp x pp x dp( x cp)? must equal n_accelerator in whole numbers"
+        InputError, match=r"tp: tp x pp x dp( x cp)? must equal n_accelerator in whole numbers"
     ) as caught:
         split_devices(questions, np.zeros(2, dtype=bool), np.full(2, 0.2), np.zeros(2, dtype=bool))
     assert caught.value.field == "tp"
 
 
 def test_a_split_that_leaves_part_of_a_decode_worker_is_refused() -> None:
-    with pytest.raises(InputError, match="tp x pp x dp must divide n_decode_accelerator .*, got 3 x 1 x 1 and 8"):
+    with pytest.raises(InputError, match=r"tp x pp x dp must divide n_decode_accelerator .*, got 3 x 1 x 1 and 8"):
         split(12, n_prefill_accelerator=4, tp=3)
 
 

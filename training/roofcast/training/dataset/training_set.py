@@ -64,7 +64,7 @@ class TrainingSet:
         return hashlib.blake2b("".join(sorted(self.ids)).encode(), digest_size=16).hexdigest()
 
     def take(self, mask: npt.NDArray[np.bool_]) -> TrainingSet:
-        """Return the rows where `mask` is true, without `set_aside`, `attempts` and `blanked`, which are of the whole."""
+        """Return the rows where `mask` is true, without what the whole set alone has, `set_aside` to `blanked`."""
         return TrainingSet(
             self.measurements[mask], self.X[mask], self.y[mask], self.groups[mask], self.stacks[mask], self.ids[mask]
         )
