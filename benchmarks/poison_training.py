@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.training.lifecycle.judgement import BASELINE
-from roofcast.training.lifecycle.regressions import SIGNIFICANCE
+from roofcast.training.lifecycle.slice_bootstrap import SIGNIFICANCE
 from roofcast.training.training_jobs.held_out import ErrorRows, HeldOutErrors
 from roofcast.training.training_jobs.lifecycle.judgement import PROTOCOLS, Rival, build_slices, compare_with
 from roofcast.training.training_jobs.lifecycle.quarantine import shipped_run_limits

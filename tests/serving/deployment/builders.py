@@ -10,9 +10,10 @@ from roofcast.data.catalog import load_catalog
 from roofcast.data.specs import ModelSpec, Offer
 from roofcast.serving.deployment import Question
 from roofcast.serving.deployment.engine_config import EngineConfig, configure_engine
-from roofcast.serving.recommend.answer.parts import Entry, Replica
+from roofcast.serving.recommend.answer.parts import Entry
 from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
+from roofcast.serving.recommend.search.replica import Replica
 from tests.builders import a_model
 
 H100 = "nvidia-h100-sxm-80gb"

@@ -8,11 +8,11 @@ from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.deployment import KINDS, Question, checkpoint_of, deployment, deployments
 from roofcast.serving.deployment.platforms import platform_of
-from roofcast.serving.recommend.answer.parts import Replica
 from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.slo import parse_limit
 from roofcast.serving.recommend.recommendation import recommend
+from roofcast.serving.recommend.search.replica import Replica
 from tests.builders import a_model
 from tests.serving.deployment.builders import a_question, an_entry
 

@@ -13,8 +13,8 @@ from roofcast.data.errors import InputError
 from roofcast.data.specs import PRECISIONS
 from roofcast.serving.deployment.engine_config import ENGINES, EngineConfig
 from roofcast.serving.deployment.engines import CACHE_DTYPE, command, options
-from roofcast.serving.recommend.answer.parts import Replica
 from roofcast.serving.recommend.demand.constraints import Speculation
+from roofcast.serving.recommend.search.replica import Replica
 from tests.builders import a_model
 from tests.serving.deployment.builders import a_question, an_engine_config, an_entry, checkpoints
 

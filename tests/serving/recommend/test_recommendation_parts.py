@@ -16,7 +16,6 @@ from roofcast.data.errors import InputError, OutOfRangeError
 from roofcast.data.specs import Offer
 from roofcast.features.validity.engine_support import can_run, engines_on
 from roofcast.serving.recommend.answer.pareto_front import non_dominated
-from roofcast.serving.recommend.answer.parts import REASONS, Replica
 from roofcast.serving.recommend.answer.rejections import Rejections, describe_rejections
 from roofcast.serving.recommend.api.response import Reason
 from roofcast.serving.recommend.demand.constraints import Constraints
@@ -26,6 +25,7 @@ from roofcast.serving.recommend.demand.slo import parse_limit
 from roofcast.serving.recommend.search.confidence import LimitModel, check_floors, replica_floor
 from roofcast.serving.recommend.search.configurations import enumerate_replicas, splits
 from roofcast.serving.recommend.search.deployment_sizes import Pairs
+from roofcast.serving.recommend.search.replica import REASONS, Replica
 from roofcast.training.learner.error_distribution import GroupedConformal
 from tests.builders import a_model
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from roofcast.training.lifecycle.promotion import compare, held_out_error
-from roofcast.training.lifecycle.regressions import TOLERANCE
+from roofcast.training.lifecycle.slice_bootstrap import TOLERANCE
 
 NAN = float("nan")
 GROUPS = pd.Series(["a", "a", "b", "b"])

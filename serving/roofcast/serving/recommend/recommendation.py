@@ -19,7 +19,7 @@ from roofcast.serving.recommend.answer.fleet import mixed_fleet
 from roofcast.serving.recommend.answer.levers import find_levers
 from roofcast.serving.recommend.answer.other_offers import other_offers
 from roofcast.serving.recommend.answer.pareto_front import pareto_front
-from roofcast.serving.recommend.answer.parts import Entry, FrontPoint, Recommendation, Rejection
+from roofcast.serving.recommend.answer.parts import Entry, FrontPoint, Recommendation
 from roofcast.serving.recommend.answer.rejections import (
     describe_rejections,
     find_rejections,
@@ -39,6 +39,7 @@ from roofcast.serving.recommend.search.configurations import (
 from roofcast.serving.recommend.search.deployment_sizes import Market
 from roofcast.serving.recommend.search.offer_groups import group_offers
 from roofcast.serving.recommend.search.problem import SearchProblem, reported_limits
+from roofcast.serving.recommend.search.replica import Rejection
 from roofcast.serving.recommend.search.search import Search, SearchTarget
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 from roofcast.training.lifecycle.bundle import ModelBundle

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from roofcast.serving.recommend.answer.parts import CalibrationEffect, PredictedMetric, Replica
+from roofcast.serving.recommend.answer.parts import CalibrationEffect, PredictedMetric
 from roofcast.serving.recommend.api.calibration_text import calibration_text
+from roofcast.serving.recommend.search.replica import Replica
 from tests.serving.http.test_stacks import add
 from tests.serving.http_client import Client, a_demand
 from tests.serving.stacks.test_profiles import a_run

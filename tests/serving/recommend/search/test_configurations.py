@@ -6,7 +6,6 @@ import numpy as np
 
 from roofcast.data.catalog import load_catalog
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
-from roofcast.serving.recommend.answer.parts import Replica
 from roofcast.serving.recommend.demand.constraints import Constraints, Speculation
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.search.configurations import (
@@ -15,6 +14,7 @@ from roofcast.serving.recommend.search.configurations import (
     enumerate_replicas,
     replica_table,
 )
+from roofcast.serving.recommend.search.replica import Replica
 from tests.builders import a_model
 
 CATALOG = load_catalog()

@@ -30,7 +30,7 @@ from roofcast.training.learner.ratio_model import (
 )
 from roofcast.training.lifecycle.bundle import ModelBundle
 from roofcast.training.lifecycle.promotion import PromotionDecision, compare
-from roofcast.training.lifecycle.regressions import SIGNIFICANCE
+from roofcast.training.lifecycle.slice_bootstrap import SIGNIFICANCE
 
 BoolArray = npt.NDArray[np.bool_]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from roofcast.training.dataset.targets import log_ratio
-from roofcast.training.lifecycle.regressions import SIGNIFICANCE, TOLERANCE, find_regressions
+from roofcast.training.lifecycle.slice_bootstrap import SIGNIFICANCE, TOLERANCE, find_regressions
 
 N_NAMED = 3
 """Slices that a reason names."""

@@ -1,4 +1,4 @@
-"""Parts of a recommendation: replicas, entries, rejections, Pareto front."""
+"""Parts of a recommendation: entries, Pareto front, levers."""
 
 from __future__ import annotations
 
@@ -7,63 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from roofcast.data.specs import Offer
-from roofcast.serving.recommend.demand.constraints import Speculation
-
-REASONS: Final = (
-    "same_cost",
-    "dearer",
-    "over_budget",
-    "too_few_nodes",
-    "misses_limit",
-    "no_offer",
-    "does_not_fit",
-    "no_engine",
-)
-"""Reasons of rejections, the nearest miss first."""
+from roofcast.serving.recommend.search.replica import Rejection, Replica
 
 LEVERS: Final = ("precision", "users", "limit", "pricing", "region", "provider")
 """Kinds of changes that may lower the cost."""
-
-
-@dataclass(frozen=True, slots=True)
-class Replica:
-    """Configuration of a replica.
-
-    Parameters
-    ----------
-    accelerator
-        Catalogue id.
-    tp, pp, dp, ep
-        Degrees of parallelism; `dp` is of attention, with the experts spread over `ep` accelerators.
-    weight_precision
-        As served.
-    """
-
-    accelerator: str
-    tp: int = 1
-    pp: int = 1
-    dp: int = 1
-    ep: int = 1
-    engine: str = ""
-    weight_precision: str = ""
-    speculation: Speculation | None = None
-
-    @property
-    def n_accelerator(self) -> int:
-        """Number of accelerators."""
-        return self.tp * self.pp * self.dp
-
-    @property
-    def split(self) -> str:
-        """Short form of the split.
-
-        Examples
-        --------
-        >>> Replica("nvidia-l4-24gb", tp=2, pp=2).split, Replica("nvidia-l4-24gb").split
-        ('tp2 pp2', 'tp1')
-        """
-        degrees = {"tp": self.tp, "pp": self.pp, "dp": self.dp, "ep": self.ep}
-        return " ".join(f"{name}{n}" for name, n in degrees.items() if n > 1 or name == "tp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,16 +103,6 @@ class Entry:
     def n_accelerator(self) -> int:
         """Accelerators of all instances."""
         return self.n_instance * self.offer.n_accelerator
-
-
-@dataclass(frozen=True, slots=True)
-class Rejection:
-    """Rejected configuration and why; `excess` is the need over the limit."""
-
-    replica: Replica
-    reason: str
-    detail: str
-    excess: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.data.units import BYTE_PER_GB, ms_from_s
-from roofcast.serving.recommend.answer.parts import REASONS, Rejection
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.recommend.demand.slo import Limit
 from roofcast.serving.recommend.search.confidence import MAX_EXCESS_RATIO, deployment_throughput
+from roofcast.serving.recommend.search.replica import REASONS, Rejection
 from roofcast.serving.recommend.search.search import Search, SearchTarget
 
 FloatArray = npt.NDArray[np.float64]

@@ -17,9 +17,8 @@ from roofcast.serving.recommend.answer.parts import (
     FrontPoint,
     Lever,
     PredictedMetric,
-    Rejection,
-    Replica,
 )
+from roofcast.serving.recommend.search.replica import Rejection, Replica
 from roofcast.serving.request_fields import StackResponse
 
 Reason = Literal[

@@ -19,9 +19,9 @@ from roofcast.features.engine.coefficients import Coefficients
 from roofcast.features.validity.engine_support import can_run, default_precision, engines_on, served_precisions
 from roofcast.features.validity.splits import NO_ATTENTION_DP_ENGINES, split_error
 from roofcast.features.validity.support_table import NO_SPECULATION_ENGINES
-from roofcast.serving.recommend.answer.parts import Rejection, Replica
 from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
+from roofcast.serving.recommend.search.replica import Rejection, Replica
 
 TENSOR_PARALLEL: Final = (1, 2, 4, 8, 16)
 PIPELINE_PARALLEL: Final = (1, 2, 4)

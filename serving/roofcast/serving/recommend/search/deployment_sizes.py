@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from roofcast.data.specs import AcceleratorSpec, Offer
 from roofcast.features.descriptors.descriptor_table import HOST_SIZE
-from roofcast.serving.recommend.answer.parts import Replica
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
+from roofcast.serving.recommend.search.replica import Replica
 
 FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.intp]

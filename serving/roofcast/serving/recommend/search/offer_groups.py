@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.data.specs import Offer
-from roofcast.serving.recommend.answer.parts import Replica
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.recommend.search.deployment_sizes import Pairs
+from roofcast.serving.recommend.search.replica import Replica
 
 IndexArray = npt.NDArray[np.intp]
 

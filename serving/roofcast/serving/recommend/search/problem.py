@@ -15,13 +15,13 @@ from roofcast.data.specs import ModelSpec, Offer
 from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.serving.predict.assumptions import assumed_columns
 from roofcast.serving.predict.row_parser import ASSUMED_LOAD
-from roofcast.serving.recommend.answer.parts import Replica
 from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.search.confidence import Quantity
 from roofcast.serving.recommend.search.configurations import describe_replicas, replica_table
 from roofcast.serving.recommend.search.deployment_sizes import Market
 from roofcast.serving.recommend.search.evaluation import THROUGHPUT
+from roofcast.serving.recommend.search.replica import Replica
 from roofcast.training.learner.blank_doubt import unshared_blanks
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 from roofcast.training.lifecycle.bundle import ModelBundle

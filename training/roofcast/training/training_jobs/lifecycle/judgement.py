@@ -27,7 +27,7 @@ from roofcast.training.lifecycle.judgement import (
     changed_rows,
 )
 from roofcast.training.lifecycle.promotion import PromotionDecision, compare
-from roofcast.training.lifecycle.regressions import SIGNIFICANCE
+from roofcast.training.lifecycle.slice_bootstrap import SIGNIFICANCE
 from roofcast.training.training_jobs.held_out import HeldOutErrors
 from roofcast.training.training_jobs.job_table import framework_families
 from roofcast.training.training_jobs.lifecycle.bundle import TrainingJobBundle

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from roofcast.training.lifecycle.promotion import compare
-from roofcast.training.lifecycle.regressions import REST, find_regressions
+from roofcast.training.lifecycle.slice_bootstrap import REST, find_regressions
 
 N_LINEAGE, N_ROW = 24, 960
 
