@@ -120,16 +120,18 @@ def test_experts_of_one_decode_worker_stay_in_it() -> None:
         {"n_accelerator": 1, "tp": 1, "pp": 2},
         {"n_accelerator": 4, "pp": 3},
         {"n_accelerator": 2, "dp": 4},
-        {"n_accelerator": 8, "tp": 8, "cp": 2},
     ],
 )
 def test_a_split_that_does_not_multiply_up_is_refused(cells: dict[str, float]) -> None:
     questions = pd.DataFrame([{"n_accelerator": 1}, cells])
-    with pytest.raises(
-        InputError, match=r"tp: tp x pp x dp( x cp)? must equal n_accelerator in whole numbers"
-    ) as caught:
+    with pytest.raises(InputError, match=r"tp: tp x pp x dp must equal n_accelerator in whole numbers") as caught:
         split_devices(questions, np.zeros(2, dtype=bool), np.full(2, 0.2), np.zeros(2, dtype=bool))
     assert caught.value.field == "tp"
+
+
+def test_context_parallelism_is_part_of_the_message_where_it_is_given() -> None:
+    with pytest.raises(InputError, match=r"tp x pp x dp x cp must equal n_accelerator .*, got 8 x 1 x 1 x 2 and 8"):
+        split(8, tp=8, cp=2)
 
 
 def test_a_split_that_leaves_part_of_a_decode_worker_is_refused() -> None:

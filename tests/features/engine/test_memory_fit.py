@@ -17,7 +17,7 @@ def script() -> dict[str, Any]:
     return runpy.run_path(str(SCRIPT))
 
 
-@pytest.mark.slow  # every shipped campaign; below, batches that ran
+@pytest.mark.slow  # loads all shipped campaigns; the tests of LLM-Pilot's batches are the quick ones
 def test_what_ran_is_said_to_fit(script: dict[str, Any]) -> None:
     figures, failing = script["campaign_figures"](load_catalog())
     assert isinstance(failing, pd.DataFrame)

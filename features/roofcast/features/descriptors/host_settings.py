@@ -21,7 +21,8 @@ PCIE_BYTE_PER_S: Final = {3: 32e9, 4: 64e9, 5: 128e9, 6: 256e9}
 """Both directions of 16 lanes by generation: PCI-SIG, "PCI Express Base Specification"."""
 
 UNKNOWN_PCIE_GEN: Final = 4
-"""Generation assumed where no source gives it: Apple, Neuron and TPU."""
+"""Generation assumed where a spec has none (Apple, Neuron, TPU, accelerators of one's own): judgement, the older
+of the two in common use."""
 
 NO_PEER_TO_PEER: Final = "PCIe consumer"
 """Form factor whose driver lets no card read another's memory: GeForce."""

@@ -81,7 +81,8 @@ def trl_command(plan: TrainingPlanResponse, hardware: Hardware, demand: Training
     ----------
     accelerate 1.15.0: ``commands/config/cluster.py`` and ``commands/launch.py``; TRL 1.16.0: ``scripts/sft.py``,
     ``trainer/sft_config.py`` (``padding_free``, which the default packing implies: FlashAttention 2 or 3 alone) and
-    ``trainer/model_config.py`` (``attn_implementation``).
+    ``trainer/model_config.py`` (``attn_implementation``); Transformers 5.23: ``training_args.py``
+    (``activation_checkpointing``).
     """
     names = {
         "DATA": "name or folder of a data set with a column text or messages",
@@ -171,6 +172,7 @@ def _arguments(plan: TrainingPlanResponse, hardware: Hardware, demand: TrainingD
     half = "float16" if is_half else "bfloat16"
     yield "dtype", half if is_frozen or plan.framework != FSDP else "float32"  # as the plan's memory counts them
     recomputes = plan.recomputation == "full" and not _is_sharded(plan)  # accelerate does it for shards
+    # TRL's default, True, is that of the deprecated name, which counts only where this one is left out
     yield "activation_checkpointing", str(recomputes).lower()
     if is_frozen:
         yield "use_peft", None
