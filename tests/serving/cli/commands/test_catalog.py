@@ -236,7 +236,7 @@ def test_a_name_that_starts_like_a_formula_is_refused(run: Run, tmp_path: Path, 
         (("offers", "--add", "a", "--rate", "EURO=1"), "rate: must be CURRENCY=USD such as EUR=1.08, got 'EURO=1'"),
         (("offers", "--add", "a", "--rate", "EUR=0"), "rate: must be CURRENCY=USD"),
         (("offers", "--add", "a", "--rate", "EUR=1", "--rate", "eur=2"), "must name each currency once"),
-        (("offers", "--add-skypilot", "a", "--as-of", "soon"), "Invalid value for '--as-of'"),
+        (("offers", "--add-skypilot", "a", "--as-of", "soon"), "--as-of: 'soon' does not match the formats"),
     ],
 )
 def test_incompatible_options_are_errors(run: Run, arguments: tuple[str, ...], problem: str) -> None:
