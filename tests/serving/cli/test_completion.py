@@ -44,6 +44,7 @@ def test_the_choices_are_those_of_the_requests() -> None:
         ("roofcast explain --engine sg", ["sglang"]),
         ("roofcast explain --weight-precision fp1", ["fp16"]),
         ("roofcast training predict --sharding zero", ["zero1", "zero2", "zero3"]),
+        ("roofcast training predict --flash-attention ", ["off", "on"]),
         ("roofcast training recommend --method q", ["qlora"]),
         ("roofcast retrain --target t", ["training"]),
         ("roofcast explain --tp ", []),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.serving.http_client import Run
+from tests.serving.http_client import ACCELERATOR, Run
 
 
 @pytest.mark.usefixtures("home")
@@ -28,6 +28,10 @@ from tests.serving.http_client import Run
             ("--nam: no such option", "name: must be given", "--scope: must be given"),
         ),
         (("offers", "--nam"), ("--nam: no such option",)),
+        (("offers", "--js_on", "--zzz"), ("--js-on: no such option; did you mean --json", "--zzz: no such option")),
+        (("offers", "--nam", "x", "-zq"), ("--nam: no such option", "-z: no such option")),
+        (("offers", "--zzz", "-_q"), ("--zzz: no such option", "--: no such option")),
+        (("models", "--json=1", "--zzz"), ("--json: takes no value", "--zzz: no such option")),
     ],
 )
 def test_every_problem_of_the_arguments_is_named(run: Run, arguments: tuple[str, ...], problems: tuple[str]) -> None:
@@ -71,11 +75,15 @@ JOB = ("--model", "no-such", "--accelerator", "h1")
         (("whatif", *JOB, "--isl", "9", "--osl", "9"), ["--sweep", "model", "accelerator"]),
         (
             ("training", "predict", *JOB, "--tp", "x", "--n-node", "9", "--level", "2", "--out", "no/out.csv"),
-            ["out", "tp", "model", "accelerator", "n_node", "out", "level"],
+            ["out", "tp", "model", "accelerator", "n_node", "level"],
         ),
         (
             ("training", "recommend", *JOB, "--tokens", "x", "--method", "lor", "--launch", "slurm", "--fo"),
             ["--fo", "--n-token", "launch", "method", "model", "accelerator"],
+        ),
+        (
+            ("training", "predict", "--rows", "no.csv", "--out", "no/out.csv", "--level", "2"),
+            ["no.csv", "out", "level"],
         ),
     ],
 )
@@ -83,6 +91,44 @@ def test_options_and_values_are_reported_together(run: Run, arguments: tuple[str
     status, out, err = run(*arguments)
     assert (status, out) == (2, "")
     assert [line.removeprefix("error: ").partition(": ")[0] for line in err.splitlines()] == fields
+
+
+ELSEWHERE = ("--model", "org/my-own", "--accelerator", ACCELERATOR, "--tp", "7", "--n-accelerator", "7")
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("arguments", "fields"),
+    [
+        (("explain", *ELSEWHERE, "--isl", "500000", "--osl", "10", "--fo"), ["--fo"]),
+        (
+            ("explain", *ELSEWHERE, "--isl", "500000", "--osl", "10", "--engine", "vlm", "--level", "2"),
+            ["engine", "level"],
+        ),
+        (("training", "predict", *ELSEWHERE, "--level", "2"), ["level"]),
+        (("training", "predict", *ELSEWHERE, "--n-node", "9", "--level", "2"), ["n_node", "level"]),
+        (("training", "predict", "--model", "", "--accelerator", ACCELERATOR, "--level", "2"), ["model", "level"]),
+    ],
+)
+def test_no_model_stands_for_one_that_is_elsewhere(run: Run, arguments: tuple[str, ...], fields: list[str]) -> None:
+    status, out, err = run(*arguments)
+    assert (status, out) == (2, "")
+    assert [line.removeprefix("error: ").partition(": ")[0] for line in err.splitlines()] == fields
+
+
+@pytest.mark.usefixtures("home")
+def test_an_error_is_reported_even_if_a_check_after_it_fails(
+    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("roofcast.serving.cli.commands.explain.check_row", fail)
+    caplog.set_level("DEBUG", "roofcast.serving.cli.request_check")
+    status, _, err = run("explain", *ELSEWHERE, "--isl", "9", "--osl", "9", "--scale", "x", "--fo")
+    assert status == 2
+    assert [line.removeprefix("error: ").partition(": ")[0] for line in err.splitlines()] == ["--fo", "scale"]
+    assert "ZeroDivisionError" in caplog.text
 
 
 @pytest.mark.usefixtures("home")

@@ -19,8 +19,8 @@ def _lines(group: TyperGroup) -> Iterator[str]:
     yield (
         "Written by `make docs` from the code. Names have hyphens or underscores: `--n-input-token` and "
         "`--n_input_token` are one option. Every listing and answer takes `--json`; "
-        "`roofcast --install-completion` completes commands, options and names in your shell, "
-        "of which Bash, Zsh, Fish and PowerShell are known."
+        "`roofcast --install-completion` completes commands, options and names in "
+        "Bash, Zsh, Fish and PowerShell."
     )
     for path, command in _commands(group, "roofcast"):
         yield ""

@@ -6,6 +6,8 @@ import csv
 import importlib.resources
 from collections.abc import Callable
 
+from roofcast.data.measurements.target import INFERENCE, Target
+
 Complete = Callable[[str], list[str]]
 """Returns the names that an incomplete word may become."""
 
@@ -34,12 +36,12 @@ def complete_names(*names: str) -> Complete:
     return lambda incomplete: sorted({name for name in names if name and name.startswith(incomplete)})
 
 
-def complete_column(name: str) -> Complete:
-    """Return the completion from the choices of a column of measurements, of inference or of training.
+def complete_column(name: str, target: Target = INFERENCE) -> Complete:
+    """Return the completion from the choices of a column of measurements.
 
     Examples
     --------
-    >>> complete_column("statistic")("p9"), complete_column("sharding")("zero")
+    >>> complete_column("statistic")("p9"), complete_column("sharding", "training")("zero")
     (['p90', 'p95', 'p99'], ['zero1', 'zero2', 'zero3'])
     """
 
@@ -47,8 +49,8 @@ def complete_column(name: str) -> Complete:
         from roofcast.data.measurements.schema import INPUT_COLUMNS  # noqa: PLC0415  (most commands complete nothing)
         from roofcast.data.measurements.training_schema import TRAINING_CONFIG_COLUMNS  # noqa: PLC0415
 
-        column = INPUT_COLUMNS.get(name) or TRAINING_CONFIG_COLUMNS[name]
-        return complete_names(*column.choices)(incomplete)
+        columns = INPUT_COLUMNS if target == INFERENCE else TRAINING_CONFIG_COLUMNS
+        return complete_names(*columns[name].choices)(incomplete)
 
     return complete
 

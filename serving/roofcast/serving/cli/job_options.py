@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from roofcast.data.measurements.target import TRAINING
 from roofcast.serving.cli.completion import complete_accelerator, complete_column, complete_model
 from roofcast.serving.cli.options import Option
 
@@ -59,7 +60,7 @@ _OPTIONS: Final = {
 }
 
 JOB_OPTIONS: Final = {
-    name: option if option.complete else replace(option, complete=complete_column(name))
+    name: option if option.complete else replace(option, complete=complete_column(name, TRAINING))
     for name, option in _OPTIONS.items()
 }
 """Options of one job: the columns of a row of ``training predict``; `--rows` takes many."""

@@ -4,14 +4,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roofcast.data.errors import InputError, RoofcastError, UnknownNameError
+from roofcast.data.errors import InputError, UnknownNameError, join_errors
 
 if TYPE_CHECKING:
     from roofcast.data.catalog import Catalog
+    from roofcast.serving.problem import Problem
+
+logger = logging.getLogger(__name__)
 
 
 def collect_errors(*checks: Callable[[], object]) -> list[InputError]:
@@ -22,8 +26,8 @@ def collect_errors(*checks: Callable[[], object]) -> list[InputError]:
             check()
         except InputError as error:
             errors.append(error)
-        except RoofcastError:  # such as a store that cannot be read, or no predictor
-            continue
+        except Exception:  # no store, no predictor or a bug: the command has an error to report
+            logger.debug("a check of the command's values failed", exc_info=True)
     return errors
 
 
@@ -64,22 +68,34 @@ def check_stack(name: str, server: str) -> None:
     choose_stack(state, state.active_model, "", name)
 
 
-def name_errors(fields: Mapping[str, Any], engines: Collection[str], server: str) -> list[InputError]:
-    """Return the errors of names and limits in a request; a service knows names that this process does not."""
+def check_row(row: Mapping[str, Any], catalog: Catalog, find: Callable[[dict[str, Any]], Problem | None]) -> None:
+    """Raise `InputError` with the problems that `find` returns of a row; without its model, if that is elsewhere."""
+    elsewhere = is_elsewhere(row.get("model"), catalog)
+    problem = find({**row, "model": ""} if elsewhere else {**row})
+    problems = (problem, *problem.further) if problem else ()
+    errors = [InputError(one.field, one.message) for one in problems if not (elsewhere and one.field == "model")]
+    if errors:
+        raise join_errors(errors)
+
+
+def check_names(fields: Mapping[str, Any], engines: Collection[str], server: str) -> None:
+    """Raise the errors of names and limits in a request; a service knows names that this process does not."""
     from roofcast.serving.cli.context import open_model_catalog
     from roofcast.serving.recommend.api.request_errors import request_errors
 
-    try:
-        catalog = open_model_catalog()
-    except RoofcastError:
-        return []
+    catalog = open_model_catalog()
     if is_elsewhere(fields.get("model"), catalog):
         fields = {**fields, "model": None}
     errors = request_errors(fields, catalog, engines)
-    return [error for error in errors if not (server and isinstance(error, UnknownNameError))]
+    if errors := [error for error in errors if not (server and isinstance(error, UnknownNameError))]:
+        raise join_errors(errors)
 
 
 def is_elsewhere(model: object, catalog: Catalog) -> bool:
     """Return whether a model may be a file, or a name of the hub."""
-    name = str(model)
-    return ("/" in name or name.endswith(".json") or Path(name[:200]).exists()) and not catalog.knows_model(name)
+    name = str(model or "")
+    return (
+        bool(name)
+        and ("/" in name or name.endswith(".json") or Path(name[:200]).exists())
+        and not catalog.knows_model(name)
+    )

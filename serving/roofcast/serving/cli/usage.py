@@ -80,12 +80,12 @@ class Command(TyperCommand):
                 values, rest, _ = self.make_parser(ctx).parse_args(args=[*args])
             except USAGE_ERROR as error:
                 name = str(getattr(error, "option_name", None) or "")
-                param = next((one for one in self.get_params(ctx) if name in one.opts), None)
+                param = next((one for one in self.get_params(ctx) if name in (*one.opts, *one.secondary_opts)), None)
                 unread |= _names(param) if param else set()
-                errors.append(InputError(name, "must have a value" if param else self._no_such_option(ctx, name)))
-                at = next((i for i, arg in enumerate(args) if name and arg.partition("=")[0] == name), None)
+                errors.append(InputError(name, self._problem(ctx, name, param) if name else _lower(error.message)))
+                at = next((i for i, arg in enumerate(args) if _is_option(arg, name)), None)
                 if at is None:
-                    return [InputError("", _lower(error.message))], unread
+                    return errors, unread.union(*map(_names, self.get_params(ctx)))
                 has_value = "=" not in args[at] and not "".join(args[at + 1 : at + 2]).startswith("-")
                 del args[at : at + 1 + has_value]
         for param in self.get_params(ctx):
@@ -97,10 +97,17 @@ class Command(TyperCommand):
                 unread |= _names(param)
         return [*errors, *(InputError("", f"unexpected argument {arg!r}") for arg in rest)], unread
 
-    def _no_such_option(self, ctx: Any, name: str) -> str:
+    def _problem(self, ctx: Any, name: str, param: Any) -> str:
+        if param:
+            return "takes no value" if param.is_flag else "must have a value"
         known = {opt.lstrip("-"): opt for param in self.get_params(ctx) for opt in param.opts if opt.startswith("-")}
         near = " or ".join(known[one] for one in near_misses(name.lstrip("-"), known))
         return f"no such option; {f'did you mean {near}?' if near else f'`{ctx.command_path} --help` lists them'}"
+
+
+def _is_option(arg: str, name: str) -> bool:
+    """Return whether an argument is the option of this name: underscores are hyphens, short options may be joined."""
+    return bool(name) and name in (arg.partition("=")[0].replace("_", "-"), arg[:2])
 
 
 _WORD: Final = re.compile(r"[\w-]*\w")

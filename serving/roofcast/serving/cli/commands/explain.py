@@ -31,9 +31,9 @@ from roofcast.serving.cli.question_options import QUESTION_OPTIONS
 from roofcast.serving.cli.request_check import (
     check_level,
     check_references,
+    check_row,
     check_stack,
     collect_errors,
-    is_elsewhere,
 )
 from roofcast.serving.cli.usage import with_check
 
@@ -62,6 +62,7 @@ def _errors(values: Mapping[str, Any]) -> list[InputError]:
 
 
 def _check_scale(options: Sequence[str]) -> None:
+    """Raise `InputError` if the factors are wrong, which depends on no accelerator: any stands for that asked for."""
     from roofcast.serving.cli.context import open_catalog
     from roofcast.serving.explain.explanation import scale_accelerator
 
@@ -79,11 +80,7 @@ def _check_question(values: Mapping[str, Any]) -> None:
         return
     question = {name: values[name] or "" for name in QUESTION_OPTIONS}
     catalog = open_model_catalog()
-    if is_elsewhere(question["model"], catalog):
-        question["model"] = next(iter(catalog.models))
-    _, (problem,) = check_table(pd.DataFrame([question], dtype=object), catalog, ENGINES)
-    if problem:
-        raise problem.error()
+    check_row(question, catalog, lambda row: check_table(pd.DataFrame([row], dtype=object), catalog, ENGINES)[1][0])
 
 
 @with_check(_errors)
@@ -186,7 +183,7 @@ def _sweep_errors(values: Mapping[str, Any]) -> list[InputError]:
 
 
 def _check_sweep(sweep: Sequence[str]) -> None:
-    """Raise `InputError` if there is not one sweep, or its steps are wrong on every accelerator."""
+    """Raise `InputError` if there is not one sweep, or its steps are wrong; see `_check_scale`."""
     from roofcast.serving.cli.context import open_catalog
     from roofcast.serving.explain.explanation import sweep_accelerator
 

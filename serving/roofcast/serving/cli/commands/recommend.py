@@ -36,7 +36,7 @@ from roofcast.serving.cli.context import (
 )
 from roofcast.serving.cli.options import Option, require_with, with_options
 from roofcast.serving.cli.recommendation_text import recommendation_text
-from roofcast.serving.cli.request_check import check_stack, collect_errors, name_errors
+from roofcast.serving.cli.request_check import check_names, check_stack, collect_errors
 from roofcast.serving.cli.usage import with_check
 
 Number = float | None
@@ -138,15 +138,15 @@ def _errors(values: Mapping[str, Any]) -> list[InputError]:
     options = {**values, "model": values["model"] or "", "inventory": []}
     options = {name: options[name] for name in OPTIONS}
     server, reference = values["server"], values["reference"]
-    errors = collect_errors(
+    return collect_errors(
         lambda: options.update(inventory=parse_inventory(values["inventory"] or [])),
         lambda: read_model(options["model"]),
         lambda: read_references_table(reference) if reference else None,
         lambda: require_with("deployment", values["deployment"], {"deployment-file": values["deployment_file"]}),
         lambda: check_stack(values["stack"], server),
         lambda: RecommendationRequest.from_options(options),
+        lambda: check_names(option_fields(with_one_load(options)), ENGINES, server),
     )
-    return [*errors, *name_errors(option_fields(with_one_load(options)), ENGINES, server)]
 
 
 @with_check(_errors)

@@ -30,7 +30,7 @@ from roofcast.serving.cli.console import show, spinner, warn
 from roofcast.serving.cli.context import AsJson, Server, load_predictor, open_app_state, today
 from roofcast.serving.cli.job_options import JOB_OPTIONS
 from roofcast.serving.cli.options import Option, with_options
-from roofcast.serving.cli.request_check import check_level, check_out, collect_errors, is_elsewhere, name_errors
+from roofcast.serving.cli.request_check import check_level, check_names, check_out, check_row, collect_errors
 from roofcast.serving.cli.usage import with_check
 
 TrainingReferenceFile = Annotated[
@@ -57,7 +57,11 @@ OPTIONS: Final = {
     ),
     "n_epoch": Option("Passes over the data set; 1 by default.", float | None, None, names=("--n-epoch", "--epochs")),
     "method": Option(
-        "pretrain, full, lora, qlora or adapter.", str, "full", show_default=True, complete=complete_column("method")
+        "pretrain, full, lora, qlora or adapter.",
+        str,
+        "full",
+        show_default=True,
+        complete=complete_column("method", TRAINING),
     ),
     "n_token_per_sequence": Option(
         "Tokens of a packed sequence; 2048 by default.",
@@ -81,7 +85,7 @@ OPTIONS: Final = {
         "Precision of the products, such as bf16 or fp8.",
         str | None,
         None,
-        complete=complete_column("compute_precision"),
+        complete=complete_column("compute_precision", TRAINING),
     ),
     "framework": Option(
         "torchtitan, megatron-lm or transformers; repeatable.",
@@ -130,7 +134,7 @@ def _predict_errors(values: Mapping[str, Any]) -> list[InputError]:
     return collect_errors(
         lambda: _check_files(rows, values["out"], job),
         lambda: read_table(rows).records() if rows else _check_job(job, server),
-        lambda: check_out(values["out"]),
+        lambda: check_out(values["out"] if rows else None),
         lambda: _check_references(values["reference"], server),
         lambda: check_level(values["level"]),
     )
@@ -153,11 +157,7 @@ def _check_job(job: Mapping[str, Any], server: str) -> None:
     if server:
         return
     catalog = open_app_state().training_catalog
-    if is_elsewhere(job.get("model"), catalog):
-        job = {**job, "model": next(iter(catalog.models))}
-    _, (problem,) = parse_jobs([job], catalog)
-    if problem:
-        raise problem.error()
+    check_row(job, catalog, lambda row: parse_jobs([row], catalog)[1][0])
 
 
 def _check_references(file: Path | None, server: str) -> None:
@@ -324,14 +324,14 @@ def _recommend_errors(values: Mapping[str, Any]) -> list[InputError]:
 
     options = {**values, "model": values["model"] or "", "inventory": []}
     options = {name: options[name] for name in OPTIONS}
-    errors = collect_errors(
+    return collect_errors(
         lambda: options.update(inventory=parse_inventory(values["inventory"] or [])),
         lambda: read_model(options["model"]),
         lambda: _read_references(values["reference"]),
         lambda: _check_launcher(values["launch"]),
         lambda: TrainingRecommendationRequest.from_options(options),
+        lambda: check_names(option_fields(options), (), values["server"]),
     )
-    return [*errors, *name_errors(option_fields(options), (), values["server"])]
 
 
 def _check_launcher(name: str) -> None:
