@@ -7,16 +7,22 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from roofcast.data.errors import NotReadyError
-from roofcast.data.private_files import close_to_others, make_private_file
+from roofcast.data.private_files import close_to_others
 
 URI_VARIABLE: Final = "MLFLOW_TRACKING_URI"
 
+CONTENT: Final = frozenset({"experiments", "runs", "registered_models"})
+"""Tables of which one holds rows in each store whose creation has ended: MLflow adds an experiment last."""
+
+WHOLE: Final = frozenset({"alembic_version", "experiments"})
+"""Tables that hold rows in a new store."""
 
 _IMPORTING: Final = threading.Lock()
 
@@ -62,19 +68,39 @@ def reachable(uri: str) -> Iterator[None]:
 
 
 def create_store(file: Path) -> None:
-    """Create an embedded store, which its owner alone may read, unless it exists.
+    """Create an embedded store, which its owner alone may read, unless it exists; the caller locks the creation.
 
-    It gets its name once it is whole: MLflow commits table by table, and cannot continue where it was killed.
+    It gets its name once it is whole: MLflow commits table by table, and cannot continue where it was killed. Each
+    attempt has a draft of its own, because MLflow keeps its connections to an address for the life of the process.
+
+    Raises
+    ------
+    NotReadyError
+        If MLflow has not made its tables in the draft.
     """
-    if file.exists() and file.stat().st_size:
+    if file.exists() and file.stat().st_size and _filled(file) & CONTENT:
         close_to_others(file)
         return
     import_mlflow()
     from mlflow.tracking import MlflowClient
 
-    draft = file.with_name(f"{file.name}.new")
-    for part in (draft, draft.with_name(f"{draft.name}-journal")):
-        part.unlink(missing_ok=True)
-    uri = f"sqlite:///{make_private_file(draft)}"
+    draft = f"{file.name}.new"
+    for stale in (file.with_name(draft), *file.parent.glob(f"{draft}-*")):
+        stale.unlink(missing_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f"{draft}-", dir=file.parent)
+    os.close(handle)
+    with contextlib.closing(sqlite3.connect(name)) as database:
+        database.execute("PRAGMA user_version = 0")
+    uri = f"sqlite:///{name}"
     MlflowClient(tracking_uri=uri, registry_uri=uri).search_experiments(max_results=1)
-    draft.replace(file)
+    if not _filled(Path(name)) >= WHOLE:
+        raise NotReadyError(f"MLflow has not made its tables in {name}; try again")
+    Path(name).replace(file)
+
+
+def _filled(file: Path) -> set[str]:
+    """Return those tables of a store that hold rows, of those that tell whether it is whole."""
+    with contextlib.closing(sqlite3.connect(file)) as database:
+        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        found = tables & (CONTENT | WHOLE)
+        return {table for table in found if database.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone()}  # noqa: S608
