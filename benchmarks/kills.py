@@ -20,6 +20,8 @@ import re
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -76,24 +78,34 @@ class Outcome:
     problems: list[str] = field(default_factory=list)
 
 
+@contextmanager
+def noted(problems: list[str], what: str) -> Iterator[None]:
+    """Append an exception of the block, such as a condition that never holds, to the problems."""
+    try:
+        yield
+    except Exception as error:
+        problems.append(f"{what} failed: {error!r}")
+
+
 def attack(platform: Platform, plan: Plan, ledger: Ledger) -> Counter[str]:
     """Kill random victims at random times; return the number of kills by victim."""
     end_s = time.monotonic() + plan.minutes * 60
     pick, kills = random.Random(plan.seed), Counter[str]()  # noqa: S311  (no secret)
     rounds = [platform.victims[i % len(platform.victims)] for i in range(plan.n_kill)]
     pick.shuffle(rounds)
-    for i, victim in enumerate(rounds, 1):
-        if time.monotonic() > end_s:
-            break
-        if pick.random() < HEALTHY_SHARE and recovers(platform, MAX_RECOVERY_S):
-            ledger.faults += [*check_rows(platform, ledger)[1], *check_champion(platform)]
-        time.sleep(pick.uniform(0, MAX_PAUSE_S))
-        kill(platform, victim, pick)
-        kills[victim] += 1
-        print(
-            f"kill {i}: {victim}; {len(ledger.acknowledged)} rows, {len(ledger.retrainings)} retrainings", flush=True
-        )
-    wait_until(platform.is_healthy, pause_s=0.5)
+    with noted(ledger.faults, "the attack"):
+        for i, victim in enumerate(rounds, 1):
+            if time.monotonic() > end_s:
+                break
+            if pick.random() < HEALTHY_SHARE and recovers(platform, MAX_RECOVERY_S):
+                with noted(ledger.faults, f"checks before kill {i}"):
+                    ledger.faults += [*check_rows(platform, ledger)[1], *check_champion(platform)]
+            time.sleep(pick.uniform(0, MAX_PAUSE_S))
+            kills[victim] += 1
+            kill(platform, victim, pick)
+            n_row, n_retraining = len(ledger.acknowledged), len(ledger.retrainings)
+            print(f"kill {i}: {victim}; {n_row} rows, {n_retraining} retrainings", flush=True)
+        wait_until(platform.is_healthy, pause_s=0.5)
     return kills
 
 
@@ -121,15 +133,16 @@ def check_rows(platform: Platform, ledger: Ledger) -> tuple[dict[str, int], list
     stored = Counter(rows["note"])
     lost = acknowledged - stored.keys()
     doubled = {note for note, n in stored.items() if n > 1}
-    unknown = stored.keys() - ledger.acknowledged - ledger.open
-    batches = Counter(re.sub(r" row \d+$", "", note) for note in ledger.open & stored.keys())
+    unanswered = set(ledger.open)  # before the acknowledged ones: an answered row enters them, then leaves the open
+    unknown = stored.keys() - unanswered - ledger.acknowledged
+    batches = Counter(re.sub(r" row \d+$", "", note) for note in unanswered & stored.keys())
     halves = [batch for batch, n in batches.items() if n != N_ROW]
     problems = [
         f"{len(notes)} rows {what}, such as {sorted(notes)[:3]}"
         for what, notes in (("lost", lost), ("doubled", doubled), ("stored though refused or never sent", unknown))
         if notes
     ]
-    problems += [f"batches stored in part: {halves[:3]}"] * bool(halves) + ledger.miscounts
+    problems += [f"batches stored in part: {halves[:3]}"] * bool(halves)
     counts = {"acknowledged": len(ledger.acknowledged), "stored": len(rows), "refused": len(ledger.refused)}
     return counts, problems
 
@@ -175,11 +188,12 @@ def check_registry(platform: Platform, ledger: Ledger) -> tuple[dict[str, int], 
     strange = sorted(ledger.answers.keys() - {version.version for version in versions})
     problems += [f"versions {several} gave different answers to one question"] * bool(several)
     problems += [f"answers name unknown versions {strange}"] * bool(strange)
-    with Client(platform.url) as client:
+    with noted(problems, "the switch of the service to the champion"), Client(platform.url) as client:
         wait_until(lambda: client.predictor()["version"] == latest)
     counts = {
         "versions": len(versions),
         "promotions_acknowledged": ledger.promoted.total(),
+        "versions_promoted": len(ledger.promoted),
         "changes_recorded": len(changes),
         "changes_unrecorded": len(unrecorded),
         "versions_that_answered": len(ledger.answers),
@@ -202,6 +216,24 @@ def check_retrainings(platform: Platform, ledger: Ledger, key: str) -> tuple[dic
     return {f"retrainings_{state}": n for state, n in states.items()}, problems
 
 
+def learn_second_version(platform: Platform, key: str) -> None:
+    """Retrain, so that clients promote different versions.
+
+    Raises
+    ------
+    RuntimeError
+        If the retraining does not end as done, or leaves less than two versions.
+    """
+    with Client(platform.url, key, timeout_s=600.0) as client:
+        record = client.wait_for_retraining(client.retrain()["id"])
+        versions = [version["version"] for version in client.versions()]
+    if record["state"] != "done" or len(versions) < 2:
+        raise RuntimeError(
+            f"the first retraining is {record['state']} ({record['error']}) and the versions are {versions}: "
+            "an attack needs two versions; see service.log in --folder"
+        )
+
+
 def run(folder: Path, plan: Plan, mlflow: Path | None = None) -> Outcome:
     """Attack a new platform and return what is left.
 
@@ -209,6 +241,8 @@ def run(folder: Path, plan: Plan, mlflow: Path | None = None) -> Outcome:
     ------
     AssertionError
         If no PostgreSQL server is installed.
+    RuntimeError
+        If there are no two versions to promote.
     """
     binaries = server_binaries()
     if binaries is None:
@@ -217,20 +251,23 @@ def run(folder: Path, plan: Plan, mlflow: Path | None = None) -> Outcome:
     try:
         platform.start()
         key = make_key(platform.database, "attacker")
-        with Client(platform.url, key, timeout_s=600.0) as client:  # so that there are two versions to promote
-            client.wait_for_retraining(client.retrain()["id"])
+        learn_second_version(platform, key)
         start_s = time.time()
         with clients(platform.url, key, plan.seed) as ledger:
             kills = attack(platform, plan, ledger)
         figures: dict[str, Any] = {"minutes": round((time.time() - start_s) / 60, 1)}
-        problems = list(dict.fromkeys(ledger.faults))
-        for counts, found in (
-            check_retrainings(platform, ledger, key),
-            check_rows(platform, ledger),
-            check_registry(platform, ledger),
-        ):
-            figures |= counts
-            problems += found
+        problems = list(ledger.faults)
+        checks: dict[str, Callable[[], tuple[dict[str, int], list[str]]]] = {
+            "the check of retrainings": lambda: check_retrainings(platform, ledger, key),
+            "the check of rows": lambda: check_rows(platform, ledger),
+            "the check of the registry": lambda: check_registry(platform, ledger),
+        }
+        for name, check in checks.items():
+            with noted(problems, name):
+                counts, found = check()
+                figures |= counts
+                problems += found
+        problems = list(dict.fromkeys(problems))
         errors = Counter(re.findall(r'"level": "ERROR".*?"message": "([^"]{0,80})', platform.log))
         return Outcome(kills, {**figures, "outcomes": dict(ledger.outcomes), "errors_logged": dict(errors)}, problems)
     finally:

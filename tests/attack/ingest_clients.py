@@ -48,7 +48,6 @@ class Ledger:
     open: set[str] = field(default_factory=set)
     """Rows whose batch has no answer yet."""
 
-    miscounts: list[str] = field(default_factory=list)
     retrainings: set[str] = field(default_factory=set)
     promoted: Counter[str] = field(default_factory=Counter)
     """Acknowledged promotions of each version."""
@@ -63,7 +62,7 @@ class Ledger:
     """Answers and failures of all requests, by kind."""
 
     faults: list[str] = field(default_factory=list)
-    """Errors that no outage explains."""
+    """Errors and wrong counts that no outage explains."""
 
     def attempt(self, name: str, request: Callable[[], Any]) -> Any:
         """Return the answer; None if the service does not answer or is not ready, or after a fault."""
@@ -119,7 +118,8 @@ def upload(client: Client, ledger: Ledger, stopping: threading.Event, name: str,
                 time.sleep(RETRY_S)
                 continue
             if is_refused or answer["n_new"] + answer["n_known"] != N_ROW or answer["n_new"] not in {0, N_ROW}:
-                ledger.miscounts.append(f"{name} batch {n_batch}: {answer['n_new']} new, {answer['n_known']} known")
+                counts = f"{answer['n_new']} new, {answer['n_known']} known"
+                ledger.faults.append(f"{name} batch {n_batch} of {N_ROW} rows: {counts}")
             ledger.acknowledged |= notes
             ledger.open -= notes
 

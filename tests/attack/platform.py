@@ -107,9 +107,13 @@ class Platform:
     def __init__(self, folder: Path, binaries: Path, mlflow: Path | None) -> None:
         self.home = folder / "home"
         self.postgres = PostgresServer(binaries, fsync="on")
-        self.postgres.start()
-        self.database = new_database(self.postgres.url)
-        self.mlflow = MlflowProcess(mlflow, new_database(self.postgres.url), folder) if mlflow else None
+        try:
+            self.postgres.start()
+            self.database = new_database(self.postgres.url)
+            self.mlflow = MlflowProcess(mlflow, new_database(self.postgres.url), folder) if mlflow else None
+        except BaseException:
+            self.postgres.remove()
+            raise
         self._log, self._port = folder / "service.log", free_port()
         self.service: Service | None = None
 

@@ -17,3 +17,4 @@ def test_random_kills_lose_double_or_half_promote_nothing(postgres_server: str, 
     assert outcome.problems == []
     assert outcome.n_kill.total() == N_KILL
     assert outcome.figures["acknowledged"] > 0
+    assert outcome.figures["promotions_acknowledged"] > 0
