@@ -86,12 +86,16 @@ def test_more_memory_never_keeps_a_request_longer(question: Question, factor: fl
     steady = question | {"workload.n_wave": np.array([np.inf])}
     before, after = (estimate(q, C) for q in (steady, scale_columns(steady, factor, "hardware.memory_byte")))
     assert after.batch[0] * SLACK >= before.batch[0]
-    assert after.e2e_s[0] <= before.e2e_s[0] * slack_of_short_answers(question)
+    assert after.e2e_s[0] <= before.e2e_s[0] * slack_of_heavy_prefill(question, before)
 
 
-def slack_of_short_answers(question: Question) -> float:
-    """Return by how much throughput may fall with the batch: random arrivals overstate waits of short answers."""
-    return 1.2 if question["workload.n_output_token"][0] < 100 else 1.01
+def slack_of_heavy_prefill(question: Question, at_few: Estimate) -> float:
+    """Return by how much throughput may fall with the batch: random arrivals overstate waits for prefills.
+
+    None where a prompt takes less than .3 of the time of its answer; elsewhere a search found falls of up to 1.66.
+    """
+    answer_s = question["workload.n_output_token"][0] * at_few.itl_s[0]
+    return SLACK if at_few.prefill_s[0] < 0.3 * answer_s else 2.0
 
 
 def test_more_memory_can_lengthen_a_step() -> None:
@@ -126,7 +130,7 @@ def test_more_users_never_lower_the_throughput_nor_shorten_a_wait(
     c: Coefficients, question: Question, factor: float
 ) -> None:
     before, after = (estimate(q, c) for q in (question, scale_columns(question, factor, "workload.concurrency")))
-    slack = slack_of_short_answers(question)
+    slack = slack_of_heavy_prefill(question, before)
     assert after.output_throughput_token_per_s[0] * slack >= before.output_throughput_token_per_s[0]
     assert_no_slower(before, after)
 
