@@ -9,6 +9,7 @@ from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.registered_models import with_configs
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http.app import create_app
+from tests.conditions import wait_until
 from tests.serving.http_client import CONFIG, MODEL, Client, a_measurement, a_question, problem_of, running
 
 PATH = "/v1/measurements"
@@ -119,13 +120,13 @@ def test_a_config_cannot_replace_a_catalogue_model(client: Client) -> None:
     assert client.state.store.models.load() == []
 
 
-def test_models_registered_by_another_process_are_known_at_once(client: Client, settings: Settings) -> None:
+def test_models_registered_by_another_process_are_known_to_the_next_poll(client: Client, settings: Settings) -> None:
     assert "mine" not in client.state.catalog.models
     other = AppState(settings)
     for spec, config in with_configs(other.catalog, [("mine", CONFIG)])[1]:
         other.store.models.add(spec, dict(config))
     other.store.close()
-    assert "mine" in client.state.catalog.models
+    wait_until(lambda: "mine" in client.state.catalog.models)
 
 
 def test_the_number_of_registered_models_is_limited(home: Path) -> None:

@@ -62,7 +62,7 @@ def _errors(values: Mapping[str, Any]) -> list[InputError]:
 
 
 def _check_scale(options: Sequence[str]) -> None:
-    """Raise `InputError` if the factors are wrong, which depends on no accelerator: any stands for that asked for."""
+    """Raise `InputError` if the factors are wrong; they are checked on any accelerator, for they depend on none."""
     from roofcast.serving.cli.context import open_catalog
     from roofcast.serving.explain.explanation import scale_accelerator
 
