@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
-import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
-from roofcast.data.errors import RoofcastError, UnknownNameError
-from roofcast.serving.abandonment import AbandonedError
+from roofcast.data.errors import UnknownNameError
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_loader import LoadedModel
+from roofcast.serving.app_state.import_comparison import compare_if_possible
 from roofcast.training.drift.novelty import novelty_warnings
 from roofcast.training.drift.paired_errors import ChallengerErrors, compare_errors
 from roofcast.training.drift.prediction_scores import METRICS, score_predictions
@@ -21,8 +20,6 @@ from roofcast.training.drift.report import MAX_CHANGE, Counts, DriftReport, buil
 
 if TYPE_CHECKING:
     from roofcast.data.store.measurement_store import Added
-
-logger = logging.getLogger(__name__)
 
 DEFAULT_LEVEL: Final = 0.9
 
@@ -103,22 +100,8 @@ def report_days(
 
 
 def compare_import(state: AppState, added: Added) -> DriftReport | None:
-    """Return the drift report of an import, of `AT_IMPORT` rows; None if it claims no row or cannot be compared.
-
-    The rows are stored already, so the reason is logged, and no error escapes but `AbandonedError`.
-    """
-    if not added.n_new + added.n_claimed:
-        return None
-    try:
-        return report_import(state, added.import_id, bounds=AT_IMPORT)
-    except RoofcastError as error:
-        logger.warning("import not compared with the predictor, import_id=%s: %s", added.import_id, error)
-        return None
-    except AbandonedError:
-        raise
-    except Exception:
-        logger.exception("import not compared with the predictor, import_id=%s", added.import_id)
-        return None
+    """Return the drift report of an import, of `AT_IMPORT` rows: see `compare_if_possible`."""
+    return compare_if_possible(added, lambda import_id: report_import(state, import_id, bounds=AT_IMPORT))
 
 
 def score_rows(state: AppState, rows: pd.DataFrame, level: float) -> tuple[pd.DataFrame, float]:

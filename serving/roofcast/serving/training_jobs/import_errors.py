@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
@@ -11,18 +10,15 @@ import pandas as pd
 from pydantic import BaseModel, Field
 
 from roofcast.data.catalog import Catalog
-from roofcast.data.errors import RoofcastError
-from roofcast.serving.abandonment import AbandonedError
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_loader import LoadedModel
+from roofcast.serving.app_state.import_comparison import compare_if_possible
 from roofcast.training.dataset.training_runs import TrainingRunRows, build_training_run_rows
 from roofcast.training.training_jobs.job_table import framework_families
 from roofcast.training.training_jobs.lifecycle.bundle import TrainingJobBundle
 
 if TYPE_CHECKING:
     from roofcast.data.store.measurement_store import Added
-
-logger = logging.getLogger(__name__)
 
 MAX_COMPARED: Final = 200
 """Runs of an import that are predicted: those with the least ids, which are hashes of their content."""
@@ -54,23 +50,12 @@ class TrainingImportErrors(BaseModel):
 
 
 def compare_runs(state: AppState, added: Added) -> TrainingImportErrors | None:
-    """Return the errors of the champion on an import; None if it claims no run or cannot be compared.
+    """Return the errors of the champion on an import: see `compare_if_possible`."""
 
-    The runs are stored already, so the reason is logged, and no error escapes but `AbandonedError`.
-    """
-    if not added.n_new + added.n_claimed:
-        return None
-    try:
-        rows = state.store.training.imported.load_import(added.import_id, MAX_COMPARED)
-        return import_errors(state, rows)
-    except RoofcastError as error:
-        logger.warning("import not compared with the predictor, import_id=%s: %s", added.import_id, error)
-        return None
-    except AbandonedError:
-        raise
-    except Exception:
-        logger.exception("import not compared with the predictor, import_id=%s", added.import_id)
-        return None
+    def compare(import_id: str) -> TrainingImportErrors:
+        return import_errors(state, state.store.training.imported.load_import(import_id, MAX_COMPARED))
+
+    return compare_if_possible(added, compare)
 
 
 def import_errors(state: AppState, runs: pd.DataFrame) -> TrainingImportErrors:
