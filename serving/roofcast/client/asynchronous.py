@@ -184,14 +184,15 @@ class AsyncClient:
         return await self._send(post("/v1/explanations", request))
 
     async def add_measurements(
-        self, *, compare: bool = True, **request: Unpack[MeasurementsRequest]
+        self, *, compare: bool = False, **request: Unpack[MeasurementsRequest]
     ) -> MeasurementsAdded:
         """Store measured rows and the models that they bring along: all of them, or none.
 
         Parameters
         ----------
         compare
-            Compare the rows with predictions and earlier measurements.
+            Wait for a comparison of the rows with predictions and earlier measurements; `drift` has it at any time,
+            by the answer's `import_id`.
         """
         return await self._send(post("/v1/measurements", request, compare=compare))
 
@@ -204,7 +205,7 @@ class AsyncClient:
         campaign: str | None = None,
         values: Mapping[str, object] | None = None,
         dry_run: bool = False,
-        compare: bool = True,
+        compare: bool = False,
     ) -> FileAdded:
         """Import the file of a benchmark client as it is: all of its rows, or none.
 
@@ -221,7 +222,8 @@ class AsyncClient:
         dry_run
             Validate and count only.
         compare
-            Compare the rows with predictions and earlier measurements.
+            Wait for a comparison of the rows with predictions and earlier measurements; `drift` has it at any time,
+            by the answer's `import_id`.
         """
         set_ = [f"{column}={value}" for column, value in (values or {}).items()]
         params = {"format": format_, "name": name, "campaign": campaign, "set": set_}

@@ -180,13 +180,14 @@ class Client:
         """Explain each row: operators and their bounds, memory, and the factors of its prediction."""
         return self._send(post("/v1/explanations", request))
 
-    def add_measurements(self, *, compare: bool = True, **request: Unpack[MeasurementsRequest]) -> MeasurementsAdded:
+    def add_measurements(self, *, compare: bool = False, **request: Unpack[MeasurementsRequest]) -> MeasurementsAdded:
         """Store measured rows and the models that they bring along: all of them, or none.
 
         Parameters
         ----------
         compare
-            Compare the rows with predictions and earlier measurements.
+            Wait for a comparison of the rows with predictions and earlier measurements; `drift` has it at any time,
+            by the answer's `import_id`.
         """
         return self._send(post("/v1/measurements", request, compare=compare))
 
@@ -199,7 +200,7 @@ class Client:
         campaign: str | None = None,
         values: Mapping[str, object] | None = None,
         dry_run: bool = False,
-        compare: bool = True,
+        compare: bool = False,
     ) -> FileAdded:
         """Import the file of a benchmark client as it is: all of its rows, or none.
 
@@ -216,7 +217,8 @@ class Client:
         dry_run
             Validate and count only.
         compare
-            Compare the rows with predictions and earlier measurements.
+            Wait for a comparison of the rows with predictions and earlier measurements; `drift` has it at any time,
+            by the answer's `import_id`.
         """
         set_ = [f"{column}={value}" for column, value in (values or {}).items()]
         params = {"format": format_, "name": name, "campaign": campaign, "set": set_}

@@ -48,7 +48,7 @@ def test_a_challenger_answers_beside_the_champion_and_is_promoted(
     assert client.get("/readyz").json()["checks"]["challenger"] == {"ok": True, "detail": f"version {second}"}
     response = client.post("/v1/predictions", {"rows": [a_question(), a_question(model="unknown")]}).json()
     assert response["predictor_version"] == "1"
-    added = client.post("/v1/measurements", {"rows": [a_measurement()]}).json()
+    added = client.post("/v1/measurements?compare=true", {"rows": [a_measurement()]}).json()
     assert added["drift"]["challenger"]["version"] == second
     wait_until(lambda: comparison(client, second)["answers"]["n_row"] == 1)
     compared = comparison(client, second)

@@ -1,4 +1,4 @@
-"""Predicted against actual over HTTP: in the answer to an import, by itself, and in the metrics."""
+"""Predicted against actual over HTTP: of an import, of the latest days, and in the metrics."""
 
 from __future__ import annotations
 
@@ -12,25 +12,22 @@ from tests.serving.http_client import Client, a_measurement, problem_of
 def test_an_import_and_the_report_of_the_latest_days_tell_a_change(client: Client) -> None:
     loads = (8, 16, 32)
     before = [a_measurement(concurrency=n, date="2026-11-15") for n in loads]
-    first = client.post("/v1/measurements", {"rows": before}).json()["drift"]
+    added = client.post("/v1/measurements", {"rows": before}).json()
+    assert (added["n_new"], added["drift"]) == (3, None)
+    first = client.get(f"/v1/drift?import_id={added['import_id']}").json()
     assert (first["n_compared"], first["n_repeat"], first["is_drift"]) == (3, 0, False)
     slow = [a_measurement(concurrency=n, date="2026-11-23", itl_s=0.0264) for n in loads]
-    second = client.post("/v1/measurements", {"rows": slow}).json()
+    second = client.post("/v1/measurements?compare=true", {"rows": slow}).json()
     assert {change["metric"] for change in second["drift"]["changes"]} == {"itl_s"}
     report = client.get("/v1/drift?days=1").json()
     assert report["is_drift"]
     assert (report["n_row"], report["n_repeat"], report["n_changed"]) == (6, 6, 3)
     same = client.get(f"/v1/drift?import_id={second['import_id']}").json()
-    assert same["n_row"] == 3
+    assert same == second["drift"]
     client.run(client.app.state.health_monitor.check_drift)
     client.app.state.health_monitor.drift._due_s = 0.0
     client.run(client.app.state.health_monitor.check_drift)
     assert 'roofcast_drift_n_row{metric="ttft_s"} 6.0' in client.get("/metrics").text
-
-
-def test_an_import_need_not_be_compared(client: Client) -> None:
-    added = client.post("/v1/measurements?compare=false", {"rows": [a_measurement()]}).json()
-    assert (added["n_new"], added["drift"]) == (1, None)
 
 
 def test_an_unknown_import_is_404(shared: Client) -> None:
@@ -40,5 +37,5 @@ def test_an_unknown_import_is_404(shared: Client) -> None:
 def test_the_first_import_finds_the_learnt_names_loaded(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     wait_until(lambda: client.state.learnt_rows.is_loaded)
     monkeypatch.setattr(learnt_rows, "_shipped_names", None)
-    added = client.post("/v1/measurements", {"rows": [a_measurement()]}).json()
+    added = client.post("/v1/measurements?compare=true", {"rows": [a_measurement()]}).json()
     assert added["drift"]["n_row"] == 1

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 import pandas as pd
 
 from roofcast.data.errors import SchemaError, join_errors
@@ -19,13 +20,16 @@ from roofcast.data.measurements.columns import Column
 RowRules = Mapping[str, tuple[pd.Series, str]]
 """By field: whether each row satisfies the rule, and the problem of a row that does not."""
 
+Columns = Mapping[str, pd.Series]
+"""Columns by name, on one index."""
+
 Lines = int | Sequence[int]
 """Line of the first row of a table, or of each; 0 if it is of no file."""
 
 BOOLEANS: Final = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
 
-def _nothing(table: pd.DataFrame) -> dict[str, pd.Series]:  # noqa: ARG001  (as other fills)
+def _nothing(columns: Columns) -> dict[str, pd.Series]:  # noqa: ARG001  (as other fills)
     return {}
 
 
@@ -52,7 +56,7 @@ class TableRules:
     defaults: Mapping[str, object]
     whole_columns: tuple[str, ...]
     row_rules: Callable[[pd.DataFrame], RowRules]
-    fill: Callable[[pd.DataFrame], dict[str, pd.Series]] = _nothing
+    fill: Callable[[Columns], dict[str, pd.Series]] = _nothing
 
     @functools.cached_property
     def columns(self) -> tuple[str, ...]:
@@ -81,9 +85,9 @@ class TableRules:
         """
         raise_all(self._column_errors(table, source))
         columns = self._with_defaults(table.reset_index(drop=True))
-        filled = self.fill(pd.DataFrame(columns, index=pd.RangeIndex(len(table))))
+        filled = self.fill(columns)
         columns |= filled
-        unchecked = self._sound_defaults.keys() - {*table.columns, *filled}
+        unchecked = {*self._sound_defaults} - {*table.columns, *filled}
         of_type, of_value = list[SchemaError](), list[SchemaError]()
         for name, column in self.schema.items():
             if name in unchecked:
@@ -124,8 +128,8 @@ class TableRules:
         return column.astype(str)
 
     @functools.cached_property
-    def _sound_defaults(self) -> dict[str, pd.Series]:
-        """One typed cell of each column that may be absent: its default breaks no rule."""
+    def _sound_defaults(self) -> pd.DataFrame:
+        """One row of the typed columns that may be absent: their defaults break no rule."""
         cells = {}
         for name, column in self.schema.items():
             default = pd.Series([self.defaults.get(name, float("nan"))], name=name)
@@ -133,15 +137,16 @@ class TableRules:
                 typed = self._typed(default, "", 0)
                 if not _value_errors(column, typed, "", 0):
                     cells[name] = typed
-        return cells
+        return pd.DataFrame(cells)
 
     def _with_defaults(self, table: pd.DataFrame) -> dict[str, pd.Series]:
         columns: dict[str, pd.Series] = {}
+        absent = self._sound_defaults[[name for name in self._sound_defaults if name not in table.columns]]
+        sound = dict(absent.take(np.zeros(len(table), dtype=int)).set_axis(table.index).items())
         for name, column in self.schema.items():
             default = self.defaults.get(name, float("nan"))
-            sound = self._sound_defaults.get(name)
-            if name not in table.columns and sound is not None:
-                columns[name] = pd.Series(sound.iloc[0], index=table.index, dtype=sound.dtype, name=name)
+            if name in sound:
+                columns[name] = sound[name]
             elif name not in table.columns:
                 columns[name] = pd.Series(default, index=table.index, name=name)
             elif column.is_nullable:
@@ -185,6 +190,8 @@ def _numbers(column: pd.Series, source: str, lines: Lines) -> pd.Series:
         numbers = pd.to_numeric(column, errors="coerce").astype(float)
     except (TypeError, OverflowError) as error:
         raise SchemaError(str(column.name), "must hold numbers alone", source) from error
+    if not numbers.hasnans:
+        return numbers
     suspects = column[numbers.isna() & column.notna()]
     wrong = suspects[suspects.astype(str).str.strip() != ""]
     if len(wrong):

@@ -11,7 +11,7 @@ import pandas as pd
 from roofcast.data.measurements.columns import Column
 from roofcast.data.measurements.metrics import MEAN_ONLY_COLUMNS
 from roofcast.data.measurements.schema import DEFAULTS, OUTCOME_COLUMNS, SCHEMA, WHOLE_COLUMNS
-from roofcast.data.measurements.table_rules import Lines, RowRules, TableRules
+from roofcast.data.measurements.table_rules import Columns, Lines, RowRules, TableRules
 
 
 def validate_measurements(table: pd.DataFrame, source: str = "", lines: Lines = 0) -> pd.DataFrame:
@@ -49,13 +49,14 @@ def row_ids(table: pd.DataFrame) -> list[str]:
     return _RULES.row_ids(table.assign(**_NOT_IN_ID))
 
 
-def _fill_load(table: pd.DataFrame) -> dict[str, pd.Series]:
-    is_blank = table["load"].astype(str) == ""
+def _fill_load(columns: Columns) -> dict[str, pd.Series]:
+    load, concurrency = columns["load"], columns["concurrency"]
+    is_blank = load.astype(str) == ""
     if not is_blank.any():
         return {}
-    is_closed = table["concurrency"].notna() & (table["concurrency"].astype(str).str.strip() != "")
+    is_closed = concurrency.notna() & (concurrency.astype(str).str.strip() != "")
     implied = is_closed.map({True: "closed_loop", False: "open_loop"})
-    return {"load": table["load"].astype(object).where(~is_blank, implied)}
+    return {"load": load.astype(object).where(~is_blank, implied)}
 
 
 def _row_rules(table: pd.DataFrame) -> RowRules:

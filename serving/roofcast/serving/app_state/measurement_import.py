@@ -59,8 +59,8 @@ def import_rows(
         return _count_rows(state, table, configs, origin)
     catalog, new = with_configs(state.catalog, configs)
     check_model_limit(state, len(new))
-    rows = _resolve_names(table, catalog)
-    reasons = quarantine_reasons(rows, {**catalog.models, **{spec.id: spec for spec, _ in new}}, catalog.accelerators)
+    rows, descriptors = _resolve(table, catalog)
+    reasons = quarantine_reasons(rows, descriptors)
     added = state.store.add(rows, [(spec, dict(config)) for spec, config in new], origin, reasons)
     if new:
         state.live_catalog.reload_models()
@@ -79,11 +79,19 @@ def _count_rows(
             state.warn("the store has an older schema; a dry run does not migrate it, an import does")
         models = [] if schema == "none" else store.models.load()
         catalog, _ = with_configs(with_registered(state.user_files.catalog, models), configs)
-        return store.compare(_resolve_names(table, catalog), origin)
+        return store.compare(_resolve(table, catalog)[0], origin)
 
 
-def _resolve_names(table: pd.DataFrame, catalog: Catalog) -> pd.DataFrame:
-    """Replace names by ids of the catalogue, fill the precision of quantised copies, and check the units."""
+def _resolve(table: pd.DataFrame, catalog: Catalog) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the rows with ids of the catalogue and the precision of quantised copies, and their descriptors.
+
+    Raises
+    ------
+    UnknownNameError
+        If a model or accelerator is unknown.
+    InputError
+        If a median latency is about 1,000 times the analytic estimate: milliseconds, not seconds.
+    """
     specs = {name: catalog.model(name) for name in table["model"].unique()}
     accelerators = {name: catalog.accelerator(name).id for name in table["accelerator"].unique()}
     precision = table["weight_precision"]
@@ -93,14 +101,8 @@ def _resolve_names(table: pd.DataFrame, catalog: Catalog) -> pd.DataFrame:
         accelerator=table["accelerator"].map(accelerators),
         weight_precision=pd.Series(filled, table.index, dtype=precision.dtype),
     )
-    _check_units(resolved, catalog)
-    return resolved
-
-
-def _check_units(rows: pd.DataFrame, catalog: Catalog) -> None:
-    """Refuse rows whose median latency is about 1,000 times the analytic estimate: milliseconds, not seconds."""
-    if rows.empty:
-        return
-    for column, ratio in millisecond_columns(rows, describe(rows, catalog.models, catalog.accelerators)).items():
+    descriptors = describe(resolved, catalog.models, catalog.accelerators)
+    for column, ratio in millisecond_columns(resolved, descriptors).items():
         problem = f"looks like milliseconds: the median is {ratio:,.0f} times the analytic estimate"
         raise InputError(column, f"{problem}; give seconds")
+    return resolved, descriptors

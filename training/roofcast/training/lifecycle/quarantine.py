@@ -18,10 +18,11 @@ import pandas as pd
 
 from roofcast.data.campaigns import CAMPAIGNS, load_campaigns
 from roofcast.data.catalog import load_catalog
-from roofcast.data.specs import AcceleratorSpec, ModelSpec
+from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
-from roofcast.features.pipeline import build_features
+from roofcast.features.engine.estimate import estimate
+from roofcast.features.pipeline import estimate_statistics
 from roofcast.training.dataset.stacks import name_stacks, stack_owners
 from roofcast.training.dataset.targets import log_ratio, outcomes
 
@@ -82,8 +83,10 @@ class RatioLimits:
                     continue
                 names, limits = alike
                 is_out = (ratios[members] < limits["low"]) | (ratios[members] > limits["high"])
-                for i in members[is_out & (reasons[members] == "")]:
-                    reasons[i] = _describe(metric, ratios[i], limits, [cells[name] for name in names])
+                far = members[is_out & (reasons[members] == "")]
+                allowed = _describe(limits, [cells[name] for name in names]) if len(far) else ""
+                for i in far:
+                    reasons[i] = f"{metric} is {np.exp(ratios[i]):.3g} times the estimate; {allowed}"
         return pd.Series(reasons, index=rows.index, dtype=object)
 
     def _of_alike(self, cells: Mapping[str, str], metric: str) -> tuple[tuple[str, ...], pd.Series] | None:
@@ -108,21 +111,19 @@ def _limits(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     return limits[(limits["n_row"] >= MIN_ROW) & (limits["n_owner"] >= MIN_OWNER)]
 
 
-def _describe(metric: str, ratio: float, alike: pd.Series, cells: Sequence[str]) -> str:
+def _describe(alike: pd.Series, cells: Sequence[str]) -> str:
     group = " ".join(cell or "unknown" for cell in cells)
     low, high = np.exp(alike[["low", "high"]].to_numpy(dtype=float))
     return (
-        f"{metric} is {np.exp(ratio):.3g} times the estimate; the {alike['n_row']:.0f} measurements of "
-        f"{alike['n_owner']:.0f} owners{f' with {group}' if group else ''} allow {low:.3g} to {high:.3g} times"
+        f"the {alike['n_row']:.0f} measurements of {alike['n_owner']:.0f} owners"
+        f"{f' with {group}' if group else ''} allow {low:.3g} to {high:.3g} times"
     )
 
 
-def estimate_ratios(
-    rows: pd.DataFrame, models: Mapping[str, ModelSpec], accelerators: Mapping[str, AcceleratorSpec]
-) -> pd.DataFrame:
+def estimate_ratios(rows: pd.DataFrame, descriptors: pd.DataFrame) -> pd.DataFrame:
     """Return log(measurement / estimate before calibration) by metric; NaN where not measured: index of `rows`."""
-    measured = outcomes(rows)
-    _, estimates, _ = build_features(describe(rows, models, accelerators), DEFAULT_COEFFICIENTS)
+    measured, d = outcomes(rows), descriptor_arrays(descriptors)
+    estimates = estimate_statistics(d, DEFAULT_COEFFICIENTS, estimate(d, DEFAULT_COEFFICIENTS))
     ratios = {m: log_ratio(measured[m].to_numpy(dtype=float), estimates[m]) for m in map(str, measured)}
     return pd.DataFrame(ratios, index=rows.index)
 
@@ -133,7 +134,7 @@ def fit_shipped_limits() -> RatioLimits:
     is_sound = (rows["status"] == "ok") & ~rows["note"].str.contains("faulty: ", regex=False)
     is_known = rows["model"].isin(list(catalog.models)) & rows["accelerator"].isin(list(catalog.accelerators))
     rows = rows[is_sound & is_known].reset_index(drop=True)
-    return RatioLimits.fit(rows, estimate_ratios(rows, catalog.models, catalog.accelerators))
+    return RatioLimits.fit(rows, estimate_ratios(rows, describe(rows, catalog.models, catalog.accelerators)))
 
 
 def write_limits(limits: RatioLimits) -> None:
@@ -153,10 +154,6 @@ def shipped_limits() -> RatioLimits:
     )
 
 
-def quarantine_reasons(
-    rows: pd.DataFrame, models: Mapping[str, ModelSpec], accelerators: Mapping[str, AcceleratorSpec]
-) -> pd.Series:
+def quarantine_reasons(rows: pd.DataFrame, descriptors: pd.DataFrame) -> pd.Series:
     """Return why each row needs a confirmation before training uses it, blank if it does not: index of `rows`."""
-    if rows.empty:
-        return pd.Series("", index=rows.index, dtype=object)
-    return shipped_limits().reasons(rows, estimate_ratios(rows, models, accelerators))
+    return shipped_limits().reasons(rows, estimate_ratios(rows, descriptors))

@@ -66,11 +66,12 @@ def post_file(
         Query(alias="set", max_length=100, description="`COLUMN=VALUE` that the file does not hold; repeatable."),
     ] = None,
     dry_run: Annotated[bool, Query(description="Validate and count the rows, and store nothing.")] = False,
-    compare: Compare = True,
+    compare: Compare = False,
 ) -> FileAdded:
     """Import a file as a benchmark client writes it (GuideLLM, AIPerf, vLLM, ...), as `roofcast import` does.
 
-    The body is the file itself, uncompressed. All of its rows are stored, or none.
+    The body is the file itself, uncompressed. All of its rows are stored, or none. The answer waits for the database
+    alone: `/v1/drift` compares the rows, by the answer's `import_id`.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in SUFFIXES:

@@ -103,9 +103,9 @@ class MeasurementsAdded(BaseModel):
     """Number of rows that are new, and that were stored before.
 
     `n_quarantined` of the new rows teach nothing until they are confirmed; `n_claimed` of the others are also the
-    caller's now, `n_withdrawn` were withdrawn. `import_id` selects the new and the claimed rows. `drift` compares up
-    to 200 of these with the predictor and with earlier measurements, `/v1/drift` more of them; it is null if there is
-    none, no predictor is in service, or no comparison was wanted.
+    caller's now, `n_withdrawn` were withdrawn. `import_id` selects the new and the claimed rows: `/v1/drift` compares
+    them with the predictor and with earlier measurements. With `compare`, `drift` is such a report of up to 200 rows;
+    it is null if there is none, no predictor is in service, or no comparison was wanted.
     """
 
     n_new: int
