@@ -363,6 +363,7 @@ class ProblemResponse(TypedDict):
     title: str
     status: int
     detail: str
+    problems: NotRequired[list[str]]
     field: NotRequired[str]
     did_you_mean: NotRequired[list[str]]
     request_id: NotRequired[str]

@@ -41,6 +41,11 @@ class RoofcastError(Exception):
         return str(self.problem.get("field", ""))
 
     @property
+    def problems(self) -> list[str]:
+        """Each problem of the request; `detail` has all of them in one text."""
+        return list(self.problem.get("problems", [])) or [self.detail]
+
+    @property
     def did_you_mean(self) -> list[str]:
         """Known names similar to the one given."""
         return list(self.problem.get("did_you_mean", []))

@@ -72,7 +72,6 @@ def test_rows_survive_writing_and_reading(file: Path) -> None:
         ("m,a,1,128", ""),
         (LINE + ",more", ""),
         ("m,a,1,128,32,4,0.1,a\x00b", ""),
-        ('m,a,1,128,32,4,0.1,"a\nb"', ""),
         ('m,a,1,128,32,4,0.1,"open', ""),
         ("", ""),
     ],
@@ -82,6 +81,13 @@ def test_an_invalid_line_is_refused_with_file_line_and_field(file: Path, cells: 
         read(file, f"{HEADER}\n{LINE}\n{LINE}\n{cells}\n{LINE}\n")
     assert (caught.value.source, caught.value.field) == ("own.csv", field)
     assert caught.value.line == 4
+
+
+def test_a_line_break_in_quotes_is_a_space_and_counts_as_a_line(file: Path) -> None:
+    split = LINE.replace("fine", '"two\n\nlines"')
+    assert read(file, f"{HEADER}\n{split}\n{LINE}\n")["note"].tolist() == ["two  lines", "fine"]
+    with pytest.raises(SchemaError, match=r"own\.csv, line 5: ttft_s: must be between"):
+        read(file, f"{HEADER}\n{split}\n{LINE.replace('0.25', '-1')}\n")
 
 
 def test_line_numbers_are_right_beyond_the_first_chunk(file: Path) -> None:

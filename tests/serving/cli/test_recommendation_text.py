@@ -52,8 +52,8 @@ def test_reasons_are_folded_until_they_are_asked_for() -> None:
     assert "FP8 weights: 49.16 USD/h (50% less), needs a quantised checkpoint" in folded
     assert "other accelerators of these offers: 1 at no less than the entries' cost" in folded
     for reason in (
-        "google-tpu-v6e, vllm tp8: x",
-        "up to 2 users; 1.235 of 3",
+        "google-tpu-v6e vllm tp8: x",
+        "up to 2 users; 1.23 of 3",
         "0.9: 120",
         "0.1 USD per million input",
     ):
@@ -67,7 +67,49 @@ def test_without_an_entry_the_reasons_are_given() -> None:
     text = recommendation_text(a_response(entries=[]))
 
     assert "no deployment meets the limits" in text
-    assert "google-tpu-v6e, vllm tp8: x" in text
+    assert "google-tpu-v6e vllm tp8: x" in text
+
+
+def test_what_all_accelerators_of_a_reason_share_is_said_once() -> None:
+    families = [
+        {"accelerator": f"a-{n}", "engine": "vllm", "tensor_parallel": n, "reason": reason, "detail": detail}
+        for n in (1, 2)
+        for reason, detail in (
+            ("misses_limit", "ttft:p95<=1ms is furthest off: probability 0.1, 0.8 is required"),
+            ("does_not_fit", f"weights and one request need 65.9 GB; {n} GB are usable"),
+        )
+    ]
+    families += [
+        {
+            "accelerator": f"b-{n}",
+            "engine": "",
+            "tensor_parallel": 0,
+            "reason": "no_engine",
+            "detail": f"none runs on B{n}",
+        }
+        for n in (1, 2)
+    ]
+    text = recommendation_text(a_response(entries=[], families=families))
+
+    assert "2 beyond a limit in every configuration searched; ttft:p95<=1ms is" in text
+    assert "      a-1 vllm tp1, a-2 vllm tp2\n" in text
+    assert "2 with too little memory; weights and one request need 65.9 GB" in text
+    assert "      a-2 vllm tp2: 2 GB are usable\n" in text
+    assert "      b-1, b-2\n" in text
+    assert max(map(len, text.splitlines())) <= WIDTH
+
+
+def test_entries_that_cost_little_more_than_the_first_are_near_ties() -> None:
+    entries = [an_entry(cost_usd_per_h=usd) for usd in (10.0, 11.0, 11.1)]
+    assert "near ties with entry 1: 2; each costs at most 10% more" in recommendation_text(
+        a_response(entries=entries)
+    )
+    assert "near ties" not in recommendation_text(a_response(entries=[entries[0], entries[2]]))
+
+
+def test_capacities_are_whole_users() -> None:
+    text = recommendation_text(a_response(entries=[an_entry(users_per_replica=1425.7)]), why=True)
+    assert "each replica serves up to 1,425 users" in text
 
 
 @pytest.mark.parametrize("n_entry", [0, 1])
@@ -78,7 +120,7 @@ def test_a_mixed_fleet_has_a_total(n_entry: int) -> None:
 
     reason = "cheaper than the first entry" if n_entry else "no single instance type meets the demand"
     assert f"mixed fleet for 3.5 USD/h: {reason}" in text
-    assert text.count("1.235 of 3") == 2
+    assert text.count("1.23 of 3") == 2
 
 
 def test_an_extrapolation_names_its_columns() -> None:

@@ -100,6 +100,23 @@ def test_errors_of_a_service_are_one_line_on_standard_error(
     assert "Traceback" not in err
 
 
+def test_problems_of_a_request_to_a_service_are_named_at_once_a_line_each(run: Run, url: str) -> None:
+    demand = ("--preset", "chat", "--users", "2", "--slo", "tftt<=1s", "--slo", "ttft<=1us", "--provider", "awz")
+    request = ("recommend", "--model", MODEL, *demand, "--server", url)
+    outputs = [run(*request, *more) for more in ((), ("--fo",))]
+    assert [(status, out) for status, out, _ in outputs] == [(2, "")] * 2
+    complete, with_option = (err.splitlines() for _, _, err in outputs)
+    assert len(complete) == 3
+    for text, line in zip(("no 'tftt' is known", "got 'ttft<=1us'", "no 'awz' is known"), complete, strict=True):
+        assert text in line
+    assert with_option == ["error: --fo: no such option; `roofcast recommend --help` lists them", *complete]
+
+
+def test_values_of_a_question_to_a_service_are_checked_beside_a_misspelt_option(run: Run, url: str) -> None:
+    _, _, err = run("explain", *QUESTION, "--tp", "x", "--engine", "of-the-service", "--fo", "--server", url)
+    assert [line.split(": ")[1] for line in err.splitlines()] == ["--fo", "tp"]
+
+
 @pytest.mark.parametrize("key", ["clé", "two words", "line\nbreak"])
 def test_a_malformed_api_key_is_an_error(run: Run, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     monkeypatch.setenv(KEY_VARIABLE, key)

@@ -22,6 +22,14 @@ from tests.serving.http_client import ACCELERATOR, Run
                 "workload: give n_input_token and n_output_token, or a preset such as chat",
             ),
         ),
+        (
+            ("measure", "--target", "http://x", "--n-accelerator", "2", "--plot", "y"),
+            (
+                "--n-accelerator: no such option; did you mean --set n_accelerator=VALUE?",
+                "--plot: no such option",
+                "--set: must be given: ",
+            ),
+        ),
         (("models", "x", "--colour"), ("--colour: no such option", "unexpected argument 'x'")),
         (
             ("keys", "create", "--nam", "y"),
@@ -123,7 +131,7 @@ def test_an_error_is_reported_even_if_a_check_after_it_fails(
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("roofcast.serving.cli.commands.explain.check_row", fail)
+    monkeypatch.setattr("roofcast.serving.cli.question.check_row", fail)
     caplog.set_level("DEBUG", "roofcast.serving.cli.request_check")
     status, _, err = run("explain", *ELSEWHERE, "--isl", "9", "--osl", "9", "--scale", "x", "--fo")
     assert status == 2

@@ -23,6 +23,8 @@ def test_a_recommendation_names_all(shared: Client, more: dict[str, Any]) -> Non
     texts += ["give either users", "a preset such as chat"] if "workload" in more else []
     for text in texts:
         assert text in problem["detail"]
+        assert any(text in one for one in problem["problems"])
+    assert len(problem["problems"]) >= len(texts)
 
 
 def test_names_alone_are_unknown_names(shared: Client) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import urllib.request
 from pathlib import Path
 from typing import Literal
@@ -57,7 +58,18 @@ def test_the_scoreboard_names_every_protocol_and_its_figures(service: Service, t
     assert not set(titles) & {name for name in protocols if name != "decisions"}
     figure = protocols["P4_methods"]["figures"]["roofcast"]["tpot"]["median_ape"]
     row = board.locator("details[open] tr", has_text="roofcast · tpot").first.inner_text()
-    assert f"{figure:.3g}" in row.split()
+    assert f"{math.ceil(figure * 1000 - 1e-9) / 10:g}%" in row.split()
+
+
+def test_a_panel_waits_for_a_free_slot_of_the_service(service: Service, tab: Tab) -> None:
+    problem = {"detail": "the service is busy: no slot was free", "status": 503}
+    answers = [{"status": 503, "headers": {"retry-after": "1"}, "json": problem}] * 2
+    tab.page.route(
+        "**/v1/retrainings?*", lambda route: route.fulfill(**answers.pop()) if answers else route.continue_()
+    )
+    open_view(tab, service, "predictor")
+    tab.page.locator("#predictor", has_text="None yet.").wait_for()
+    assert answers == []
 
 
 def test_a_change_without_the_right_key_is_refused(service: Service, tab: Tab) -> None:
@@ -96,13 +108,19 @@ def test_files_are_checked_then_stored_and_reported(service: Service, tab: Tab, 
     good, bad = tmp_path / "lab.csv", tmp_path / "broken.json"
     good.write_text("\n".join(lines) + "\n")
     bad.write_text("{")
-    tab.page.get_by_label("Benchmark files").set_input_files([good, bad])
+    misspelt = tmp_path / "misspelt.csv"
+    misspelt.write_text(good.read_text().replace("concurrency", "concurency").replace("ttft_s", "ttft_ms"))
+    tab.page.get_by_label("Campaign", exact=True).fill("lab")
+    tab.page.get_by_label("Benchmark files").set_input_files([good, bad, misspelt])
     tab.page.get_by_role("button", name="Store 6 new rows").wait_for()
-    assert tab.page.locator("#measurements .problem.box").count() == 1
+    assert tab.page.locator("#measurements .problem.box").count() == 2
+    assert tab.page.locator("#measurements .problem.box li").count() == 2
     tab.page.get_by_role("button", name="Store 6 new rows").click()
     tab.page.locator("#measurements caption", has_text="Stored").wait_for()
     tab.page.locator("#measurements caption", has_text="Predicted against actual").wait_for()
     tab.page.locator("#measurements caption", has_text="Imported campaigns").wait_for()
+    assert tab.page.get_by_role("heading", name="Kept, and learnt from").count() == 1
+    assert tab.page.get_by_label("Campaign", exact=True).input_value() == "lab"
     tab.page.locator("#measurements caption", has_text="not among the references").wait_for()
 
 

@@ -103,6 +103,7 @@ def test_limits_that_nothing_meets_have_no_cards(service: Service, tab: Tab) -> 
     tab.page.goto(f"{service.url}/#/recommend?q={json.dumps(request)}")
     tab.page.locator("#status", has_text="None of").wait_for()
     assert tab.page.locator(".card").count() == 0
+    assert tab.page.locator("#why-not table").is_visible()
 
 
 def test_reasons_deployment_and_comparison_open(service: Service, tab: Tab) -> None:

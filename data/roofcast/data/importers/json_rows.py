@@ -31,7 +31,7 @@ def read_json_rows(rows: Sequence[Mapping[str, object]], campaign: str) -> pd.Da
     filled = [_fill(row, campaign, line) for line, row in enumerate(rows, 1)]
     columns = dict.fromkeys(name for row in filled for name in row)
     table = pd.DataFrame({name: [row.get(name) for row in filled] for name in columns}, dtype=object)
-    return validate_plausible(table, SOURCE, first_line=1)
+    return validate_plausible(table, SOURCE, lines=1)
 
 
 def _fill(row: Mapping[str, object], campaign: str, line: int) -> dict[str, object]:

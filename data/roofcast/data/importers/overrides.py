@@ -11,6 +11,7 @@ import pandas as pd
 from roofcast.data.errors import InputError, SchemaError, UnknownNameError
 from roofcast.data.importers.format import Overrides
 from roofcast.data.measurements.schema import CONTEXT_COLUMNS, NUMBER_COLUMNS, QUESTION_COLUMNS
+from roofcast.data.measurements.table_rules import Lines, line_of
 
 _NEVER: Final = {
     "statistic", "campaign", "status", "derived", "n_input_token_at_statistic", "n_output_token_at_statistic",
@@ -158,7 +159,7 @@ def fill_blanks(cells: Mapping[str, Any], overrides: Overrides, place: str, line
     return filled
 
 
-def fill_table(table: pd.DataFrame, overrides: Overrides, place: str, first_line: int = 0) -> pd.DataFrame:
+def fill_table(table: pd.DataFrame, overrides: Overrides, place: str, lines: Lines = 0) -> pd.DataFrame:
     """Return a table with blanks filled and names replaced by the overrides; see `fill_blanks`.
 
     Raises
@@ -169,8 +170,7 @@ def fill_table(table: pd.DataFrame, overrides: Overrides, place: str, first_line
     if not overrides:
         return table
     rows: list[dict[Any, Any]] = table.to_dict("records")
-    lines = [first_line + i if first_line else 0 for i in range(len(rows))]
-    return pd.DataFrame([fill_blanks(row, overrides, place, line) for row, line in zip(rows, lines, strict=True)])
+    return pd.DataFrame([fill_blanks(row, overrides, place, line_of(lines, i)) for i, row in enumerate(rows)])
 
 
 def check_required(cells: Mapping[str, Any], place: str, line: int = 0) -> None:

@@ -61,28 +61,29 @@ def read(
 
 def _iter_chunks(source: Source, campaign: str, overrides: Overrides) -> Iterator[pd.DataFrame]:
     rows = _iter_rows(source)
-    header = next(rows, [])
+    header = next(rows, (0, []))[1]
     if not any(header):
         raise SchemaError("", "is empty; the first line must name the columns", source.name, 1)
     separator = next((name for mark, name in _OTHER_SEPARATORS.items() if mark in header[0]), "")
     if len(header) == 1 and separator:
         raise SchemaError("", f"has cells separated by {separator}; save it with commas between them", source.name, 1)
-    first_line = 2
+    is_empty = True
     while chunk := list(islice(rows, _CHUNK_ROW)):
-        _check_widths(chunk, header, source.name, first_line)
-        table = pd.DataFrame(chunk, columns=header, dtype=object)
+        is_empty = False
+        lines = [line for line, _ in chunk]
+        _check_widths(chunk, header, source.name)
+        table = pd.DataFrame([row for _, row in chunk], columns=header, dtype=object)
         if "campaign" not in table.columns:
             table["campaign"] = campaign
         table["campaign"] = table["campaign"].where(table["campaign"] != "", campaign)
-        filled = fill_table(table, overrides, source.name, first_line)
-        _check_required(filled, source.name, first_line)
-        yield validate_plausible(filled, source.name, first_line)
-        first_line += len(chunk)
-    if first_line == 2:
+        filled = fill_table(table, overrides, source.name, lines)
+        _check_required(filled, source.name, lines)
+        yield validate_plausible(filled, source.name, lines)
+    if is_empty:
         raise SchemaError("", "holds no row below its header", source.name, 2)
 
 
-def _check_required(table: pd.DataFrame, name: str, first_line: int) -> None:
+def _check_required(table: pd.DataFrame, name: str, lines: Sequence[int]) -> None:
     if table.columns.duplicated().any() or not set(table.columns) <= set(MEASUREMENT_COLUMNS):
         return  # validation refuses the columns
     cells = table.reindex(columns=_REQUIRED)
@@ -90,43 +91,42 @@ def _check_required(table: pd.DataFrame, name: str, first_line: int) -> None:
     positions = np.flatnonzero((required.isna() | (required == "")).any(axis=1))
     rows: list[dict[Any, Any]] = cells.iloc[positions].to_dict("records")
     for position, row in zip(positions.tolist(), rows, strict=True):
-        check_required(row, name, first_line + position)
+        check_required(row, name, lines[position])
 
 
-def _check_widths(rows: list[list[str]], header: list[str], name: str, first_line: int) -> None:
-    for line, row in enumerate(rows, first_line):
+def _check_widths(rows: list[tuple[int, list[str]]], header: list[str], name: str) -> None:
+    for line, row in rows:
         if len(row) != len(header):
             problem = f"must have {len(header)} cells as the header has, got {len(row)}; is the file truncated?"
             raise SchemaError("", problem, name, line)
 
 
-def _iter_rows(source: Source) -> Iterator[list[str]]:
+def _iter_rows(source: Source) -> Iterator[tuple[int, list[str]]]:
+    """Yield each row with the line on which it starts; a line break in a quoted cell becomes a space."""
     reader = csv.reader(_iter_lines(source.stream, source.name), strict=True)
-    n_line = 0
+    line, blank = 1, 0
     try:
         for row in reader:
-            n_line += 1
-            if reader.line_num != n_line:
-                raise SchemaError("", "a cell must not hold a line break", source.name, n_line)
-            yield [cell.strip() for cell in row]
+            cells = [" ".join(cell.splitlines()).strip() for cell in row]
+            if not any(cells) and len(cells) < 2:
+                blank = blank or line
+            elif blank:
+                raise SchemaError("", "is blank", source.name, blank)
+            else:
+                yield line, cells
+            line = reader.line_num + 1
     except csv.Error as error:
-        raise SchemaError("", f"is not valid CSV: {error}", source.name, n_line + 1) from error
+        raise SchemaError("", f"is not valid CSV: {error}", source.name, line) from error
 
 
 def _iter_lines(stream: BinaryIO, name: str) -> Iterator[str]:
     line = 0
-    n_blank = 0
     while content := stream.readline(MAX_LINE_BYTE + 1):
         line += 1
         if len(content) > MAX_LINE_BYTE:
             raise SchemaError("", f"a line must be at most {MAX_LINE_BYTE} bytes long", name, line)
         if b"\0" in content:
             raise SchemaError("", "holds a NUL byte; is the file binary?", name, line)
-        if not content.strip():
-            n_blank += 1
-            continue
-        if n_blank:
-            raise SchemaError("", "is blank", name, line - n_blank)
         try:
             yield content.decode("utf-8-sig" if line == 1 else "utf-8")
         except UnicodeDecodeError as error:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from roofcast.data.errors import SchemaError
 from roofcast.data.measurements.metrics import e2e_from_parts
+from roofcast.data.measurements.table_rules import Lines, line_of
 from roofcast.data.measurements.validation import validate_measurements
 from roofcast.data.units import S_PER_MS
 
@@ -82,7 +83,7 @@ def check_plausible(
     _check_gaps(statistics, place, line)
 
 
-def validate_plausible(table: pd.DataFrame, place: str, first_line: int) -> pd.DataFrame:
+def validate_plausible(table: pd.DataFrame, place: str, lines: Lines) -> pd.DataFrame:
     """Return the validated table, each row of which is plausible by `check_plausible`.
 
     Raises
@@ -90,16 +91,16 @@ def validate_plausible(table: pd.DataFrame, place: str, first_line: int) -> pd.D
     SchemaError
         If a row breaks the schema of measurements, or its numbers contradict each other; names line and field.
     """
-    validated = validate_measurements(table, place, first_line)
-    _check_plausible_rows(validated, place, first_line)
+    validated = validate_measurements(table, place, lines)
+    _check_plausible_rows(validated, place, lines)
     return validated
 
 
-def _check_plausible_rows(table: pd.DataFrame, place: str, first_line: int) -> None:
+def _check_plausible_rows(table: pd.DataFrame, place: str, lines: Lines) -> None:
     positions = np.flatnonzero(table[["itl_s", "tpot_s", "e2e_s"]].notna().any(axis=1))
     rows: list[dict[Any, Any]] = table[list(CHECKED_COLUMNS)].iloc[positions].to_dict("records")
     for position, row in zip(positions.tolist(), rows, strict=True):
-        check_plausible(row, {row["statistic"]: row}, place, first_line + position)
+        check_plausible(row, {row["statistic"]: row}, place, line_of(lines, position))
 
 
 _CURE: Final = "are seconds and milliseconds confused?"

@@ -161,7 +161,7 @@ class TableRules:
         for field, (holds, problem) in [*whole.items(), *self.row_rules(table).items()]:
             if not holds.all():
                 position = int((~holds).to_numpy().argmax())
-                yield SchemaError(field, problem, source, _line(lines, position))
+                yield SchemaError(field, problem, source, line_of(lines, position))
 
     def _cells(self, column: pd.Series, name: str) -> list[str]:
         """Return ``name=value`` for each cell, empty for a blank or default, so that a new column changes no id.
@@ -196,7 +196,7 @@ def _numbers(column: pd.Series, source: str, lines: Lines) -> pd.Series:
     wrong = suspects[suspects.astype(str).str.strip() != ""]
     if len(wrong):
         got = f"must be a number, got {_short(wrong.iloc[0])}"
-        raise SchemaError(str(column.name), got, source, _line(lines, int(wrong.index[0])))
+        raise SchemaError(str(column.name), got, source, line_of(lines, int(wrong.index[0])))
     return numbers
 
 
@@ -208,11 +208,12 @@ def _booleans(column: pd.Series, default: object, source: str, lines: Lines) -> 
     wrong = column[booleans.isna()]
     if len(wrong):
         got = f"must be true or false, got {_short(wrong.iloc[0])}"
-        raise SchemaError(str(column.name), got, source, _line(lines, int(wrong.index[0])))
+        raise SchemaError(str(column.name), got, source, line_of(lines, int(wrong.index[0])))
     return booleans.astype(bool)
 
 
-def _line(lines: Lines, position: int) -> int:
+def line_of(lines: Lines, position: int) -> int:
+    """Return the line of a row; 0 if unknown."""
     if isinstance(lines, int):
         return lines + position if lines else 0
     return lines[position]
@@ -240,7 +241,7 @@ def _check_column(column: Column, values: pd.Series, source: str, lines: Lines) 
             position = int((~holds).to_numpy().argmax())
             value = values.iloc[position]
             got = "a blank" if pd.isna(value) or value == "" else _short(value)
-            raise SchemaError(str(values.name), f"{problem}, got {got}", source, _line(lines, position))
+            raise SchemaError(str(values.name), f"{problem}, got {got}", source, line_of(lines, position))
 
 
 def _check_encodable(column: pd.Series, source: str, lines: Lines) -> None:
@@ -249,7 +250,7 @@ def _check_encodable(column: pd.Series, source: str, lines: Lines) -> None:
         if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
             position = int((column == value).to_numpy().argmax())
             got = f"must hold no control or invisible character, got {_short(value)}"
-            raise SchemaError(str(column.name), got, source, _line(lines, position))
+            raise SchemaError(str(column.name), got, source, line_of(lines, position))
 
 
 def _check_texts(column: pd.Series, source: str, lines: Lines) -> None:
@@ -259,7 +260,7 @@ def _check_texts(column: pd.Series, source: str, lines: Lines) -> None:
         if problem:
             position = int((column == value).to_numpy().argmax())
             got = f"{problem}, got {_short(value)}"
-            raise SchemaError(str(column.name), got, source, _line(lines, position))
+            raise SchemaError(str(column.name), got, source, line_of(lines, position))
 
 
 def _text_problem(value: str) -> str:

@@ -19,7 +19,8 @@ COMES_WITH_PACKAGE: Final = "comes_with_package"
 def own_campaign_report(stored: pd.DataFrame, catalog: Catalog) -> list[dict[str, Any]]:
     """Return a row for each imported campaign, with the columns of `review.campaign_report`.
 
-    An import stores all rows of a file or none; the number of rows read is not recorded.
+    An import stores all rows of a file or none; the number of rows read is not recorded. The rules that compare rows
+    do so within a model and an accelerator, so that only the shipped rows of those are reviewed beside.
 
     Parameters
     ----------
@@ -31,6 +32,7 @@ def own_campaign_report(stored: pd.DataFrame, catalog: Catalog) -> list[dict[str
     if stored.empty:
         return []
     shipped = load_campaigns(TRAINED_ON)
+    shipped = shipped[_setups(shipped).isin(_setups(stored))]
     is_new = ~pd.Series(row_ids(stored), index=stored.index).isin(row_ids(shipped))
     rows = pd.concat([shipped, stored[is_new]], ignore_index=True)
     rejected = review(rows, catalog.models, catalog.accelerators)["rule"]
@@ -38,6 +40,10 @@ def own_campaign_report(stored: pd.DataFrame, catalog: Catalog) -> list[dict[str
     rules = pd.Series(COMES_WITH_PACKAGE, index=stored.index, dtype=object).mask(is_new, "")
     rules.loc[stored.index[is_new][own_rejected.index - len(shipped)]] = own_rejected.to_numpy()
     return [_row(str(name), rules[stored["campaign"] == name]) for name in sorted(stored["campaign"].unique())]
+
+
+def _setups(rows: pd.DataFrame) -> pd.Series:
+    return rows["model"] + "\n" + rows["accelerator"]
 
 
 def _row(name: str, rules: pd.Series) -> dict[str, Any]:

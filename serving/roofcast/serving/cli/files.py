@@ -79,8 +79,8 @@ def write_table(header: Sequence[str], rows: Iterable[Sequence[object]], path: P
         raise InputError("out", f"{path} cannot be written: {error.strerror or error}") from error
 
 
-def write_text(text: str, path: Path) -> None:
-    """Write a text file.
+def write_text(text: str, path: Path, option: str) -> None:
+    """Write a text file, which an option names.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def write_text(text: str, path: Path) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InputError("out", f"{path} cannot be written: {error.strerror or error}") from error
+        raise InputError(option, f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def make_folder(folder: Path) -> None:

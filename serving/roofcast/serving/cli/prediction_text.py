@@ -1,19 +1,41 @@
-"""Summary of the answers to a file of questions: rows by status, reasons of failed rows, assumed columns."""
+"""Text of the answer to one question, and summary of those to a file: rows by status, reasons, assumed columns."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from roofcast.serving.cli.tables import INDENT, fold
+from roofcast.serving.cli.tables import INDENT, fold, table_text
+from roofcast.serving.counts import metric_text, quantity_text
 
 MAX_REASON: Final = 3
 """Failed rows whose reasons are printed without `--why`."""
 
 MAX_ASSUMED: Final = 3
 """Assumed columns that are named without `--why`."""
+
+
+def question_text(question: Mapping[str, str], answer: Mapping[str, Any], level: float) -> str:
+    """Return the metrics of an answered question with their intervals, in lines of up to 80 characters.
+
+    Metrics conditioned on own runs have a column without them.
+    """
+    on = f"{question['n_accelerator'] or 1} x {question['accelerator']}"
+    rows = []
+    for name in (name.removesuffix("_lo") for name in answer if name.endswith("_lo")):
+        value, low, high = (quantity_text(name, answer[key]) for key in (name, f"{name}_lo", f"{name}_hi"))
+        row = {"metric": metric_text(name), "prediction": value, f"interval of {level:.0%}": f"{low} to {high}"}
+        if (without := answer.get(f"{name}_uncalibrated")) is not None:
+            row["without own runs"] = quantity_text(name, without)
+        rows.append(row)
+    lines = [fold(f"{question['model']} on {on}"), table_text(rows)]
+    if answer["assumed"]:
+        lines.append(fold(f"blank and assumed to be usual: {', '.join(answer['assumed'].split())}"))
+    if answer["outside"] in {True, "True"}:
+        lines.append("extrapolates: rests on the analytic estimate")
+    return "\n".join(lines) + "\n"
 
 
 def prediction_text(answers: Sequence[dict[str, Any]], lines: Sequence[int], out: Path, *, why: bool) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from math import floor
 from typing import Any, Final
 
-from roofcast.data.units import ms_from_s
-from roofcast.serving.cli.tables import INDENT, counts_text, fold
-from roofcast.serving.counts import count_text
+from roofcast.serving.cli.tables import INDENT, NO_BREAK, counts_text, fold
+from roofcast.serving.counts import count_text, metric_text, quantity_text, three_digits
 
 REASON_TEXT: Final = {
     "same_cost": "at no less than the entries' cost (--n-entry shows more)",
@@ -20,6 +20,9 @@ REASON_TEXT: Final = {
     "no_engine": "without an engine for this model",
 }
 """What the nearest configuration of an accelerator without an entry lacks, by the reason of its rejection."""
+
+NEAR_TIE_RATIO: Final = 0.1
+"""Entries that cost at most this share more than the first are near ties: the price of the day orders them."""
 
 
 def recommendation_text(response: dict[str, Any], *, why: bool = False) -> str:
@@ -44,6 +47,7 @@ def _paragraphs(response: dict[str, Any], *, why: bool) -> Iterator[str]:
     for rank, entry in enumerate(response["entries"], start=1):
         yield ""
         yield from _entry(entry, f"{rank}.", why=why)
+    yield from _near_ties(response["entries"])
     yield from _fleet(response)
     yield from _levers(response)
     if not response["entries"] and not response["fleet"]:
@@ -88,36 +92,33 @@ def _deployment(entry: dict[str, Any]) -> str:
 
 
 def _prediction(metric: dict[str, Any]) -> str:
-    low, high, limit = (_quantity(metric["metric"], metric[name]) for name in ("low", "high", "limit"))
-    value = _quantity(metric["metric"], metric["value"])
-    name = f"{metric['metric'].removesuffix('_s')}:{metric['statistic']}"
+    low, high, limit = (quantity_text(metric["metric"], metric[name]) for name in ("low", "high", "limit"))
+    value = quantity_text(metric["metric"], metric["value"])
+    name = f"{metric_text(metric['metric'])}:{metric['statistic']}"
     return f"{name} {value} ({low} to {high}), limit {limit}"
-
-
-def _quantity(metric: str, value: float) -> str:
-    """Return a latency in ms or s, or another figure.
-
-    Examples
-    --------
-    >>> _quantity("ttft_s", 0.2425), _quantity("e2e_s", 8.438), _quantity("output_throughput_token_per_s", 1203)
-    ('242 ms', '8.44 s', '1,203')
-    """
-    if not metric.endswith("_s") or metric.endswith("per_s"):
-        return _number(value)
-    return f"{ms_from_s(value):.3g} ms" if value < 1 else f"{value:.3g} s"
 
 
 def _capacity(entry: dict[str, Any]) -> str:
     users = entry["users_per_replica"]
-    most = f"{_number(entry['request_rate_per_replica'])} requests/s"
+    most = f"{three_digits(entry['request_rate_per_replica'])} requests/s"
     if users is not None:
-        most = f"{_number(users)} user{'s' if users != 1 else ''}"
+        most = count_text(floor(users) if users >= 1 else users, "user")
     return f"each replica serves up to {most}; {_in_flight(entry)}"
 
 
 def _in_flight(entry: dict[str, Any]) -> str:
-    load, slots = _number(entry["load_per_replica"]), _number(entry["in_flight_per_replica"])
+    load, slots = (three_digits(entry[name]) for name in ("load_per_replica", "in_flight_per_replica"))
     return f"{load} of {slots} requests in flight"
+
+
+def _near_ties(entries: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield which entries cost so little more than the first that its choice rests on the price of the day."""
+    if not entries:
+        return
+    most = entries[0]["cost_usd_per_h"] * (1 + NEAR_TIE_RATIO)
+    ranks = [str(rank) for rank, entry in enumerate(entries, 1) if rank > 1 and entry["cost_usd_per_h"] <= most]
+    if ranks:
+        yield fold(f"\nnear ties with entry 1: {', '.join(ranks)}; each costs at most {NEAR_TIE_RATIO:.0%} more")
 
 
 def _fleet(response: dict[str, Any]) -> Iterator[str]:
@@ -154,6 +155,7 @@ def _rejection_counts(response: dict[str, Any]) -> str:
 
 
 def _families(response: dict[str, Any]) -> Iterator[str]:
+    """Yield the accelerators without an entry by reason; what all of a reason share is said once."""
     families = response["families"]
     if not families:
         return
@@ -161,9 +163,32 @@ def _families(response: dict[str, Any]) -> Iterator[str]:
     yield fold(
         f"\n{count_text(len(families), 'accelerator')} without an entry, each by its best of {n} configurations"
     )
+    by_text: dict[str, list[dict[str, Any]]] = {text: [] for text in REASON_TEXT.values()}
     for family in families:
-        split = f", {family['engine']} tp{family['tensor_parallel']}" if family["engine"] else ""
-        yield fold(f"{family['accelerator']}{split}: {family['detail']}", INDENT)
+        by_text[REASON_TEXT[family["reason"]]].append(family)
+    for text, group in by_text.items():
+        if group:
+            yield from _group(text.partition(" (")[0], group)
+
+
+def _group(text: str, group: Sequence[dict[str, Any]]) -> Iterator[str]:
+    clauses = [family["detail"].split("; ") for family in group]
+    shared = [clause for clause in clauses[0] if len(group) > 1 and all(clause in own for own in clauses)]
+    yield fold("; ".join([f"{len(group)} {text}", *shared]), INDENT)
+    own_details = ["; ".join(clause for clause in own if clause not in shared) for own in clauses]
+    if group[0]["reason"] == "no_engine" and len(group) > 1:
+        own_details = ["" for _ in group]  # each only names the accelerator again
+    names = [_family_name(family) for family in group]
+    if not any(own_details):
+        yield fold(", ".join(name.replace(" ", NO_BREAK) for name in names), 2 * INDENT)
+        return
+    for name, detail in zip(names, own_details, strict=True):
+        yield fold(f"{name}: {detail}", 2 * INDENT)
+
+
+def _family_name(family: dict[str, Any]) -> str:
+    tried = f" {family['engine']} tp{family['tensor_parallel']}" if family["engine"] else ""
+    return f"{family['accelerator']}{tried}"
 
 
 def _number(value: float) -> str:

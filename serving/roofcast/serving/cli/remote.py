@@ -72,6 +72,8 @@ def _raise(error: RoofcastError, url: str) -> NoReturn:
         problem = f"the service at {url} does not answer ({error}); start it with `roofcast serve`"
         raise errors.NotReadyError(problem) from error
     if isinstance(error, client.InputError):
+        if len(error.problems) > 1:
+            raise errors.join_errors([errors.InputError("", text) for text in error.problems]) from error
         problem = error.detail.removeprefix(f"{error.field}: ")
         raise errors.InputError(error.field or "server", problem) from error
     if isinstance(error, client.NoAnswerError):

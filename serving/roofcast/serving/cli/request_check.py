@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,10 +37,10 @@ def check_level(level: float | None) -> None:
         raise InputError("level", f"must be a probability between 0 and 1, got {level:g}")
 
 
-def check_out(file: Path | None) -> None:
+def check_out(file: Path | None, option: str = "out") -> None:
     """Raise `InputError` if the folder of a file to write does not exist."""
     if file and not file.parent.is_dir():
-        raise InputError("out", f"{file} cannot be written: no such folder")
+        raise InputError(option, f"{file} cannot be written: no such folder")
 
 
 def check_references(file: Path | None, server: str) -> None:
@@ -68,18 +68,25 @@ def check_stack(name: str, server: str) -> None:
     choose_stack(state, state.active_model, "", name)
 
 
-def check_row(row: Mapping[str, Any], catalog: Catalog, find: Callable[[dict[str, Any]], Problem | None]) -> None:
-    """Raise `InputError` with the problems that `find` returns of a row; without its model, if that is elsewhere."""
+def check_row(
+    row: Mapping[str, Any], catalog: Catalog, find: Callable[[dict[str, Any]], Problem | None], server: str = ""
+) -> None:
+    """Raise `InputError` with the problems that `find` returns of a row; without its model, if that is elsewhere.
+
+    Names that a service may know are not checked.
+    """
     elsewhere = is_elsewhere(row.get("model"), catalog)
     problem = find({**row, "model": ""} if elsewhere else {**row})
     problems = (problem, *problem.further) if problem else ()
-    errors = [InputError(one.field, one.message) for one in problems if not (elsewhere and one.field == "model")]
+    problems = tuple(one for one in problems if not (elsewhere and one.field == "model"))
+    problems = tuple(one for one in problems if not (server and one.status == "unknown_name"))
+    errors = [InputError(one.field, one.message) for one in problems]
     if errors:
         raise join_errors(errors)
 
 
 def check_names(fields: Mapping[str, Any], engines: Collection[str], server: str) -> None:
-    """Raise the errors of names and limits in a request; a service knows names that this process does not."""
+    """Raise the errors of names and limits in a request; a service is asked for the names that it knows."""
     from roofcast.serving.cli.context import open_model_catalog
     from roofcast.serving.recommend.api.request_errors import request_errors
 
@@ -87,8 +94,28 @@ def check_names(fields: Mapping[str, Any], engines: Collection[str], server: str
     if is_elsewhere(fields.get("model"), catalog):
         fields = {**fields, "model": None}
     errors = request_errors(fields, catalog, engines)
-    if errors := [error for error in errors if not (server and isinstance(error, UnknownNameError))]:
+    if server and any(isinstance(error, UnknownNameError) for error in errors):
+        known = _served_names(server)
+        errors = [one for one in errors if not (isinstance(one, UnknownNameError) and one.name.casefold() in known)]
+    if errors:
         raise join_errors(errors)
+
+
+def _served_names(url: str) -> set[str]:
+    """Return the names that requests to a service may have, without case."""
+    from roofcast.serving.cli.remote import ask
+
+    with ask(url) as client:
+        return {text.casefold() for text in (*_texts(client.choices()), *_texts(client.models()))}
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield the texts of JSON values at any depth."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(part)
 
 
 def is_elsewhere(model: object, catalog: Catalog) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Final
 WIDTH: Final = 80
 INDENT: Final = "   "
 _GAP: Final = 2
-_NO_BREAK: Final = "\u00a0"
+NO_BREAK: Final = "\u00a0"
 
 Cells = Mapping[str, str]
 
@@ -63,7 +63,7 @@ def cell_text(value: Any) -> str:
         return ", ".join(map(str, value))
     if isinstance(value, dt.datetime):
         return f"{value:%Y-%m-%d %H:%M} UTC"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else " ".join(str(value).splitlines())
 
 
 def fold(text: str, indent: str = "", width: int = WIDTH) -> str:
@@ -76,7 +76,7 @@ def fold(text: str, indent: str = "", width: int = WIDTH) -> str:
         text.lstrip("\n"), width, initial_indent=indent, subsequent_indent=indent or INDENT,
         break_on_hyphens=False, break_long_words=False,
     )  # fmt: skip
-    return breaks + folded.replace(_NO_BREAK, " ")
+    return breaks + folded.replace(NO_BREAK, " ")
 
 
 def counts_text(reasons: Iterable[str], texts: Mapping[str, str]) -> str:
@@ -92,7 +92,7 @@ def counts_text(reasons: Iterable[str], texts: Mapping[str, str]) -> str:
 
 
 def _listed(row: Cells) -> str:
-    return ", ".join(f"{name}{_NO_BREAK}{cell}" for name, cell in row.items() if cell)
+    return ", ".join(f"{name}{NO_BREAK}{cell}" for name, cell in row.items() if cell)
 
 
 def _width(rows: Sequence[Cells]) -> int:

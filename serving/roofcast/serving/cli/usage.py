@@ -1,5 +1,7 @@
 """Commands that report every problem of their arguments at once."""
 
+# ruff: noqa: PLC0415  (what an error needs is imported for an invalid command only)
+
 from __future__ import annotations
 
 import re
@@ -101,6 +103,11 @@ class Command(TyperCommand):
         if param:
             return "takes no value" if param.is_flag else "must have a value"
         known = {opt.lstrip("-"): opt for param in self.get_params(ctx) for opt in param.opts if opt.startswith("-")}
+        from roofcast.data.measurements.schema import QUESTION_COLUMNS
+
+        column = name.lstrip("-").replace("-", "_")
+        if "set" in known and column in QUESTION_COLUMNS:
+            return f"no such option; did you mean --set {column}=VALUE?"
         near = " or ".join(known[one] for one in near_misses(name.lstrip("-"), known))
         return f"no such option; {f'did you mean {near}?' if near else f'`{ctx.command_path} --help` lists them'}"
 
@@ -122,11 +129,17 @@ def _names(param: Any) -> set[str]:
 
 def _value_error(param: Any, value: object, error: Any) -> InputError:
     if not isinstance(error, typer.BadParameter) or value is None:
-        return InputError(param.opts[0], "must be given")
+        return InputError(param.opts[0], f"must be given{_meaning(param)}")
     message = str(error.message).removeprefix("Value error, ")
     if message.startswith(EXPECTED):  # a message of pydantic
         message = f"must be{message.removeprefix(EXPECTED).partition(',')[0]}, got {str(value)[:40]!r}"
     return InputError(param.opts[0], _lower(message))
+
+
+def _meaning(param: Any) -> str:
+    """Return what the help of an option says, up to its first semicolon or full stop."""
+    text = re.split(r"[.;](?:\s|$)", str(getattr(param, "help", None) or ""))[0]
+    return f": {_lower(text)}" if text else ""
 
 
 def _lower(text: object) -> str:

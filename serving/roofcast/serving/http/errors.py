@@ -61,6 +61,10 @@ RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
+MAX_LISTED: Final = 30
+"""Problems of one request that a response lists."""
+
+
 def problem_response(
     status: HTTPStatus,
     kind: str,
@@ -68,6 +72,7 @@ def problem_response(
     field: str = "",
     did_you_mean: Sequence[str] = (),
     *,
+    problems: Sequence[str] = (),
     headers: Mapping[str, str] | None = None,
     checks: Mapping[str, Check] | None = None,
 ) -> JSONResponse:
@@ -77,6 +82,7 @@ def problem_response(
         title=status.phrase,
         status=int(status),
         detail=_printable(detail),
+        problems=[_printable(problem) for problem in problems[:MAX_LISTED]] if len(problems) > 1 else [],
         field=_printable(field),
         did_you_mean=[_printable(name) for name in did_you_mean],
         request_id=correlation_id.get() or "",
@@ -93,7 +99,8 @@ def error_response(error: RoofcastError) -> JSONResponse:
     for error_class, status, kind in STATUS_OF:
         if isinstance(error, error_class):
             detail, field, near = _detail(error), getattr(error, "field", ""), getattr(error, "near", ())
-            return problem_response(status, kind, detail, field, near)
+            problems = (error.message, *error.further) if isinstance(error, InputError) else ()
+            return problem_response(status, kind, detail, field, near, problems=problems)
     raise error
 
 
@@ -143,9 +150,11 @@ def _on_validation_error(request: Request, error: Exception) -> JSONResponse:
         messages = {one.message for one in errors}
         further = request_errors(error.body, state.catalog, ENGINES)
         errors += [one for one in further if one.message not in messages]
-    detail = join_problems([one.message for one in errors])
+    texts = [one.message for one in errors]
     field = "" if errors[0].field == "body" else errors[0].field
-    return problem_response(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-input", detail, field, errors[0].near)
+    return problem_response(
+        HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-input", join_problems(texts), field, errors[0].near, problems=texts
+    )
 
 
 def _input_error(part: Mapping[str, Any], request: Request, body: Any) -> InputError:

@@ -8,6 +8,7 @@ import pytest
 
 from roofcast.data.measurements.schema import INPUT_COLUMNS
 from roofcast.serving.cli.question_options import QUESTION_OPTIONS
+from roofcast.serving.cli.tables import WIDTH
 from tests.serving.http_client import ACCELERATOR, CONFIG, MODEL, Run
 
 QUESTION = ("--model", MODEL, "--accelerator", ACCELERATOR, "--n-input-token", "120", "--n-output-token", "20")
@@ -43,7 +44,8 @@ def test_an_explanation_has_prediction_and_estimate(run: Run) -> None:
     assert status == 0
     assert "share of the time by bound" in out
     assert "projections and MLP" in out
-    assert "greatest_concurrency" in out
+    assert "greatest concurrency" in out
+    assert max(map(len, out.splitlines())) <= WIDTH
 
 
 @pytest.mark.usefixtures("home_without_champion")
@@ -72,6 +74,8 @@ def test_a_sweep_has_a_row_for_each_step(run: Run, tmp_path: Path) -> None:
     status, out, _ = run("whatif", *QUESTION, "--sweep", "node=N7,N5")
     assert status == 0
     assert "tpot_bound" in out
+    assert " ms  " in out
+    assert max(map(len, out.splitlines())) <= WIDTH
 
 
 @pytest.mark.usefixtures("home_without_champion")

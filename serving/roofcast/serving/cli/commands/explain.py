@@ -6,9 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
-from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,24 +22,22 @@ from roofcast.serving.cli.context import (
     load_predictor,
     note_stack,
     open_app_state,
-    open_model_catalog,
 )
 from roofcast.serving.cli.options import with_options
+from roofcast.serving.cli.question import check_question, question_row, question_table
 from roofcast.serving.cli.question_options import QUESTION_OPTIONS
 from roofcast.serving.cli.request_check import (
     check_level,
     check_references,
-    check_row,
     check_stack,
     collect_errors,
 )
+from roofcast.serving.cli.tables import WIDTH, cell_text, fold
 from roofcast.serving.cli.usage import with_check
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
-    from roofcast.data.catalog import Catalog
     from roofcast.serving.app_state.app_state import AppState
     from roofcast.serving.app_state.champion_loader import LoadedModel
     from roofcast.serving.explain.explanation import Explanation
@@ -53,7 +49,7 @@ PlotFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a plo
 
 def _errors(values: Mapping[str, Any]) -> list[InputError]:
     return collect_errors(
-        lambda: _check_question(values),
+        lambda: check_question(values),
         *(partial(_check_scale, [option]) for option in values["scale"] or ()),
         lambda: check_references(values["reference"], values["server"]),
         lambda: check_stack(values["stack"], values["server"]),
@@ -67,20 +63,6 @@ def _check_scale(options: Sequence[str]) -> None:
     from roofcast.serving.explain.explanation import scale_accelerator
 
     scale_accelerator(next(iter(open_catalog().accelerators.values())), options)
-
-
-def _check_question(values: Mapping[str, Any]) -> None:
-    """Raise the errors of a question; a service finds its own."""
-    import pandas as pd
-
-    from roofcast.features.columns import ENGINES
-    from roofcast.serving.predict.row_checks import check_table
-
-    if values.get("server"):
-        return
-    question = {name: values[name] or "" for name in QUESTION_OPTIONS}
-    catalog = open_model_catalog()
-    check_row(question, catalog, lambda row: check_table(pd.DataFrame([row], dtype=object), catalog, ENGINES)[1][0])
 
 
 @with_check(_errors)
@@ -130,7 +112,7 @@ def _explain(
 
     rows = read_references_table(reference) if reference else None
     state = open_app_state()
-    table, catalog = _question(question, state)
+    table, catalog = question_table(question, state)
     part = scale_accelerator(catalog.accelerator(question["accelerator"]), scale)
     active = _active_model(state, stack)
     bundle = active.bundle if active else None
@@ -161,11 +143,10 @@ def _ask_service(
     url: str, question: dict[str, str], level: float, reference: Path | None, stack: str
 ) -> dict[str, Any]:
     from roofcast.serving.cli.files import read_references_table
-    from roofcast.serving.cli.remote import ask, model_and_configs
+    from roofcast.serving.cli.remote import ask
 
-    name, configs = model_and_configs(question["model"])
+    row, configs = question_row(question)
     references = read_references_table(reference).records() if reference else []
-    row = {column: value for column, value in question.items() if value} | {"model": name}
     request: dict[str, Any] = {"rows": [row], "models": configs, "references": references, "level": level}
     request |= {"stack": stack} if stack else {}
     with ask(url) as client:
@@ -176,7 +157,7 @@ def _ask_service(
 
 def _sweep_errors(values: Mapping[str, Any]) -> list[InputError]:
     return collect_errors(
-        lambda: _check_question(values),
+        lambda: check_question(values),
         lambda: _check_sweep(values["sweep"] or []),
         lambda: check_stack(values["stack"], ""),
     )
@@ -217,7 +198,7 @@ def whatif(
 
     with spinner("estimating"):
         state = open_app_state()
-        table, catalog = _question(question, state)
+        table, catalog = question_table(question, state)
         parts = sweep_accelerator(catalog.accelerator(question["accelerator"]), sweep[0])
         repeated = table.loc[table.index.repeat(len(parts))].reset_index(drop=True)
         active = _active_model(state, stack)
@@ -231,7 +212,19 @@ def whatif(
     rows = [{kind: label} | _step(explanation, i) for i, label in enumerate(labels)]
     if stack:
         rows = [row | _predicted(explanation.prediction[i]) for i, row in enumerate(rows)]
-    show(rows, as_json=as_json)
+    show(rows if as_json else [_with_units(row) for row in rows], as_json=as_json)
+
+
+def _with_units(row: dict[str, Any]) -> dict[str, str]:
+    """Return the cells of a step as text: metrics in ms, s or tokens/s."""
+    from roofcast.serving.counts import metric_text, quantity_text
+
+    return {
+        metric_text(name): quantity_text(name, value)
+        if isinstance(value, float) and metric_text(name) != name
+        else cell_text({True: "yes", False: "no"}.get(value, value) if isinstance(value, bool) else value)
+        for name, value in row.items()
+    }
 
 
 def _step(explanation: Explanation, i: int) -> dict[str, Any]:
@@ -254,24 +247,6 @@ def _predicted(prediction: dict[str, Any]) -> dict[str, float]:
         for text, reasons in (("predicted", of_metric), ("uncalibrated", of_metric["uncalibrated"]))
         if reasons
     }
-
-
-def _question(question: dict[str, str], state: AppState) -> tuple[pd.DataFrame, Catalog]:
-    """Return the question as a table of one row, and the catalogue with its model."""
-    import pandas as pd
-
-    from roofcast.serving.app_state.registered_models import build_model
-    from roofcast.serving.cli.files import read_model
-
-    catalog = state.catalog
-    model = read_model(question["model"], catalog)
-    if not isinstance(model, str):
-        spec = build_model(model["name"], model["config"], catalog)
-        # the name of a configuration has precedence over the same name in the catalogue
-        catalog = replace(catalog, models={spec.id: spec}, model_aliases={}, alias_precisions={})
-        model = spec.id
-    given = {name: value for name, value in question.items() if value} | {"model": model}
-    return pd.DataFrame([given], dtype=object), catalog
 
 
 def _active_model(state: AppState, stack: str) -> LoadedModel | None:
@@ -301,57 +276,16 @@ def _save(figure: Figure, file: Path) -> None:
 
 
 def _show(document: dict[str, Any]) -> None:
-    memory, prediction = document["memory"], document["prediction"] or {}
-    estimates = [
-        {"metric": name, "estimate": value, **_interval(prediction.get(name))}
-        for name, value in document["estimate"].items()
-    ]
-    row = document["question"]
-    show(estimates, as_json=False, title=f"{row['model']} on {row['n_accelerator']:g} x {row['accelerator']}")
+    """Print the tables; remarks go to standard error."""
+    from roofcast.serving.cli.explanation_text import explanation_text
+
     for remark in document["remarks"]:
         warn(remark)
     if document["assumed"]:
-        note(f"usual values are assumed for {', '.join(document['assumed'])}")
-    bounds = [{"metric": metric, **shares} for metric, shares in document["bounds"].items()]
-    show(bounds, as_json=False, title="\nshare of the time by bound")
-    columns = ("phase", "operator", "seconds", "share", "flop", "byte", "intensity_flop_per_byte", "bound")
-    operators = [{name: part[name] for name in columns} for part in document["operators"] if part["seconds"]]
-    show(operators, as_json=False, title="\noperators: prefill and queue make TTFT, decode makes TPOT")
-    show([{"memory": name, "value": value} for name, value in memory.items()], as_json=False, title="\nmemory")
-    _show_reasons({name: reasons for name, reasons in prediction.items() if isinstance(reasons, dict)})
+        note(fold(f"usual values are assumed for {', '.join(document['assumed'])}", width=WIDTH - len("note: ")))
+    prediction = document["prediction"] or {}
     if prediction.get("reason"):
         warn(prediction["reason"])
     if prediction.get("outside"):
         warn(f"the prediction extrapolates in {', '.join(prediction['outside'])}")
-
-
-def _interval(metric: dict[str, Any] | None) -> dict[str, Any]:
-    values = metric or {}
-    interval = {"prediction": values.get("value"), "low": values.get("low"), "high": values.get("high")}
-    without = values.get("uncalibrated") or {}
-    return interval | {f"{name} uncalibrated": value for name, value in without.items()}
-
-
-def _show_reasons(metrics: dict[str, dict[str, Any]]) -> None:
-    """Print the factors of each prediction, and the nearest measurements."""
-    factors = [
-        {"metric": metric, **{part: exp(log) for part, log in reasons["contributions"].items()}}
-        for metric, reasons in metrics.items()
-    ]
-    show(factors, as_json=False, title="\nfactors whose product is the prediction")
-    near = [{"metric": metric, **_near(row)} for metric, reasons in metrics.items() for row in reasons["nearest"]]
-    show(near, as_json=False, title="\nnearest measurements, and what differs there")
-
-
-def _near(row: dict[str, Any]) -> dict[str, Any]:
-    rate = row["request_rate"]
-    load = f"{rate:g}/s" if rate else f"{row['concurrency'] or 0:g} in flight"
-    return {
-        "measured": row["measured"],
-        "correlation": row["correlation"],
-        "model": row["model"],
-        "run": f"{row['n_accelerator']:g} x {row['accelerator']} {row['engine']} {row['weight_precision']}",
-        "load": f"{row['n_input_token']:g} in, {row['n_output_token']:g} out, {load}, {row['load']}",
-        "campaign": row["campaign"],
-        "differs": row["differs"],
-    }
+    print(explanation_text(document), end="")

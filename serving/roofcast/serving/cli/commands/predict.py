@@ -1,4 +1,4 @@
-"""The command that predicts the rows of a CSV file."""
+"""The command that predicts one question, or the rows of a CSV file."""
 
 # ruff: noqa: PLC0415  (a command imports what it needs when it runs)
 
@@ -7,8 +7,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
@@ -24,12 +25,25 @@ from roofcast.serving.cli.context import (
     open_app_state,
     open_model_catalog,
 )
+from roofcast.serving.cli.options import with_options
+from roofcast.serving.cli.question import check_question, question_row, question_table
+from roofcast.serving.cli.question_options import QUESTION_OPTIONS
 from roofcast.serving.cli.request_check import check_level, check_out, check_references, check_stack, collect_errors
 from roofcast.serving.cli.usage import with_check
 
 TEXT_COLUMNS: Final = ("status", "reason", "assumed")
 
+OPTIONS: Final = {
+    name: replace(option, default="") if name in {"model", "accelerator"} else option
+    for name, option in QUESTION_OPTIONS.items()
+}
+"""Options of one question; none is required, as --rows has the questions of a file."""
+
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from roofcast.data.catalog import Catalog
+    from roofcast.serving.app_state.app_state import AppState
     from roofcast.serving.csv_table import CsvTable
 
 
@@ -48,12 +62,16 @@ def _errors(values: Mapping[str, Any]) -> list[InputError]:
     server = values["server"]
 
     def check_rows() -> None:
-        if values["rows"]:
-            questions = read_table(values["rows"]).inputs().frame()
-            if not server:
-                check_table(questions.head(1), open_model_catalog())
+        if not values["rows"]:
+            if any(values[name] for name in OPTIONS):
+                check_question(values)
+            return
+        questions = read_table(values["rows"]).inputs().frame()
+        if not server:
+            check_table(questions.head(1), open_model_catalog())
 
     return collect_errors(
+        lambda: _check_files(values["rows"], values["out"], values),
         check_rows,
         lambda: check_out(values["out"]),
         lambda: check_references(values["reference"], server),
@@ -62,10 +80,34 @@ def _errors(values: Mapping[str, Any]) -> list[InputError]:
     )
 
 
+def _check_files(rows: Path | None, out: Path | None, values: Mapping[str, Any]) -> None:
+    """Raise `InputError` unless there is one question, or a file of them and another to write."""
+    given = [name for name in OPTIONS if values[name]]
+    if rows and given:
+        raise InputError(given[0], "cannot be combined with --rows; write it into the file")
+    if rows and out is None:
+        raise InputError("out", "must be given with --rows")
+    if out and not rows:
+        raise InputError("out", "requires --rows")
+    if not rows and not given:
+        raise InputError(
+            "rows", "must be given, or the options of one question; --example prints a file of questions"
+        )
+
+
 @with_check(_errors)
+@with_options(OPTIONS)
 def predict(
-    rows: Annotated[Path, typer.Option(help="CSV of questions, blank where unknown; --example prints one.")],
-    out: Annotated[Path, typer.Option(help="CSV to write.")],
+    question: dict[str, str],
+    *,
+    rows: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="CSV of questions, blank where unknown, in place of the options of one; --example prints one.",
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="With --rows: CSV to write.")] = None,
     reference: ReferenceFile = None,
     stack: StackOption = "",
     level: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.9,
@@ -77,39 +119,82 @@ def predict(
     server: Server = "",
     as_json: AsJson = False,
 ) -> None:
-    """Predict each row of a CSV; an invalid row gets a status and a reason.
+    """Predict one question, or each row of a CSV; an invalid row gets a status and a reason.
 
     Measured columns, such as ttft_s, do not change a prediction (--reference does): they become `measured_...`, and
-    the file has the errors too. JSON is the number of rows by status, with `errors` by metric of what was measured.
+    the file has the errors too. With --rows, JSON is the number of rows by status, with `errors` by metric of what
+    was measured.
     """
-    from roofcast.serving.cli.files import read_references_table, read_table, write_table
+    from roofcast.serving.cli.files import read_references_table
+
+    check_level(level)
+    _check_files(rows, out, question)
+    asked = _Asked(read_references_table(reference) if reference else None, reference, stack, level, server)
+    if rows and out:
+        _predict_file(rows, out, asked, why=why, as_json=as_json)
+    else:
+        _predict_one(question, asked, as_json=as_json)
+
+
+class _Asked(NamedTuple):
+    """What all questions of one prediction share; an empty server is this process."""
+
+    references: CsvTable | None
+    reference_file: Path | None
+    stack: str
+    level: float
+    server: str
+
+
+def _predict_one(question: Mapping[str, str], asked: _Asked, *, as_json: bool) -> None:
+    from roofcast.serving.cli.prediction_text import question_text
+
+    if asked.server:
+        row, models = question_row(question)
+        answer = _ask_service([row], models, asked)[0]
+    else:
+        state = open_app_state()
+        table, catalog = question_table(question, state)
+        with spinner("predicting"):
+            answer = _predict(table, state, catalog, asked)[0]
+    if answer["status"] != "ok":
+        field, _, problem = answer["reason"].partition(": ")
+        raise InputError(field, problem)
+    print(
+        json.dumps(answer) if as_json else question_text(question, answer, asked.level), end="\n" if as_json else ""
+    )
+
+
+def _predict_file(rows: Path, out: Path, asked: _Asked, *, why: bool, as_json: bool) -> None:
+    from roofcast.serving.cli.files import read_table, write_table
     from roofcast.serving.cli.measured_errors import SUFFIX, errors_text, measured_errors
     from roofcast.serving.cli.prediction_text import prediction_text
     from roofcast.serving.cli.tables import fold
 
-    check_level(level)
     check_out(out)
     table = read_table(rows)
     questions = table.inputs()
-    references = read_references_table(reference) if reference else None
-    if server:
-        names, answers = _ask_service(server, questions, references, stack, level)
+    if not table.rows:
+        raise InputError("rows", "there are none; give at least one")
+    if asked.server:
+        records = _ask_service(questions.records(), [], asked)
     else:
         with spinner("predicting"):
-            names, answers = _predict(questions, references, stack, level, reference)
+            state = open_app_state()
+            records = _predict(questions.frame(), state, state.catalog, asked)
+    names = [name for name in records[0] if name not in questions.header]
+    answers = [[record[name] for name in names] for record in records]
     header = [f"measured_{name}" if name in names else name for name in table.header]
     errors = measured_errors(table.header, table.rows, names, answers)
     by_row = [list(cells) for cells in zip(*(one.errors for one in errors.values()), strict=True)]
     header += [*names, *(f"{metric}{SUFFIX}" for metric in errors)]
     write_table(header, map(_joined, table.rows, answers, by_row or [[]] * len(answers)), out)
-    remarks = [{name: answer[names.index(name)] for name in TEXT_COLUMNS} for answer in answers]
+    remarks = [{name: record[name] for name in TEXT_COLUMNS} for record in records]
     counts = dict(Counter(remark["status"] for remark in remarks).most_common())
     if as_json:
         more = {"errors": {metric: one.summary() for metric, one in errors.items()}} if errors else {}
         print(json.dumps(counts | more, separators=(",", ":")))
-    if not answers:
-        raise InputError("rows", "there are none; give at least one")
-    if not as_json:
+    else:
         print(prediction_text(remarks, table.lines, out, why=why), end="")
         if errors:
             print(fold(errors_text(errors)))
@@ -121,39 +206,31 @@ def _joined(question: Sequence[str], answer: Sequence[Any], errors: Sequence[Any
     return [*question, *answer, *errors]
 
 
-def _predict(
-    questions: CsvTable, references: CsvTable | None, stack: str, level: float, reference: Path | None
-) -> tuple[list[str], list[list[Any]]]:
-    """Return the columns and rows of the answers of the active predictor."""
+def _predict(questions: pd.DataFrame, state: AppState, catalog: Catalog, asked: _Asked) -> list[dict[str, Any]]:
+    """Return the answers of the active predictor, questions included."""
     from roofcast.serving.predict.answers import PredictOptions, answer
     from roofcast.serving.predict.references import read_references
     from roofcast.serving.stacks.stack_choice import choose_stack
 
-    state = load_predictor(open_app_state())
-    bundle, catalog = state.active_model.bundle, state.catalog
-    known = None
-    if references and reference:
-        known = read_references(references.frame(), catalog, bundle.predictor, reference.name, references.lines)
-    bundle, points, used = choose_stack(state, state.active_model, "", stack, known)
+    bundle, known = load_predictor(state).active_model.bundle, None
+    if asked.references and asked.reference_file:
+        rows, name = asked.references, asked.reference_file.name
+        known = read_references(rows.frame(), catalog, bundle.predictor, name, rows.lines)
+    bundle, points, used = choose_stack(state, state.active_model, "", asked.stack, known)
     note_stack(used)
-    answers = answer(questions.frame(), PredictOptions(bundle, catalog, level, points))
-    answers = answers.iloc[:, len(questions.header) :]
-    values = answers.astype(object).where(answers.notna(), None)
-    return [str(name) for name in answers.columns], values.to_numpy().tolist()
+    answers = answer(questions, PredictOptions(bundle, catalog, asked.level, points))
+    return [
+        {str(name): value for name, value in row.items()}
+        for row in answers.astype(object).where(answers.notna(), None).to_dict("records")
+    ]
 
 
-def _ask_service(
-    url: str, questions: CsvTable, references: CsvTable | None, stack: str, level: float
-) -> tuple[list[str], list[list[Any]]]:
-    """Return the columns and rows of the answers of a service."""
+def _ask_service(rows: Sequence[dict[str, Any]], models: Sequence[Any], asked: _Asked) -> list[dict[str, Any]]:
+    """Return the answers of a service, questions included."""
     from roofcast.serving.cli.remote import ask
 
-    rows = questions.records()
-    if not rows:
-        raise InputError("rows", "there are none; give at least one")
-    with ask(url) as client:
-        known = references.records() if references else ()
-        response = client.predict(rows, references=known, stack=stack or None, level=level)
+    with ask(asked.server) as client:
+        known = asked.references.records() if asked.references else ()
+        response = client.predict(rows, models=models, references=known, stack=asked.stack or None, level=asked.level)
     note_stack(response.get("stack"))
-    names = [name for name in response["rows"][0] if name not in questions.header]
-    return names, [[row[name] for name in names] for row in response["rows"]]
+    return [dict(row) for row in response["rows"]]

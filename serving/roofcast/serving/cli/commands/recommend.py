@@ -36,7 +36,7 @@ from roofcast.serving.cli.context import (
 )
 from roofcast.serving.cli.options import Option, require_with, with_options
 from roofcast.serving.cli.recommendation_text import recommendation_text
-from roofcast.serving.cli.request_check import check_names, check_stack, collect_errors
+from roofcast.serving.cli.request_check import check_names, check_out, check_stack, collect_errors
 from roofcast.serving.cli.usage import with_check
 
 Number = float | None
@@ -129,6 +129,8 @@ OPTIONS: Final = {
 
 N_REJECTION_JSON: Final = 500
 
+DEPLOYMENT_FILE: Final = "deployment-file"
+
 
 def _errors(values: Mapping[str, Any]) -> list[InputError]:
     from roofcast.features.columns import ENGINES
@@ -142,7 +144,8 @@ def _errors(values: Mapping[str, Any]) -> list[InputError]:
         lambda: options.update(inventory=parse_inventory(values["inventory"] or [])),
         lambda: read_model(options["model"]),
         lambda: read_references_table(reference) if reference else None,
-        lambda: require_with("deployment", values["deployment"], {"deployment-file": values["deployment_file"]}),
+        lambda: require_with("deployment", values["deployment"], {DEPLOYMENT_FILE: values["deployment_file"]}),
+        lambda: check_out(values["deployment_file"], DEPLOYMENT_FILE),
         lambda: check_stack(values["stack"], server),
         lambda: RecommendationRequest.from_options(options),
         lambda: check_names(option_fields(with_one_load(options)), ENGINES, server),
@@ -172,13 +175,14 @@ def recommend(
     options["reference"] = read_references_table(reference).records() if reference else []
     options["stack"] = stack or None
     options["rejections"] = N_REJECTION_JSON if as_json else 0
-    require_with("deployment", options["deployment"], {"deployment-file": deployment_file})
+    require_with("deployment", options["deployment"], {DEPLOYMENT_FILE: deployment_file})
+    check_out(deployment_file, DEPLOYMENT_FILE)
     response = _ask_service(server, options) if server else _recommend(options)
     for warning in response["warnings"]:
         warn(warning)
     artefact = response["entries"][0]["deployment"] if response["entries"] else None
     if artefact and deployment_file:
-        write_text(artefact, deployment_file)
+        write_text(artefact, deployment_file, DEPLOYMENT_FILE)
         note(
             f"{options['deployment']} of the first entry is written to {deployment_file}{_left_to_fill_in(artefact)}"
         )

@@ -258,12 +258,16 @@ DEFAULT_TARGET: Final = TargetRequest()
 
 
 class ProblemResponse(BaseModel):
-    """RFC 9457 problem details."""
+    """RFC 9457 problem details.
+
+    `problems` has each problem of a request with several; `detail` is all of them in one text.
+    """
 
     type: str
     title: str
     status: int
     detail: str
+    problems: list[str] = []
     field: str = ""
     did_you_mean: list[str] = []
     request_id: str = ""

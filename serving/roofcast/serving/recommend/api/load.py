@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roofcast.serving.counts import count_text
+from roofcast.serving.counts import count_text, three_digits
 from roofcast.serving.recommend.answer.parts import Recommendation
 from roofcast.serving.recommend.api.response import LoadResponse, rounded
 from roofcast.serving.recommend.demand.demand import Demand
@@ -18,11 +18,13 @@ def load_response(demand: Demand, result: Recommendation) -> LoadResponse:
     if demand.users is not None and not demand.think_time_s:
         in_flight = demand.peak_load
     who = (
-        f"{count_text(demand.peak_load, 'user')}, {demand.think_time_s:.3g} s think time"
+        f"{count_text(demand.peak_load, 'user')}, {three_digits(demand.think_time_s)} s think time"
         if demand.users is not None
         else f"{count_text(demand.peak_load, 'request')} a second"
     )
-    waiting = "" if in_flight is None else f" = {in_flight:.3g} request{'s' if in_flight != 1 else ''} in flight"
+    waiting = (
+        "" if in_flight is None else f" = {three_digits(in_flight)} request{'s' if in_flight != 1 else ''} in flight"
+    )
     return LoadResponse(
         users=demand.peak_load if demand.users is not None else None,
         think_time_s=demand.think_time_s,

@@ -47,7 +47,7 @@ export function showAnswer(request, answer) {
 function warnings({ warnings: texts }) {
   if (!texts.length) return null;
   if (texts.length === 1) return h("p", { class: "warning box" }, texts[0]);
-  return h("details", { class: "warning box" }, h("summary", {}, plural(texts.length, "warning")), h("ul", {}, texts.map((text) => h("li", {}, text))));
+  return h("details", { class: "warning box", open: true }, h("summary", {}, plural(texts.length, "warning")), h("ul", {}, texts.map((text) => h("li", {}, text))));
 }
 
 /** How the load was read, and how far the stack moves the answer, where it says so. */

@@ -3,6 +3,8 @@
 import { h, table } from "../shared/dom.js";
 import { accelerator, few, runs } from "../shared/format.js";
 
+const NARROW = matchMedia("(max-width: 40rem)");
+
 const REASONS = {
   same_cost: "costs the same", dearer: "dearer", over_budget: "over the budget", too_few_nodes: "too few nodes",
   misses_limit: "misses a limit", no_offer: "no offer", does_not_fit: "does not fit", no_engine: "no engine runs it",
@@ -21,7 +23,7 @@ export function rejections(request, answer) {
   };
   search.addEventListener("input", (event) => { event.stopPropagation(); show(); });
   show();
-  return h("details", { class: "panel", id: "why-not" },
+  return h("details", { class: "panel", id: "why-not", open: !NARROW.matches && !answer.entries.length && !answer.fleet.length },
     h("summary", {}, `Why not another? ${rows.length} accelerators without an entry`), search, place);
 }
 

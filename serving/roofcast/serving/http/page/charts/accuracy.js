@@ -1,6 +1,6 @@
 // Predicted against measured, on logarithmic axes, with the line of no error and those of a factor of two.
 
-import { METRICS, ofMetric, percent } from "../shared/format.js";
+import { METRICS, errorPercent, ofMetric } from "../shared/format.js";
 import { medianError } from "../shared/predictions.js";
 import { draw, figure, legendBelow } from "./bokeh.js";
 
@@ -9,7 +9,7 @@ export function showAccuracy(place, points, metric) {
   const measured = points.map((row) => row[`measured_${metric}`]);
   const predicted = points.map((row) => row[metric]);
   draw(place, {
-    label: `Predicted against measured ${METRICS[metric]} of ${points.length} measurements; median error ${percent(medianError(points, metric))}`,
+    label: `Predicted against measured ${METRICS[metric]} of ${points.length} measurements; median error ${errorPercent(medianError(points, metric))}`,
     build: (Bokeh, colour) => {
       const unit = metric === "output_throughput_token_per_s" ? "tokens/s" : "s";
       const fig = figure(Bokeh, colour, { x: `measured, ${unit}`, y: `predicted, ${unit}`, height: 420, x_axis_type: "log", y_axis_type: "log" });

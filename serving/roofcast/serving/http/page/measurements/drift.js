@@ -1,7 +1,7 @@
 // Predicted against actual of an import: errors by group, and what changed since the same configuration was measured before.
 
 import { h, table } from "../shared/dom.js";
-import { METRICS, accelerator, count, few, ofMetric, percent, plural } from "../shared/format.js";
+import { METRICS, accelerator, count, errorPercent, few, ofMetric, percent, plural } from "../shared/format.js";
 
 const KINDS = { all: "all rows", accelerator: "accelerator", engine_version: "engine", lineage: "model lineage", stack: "stack" };
 const MAX_ROW = 20;
@@ -15,7 +15,7 @@ export function driftPanel(report) {
       "Metric": (r) => METRICS[r.metric],
       "Of": (r) => (r.kind === "all" ? KINDS.all : `${KINDS[r.kind]} ${r.kind === "accelerator" ? accelerator(r.name) : r.name}`),
       "Rows": (r) => count(r.n_row),
-      "Median error": (r) => percent(r.median_ape),
+      "Median error": (r) => errorPercent(r.median_ape),
       "Measured / predicted": (r) => few(r.bias),
       [`In the ${percent(report.level)} interval`]: (r) => percent(r.coverage),
     }, errors) : "",

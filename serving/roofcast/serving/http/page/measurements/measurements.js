@@ -11,16 +11,17 @@ export async function start() {
   at("measurements").replaceChildren(
     h("h2", { id: "measurements-title" }, "Measurements"),
     panel("Import benchmark files", async () => uploadPanel(load)),
-    h("div", { class: "columns" }, panel("Kept, and learnt from", kept), panel("Your stack, before and after", stackPanel)),
+    h("div", { class: "columns", id: "stored" }, ...storedPanels()),
     panel("Shipped campaigns", shipped),
   );
 }
 
 /** Show what is stored, again after an import; the import itself stays. */
 export async function load() {
-  const columns = at("measurements").querySelector(".columns");
-  columns?.replaceChildren(panel("Kept, and learnt from", kept), panel("Your stack, before and after", stackPanel));
+  at("stored")?.replaceChildren(...storedPanels());
 }
+
+const storedPanels = () => [panel("Kept, and learnt from", kept), panel("Your stack, before and after", stackPanel)];
 
 async function kept() {
   const rows = await ask("v1/campaigns/report");

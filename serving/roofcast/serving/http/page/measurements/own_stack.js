@@ -2,7 +2,7 @@
 
 import { h, problemBox, table } from "../shared/dom.js";
 import { ask } from "../shared/api.js";
-import { METRICS, percent } from "../shared/format.js";
+import { METRICS, errorPercent } from "../shared/format.js";
 import { medianError, predictRows } from "../shared/predictions.js";
 
 const SHOWN = ["ttft_s", "tpot_s", "itl_s", "e2e_s", "output_throughput_token_per_s"];
@@ -37,8 +37,8 @@ async function compare(campaign) {
   return [
     table("Median error of predictions of rows that are not among the references", {
       "Metric": (metric) => METRICS[metric],
-      "Before": (metric) => percent(medianError(of(metric), metric, `${metric}_uncalibrated`)),
-      "After": (metric) => percent(medianError(of(metric), metric)),
+      "Before": (metric) => errorPercent(medianError(of(metric), metric, `${metric}_uncalibrated`)),
+      "After": (metric) => errorPercent(medianError(of(metric), metric)),
       "Rows": (metric) => of(metric).length,
     }, measured),
     h("p", { class: "hint" }, rows.some((one) => one.is_learnt)

@@ -2,7 +2,7 @@
 
 import { h, problemBox } from "../shared/dom.js";
 import { ask } from "../shared/api.js";
-import { METRICS, percent } from "../shared/format.js";
+import { METRICS, errorPercent } from "../shared/format.js";
 import { medianError, predictRows } from "../shared/predictions.js";
 import { showAccuracy } from "../charts/accuracy.js";
 
@@ -46,7 +46,7 @@ function show(place, rows, metric) {
   const unseen = points.filter((row) => !row.isLearnt);
   const errors = [[points.filter((row) => row.isLearnt), "that the predictor learnt from"], [unseen, "that it never saw"]]
     .filter(([some]) => some.length)
-    .map(([some, which]) => `${percent(medianError(some, metric))} over ${some.length} measurements ${which}`);
+    .map(([some, which]) => `${errorPercent(medianError(some, metric))} over ${some.length} measurements ${which}`);
   place.replaceChildren(
     h("p", {}, `Median error ${errors.join(", and ")}.`),
     h("p", { class: "hint" }, `${points.length} of ${rows.n_row.toLocaleString("en")} rows are shown. Errors on what was learnt from flatter; the scoreboard holds models out.`),

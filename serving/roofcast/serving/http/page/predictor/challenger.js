@@ -2,7 +2,7 @@
 
 import { h, table } from "../shared/dom.js";
 import { ask } from "../shared/api.js";
-import { count, few, METRICS, percent, plural } from "../shared/format.js";
+import { count, errorPercent, few, METRICS, plural } from "../shared/format.js";
 
 const ofAll = (rows) => rows.filter((row) => row.kind === "all");
 
@@ -17,8 +17,8 @@ export async function challengerPanel() {
       "Metric": (r) => METRICS[r.metric], "5%": (r) => few(r.low_ratio), "Median": (r) => few(r.median_ratio), "95%": (r) => few(r.high_ratio),
     }, ofAll(answers.ratios)) : "",
     measurements.errors.length ? table("Median errors on measurements that neither has learnt", {
-      "Metric": (r) => METRICS[r.metric], "Rows": (r) => count(r.n_row), "In service": (r) => percent(r.champion_median_ape),
-      "Challenger": (r) => percent(r.challenger_median_ape), "The challenger is": (r) => r.verdict,
+      "Metric": (r) => METRICS[r.metric], "Rows": (r) => count(r.n_row), "In service": (r) => errorPercent(r.champion_median_ape),
+      "Challenger": (r) => errorPercent(r.challenger_median_ape), "The challenger is": (r) => r.verdict,
     }, ofAll(measurements.errors)) : h("p", { class: "hint" }, "No recent measurement is new to both."),
   ];
 }

@@ -2,7 +2,7 @@
 
 import { at, h, problemBox, table } from "../shared/dom.js";
 import { ask } from "../shared/api.js";
-import { count, few, METRICS, percent } from "../shared/format.js";
+import { count, errorPercent, few, METRICS, percent } from "../shared/format.js";
 import { accuracyPanel } from "./accuracy.js";
 import { challengerPanel } from "./challenger.js";
 import { scoreboardPanel } from "./scoreboard.js";
@@ -38,8 +38,8 @@ async function inService() {
     h("p", {}, `Version ${predictor.version}, learnt from ${count(predictor.n_row)} measurements of ${predictor.engines.length} engines, made by roofcast ${predictor.roofcast_version}. Intervals up to ${percent(predictor.highest_level)}.`),
     table("Errors on models that were held out", {
       "Metric": ([metric]) => METRICS[metric],
-      "Median error": ([, scores]) => percent(scores.median_ape),
-      "Mean error": ([, scores]) => percent(scores.mape),
+      "Median error": ([, scores]) => errorPercent(scores.median_ape),
+      "Mean error": ([, scores]) => errorPercent(scores.mape),
       "Within 25%": ([, scores]) => percent(scores.within_25),
     }, rows),
   ];

@@ -2,7 +2,7 @@
 
 import { h, table } from "../shared/dom.js";
 import { ask } from "../shared/api.js";
-import { few } from "../shared/format.js";
+import { errorPercent, few, percent } from "../shared/format.js";
 
 const TITLES = {
   P1: "P1: the cheapest hardware that meets limits (LLM-Pilot's benchmark)",
@@ -24,7 +24,15 @@ const TITLES = {
 
 const FIRST = "P4_methods";
 
-const LABELS = { mape: "mean error", median_ape: "median error", so: "S/O", within_25: "within 25 %", n_row: "rows" };
+const LABELS = {
+  mape: "mean error", median_ape: "median error", so: "S/O", within_25: "within 25%", n_row: "rows",
+  ttft: "TTFT", tpot: "TPOT", itl: "ITL", e2e: "end to end", output_throughput: "throughput",
+  coverage_50: "in 50% interval", coverage_80: "in 80% interval", coverage_90: "in 90% interval", width_90: "width of 90% interval",
+};
+
+/** Figures that are shares of rows, and errors as shares of what was measured. */
+const SHARES = new Set(["within_25", "within_5", "answered", "success", "recall"]);
+const ERRORS = new Set(["mape", "median_ape", "median_ape_stated", "median_of_stacks", "overspend", "false_alarm"]);
 
 /** Return a fold for each protocol in the order of titles; the comparison of methods is open. */
 export async function scoreboardPanel() {
@@ -45,7 +53,7 @@ function tables(figures) {
   return h("div", {}, Object.values(byDepth).map((rows) => {
     const columns = { "Of": ({ path }) => path.map(label).join(" · ") };
     for (const name of new Set(rows.flatMap(({ values }) => Object.keys(values)))) {
-      columns[label(name)] = ({ values }) => text(values[name]);
+      columns[label(name)] = ({ values }) => figure(name, values[name]);
     }
     return table("Figures", columns, rows);
   }));
@@ -57,6 +65,12 @@ function records(figures, path = []) {
   const deeper = entries.filter(([, value]) => isObject(value));
   const own = Object.keys(values).length ? [{ path, values }] : [];
   return [...own, ...deeper.flatMap(([name, value]) => records(value, [...path, name]))];
+}
+
+function figure(name, value) {
+  if (typeof value !== "number") return text(value);
+  if (ERRORS.has(name)) return errorPercent(value);
+  return SHARES.has(name) || name.startsWith("coverage_") ? percent(value) : text(value);
 }
 
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);

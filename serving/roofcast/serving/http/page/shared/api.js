@@ -19,6 +19,7 @@ export class Problem extends Error {
     super(field && detail.startsWith(`${field}: `) ? detail.slice(field.length + 2) : detail);
     this.status = status;
     this.field = field;
+    this.problems = body.problems ?? [];
     this.nearMisses = body.did_you_mean ?? [];
     this.requestId = body.request_id ?? "";
   }
@@ -30,7 +31,21 @@ export function ask(path, { body, method = body === undefined ? "GET" : "POST", 
   return send(path, { method, signal, body: JSON.stringify(body), type: "application/json" });
 }
 
-async function send(path, { method, body, type, signal }) {
+const MAX_TRY = 4;
+
+/** Send a request; one that changes nothing is sent again while the service has no free slot for it. */
+async function send(path, request) {
+  for (let n = 1; ; n += 1) {
+    try {
+      return await sendOnce(path, request);
+    } catch (error) {
+      if (error.status !== 503 || !error.retryAfterS || request.method !== "GET" || n === MAX_TRY) throw error;
+      await new Promise((resolve) => setTimeout(resolve, n * error.retryAfterS * 1000));
+    }
+  }
+}
+
+async function sendOnce(path, { method, body, type, signal }) {
   const headers = key ? { authorization: `Bearer ${key}` } : {};
   if (type) headers["content-type"] = type;
   let response;
@@ -48,7 +63,7 @@ async function send(path, { method, body, type, signal }) {
     answer = { detail: `the service answered ${response.status} without JSON` };
     if (response.ok) throw new Problem(response.status, answer);
   }
-  if (!response.ok) throw new Problem(response.status, answer);
+  if (!response.ok) throw Object.assign(new Problem(response.status, answer), { retryAfterS: Number(response.headers.get("retry-after")) });
   return answer;
 }
 

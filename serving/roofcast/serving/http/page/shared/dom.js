@@ -69,10 +69,14 @@ export function copyButton(label, text) {
 
 /** Return the alert of a failed request, with what may be meant and how to report it. */
 export function problemBox(error) {
+  if (error.problems?.length > 1) {
+    return h("div", { class: "problem box" }, h("ul", {}, error.problems.map((text) => h("li", {}, text))), requestLine(error));
+  }
   const near = error.nearMisses?.length && !error.message.includes("did you mean") ? h("p", {}, `Did you mean ${error.nearMisses.join(" or ")}?`) : null;
-  const id = error.requestId ? h("p", { class: "hint" }, `Request ${error.requestId}`) : null;
-  const field = error.field ? h("strong", {}, `${error.field}: `) : null;
+  const field = error.field && !error.message.includes(`${error.field}: `) ? h("strong", {}, `${error.field}: `) : null;
   const key = error.status === 401 || error.status === 403
     ? h("button", { type: "button", on: { click: () => at("access").click() } }, "Enter an API key") : null;
-  return h("div", { class: "problem box" }, h("p", {}, field, error.message), near, key, id);
+  return h("div", { class: "problem box" }, h("p", {}, field, error.message), near, key, requestLine(error));
 }
+
+const requestLine = ({ requestId }) => (requestId ? h("p", { class: "hint" }, `Request ${requestId}`) : null);

@@ -7,7 +7,10 @@ export const plural = (n, noun) => `${count(n)} ${noun}${n === 1 ? "" : "s"}`;
 export const usd = (value) =>
   `$${value.toLocaleString("en", value < 1000
     ? { minimumFractionDigits: 2, maximumFractionDigits: 2 } : { maximumFractionDigits: 0 })}`;
+/** Return a share in percent, rounded down: a probability promises no more than it is. */
 export const percent = (share) => `${Math.floor(share * 1000 + 1e-9) / 10}%`;
+/** Return an error as a share in percent, rounded up. */
+export const errorPercent = (share) => `${Math.ceil(share * 1000 - 1e-9) / 10}%`;
 export const gigabytes = (byte) => `${few(byte / 1e9)} GB`;
 
 /** Return a duration with its unit, such as 415 ms or 8.3 s. */

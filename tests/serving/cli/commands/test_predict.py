@@ -1,0 +1,60 @@
+"""``roofcast predict`` of one question; files are in `test_newcomer` and `test_remote`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from roofcast.serving.cli.tables import WIDTH
+from tests.serving.http_client import ACCELERATOR, CONFIG, MODEL, Run
+from tests.serving.user_files import write_file
+
+QUESTION = ("--accelerator", ACCELERATOR, "--n-input-token", "120", "--n-output-token", "20", "--concurrency", "4")
+HEADER = "model,accelerator,n_input_token,n_output_token,concurrency"
+
+pytestmark = pytest.mark.usefixtures("home")
+
+
+def test_one_question_is_answered_as_its_row_of_a_file(run: Run, tmp_path: Path) -> None:
+    rows, out = write_file(tmp_path, "rows.csv", f"{HEADER}\n{MODEL},{ACCELERATOR},120,20,4\n"), tmp_path / "out.csv"
+    assert run("predict", "--rows", rows, "--out", out)[0] == 0
+    header, cells = (line.split(",") for line in out.read_text().splitlines())
+    status, text, err = run("predict", "--model", MODEL, *QUESTION, "--json")
+    answer = json.loads(text)
+    assert (status, err, answer["status"]) == (0, "", "ok")
+    for name in ("ttft_s", "ttft_s_lo", "tpot_s", "tpot_s_hi"):
+        assert answer[name] == pytest.approx(float(cells[header.index(name)]))
+
+
+def test_one_question_has_a_table_with_its_level(run: Run) -> None:
+    status, text, _ = run("predict", "--model", MODEL, *QUESTION, "--level", "0.5")
+    assert status == 0
+    assert "interval of 50%" in text
+    assert [line.split()[0] for line in text.splitlines()[2:4]] == ["ttft", "tpot"]
+    assert "blank and assumed to be usual: " in text
+    assert max(map(len, text.splitlines())) <= WIDTH
+
+
+def test_the_model_of_a_question_may_be_a_file(run: Run, tmp_path: Path) -> None:
+    config = write_file(tmp_path, "config.json", json.dumps(CONFIG))
+    status, text, _ = run("predict", "--model", config, *QUESTION)
+    assert status == 0
+    assert "tpot" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ((), "rows: must be given, or the options of one question"),
+        (("--out", "x.csv", *QUESTION), "out: requires --rows"),
+        (("--rows", "x.csv"), "out: must be given with --rows"),
+        (("--rows", "x.csv", "--out", "y.csv", "--tp", "2"), "tp: cannot be combined with --rows"),
+        (("--model", MODEL, "--accelerator", ACCELERATOR), "n_input_token: must be given"),
+    ],
+)
+def test_a_question_and_a_file_exclude_each_other(run: Run, arguments: tuple[str, ...], problem: str) -> None:
+    status, out, err = run("predict", *arguments)
+    assert (status, out) == (2, "")
+    assert problem in err
