@@ -54,7 +54,8 @@ def worst_errors(rows: ShippedRows, errors: pd.DataFrame, n: Mapping[str, int]) 
     for metric, count in n.items():
         error = errors[metric].where(is_central).dropna()
         order = error.abs().sort_values(ascending=False).index
-        first = rows.measurements.loc[order].drop_duplicates(list(KIN)).index[:count]
+        ordered = rows.measurements.loc[order]
+        first = ordered.drop_duplicates(list(KIN)).index[:count]
         lines = [_compare(rows, error, int(row)) for row in first]
         measured, factor = rows.y[metric].loc[first], np.exp(error.loc[first])
         table = pd.DataFrame(lines, index=first).assign(

@@ -284,7 +284,7 @@ def test_exactly_the_features_beyond_the_range_are_named(
     side: str, predictor: RoofcastPredictor, campaign: TrainingSet
 ) -> None:
     features, _, _ = build_features(campaign.X.head(3), predictor.coefficients_)
-    spread = predictor.feature_range_.loc["max"] - predictor.feature_range_.loc["min"]
+    spread = predictor.feature_range_.diff().loc["max"]
     sign = 1 if side == "max" else -1
     for name in ("roofline.step_log", "config.tp_log"):
         moved = features.copy()

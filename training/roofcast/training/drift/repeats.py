@@ -128,9 +128,8 @@ def _pairs(table: pd.DataFrame, measured: pd.DataFrame, order: pd.Index) -> pd.D
     order
         Index of both in the order of time.
     """
-    values = pd.concat(
-        [table.assign(metric=i, value=measured[name]).loc[order] for i, name in enumerate(METRICS)], ignore_index=True
-    )
+    tables = [table.assign(metric=i, value=measured[name]).loc[order] for i, name in enumerate(METRICS)]
+    values = pd.concat(tables, ignore_index=True)
     values = values[values["value"] >= LEAST_VALUE]
     repeats = _with_earlier(values, "run").assign(is_repeat=True)
     others = _with_earlier(values.drop(repeats.index), "configuration").assign(is_repeat=False)
