@@ -25,7 +25,9 @@ for path in sorted((root / "roofcast").rglob("*.py")):
 """
 
 
-@pytest.mark.parametrize("root", ["data", "features", pytest.param("training", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "root", ["features", *(pytest.param(root, marks=pytest.mark.slow) for root in ("data", "training"))]
+)
 def test_every_module_can_be_imported_first(root: str) -> None:
     command = [sys.executable, "-c", CODE, str(ROOT / root)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=dict(os.environ))  # noqa: S603

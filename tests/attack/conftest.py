@@ -56,7 +56,7 @@ def make_key(database_url: str, name: str, scope: Scope = "admin") -> str:
         return KeyStore(database).create(name, scope, None)[1]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def service(trained_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """Give a service of two server processes with short time limits, for tests that do not change its state."""
     folder = tmp_path_factory.mktemp("service")
@@ -72,7 +72,7 @@ def service(trained_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
     assert "Traceback" not in log
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def admin_key(service: Service) -> str:
     return make_key(f"sqlite:///{service.log.parent / 'home' / 'roofcast.sqlite'}", "attacker")
 

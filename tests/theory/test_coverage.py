@@ -73,7 +73,7 @@ def binomial_floor(level: float) -> float:
 UNEQUAL = (draw_unequal_group, draw_large_easy_group)
 
 
-@pytest.mark.parametrize("level", [0.5, 0.8, 0.9])
+@pytest.mark.parametrize("level", [*(pytest.param(level, marks=pytest.mark.slow) for level in (0.5, 0.8)), 0.9])
 @pytest.mark.parametrize("draw", [draw_equal_group, *UNEQUAL])
 def test_a_new_group_is_covered_at_the_level(draw: Draw, level: float) -> None:
     assert coverage(draw, grouped_quantile, level) >= binomial_floor(level * N_GROUP / (N_GROUP + 1))

@@ -46,6 +46,7 @@ def test_all_campaigns_are_loaded_by_default() -> None:
     pd.testing.assert_frame_equal(rows, validate_measurements(rows))
 
 
+@pytest.mark.slow
 def test_no_run_of_any_campaign_contradicts_itself() -> None:
     for name, rows in load_campaigns().groupby("campaign"):
         told = [{str(k): v for k, v in row.items() if v == v} for row in rows.to_dict("records")]  # noqa: PLR0124

@@ -138,6 +138,7 @@ def test_a_truncated_file_yields_complete_lines_or_is_refused(
     assert len(table) == 1 + content[: len(content) - cut].strip().count("\n") - 1
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_by_a_chunk_of_lines(file: Path) -> None:
     """A cell as text takes over 50 bytes, so this file as text would take 40 MB."""
     file.write_text("\n".join([HEADER, *([LINE] * 100_000)]))

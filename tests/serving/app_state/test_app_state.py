@@ -22,6 +22,7 @@ from tests.conditions import PATIENCE_S, wait_until
 from tests.serving.http_client import a_measurement
 
 
+@pytest.mark.slow
 def test_an_imported_copy_of_a_shipped_campaign_adds_no_training_rows(
     state: AppState, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,7 @@ def test_every_listing_is_a_table_or_json(run: Run, command: str) -> None:
     assert str(next(iter(rows[0].values())))[:8] in out
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("home")
 def test_the_command_and_the_service_recommend_the_same(run: Run, shared: Client, tmp_path: Path) -> None:
     (tmp_path / "my-14b").mkdir()
@@ -292,6 +293,7 @@ def test_an_import_registers_models(run: Run, tmp_path: Path) -> None:
         assert message in err
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("home")
 def test_retrain_promote_and_rollback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app_state, "TRAINED_ON", ("llm_pilot",))

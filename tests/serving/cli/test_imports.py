@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.serving.http_client import ACCELERATOR, MODEL
 from tests.serving.user_files import write_file
 
@@ -59,15 +61,20 @@ def test_a_listing_of_rows_imports_no_learning_library(tmp_path: Path) -> None:
     check_imports(tmp_path, [["formats", "--json"], ["measurements", "--json"]], WEB | LEARNING)
 
 
-def test_a_prediction_imports_neither_mlflow_nor_store_nor_web_libraries(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "names", [["predict"], pytest.param(["predict", "explain", "whatif", "recommend"], marks=pytest.mark.slow)]
+)
+def test_an_answer_imports_neither_mlflow_nor_store_nor_web_libraries(tmp_path: Path, names: list[str]) -> None:
     row = f"model,accelerator,n_input_token,n_output_token\n{MODEL},{ACCELERATOR},120,20\n"
     rows = write_file(tmp_path, "rows.csv", row)
     question = ("--model", MODEL, "--accelerator", ACCELERATOR, "--n-input-token", "120", "--n-output-token", "20")
     demand = ("--isl", "120", "--osl", "20", "--users", "2", "--slo", "itl:p50<=1s", "--provider", "aws")
-    commands = [
-        ["predict", "--rows", str(rows), "--out", str(tmp_path / "out.csv")],
-        ["explain", *question],
-        ["whatif", *question, "--sweep", "bandwidth=1,2"],
-        ["recommend", "--model", MODEL, *demand],
-    ]
-    check_imports(tmp_path, commands, WEB | STORE | {"mlflow", "matplotlib", "pandera"})
+    options = {
+        "predict": ["--rows", str(rows), "--out", str(tmp_path / "out.csv")],
+        "explain": [*question],
+        "whatif": [*question, "--sweep", "bandwidth=1,2"],
+        "recommend": ["--model", MODEL, *demand],
+    }
+    check_imports(
+        tmp_path, [[name, *options[name]] for name in names], WEB | STORE | {"mlflow", "matplotlib", "pandera"}
+    )

@@ -49,7 +49,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     thread.join()
 
 
-@pytest.mark.parametrize("with_reference", [False, True])
+@pytest.mark.parametrize("with_reference", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_predict_prints_the_same_with_and_without_a_service(
     run: Run, url: str, tmp_path: Path, *, with_reference: bool
 ) -> None:

@@ -164,6 +164,7 @@ def a_training_file(folder: Path) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_each_answer_has_the_return_type_of_its_method(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -121,7 +121,9 @@ def test_all_problems_of_a_request_are_reported(shared: Client) -> None:
         assert f"; {field}: input should be" in problem["detail"]
 
 
-@pytest.mark.parametrize("route", BODIES)
+@pytest.mark.parametrize(
+    "route", [pytest.param(one, marks=[pytest.mark.slow] * (one == "/v1/explanations")) for one in BODIES]
+)
 def test_a_deeply_nested_config_is_stored_or_refused(client: Client, route: str) -> None:
     for depth in range(50, 1000, 50):
         config = {**CONFIG, "extra": "HERE"}

@@ -107,6 +107,7 @@ def test_what_cannot_be_compared_or_shadowed_is_refused(client: Client) -> None:
     problem_of(client.send("DELETE", CHALLENGER), 403)
 
 
+@pytest.mark.slow
 def test_shadow_mode_on_the_command_line(client: Client, run: Run) -> None:
     second = register_copy(client.state)
     assert run("versions", "shadow", second)[:2] == (0, f"version {second} answers beside the champion\n")

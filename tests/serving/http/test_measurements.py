@@ -76,12 +76,13 @@ def test_names_are_replaced_by_those_of_the_catalogue(client: Client) -> None:
     ],
 )
 def test_one_invalid_row_refuses_the_request(
-    client: Client, changes: dict[str, Any], status: int, field: str
+    shared: Client, changes: dict[str, Any], status: int, field: str
 ) -> None:
+    before = shared.get(PATH).json()
     body = {"rows": [a_measurement(), a_measurement(**changes)], "models": MODELS}
-    assert problem_of(client.post(PATH, body), status)["field"] == field
-    assert client.get(PATH).json() == []
-    assert "mine" not in client.state.catalog.models
+    assert problem_of(shared.post(PATH, body), status)["field"] == field
+    assert shared.get(PATH).json() == before
+    assert "mine" not in shared.state.catalog.models
 
 
 def test_an_inconsistent_row_is_refused_as_in_an_import(client: Client) -> None:

@@ -290,6 +290,7 @@ def test_the_probability_of_a_missed_limit_is_rounded_below_the_confidence(share
             assert len(match[1].partition("e")[0].lstrip("0.")) <= 3
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("home")
 def test_recommend_on_the_command_line(run: Run) -> None:
     demand = ("--model", MODEL, "--preset", "chat", "--users", "300", "--think-time", "20", "--headroom", "0.2")

@@ -61,7 +61,7 @@ def test_a_run_far_from_the_estimate_waits_for_a_confirmation(state: AppState) -
     assert "times the estimate" in str(stored.loc[600, "reason"])
 
 
-@pytest.mark.parametrize("name", ["qwen/qwen-72b", "Qwen/Qwen-72B"])
+@pytest.mark.parametrize("name", [pytest.param("qwen/qwen-72b", marks=pytest.mark.slow), "Qwen/Qwen-72B"])
 def test_a_registered_model_of_a_training_campaign_s_name_leaves_what_is_learnt(tmp_path: Path, name: str) -> None:
     state = AppState(Settings(home=tmp_path)).open()
     state.store.models.add(model_from_config(CONFIG, name), CONFIG)

@@ -27,7 +27,11 @@ def drafts(folder: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize(
-    "name", ["mlflow.db.new", "mlflow.db.new-journal", "mlflow.db.new-a1_b", "mlflow.db.new-a-wal"]
+    "name",
+    [
+        *(pytest.param(f"mlflow.db.new{end}", marks=pytest.mark.slow) for end in ("", "-journal", "-a-wal")),
+        "mlflow.db.new-a1_b",
+    ],
 )
 def test_a_store_whose_creation_was_killed_is_created_anew(name: str, tmp_path: Path) -> None:
     registry = Registry(tmp_path)
@@ -38,7 +42,9 @@ def test_a_store_whose_creation_was_killed_is_created_anew(name: str, tmp_path: 
     assert drafts(registry.home) == []
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, sqlite3.OperationalError("database or disk is full")])
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt, pytest.param(sqlite3.OperationalError("disk is full"), marks=pytest.mark.slow)]
+)
 def test_a_store_has_its_name_once_it_is_whole(
     error: type[BaseException] | BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,7 +72,9 @@ def test_a_draft_without_tables_is_not_a_store(tmp_path: Path, monkeypatch: pyte
     assert not (tmp_path / "mlflow.db").exists()
 
 
-@pytest.mark.parametrize("statements", [(), ("CREATE TABLE alembic_version (version_num TEXT)",)])
+@pytest.mark.parametrize(
+    "statements", [pytest.param((), marks=pytest.mark.slow), ("CREATE TABLE alembic_version (version_num TEXT)",)]
+)
 def test_a_half_made_store_of_an_earlier_version_is_replaced(statements: tuple[str, ...], tmp_path: Path) -> None:
     file = tmp_path / "mlflow.db"
     execute(file, "CREATE TABLE experiments (experiment_id INTEGER)", *statements)

@@ -106,6 +106,7 @@ def test_a_worse_predictor_is_registered_and_not_promoted(history: History) -> N
     assert history.champion == "2"
 
 
+@pytest.mark.slow
 def test_a_candidate_in_shadow_answers_beside_the_champion_however_it_is_judged(
     subset: TrainingSet, home: Path
 ) -> None:
@@ -274,6 +275,7 @@ def _copy(history: History, home: Path) -> Registry:
     return Registry(home)
 
 
+@pytest.mark.slow
 def test_the_first_retraining_is_compared_with_the_shipped_predictor(
     subset: TrainingSet, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

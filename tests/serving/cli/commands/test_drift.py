@@ -14,6 +14,7 @@ HEADER = "model,accelerator,n_accelerator,engine,n_input_token,n_output_token,co
 RUN = f"{MODEL},{ACCELERATOR},1,vllm,120,20,16,mean,"
 
 
+@pytest.mark.slow
 def test_the_exit_status_tells_drift_from_its_absence_and_from_errors(run: Run, home: Path, tmp_path: Path) -> None:
     first = write_file(tmp_path, "first.csv", f"{HEADER}{RUN}0.0132,2026-11-15\n")
     status, out, err = run("import", "auto", first, "--json")

@@ -103,6 +103,7 @@ def test_a_dry_run_without_endpoint_says_what_it_assumes(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_budget_chooses_once(run: Run, tmp_path: Path, stub: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = iter([slice(2), slice(1, 3)])
     use_predictions(monkeypatch, {})

@@ -22,6 +22,7 @@ from tests.serving.http_client import ACCELERATOR, MODEL, Run
 PAGE = (Path(__file__).parents[4] / "docs" / "how-to" / "retrain-nightly.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("home")
 def test_the_embedding_example_of_the_page_imports_neither_mlflow_nor_serving(run: Run, tmp_path: Path) -> None:
     status, out, _ = run("export", tmp_path / "predictor.roofcast", "--json")
@@ -65,6 +66,7 @@ def test_a_file_that_cannot_be_written_is_an_error(run: Run, tmp_path: Path) -> 
     assert "cannot be written" in err
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("home")
 def test_measure_next_ranks_distinct_measurements(run: Run) -> None:
     status, out, err = run("measure-next", "--model", MODEL, "--accelerator", ACCELERATOR, "--n", "3", "--json")

@@ -49,6 +49,7 @@ def test_an_unwritable_state_folder_is_an_error_before_anything_is_computed(
     assert "set ROOFCAST_HOME to another folder" in err
 
 
+@pytest.mark.slow
 def test_all_campaigns_are_predicted_once_for_both_protocols(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

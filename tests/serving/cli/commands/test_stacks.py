@@ -4,6 +4,8 @@ import csv
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.serving.http_client import ACCELERATOR, MODEL, Run
 from tests.serving.user_files import write_file
 
@@ -15,6 +17,7 @@ QUESTION = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_stack_calibrates_predictions_explanations_and_sweeps(run: Run, home: Path, tmp_path: Path) -> None:
     own = write_file(tmp_path, "own.csv", HEADER + RUNS)
     status, out, err = run("stacks", "add", "rack-7", own, "--json")
