@@ -30,6 +30,9 @@ from tests.serving.http_client import ACCELERATOR, Run
                 "--set: must be given: ",
             ),
         ),
+        (("recomend", "--isl", "9"), ("recomend: no such command; did you mean recommend",)),
+        (("zzz",), ("zzz: no such command; `roofcast --help` lists them",)),
+        (("keys", "creat"), ("creat: no such command; did you mean create",)),
         (("models", "x", "--colour"), ("--colour: no such option", "unexpected argument 'x'")),
         (
             ("keys", "create", "--nam", "y"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import pytest
@@ -228,6 +229,8 @@ def test_a_model_that_exceeds_the_memory_is_rejected_for_it(shared: Client) -> N
     assert "does_not_fit" in reasons
     assert all(r["excess"] >= 1 for r in answer["rejections"])
     assert all("GB are usable" in r["detail"] for r in answer["rejections"] if r["reason"] == "does_not_fit")
+    families = [one for one in answer["families"] if one["reason"] == "does_not_fit"]
+    assert all(re.search(r" on \d+, the most that an instance has$", one["detail"]) for one in families)
 
 
 def test_a_budget_that_nothing_meets_yields_rejections(shared: Client) -> None:

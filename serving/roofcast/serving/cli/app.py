@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from typing import Annotated
 
 import typer
@@ -23,10 +24,11 @@ from roofcast.serving.cli.commands.training import recommend as train_recommend
 from roofcast.serving.cli.commands.training import training
 from roofcast.serving.cli.commands.versions import runs, versions
 from roofcast.serving.cli.console import report_errors
-from roofcast.serving.cli.usage import Command
+from roofcast.serving.cli.usage import Command, Group
 from roofcast.serving.logs import configure_logs
 
 app = typer.Typer(
+    cls=Group,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help=__doc__,
@@ -49,6 +51,24 @@ for name, command in (("train-predict", train_predict), ("train-recommend", trai
     app.command(name, hidden=True)(command)
 
 
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
+        print(f"roofcast {importlib.metadata.version('roofcast')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the package's version, and exit."
+        ),
+    ] = False,
+) -> None:
+    """Take the options before the command."""
+
+
 @app.command()
 def reference(
     commands: Annotated[bool, typer.Option("--commands", help="Print the reference of the commands.")] = False,
@@ -64,6 +84,8 @@ def reference(
     print(markdown(), end="")
 
 
+for registered in app.registered_groups:
+    registered.cls = Group
 for group in (app, *(one.typer_instance for one in app.registered_groups)):
     for info in group.registered_commands if group else ():
         info.cls = Command

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from roofcast.data.errors import InputError, join_errors, near_misses
 
@@ -110,6 +110,26 @@ class Command(TyperCommand):
             return f"no such option; did you mean --set {column}=VALUE?"
         near = " or ".join(known[one] for one in near_misses(name.lstrip("-"), known))
         return f"no such option; {f'did you mean {near}?' if near else f'`{ctx.command_path} --help` lists them'}"
+
+
+class Group(TyperGroup):
+    """Group of commands that reports an unknown one as every other problem."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the arguments start with, and the arguments after it.
+
+        Raises
+        ------
+        InputError
+            If there is no such command.
+        """
+        try:
+            return super().resolve_command(ctx, args)
+        except USAGE_ERROR as error:
+            known = [name for name, command in self.commands.items() if not command.hidden]
+            near = " or ".join(near_misses(args[0], known))
+            cure = f"did you mean {near}?" if near else f"`{ctx.command_path} --help` lists them"
+            raise InputError(args[0], f"no such command; {cure}") from error
 
 
 def _is_option(arg: str, name: str) -> bool:

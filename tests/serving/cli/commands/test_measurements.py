@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from roofcast.data.store.measurement_store import MeasurementStore
-from roofcast.serving.cli.commands.measurements import next_step
+from roofcast.serving.cli.commands.measurements import next_step, summary_text
+from roofcast.serving.cli.tables import WIDTH
 from tests.data.row_builders import SAMPLES
 from tests.data.store.test_migrations import OLD, migrate_to
 from tests.serving.http_client import ACCELERATOR, CONFIG, MODEL, Run
@@ -207,6 +208,16 @@ def test_a_row_in_quarantine_is_confirmed(run: Run, tmp_path: Path) -> None:
     assert "1 row far from what others measured" in " ".join(err.split())
     (changed,) = json.loads(run("measurements", "confirm", "--import", imported["import_id"], "--json")[1])
     assert changed["n_row"] == 1
+
+
+def test_a_summary_has_counts_and_names_in_lines_of_80_characters() -> None:
+    models = [f"owner/a-model-of-a-long-name-{n}" for n in range(9)]
+    names = {"campaign": ["mine"], "model": models, "accelerator": ["nvidia-l4-24gb"]}
+    counts = {"n_row": 9, "n_new": 7, "n_known": 2, "n_failed_run": 0, "n_quarantined": 3}
+    text = summary_text({"format": "vllm", **names, **counts, "import_id": "ab12"})
+    assert text.startswith("9 rows of the format vllm: 7 new, 2 stored before, 3 in quarantine\ncampaign mine\n")
+    assert "name-4 and 4 more\naccelerator nvidia-l4-24gb\nimport ab12" in text
+    assert max(map(len, text.splitlines())) <= WIDTH
 
 
 @pytest.mark.parametrize(

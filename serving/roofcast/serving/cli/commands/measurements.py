@@ -25,6 +25,7 @@ from roofcast.serving.cli.context import (
     open_app_state,
     open_store,
 )
+from roofcast.serving.cli.tables import fold
 from roofcast.serving.counts import count_text
 
 if TYPE_CHECKING:
@@ -89,9 +90,10 @@ def import_(
     summary, report = import_files(
         format_, paths, campaign, model_config or [], given or [], dry_run=dry_run, compare=compare
     )
-    show([{**summary, "drift": report and report.model_dump()} if as_json else summary], as_json=as_json)
     if as_json:
+        show([{**summary, "drift": report and report.model_dump()}], as_json=True)
         return
+    print(summary_text(summary))
     if report:
         from roofcast.serving.cli.drift_text import show_drift
 
@@ -137,6 +139,22 @@ def import_files(
     summary = {"format": name, **names, **counts, "is_kept": not dry_run}
     report = _compare(state, added) if compare and added.n_new and not dry_run else None
     return summary, report
+
+
+def summary_text(summary: Mapping[str, Any]) -> str:
+    """Return what became of the rows of an import, in lines of up to 80 characters."""
+    counts = [f"{summary['n_new']} new", f"{summary['n_known']} stored before"]
+    counts += [f"{summary['n_failed_run']} of failed runs"] if summary["n_failed_run"] else []
+    counts += [f"{summary['n_quarantined']} in quarantine"] if summary.get("n_quarantined") else []
+    rows = f"{count_text(summary['n_row'], 'row')} of the format {summary['format']}: {', '.join(counts)}"
+    names = [f"{column} {_shortened(summary[column])}" for column in ("campaign", "model", "accelerator")]
+    names += [f"import {summary['import_id']}"] if "import_id" in summary else []
+    return "\n".join([fold(rows), *(fold(name) for name in names)])
+
+
+def _shortened(names: Sequence[str], n: int = 5) -> str:
+    more = f" and {len(names) - n} more" if len(names) > n else ""
+    return f"{', '.join(names[:n])}{more}"
 
 
 def next_step(summary: Mapping[str, Any], paths: Sequence[Path]) -> str:

@@ -197,7 +197,7 @@ def _detail(i: int, rejections: Rejections, search: Search) -> str:
     if reason == "does_not_fit":
         memory = search.memory
         needed, usable = memory.needed_byte[i] / BYTE_PER_GB, memory.usable_byte[i] / BYTE_PER_GB
-        return f"weights and one request need {needed:.1f} GB; {usable:.1f} GB are usable"
+        return f"weights and one request need {needed:.1f} GB; {usable:.1f} GB are usable{_largest(i, search)}"
     if reason == "too_few_nodes":
         return "needs more nodes than there are"
     if reason == "no_offer":
@@ -214,6 +214,14 @@ def _detail(i: int, rejections: Rejections, search: Search) -> str:
         text = f"{limits[int(rejections.limit[i])].text} {missed} {load}: {met} with probability {p_met:g}"
         return f"{text}, {search.problem.confidence:g} is required"
     return _cost_detail(i, reason, rejections, search.budget)
+
+
+def _largest(i: int, search: Search) -> str:
+    """Return that no instance has more accelerators than a replica, where it has as many as the largest."""
+    replica = search.problem.replicas[i]
+    counts = [offer.n_accelerator for offer in search.problem.offers if offer.accelerator == replica.accelerator]
+    most = max(counts, default=0)
+    return f" on {most}, the most that an instance has" if 0 < most <= replica.n_accelerator else ""
 
 
 def _cost_detail(i: int, reason: str, rejections: Rejections, budget: float) -> str:

@@ -32,6 +32,7 @@ export function ask(path, { body, method = body === undefined ? "GET" : "POST", 
 }
 
 const MAX_TRY = 4;
+const QUESTIONS = /^v1\/(training\/)?(predictions|explanations|recommendations)$/;
 
 /** Send a request; one that changes nothing is sent again while the service has no free slot for it. */
 async function send(path, request) {
@@ -39,7 +40,7 @@ async function send(path, request) {
     try {
       return await sendOnce(path, request);
     } catch (error) {
-      if (error.status !== 503 || !error.retryAfterS || request.method !== "GET" || n === MAX_TRY) throw error;
+      if (error.status !== 503 || !error.retryAfterS || n === MAX_TRY || (request.method !== "GET" && !QUESTIONS.test(path))) throw error;
       await new Promise((resolve) => setTimeout(resolve, n * error.retryAfterS * 1000));
     }
   }
