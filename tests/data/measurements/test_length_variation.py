@@ -93,6 +93,7 @@ def test_the_variation_is_computed_from_the_requests_of_llm_pilot() -> None:
     assert table["length_variation"].iloc[0] > 0.1
 
 
+@pytest.mark.slow
 def test_campaigns_have_the_variation_of_their_tools() -> None:
     variation = load_campaigns().groupby("campaign")["length_variation"]
     fixed = ("argonne", "aws_neuron", "fastertransformer", "mlc", "optimum_habana", "rocm_vllm", "trtllm_overview")

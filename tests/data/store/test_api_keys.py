@@ -16,7 +16,7 @@ NOW = dt.datetime.now(dt.UTC)
 DAY = dt.timedelta(days=1)
 
 
-@pytest.fixture(params=["file", "postgresql"])
+@pytest.fixture(params=["file", pytest.param("postgresql", marks=pytest.mark.slow)])
 def keys(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KeyStore]:
     with MeasurementStore(url_of(request.param, tmp_path, request)) as store:
         yield KeyStore(store.migrate().database)

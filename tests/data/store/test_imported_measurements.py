@@ -19,7 +19,7 @@ NOBODY = "of no import"
 MODEL = "meta-llama/Llama-2-7b-hf"
 
 
-@pytest.fixture(params=["memory", "postgresql"])
+@pytest.fixture(params=["memory", pytest.param("postgresql", marks=pytest.mark.slow)])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MeasurementStore]:
     with MeasurementStore(url_of(request.param, tmp_path, request)) as store:
         yield store.migrate()

@@ -30,7 +30,7 @@ def rows(*loads: int, campaign: str = "nightly") -> pd.DataFrame:
     return validate_measurements(pd.DataFrame([a_row(concurrency=n, campaign=campaign) for n in loads]))
 
 
-@pytest.fixture(params=["file", "postgresql"])
+@pytest.fixture(params=["file", pytest.param("postgresql", marks=pytest.mark.slow)])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MeasurementStore]:
     with MeasurementStore(url_of(request.param, tmp_path, request)) as store:
         yield store.migrate()

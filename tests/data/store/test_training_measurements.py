@@ -26,7 +26,7 @@ def runs(*n_accelerator: int, campaign: str = "nightly") -> pd.DataFrame:
     )
 
 
-@pytest.fixture(params=["file", "postgresql"])
+@pytest.fixture(params=["file", pytest.param("postgresql", marks=pytest.mark.slow)])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MeasurementStore]:
     with MeasurementStore(url_of(request.param, tmp_path, request)) as store:
         yield store.migrate()

@@ -67,6 +67,7 @@ def test_a_challenger_answers_beside_the_champion_and_is_promoted(
     assert [c["action"] for c in client.get("/v1/predictor/changes").json()[:2]] == ["promotion", "shadow"]
 
 
+@pytest.mark.slow
 def test_answers_about_a_measured_stack_are_not_compared(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     offered: list[object] = []
     monkeypatch.setattr(client.app.state.shadow, "offer", lambda *question: offered.append(question))

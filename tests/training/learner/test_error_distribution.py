@@ -195,6 +195,7 @@ def fit_to_stacks() -> ErrorDistribution:
     )[0]
 
 
+@pytest.mark.slow
 def test_intervals_hold_stacks_that_nobody_measured_and_own_runs_narrow_them() -> None:
     known = fit_to_stacks()
     inside, width = [], []

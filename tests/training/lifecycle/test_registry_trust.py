@@ -36,6 +36,7 @@ def test_a_version_that_the_key_has_not_signed_is_not_loaded(
             registry.load(registry.find(version))
 
 
+@pytest.mark.slow
 def test_a_copied_state_folder_writes_into_its_own_artifacts(
     registry: Registry, bundle: ModelBundle, tmp_path: Path
 ) -> None:

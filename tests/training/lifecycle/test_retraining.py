@@ -226,6 +226,7 @@ def test_a_champion_fitted_to_other_rows_is_replaced(
     assert report.reason == "the champion predicts no measured value"
 
 
+@pytest.mark.slow
 def test_a_champion_that_cannot_be_read_is_replaced(history: History, subset: TrainingSet, tmp_path: Path) -> None:
     registry = _copy(history, tmp_path)
     champion = registry.champion()
@@ -236,6 +237,7 @@ def test_a_champion_that_cannot_be_read_is_replaced(history: History, subset: Tr
     assert report.reason.startswith(f"the champion, version {champion.version}, cannot be used: bundle: ")
 
 
+@pytest.mark.slow
 def test_a_champion_promoted_during_the_fit_is_compared_with(
     history: History, subset: TrainingSet, tmp_path: Path
 ) -> None:

@@ -17,6 +17,8 @@ from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.lifecycle.registry import Registry
 
+pytestmark = pytest.mark.slow
+
 DESIGN = Design(("itl_s",), n_outer_fold=3, n_inner_fold=2, n_trial=1)
 
 

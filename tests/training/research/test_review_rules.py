@@ -14,6 +14,8 @@ from roofcast.features.validity.plausibility import RULES as PHYSICS
 from roofcast.training.dataset.review import _column_rules
 from tests.training.dataset.test_review import rows
 
+pytestmark = pytest.mark.slow
+
 DOCUMENT = Path(__file__).parents[3] / "docs" / "REVIEW_RULES.md"
 
 

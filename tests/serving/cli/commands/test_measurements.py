@@ -105,6 +105,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 def test_a_dry_run_writes_no_file(run: Run, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither without a state folder nor in an existing one."""
     before = contents(tmp_path)
@@ -182,6 +183,7 @@ def test_the_help_of_the_report_explains_its_columns(run: Run) -> None:
     assert "count the rows by rule" in message
 
 
+@pytest.mark.slow
 def test_an_import_is_withdrawn_restored_and_listed(run: Run, file: Path) -> None:
     (imported,) = json.loads(run("import", "auto", file, "--campaign", "mine", "--json")[1])
     assert imported["n_quarantined"] == 0
@@ -199,6 +201,7 @@ def test_an_import_is_withdrawn_restored_and_listed(run: Run, file: Path) -> Non
     assert "give exactly one of" in run("measurements", "withdraw")[2]
 
 
+@pytest.mark.slow
 def test_a_row_in_quarantine_is_confirmed(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "slow.csv"
     path.write_text(f"{HEADER}\n{MODEL},{ACCELERATOR},1,120,20,4,p50,8\n")

@@ -91,7 +91,15 @@ def test_input_columns_are_returned_in_order_and_type_over_chunks(shared: Client
     assert set(answers["status"].to_pylist()) == {"ok"}
 
 
-@pytest.mark.parametrize("kind", [pa.float64(), pa.int8(), pa.bool_(), pa.timestamp("s"), pa.null()], ids=str)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(pytest.param(k, marks=pytest.mark.slow) for k in (pa.float64(), pa.int8(), pa.bool_())),
+        pa.timestamp("s"),
+        pa.null(),
+    ],
+    ids=str,
+)
 def test_a_blank_text_column_may_have_any_type(shared: Client, kind: Any) -> None:
     answers = table_of(post(shared, file_of(columns_of(2, engine_version=pa.nulls(2, kind)))))
     assert answers["status"].to_pylist() == ["ok", "ok"]
@@ -172,6 +180,7 @@ def test_a_file_that_unpacks_to_too_many_bytes_is_refused(shared: Client, monkey
     assert "no readable Parquet file" in problem_of(post(shared, body), 422)["detail"]
 
 
+@pytest.mark.slow
 def test_delta_encoded_texts_that_unpack_to_gigabytes_are_refused(shared: Client) -> None:
     """Each text adds one letter to the one before: two bytes per row in the file, gigabytes in memory."""
     texts = ["x" * i for i in range(1, 20_000)]
@@ -195,7 +204,7 @@ def test_a_file_that_needs_more_memory_than_allowed_is_refused(
     assert (problem["field"], "too large when unpacked" in problem["detail"]) == ("body", True)
 
 
-@pytest.mark.parametrize("from_end", range(20, 400, 45))
+@pytest.mark.parametrize("from_end", [20, *(pytest.param(n, marks=pytest.mark.slow) for n in range(65, 400, 45))])
 def test_a_file_with_a_damaged_byte_is_refused_or_answered(shared: Client, from_end: int) -> None:
     body = bytearray(file_of(columns_of(40, n_input_token=list(range(1, 41))), compression="none"))
     body[-from_end] ^= 0x55
