@@ -193,9 +193,10 @@ def test_a_broken_file_is_logged_and_no_request_fails(
             assert client.get(path).status_code == 200
         assert client.post("/v1/recommendations", a_demand()).status_code == 200
     warnings = [record.getMessage() for record in caplog.records if record.name.startswith("roofcast.serving")]
-    assert len(warnings) == 2
-    assert "accelerators/mine.toml, line 1: memory_gb: is no field; did you mean memory_gib?" in warnings[0]
-    assert f"offers/attic.csv, line 2: accelerator: no '{ID}' is known" in warnings[1]
+    accelerator, offer = dict.fromkeys(warnings)
+    assert "accelerators/mine.toml, line 1: memory_gb: is no field; did you mean memory_gib?" in accelerator
+    assert f"offers/attic.csv, line 2: accelerator: no '{ID}' is known" in offer
+    assert len(warnings) <= 3  # a poll between the two writes reads the first file once more
 
 
 def test_an_answer_with_old_prices_has_a_warning(client: Client) -> None:
