@@ -21,10 +21,10 @@ def three_digits(value: float) -> str:
 
     Examples
     --------
-    >>> three_digits(19.327), three_digits(1962.4), three_digits(0.04786)
-    ('19.3', '1,962', '0.0479')
+    >>> three_digits(19.327), three_digits(1962.4), three_digits(0.04786), three_digits(999.7)
+    ('19.3', '1,962', '0.0479', '1,000')
     """
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def metric_text(metric: str) -> str:

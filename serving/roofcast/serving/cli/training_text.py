@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from roofcast.data.units import BYTE_PER_GB
-from roofcast.serving.cli.tables import counts_text
-from roofcast.serving.counts import count_text
+from roofcast.serving.cli.tables import INDENT, counts_text, fold
+from roofcast.serving.counts import count_text, three_digits
 
-WIDTH: Final = 80
-INDENT: Final = "   "
 MEMORY_PARTS: Final = ("weights", "gradients", "optimizer", "activations", "logits", "buffers", "reserve")
 REASON_TEXT: Final = {
     "dearer": "at no less than the first entry's cost (--n-entry shows more)",
@@ -32,19 +29,19 @@ def job_text(answer: Mapping[str, Any], level: float) -> str:
 
 def _job(answer: Mapping[str, Any], level: float) -> Iterator[str]:
     plan = {name.removeprefix("plan_"): value for name, value in answer.items() if name.startswith("plan_")}
-    yield fold(f"{plan['framework']}: {plan_text(plan)}", "")
+    yield fold(f"{plan['framework']}: {plan_text(plan)}")
     for name, unit, scale in (
         ("step_time_s", "s a step", 1.0), ("throughput_token_per_s", "tokens/s", 1.0), ("mfu_ratio", "MFU", 1.0),
         ("peak_memory_byte", "GB peak memory", BYTE_PER_GB),
     ):  # fmt: skip
-        low, value, high = (format_number(answer[f"{name}{end}"] / scale) for end in ("_lo", "", "_hi"))
-        yield fold(f"{value} {unit} ({low} to {high}, with probability {level:g})")
-    yield fold(memory_text(answer, answer["p_fits"]))
-    yield fold(f"{format_number(answer['power_w'])} W drawn by all accelerators, without their hosts")
+        low, value, high = (three_digits(answer[f"{name}{end}"] / scale) for end in ("_lo", "", "_hi"))
+        yield fold(f"{value} {unit} ({low} to {high}, with probability {level:g})", INDENT)
+    yield fold(memory_text(answer, answer["p_fits"]), INDENT)
+    yield fold(f"{three_digits(answer['power_w'])} W drawn by all accelerators, without their hosts", INDENT)
     if answer["outside"]:
-        yield fold("extrapolates: far from every run that was measured")
+        yield fold("extrapolates: far from every run that was measured", INDENT)
     if answer["reason"]:
-        yield fold(answer["reason"])
+        yield fold(answer["reason"], INDENT)
 
 
 def recommendation_text(response: Mapping[str, Any], *, why: bool = False) -> str:
@@ -64,41 +61,41 @@ def _recommendation(response: Mapping[str, Any], *, why: bool) -> Iterator[str]:
     limits += [f"{response['budget_usd']:g} USD"] if response["budget_usd"] else []
     within = f" within {' and '.join(limits)}" if limits else ""
     probability = f"with probability {response['confidence']:g} or more"
-    yield fold(f"{response['model']}, {response['method']}: least cost first, fits{within} {probability}", "")
+    yield fold(f"{response['model']}, {response['method']}: least cost first, fits{within} {probability}")
     batch, length = response["n_global_batch_sequence"], response["n_token_per_sequence"]
-    tokens, steps = format_number(response["total_token"]), format_number(response["n_step"])
-    yield fold(f"{tokens} tokens, {steps} steps of {batch} sequences of {length} tokens", "")
+    tokens, steps = three_digits(response["total_token"]), three_digits(response["n_step"])
+    yield fold(f"{tokens} tokens, {steps} steps of {batch} sequences of {length} tokens")
     if response["defaults"]:
-        yield fold(f"assumed, as not given: {', '.join(response['defaults'])}; --why has what else is assumed", "")
+        yield fold(f"assumed, as not given: {', '.join(response['defaults'])}; --why has what else is assumed")
     for entry in response["entries"]:
         yield ""
         yield from _entry(entry, why=why)
     yield from _near_ties(response["entries"])
     if not response["entries"]:
-        yield fold("no hardware runs the job within its limits", "")
+        yield fold("no hardware runs the job within its limits")
     misses = response["misses"]
     if why and response["pareto"]:
-        yield fold("\nno other run is both faster and cheaper than these", "")
+        yield fold("\nno other run is both faster and cheaper than these")
         for point in response["pareto"]:
-            hours, cost = format_number(point["hours"]), format_number(point["cost_usd"])
-            yield fold(f"{hours} h, {cost} USD: {point['n_accelerator']} x {point['accelerator']}")
+            hours, cost = three_digits(point["hours"]), three_digits(point["cost_usd"])
+            yield fold(f"{hours} h, {cost} USD: {point['n_accelerator']} x {point['accelerator']}", INDENT)
     if misses and (why or not response["entries"]):
-        yield fold(f"\n{count_text(response['n_miss'], 'accelerator')} without an entry", "")
+        yield fold(f"\n{count_text(response['n_miss'], 'accelerator')} without an entry")
         for miss in misses:
-            yield fold(f"{miss['accelerator']}: {miss['detail']}")
+            yield fold(f"{miss['accelerator']}: {miss['detail']}", INDENT)
     elif misses:
         counts = counts_text((miss["reason"] for miss in misses), REASON_TEXT)
-        yield fold(f"\nother accelerators of these offers: {counts}; --why has the details", "")
+        yield fold(f"\nother accelerators of these offers: {counts}; --why has the details")
     if why:
-        yield fold("\nassumed", "")
-        yield from map(fold, response["assumptions"])
+        yield fold("\nassumed")
+        yield from (fold(assumption, INDENT) for assumption in response["assumptions"])
 
 
 def _near_ties(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     ties = [str(entry["rank"]) for entry in entries if entry["ties_first"]]
     if len(ties) > 1:
         yield fold(
-            f"\nnear ties with entry {ties[0]}: {', '.join(ties[1:])}; each cost lies within the other's interval", ""
+            f"\nnear ties with entry {ties[0]}: {', '.join(ties[1:])}; each cost lies within the other's interval"
         )
 
 
@@ -106,25 +103,27 @@ def _entry(entry: Mapping[str, Any], *, why: bool) -> Iterator[str]:
     cost, hours, energy = (
         _with_interval(entry[name]) for name in ("cost_usd_interval", "hours_interval", "energy_kwh")
     )
-    yield fold(f"{entry['rank']}. {cost} USD, {hours} h, {energy} kWh", "")
+    yield fold(f"{entry['rank']}. {cost} USD, {hours} h, {energy} kWh")
     place = f"{entry['provider']}, {entry['region']}, {entry['pricing']}"
     price = f"{entry['usd_per_h']:g} USD/h, price of {entry['price_as_of']}"
-    yield fold(f"{entry['n_instance']} x {entry['instance_type']} ({place}) for {price}")
+    yield fold(f"{entry['n_instance']} x {entry['instance_type']} ({place}) for {price}", INDENT)
     plan = entry["plan"]
-    yield fold(f"{entry['n_accelerator']} x {entry['accelerator']}, {plan['framework']} {plan_text(plan)}")
-    rate, mfu = format_number(entry["throughput_token_per_s"]["value"]), entry["mfu_ratio"]["value"]
+    yield fold(f"{entry['n_accelerator']} x {entry['accelerator']}, {plan['framework']} {plan_text(plan)}", INDENT)
+    rate, mfu = three_digits(entry["throughput_token_per_s"]["value"]), entry["mfu_ratio"]["value"]
     chances = {"fits": "p_fits", "deadline": "p_deadline_met", "budget": "p_budget_met"}
     listed = ", ".join(f"{name} {entry[key]:.2f}" for name, key in chances.items() if entry[key] is not None)
-    yield fold(f"{rate} tokens/s, MFU {mfu:.2f}; probability: {listed}")
+    yield fold(f"{rate} tokens/s, MFU {mfu:.2f}; probability: {listed}", INDENT)
     if entry["outside"]:
-        yield fold("extrapolates: far from every run that was measured")
+        yield fold("extrapolates: far from every run that was measured", INDENT)
     if why:
         parts = {f"memory_{name}_byte": value for name, value in entry["memory_byte"].items()}
-        yield fold(memory_text(parts | {"memory_capacity_byte": entry["memory_capacity_byte"]}, entry["p_fits"]))
+        yield fold(
+            memory_text(parts | {"memory_capacity_byte": entry["memory_capacity_byte"]}, entry["p_fits"]), INDENT
+        )
 
 
 def _with_interval(interval: Mapping[str, float]) -> str:
-    value, low, high = (format_number(interval[name]) for name in ("value", "low", "high"))
+    value, low, high = (three_digits(interval[name]) for name in ("value", "low", "high"))
     return f"{value} ({low} to {high})"
 
 
@@ -150,22 +149,3 @@ def memory_text(answer: Mapping[str, Any], p_fits: float) -> str:
     listed = ", ".join(f"{name} {value:.1f}" for name, value in parts.items() if value >= 0.05)
     capacity = answer["memory_capacity_byte"] / BYTE_PER_GB
     return f"memory in GB: {listed}; of {capacity:.1f}, fits with probability {p_fits:.2f}"
-
-
-def format_number(value: float) -> str:
-    """Return a number in three digits.
-
-    Examples
-    --------
-    >>> format_number(9820.4), format_number(0.0720), format_number(1234567.0)
-    ('9,820', '0.072', '1,234,567')
-    """
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-def fold(text: str, indent: str = INDENT) -> str:
-    """Return a text in lines of up to 80 characters; a first line break stays."""
-    lines = textwrap.wrap(
-        text.lstrip("\n"), WIDTH, initial_indent=indent, subsequent_indent=indent or INDENT, break_on_hyphens=False
-    )
-    return "\n" * text.startswith("\n") + "\n".join(lines)
