@@ -23,7 +23,7 @@ from typing import Any, Final
 from benchmarks.load import MEASURED, Connection, Request
 from benchmarks.over_http import ENVIRONMENT, cpu_s, report, train_if_needed
 from roofcast.data.store.api_keys import KeyStore
-from roofcast.data.store.database import Database
+from roofcast.data.store.database.database import Database
 from roofcast.data.store.measurement_store import MeasurementStore
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.logs import configure_logs

@@ -23,9 +23,9 @@ from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog
 from roofcast.training.dataset.targets import row_weights
 from roofcast.training.dataset.training_set import TRAINED_ON, build_training_set
-from roofcast.training.learner.group_keys import build_group_keys, select_training_points
+from roofcast.training.learner.errors.group_keys import build_group_keys, select_training_points
+from roofcast.training.learner.errors.random_effects import RandomEffects
 from roofcast.training.learner.predictor import RoofcastPredictor
-from roofcast.training.learner.random_effects import RandomEffects
 
 FACTORS: Final = (1, 3, 10)
 METRIC: Final = "ttft_s"

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.training.lifecycle.judgement import BASELINE
-from roofcast.training.lifecycle.slice_bootstrap import SIGNIFICANCE
+from roofcast.training.lifecycle.gate.judgement import BASELINE
+from roofcast.training.lifecycle.gate.slice_bootstrap import SIGNIFICANCE
 from roofcast.training.training_jobs.held_out import ErrorRows, HeldOutErrors
 from roofcast.training.training_jobs.lifecycle.judgement import PROTOCOLS, Rival, build_slices, compare_with
 from roofcast.training.training_jobs.lifecycle.quarantine import shipped_run_limits

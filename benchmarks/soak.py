@@ -23,7 +23,7 @@ import numpy as np
 from benchmarks.load import MEASURED, PREDICTION, QUERY, RECOMMENDATION, Answer, Request, drive
 from benchmarks.over_http import ENVIRONMENT, MB, report, train_if_needed
 from roofcast.data.store.api_keys import KeyStore
-from roofcast.data.store.database import Database
+from roofcast.data.store.database.database import Database
 from roofcast.data.units import ms_from_s
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.logs import configure_logs

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
-from roofcast.training.learner.boosted_residual import ResidualRegressor
+from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
 
 
 def record_tree_calls(job: Callable[[], Any]) -> Callable[[], None]:

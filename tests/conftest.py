@@ -14,8 +14,8 @@ from hypothesis import settings
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from roofcast.training.config import TrainingConfig
-from roofcast.training.lifecycle import tracking
-from roofcast.training.lifecycle.bundle import load_bundle
+from roofcast.training.lifecycle.bundles.bundle import load_bundle
+from roofcast.training.lifecycle.registry import tracking
 from roofcast.training.lifecycle.shipped import FILE, read_manifest
 from tests.build_once import build_folder_once
 from tests.effort import PROFILE, n_example

@@ -12,7 +12,7 @@ import pytest
 from filelock import FileLock
 
 from roofcast.data.store.api_keys import KeyStore, Scope
-from roofcast.data.store.database import Database
+from roofcast.data.store.database.database import Database
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http.app import create_app
 from tests.attack.service import PATIENT, Service, serving

@@ -7,7 +7,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from roofcast.training.lifecycle.registry import CHECKSUM_TAG, MODEL_NAME, SIGNATURE_TAG, Champion
+from roofcast.training.lifecycle.registry.registry import CHECKSUM_TAG, MODEL_NAME, SIGNATURE_TAG, Champion
 
 SHORT_TIMEOUTS = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0", "MLFLOW_HTTP_REQUEST_TIMEOUT": "2"}
 """Environment variables of a service that queries it."""

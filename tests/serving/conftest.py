@@ -13,8 +13,8 @@ from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.cli import app
 from roofcast.serving.http.app import create_app
-from roofcast.training.lifecycle import bundle
-from roofcast.training.lifecycle.bundle import ModelBundle
+from roofcast.training.lifecycle.bundles import bundle
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 from tests.conftest import QUICK
 from tests.serving.http_client import Client, Run, running
 

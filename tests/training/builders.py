@@ -16,9 +16,9 @@ from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.pipeline import METRICS, build_features
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.training_set import TrainingSet, build_training_set
-from roofcast.training.learner.group_keys import TARGET_STACK, TERMS, GroupKeys
+from roofcast.training.learner.errors.group_keys import TARGET_STACK, TERMS, GroupKeys
 from roofcast.training.learner.predictor import RoofcastPredictor
-from roofcast.training.lifecycle.bundle import ModelBundle, layout
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle, layout
 from tests.data.row_builders import a_row
 
 QUICK = TrainingConfig(n_estimators=20, n_fold=3, calibrate=False)

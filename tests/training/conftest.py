@@ -9,7 +9,7 @@ import pytest
 
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.learner.predictor import RoofcastPredictor
-from roofcast.training.lifecycle.registry import Registry
+from roofcast.training.lifecycle.registry.registry import Registry
 from tests.build_once import build_folder_once, fit_once
 from tests.training.builders import QUICK, a_campaign, a_subset
 

@@ -51,8 +51,8 @@ from roofcast.training.dataset.training_set import TRAINED_ON, TrainingSet, buil
 from roofcast.training.evaluation.markdown import markdown_table
 from roofcast.training.learner import calibration
 from roofcast.training.learner.calibration import fit_coefficients
-from roofcast.training.lifecycle.mlflow_store import URI_VARIABLE
-from roofcast.training.lifecycle.registry import Registry
+from roofcast.training.lifecycle.registry.mlflow_store import URI_VARIABLE
+from roofcast.training.lifecycle.registry.registry import Registry
 
 METRICS: Final = ("ttft_s", "tpot_s", "output_throughput_token_per_s")
 

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from roofcast.features.columns import FEATURE_NAMES
-from roofcast.training.learner.boosted_residual import ResidualRegressor
 from roofcast.training.learner.ratio_model import RatioModel
+from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
 
 
 def gain_importance(regressor: ResidualRegressor, names: Sequence[str] = FEATURE_NAMES) -> pd.Series:

@@ -15,10 +15,10 @@ import pandas as pd
 from roofcast.data.specs import ModelSpec
 from roofcast.data.training_campaigns import load_training_judges, training_catalog
 from roofcast.features.arrays import FloatArray
-from roofcast.features.training.coefficients import DEFAULT_TRAINING_COEFFICIENTS, TrainingCoefficients
-from roofcast.features.training.memory import estimate_memory
-from roofcast.features.training.plans import PlanChoice, choose_plans
-from roofcast.features.training.run_table import build_jobs
+from roofcast.features.training.jobs.plans import PlanChoice, choose_plans
+from roofcast.features.training.jobs.run_table import build_jobs
+from roofcast.features.training.step.coefficients import DEFAULT_TRAINING_COEFFICIENTS, TrainingCoefficients
+from roofcast.features.training.step.memory import estimate_memory
 
 ACTIVATION_GIB = (
     # GiB of activations without recomputation, and selective with sequence parallelism, on the first stage

@@ -16,7 +16,7 @@ from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.pipeline import build_features
 from roofcast.training.dataset.targets import outcomes
 from roofcast.training.dataset.training_set import TRAINED_ON
-from roofcast.training.lifecycle.bundle import ModelBundle, load_bundle
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle, load_bundle
 from roofcast.training.lifecycle.shipped import FILE, read_manifest
 
 

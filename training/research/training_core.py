@@ -22,18 +22,18 @@ from roofcast.data.catalog import Catalog
 from roofcast.data.specs import ModelSpec
 from roofcast.data.training_campaigns import load_training_campaigns, training_catalog
 from roofcast.features.arrays import FloatArray, take_rows
-from roofcast.features.training.coefficients import (
+from roofcast.features.training.jobs.plans import PlanChoice, choose_plans
+from roofcast.features.training.jobs.run_table import build_jobs
+from roofcast.features.training.jobs.runs import TrainingRuns
+from roofcast.features.training.step.coefficients import (
     DEFAULT_TRAINING_COEFFICIENTS,
     MEMORY_NAMES,
     TRAINING_NAMES,
     TrainingCoefficients,
     from_standard,
 )
-from roofcast.features.training.memory import estimate_memory
-from roofcast.features.training.plans import PlanChoice, choose_plans
-from roofcast.features.training.run_table import build_jobs
-from roofcast.features.training.runs import TrainingRuns
-from roofcast.features.training.step import estimate_training, throughput_token_per_s
+from roofcast.features.training.step.memory import estimate_memory
+from roofcast.features.training.step.step import estimate_training, throughput_token_per_s
 from roofcast.training.learner.robust_least_squares import levenberg_marquardt
 
 ERROR_SCALE: Final = 0.10

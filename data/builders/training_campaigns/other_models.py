@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from roofcast.data.model_config.parameters import count_parameters, shape_from_spec
+from roofcast.data.model_config.parameters.parameters import count_parameters, shape_from_spec
 from roofcast.data.specs import ModelSpec
 
 _PAPER: Final = "https://arxiv.org/abs/"

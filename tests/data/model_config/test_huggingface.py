@@ -17,7 +17,7 @@ from roofcast.data.model_config.huggingface import (
     parse_config,
     with_known_lineage,
 )
-from roofcast.data.model_config.state_layers import sparse_indexer
+from roofcast.data.model_config.parameters.state_layers import sparse_indexer
 from roofcast.data.specs import ModelSpec
 from tests.data.model_config.model_configs import LLAMA_3_1_8B, PUBLISHED, Config, a_config
 from tests.every_row import for_every

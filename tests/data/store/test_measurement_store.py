@@ -16,8 +16,8 @@ from sqlalchemy.schema import CreateTable
 from roofcast.data.errors import InputError, NotReadyError, SchemaError, UnknownNameError
 from roofcast.data.measurements.validation import row_ids, validate_measurements
 from roofcast.data.specs import ModelSpec
+from roofcast.data.store.database.tables import INFERENCE_TABLES, METADATA, UtcDateTime
 from roofcast.data.store.measurement_store import Added, MeasurementStore, default_url
-from roofcast.data.store.tables import INFERENCE_TABLES, METADATA, UtcDateTime
 from tests.data.row_builders import PROCESSES, a_row, a_table, many_rows
 from tests.postgres import new_database
 

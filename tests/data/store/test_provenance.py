@@ -16,9 +16,9 @@ from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.measurements.validation import validate_measurements
 from roofcast.data.store import provenance
 from roofcast.data.store.claims import settle_claims
+from roofcast.data.store.database.tables import MeasurementTables
 from roofcast.data.store.measurement_store import MeasurementStore
 from roofcast.data.store.provenance import Origin
-from roofcast.data.store.tables import MeasurementTables
 from tests.conditions import wait_until
 from tests.data.row_builders import a_row
 from tests.data.store.test_measurement_store import url_of

@@ -7,9 +7,9 @@ from typing import Any
 import pandas as pd
 
 from roofcast.data.training_campaigns import training_catalog
-from roofcast.features.training.plans import TrainingJobs, choose_plans
-from roofcast.features.training.run_table import build_jobs
-from roofcast.features.training.runs import TrainingRuns
+from roofcast.features.training.jobs.plans import TrainingJobs, choose_plans
+from roofcast.features.training.jobs.run_table import build_jobs
+from roofcast.features.training.jobs.runs import TrainingRuns
 
 ROW: dict[str, Any] = {
     "model": "meta-llama/Llama-2-7b-hf", "accelerator": "nvidia-a100-sxm-80gb", "n_accelerator": 8,

@@ -14,10 +14,10 @@ from roofcast.data.store.measurement_store import Added
 from roofcast.data.store.provenance import Origin
 from roofcast.serving.app_state import app_state
 from roofcast.serving.app_state.app_state import AppState
-from roofcast.serving.app_state.measurement_import import import_rows
+from roofcast.serving.app_state.imports.measurement_import import import_rows
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.predict.json_rows import table_from_rows
-from roofcast.training.lifecycle.registry import Registry
+from roofcast.training.lifecycle.registry.registry import Registry
 from tests.conditions import PATIENCE_S, wait_until
 from tests.serving.http_client import a_measurement
 

@@ -10,8 +10,8 @@ from roofcast.data.errors import InputError, NotReadyError
 from roofcast.serving.app_state import app_state
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
-from roofcast.training.lifecycle.bundle_cache import BundleCache
-from roofcast.training.lifecycle.registry import Champion, Registry, ShippedPredictor
+from roofcast.training.lifecycle.bundles.bundle_cache import BundleCache
+from roofcast.training.lifecycle.registry.registry import Champion, Registry, ShippedPredictor
 
 
 def test_without_a_champion_no_model_is_active(empty_home: Path, tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_without_a_champion_no_model_is_active(empty_home: Path, tmp_path: Path)
 def test_a_champion_of_another_layout_is_refused_with_its_reason(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("roofcast.training.lifecycle.bundle.layout", lambda: "another")
+    monkeypatch.setattr("roofcast.training.lifecycle.bundles.bundle.layout", lambda: "another")
     state = AppState(settings)
     with pytest.raises(InputError, match="this version has another; retrain"):
         state.refresh()

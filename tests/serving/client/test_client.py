@@ -20,7 +20,7 @@ from codegen.client import FOLDER, generate_modules
 from roofcast.client import AsyncClient, Client, answers, blocking, bulk, requests
 from roofcast.client.bulk import MAX_JSON_ROW
 from roofcast.data.campaigns import FIRST_CAMPAIGNS
-from roofcast.serving.app_state import import_report
+from roofcast.serving.app_state.imports import import_report
 from roofcast.serving.training_jobs.request import EXAMPLE_JOB
 from tests.data.row_builders import SAMPLES, a_training_row
 from tests.serving.http_client import CONFIG, a_demand, a_measurement, a_question

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from roofcast.data.measurements.validation import validate_measurements
 from roofcast.data.store.provenance import Origin
-from roofcast.serving.app_state import import_report
+from roofcast.serving.app_state.imports import import_report
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http import errors
 from roofcast.serving.http.app import create_app

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from roofcast.serving.app_state import import_report
+from roofcast.serving.app_state.imports import import_report
 from tests.serving.http.test_app import register_copy
 from tests.serving.http_client import Client, a_measurement, problem_of
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from roofcast.serving.app_state.app_state import AppState
-from roofcast.serving.app_state.registered_models import with_configs
+from roofcast.serving.app_state.catalog.registered_models import with_configs
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http.app import create_app
 from tests.conditions import wait_until

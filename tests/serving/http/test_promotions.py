@@ -17,8 +17,8 @@ from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.promotion import roll_back
 from roofcast.serving.app_state.published_figures import FILE_NAME, read_figures, store_figures
 from roofcast.serving.app_state.settings import Settings
-from roofcast.training.lifecycle.bundle import ModelBundle
-from roofcast.training.lifecycle.registry import MODEL_NAME, Champion, Registry
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle
+from roofcast.training.lifecycle.registry.registry import MODEL_NAME, Champion, Registry
 from tests.conftest import QUICK
 from tests.serving.client.test_client import Wire
 from tests.serving.http.test_app import register_copy, version_of

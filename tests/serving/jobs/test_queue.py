@@ -20,7 +20,7 @@ from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.jobs import queue as queue_module
 from roofcast.serving.jobs.queue import INTERRUPTED, JobQueue, owner_id, work, worker_process
-from roofcast.training.lifecycle.registry import Champion, ShippedPredictor
+from roofcast.training.lifecycle.registry.registry import Champion, ShippedPredictor
 from roofcast.training.lifecycle.retraining import RetrainingReport
 from tests.conditions import wait_until
 from tests.serving.http_client import Client, problem_of

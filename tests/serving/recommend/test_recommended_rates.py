@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from roofcast.serving.app_state.app_state import AppState
-from roofcast.serving.app_state.user_files import staleness_warnings
+from roofcast.serving.app_state.catalog.user_files import staleness_warnings
 from roofcast.serving.recommend import recommendation as recommending
 from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand

@@ -21,7 +21,7 @@ from roofcast.serving.shadow import shadow as shadow_module
 from roofcast.serving.shadow.comparison import compare_version, shared_answers
 from roofcast.serving.shadow.shadow import MAX_ROW, MAX_WAITING, Shadow
 from roofcast.training.drift.answer_ratios import ANSWERED
-from roofcast.training.lifecycle.registry import Champion
+from roofcast.training.lifecycle.registry.registry import Champion
 from tests.conditions import wait_until
 from tests.conftest import QUICK
 from tests.serving.http.test_app import register_copy

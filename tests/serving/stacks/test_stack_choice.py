@@ -17,7 +17,7 @@ from roofcast.serving.stacks.measured import MAX_CACHED, MeasuredBundles, Measur
 from roofcast.serving.stacks.profiles import Profile
 from roofcast.serving.stacks.stack_choice import StackUsed, choose_stack
 from roofcast.training.learner.predictor import CalibrationPoints
-from roofcast.training.lifecycle.bundle import ModelBundle
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 
 STACKS = ("lab", "farm/one", "farm/two", "hut/rig", "unknown/rig")
 POINTS = CalibrationPoints(pd.DataFrame({"x": [1.0]}), pd.DataFrame({"tpot_s": [0.1]}))

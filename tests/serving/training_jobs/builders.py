@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 
 from roofcast.data.catalog import Catalog, load_catalog
-from roofcast.features.training.plans import choose_plans
-from roofcast.features.training.run_table import build_jobs
-from roofcast.features.training.step import throughput_token_per_s
+from roofcast.features.training.jobs.plans import choose_plans
+from roofcast.features.training.jobs.run_table import build_jobs
+from roofcast.features.training.step.step import throughput_token_per_s
 from roofcast.serving.app_state.champion_loader import LoadedModel
-from roofcast.training.lifecycle.registry import Champion
+from roofcast.training.lifecycle.registry.registry import Champion
 from roofcast.training.training_jobs import TrainingJobPrediction, TrainingJobPredictor
 from roofcast.training.training_jobs.lifecycle.bundle import TrainingJobBundle
 

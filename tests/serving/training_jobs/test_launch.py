@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from roofcast.data.catalog import load_catalog
-from roofcast.serving.training_jobs.candidates import Hardware, TrainingDemand
 from roofcast.serving.training_jobs.launch.launch import launch_commands
 from roofcast.serving.training_jobs.response import TrainingPlanResponse
+from roofcast.serving.training_jobs.search.candidates import Hardware, TrainingDemand
 from tests.serving.training_jobs.launch_arguments import ACCELERATE, MEGATRON, TORCHRUN, TORCHTITAN, TRL
 
 TWO_NODES = Hardware("nvidia-h100-sxm-80gb", 8, 2)

@@ -12,9 +12,9 @@ import pytest
 
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
-from roofcast.training.lifecycle.bundle import load_bundle
+from roofcast.training.lifecycle.bundles.bundle import load_bundle
+from roofcast.training.lifecycle.registry.tracking import _log_bundle
 from roofcast.training.lifecycle.shipped import FILE, read_manifest
-from roofcast.training.lifecycle.tracking import _log_bundle
 from tests.serving.http_client import a_measurement
 from tests.slow.page.tabs import Service, Tab
 from tests.training.builders import a_subset

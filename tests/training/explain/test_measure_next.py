@@ -5,7 +5,7 @@ import pytest
 
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.explain.measure_next import rank_measurements
-from roofcast.training.learner.group_keys import build_group_keys
+from roofcast.training.learner.errors.group_keys import build_group_keys
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 from tests.training.builders import QUICK
 

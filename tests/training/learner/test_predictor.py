@@ -16,7 +16,7 @@ from roofcast.features.pipeline import METRICS, build_features
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.learner.calibration import fit_coefficients
-from roofcast.training.learner.group_keys import build_group_keys
+from roofcast.training.learner.errors.group_keys import build_group_keys
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 from roofcast.training.learner.ratio_model import RatioModel, fit_held_out, predict_held_out
 from tests.training.builders import LINEAGES, QUICK, synthetic

@@ -19,18 +19,18 @@ from roofcast.data.errors import InputError, NotReadyError
 from roofcast.features.columns import DESCRIPTOR_NAMES
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.training_set import TrainingSet
-from roofcast.training.lifecycle import tracking
-from roofcast.training.lifecycle.challenger import challenger_of
-from roofcast.training.lifecycle.mlflow_store import URI_VARIABLE
-from roofcast.training.lifecycle.registry import (
+from roofcast.training.lifecycle.gate.challenger import challenger_of
+from roofcast.training.lifecycle.registry import tracking
+from roofcast.training.lifecycle.registry.mlflow_store import URI_VARIABLE
+from roofcast.training.lifecycle.registry.registry import (
     CHECKSUM_TAG,
     MODEL_NAME,
     Champion,
     Registry,
     ShippedPredictor,
 )
+from roofcast.training.lifecycle.registry.tracking import _fold_metrics
 from roofcast.training.lifecycle.retraining import RetrainingReport, fit_bundle, retrain, score_folds
-from roofcast.training.lifecycle.tracking import _fold_metrics
 from tests.training.builders import LINEAGES, QUICK
 
 pytestmark = pytest.mark.filterwarnings("ignore:Operation with range:pandas.errors.Pandas4Warning")
@@ -288,7 +288,7 @@ def test_the_first_retraining_is_compared_with_the_shipped_predictor(
     worse = retrain(subset, registry, WORSE)
     assert not worse.promoted
     assert registry.champion() == shipped.champion
-    monkeypatch.setattr("roofcast.training.lifecycle.judgement.predict_held_out", None)
+    monkeypatch.setattr("roofcast.training.lifecycle.gate.judgement.predict_held_out", None)
     same = retrain(subset, registry, QUICK)
     assert same.promoted
     assert same.candidate_error == same.champion_error

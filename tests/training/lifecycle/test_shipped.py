@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from roofcast.training.lifecycle import shipped
-from roofcast.training.lifecycle.bundle import layout, load_bundle, sha256
+from roofcast.training.lifecycle.bundles.bundle import layout, load_bundle, sha256
 from roofcast.training.lifecycle.retraining import fit_bundle
 from roofcast.training.lifecycle.shipped import COMMAND, FILE, read_manifest, shipped_predictor, syntax
 

@@ -15,7 +15,7 @@ from research.nested import BLEND, METHODS, PRESENT, WEIGHTED
 from roofcast.data.home import HOME_VARIABLE
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.training.dataset.training_set import TrainingSet
-from roofcast.training.lifecycle.registry import Registry
+from roofcast.training.lifecycle.registry.registry import Registry
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from roofcast.data.errors import InputError
-from roofcast.training.lifecycle.bundle import sha256
+from roofcast.training.lifecycle.bundles.bundle import sha256
 from roofcast.training.training_jobs.lifecycle.bundle import (
     TrainingJobBundle,
     check_training_trees,

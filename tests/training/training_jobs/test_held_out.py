@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from roofcast.training.lifecycle.judgement import BASELINE
+from roofcast.training.lifecycle.gate.judgement import BASELINE
 from roofcast.training.training_jobs.group_effects import TERMS
 from roofcast.training.training_jobs.held_out import ErrorRows, HeldOutErrors, fit_trees
 from roofcast.training.training_jobs.lifecycle.judgement import Rival, compare_with

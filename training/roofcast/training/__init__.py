@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from roofcast.training.learner.prediction import Prediction
     from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
     from roofcast.training.learner.ratio_model import RatioModel
-    from roofcast.training.lifecycle.bundle import ModelBundle, load_bundle
+    from roofcast.training.lifecycle.bundles.bundle import ModelBundle, load_bundle
 
 __all__ = [
     "CalibrationPoints",
@@ -33,14 +33,14 @@ __all__ = [
 
 _MODULE_OF: Final = {
     "TrainingPoints": "explain.contributions",
-    "ModelBundle": "lifecycle.bundle",
+    "ModelBundle": "lifecycle.bundles.bundle",
     "RatioModel": "learner.ratio_model",
     "Prediction": "learner.prediction",
     "CalibrationPoints": "learner.predictor",
     "RoofcastPredictor": "learner.predictor",
     "TrainingConfig": "config",
     "contributions": "explain.contributions",
-    "load_bundle": "lifecycle.bundle",
+    "load_bundle": "lifecycle.bundles.bundle",
     "nearest_measurements": "explain.contributions",
     "rank_measurements": "explain.measure_next",
 }

@@ -17,7 +17,7 @@ LIBRARIES: Final = ("roofcast", "numpy", "pandas", "scikit-learn", "scipy", "xgb
 
 def environment() -> dict[str, str]:
     """Return what has to agree for equal fits: versions of libraries, the layout of bundles, and the code."""
-    from roofcast.training.lifecycle.bundle import layout  # noqa: PLC0415  (the learning libraries)
+    from roofcast.training.lifecycle.bundles.bundle import layout  # noqa: PLC0415  (the learning libraries)
     from roofcast.training.lifecycle.shipped import code_fingerprint  # noqa: PLC0415
 
     return {name: version(name) for name in LIBRARIES} | {"layout": layout(), "code": code_fingerprint()}

@@ -8,12 +8,12 @@ from typing import Any, Final
 from roofcast.data.errors import InputError
 from roofcast.data.model_config.config_reader import ConfigReader
 from roofcast.data.model_config.families import Family
-from roofcast.data.model_config.gemma import GEMMA_4_TYPES, GEMMA_TYPES, common_width, with_gemma_weights
 from roofcast.data.model_config.hybrids import HYBRID_TYPES, read_hybrid
 from roofcast.data.model_config.layers import LAYER_NAMES, Layers, expert_count, read_layers
-from roofcast.data.model_config.parameters import Bias, Shape
-from roofcast.data.model_config.state_layers import sparse_indexer
-from roofcast.data.model_config.uneven_layers import UNEVEN_TYPES, with_uneven_weights
+from roofcast.data.model_config.parameters.gemma import GEMMA_4_TYPES, GEMMA_TYPES, common_width, with_gemma_weights
+from roofcast.data.model_config.parameters.parameters import Bias, Shape
+from roofcast.data.model_config.parameters.state_layers import sparse_indexer
+from roofcast.data.model_config.parameters.uneven_layers import UNEVEN_TYPES, with_uneven_weights
 from roofcast.data.specs import Attention
 
 _HIDDEN: Final = ("hidden_size", "n_embd", "d_model", "n_embed")

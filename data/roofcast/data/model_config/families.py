@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from roofcast.data.errors import InputError
-from roofcast.data.model_config.parameters import Bias
+from roofcast.data.model_config.parameters.parameters import Bias
 
 T5_TYPES: Final = frozenset({"t5", "mt5", "umt5", "longt5"})
 

@@ -12,13 +12,13 @@ from typing import Any, Final, NoReturn
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.model_config.architecture import CONTEXT_NAMES, read_decoder, read_t5
-from roofcast.data.model_config.compressed_attention import COMPRESSED_TYPES, read_compressed
 from roofcast.data.model_config.config_reader import ConfigReader
 from roofcast.data.model_config.families import T5_TYPES, Family, find_family
 from roofcast.data.model_config.hub import QUANTISATION_FILE, fetch_hub_config, is_hub_id
-from roofcast.data.model_config.parameters import Shape, count_parameters
+from roofcast.data.model_config.parameters.compressed_attention import COMPRESSED_TYPES, read_compressed
+from roofcast.data.model_config.parameters.parameters import Shape, count_parameters
+from roofcast.data.model_config.parameters.pruned_blocks import PRUNED_TYPES, read_pruned
 from roofcast.data.model_config.precision import weight_precision
-from roofcast.data.model_config.pruned_blocks import PRUNED_TYPES, read_pruned
 from roofcast.data.specs import ModelSpec
 
 MAX_CONFIG_BYTE: Final = 5_000_000

@@ -8,7 +8,13 @@ from typing import Final
 from roofcast.data.errors import InputError
 from roofcast.data.model_config.config_reader import ConfigReader
 from roofcast.data.model_config.layers import LAYER_NAMES, Layers, count_moe_layers
-from roofcast.data.model_config.state_layers import kimi_delta, lightning, mamba1, mamba2, short_convolution
+from roofcast.data.model_config.parameters.state_layers import (
+    kimi_delta,
+    lightning,
+    mamba1,
+    mamba2,
+    short_convolution,
+)
 
 _HIGH: Final = 100_000
 

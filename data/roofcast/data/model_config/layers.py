@@ -8,7 +8,7 @@ from typing import Any, Final
 from roofcast.data.errors import InputError
 from roofcast.data.model_config.config_reader import ConfigReader
 from roofcast.data.model_config.families import Family
-from roofcast.data.model_config.state_layers import gated_delta_net, mamba2
+from roofcast.data.model_config.parameters.state_layers import gated_delta_net, mamba2
 
 _GROWING: Final = frozenset(
     {"full_attention", "chunked_attention", "global", "attention", "deepseek_sparse_attention"}

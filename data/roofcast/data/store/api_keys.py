@@ -12,8 +12,8 @@ from typing import Final, Literal, get_args
 import sqlalchemy as sa
 
 from roofcast.data.errors import InputError, UnknownNameError
-from roofcast.data.store.database import Database
-from roofcast.data.store.tables import API_KEY
+from roofcast.data.store.database.database import Database
+from roofcast.data.store.database.tables import API_KEY
 
 Scope = Literal["read", "write", "admin"]
 State = Literal["valid", "expired", "revoked"]

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from roofcast.data.store.tables import CLAIM_COLUMNS, MeasurementTables
+from roofcast.data.store.database.tables import CLAIM_COLUMNS, MeasurementTables
 
 _MAX_ID: Final = 10_000
 """Ids of one statement: SQLite admits 32,766 parameters, PostgreSQL 65,535."""

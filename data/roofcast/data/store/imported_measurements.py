@@ -10,8 +10,8 @@ import pandas as pd
 import sqlalchemy as sa
 
 from roofcast.data.store.claims import is_sound
-from roofcast.data.store.database import Database
-from roofcast.data.store.tables import CLAIM_COLUMNS, MeasurementTables
+from roofcast.data.store.database.database import Database
+from roofcast.data.store.database.tables import CLAIM_COLUMNS, MeasurementTables
 
 IMPORT_COLUMNS: Final = ("id", "import_id", "uploader", "added_at")
 NAME_COLUMNS: Final = ("id", "model", "accelerator", "engine", "engine_version")

@@ -16,14 +16,14 @@ from roofcast.data.measurements.training_validation import training_row_ids
 from roofcast.data.measurements.validation import row_ids, with_column_types
 from roofcast.data.specs import ModelSpec
 from roofcast.data.store.claims import LOCK, KnownRows, add_claims, find_known, is_sound
-from roofcast.data.store.database import Database
+from roofcast.data.store.database.database import Database
+from roofcast.data.store.database.tables import INFERENCE_TABLES, TRAINING_TABLES, MeasurementTables
 from roofcast.data.store.imported_measurements import ImportedMeasurements
 from roofcast.data.store.provenance import Origin, Provenance, with_provenance
 from roofcast.data.store.registered_models import RegisteredModels
 from roofcast.data.store.retrainings import Retrainings
 from roofcast.data.store.shadow_counts import ShadowCounts
 from roofcast.data.store.stack_profiles import StackProfiles
-from roofcast.data.store.tables import INFERENCE_TABLES, TRAINING_TABLES, MeasurementTables
 
 
 def default_url() -> str:

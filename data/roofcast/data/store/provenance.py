@@ -19,8 +19,8 @@ import sqlalchemy as sa
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.measurements.target import Target
 from roofcast.data.store.claims import LOCK, all_claims, settle_claims
-from roofcast.data.store.database import Database
-from roofcast.data.store.tables import ALL_TABLES, MeasurementTables
+from roofcast.data.store.database.database import Database
+from roofcast.data.store.database.tables import ALL_TABLES, MeasurementTables
 
 audit = logging.getLogger("roofcast.audit")
 

@@ -9,9 +9,9 @@ import sqlalchemy as sa
 
 from roofcast.data.errors import InputError
 from roofcast.data.specs import ModelSpec
-from roofcast.data.store.database import Database
-from roofcast.data.store.sqlite_listing import current_spec
-from roofcast.data.store.tables import MODEL
+from roofcast.data.store.database.database import Database
+from roofcast.data.store.database.sqlite_listing import current_spec
+from roofcast.data.store.database.tables import MODEL
 
 _ALL: Final = sa.select(MODEL.c.spec, MODEL.c.config).order_by(MODEL.c.id)
 _STAMP: Final = sa.select(sa.func.count(), sa.func.max(MODEL.c.added_at))

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.measurements.target import INFERENCE, Target
-from roofcast.data.store.database import Database
-from roofcast.data.store.tables import RETRAINING
+from roofcast.data.store.database.database import Database
+from roofcast.data.store.database.tables import RETRAINING
 
 State = Literal["queued", "running", "done", "failed"]
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from roofcast.data.store.database import Database
-from roofcast.data.store.tables import SHADOW_COUNT
+from roofcast.data.store.database.database import Database
+from roofcast.data.store.database.tables import SHADOW_COUNT
 
 Key = tuple[str, str, str, int]
 """Kind and name of a group, metric, and bin."""

@@ -13,9 +13,9 @@ import sqlalchemy as sa
 
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import ModelSpec
-from roofcast.data.store.database import Database
+from roofcast.data.store.database.database import Database
+from roofcast.data.store.database.tables import STACK_ROW
 from roofcast.data.store.registered_models import RegisteredModels
-from roofcast.data.store.tables import STACK_ROW
 
 Cells = Mapping[str, Any]
 """A row: JSON values by column, without the blank ones."""

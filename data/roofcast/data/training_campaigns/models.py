@@ -11,7 +11,7 @@ from typing import Final
 
 from roofcast.data.catalog import Catalog, load_catalog
 from roofcast.data.errors import InputError, SchemaError
-from roofcast.data.model_config.parameters import count_parameters, shape_from_spec
+from roofcast.data.model_config.parameters.parameters import count_parameters, shape_from_spec
 from roofcast.data.specs import ModelSpec
 
 FILE: Final = "models.csv"

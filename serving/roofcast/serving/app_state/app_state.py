@@ -16,12 +16,12 @@ from roofcast.data.errors import InputError, NotReadyError
 from roofcast.data.measurements.target import INFERENCE, TRAINING, Target
 from roofcast.data.measurements.validation import row_ids
 from roofcast.data.training_campaigns import load_training_campaigns
+from roofcast.serving.app_state.catalog.live_catalog import LiveCatalog
+from roofcast.serving.app_state.catalog.user_files import UserFiles
 from roofcast.serving.app_state.champion_loader import ChampionLoader, LoadedModel
-from roofcast.serving.app_state.live_catalog import LiveCatalog
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.app_state.state_folder import make_home
 from roofcast.serving.app_state.store_access import StoreAccess
-from roofcast.serving.app_state.user_files import UserFiles
 from roofcast.serving.drift.learnt_rows import LearntRowsCache
 from roofcast.serving.shadow.challenger_loader import ChallengerLoader
 from roofcast.serving.shadow.compared_version import ComparedVersion
@@ -31,7 +31,7 @@ from roofcast.serving.stacks.profiles import ProfileCache
 from roofcast.training.cluster import folds_on
 from roofcast.training.dataset.training_set import TRAINED_ON, TrainingSet, build_training_set
 from roofcast.training.learner.ratio_model import Progress
-from roofcast.training.lifecycle.registry import Registry
+from roofcast.training.lifecycle.registry.registry import Registry
 from roofcast.training.lifecycle.retraining import RetrainingReport, retrain
 from roofcast.training.lifecycle.shipped import shipped_predictor
 from roofcast.training.training_jobs.lifecycle.bundle import TRAINING_BUNDLES, TrainingJobBundle

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from roofcast.training.lifecycle.registry import Champion
+    from roofcast.training.lifecycle.registry.registry import Champion
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class ChampionCache:
 
     def read(self) -> tuple[Champion | None, str] | None:
         """Return the stored version, if any, and stamp; None if the file is missing, damaged or not trusted."""
-        from roofcast.training.lifecycle.registry import Champion  # noqa: PLC0415  (the learning libraries)
+        from roofcast.training.lifecycle.registry.registry import Champion  # noqa: PLC0415  (the learning libraries)
 
         try:
             problem = ownership_problem(self._file)

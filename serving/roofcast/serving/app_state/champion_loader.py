@@ -11,8 +11,8 @@ from typing import Generic
 from roofcast.data.errors import InputError, NotReadyError, RoofcastError
 from roofcast.serving.app_state.champion_cache import ChampionCache, ownership_problem
 from roofcast.serving.app_state.process_memory import release_freed_memory
-from roofcast.training.lifecycle.bundle_kind import B
-from roofcast.training.lifecycle.registry import NO_CHAMPION, Champion, Registry
+from roofcast.training.lifecycle.bundles.bundle_kind import B
+from roofcast.training.lifecycle.registry.registry import NO_CHAMPION, Champion, Registry
 
 logger = logging.getLogger(__name__)
 

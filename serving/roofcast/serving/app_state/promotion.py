@@ -7,7 +7,7 @@ from typing import Any, Final
 from roofcast.data.measurements.target import INFERENCE, Target
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_loader import LoadedModel
-from roofcast.training.lifecycle.challenger import set_challenger
+from roofcast.training.lifecycle.gate.challenger import set_challenger
 
 COMMAND_LINE: Final = "the command line"
 

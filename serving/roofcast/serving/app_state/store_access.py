@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from roofcast.data.errors import NotReadyError
 from roofcast.data.specs import ModelSpec
-from roofcast.data.store.sqlite_listing import list_models
+from roofcast.data.store.database.sqlite_listing import list_models
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.app_state.state_folder import open_store
 

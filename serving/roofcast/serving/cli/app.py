@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from roofcast.serving.cli.arguments.usage import Command, Group
 from roofcast.serving.cli.commands.catalog import accelerators, models
 from roofcast.serving.cli.commands.drift import drift
 from roofcast.serving.cli.commands.explain import explain, whatif
@@ -24,7 +25,6 @@ from roofcast.serving.cli.commands.training import recommend as train_recommend
 from roofcast.serving.cli.commands.training import training
 from roofcast.serving.cli.commands.versions import runs, versions
 from roofcast.serving.cli.console import report_errors
-from roofcast.serving.cli.usage import Command, Group
 from roofcast.serving.logs import configure_logs
 
 app = typer.Typer(

@@ -17,7 +17,7 @@ import typer
 
 from roofcast.data.errors import InputError
 from roofcast.data.measurements.target import INFERENCE, TARGETS, Target
-from roofcast.serving.cli.completion import complete_names
+from roofcast.serving.cli.arguments.completion import complete_names
 from roofcast.serving.cli.console import note, warn
 
 if TYPE_CHECKING:
@@ -99,8 +99,8 @@ def open_catalog() -> Catalog:
     InputError
         If a setting is invalid.
     """
+    from roofcast.serving.app_state.catalog.user_files import UserFiles
     from roofcast.serving.app_state.settings import load_settings
-    from roofcast.serving.app_state.user_files import UserFiles
 
     return UserFiles(load_settings().home, warn).catalog
 
@@ -115,8 +115,8 @@ def open_model_catalog() -> Catalog:
     NotReadyError
         If the store exists and cannot be read.
     """
-    from roofcast.data.store.sqlite_listing import list_models
-    from roofcast.serving.app_state.registered_models import with_registered
+    from roofcast.data.store.database.sqlite_listing import list_models
+    from roofcast.serving.app_state.catalog.registered_models import with_registered
     from roofcast.serving.app_state.settings import load_settings
 
     file = load_settings().store_file
@@ -136,7 +136,7 @@ def count_own_campaigns() -> dict[str, int]:
     NotReadyError
         If the store exists and cannot be read.
     """
-    from roofcast.data.store.sqlite_listing import count_by_campaign
+    from roofcast.data.store.database.sqlite_listing import count_by_campaign
     from roofcast.serving.app_state.settings import load_settings
 
     file = load_settings().store_file
@@ -155,7 +155,7 @@ def open_store() -> tuple[MeasurementStore, Catalog]:
         If the state folder cannot be created or the store cannot be opened.
     """
     from roofcast.serving.app_state import state_folder
-    from roofcast.serving.app_state.registered_models import with_registered
+    from roofcast.serving.app_state.catalog.registered_models import with_registered
     from roofcast.serving.app_state.settings import load_settings
 
     store = state_folder.open_store(load_settings())

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-import roofcast.data.store.sqlite_file  # noqa: F401  (it defines an error)
+import roofcast.data.store.database.sqlite_file  # noqa: F401  (it defines an error)
 from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info
 from roofcast.data.catalog.accelerator_file import FIELDS as ACCELERATOR_FIELDS
 from roofcast.data.errors import RoofcastError
@@ -24,8 +24,8 @@ from roofcast.data.prices.offer_file import OFFER_FIELDS
 from roofcast.features.columns import DESCRIPTORS, FEATURES, Column
 from roofcast.features.descriptors.assumptions import USUAL
 from roofcast.features.engine.coefficients import PRIORS
+from roofcast.serving.app_state.catalog.user_catalog import OWNED_FIELDS
 from roofcast.serving.app_state.settings import Settings
-from roofcast.serving.app_state.user_catalog import OWNED_FIELDS
 from roofcast.serving.predict.answers import ANSWER_COLUMNS, STATUSES, UNCALIBRATED_COLUMNS
 from roofcast.serving.recommend.demand.slo import FLOORS, METRIC_OF
 from roofcast.serving.training_jobs.prediction import ANSWER_COLUMNS as JOB_ANSWERS

@@ -11,7 +11,7 @@ import pandas as pd
 from roofcast.data.errors import UnknownNameError
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_loader import LoadedModel
-from roofcast.serving.app_state.import_comparison import compare_if_possible
+from roofcast.serving.app_state.imports.import_comparison import compare_if_possible
 from roofcast.training.drift.novelty import novelty_warnings
 from roofcast.training.drift.paired_errors import ChallengerErrors, compare_errors
 from roofcast.training.drift.prediction_scores import METRICS, score_predictions

@@ -16,7 +16,7 @@ from roofcast.training.drift.novelty import LearntNames
 if TYPE_CHECKING:
     from roofcast.data.store.measurement_store import MeasurementStore
     from roofcast.serving.app_state.champion_loader import LoadedModel
-    from roofcast.training.lifecycle.bundle import ModelBundle
+    from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 
 
 class LearntRowsCache:

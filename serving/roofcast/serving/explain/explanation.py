@@ -39,7 +39,7 @@ from roofcast.serving.predict.row_checks import assumed_split_problems, check_ta
 from roofcast.serving.predict.row_parser import ASSUMED_LOAD
 from roofcast.serving.problem import Problem
 from roofcast.training.learner.predictor import CalibrationPoints
-from roofcast.training.lifecycle.bundle import ModelBundle
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 
 MAX_SWEEP: Final = 200
 """Maximum number of steps of a sweep."""

@@ -15,7 +15,7 @@ from roofcast.serving.predict.row_checks import capacity_problems
 from roofcast.training.explain.contributions import contributions, nearest_measurements
 from roofcast.training.learner.prediction import Prediction
 from roofcast.training.learner.predictor import CalibrationPoints
-from roofcast.training.lifecycle.bundle import ModelBundle
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 
 N_NEAREST: Final = 3
 

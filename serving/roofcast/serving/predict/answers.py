@@ -23,7 +23,7 @@ from roofcast.serving.predict.row_parser import ASSUMED_LOAD, Table, object_colu
 from roofcast.serving.problem import Problem
 from roofcast.training.learner.prediction import Prediction
 from roofcast.training.learner.predictor import CalibrationPoints
-from roofcast.training.lifecycle.bundle import ModelBundle
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 
 ANSWER_METRICS: Final = ("ttft_s", "tpot_s", "itl_s", "e2e_s", "output_throughput_token_per_s")
 METRIC_COLUMNS: Final = tuple(f"{metric}{end}" for metric in ANSWER_METRICS for end in ("", "_lo", "_hi"))

@@ -10,7 +10,7 @@ import numpy as np
 from roofcast.data.specs import AcceleratorSpec
 from roofcast.features.descriptors.prediction_input import PredictionInput, factorize
 from roofcast.training.learner.prediction import Prediction
-from roofcast.training.lifecycle.bundle import ModelBundle
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 
 
 def outside_columns(

@@ -17,7 +17,7 @@ from roofcast.features.descriptors.precisions import served_precision
 from roofcast.serving.predict.row_checks import capacity_problems
 from roofcast.serving.recommend.search.configurations import enumerate_replicas
 from roofcast.training.explain.measure_next import rank_measurements
-from roofcast.training.lifecycle.bundle import ModelBundle
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 
 RANKED_METRICS: Final = ("ttft_s", "tpot_s", "output_throughput_token_per_s")
 """Metrics whose intervals are to narrow."""

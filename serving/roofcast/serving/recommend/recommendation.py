@@ -42,7 +42,7 @@ from roofcast.serving.recommend.search.problem import SearchProblem, reported_li
 from roofcast.serving.recommend.search.replica import Rejection
 from roofcast.serving.recommend.search.search import Search, SearchTarget
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
-from roofcast.training.lifecycle.bundle import ModelBundle
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 
 DEFAULT_CONFIDENCE: Final = 0.8
 

@@ -11,8 +11,8 @@ from roofcast.serving.app_state.champion_cache import CHALLENGER_FILE_NAME, Cham
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.process_memory import release_freed_memory
 from roofcast.serving.app_state.state_folder import make_home
-from roofcast.training.lifecycle.challenger import challenger_of
-from roofcast.training.lifecycle.registry import Champion, Registry
+from roofcast.training.lifecycle.gate.challenger import challenger_of
+from roofcast.training.lifecycle.registry.registry import Champion, Registry
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from roofcast.serving.app_state.champion_loader import LoadedModel
-from roofcast.training.lifecycle.registry import Champion, Registry
+from roofcast.training.lifecycle.registry.registry import Champion, Registry
 
 
 class ComparedVersion:

@@ -15,7 +15,7 @@ from roofcast.serving.drift.import_drift import DEFAULT_LEVEL, MAX_COMPARED, pai
 from roofcast.training.drift.answer_ratios import ANSWERED, AnswerRatios, summarize
 from roofcast.training.drift.groups import ALL
 from roofcast.training.drift.paired_errors import ChallengerErrors
-from roofcast.training.lifecycle.registry import Champion
+from roofcast.training.lifecycle.registry.registry import Champion
 
 
 class SharedAnswers(Spec):

@@ -17,7 +17,7 @@ from roofcast.features.pipeline import METRICS
 from roofcast.training.dataset.stacks import name_stacks, stack_owners
 from roofcast.training.dataset.training_set import TRAINED_ON
 from roofcast.training.learner.predictor import RoofcastPredictor
-from roofcast.training.lifecycle.bundle import ModelBundle
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 
 if TYPE_CHECKING:
     from roofcast.serving.app_state.champion_loader import LoadedModel

@@ -17,7 +17,7 @@ import pandas as pd
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.measurements.schema import DEFAULTS, INPUT_COLUMNS, REFERENCE_METRICS
-from roofcast.serving.app_state.registered_models import Config, check_model_limit, with_configs
+from roofcast.serving.app_state.catalog.registered_models import Config, check_model_limit, with_configs
 from roofcast.serving.predict.json_rows import rows_from_table, table_from_rows
 from roofcast.serving.predict.references import check_references, parse_references
 from roofcast.serving.problem import Problem

@@ -25,7 +25,7 @@ from roofcast.serving.stacks.profiles import Profile, central_rows
 from roofcast.training.explain.measure_next import rank_measurements
 from roofcast.training.learner.prediction import Prediction
 from roofcast.training.learner.predictor import RoofcastPredictor
-from roofcast.training.lifecycle.bundle import ModelBundle
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 
 Errors = Mapping[str, float]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from roofcast.data.errors import UnknownNameError
 from roofcast.serving.stacks.measured import match_stack, measured_stacks
 from roofcast.training.learner.predictor import CalibrationPoints
-from roofcast.training.lifecycle.bundle import ModelBundle
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 
 if TYPE_CHECKING:
     from roofcast.serving.app_state.app_state import AppState

@@ -10,8 +10,8 @@ import numpy as np
 from roofcast.data.specs import Offer
 from roofcast.data.units import W_PER_KW
 from roofcast.features.arrays import FloatArray, RowIndex
-from roofcast.features.training.memory import correct_memory
-from roofcast.features.training.step import mfu_ratio, throughput_token_per_s
+from roofcast.features.training.step.memory import correct_memory
+from roofcast.features.training.step.step import mfu_ratio, throughput_token_per_s
 from roofcast.serving.recommend.answer.pareto_front import non_dominated
 from roofcast.serving.recommend.api.response import ElsewhereResponse
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
@@ -24,7 +24,7 @@ from roofcast.serving.training_jobs.response import (
     TrainingPlanResponse,
     TrainingRunResponse,
 )
-from roofcast.serving.training_jobs.search import TrainingSearch
+from roofcast.serving.training_jobs.search.search import TrainingSearch
 
 MAX_OTHER: Final = 5
 N_DIGIT: Final = 6

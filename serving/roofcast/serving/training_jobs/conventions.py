@@ -9,8 +9,8 @@ from roofcast.data.specs import AcceleratorSpec
 from roofcast.features.analysis.power import DRAW
 from roofcast.features.arrays import FloatArray
 from roofcast.features.descriptors.descriptor_table import TYPICAL_TDP_W
-from roofcast.features.training.run_table import FROZEN_METHODS
-from roofcast.features.training.step import TrainingTime
+from roofcast.features.training.jobs.run_table import FROZEN_METHODS
+from roofcast.features.training.step.step import TrainingTime
 
 FSDP: Final = "torchtitan"
 MEGATRON: Final = "megatron-lm"

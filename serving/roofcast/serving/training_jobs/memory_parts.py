@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from roofcast.features.arrays import FloatArray
-from roofcast.features.training.memory import TrainingMemory
+from roofcast.features.training.step.memory import TrainingMemory
 
 STAGE_PARTS: Final = ("weights", "gradients", "optimizer", "activations", "logits", "buffers")
 MEMORY_PARTS: Final = (*STAGE_PARTS, "reserve")

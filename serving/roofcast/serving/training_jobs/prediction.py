@@ -13,18 +13,18 @@ import pandas as pd
 from roofcast.data.catalog import Catalog
 from roofcast.data.units import BYTE_PER_GB
 from roofcast.features.arrays import FloatArray
-from roofcast.features.training.memory import TrainingMemory, correct_memory
-from roofcast.features.training.plans import PlanChoice, choose_plans
-from roofcast.features.training.run_table import build_jobs
-from roofcast.features.training.step import mfu_ratio, throughput_token_per_s
+from roofcast.features.training.jobs.plans import PlanChoice, choose_plans
+from roofcast.features.training.jobs.run_table import build_jobs
+from roofcast.features.training.step.memory import TrainingMemory, correct_memory
+from roofcast.features.training.step.step import mfu_ratio, throughput_token_per_s
 from roofcast.serving.abandonment import stop_if_abandoned
 from roofcast.serving.predict.row_parser import object_column
 from roofcast.serving.problem import Problem
 from roofcast.serving.training_jobs.conventions import design_power_w, power_share
 from roofcast.serving.training_jobs.memory_parts import MEMORY_PARTS, memory_parts
-from roofcast.serving.training_jobs.plan_choice import predict_jobs, with_fastest_plans
-from roofcast.serving.training_jobs.plans import PLAN_COLUMNS, is_sound, plan_columns, with_plans
 from roofcast.serving.training_jobs.rows import job_table, parse_jobs
+from roofcast.serving.training_jobs.search.plan_choice import predict_jobs, with_fastest_plans
+from roofcast.serving.training_jobs.search.plans import PLAN_COLUMNS, is_sound, plan_columns, with_plans
 from roofcast.training.training_jobs import TrainingJobPrediction, TrainingJobPredictor
 
 Columns = dict[str, npt.NDArray[Any]]

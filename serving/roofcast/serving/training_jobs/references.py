@@ -12,9 +12,9 @@ from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, join_errors
 from roofcast.data.measurements.training_schema import TRAINING_OUTCOME_COLUMNS, TRAINING_SCHEMA
 from roofcast.features.arrays import FloatArray
-from roofcast.features.training.plans import choose_plans
-from roofcast.features.training.run_table import build_jobs
-from roofcast.features.training.step import mfu_ratio, throughput_token_per_s
+from roofcast.features.training.jobs.plans import choose_plans
+from roofcast.features.training.jobs.run_table import build_jobs
+from roofcast.features.training.step.step import mfu_ratio, throughput_token_per_s
 from roofcast.serving.training_jobs.rows import JOB_COLUMNS, job_table, parse_jobs
 from roofcast.training.training_jobs import TrainingJobPredictor
 

@@ -12,8 +12,8 @@ from roofcast.serving.recommend.api.offer_constraints import Inventory, Marketpl
 from roofcast.serving.recommend.api.request import Confidence
 from roofcast.serving.recommend.demand.inventory import PriceOverride
 from roofcast.serving.request_fields import DEFAULT_LEVEL, InlineModelList, Level, Message, ModelChoice, Row
-from roofcast.serving.training_jobs.plan_choice import CONFIDENCE
 from roofcast.serving.training_jobs.rows import MAX_TOKEN
+from roofcast.serving.training_jobs.search.plan_choice import CONFIDENCE
 
 Method = Literal["pretrain", "full", "lora", "qlora", "adapter"]
 Framework = Literal["torchtitan", "megatron-lm", "transformers"]

@@ -13,9 +13,9 @@ from roofcast.data.errors import InputError, join_errors
 from roofcast.data.specs import ModelSpec
 from roofcast.features.arrays import RowIndex
 from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.catalog.registered_models import Config, build_model, find_model, with_configs
+from roofcast.serving.app_state.catalog.user_files import staleness_warnings
 from roofcast.serving.app_state.champion_loader import LoadedModel
-from roofcast.serving.app_state.registered_models import Config, build_model, find_model, with_configs
-from roofcast.serving.app_state.user_files import staleness_warnings
 from roofcast.serving.predict.json_rows import columns_from_rows, rows_from_columns
 from roofcast.serving.recommend.api.request import ConstraintsRequest
 from roofcast.serving.recommend.api.request_errors import request_errors
@@ -23,14 +23,14 @@ from roofcast.serving.recommend.api.service import resolve_constraints
 from roofcast.serving.recommend.demand.inventory import override_prices
 from roofcast.serving.request_fields import ModelConfig
 from roofcast.serving.training_jobs.answer import best_runs, build_entries, build_front, front_runs
-from roofcast.serving.training_jobs.candidates import TrainingDemand
 from roofcast.serving.training_jobs.conventions import default_batch, list_assumptions, list_defaults
-from roofcast.serving.training_jobs.misses import list_misses
 from roofcast.serving.training_jobs.prediction import TrainingOptions, answer_jobs
 from roofcast.serving.training_jobs.references import condition_on
 from roofcast.serving.training_jobs.request import TrainingPredictionRequest, TrainingRecommendationRequest
 from roofcast.serving.training_jobs.response import TrainingPredictionResponse, TrainingRecommendationResponse
-from roofcast.serving.training_jobs.search import TrainingSearch, at_level, search
+from roofcast.serving.training_jobs.search.candidates import TrainingDemand
+from roofcast.serving.training_jobs.search.misses import list_misses
+from roofcast.serving.training_jobs.search.search import TrainingSearch, at_level, search
 from roofcast.training.training_jobs.lifecycle.bundle import TrainingJobBundle
 
 CURE: Final = "; where it does not fit, admit more nodes, or try shorter sequences or a method such as qlora"

@@ -11,9 +11,9 @@ import pytest
 
 from roofcast.data.store.measurement_store import MeasurementStore
 from roofcast.serving.cli.commands.measurements import next_step, summary_text
-from roofcast.serving.cli.tables import WIDTH
+from roofcast.serving.cli.text.tables import WIDTH
 from tests.data.row_builders import SAMPLES
-from tests.data.store.test_migrations import OLD, migrate_to
+from tests.data.store.database.test_migrations import OLD, migrate_to
 from tests.serving.http_client import ACCELERATOR, CONFIG, MODEL, Run
 
 HEADER = "model,accelerator,n_accelerator,n_input_token,n_output_token,concurrency,statistic,ttft_s"

@@ -8,8 +8,8 @@ from typing import Any, get_args
 import pytest
 
 from roofcast.serving.app_state.app_state import AppState
-from roofcast.serving.cli.job_options import JOB_OPTIONS
-from roofcast.serving.cli.training_text import REASON_TEXT, _near_ties
+from roofcast.serving.cli.arguments.job_options import JOB_OPTIONS
+from roofcast.serving.cli.text.training_text import REASON_TEXT, _near_ties
 from roofcast.serving.training_jobs.response import MissReason
 from roofcast.serving.training_jobs.rows import JOB_COLUMNS
 from tests.serving.http_client import Run

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from roofcast.serving.app_state import app_state
-from roofcast.training.lifecycle.registry import Champion, ShippedPredictor
+from roofcast.training.lifecycle.registry.registry import Champion, ShippedPredictor
 from tests.serving.http_client import Run
 
 

@@ -9,7 +9,7 @@ import pytest
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import Offer
-from roofcast.serving.app_state.user_files import staleness_warnings
+from roofcast.serving.app_state.catalog.user_files import staleness_warnings
 from roofcast.serving.recommend.demand.inventory import (
     InventoryItem,
     PriceOverride,

@@ -11,7 +11,7 @@ import pytest
 
 from roofcast.data.measurements.training_validation import validate_training_measurements
 from roofcast.data.training_campaigns import load_training_campaigns
-from roofcast.features.training.plans import choose_plans
+from roofcast.features.training.jobs.plans import choose_plans
 from roofcast.training.dataset.training_runs import TrainingRunRows, build_training_run_rows
 from roofcast.training.evaluation.protocols import p6_methods
 from roofcast.training.evaluation.protocols.p6_baselines import METHODS, RunPrediction, constant_mfu, read_memory

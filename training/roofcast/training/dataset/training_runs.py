@@ -17,9 +17,9 @@ from roofcast.data.training_campaigns import (
     training_catalog,
 )
 from roofcast.features.arrays import take_rows
-from roofcast.features.training.flops import model_flop
-from roofcast.features.training.plans import PlanChoice, TrainingJobs, choose_plans
-from roofcast.features.training.run_table import build_jobs
+from roofcast.features.training.jobs.plans import PlanChoice, TrainingJobs, choose_plans
+from roofcast.features.training.jobs.run_table import build_jobs
+from roofcast.features.training.step.flops import model_flop
 from roofcast.training.dataset.stacks import name_stacks, stack_owners
 
 FloatArray = npt.NDArray[np.float64]

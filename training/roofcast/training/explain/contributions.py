@@ -18,7 +18,7 @@ from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.explain.importance import group_blocks, group_importance, shap_values
 from roofcast.training.learner.derived_metrics import E2E, SOURCES, THROUGHPUT, source_shares
-from roofcast.training.learner.group_keys import build_group_keys
+from roofcast.training.learner.errors.group_keys import build_group_keys
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 from roofcast.training.learner.ratio_model import RatioPrediction
 

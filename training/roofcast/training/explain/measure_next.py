@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.features.pipeline import build_features
-from roofcast.training.learner.group_keys import build_group_keys
+from roofcast.training.learner.errors.group_keys import build_group_keys
 from roofcast.training.learner.predictor import RoofcastPredictor
 
 FloatArray = npt.NDArray[np.float64]

@@ -21,8 +21,8 @@ from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, Coefficients
 from roofcast.features.engine.memory import Memory, estimate_memory
 from roofcast.training.dataset.review import review
+from roofcast.training.learner.errors.lazy_scipy import optimize
 from roofcast.training.learner.estimator import Estimator, check_is_fitted
-from roofcast.training.learner.lazy_scipy import optimize
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.features.engine.estimate import Estimate
-from roofcast.training.learner.error_distribution import GroupedConformal
+from roofcast.training.learner.errors.error_distribution import GroupedConformal
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -32,20 +32,19 @@ from roofcast.features.arrays import build_frame
 from roofcast.features.engine.estimate import Estimate
 from roofcast.training.dataset.stacks import is_uploaded, stack_owners
 from roofcast.training.dataset.targets import log_ratio
-from roofcast.training.learner.carry_over import fit_carry_over
 from roofcast.training.learner.derived_metrics import (
     DERIVED,
     SOURCES,
     derived_scores,
 )
-from roofcast.training.learner.error_distribution import (
+from roofcast.training.learner.errors.error_distribution import (
     ErrorDistribution,
     fit_error_distribution,
 )
+from roofcast.training.learner.errors.group_keys import TARGET_STACK, GroupKeys, build_group_keys, stack_keys
+from roofcast.training.learner.errors.prediction_errors import calibration_surprises, derived_sds
 from roofcast.training.learner.estimator import check_is_fitted
-from roofcast.training.learner.group_keys import TARGET_STACK, GroupKeys, build_group_keys, stack_keys
 from roofcast.training.learner.prediction import Prediction
-from roofcast.training.learner.prediction_errors import calibration_surprises, derived_sds
 from roofcast.training.learner.ratio_model import (
     DATE,
     Progress,
@@ -56,6 +55,7 @@ from roofcast.training.learner.ratio_model import (
     predict_held_out,
     without_columns,
 )
+from roofcast.training.learner.trees.carry_over import fit_carry_over
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]

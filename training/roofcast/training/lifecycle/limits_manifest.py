@@ -14,7 +14,7 @@ import roofcast.features
 import roofcast.training
 from roofcast.data.campaigns import CAMPAIGNS, load_campaigns
 from roofcast.data.specs import Spec
-from roofcast.training.lifecycle.bundle import sha256
+from roofcast.training.lifecycle.bundles.bundle import sha256
 from roofcast.training.lifecycle.quarantine import FILE, fit_shipped_limits, write_limits
 from roofcast.training.lifecycle.shipped import catalog_fingerprint, code_fingerprint, rows_fingerprint
 

@@ -16,17 +16,17 @@ from roofcast.training.dataset.stacks import is_uploaded, stack_owners
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.evaluation.metrics import error_summary
 from roofcast.training.explain.contributions import build_training_points
-from roofcast.training.learner.blank_doubt import BlankDoubt
+from roofcast.training.learner.errors.blank_doubt import BlankDoubt
 from roofcast.training.learner.out_of_memory import fit_out_of_memory
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.learner.ratio_model import Progress
-from roofcast.training.lifecycle.bundle import ModelBundle, layout
-from roofcast.training.lifecycle.bundle_kind import B
-from roofcast.training.lifecycle.challenger import set_challenger
-from roofcast.training.lifecycle.judgement import judge
-from roofcast.training.lifecycle.promotion import PromotionDecision
-from roofcast.training.lifecycle.registry import Champion, Registry
-from roofcast.training.lifecycle.version_description import describe_version
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle, layout
+from roofcast.training.lifecycle.bundles.bundle_kind import B
+from roofcast.training.lifecycle.gate.challenger import set_challenger
+from roofcast.training.lifecycle.gate.judgement import judge
+from roofcast.training.lifecycle.gate.promotion import PromotionDecision
+from roofcast.training.lifecycle.registry.registry import Champion, Registry
+from roofcast.training.lifecycle.registry.version_description import describe_version
 
 logger = logging.getLogger(__name__)
 
@@ -137,7 +137,7 @@ def retrain(
     shadow
         Make the candidate the challenger instead, however it is judged; where there is no champion, it is promoted.
     """
-    from roofcast.training.lifecycle.tracking import log_training  # noqa: PLC0415  (plots, which no server needs to start)
+    from roofcast.training.lifecycle.registry.tracking import log_training  # noqa: PLC0415  (plots, which no server needs to start)
 
     config = config or TrainingConfig()
     candidate = fit_bundle(data, config, progress)

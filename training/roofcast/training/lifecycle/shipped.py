@@ -25,9 +25,9 @@ from roofcast.data.catalog import Catalog, load_catalog
 from roofcast.data.errors import InputError
 from roofcast.data.specs import Spec
 from roofcast.training.dataset.training_set import TRAINED_ON, TrainingSet, build_training_set
-from roofcast.training.lifecycle.bundle import checksum_file, layout
+from roofcast.training.lifecycle.bundles.bundle import checksum_file, layout
 from roofcast.training.lifecycle.held_out_errors import write_held_out_errors
-from roofcast.training.lifecycle.registry import SHIPPED, Champion, ShippedPredictor
+from roofcast.training.lifecycle.registry.registry import SHIPPED, Champion, ShippedPredictor
 
 logger = logging.getLogger(__name__)
 
@@ -45,8 +45,8 @@ CODE: Final = (
     (roofcast.training, "config.py"),
     (roofcast.training, "explain/contributions.py"),
     (roofcast.training, "evaluation/metrics.py"),
-    (roofcast.training, "lifecycle/bundle.py"),
-    (roofcast.training, "lifecycle/bundle_file.py"),
+    (roofcast.training, "lifecycle/bundles/bundle.py"),
+    (roofcast.training, "lifecycle/bundles/bundle_file.py"),
     (roofcast.training, "lifecycle/retraining.py"),
     (roofcast.data, "measurements"),
     (roofcast.data, "units.py"),
@@ -63,7 +63,7 @@ class Manifest(Spec):
     sha256
         Of the file.
     layout
-        As `roofcast.training.lifecycle.bundle.layout`.
+        As `roofcast.training.lifecycle.bundles.bundle.layout`.
     data, catalog, code
         As `data_fingerprint`, `catalog_fingerprint` and `code_fingerprint`.
     """

@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.features.arrays import FloatArray, RowIndex
-from roofcast.training.learner.lazy_scipy import linalg, optimize
-from roofcast.training.learner.random_effects import student_t_weights
+from roofcast.training.learner.errors.lazy_scipy import linalg, optimize
+from roofcast.training.learner.errors.random_effects import student_t_weights
 from roofcast.training.training_jobs.job_table import JobTable
 
 KeyArray = npt.NDArray[np.uint64]

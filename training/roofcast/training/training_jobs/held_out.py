@@ -19,7 +19,7 @@ from roofcast.features.arrays import FloatArray, RowIndex
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.stacks import is_uploaded
 from roofcast.training.dataset.targets import row_weights
-from roofcast.training.learner.error_distribution import ErrorScaleModel
+from roofcast.training.learner.errors.error_distribution import ErrorScaleModel
 from roofcast.training.learner.ratio_model import Progress
 from roofcast.training.learner.upload_limit import limit_uploads
 from roofcast.training.training_jobs.group_effects import (

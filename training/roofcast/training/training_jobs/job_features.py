@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.features.arrays import FloatArray
-from roofcast.features.training.flops import forward_flop
-from roofcast.features.training.step import TrainingTime, mfu_ratio
+from roofcast.features.training.step.flops import forward_flop
+from roofcast.features.training.step.step import TrainingTime, mfu_ratio
 from roofcast.training.training_jobs.job_table import JobTable
 
 OUTSIDE: Final = 0.7

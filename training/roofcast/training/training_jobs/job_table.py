@@ -11,12 +11,12 @@ import pandas as pd
 
 from roofcast.data.catalog import Catalog
 from roofcast.features.arrays import FloatArray, RowIndex, take_rows
-from roofcast.features.training.frameworks import framework_family
-from roofcast.features.training.memory import MEMORY_KINDS, TrainingMemory
-from roofcast.features.training.plans import PlanChoice, choose_plans
-from roofcast.features.training.run_table import build_jobs
-from roofcast.features.training.runs import TrainingRuns
-from roofcast.features.training.step import TrainingTime, throughput_token_per_s
+from roofcast.features.training.jobs.frameworks import framework_family
+from roofcast.features.training.jobs.plans import PlanChoice, choose_plans
+from roofcast.features.training.jobs.run_table import build_jobs
+from roofcast.features.training.jobs.runs import TrainingRuns
+from roofcast.features.training.step.memory import MEMORY_KINDS, TrainingMemory
+from roofcast.features.training.step.step import TrainingTime, throughput_token_per_s
 from roofcast.training.dataset.stacks import stack_owners
 from roofcast.training.dataset.training_runs import TrainingRunRows
 

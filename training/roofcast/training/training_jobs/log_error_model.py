@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.features.arrays import FloatArray
-from roofcast.training.learner.error_distribution import ErrorScaleModel, GroupedConformal
+from roofcast.training.learner.errors.error_distribution import ErrorScaleModel, GroupedConformal
 from roofcast.training.training_jobs.group_effects import GroupEffects, KeyArray, condition_effects
 from roofcast.training.training_jobs.held_out import ErrorRows, HeldOutErrors, fit_trees, left_by
 from roofcast.training.training_jobs.residual_trees import ResidualTrees

@@ -12,7 +12,7 @@ import pandas as pd
 from roofcast.data.catalog import Catalog
 from roofcast.data.training_campaigns import training_catalog
 from roofcast.features.arrays import FloatArray, RowIndex
-from roofcast.features.training.plans import USABLE_RATIO
+from roofcast.features.training.jobs.plans import USABLE_RATIO
 from roofcast.training.dataset.stacks import is_uploaded, name_stacks
 from roofcast.training.dataset.training_runs import TrainingRunRows, build_training_run_rows
 from roofcast.training.learner.ratio_model import Progress

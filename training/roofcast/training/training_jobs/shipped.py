@@ -18,8 +18,8 @@ import roofcast.training
 from roofcast.data.errors import InputError
 from roofcast.data.specs import Spec
 from roofcast.data.training_campaigns import load_training_campaigns, training_catalog
-from roofcast.training.lifecycle.bundle import checksum_file, sha256
-from roofcast.training.lifecycle.registry import SHIPPED, Champion, ShippedPredictor
+from roofcast.training.lifecycle.bundles.bundle import checksum_file, sha256
+from roofcast.training.lifecycle.registry.registry import SHIPPED, Champion, ShippedPredictor
 from roofcast.training.lifecycle.shipped import catalog_fingerprint, code_fingerprint, rows_fingerprint
 from roofcast.training.training_jobs.lifecycle.bundle import load_training_bundle
 from roofcast.training.training_jobs.lifecycle.fit import fit_training_bundle
@@ -46,10 +46,10 @@ CODE: Final = (
     (roofcast.training, "dataset/folds.py"),
     (roofcast.training, "dataset/stacks.py"),
     (roofcast.training, "dataset/targets.py"),
-    (roofcast.training, "learner/boosted_residual.py"),
-    (roofcast.training, "learner/error_distribution.py"),
+    (roofcast.training, "learner/trees/boosted_residual.py"),
+    (roofcast.training, "learner/errors/error_distribution.py"),
     (roofcast.training, "learner/upload_limit.py"),
-    (roofcast.training, "lifecycle/bundle_file.py"),
+    (roofcast.training, "lifecycle/bundles/bundle_file.py"),
     (roofcast.data, "measurements/training_schema.py"),
     (roofcast.data, "measurements/training_validation.py"),
 )

@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from roofcast.data.errors import InputError, SchemaError
+from roofcast.serving.cli.arguments.options import require_one, require_with
 from roofcast.serving.cli.console import show, step, warn
 from roofcast.serving.cli.context import AsJson, open_catalog, open_model_catalog
-from roofcast.serving.cli.options import require_one, require_with
 
 
 def models(as_json: AsJson = False) -> None:
@@ -67,9 +67,9 @@ def _add_accelerator(file: Path, *, replace: bool, as_json: bool) -> None:
     from roofcast.data.catalog import load_catalog
     from roofcast.data.catalog.accelerator_file import load_accelerator_file
     from roofcast.data.catalog.accelerator_lint import check_sheet_units
+    from roofcast.serving.app_state.catalog.user_catalog import add_accelerator
+    from roofcast.serving.app_state.catalog.user_files import ACCELERATORS
     from roofcast.serving.app_state.settings import load_settings
-    from roofcast.serving.app_state.user_catalog import add_accelerator
-    from roofcast.serving.app_state.user_files import ACCELERATORS
 
     home, sheet = load_settings().home, load_accelerator_file(file)
     try:

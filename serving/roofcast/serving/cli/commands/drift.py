@@ -45,7 +45,7 @@ def drift(
     The exit status is 0 without drift, 1 with drift, 2 at an error or if nothing was compared. Rows that the
     predictor has learnt do not judge it.
     """
-    from roofcast.serving.cli.drift_text import show_drift
+    from roofcast.serving.cli.text.drift_text import show_drift
 
     try:
         _check(days, level, max_change)

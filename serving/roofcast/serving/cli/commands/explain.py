@@ -13,6 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from roofcast.data.errors import InputError, NotReadyError
+from roofcast.serving.cli.arguments.options import with_options
+from roofcast.serving.cli.arguments.question import check_question, question_row, question_table
+from roofcast.serving.cli.arguments.question_options import QUESTION_OPTIONS
+from roofcast.serving.cli.arguments.request_check import (
+    check_level,
+    check_references,
+    check_stack,
+    collect_errors,
+)
+from roofcast.serving.cli.arguments.usage import with_check
 from roofcast.serving.cli.console import note, show, spinner, warn
 from roofcast.serving.cli.context import (
     AsJson,
@@ -23,17 +33,7 @@ from roofcast.serving.cli.context import (
     note_stack,
     open_app_state,
 )
-from roofcast.serving.cli.options import with_options
-from roofcast.serving.cli.question import check_question, question_row, question_table
-from roofcast.serving.cli.question_options import QUESTION_OPTIONS
-from roofcast.serving.cli.request_check import (
-    check_level,
-    check_references,
-    check_stack,
-    collect_errors,
-)
-from roofcast.serving.cli.tables import WIDTH, cell_text, fold
-from roofcast.serving.cli.usage import with_check
+from roofcast.serving.cli.text.tables import WIDTH, cell_text, fold
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from roofcast.serving.app_state.champion_loader import LoadedModel
     from roofcast.serving.explain.explanation import Explanation
     from roofcast.training.learner.predictor import CalibrationPoints
-    from roofcast.training.lifecycle.bundle import ModelBundle
+    from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 
 PlotFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a plot: PNG, SVG or PDF.")]
 
@@ -277,7 +277,7 @@ def _save(figure: Figure, file: Path) -> None:
 
 def _show(document: dict[str, Any]) -> None:
     """Print the tables; remarks go to standard error."""
-    from roofcast.serving.cli.explanation_text import explanation_text
+    from roofcast.serving.cli.text.explanation_text import explanation_text
 
     for remark in document["remarks"]:
         warn(remark)

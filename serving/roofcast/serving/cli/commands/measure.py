@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from roofcast.serving.cli.arguments.options import Option, require_one, with_options
 from roofcast.serving.cli.console import count_steps, err, note, show, spinner, step, warn
 from roofcast.serving.cli.context import AsJson, load_predictor, open_app_state
-from roofcast.serving.cli.options import Option, require_one, with_options
 
 if TYPE_CHECKING:
     from roofcast.serving.measure.plan import PlannedRun
@@ -163,7 +163,7 @@ def _select_runs(
     out: Path,
 ) -> Sequence[PlannedRun]:
     """Return the runs of the plan, or those that a budget admits; refuse names and settings that cannot be."""
-    from roofcast.serving.app_state.registered_models import with_configs
+    from roofcast.serving.app_state.catalog.registered_models import with_configs
     from roofcast.serving.cli.commands.stacks import OWNER
     from roofcast.serving.cli.files import parse_configs
     from roofcast.serving.measure.choice import choose_runs, planned_inputs
@@ -189,7 +189,7 @@ def _count(
 ) -> PlanTotals:
     """Return the totals of runs, with the predicted time if there is a predictor."""
     from roofcast.data.errors import RoofcastError
-    from roofcast.serving.app_state.registered_models import with_configs
+    from roofcast.serving.app_state.catalog.registered_models import with_configs
     from roofcast.serving.cli.files import parse_configs
     from roofcast.serving.measure.choice import planned_inputs, predict_e2e
     from roofcast.serving.measure.totals import plan_totals
@@ -325,7 +325,7 @@ def _finish(result: PlanResult, runs: Sequence[PlannedRun], folder: Path, to: De
         for title, row in (("", summary), ("\nimport", imported), ("\nstack profile", added)):
             show([row] if row else [], as_json=False, title=title if row else "")
     if report and not as_json:
-        from roofcast.serving.cli.drift_text import show_drift
+        from roofcast.serving.cli.text.drift_text import show_drift
 
         show_drift(report)
     if result.failures:

@@ -14,7 +14,7 @@ import typer
 
 from roofcast.data.errors import InputError, RoofcastError, SchemaError, UnknownNameError
 from roofcast.data.measurements.target import INFERENCE, TARGETS
-from roofcast.serving.cli.completion import complete_names
+from roofcast.serving.cli.arguments.completion import complete_names
 from roofcast.serving.cli.console import note, show, track, warn
 from roofcast.serving.cli.context import (
     AsJson,
@@ -25,7 +25,7 @@ from roofcast.serving.cli.context import (
     open_app_state,
     open_store,
 )
-from roofcast.serving.cli.tables import fold
+from roofcast.serving.cli.text.tables import fold
 from roofcast.serving.counts import count_text
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def import_(
         return
     print(summary_text(summary))
     if report:
-        from roofcast.serving.cli.drift_text import show_drift
+        from roofcast.serving.cli.text.drift_text import show_drift
 
         show_drift(report)
     print(next_step(summary, paths))
@@ -114,7 +114,7 @@ def import_files(
     """Import files with the options of `import_`; return the summary, and the comparison with the predictor."""
     from roofcast.data.importers import detect_format, read_measurements
     from roofcast.data.importers.overrides import MissingColumnsError, parse_overrides
-    from roofcast.serving.app_state.import_warnings import count_failed_runs, import_warnings
+    from roofcast.serving.app_state.imports.import_warnings import count_failed_runs, import_warnings
     from roofcast.serving.cli.files import parse_configs
 
     configs, values = parse_configs(model_config), parse_overrides(given)
@@ -200,7 +200,7 @@ def _arguments(options: Mapping[str, list[str] | None]) -> list[str]:
 def _store(
     state: AppState, table: pd.DataFrame, configs: Sequence[tuple[str, Mapping[str, Any]]], *, dry_run: bool
 ) -> Added:
-    from roofcast.serving.app_state.measurement_import import import_rows
+    from roofcast.serving.app_state.imports.measurement_import import import_rows
 
     try:
         return import_rows(state, table, configs, dry_run=dry_run)
@@ -353,7 +353,7 @@ def campaigns(
 
 def _report(*, as_json: bool) -> None:
     from roofcast.data.catalog import load_catalog
-    from roofcast.serving.app_state.import_report import own_campaign_report
+    from roofcast.serving.app_state.imports.import_report import own_campaign_report
     from roofcast.serving.predict.json_rows import rows_from_table
     from roofcast.training.dataset.review import campaign_report
 

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from roofcast.data.errors import InputError, SchemaError, UnknownNameError
+from roofcast.serving.cli.arguments.options import require_one, require_with
 from roofcast.serving.cli.console import show, spinner, warn
 from roofcast.serving.cli.context import AsJson, open_catalog, today
-from roofcast.serving.cli.options import require_one, require_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from roofcast.data.catalog import Catalog
     from roofcast.data.specs import Offer
-    from roofcast.serving.app_state.offer_refresh import OfferRefresh
-    from roofcast.serving.app_state.user_catalog import AddedOffers
+    from roofcast.serving.app_state.catalog.offer_refresh import OfferRefresh
+    from roofcast.serving.app_state.catalog.user_catalog import AddedOffers
 
 SKYPILOT: Final = "skypilot"
 """Source of --refresh: the lists that SkyPilot publishes on GitHub."""
@@ -78,7 +78,7 @@ def offers(
     require_with("add-skypilot", add_skypilot, {"licence": licence})
     require_with("add-skypilot", add_skypilot or refresh, {"as-of": as_of})
     if owned_template:
-        from roofcast.serving.app_state.user_catalog import OWNED_TEMPLATE
+        from roofcast.serving.app_state.catalog.user_catalog import OWNED_TEMPLATE
 
         print(OWNED_TEMPLATE, end="")
     elif add:
@@ -95,8 +95,8 @@ def offers(
 
 
 def _add_offers(file: Path, rates: list[str], *, replace: bool, as_json: bool) -> None:
+    from roofcast.serving.app_state.catalog.user_catalog import add_offers
     from roofcast.serving.app_state.settings import load_settings
-    from roofcast.serving.app_state.user_catalog import add_offers
     from roofcast.serving.cli.files import parse_rates
 
     parsed = parse_rates(rates)
@@ -105,15 +105,15 @@ def _add_offers(file: Path, rates: list[str], *, replace: bool, as_json: bool) -
 
 
 def _add_owned(file: Path, *, as_json: bool) -> None:
+    from roofcast.serving.app_state.catalog.user_catalog import add_owned
     from roofcast.serving.app_state.settings import load_settings
-    from roofcast.serving.app_state.user_catalog import add_owned
 
     _show_added(add_owned(file, load_settings().home, open_catalog(), today()), as_json=as_json)
 
 
 def _add_skypilot(file: Path, about: tuple[str, dt.date], licence: str | None, *, as_json: bool) -> None:
+    from roofcast.serving.app_state.catalog.user_catalog import add_skypilot
     from roofcast.serving.app_state.settings import load_settings
-    from roofcast.serving.app_state.user_catalog import add_skypilot
 
     home, (name, day) = load_settings().home, about
     added = add_skypilot(file, home, open_catalog(), provider=name, as_of=day, licence=licence or "")
@@ -142,9 +142,9 @@ def _refresh(source: str, provider: str | None, as_of: dt.datetime | None) -> Of
     """Refresh prices from a file: a price list of SkyPilot by its columns, else a file of offers."""
     from roofcast.data.prices.offer_file import load_offer_file
     from roofcast.data.prices.skypilot import is_price_list, load_skypilot_catalog
-    from roofcast.serving.app_state.offer_refresh import refresh_offers
+    from roofcast.serving.app_state.catalog.offer_refresh import refresh_offers
+    from roofcast.serving.app_state.catalog.user_catalog import UNSTATED, remarks_on
     from roofcast.serving.app_state.settings import load_settings
-    from roofcast.serving.app_state.user_catalog import UNSTATED, remarks_on
 
     file, catalog, home = Path(source), open_catalog(), load_settings().home
     if not is_price_list(file):
@@ -160,7 +160,7 @@ def _refresh(source: str, provider: str | None, as_of: dt.datetime | None) -> Of
 
 def _refresh_skypilot(provider: str | None) -> list[OfferRefresh]:
     from roofcast.data.prices.skypilot_repository import CLOUDS, find_list, load_published, open_client
-    from roofcast.serving.app_state.offer_refresh import refresh_offers
+    from roofcast.serving.app_state.catalog.offer_refresh import refresh_offers
     from roofcast.serving.app_state.settings import load_settings
 
     home, refreshes = load_settings().home, []
@@ -177,7 +177,7 @@ def _refresh_skypilot(provider: str | None) -> list[OfferRefresh]:
 
 
 def _list_offers(catalog: Catalog, selection: tuple[str | None, ...], *, as_json: bool) -> None:
-    from roofcast.serving.app_state.user_files import staleness_warnings
+    from roofcast.serving.app_state.catalog.user_files import staleness_warnings
 
     listed, day = list(_select(catalog, selection)), today()
     for warning in staleness_warnings(listed, day):

@@ -14,6 +14,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 import typer
 
 from roofcast.data.errors import InputError
+from roofcast.serving.cli.arguments.options import with_options
+from roofcast.serving.cli.arguments.question import check_question, question_row, question_table
+from roofcast.serving.cli.arguments.question_options import QUESTION_OPTIONS
+from roofcast.serving.cli.arguments.request_check import (
+    check_level,
+    check_out,
+    check_references,
+    check_stack,
+    collect_errors,
+)
+from roofcast.serving.cli.arguments.usage import with_check
 from roofcast.serving.cli.console import spinner
 from roofcast.serving.cli.context import (
     AsJson,
@@ -25,11 +36,6 @@ from roofcast.serving.cli.context import (
     open_app_state,
     open_model_catalog,
 )
-from roofcast.serving.cli.options import with_options
-from roofcast.serving.cli.question import check_question, question_row, question_table
-from roofcast.serving.cli.question_options import QUESTION_OPTIONS
-from roofcast.serving.cli.request_check import check_level, check_out, check_references, check_stack, collect_errors
-from roofcast.serving.cli.usage import with_check
 
 TEXT_COLUMNS: Final = ("status", "reason", "assumed")
 
@@ -147,7 +153,7 @@ class _Asked(NamedTuple):
 
 
 def _predict_one(question: Mapping[str, str], asked: _Asked, *, as_json: bool) -> None:
-    from roofcast.serving.cli.prediction_text import question_text
+    from roofcast.serving.cli.text.prediction_text import question_text
 
     if asked.server:
         row, models = question_row(question)
@@ -167,9 +173,9 @@ def _predict_one(question: Mapping[str, str], asked: _Asked, *, as_json: bool) -
 
 def _predict_file(rows: Path, out: Path, asked: _Asked, *, why: bool, as_json: bool) -> None:
     from roofcast.serving.cli.files import read_table, write_table
-    from roofcast.serving.cli.measured_errors import SUFFIX, errors_text, measured_errors
-    from roofcast.serving.cli.prediction_text import prediction_text
-    from roofcast.serving.cli.tables import fold
+    from roofcast.serving.cli.text.measured_errors import SUFFIX, errors_text, measured_errors
+    from roofcast.serving.cli.text.prediction_text import prediction_text
+    from roofcast.serving.cli.text.tables import fold
 
     check_out(out)
     table = read_table(rows)

@@ -17,7 +17,7 @@ from roofcast.serving.cli.console import count_steps, note, show, spinner, track
 from roofcast.serving.cli.context import AsJson, TargetOption, check_target, load_predictor, open_app_state, today
 
 if TYPE_CHECKING:
-    from roofcast.training.lifecycle.registry import Champion
+    from roofcast.training.lifecycle.registry.registry import Champion
 
 
 def retrain(
@@ -86,7 +86,7 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Write the active predictor to a file that Python loads without a server or MLflow."""
-    from roofcast.training.lifecycle.bundle import checksum_file
+    from roofcast.training.lifecycle.bundles.bundle import checksum_file
 
     with spinner("writing"):
         active = load_predictor(open_app_state()).active_model
@@ -116,7 +116,7 @@ def measure_next(
     as_json: AsJson = False,
 ) -> None:
     """Rank the measurements that would narrow the intervals most, each given the ones before it."""
-    from roofcast.serving.app_state.registered_models import build_model
+    from roofcast.serving.app_state.catalog.registered_models import build_model
     from roofcast.serving.cli.files import read_model
     from roofcast.serving.predict.measure_next import Workload
     from roofcast.serving.predict.measure_next import measure_next as rank

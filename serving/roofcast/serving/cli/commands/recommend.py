@@ -12,8 +12,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from roofcast.data.errors import InputError
-from roofcast.serving.cli.amounts import parse_amount
-from roofcast.serving.cli.completion import (
+from roofcast.serving.cli.arguments.completion import (
     complete_accelerator,
     complete_column,
     complete_engine,
@@ -24,6 +23,9 @@ from roofcast.serving.cli.completion import (
     complete_region,
     complete_vendor,
 )
+from roofcast.serving.cli.arguments.options import Option, require_with, with_options
+from roofcast.serving.cli.arguments.request_check import check_names, check_out, check_stack, collect_errors
+from roofcast.serving.cli.arguments.usage import with_check
 from roofcast.serving.cli.console import note, spinner, warn
 from roofcast.serving.cli.context import (
     AsJson,
@@ -34,10 +36,8 @@ from roofcast.serving.cli.context import (
     open_app_state,
     today,
 )
-from roofcast.serving.cli.options import Option, require_with, with_options
-from roofcast.serving.cli.recommendation_text import recommendation_text
-from roofcast.serving.cli.request_check import check_names, check_out, check_stack, collect_errors
-from roofcast.serving.cli.usage import with_check
+from roofcast.serving.cli.text.amounts import parse_amount
+from roofcast.serving.cli.text.recommendation_text import recommendation_text
 
 Number = float | None
 Names = list[str] | None

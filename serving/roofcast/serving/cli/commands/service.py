@@ -42,7 +42,7 @@ def serve(
     os.environ.setdefault(N_THREAD, "1")  # numpy reads it when it is imported
     import uvicorn
 
-    from roofcast.data.store.database import Database
+    from roofcast.data.store.database.database import Database
     from roofcast.serving.app_state.settings import load_settings
     from roofcast.serving.http.connections import PromptConnection
     from roofcast.serving.http.telemetry.prometheus_multiproc import prometheus_multiproc_dir

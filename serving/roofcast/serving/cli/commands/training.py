@@ -15,8 +15,7 @@ import typer
 
 from roofcast.data.errors import InputError
 from roofcast.data.measurements.target import TRAINING
-from roofcast.serving.cli.amounts import parse_amount
-from roofcast.serving.cli.completion import (
+from roofcast.serving.cli.arguments.completion import (
     complete_accelerator,
     complete_column,
     complete_model,
@@ -26,12 +25,19 @@ from roofcast.serving.cli.completion import (
     complete_region,
     complete_vendor,
 )
+from roofcast.serving.cli.arguments.job_options import JOB_OPTIONS
+from roofcast.serving.cli.arguments.options import Option, with_options
+from roofcast.serving.cli.arguments.request_check import (
+    check_level,
+    check_names,
+    check_out,
+    check_row,
+    collect_errors,
+)
+from roofcast.serving.cli.arguments.usage import with_check
 from roofcast.serving.cli.console import show, spinner, warn
 from roofcast.serving.cli.context import AsJson, Server, load_predictor, open_app_state, today
-from roofcast.serving.cli.job_options import JOB_OPTIONS
-from roofcast.serving.cli.options import Option, with_options
-from roofcast.serving.cli.request_check import check_level, check_names, check_out, check_row, collect_errors
-from roofcast.serving.cli.usage import with_check
+from roofcast.serving.cli.text.amounts import parse_amount
 
 TrainingReferenceFile = Annotated[
     Path | None,
@@ -205,7 +211,7 @@ def predict(
     if as_json:
         print(json.dumps(answer))
     elif answer["status"] == "ok":
-        from roofcast.serving.cli.training_text import job_text
+        from roofcast.serving.cli.text.training_text import job_text
 
         print(job_text(answer, level), end="")
     if answer["status"] != "ok":
@@ -290,8 +296,8 @@ def import_(
 ) -> None:
     """Import measured training jobs into the store: all rows of a file, or none."""
     from roofcast.serving.cli.files import read_table
-    from roofcast.serving.training_jobs.import_errors import compare_runs
-    from roofcast.serving.training_jobs.run_import import import_table
+    from roofcast.serving.training_jobs.imports.import_errors import compare_runs
+    from roofcast.serving.training_jobs.imports.run_import import import_table
 
     state = load_predictor(open_app_state(), TRAINING)
     summaries = []
@@ -371,7 +377,7 @@ def recommend(
     if as_json:
         print(json.dumps(response))
         return
-    from roofcast.serving.cli.training_text import recommendation_text
+    from roofcast.serving.cli.text.training_text import recommendation_text
 
     print(recommendation_text(response, why=why), end="")
     if launch:

@@ -32,7 +32,7 @@ def list_versions(context: typer.Context, *, target: TargetOption = INFERENCE, a
     """List the versions of the predictor, the newest first: which is in service, and which answers beside it."""
     if context.invoked_subcommand:
         return
-    from roofcast.training.lifecycle.challenger import challenger_of
+    from roofcast.training.lifecycle.gate.challenger import challenger_of
 
     with spinner("asking the registry"):
         registry = open_app_state().registry_of(check_target(target))
@@ -64,7 +64,7 @@ def shadow(version: Version, as_json: AsJson = False) -> None:
 def withdraw(as_json: AsJson = False) -> None:
     """Withdraw the version that answers beside the champion; it stays in the registry."""
     from roofcast.serving.app_state import promotion
-    from roofcast.training.lifecycle.challenger import withdraw_challenger
+    from roofcast.training.lifecycle.gate.challenger import withdraw_challenger
 
     with spinner("withdrawing"):
         version = withdraw_challenger(open_app_state().registry, promotion.COMMAND_LINE)
@@ -86,7 +86,7 @@ def compare(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Compare a version with the champion: its answers beside it, and the errors of both on measurements."""
-    from roofcast.serving.cli.comparison_text import show_comparison
+    from roofcast.serving.cli.text.comparison_text import show_comparison
 
     with spinner("comparing"):
         comparison = _ask(server, version, days) if server else _compute(version, days)

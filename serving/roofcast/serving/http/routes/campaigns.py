@@ -11,7 +11,7 @@ from roofcast.data.campaigns import CAMPAIGNS, load_campaigns
 from roofcast.data.errors import UnknownNameError
 from roofcast.data.measurements.schema import INPUT_COLUMNS, REFERENCE_METRICS
 from roofcast.data.measurements.validation import row_ids
-from roofcast.serving.app_state.import_report import own_campaign_report
+from roofcast.serving.app_state.imports.import_report import own_campaign_report
 from roofcast.serving.http.dependencies import ActiveModel, State
 from roofcast.serving.http.schemas.history import CampaignReport, CampaignRow, CampaignRows
 from roofcast.serving.predict.json_rows import rows_from_table

@@ -15,7 +15,7 @@ from roofcast.serving.http.dependencies import State
 from roofcast.serving.http.schemas.history import ChallengerResponse, ChallengerWithdrawn
 from roofcast.serving.http.schemas.resources import ChallengerRequest
 from roofcast.serving.shadow.comparison import VersionComparison, compare_version
-from roofcast.training.lifecycle.challenger import NO_CHALLENGER, challenger_of, withdraw_challenger
+from roofcast.training.lifecycle.gate.challenger import NO_CHALLENGER, challenger_of, withdraw_challenger
 
 router = APIRouter(tags=["knowledge"], route_class=JsonRoute)
 

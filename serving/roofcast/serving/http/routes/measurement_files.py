@@ -17,8 +17,8 @@ from roofcast.data.importers import detect_format, read_measurements
 from roofcast.data.importers.format import no_progress
 from roofcast.data.importers.overrides import parse_overrides
 from roofcast.data.importers.sources import is_archive
-from roofcast.serving.app_state.import_warnings import count_failed_runs, import_warnings
-from roofcast.serving.app_state.measurement_import import import_rows
+from roofcast.serving.app_state.imports.import_warnings import count_failed_runs, import_warnings
+from roofcast.serving.app_state.imports.measurement_import import import_rows
 from roofcast.serving.drift.import_drift import compare_import
 from roofcast.serving.http.body import BODY
 from roofcast.serving.http.bulk.media import FILES_PATH

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Query, Request
 
 from roofcast.data.importers.json_rows import read_json_rows
-from roofcast.serving.app_state.measurement_import import import_rows
+from roofcast.serving.app_state.imports.measurement_import import import_rows
 from roofcast.serving.drift.import_drift import compare_import
 from roofcast.serving.http.auth import CALLER, KEY
 from roofcast.serving.http.body import JsonRoute

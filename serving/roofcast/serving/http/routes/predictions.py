@@ -13,8 +13,8 @@ from starlette.concurrency import run_in_threadpool
 from roofcast.data.errors import InputError
 from roofcast.serving.abandonment import stop_if_abandoned
 from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.catalog.registered_models import with_configs
 from roofcast.serving.app_state.champion_loader import LoadedModel
-from roofcast.serving.app_state.registered_models import with_configs
 from roofcast.serving.explain.explanation import explain
 from roofcast.serving.http.body import BODY, BulkRoute, JsonRoute, response_kind
 from roofcast.serving.http.bulk.answers import answer_body, answer_chunks, has_parquet

@@ -22,8 +22,8 @@ from roofcast.serving.http.routes.measurements import Limit, OfCampaign, Offset
 from roofcast.serving.http.schemas.training import MAX_ROW, TrainingMeasurementsAdded, TrainingMeasurementsRequest
 from roofcast.serving.predict.json_rows import rows_from_table
 from roofcast.serving.request_fields import Cell
-from roofcast.serving.training_jobs.import_errors import compare_runs
-from roofcast.serving.training_jobs.run_import import import_runs, import_table
+from roofcast.serving.training_jobs.imports.import_errors import compare_runs
+from roofcast.serving.training_jobs.imports.run_import import import_runs, import_table
 
 router = APIRouter(tags=["training"], route_class=JsonRoute)
 files = APIRouter(tags=["training"])

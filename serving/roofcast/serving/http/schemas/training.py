@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from roofcast.serving.request_fields import InlineModelList, Message, Row
-from roofcast.serving.training_jobs.import_errors import TrainingImportErrors
+from roofcast.serving.training_jobs.imports.import_errors import TrainingImportErrors
 from roofcast.serving.training_jobs.request import EXAMPLE_JOB
 
 MAX_ROW: Final = 20_000

@@ -12,7 +12,7 @@ from types import FrameType
 
 from roofcast.data.errors import NotReadyError, RoofcastError
 from roofcast.data.measurements.target import INFERENCE, TRAINING, Target
-from roofcast.data.store.sqlite_file import DatabaseLostError
+from roofcast.data.store.database.sqlite_file import DatabaseLostError
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.process_memory import MemoryReturn
 from roofcast.serving.drift.gauges import DriftGauges

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from typing import Any, Final
 
 from roofcast.data.catalog import Catalog
-from roofcast.training.lifecycle.registry import Champion
+from roofcast.training.lifecycle.registry.registry import Champion
 
 ID_LENGTH: Final = 20
 

@@ -18,7 +18,7 @@ from roofcast.data.specs import Offer
 from roofcast.data.units import ms_from_s
 from roofcast.features.descriptors.precisions import WEIGHT_BYTE
 from roofcast.features.validity.engine_support import needs_copy
-from roofcast.serving.app_state.user_files import OWNED
+from roofcast.serving.app_state.catalog.user_files import OWNED
 from roofcast.serving.recommend.answer.parts import Entry, Lever
 from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.search.confidence import LimitModel

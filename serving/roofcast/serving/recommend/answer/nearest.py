@@ -10,7 +10,7 @@ import pandas as pd
 from roofcast.serving.predict.json_rows import rows_from_columns
 from roofcast.serving.predict.row_parser import object_column
 from roofcast.training.explain.contributions import WORKLOAD, TrainingPoints
-from roofcast.training.learner.group_keys import build_group_keys
+from roofcast.training.learner.errors.group_keys import build_group_keys
 from roofcast.training.learner.predictor import RoofcastPredictor
 
 LEAST_CORRELATION: Final = 0.1

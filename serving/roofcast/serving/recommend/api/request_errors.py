@@ -9,7 +9,7 @@ from typing import Any, Final, get_args
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError
 from roofcast.data.specs import Pricing
-from roofcast.serving.app_state.user_files import OWNED
+from roofcast.serving.app_state.catalog.user_files import OWNED
 from roofcast.serving.predict.unknown_names import unknown_name_error
 from roofcast.serving.recommend.api.request import workload_problem
 from roofcast.serving.recommend.demand.presets import find_preset

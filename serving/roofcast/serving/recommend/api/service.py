@@ -14,9 +14,9 @@ from roofcast.data.specs import ModelSpec, Pricing
 from roofcast.features.columns import ENGINES
 from roofcast.features.validity.context import context_error, context_limit
 from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.catalog.registered_models import build_model, find_model
+from roofcast.serving.app_state.catalog.user_files import staleness_warnings
 from roofcast.serving.app_state.champion_loader import LoadedModel
-from roofcast.serving.app_state.registered_models import build_model, find_model
-from roofcast.serving.app_state.user_files import staleness_warnings
 from roofcast.serving.deployment import Question, checkpoint_of, deployment
 from roofcast.serving.deployment.engine_config import ENGINES as DEPLOYABLE_ENGINES
 from roofcast.serving.predict.references import references_of
@@ -47,7 +47,7 @@ from roofcast.serving.recommend.recommendation import recommend
 from roofcast.serving.request_fields import StackResponse
 from roofcast.serving.stacks.stack_choice import choose_stack
 from roofcast.training.learner.predictor import CalibrationPoints
-from roofcast.training.lifecycle.bundle import ModelBundle
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 
 basis_of: Final = BasisFactory()
 

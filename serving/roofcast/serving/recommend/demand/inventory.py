@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, model_validator
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import Count, Money, Offer
-from roofcast.serving.app_state.user_files import OWNED
+from roofcast.serving.app_state.catalog.user_files import OWNED
 from roofcast.serving.predict.unknown_names import unknown_name_error
 from roofcast.serving.request_fields import Message, Text
 

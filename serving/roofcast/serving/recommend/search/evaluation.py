@@ -20,7 +20,7 @@ from roofcast.serving.abandonment import stop_if_abandoned
 from roofcast.serving.recommend.search.confidence import Medians, Quantity
 from roofcast.training.learner.prediction import Prediction
 from roofcast.training.learner.predictor import RoofcastPredictor
-from roofcast.training.lifecycle.bundle import ModelBundle
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 
 FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.intp]

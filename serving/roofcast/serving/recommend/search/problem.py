@@ -22,9 +22,9 @@ from roofcast.serving.recommend.search.configurations import describe_replicas, 
 from roofcast.serving.recommend.search.deployment_sizes import Market
 from roofcast.serving.recommend.search.evaluation import THROUGHPUT
 from roofcast.serving.recommend.search.replica import Replica
-from roofcast.training.learner.blank_doubt import unshared_blanks
+from roofcast.training.learner.errors.blank_doubt import unshared_blanks
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
-from roofcast.training.lifecycle.bundle import ModelBundle
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 
 FloatArray = npt.NDArray[np.float64]
 

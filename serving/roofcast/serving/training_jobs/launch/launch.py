@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from roofcast.features.training.run_table import FROZEN_METHODS
-from roofcast.serving.training_jobs.candidates import Hardware, TrainingDemand
+from roofcast.features.training.jobs.run_table import FROZEN_METHODS
 from roofcast.serving.training_jobs.conventions import ADAPTERS, FSDP, MEGATRON
 from roofcast.serving.training_jobs.launch.megatron import megatron_command, megatron_problem
 from roofcast.serving.training_jobs.launch.torchtitan import torchtitan_command, torchtitan_problem
 from roofcast.serving.training_jobs.launch.trl import trl_command, trl_problem
 from roofcast.serving.training_jobs.response import TrainingPlanResponse
+from roofcast.serving.training_jobs.search.candidates import Hardware, TrainingDemand
 
 VENDORS: Final = ("NVIDIA", "AMD")
 """Makers of accelerators that the launchers run on."""

@@ -6,7 +6,6 @@ import shlex
 from typing import Any, Final, NamedTuple
 
 from roofcast.data.specs import ModelSpec
-from roofcast.serving.training_jobs.candidates import Hardware, TrainingDemand
 from roofcast.serving.training_jobs.launch.shell import (
     LEARNING_RATE,
     LOGIN,
@@ -18,6 +17,7 @@ from roofcast.serving.training_jobs.launch.shell import (
     torchrun,
 )
 from roofcast.serving.training_jobs.response import TrainingPlanResponse
+from roofcast.serving.training_jobs.search.candidates import Hardware, TrainingDemand
 
 COMMIT: Final = "000c4ac24f61"
 CORE_VERSION: Final = "0.16.1"

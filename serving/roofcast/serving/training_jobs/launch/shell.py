@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from roofcast.serving.training_jobs.candidates import Hardware
+from roofcast.serving.training_jobs.search.candidates import Hardware
 
 PORT: Final = 29500
 OUTPUT: Final = {"OUT": "folder for checkpoints"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from roofcast.data.specs import ModelSpec
-from roofcast.serving.training_jobs.candidates import Hardware, TrainingDemand
 from roofcast.serving.training_jobs.launch.shell import (
     LEARNING_RATE,
     LOGIN,
@@ -18,6 +17,7 @@ from roofcast.serving.training_jobs.launch.shell import (
     torchrun,
 )
 from roofcast.serving.training_jobs.response import TrainingPlanResponse
+from roofcast.serving.training_jobs.search.candidates import Hardware, TrainingDemand
 
 VERSION: Final = "0.3.0"
 """Version whose configurations and arguments the command has: `torchtitan` on PyPI."""

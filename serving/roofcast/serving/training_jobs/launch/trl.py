@@ -7,9 +7,8 @@ import shlex
 from collections.abc import Iterator
 from typing import Final
 
-from roofcast.features.training.methods import DEFAULT_RANK, DEFAULT_TARGETS
-from roofcast.features.training.run_table import FROZEN_METHODS
-from roofcast.serving.training_jobs.candidates import Hardware, TrainingDemand
+from roofcast.features.training.jobs.methods import DEFAULT_RANK, DEFAULT_TARGETS
+from roofcast.features.training.jobs.run_table import FROZEN_METHODS
 from roofcast.serving.training_jobs.conventions import FSDP
 from roofcast.serving.training_jobs.launch.shell import (
     LEARNING_RATE,
@@ -23,6 +22,7 @@ from roofcast.serving.training_jobs.launch.shell import (
     subshell,
 )
 from roofcast.serving.training_jobs.response import TrainingPlanResponse
+from roofcast.serving.training_jobs.search.candidates import Hardware, TrainingDemand
 
 PACKAGES: Final = ("trl==1.16.0", "transformers==5.23.0", "accelerate==1.15.0")
 """Versions whose arguments the command has."""

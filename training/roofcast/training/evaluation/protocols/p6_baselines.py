@@ -12,10 +12,10 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from roofcast.features.training.plans import PlanChoice, StatedPlan
-from roofcast.features.training.step import throughput_token_per_s
+from roofcast.features.training.jobs.plans import PlanChoice, StatedPlan
+from roofcast.features.training.step.step import throughput_token_per_s
 from roofcast.training.dataset.training_runs import TrainingRunRows
-from roofcast.training.learner.boosted_residual import ResidualRegressor
+from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
 
 FloatArray = npt.NDArray[np.float64]
 

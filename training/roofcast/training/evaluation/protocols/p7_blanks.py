@@ -17,8 +17,8 @@ from roofcast.training.dataset.stacks import stack_owners
 from roofcast.training.evaluation.metrics import median_ape
 from roofcast.training.evaluation.protocols.campaign_rows import CampaignRows
 from roofcast.training.evaluation.protocols.fold_lines import LEVELS, IndexArray, interval_scores, is_unanswered
-from roofcast.training.learner.blank_doubt import BlankDoubt
 from roofcast.training.learner.derived_metrics import Loads
+from roofcast.training.learner.errors.blank_doubt import BlankDoubt
 from roofcast.training.learner.predictor import RoofcastPredictor
 
 COLUMN_MARK: Final = "_blank_"

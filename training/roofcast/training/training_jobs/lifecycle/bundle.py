@@ -14,13 +14,13 @@ import pandas as pd
 from roofcast.data.errors import InputError
 from roofcast.data.measurements.target import TRAINING
 from roofcast.data.training_campaigns import training_catalog
-from roofcast.training.learner.boosted_residual import ResidualRegressor
-from roofcast.training.learner.error_distribution import ErrorScaleModel, GroupedConformal
-from roofcast.training.lifecycle.bundle import CLASSES as INFERENCE_CLASSES
-from roofcast.training.lifecycle.bundle import read_bundle, write_bundle
-from roofcast.training.lifecycle.bundle_file import Classes, stored_fields
-from roofcast.training.lifecycle.bundle_kind import BundleKind
-from roofcast.training.lifecycle.tree_check import check_member
+from roofcast.training.learner.errors.error_distribution import ErrorScaleModel, GroupedConformal
+from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
+from roofcast.training.lifecycle.bundles.bundle import CLASSES as INFERENCE_CLASSES
+from roofcast.training.lifecycle.bundles.bundle import read_bundle, write_bundle
+from roofcast.training.lifecycle.bundles.bundle_file import Classes, stored_fields
+from roofcast.training.lifecycle.bundles.bundle_kind import BundleKind
+from roofcast.training.lifecycle.bundles.tree_check import check_member
 from roofcast.training.training_jobs.group_effects import TERMS, GroupEffects, group_keys
 from roofcast.training.training_jobs.job_table import build_job_table
 from roofcast.training.training_jobs.log_error_model import LogErrorModel
@@ -99,7 +99,7 @@ def load_training_bundle(path: Path, expected_sha256: str) -> TrainingJobBundle:
 
 
 def check_training_trees(bundle: TrainingJobBundle, name: str) -> None:
-    """Check all trees of a bundle: see `roofcast.training.lifecycle.tree_check`.
+    """Check all trees of a bundle: see `roofcast.training.lifecycle.bundles.tree_check`.
 
     Raises
     ------

@@ -16,9 +16,9 @@ import pandas as pd
 
 from roofcast.features.arrays import FloatArray
 from roofcast.training.dataset.stacks import is_uploaded
-from roofcast.training.learner.error_distribution import GroupedConformal
+from roofcast.training.learner.errors.error_distribution import GroupedConformal
 from roofcast.training.learner.ratio_model import Progress
-from roofcast.training.lifecycle.judgement import (
+from roofcast.training.lifecycle.gate.judgement import (
     BASELINE,
     CHAMPION,
     COVERAGE_SLACK,
@@ -26,8 +26,8 @@ from roofcast.training.lifecycle.judgement import (
     LEVELS,
     changed_rows,
 )
-from roofcast.training.lifecycle.promotion import PromotionDecision, compare
-from roofcast.training.lifecycle.slice_bootstrap import SIGNIFICANCE
+from roofcast.training.lifecycle.gate.promotion import PromotionDecision, compare
+from roofcast.training.lifecycle.gate.slice_bootstrap import SIGNIFICANCE
 from roofcast.training.training_jobs.held_out import HeldOutErrors
 from roofcast.training.training_jobs.job_table import framework_families
 from roofcast.training.training_jobs.lifecycle.bundle import TrainingJobBundle

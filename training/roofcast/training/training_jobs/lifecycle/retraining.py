@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from roofcast.training.learner.ratio_model import Progress
-from roofcast.training.lifecycle.registry import Registry
+from roofcast.training.lifecycle.registry.registry import Registry
+from roofcast.training.lifecycle.registry.version_description import describe_version
 from roofcast.training.lifecycle.retraining import RetrainingReport, submit_candidate
-from roofcast.training.lifecycle.version_description import describe_version
 from roofcast.training.training_jobs.lifecycle.bundle import TrainingJobBundle
 from roofcast.training.training_jobs.lifecycle.fit import fit_training_bundle
 from roofcast.training.training_jobs.lifecycle.judgement import judge

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import mlflow
 
-from roofcast.training.lifecycle.bundle import FILE_NAME
-from roofcast.training.lifecycle.registry import Registry
-from roofcast.training.lifecycle.version_description import own_rows
+from roofcast.training.lifecycle.bundles.bundle import FILE_NAME
+from roofcast.training.lifecycle.registry.registry import Registry
+from roofcast.training.lifecycle.registry.version_description import own_rows
 from roofcast.training.training_jobs import group_effects, held_out, residual_trees
 from roofcast.training.training_jobs.lifecycle.bundle import TrainingJobBundle
 from roofcast.training.training_jobs.lifecycle.fit import score_groups

@@ -1,0 +1,1 @@
+"""Parameter counts of a `config.json`, by kind of layer."""

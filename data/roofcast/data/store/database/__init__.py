@@ -1,0 +1,1 @@
+"""The database under the store: SQLite or PostgreSQL, its tables and problems."""

@@ -1,0 +1,311 @@
+"""The store's database, SQLite or PostgreSQL: connections, transactions, schema version."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.pool import StaticPool
+
+from roofcast.data.errors import InputError, NotReadyError
+from roofcast.data.store.database.database_problems import LOCKED, problem_of
+from roofcast.data.store.database.sqlite_file import DatabaseLostError, SqliteFile
+from roofcast.data.units import ms_from_s
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+BUSY_TIMEOUT_S: Final = 60.0
+
+SchemaState = Literal["none", "old", "current"]
+"""Schema of a database: none, one that `Database.migrate` updates, or this version's."""
+
+_PATIENCE: Final = {"connect_timeout": 5, "tcp_user_timeout": int(ms_from_s(10))}
+"""Connection options of PostgreSQL, in its units, if the URL has none: a lost server fails fast."""
+
+_MIGRATION_LOCK: Final = 0x726F6F66
+_DIALECTS: Final = ("sqlite", "postgresql")
+_IN_MEMORY: Final = (None, "", ":memory:")
+
+
+class Database:
+    """A database by its URL; it connects at first use.
+
+    Parameters
+    ----------
+    url
+        Such as ``sqlite:////var/lib/roofcast/roofcast.sqlite`` or ``postgresql+psycopg://user@host/name``.
+        ``sqlite://`` is in memory, for one thread at a time.
+
+    Raises
+    ------
+    InputError
+        If the URL is malformed, of another kind of database, or its driver is not installed.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = _parse_url(url)
+        options: dict[str, Any] = {"pool_pre_ping": True}
+        if not self._is_sqlite:
+            options["connect_args"] = {name: value for name, value in _PATIENCE.items() if name not in self.url.query}
+        if self._is_sqlite and self.url.database in _IN_MEMORY:
+            options = {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}
+        try:
+            self.engine = sa.create_engine(self.url, **options)
+        except ModuleNotFoundError as error:
+            raise InputError("url", f"the database driver {error.name!r} is not installed") from error
+        if self._is_sqlite:
+            sa.event.listen(self.engine, "connect", _configure_sqlite)
+            sa.event.listen(self.engine, "begin", _begin_sqlite)
+        name = self.url.database
+        is_file = self._is_sqlite and name not in _IN_MEMORY and not str(name).startswith("file:")
+        self._file = SqliteFile(Path(str(name))) if is_file else None
+        self._counter: sa.PoolProxiedConnection | None = None
+        self._counter_lock = threading.Lock()
+        self._is_closed = False
+
+    @property
+    def _is_sqlite(self) -> bool:
+        return self.url.get_backend_name() == "sqlite"
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """Open a connection for queries.
+
+        Raises
+        ------
+        NotReadyError
+            If the database cannot be reached or read, or has no schema yet; `DatabaseLostError` if its file was
+            deleted.
+        """
+        self._check_present()
+        with self._translated_errors(), self.engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[sa.Connection]:
+        """Open a transaction for writing: committed at the end, rolled back if an error escapes.
+
+        An SQLite file is checked for damage before the first transaction; before and after each one, that it was not
+        deleted.
+
+        Raises
+        ------
+        NotReadyError
+            If the database cannot be reached or written, is damaged, or has no schema yet; `DatabaseLostError` if its
+            file was deleted, or deleted during the transaction.
+        """
+        self.check()
+        with self._translated_errors(), self.engine.connect() as connection:
+            writer = connection.execution_options(begin="BEGIN IMMEDIATE")
+            with writer.begin():
+                yield writer
+                if self._file:
+                    self._file.check_log_present()
+        self._check_present()
+
+    def check(self) -> None:
+        """Check that an SQLite file is still there and, once, that it is undamaged.
+
+        Raises
+        ------
+        NotReadyError
+            If it is damaged or cannot be read; `DatabaseLostError` if it was deleted or replaced.
+        """
+        if self._file is None:
+            return
+        self._check_present()
+        if not self._file.is_checked:
+            with self._translated_errors(), self.engine.connect() as connection:
+                self._file.check_content(connection)
+        self._file.check_undamaged()
+
+    def _check_present(self) -> None:
+        if self._file is None:
+            return
+        try:
+            self._file.check_present()
+        except DatabaseLostError:
+            with self._counter_lock:
+                self._close_counter()
+            self.engine.dispose()
+            raise
+
+    def version(self) -> int | None:
+        """Return a counter that changes with every commit (SQLite's `data_version`); None if the backend has none.
+
+        SQLite counts the commits of other connections, so the counter has a connection that never writes.
+
+        References
+        ----------
+        "PRAGMA data_version", sqlite.org.
+        """
+        if not self._is_sqlite or self.url.database in _IN_MEMORY:
+            return None
+        with self._counter_lock:
+            if self._is_closed:
+                return None
+            try:
+                if self._file:
+                    self._file.check_present()  # a new connection would create a file
+                if self._counter is None:
+                    self._counter = self.engine.raw_connection()
+                return int(self._counter.driver_connection.execute("PRAGMA data_version").fetchone()[0])  # type: ignore[union-attr]
+            except (sqlite3.Error, sa.exc.SQLAlchemyError, DatabaseLostError):
+                self._close_counter()
+                return None
+
+    def lock(self, connection: sa.Connection, name: str) -> None:
+        """Wait until no other transaction holds the lock of a name, and hold it to the end of this one.
+
+        On SQLite a transaction of `writing` excludes all others anyway.
+        """
+        if not self._is_sqlite:
+            key = sa.func.hashtextextended(name, 0)
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(key)))
+
+    def insert_new(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
+        """Return the statement that inserts the rows whose `id` is new, in the dialect of the database."""
+        if self._is_sqlite:
+            return sqlite.insert(table).on_conflict_do_nothing(index_elements=["id"])
+        return postgresql.insert(table).on_conflict_do_nothing(index_elements=["id"])
+
+    def by_code_point(self, column: sa.Column[str]) -> sa.ColumnElement[str]:
+        """Return the column ordered by code points: SQLite's default, where PostgreSQL's is that of a language."""
+        return column if self._is_sqlite else column.collate("C")
+
+    def schema_state(self) -> SchemaState:
+        """Return the state of the schema; writes nothing and creates no file.
+
+        Raises
+        ------
+        NotReadyError
+            If the database cannot be read, or comes from a newer version of roofcast.
+        """
+        if self._file and not self._file.path.exists():
+            return "none"
+        with self.reading() as connection:
+            current = _known_revision(connection)
+        return "none" if current is None else "current" if current == revisions()[-1] else "old"
+
+    def migrate(self) -> None:
+        """Bring the schema up to date; several processes may do so at once.
+
+        Raises
+        ------
+        NotReadyError
+            If the database cannot be written, or comes from a newer version of roofcast.
+        """
+        if self._is_sqlite:
+            self._use_write_ahead_log()
+        if self.schema_state() == "current":
+            return
+        with self.writing() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
+            if _known_revision(connection) == revisions()[-1]:
+                return
+            from alembic import command  # noqa: PLC0415  (a schema that is up to date does without)
+
+            config = _alembic_config()
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+
+    def close(self) -> None:
+        """Close every connection, after a running query of the change counter."""
+        with self._counter_lock:
+            self._is_closed = True
+            self._close_counter()
+        self.engine.dispose()
+
+    def _close_counter(self) -> None:
+        counter, self._counter = self._counter, None
+        if counter is not None:
+            counter.invalidate()
+
+    def _use_write_ahead_log(self) -> None:
+        """Switch the SQLite file to write-ahead logging; here SQLite does not wait for locks itself."""
+        deadline = time.monotonic() + BUSY_TIMEOUT_S
+        if self._file:
+            self._file.create()
+        while True:
+            try:
+                with self._translated_errors(), self.engine.connect() as connection:
+                    outside = connection.execution_options(begin="")
+                    mode = outside.exec_driver_sql("PRAGMA journal_mode = WAL").scalar_one()
+                if self._file:
+                    self._file.has_write_ahead_log = mode == "wal"
+                return
+            except NotReadyError as error:
+                if LOCKED not in str(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+
+    @contextmanager
+    def _translated_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
+            problem = problem_of(error)
+            if not problem:
+                raise
+            place = self.url.render_as_string(hide_password=True)
+            raise NotReadyError(f"the database {place} {problem}") from error
+
+
+def _known_revision(connection: sa.Connection) -> str | None:
+    """Return the schema's revision, None without a schema; refuse an unknown one."""
+    if not sa.inspect(connection).has_table("alembic_version"):
+        return None
+    current: str | None = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
+    if current is not None and current not in revisions():
+        problem = f"the database has schema {current!r} of a newer roofcast"
+        raise NotReadyError(f"{problem}; upgrade roofcast, or use another database")
+    return current
+
+
+def revisions() -> list[str]:
+    """Return the revisions of the schema, oldest first: the numbers of the files in ``migrations/versions``."""
+    return sorted(file.stem[1:5] for file in Path(__file__).with_name("migrations").glob("versions/v*.py"))
+
+
+def _parse_url(url: str) -> sa.URL:
+    try:
+        parsed = sa.make_url(url)
+    except sa.exc.ArgumentError as error:
+        raise InputError("url", "must be a database URL such as sqlite:///roofcast.sqlite") from error
+    if parsed.get_backend_name() not in _DIALECTS:
+        raise InputError("url", f"must be of {' or '.join(_DIALECTS)}, got {parsed.get_backend_name()!r}")
+    return parsed
+
+
+def _configure_sqlite(connection: Any, _record: object) -> None:
+    connection.isolation_level = None  # transactions begin where `_begin_sqlite` says
+    cursor = connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout = {int(ms_from_s(BUSY_TIMEOUT_S))}")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute("PRAGMA cell_size_check = ON")
+    cursor.close()
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    """Begin a transaction; a writer takes its lock at once, since upgrading a read lock later may fail."""
+    statement = connection.get_execution_options().get("begin", "BEGIN")
+    if statement:
+        connection.exec_driver_sql(statement)
+
+
+def _alembic_config() -> Config:
+    from alembic.config import Config  # noqa: PLC0415
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    return config

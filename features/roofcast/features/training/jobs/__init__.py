@@ -1,0 +1,1 @@
+"""Training jobs as columns: model, hardware, method, plan."""

@@ -1,0 +1,250 @@
+"""Additions to the user's catalogue: accelerators and prices, written as files of the state folder."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import datetime as dt
+import os
+import re
+import shutil
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+from roofcast.data import units
+from roofcast.data.catalog import Catalog
+from roofcast.data.catalog.accelerator_file import load_accelerator_file
+from roofcast.data.catalog.accelerator_lint import Finding, lint_accelerators
+from roofcast.data.catalog.sheet_units import fields_in_si
+from roofcast.data.errors import InputError, NotReadyError, SchemaError
+from roofcast.data.prices.offer_file import OFFER_FIELDS, load_offer_file
+from roofcast.data.prices.owned_hardware import OwnedHardware
+from roofcast.data.prices.skypilot import SkyPilotImport, load_skypilot_catalog
+from roofcast.data.specs import AcceleratorSpec, Offer
+from roofcast.serving.app_state.catalog.user_files import ACCELERATORS, OFFERS, check_free
+from roofcast.serving.counts import count_text
+
+MAX_OWNED_FILE_BYTE: Final = 65_536
+
+UNSTATED: Final = "not stated by the source"
+
+OWNED_TEMPLATE: Final = """\
+# Cost of one server of your own, in US dollars.
+name = "rack-1"                      # your name for it
+accelerator = "nvidia-l40s-48gb"     # a name of `roofcast accelerators`
+n_accelerator = 4
+capex_usd = 60000
+lifetime_year = 4
+power_w = 2200                       # at the plug, in use
+power_price_usd_per_kwh = 0.20
+utilisation_ratio = 0.6              # the share of all hours in which it serves; the others cost as well
+residual_usd = 0                     # optional, as is all that follows: what it is worth at the end
+other_usd_per_year = 1500            # rent, spare parts, people
+idle_power_w = 400
+pue_ratio = 1.3                      # the facility's energy over that of its machines
+host_memory_gib = 512
+vcpu = 64
+region = "own"
+source = "own figures"
+"""
+
+OWNED_FIELDS: Final = (*(name for name in OwnedHardware.model_fields if name != "memory_byte"), "host_memory_gib")
+
+
+@dataclass(frozen=True, slots=True)
+class AddedOffers:
+    """Offers that were added, their file, and remarks for the user."""
+
+    offers: tuple[Offer, ...]
+    path: Path
+    remarks: tuple[str, ...] = ()
+
+
+def add_accelerator(
+    file: Path, home: Path, catalog: Catalog, *, replace: bool = False
+) -> tuple[AcceleratorSpec, Path, list[Finding]]:
+    """Copy an accelerator file into the state folder; return the accelerator, the new path and lint findings.
+
+    Parameters
+    ----------
+    home
+        State folder.
+    replace
+        Whether to replace the user's accelerator of the same id, which must exist.
+
+    Raises
+    ------
+    InputError
+        If the file is invalid, a name in it is taken, or there is no accelerator to replace.
+    NotReadyError
+        If the state folder cannot be written.
+    """
+    spec = load_accelerator_file(file)
+    target = home / ACCELERATORS / f"{spec.id}.toml"
+    if target.exists() and not replace:
+        raise InputError("id", f"{target} exists already; replace it with --replace, or choose another id")
+    if replace and not target.exists():
+        raise InputError("replace", f"you have no accelerator {spec.id!r}; leave --replace out to add it")
+    check_free(spec, catalog, spec.id if replace else "")
+    _place(target, lambda draft: shutil.copyfile(file, draft))
+    return spec, target, lint_accelerators([spec])
+
+
+def add_offers(
+    file: Path, home: Path, catalog: Catalog, rates: Mapping[str, Decimal], *, replace: bool = False
+) -> AddedOffers:
+    """Add the offers of a CSV or TOML file, in US dollars; newer prices of the same offers take precedence.
+
+    Parameters
+    ----------
+    replace
+        Whether an earlier file of the same name may lose offers.
+
+    Raises
+    ------
+    InputError
+        If the file is invalid, an amount is in a currency without a rate, or an earlier file of the same name would
+        lose offers.
+    NotReadyError
+        If the state folder cannot be written.
+    """
+    offers = load_offer_file(file, catalog, rates)
+    target = _offer_target(home, file.stem)
+    if target.exists() and not replace:
+        lost = {offer.id for offer in load_offer_file(target, catalog)} - {offer.id for offer in offers}
+        if lost:
+            problem = f"would drop {len(lost)} offers that {target.name} holds, such as {min(lost)}"
+            raise InputError("add", f"{problem}; rename your file, or give --replace")
+    return write_offers(offers, file.stem, home, catalog)
+
+
+def add_skypilot(
+    file: Path, home: Path, catalog: Catalog, *, provider: str, as_of: dt.date, licence: str = ""
+) -> AddedOffers:
+    """Add the offers of a SkyPilot price list; an earlier list of the same provider is replaced.
+
+    Raises
+    ------
+    InputError
+        If the file is invalid, or holds no offer.
+    NotReadyError
+        If the state folder cannot be written.
+    """
+    listing = load_skypilot_catalog(file, provider, as_of, catalog, licence or UNSTATED)
+    if not listing.offers:
+        raise SchemaError("", "holds no offer of a known accelerator", file.name)
+    return write_offers(listing.offers, f"skypilot-{provider}", home, catalog, remarks_on(listing))
+
+
+def remarks_on(listing: SkyPilotImport) -> list[str]:
+    """Return what is left out of a SkyPilot price list, in words."""
+    left_out = {
+        "of accelerators that no catalogue knows": listing.unknown_accelerators,
+        "without an offer": listing.skipped,
+    }
+    remarks = []
+    for what, counts in left_out.items():
+        if counts:
+            listed = ", ".join(f"{n} x {name}" for name, n in counts.most_common())
+            remarks.append(f"left out: {count_text(counts.total(), 'row')} {what}: {listed}")
+    return remarks
+
+
+def add_owned(file: Path, home: Path, catalog: Catalog, today: dt.date) -> AddedOffers:
+    """Add the hourly cost of an owned server, as an offer of the provider ``owned``.
+
+    Raises
+    ------
+    InputError
+        If the file is invalid, or the server costs nothing.
+    NotReadyError
+        If the state folder cannot be written.
+    """
+    fields = _toml_fields(file)
+    try:
+        accelerator = catalog.accelerator(str(fields.get("accelerator", "")))
+        server = OwnedHardware.parse({**fields_in_si(fields), "accelerator": accelerator.id})
+        offer = server.offer(today)
+    except InputError as error:
+        raise SchemaError(error.field, error.problem, file.name) from error
+    return write_offers([offer], f"owned-{server.name}", home, catalog)
+
+
+def _toml_fields(file: Path) -> dict[str, Any]:
+    try:
+        with file.open("rb") as stream:
+            body = stream.read(MAX_OWNED_FILE_BYTE + 1)
+        if len(body) > MAX_OWNED_FILE_BYTE:
+            raise SchemaError("", f"must be at most {MAX_OWNED_FILE_BYTE} bytes", file.name)
+        return tomllib.loads(body.decode("utf-8-sig"), parse_float=Decimal)
+    except OSError as error:
+        raise SchemaError("", f"cannot be read: {(error.strerror or str(error)).lower()}", file.name) from error
+    except UnicodeDecodeError as error:
+        raise SchemaError("", "must be UTF-8 text", file.name) from error
+    except (ValueError, ArithmeticError, RecursionError) as error:
+        if isinstance(error, SchemaError):
+            raise
+        raise SchemaError("", f"is no valid TOML: {str(error)[:200].lower()}", file.name) from error
+
+
+def write_offers(
+    offers: Iterable[Offer], name: str, home: Path, catalog: Catalog, remarks: Iterable[str] = ()
+) -> AddedOffers:
+    """Write offers to a file of this name in the state folder, in place of an earlier one.
+
+    Raises
+    ------
+    InputError
+        If the file could not be read back.
+    NotReadyError
+        If the state folder cannot be written.
+    """
+    target = _offer_target(home, name)
+    offers = tuple(offers)
+    remarks = (*remarks, *([f"the earlier offers of {target.name} are replaced"] if target.exists() else []))
+
+    def write(draft: Path) -> None:
+        with draft.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.DictWriter(stream, OFFER_FIELDS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(map(_cells, offers))
+        try:
+            load_offer_file(draft, catalog)  # check that the file can be read back
+        except SchemaError as error:
+            raise InputError(error.field, error.problem) from error
+
+    _place(target, write)
+    return AddedOffers(offers, target, remarks)
+
+
+def _offer_target(home: Path, name: str) -> Path:
+    return home / OFFERS / f"{re.sub(r'[^A-Za-z0-9._+-]+', '_', name).lstrip('.')[:100] or 'offers'}.csv"
+
+
+def _cells(offer: Offer) -> dict[str, Any]:
+    """Return the CSV row of an offer; its source names the rate of another currency."""
+    fields: dict[str, Any] = {name: getattr(offer, name) for name in OFFER_FIELDS if name in Offer.model_fields}
+    return {
+        **fields,
+        "host_memory_gib": offer.memory_byte / units.BYTE_PER_GIB if offer.memory_byte else "",
+        "price_per_h": format(offer.price_usd_per_h, "f"),
+        "currency": "USD",
+    }
+
+
+def _place(target: Path, write: Callable[[Path], object]) -> None:
+    """Write a file atomically: readers see the old or the new content."""
+    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write(draft)
+        draft.replace(target)
+    except OSError as error:
+        raise NotReadyError(f"{target} cannot be written: {error.strerror or error}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink()

@@ -1,0 +1,1 @@
+"""Imports of measurements into the store: warnings, comparison with the champion, report."""

@@ -1,0 +1,113 @@
+"""Import of measured rows into the store, for HTTP and command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from roofcast.data.catalog import Catalog
+from roofcast.data.errors import InputError
+from roofcast.features.descriptors.descriptor_table import describe
+from roofcast.features.validity.plausibility import millisecond_columns
+from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.catalog.registered_models import (
+    Config,
+    check_model_limit,
+    with_configs,
+    with_registered,
+)
+from roofcast.serving.predict.row_checks import fill_copy_precision
+from roofcast.training.lifecycle.quarantine import quarantine_reasons
+
+if TYPE_CHECKING:
+    from roofcast.data.store.measurement_store import Added
+    from roofcast.data.store.provenance import Origin
+
+
+def import_rows(
+    state: AppState,
+    table: pd.DataFrame,
+    configs: Iterable[tuple[str, Config]] = (),
+    *,
+    origin: Origin | None = None,
+    dry_run: bool = False,
+) -> Added:
+    """Store measurements and the models of named configurations; return the numbers of new and known rows.
+
+    All rows are stored, or none. Names of models and accelerators are replaced by ids of the catalogue. Rows far from
+    what others measured on alike stacks are in quarantine: training leaves them out until they are confirmed.
+
+    Parameters
+    ----------
+    table
+        Validated measurements.
+    configs
+        Name and ``config.json`` of each model that the catalogue does not have.
+    origin
+        Who imports; None for the operator.
+    dry_run
+        Count only: nothing is written, created or migrated.
+
+    Raises
+    ------
+    UnknownNameError
+        If a row has an unknown model or accelerator.
+    InputError
+        If a configuration is not a language model's, another model has its name, too many models are registered, or
+        latencies are in milliseconds.
+    NotReadyError
+        If the store cannot be read or written.
+    """
+    if dry_run:
+        return _count_rows(state, table, configs, origin)
+    catalog, new = with_configs(state.catalog, configs)
+    check_model_limit(state, len(new))
+    rows, descriptors = _resolve(table, catalog)
+    reasons = quarantine_reasons(rows, descriptors)
+    added = state.store.add(rows, [(spec, dict(config)) for spec, config in new], origin, reasons)
+    if new:
+        state.live_catalog.reload_models()
+    return added
+
+
+def _count_rows(
+    state: AppState, table: pd.DataFrame, configs: Iterable[tuple[str, Config]], origin: Origin | None
+) -> Added:
+    """Return what `import_rows` would, from a store that is neither created nor migrated."""
+    from roofcast.data.store.measurement_store import MeasurementStore  # noqa: PLC0415  (needs SQLAlchemy)
+
+    with MeasurementStore(state.settings.store_url) as store:
+        schema = store.database.schema_state()
+        if schema == "old":
+            state.warn("the store has an older schema; a dry run does not migrate it, an import does")
+        models = [] if schema == "none" else store.models.load()
+        catalog, _ = with_configs(with_registered(state.user_files.catalog, models), configs)
+        return store.compare(_resolve(table, catalog)[0], origin)
+
+
+def _resolve(table: pd.DataFrame, catalog: Catalog) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the rows with ids of the catalogue and the precision of quantised copies, and their descriptors.
+
+    Raises
+    ------
+    UnknownNameError
+        If a model or accelerator is unknown.
+    InputError
+        If a median latency is about 1,000 times the analytic estimate: milliseconds, not seconds.
+    """
+    specs = {name: catalog.model(name) for name in table["model"].unique()}
+    accelerators = {name: catalog.accelerator(name).id for name in table["accelerator"].unique()}
+    precision = table["weight_precision"]
+    filled = fill_copy_precision(precision.to_numpy(dtype=object), table["model"].to_numpy(), specs, catalog)
+    resolved = table.assign(
+        model=table["model"].map({name: spec.id for name, spec in specs.items()}),
+        accelerator=table["accelerator"].map(accelerators),
+        weight_precision=pd.Series(filled, table.index, dtype=precision.dtype),
+    )
+    descriptors = describe(resolved, catalog.models, catalog.accelerators)
+    for column, ratio in millisecond_columns(resolved, descriptors).items():
+        problem = f"looks like milliseconds: the median is {ratio:,.0f} times the analytic estimate"
+        raise InputError(column, f"{problem}; give seconds")
+    return resolved, descriptors

@@ -1,0 +1,66 @@
+"""Options of one training job, a column of a row of ``training predict`` each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from roofcast.data.measurements.target import TRAINING
+from roofcast.serving.cli.arguments.completion import complete_accelerator, complete_column, complete_model
+from roofcast.serving.cli.arguments.options import Option
+
+_OPTIONS: Final = {
+    "model": Option(
+        "Catalogue name, path of a config.json, or owner/name on the Hugging Face hub.",
+        default="",
+        complete=complete_model,
+    ),
+    "accelerator": Option("Catalogue name.", default="", complete=complete_accelerator),
+    "n_accelerator": Option("Accelerators of the run; 1 by default.", default=""),
+    "n_node": Option("Hosts of the run.", default=""),
+    "n_accelerator_per_node": Option("Accelerators of a host.", default=""),
+    "network": Option("infiniband, roce, ethernet, efa, slingshot, nvlink or ici between hosts.", default=""),
+    "node_bandwidth_byte_per_s": Option("Nominal network bandwidth of a host and direction.", default=""),
+    "all_reduce_bandwidth_byte_per_s": Option("Measured bus bandwidth of an all-reduce.", default=""),
+    "link_bandwidth_byte_per_s": Option("Link bandwidth in place of the data sheet's, one direction.", default=""),
+    "power_limit_w": Option("Power limit of one accelerator.", default=""),
+    "framework": Option("Such as torchtitan, megatron-lm, transformers or deepspeed.", default=""),
+    "framework_version": Option("Version of the framework.", default=""),
+    "method": Option("pretrain, full, lora, qlora or adapter; pretrain by default.", default=""),
+    "adapter": Option("Variant of an adapter method, such as lora-fa.", default=""),
+    "adapter_rank": Option("Rank of LoRA; 16 by default.", default=""),
+    "adapter_targets": Option("Projections that adapters change, such as 'q k v o'.", default=""),
+    "n_param_trained": Option("Trained parameters, if not those of the adapter's rank.", default=""),
+    "weight_precision": Option("Precision of the weights in memory.", default=""),
+    "compute_precision": Option("Precision of the products, such as bf16 or fp8.", default=""),
+    "precision_recipe": Option("Scaling of that precision, such as mxfp8.", default=""),
+    "gradient_precision": Option("Precision in which gradients are reduced.", default=""),
+    "state_precision": Option("Precision of the optimizer's moments.", default=""),
+    "tp": Option("Tensor parallelism.", default=""),
+    "sequence_parallel": Option("Norms split over the tensor-parallel ranks: on or off.", default=""),
+    "pp": Option("Pipeline parallelism.", default=""),
+    "vp": Option("Model chunks of a pipeline stage.", default=""),
+    "pipeline_schedule": Option("gpipe, 1f1b, interleaved or zero_bubble.", default=""),
+    "cp": Option("Context parallelism.", default=""),
+    "dp": Option("Data-parallel replicas.", default=""),
+    "ep": Option("Expert parallelism.", default=""),
+    "sharding": Option("ddp, zero1, zero2, zero3, fsdp or hsdp.", default=""),
+    "recomputation": Option("none, selective or full.", default=""),
+    "recomputed_layer_ratio": Option("Share of the layers that recompute.", default=""),
+    "offload": Option("none, optimizer, parameters, activations or optimizer+parameters.", default=""),
+    "n_micro_batch_sequence": Option("Sequences of a micro-batch.", default=""),
+    "n_global_batch_sequence": Option("Sequences of an optimizer step.", default=""),
+    "n_token_per_sequence": Option("Tokens of a sequence; 2048 by default.", default=""),
+    "n_gradient_accumulation": Option("Micro-batches of a replica in a step.", default=""),
+    "optimizer": Option("Such as adamw or adamw-8bit.", default=""),
+    "packing": Option("packed or padded sequences.", default=""),
+    "flash_attention": Option("Attention without stored scores: on or off.", default=""),
+    "loss": Option("full, or chunked, which never holds all logits.", default=""),
+    "compiled": Option("Compiled kernels: on or off.", default=""),
+}
+
+JOB_OPTIONS: Final = {
+    name: option if option.complete else replace(option, complete=complete_column(name, TRAINING))
+    for name, option in _OPTIONS.items()
+}
+"""Options of one job: the columns of a row of ``training predict``; `--rows` takes many."""

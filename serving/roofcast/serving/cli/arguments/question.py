@@ -1,0 +1,62 @@
+"""One question of a command: its table, and its errors."""
+
+# ruff: noqa: PLC0415  (a command imports what it needs when it runs)
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from roofcast.serving.cli.arguments.question_options import QUESTION_OPTIONS
+from roofcast.serving.cli.arguments.request_check import check_row
+from roofcast.serving.cli.context import open_model_catalog
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from roofcast.data.catalog import Catalog
+    from roofcast.serving.app_state.app_state import AppState
+
+
+def check_question(values: Mapping[str, Any]) -> None:
+    """Raise the errors of a question; a service knows names that this process does not."""
+    import pandas as pd
+
+    from roofcast.features.columns import ENGINES
+    from roofcast.serving.predict.row_checks import check_table
+
+    question = {name: values[name] or "" for name in QUESTION_OPTIONS}
+    catalog = open_model_catalog()
+    check_row(
+        question,
+        catalog,
+        lambda row: check_table(pd.DataFrame([row], dtype=object), catalog, ENGINES)[1][0],
+        values.get("server", ""),
+    )
+
+
+def question_table(question: Mapping[str, str], state: AppState) -> tuple[pd.DataFrame, Catalog]:
+    """Return the question as a table of one row, and the catalogue with its model."""
+    import pandas as pd
+
+    from roofcast.serving.app_state.catalog.registered_models import build_model
+    from roofcast.serving.cli.files import read_model
+
+    catalog = state.catalog
+    model = read_model(question["model"], catalog)
+    if not isinstance(model, str):
+        spec = build_model(model["name"], model["config"], catalog)
+        # the name of a configuration has precedence over the same name in the catalogue
+        catalog = replace(catalog, models={spec.id: spec}, model_aliases={}, alias_precisions={})
+        model = spec.id
+    given = {name: value for name, value in question.items() if value} | {"model": model}
+    return pd.DataFrame([given], dtype=object), catalog
+
+
+def question_row(question: Mapping[str, str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the question as a row for a service, and the configurations to send along."""
+    from roofcast.serving.cli.remote import model_and_configs
+
+    name, configs = model_and_configs(question["model"])
+    return {column: value for column, value in question.items() if value} | {"model": name}, configs

@@ -1,0 +1,1 @@
+"""Texts and tables of answers for a terminal of 80 columns."""

@@ -1,0 +1,80 @@
+"""Tables of a drift report for people."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from roofcast.data.units import ms_from_s
+from roofcast.serving.cli.console import note, show, warn
+from roofcast.serving.cli.text.comparison_text import show_paired
+from roofcast.serving.counts import count_text
+from roofcast.training.drift.report import Change, DriftReport, GroupErrors, distinct_groups
+
+MAX_ROW: Final = 24
+"""Lines of each table; JSON has all."""
+
+
+def show_drift(report: DriftReport) -> None:
+    """Print errors by group, changes between repeats, and the verdict."""
+    errors = distinct_groups(report.errors)
+    if errors:
+        version, compared = report.predictor_version, count_text(report.n_compared, "row")
+        title = f"\npredicted against actual, {compared} that version {version} has not learnt"
+        show([_error_row(one, report.level) for one in errors[:MAX_ROW]], as_json=False, title=title)
+    if report.challenger:
+        show_paired(report.challenger)
+    if report.changes:
+        title = f"\n{report.n_changed} of {report.n_repeat} repeated values changed by more than repeats do"
+        show([_change_row(one) for one in report.changes[:MAX_ROW]], as_json=False, title=title)
+    if report.setting_changes:
+        title = f"\n{report.n_other_settings} values differ from runs with other settings: a change of settings"
+        show([_change_row(one) for one in report.setting_changes[:MAX_ROW]], as_json=False, title=title)
+    if max(len(errors), len(report.changes), len(report.setting_changes)) > MAX_ROW:
+        note("more groups or changes are in the JSON output")
+    for text in _remarks(report):
+        note(text)
+    for warning in report.warnings:
+        warn(warning)
+    for reason in report.reasons:
+        warn(f"drift: {reason}")
+
+
+def _remarks(report: DriftReport) -> list[str]:
+    n_judged = f"of {count_text(report.n_row, 'row')}"
+    counts = {
+        "the predictor has learnt, so they do not judge it": report.n_learnt,
+        "have no comparison: failed or saturated runs, derived outcomes, unknown names": report.n_left_out,
+        "are beyond the largest number that is compared, a sample by their ids": report.n_sampled_out,
+    }
+    return [f"{n} {n_judged} {what}" for what, n in counts.items() if n]
+
+
+def _error_row(one: GroupErrors, level: float) -> dict[str, Any]:
+    return {
+        "metric": one.metric,
+        "group": f"{one.kind} {one.name}".strip(),
+        "rows": one.n_row,
+        "configurations": one.n_configuration,
+        "median error": f"{one.median_ape:.1%}",
+        "measured / predicted": one.bias,
+        f"in {level:.0%} interval": f"{one.coverage:.0%}",
+        "p": "" if one.p_value is None else f"{one.p_value:.2g}",
+        "drift": "yes" if one.is_drift else "",
+    }
+
+
+def _change_row(one: Change) -> dict[str, Any]:
+    load = f"{one.concurrency:g} in flight" if one.concurrency else f"{one.request_rate or 0:g}/s"
+    lengths = f"{one.n_input_token:g} -> {one.n_output_token:g}"
+    return {
+        "metric": f"{one.metric} {one.statistic}",
+        "configuration": f"{one.model}, {one.n_accelerator:g} x {one.accelerator}, {lengths} tokens, {load}",
+        "before": f"{_value(one.metric, one.before)} on {one.date_before}",
+        "now": f"{_value(one.metric, one.after)} on {one.date_after}",
+        "ratio": one.ratio,
+        "differs in": ", ".join(one.settings) or "no recorded setting differs",
+    }
+
+
+def _value(metric: str, value: float) -> str:
+    return f"{ms_from_s(value):.4g} ms" if metric.endswith("_s") and "per_s" not in metric else f"{value:.4g} token/s"

@@ -1,0 +1,75 @@
+"""Text of the answer to one question, and summary of those to a file: rows by status, reasons, assumed columns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from roofcast.serving.cli.text.tables import INDENT, fold, table_text
+from roofcast.serving.counts import metric_text, quantity_text
+
+MAX_REASON: Final = 3
+"""Failed rows whose reasons are printed without `--why`."""
+
+MAX_ASSUMED: Final = 3
+"""Assumed columns that are named without `--why`."""
+
+
+def question_text(question: Mapping[str, str], answer: Mapping[str, Any], level: float) -> str:
+    """Return the metrics of an answered question with their intervals, in lines of up to 80 characters.
+
+    Metrics conditioned on own runs have a column without them.
+    """
+    on = f"{question['n_accelerator'] or 1} x {question['accelerator']}"
+    rows = []
+    for name in (name.removesuffix("_lo") for name in answer if name.endswith("_lo")):
+        value, low, high = (quantity_text(name, answer[key]) for key in (name, f"{name}_lo", f"{name}_hi"))
+        row = {"metric": metric_text(name), "prediction": value, f"interval of {level:.0%}": f"{low} to {high}"}
+        if (without := answer.get(f"{name}_uncalibrated")) is not None:
+            row["without own runs"] = quantity_text(name, without)
+        rows.append(row)
+    lines = [fold(f"{question['model']} on {on}"), table_text(rows)]
+    if answer["assumed"]:
+        lines.append(fold(f"blank and assumed to be usual: {', '.join(answer['assumed'].split())}"))
+    if answer["outside"] in {True, "True"}:
+        lines.append("extrapolates: rests on the analytic estimate")
+    return "\n".join(lines) + "\n"
+
+
+def prediction_text(answers: Sequence[dict[str, Any]], lines: Sequence[int], out: Path, *, why: bool) -> str:
+    """Return the summary in lines of up to 80 characters.
+
+    Parameters
+    ----------
+    answers
+        Status, reason and assumed columns of each row.
+    lines
+        Of the file of questions, on which each row stands.
+    out
+        File of the answers.
+    why
+        Whether to name every failed row and every assumed column.
+    """
+    return "\n".join(_paragraphs(answers, lines, out, why=why)) + "\n"
+
+
+def _paragraphs(answers: Sequence[dict[str, Any]], lines: Sequence[int], out: Path, *, why: bool) -> Iterator[str]:
+    counts = Counter(answer["status"] for answer in answers)
+    yield ", ".join(f"{n} {status}" for status, n in counts.most_common())
+    failed = [(line, answer) for line, answer in zip(lines, answers, strict=True) if answer["status"] != "ok"]
+    if failed:
+        yield fold(f"{len(failed)} of {len(answers)} rows have no answer; the column `reason` of {out} says why:")
+        shown = failed if why else failed[:MAX_REASON]
+        for line, answer in shown:
+            yield fold(f"line {line}: {answer['reason']}", INDENT)
+        if len(failed) > len(shown):
+            yield fold(f"and {len(failed) - len(shown)} more; --why names all", INDENT)
+    assumed = Counter(name for answer in answers for name in (answer["assumed"] or "").split())
+    if assumed:
+        shown_names = [name for name, _ in assumed.most_common(None if why else MAX_ASSUMED)]
+        listed = ", ".join(f"{name} ({assumed[name]})" for name in shown_names)
+        more = len(assumed) - len(shown_names)
+        rest = f" and {more} more columns; --why names all" if more else ""
+        yield fold(f"blank and assumed to be usual, in so many rows: {listed}{rest}")

@@ -1,0 +1,202 @@
+"""Text of a recommendation for a terminal of 80 columns: the entries, and on request the reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import floor
+from typing import Any, Final
+
+from roofcast.serving.cli.text.tables import INDENT, NO_BREAK, counts_text, fold
+from roofcast.serving.counts import count_text, metric_text, quantity_text, three_digits
+
+REASON_TEXT: Final = {
+    "same_cost": "at no less than the entries' cost (--n-entry shows more)",
+    "dearer": "at no less than the entries' cost (--n-entry shows more)",
+    "over_budget": "over the budget",
+    "too_few_nodes": "without enough nodes",
+    "misses_limit": "beyond a limit in every configuration searched",
+    "no_offer": "without an offer large enough",
+    "does_not_fit": "with too little memory",
+    "no_engine": "without an engine for this model",
+}
+"""What the nearest configuration of an accelerator without an entry lacks, by the reason of its rejection."""
+
+NEAR_TIE_RATIO: Final = 0.1
+"""Entries that cost at most this share more than the first are near ties: the price of the day orders them."""
+
+
+def recommendation_text(response: dict[str, Any], *, why: bool = False) -> str:
+    """Return the entries and the mixed fleet of a response in JSON values, in lines of up to 80 characters.
+
+    Parameters
+    ----------
+    why
+        Whether to add the capacity and token prices of each entry, the cost of other confidences, and the reason of
+        each accelerator without an entry. The reasons are always added where no deployment meets the limits.
+    """
+    return "\n".join(_paragraphs(response, why=why)) + "\n"
+
+
+def _paragraphs(response: dict[str, Any], *, why: bool) -> Iterator[str]:
+    yield fold(
+        f"{response['model']}: least cost first, limits met with probability {response['confidence']:g} or more"
+    )
+    yield fold(response["load"]["text"])
+    if effect := response.get("stack_effect"):
+        yield fold(effect)
+    for rank, entry in enumerate(response["entries"], start=1):
+        yield ""
+        yield from _entry(entry, f"{rank}.", why=why)
+    yield from _near_ties(response["entries"])
+    yield from _fleet(response)
+    yield from _levers(response)
+    if not response["entries"] and not response["fleet"]:
+        yield fold("no deployment meets the limits")
+    if why or not response["entries"]:
+        yield from _costs(response)
+        yield from _families(response)
+    elif response["families"]:
+        yield fold(f"\n{_rejection_counts(response)}; --why has the details, capacity and token prices")
+
+
+def _entry(entry: dict[str, Any], label: str, *, why: bool) -> Iterator[str]:
+    costs = f"{_number(entry['cost_usd_per_h'])} USD/h, {_number(entry['cost_usd_per_month'])} USD a month"
+    yield f"{label} {costs}; price of {entry['price_as_of']}"
+    yield fold(_deployment(entry), INDENT)
+    limits = [_prediction(metric) for metric in entry["predictions"] if metric["limit"] is not None]
+    yield fold(f"{'; '.join(limits)}; all limits with probability {entry['p_limits_met']:.2f}", INDENT)
+    if entry["outside"]:
+        columns = ", ".join(entry["outside_columns"])
+        yield fold(f"extrapolates{f' in {columns}' if columns else ''}: rests on the analytic estimate", INDENT)
+    if why:
+        yield fold(_capacity(entry), INDENT)
+        yield fold(
+            f"{_number(entry['cost_usd_per_million_input_token'])} USD per million input tokens, "
+            f"{_number(entry['cost_usd_per_million_output_token'])} output; "
+            f"bottleneck: {entry['bottleneck']}",
+            INDENT,
+        )
+
+
+def _deployment(entry: dict[str, Any]) -> str:
+    names = {"tp": "tensor", "pp": "pipeline", "dp": "data", "ep": "expert"}
+    degrees = {short: entry[f"{name}_parallel"] for short, name in names.items()}
+    split = " ".join(f"{short}{n}" for short, n in degrees.items() if n > 1 or short == "tp")
+    speculation = entry["speculation"]
+    drafts = f", {speculation['kind']} x {speculation['n_token']}" if speculation else ""
+    replicas = f"{entry['n_replica']} replica{'s' if entry['n_replica'] != 1 else ''}"
+    place = f"{entry['provider']}, {entry['region']}, {entry['pricing']}"
+    instance = f"{entry['n_instance']} x {entry['instance_type']} ({place})"
+    engine = f"{entry['engine']}, {entry['weight_precision']}{drafts}"
+    return f"{instance}: {replicas} on {entry['accelerator']} {split}, {engine}"
+
+
+def _prediction(metric: dict[str, Any]) -> str:
+    low, high, limit = (quantity_text(metric["metric"], metric[name]) for name in ("low", "high", "limit"))
+    value = quantity_text(metric["metric"], metric["value"])
+    name = f"{metric_text(metric['metric'])}:{metric['statistic']}"
+    return f"{name} {value} ({low} to {high}), limit {limit}"
+
+
+def _capacity(entry: dict[str, Any]) -> str:
+    users = entry["users_per_replica"]
+    most = f"{three_digits(entry['request_rate_per_replica'])} requests/s"
+    if users is not None:
+        most = count_text(floor(users) if users >= 1 else users, "user")
+    return f"each replica serves up to {most}; {_in_flight(entry)}"
+
+
+def _in_flight(entry: dict[str, Any]) -> str:
+    load, slots = (three_digits(entry[name]) for name in ("load_per_replica", "in_flight_per_replica"))
+    return f"{load} of {slots} requests in flight"
+
+
+def _near_ties(entries: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield which entries cost so little more than the first that its choice rests on the price of the day."""
+    if not entries:
+        return
+    most = entries[0]["cost_usd_per_h"] * (1 + NEAR_TIE_RATIO)
+    ranks = [str(rank) for rank, entry in enumerate(entries, 1) if rank > 1 and entry["cost_usd_per_h"] <= most]
+    if ranks:
+        yield fold(f"\nnear ties with entry 1: {', '.join(ranks)}; each costs at most {NEAR_TIE_RATIO:.0%} more")
+
+
+def _fleet(response: dict[str, Any]) -> Iterator[str]:
+    if not response["fleet"]:
+        return
+    reason = "cheaper than the first entry" if response["entries"] else "no single instance type meets the demand"
+    total = sum(part["cost_usd_per_h"] for part in response["fleet"])
+    yield fold(f"\nmixed fleet for {_number(total)} USD/h: {reason}")
+    for part in response["fleet"]:
+        yield fold(f"{_deployment(part)}; {_in_flight(part)} on each replica", INDENT)
+
+
+def _levers(response: dict[str, Any]) -> Iterator[str]:
+    if response["levers"]:
+        yield fold("\nwhat would change this")
+    for lever in response["levers"]:
+        saving = lever["saving_ratio"]
+        saves = "" if saving is None else f" ({abs(saving):.0%} {'less' if saving >= 0 else 'more'})"
+        copy = ", needs a quantised checkpoint" if lever["needs_quantised_copy"] else ""
+        yield fold(f"{lever['change']}: {_number(lever['cost_usd_per_h'])} USD/h{saves}{copy}", INDENT)
+
+
+def _costs(response: dict[str, Any]) -> Iterator[str]:
+    costs = [cost for cost in response["cost_of_confidence"] if cost["cost_usd_per_h"] is not None]
+    if costs:
+        listed = ", ".join(f"{cost['confidence']:g}: {_number(cost['cost_usd_per_h'])}" for cost in costs)
+        yield fold(f"\ncost of confidence in USD/h: {listed}")
+
+
+def _rejection_counts(response: dict[str, Any]) -> str:
+    """Return the number of accelerators without an entry by reason, that of their nearest configuration."""
+    listed = counts_text((family["reason"] for family in response["families"]), REASON_TEXT)
+    return f"other accelerators of these offers: {listed}"
+
+
+def _families(response: dict[str, Any]) -> Iterator[str]:
+    """Yield the accelerators without an entry by reason; what all of a reason share is said once."""
+    families = response["families"]
+    if not families:
+        return
+    n = response["n_configuration"]
+    yield fold(
+        f"\n{count_text(len(families), 'accelerator')} without an entry, each by its best of {n} configurations"
+    )
+    by_text: dict[str, list[dict[str, Any]]] = {text: [] for text in REASON_TEXT.values()}
+    for family in families:
+        by_text[REASON_TEXT[family["reason"]]].append(family)
+    for text, group in by_text.items():
+        if group:
+            yield from _group(text.partition(" (")[0], group)
+
+
+def _group(text: str, group: Sequence[dict[str, Any]]) -> Iterator[str]:
+    clauses = [family["detail"].split("; ") for family in group]
+    shared = [clause for clause in clauses[0] if len(group) > 1 and all(clause in own for own in clauses)]
+    yield fold("; ".join([f"{len(group)} {text}", *shared]), INDENT)
+    own_details = ["; ".join(clause for clause in own if clause not in shared) for own in clauses]
+    if group[0]["reason"] == "no_engine" and len(group) > 1:
+        own_details = ["" for _ in group]  # each only names the accelerator again
+    names = [_family_name(family) for family in group]
+    if not any(own_details):
+        yield fold(", ".join(name.replace(" ", NO_BREAK) for name in names), 2 * INDENT)
+        return
+    for name, detail in zip(names, own_details, strict=True):
+        yield fold(f"{name}: {detail}", 2 * INDENT)
+
+
+def _family_name(family: dict[str, Any]) -> str:
+    tried = f" {family['engine']} tp{family['tensor_parallel']}" if family["engine"] else ""
+    return f"{family['accelerator']}{tried}"
+
+
+def _number(value: float) -> str:
+    """Return a number in four digits.
+
+    Examples
+    --------
+    >>> _number(9820.4), _number(0.072084), _number(4), _number(123456.0)
+    ('9,820', '0.07208', '4', '123,456')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -1,0 +1,1 @@
+"""Imports of measured training jobs, and the predictor's errors on them."""

@@ -1,0 +1,190 @@
+"""Import of measured training jobs into the store, for HTTP and command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pandas as pd
+
+from roofcast.data.catalog import Catalog
+from roofcast.data.errors import SchemaError, join_errors
+from roofcast.data.measurements.training_schema import TRAINING_CONFIG_COLUMNS
+from roofcast.data.measurements.training_validation import token_per_step, validate_training_measurements
+from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.catalog.registered_models import Config, check_model_limit, with_configs
+from roofcast.serving.csv_table import CsvTable
+from roofcast.serving.training_jobs.rows import parse_jobs
+from roofcast.training.dataset.training_runs import build_training_run_rows
+from roofcast.training.training_jobs.lifecycle.quarantine import run_quarantine_reasons
+
+if TYPE_CHECKING:
+    from roofcast.data.store.measurement_store import Added
+    from roofcast.data.store.provenance import Origin
+
+SOURCE: Final = "rows"
+"""Name of JSON rows in messages; their lines count from 1."""
+
+OWN_CAMPAIGN: Final = "own"
+RATE: Final = "throughput_token_per_s"
+
+
+def read_runs(
+    rows: Sequence[Mapping[str, Any]],
+    catalog: Catalog,
+    campaign: str | None = None,
+    source: str = SOURCE,
+    lines: Sequence[int] = (),
+) -> pd.DataFrame:
+    """Return the validated runs of rows in the columns of the training schema, with ids of the catalogue.
+
+    A cell that is absent, null or an empty text is blank. A throughput that is blank follows from the step time, the
+    global batch and the length of the sequences.
+
+    Parameters
+    ----------
+    campaign
+        Campaign of the rows without one; `OWN_CAMPAIGN` by default.
+    source, lines
+        File name and line of each row, for messages; rows are counted from 1 if there are no lines.
+
+    Raises
+    ------
+    SchemaError
+        If a row breaks the schema, has an unknown name, or a split that the model or accelerators do not admit; names
+        line and field of the first fault of each column and row.
+    """
+    lines = lines or range(1, len(rows) + 1)
+    filled = [{**row, "campaign": row.get("campaign") or campaign or OWN_CAMPAIGN} for row in rows]
+    names = dict.fromkeys(name for row in filled for name in row)
+    cells = {name: [None if row.get(name) == "" else row.get(name) for row in filled] for name in names}
+    try:
+        table = validate_training_measurements(pd.DataFrame(cells, dtype=object), source, lines)
+    except SchemaError as error:
+        jobs = [{name: cell for name, cell in row.items() if name in TRAINING_CONFIG_COLUMNS} for row in filled]
+        raise join_errors([error, *_job_errors(jobs, catalog, source, lines)]) from error
+    _raise_all(_job_errors(_jobs_of(table), catalog, source, lines))
+    computed = token_per_step(table) / table["step_time_s"]
+    is_derived = table[RATE].isna() & computed.notna()
+    derived = table["derived"].mask(is_derived, (table["derived"] + " " + RATE).str.strip())
+    runs = table.assign(**{RATE: table[RATE].fillna(computed), "derived": derived})
+    models = {name: catalog.model(name).id for name in runs["model"].unique()}
+    accelerators = {name: catalog.accelerator(name).id for name in runs["accelerator"].unique()}
+    return runs.assign(model=runs["model"].map(models), accelerator=runs["accelerator"].map(accelerators))
+
+
+def _jobs_of(table: pd.DataFrame) -> list[Any]:
+    return table[list(TRAINING_CONFIG_COLUMNS)].to_dict("records")
+
+
+def _job_errors(
+    jobs: Sequence[Mapping[str, Any]], catalog: Catalog, source: str, lines: Sequence[int]
+) -> list[SchemaError]:
+    """Return what is wrong with the job of each row: names, splits, precisions."""
+    _, problems = parse_jobs(jobs, catalog, TRAINING_CONFIG_COLUMNS)
+    return [problem.error(source, line) for line, problem in zip(lines, problems, strict=True) if problem is not None]
+
+
+def _raise_all(errors: Sequence[SchemaError]) -> None:
+    if errors:
+        raise join_errors(errors)
+
+
+def import_runs(
+    state: AppState,
+    rows: Sequence[Mapping[str, Any]],
+    configs: Iterable[tuple[str, Config]] = (),
+    *,
+    origin: Origin | None = None,
+    campaign: str | None = None,
+    dry_run: bool = False,
+    source: str = SOURCE,
+    lines: Sequence[int] = (),
+) -> Added:
+    """Store measured training jobs and the models of named configurations; return the numbers of new and known rows.
+
+    All rows are stored, or none. Rows far from what others measured on alike stacks are in quarantine: training
+    leaves them out until they are confirmed.
+
+    Parameters
+    ----------
+    rows, campaign, source, lines
+        As of `read_runs`.
+    configs
+        Name and ``config.json`` of each model that the catalogue does not have.
+    origin
+        Who imports; None for the operator.
+    dry_run
+        Count only: nothing is written.
+
+    Raises
+    ------
+    SchemaError
+        If a row is invalid, see `read_runs`, or has a rate above the peak; names the line and field of each.
+    InputError
+        If a configuration is not a language model's, another model has its name, or too many models are registered.
+    NotReadyError
+        If the store cannot be read or written.
+    """
+    from roofcast.data.store.measurement_store import MeasurementStore  # noqa: PLC0415  (needs SQLAlchemy)
+
+    catalog, new = with_configs(state.training_catalog, configs)
+    check_model_limit(state, len(new))
+    runs = read_runs(rows, catalog, campaign, source, lines)
+    _check_rates(runs, catalog, source, lines or range(1, len(rows) + 1))
+    if dry_run:
+        with MeasurementStore(state.settings.store_url) as store:
+            return store.training.compare(runs, origin)
+    reasons = run_quarantine_reasons(runs, catalog)
+    added = state.store.training.add(runs, [(spec, dict(config)) for spec, config in new], origin, reasons)
+    if new:
+        state.live_catalog.reload_models()
+    return added
+
+
+def import_table(
+    state: AppState,
+    table: CsvTable,
+    source: str,
+    *,
+    origin: Origin | None = None,
+    campaign: str | None = None,
+    dry_run: bool = False,
+) -> Added:
+    """Store the rows of a CSV file: see `import_runs`.
+
+    Raises
+    ------
+    SchemaError
+        Also if it has no row, or names a column twice.
+    """
+    if not table.rows:
+        raise SchemaError("", "holds no row below its header", source, 2)
+    return import_runs(
+        state,
+        table.records(),
+        origin=origin,
+        campaign=campaign,
+        dry_run=dry_run,
+        source=source,
+        lines=table.lines,
+    )
+
+
+def _check_rates(runs: pd.DataFrame, catalog: Catalog, source: str, lines: Sequence[int]) -> None:
+    """Refuse rates above the peak of the accelerators, which no run reaches: the unit or the count is wrong."""
+    if runs.empty:
+        return
+    rows = build_training_run_rows(runs, catalog)
+    mfu = rows.rate / rows.peak_token_per_s
+    _raise_all([
+        SchemaError(
+            RATE,
+            f"of all accelerators together is {mfu[i]:.3g} times what their peak admits; check the unit, "
+            "n_accelerator and the length of the sequences",
+            source,
+            lines[i],
+        )
+        for i in np.flatnonzero(mfu > 1.0).tolist()
+    ])  # fmt: skip

@@ -1,0 +1,1 @@
+"""Search of a training job's hardware and plan."""

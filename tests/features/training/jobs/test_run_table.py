@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from roofcast.features.training.jobs.frameworks import FRAMEWORKS
+from roofcast.features.training.step.coefficients import (
+    DEFAULT_TRAINING_COEFFICIENTS,
+    FRAMEWORK_PRIORS,
+    MEMORY_NAMES,
+    TRAINING_NAMES,
+)
+from roofcast.features.training.step.communication import tensor_latency_s
+from roofcast.features.training.step.step import estimate_training
+from tests.features.training.samples import jobs_of, runs_of
+
+BLANK = {"tp": None, "pp": None, "cp": None, "sharding": "", "recomputation": "", "compute_precision": ""}
+H100 = {"accelerator": "nvidia-h100-sxm-80gb"}
+
+
+def test_blanks_of_the_plan_stay_unknown() -> None:
+    stated = jobs_of(BLANK).stated
+    assert np.isnan([stated.tp[0], stated.pp[0], stated.recomputation[0]]).all()
+
+
+@pytest.mark.parametrize(
+    "change", [{"sharding": "fsdp"}, {"framework": "llm-foundry"}, {"dp": 8}, {"n_accelerator": 1}]
+)
+def test_data_parallel_runs_are_not_split(change: dict[str, Any]) -> None:
+    stated = jobs_of({**BLANK, **change}).stated
+    assert (stated.tp[0], stated.pp[0], stated.cp[0]) == (1, 1, 1)
+
+
+def test_a_precision_that_is_not_stated() -> None:
+    """NeMo's is FP8 where the accelerator has it."""
+    nemo = {**BLANK, "framework": "nemo"}
+    jobs = jobs_of(nemo, {**nemo, **H100}, {**BLANK, **H100})
+    assert list(jobs.job.is_eight_bit) == [0, 1, 0]
+    assert jobs.hardware.flop_per_s[1] == pytest.approx(2 * jobs.hardware.flop_per_s[2], rel=0.01)
+
+
+def test_replicas_of_megatron_bridge_shard_the_optimizer() -> None:
+    stated = jobs_of({"framework": "megatron-bridge", "sharding": "ddp"}, {"sharding": "ddp"}).stated
+    assert list(stated.zero_stage) == [1, 0]
+
+
+def test_adapters() -> None:
+    jobs = jobs_of(
+        {"method": "lora", "adapter_rank": 8, "adapter_targets": "q k v o"},
+        {"method": "lora", "adapter": "lora-fa", "adapter_rank": 8, "adapter_targets": "q k v o"},
+        {"method": "qlora", "n_param_trained": 1e6},
+        {"method": "full"},
+    ).job
+    assert list(jobs.n_param_trained) == [32 * 8 * 4 * 8192, 32 * 8 * 4 * 4096, 1e6, 0]
+    assert list(jobs.is_frozen) == [1, 1, 1, 0]
+    assert list(jobs.is_quantised) == [0, 0, 1, 0]
+    assert jobs.frozen_byte[2] < 0.6
+
+
+def test_hardware_as_the_run_states_it() -> None:
+    h = jobs_of(
+        {},
+        {"power_limit_w": 200.0},
+        {"n_accelerator_per_node": 4},
+        {"n_accelerator": 16, "all_reduce_bandwidth_byte_per_s": 80e9},
+        {"node_bandwidth_byte_per_s": 100e9},
+    ).hardware
+    assert h.flop_per_s[1] < h.flop_per_s[0]
+    assert h.domain_size[2] == 4
+    assert h.network_byte_per_s[3] == pytest.approx(10e9)
+    assert h.network_byte_per_s[4] == pytest.approx(12.5e9)
+
+
+def test_tensor_parallelism_across_nodes_waits_for_each_hop() -> None:
+    change = {"tp": 8, "n_accelerator": 16}
+    runs = runs_of(change, {**change, "n_accelerator_per_node": 4}, {**change, "n_accelerator_per_node": 2})
+    inside, two, four = tensor_latency_s(runs, DEFAULT_TRAINING_COEFFICIENTS)
+    assert inside == 0
+    assert four == 2 * two
+
+
+def test_ratios_of_frameworks_and_families_scale_compute() -> None:
+    runs = runs_of({})
+    c = DEFAULT_TRAINING_COEFFICIENTS
+    slower = c.with_values(megatron=2.0)
+    assert estimate_training(runs, slower).compute_s[0] == pytest.approx(
+        2 * estimate_training(runs, c).compute_s[0], rel=0.1
+    )
+    assert estimate_training(runs, c.with_values(Ampere=1.5)).total_s[0] > estimate_training(runs, c).total_s[0]
+    assert estimate_training(runs, c.with_values(Hopper=1.5)).total_s[0] == estimate_training(runs, c).total_s[0]
+
+
+def test_names_are_in_order() -> None:
+    assert tuple(FRAMEWORK_PRIORS) == tuple(FRAMEWORKS)
+    assert len(set(TRAINING_NAMES)) == len(TRAINING_NAMES)
+    assert set(MEMORY_NAMES) <= set(TRAINING_NAMES)
+
+
+def test_megatron_keeps_frozen_weights_in_8_bits() -> None:
+    lora = {"method": "lora", "framework": "nemo", "compute_precision": "fp8", **H100}
+    runs = runs_of(lora, lora | {"compute_precision": "bf16"}, lora | {"framework": "peft"})
+    assert list(runs.job.frozen_byte) == [1, 2, 2]
+    assert list(runs.job.is_quantised) == [0, 0, 0]
+
+
+def test_galore_keeps_no_moments() -> None:
+    full = {"method": "full", "framework": "litgpt", "weight_precision": "bf16"}
+    assert list(runs_of(full, full | {"optimizer": "galore-adamw"}).job.optimizer_byte) == [4, 0]

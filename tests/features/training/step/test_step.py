@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roofcast.features.training.step.coefficients import DEFAULT_TRAINING_COEFFICIENTS
+from roofcast.features.training.step.flops import forward_flop, model_flop
+from roofcast.features.training.step.step import estimate_training, mfu_ratio, throughput_token_per_s
+from tests.features.training.samples import runs_of
+
+PLANS: list[dict[str, Any]] = [
+    {},
+    {"tp": 4},
+    {"tp": 2, "pp": 4},
+    {"sharding": "fsdp", "framework": "llm-foundry"},
+    {"recomputation": "full"},
+    {"cp": 2, "n_token_per_sequence": 16384},
+    {"model": "mistralai/Mixtral-8x7B-v0.1", "n_accelerator": 32, "ep": 8},
+    {"method": "lora", "framework": "peft", "sharding": "ddp"},
+    {"method": "qlora", "framework": "peft", "sharding": "ddp"},
+]
+
+
+def time_s(*changes: dict[str, Any]) -> list[float]:
+    return list(estimate_training(runs_of(*changes)).total_s)
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_parts_add_up_and_are_not_negative(plan: dict[str, Any]) -> None:
+    time = estimate_training(runs_of(plan))
+    parts = [getattr(time, name)[0] for name in time.__slots__]
+    assert min(parts) >= 0
+    assert time.total_s[0] == pytest.approx(sum(parts))
+
+
+@settings(max_examples=20)
+@given(st.sampled_from(PLANS), st.sampled_from([128, 192, 512]), st.sampled_from([4096, 8192]))
+def test_more_work_never_takes_less_time(plan: dict[str, Any], batch: int, n_token: int) -> None:
+    more = {
+        **plan,
+        "n_global_batch_sequence": batch,
+        "n_token_per_sequence": max(n_token, plan.get("n_token_per_sequence", 0)),
+    }
+    less_s, more_s = time_s(plan, more)
+    assert more_s >= less_s
+
+
+@pytest.mark.parametrize("change", [{"recomputation": "full"}, {"recomputation": "selective"}])
+def test_recomputation_takes_time(change: dict[str, Any]) -> None:
+    without_s, with_s = time_s({}, change)
+    assert with_s > without_s
+
+
+def test_frozen_weights_need_no_gradient() -> None:
+    full, lora = (runs_of({"method": m, "sharding": "ddp", "framework": "peft"}) for m in ("full", "lora"))
+    assert model_flop(lora.model, lora.job)[0] < 0.7 * model_flop(full.model, full.job)[0]
+    assert estimate_training(lora).compute_s[0] < 0.85 * estimate_training(full).compute_s[0]
+
+
+def test_flop_of_llama_2_7b_by_hand() -> None:
+    """32 layers x (4 x 4096^2 + 3 x 4096 x 11008) weights, a head of 32000 x 4096; 2048 tokens attended."""
+    runs = runs_of({})
+    n_weight = 32 * (4 * 4096**2 + 3 * 4096 * 11008) + 32000 * 4096
+    attention = 32 * 2 * 2048 * 32 * 256
+    assert forward_flop(runs.model, runs.job).total[0] == pytest.approx(2 * n_weight + attention, rel=1e-3)
+    assert model_flop(runs.model, runs.job)[0] == pytest.approx(3 * (2 * n_weight + attention), rel=1e-3)
+
+
+def test_7b_on_eight_a100() -> None:
+    """Published MFU of 7B models on eight A100 with FSDP or Megatron-LM lie between .43 and .60."""
+    runs = runs_of({"n_micro_batch_sequence": 2})
+    time = estimate_training(runs)
+    mfu = mfu_ratio(runs, time)[0]
+    assert 0.43 < mfu < 0.62
+    assert throughput_token_per_s(runs, time)[0] == pytest.approx(
+        mfu * 8 * 312e12 / model_flop(runs.model, runs.job)[0]
+    )
+
+
+def test_the_bubble_of_equal_stages() -> None:
+    """Without head, messages and overhead a pipeline of p stages and m micro-batches waits (p - 1) / (m v)."""
+    c = DEFAULT_TRAINING_COEFFICIENTS
+    plan = {"pp": 8, "vp": 2, "n_global_batch_sequence": 32, "n_token_per_sequence": 4096}
+    runs = runs_of(plan)
+    time = estimate_training(runs, c.with_values(pp_exposed=1e-9, dp_exposed=1e-9, step_s=1e-9))
+    work = time.compute_s + time.recomputation_s
+    assert time.bubble_s[0] / work[0] == pytest.approx(7 / (32 * 2), rel=0.15)
+
+
+def test_a_slower_network_never_helps() -> None:
+    fast, slow = (
+        {"n_accelerator": 64, "tp": 8, "node_bandwidth_byte_per_s": bandwidth} for bandwidth in (400e9, 10e9)
+    )
+    fast_s, slow_s = time_s(fast, slow)
+    assert slow_s > fast_s
+
+
+def test_fewer_micro_batches_than_stages_cannot_interleave() -> None:
+    """A pipeline of p stages and m micro-batches works for at most m of m + p - 1 intervals."""
+    runs = runs_of(*({"pp": 8, "vp": 4, "n_global_batch_sequence": m} for m in (1, 4)))
+    mfu = mfu_ratio(runs, estimate_training(runs))
+    assert mfu[0] < 1 / 8
+    assert mfu[1] < 4 / 11

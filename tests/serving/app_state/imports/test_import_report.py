@@ -1,0 +1,31 @@
+"""The report of imports reviews own rows beside the shipped rows that rules compare them with."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from roofcast.data.campaigns import load_campaigns
+from roofcast.data.catalog import load_catalog
+from roofcast.serving.app_state.imports import import_report
+from roofcast.serving.app_state.imports.import_report import COMES_WITH_PACKAGE, own_campaign_report
+
+CAMPAIGN = "gpustack_lab"
+
+
+def test_rules_of_own_rows_are_those_of_a_review_beside_all_shipped_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_report, "TRAINED_ON", (CAMPAIGN,))
+    shipped, catalog = load_campaigns((CAMPAIGN,)), load_catalog()
+    same = shipped.head(40)
+    copies = shipped.iloc[40:80].assign(campaign="copies", engine_version="99", note="")
+    other = shipped.iloc[80:120].assign(campaign="other")
+    other["tpot_s"] *= [1 + i / 9 for i in range(len(other))]
+    stored = pd.concat([same, copies, other], ignore_index=True)
+
+    report = own_campaign_report(stored, catalog)
+    monkeypatch.setattr(import_report, "_setups", lambda rows: pd.Series("", index=rows.index))
+    assert report == own_campaign_report(stored, catalog)
+    by_name = {row["campaign"]: row for row in report}
+    assert by_name[CAMPAIGN]["not_learnt"] == f"{COMES_WITH_PACKAGE} 40"
+    assert "near_duplicate" in by_name["copies"]["not_learnt"]
+    assert by_name["other"]["n_learnable"] > 0

@@ -1,0 +1,171 @@
+"""All problems of the arguments of a command are named at once, and then all of its request."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.serving.http_client import ACCELERATOR, Run
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("arguments", "problems"),
+    [
+        (
+            ("recommend", "--modl", "x", "--fo=1", "--users", "many", "--slo"),
+            (
+                "--modl: no such option; did you mean --model",
+                "--fo: no such option; `roofcast recommend --help` lists them",
+                "--slo: must have a value",
+                "--model: must be given",
+                "--users: must be a valid number, got 'many'",
+                "workload: give n_input_token and n_output_token, or a preset such as chat",
+            ),
+        ),
+        (
+            ("measure", "--target", "http://x", "--n-accelerator", "2", "--plot", "y"),
+            (
+                "--n-accelerator: no such option; did you mean --set n_accelerator=VALUE?",
+                "--plot: no such option",
+                "--set: must be given: ",
+            ),
+        ),
+        (("recomend", "--isl", "9"), ("recomend: no such command; did you mean recommend",)),
+        (("zzz",), ("zzz: no such command; `roofcast --help` lists them",)),
+        (("keys", "creat"), ("creat: no such command; did you mean create",)),
+        (("models", "x", "--colour"), ("--colour: no such option", "unexpected argument 'x'")),
+        (
+            ("keys", "create", "--nam", "y"),
+            ("--nam: no such option", "name: must be given", "--scope: must be given"),
+        ),
+        (("offers", "--nam"), ("--nam: no such option",)),
+        (("offers", "--js_on", "--zzz"), ("--js-on: no such option; did you mean --json", "--zzz: no such option")),
+        (("offers", "--nam", "x", "-zq"), ("--nam: no such option", "-z: no such option")),
+        (("offers", "--zzz", "-_q"), ("--zzz: no such option", "--: no such option")),
+        (("models", "--json=1", "--zzz"), ("--json: takes no value", "--zzz: no such option")),
+    ],
+)
+def test_every_problem_of_the_arguments_is_named(run: Run, arguments: tuple[str, ...], problems: tuple[str]) -> None:
+    status, out, err = run(*arguments)
+    assert (status, out) == (2, "")
+    lines = [line.removeprefix("error: ") for line in err.splitlines()]
+    assert len(lines) == len(problems)
+    for line, problem in zip(lines, problems, strict=True):
+        assert line.startswith(problem)
+
+
+LIMIT = ("--slo", "ttft<=1s")
+JOB = ("--model", "no-such", "--accelerator", "h1")
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("arguments", "fields"),
+    [
+        (
+            ("recommend", *JOB, "--isl", "x", "--users", "2", "--slo", "tpo<=1s", "--top", "0", "--fo"),
+            ["--fo", "--n-input-token", "n_entry", "model", "limits.metric", "accelerator"],
+        ),
+        (
+            ("recommend", *JOB, "--preset", "chat", "--users", "2", *LIMIT, "--inventory", "x", "--inventory", "y"),
+            ["inventory", "inventory", "model", "accelerator"],
+        ),
+        (
+            ("predict", "--rows", "no.csv", "--out", "no/out.csv", "--reference", "none.csv", "--level", "2"),
+            ["no.csv", "out", "none.csv", "level"],
+        ),
+        (("predict", "--rows", "no.csv", "--out", "out.csv", "--level", "x"), ["--level", "no.csv"]),
+        (
+            ("explain", *JOB, "--isl", "0", "--osl", "9", "--scale", "x", "--scale", "y=2", "--level", "1", "--fo"),
+            ["--fo", "n_input_token", "model", "accelerator", "scale", "scale", "level"],
+        ),
+        (
+            ("whatif", *JOB, "--isl", "9", "--osl", "9", "--engine", "vlm", "--sweep", "y=2"),
+            ["model", "accelerator", "engine", "sweep"],
+        ),
+        (("whatif", *JOB, "--isl", "9", "--osl", "9"), ["--sweep", "model", "accelerator"]),
+        (
+            ("training", "predict", *JOB, "--tp", "x", "--n-node", "9", "--level", "2", "--out", "no/out.csv"),
+            ["out", "tp", "model", "accelerator", "n_node", "level"],
+        ),
+        (
+            ("training", "recommend", *JOB, "--tokens", "x", "--method", "lor", "--launch", "slurm", "--fo"),
+            ["--fo", "--n-token", "launch", "method", "model", "accelerator"],
+        ),
+        (
+            ("training", "predict", "--rows", "no.csv", "--out", "no/out.csv", "--level", "2"),
+            ["no.csv", "out", "level"],
+        ),
+    ],
+)
+def test_options_and_values_are_reported_together(run: Run, arguments: tuple[str, ...], fields: list[str]) -> None:
+    status, out, err = run(*arguments)
+    assert (status, out) == (2, "")
+    assert [line.removeprefix("error: ").partition(": ")[0] for line in err.splitlines()] == fields
+
+
+ELSEWHERE = ("--model", "org/my-own", "--accelerator", ACCELERATOR, "--tp", "7", "--n-accelerator", "7")
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("arguments", "fields"),
+    [
+        (("explain", *ELSEWHERE, "--isl", "500000", "--osl", "10", "--fo"), ["--fo"]),
+        (
+            ("explain", *ELSEWHERE, "--isl", "500000", "--osl", "10", "--engine", "vlm", "--level", "2"),
+            ["engine", "level"],
+        ),
+        (("training", "predict", *ELSEWHERE, "--level", "2"), ["level"]),
+        (("training", "predict", *ELSEWHERE, "--n-node", "9", "--level", "2"), ["n_node", "level"]),
+        (("training", "predict", "--model", "", "--accelerator", ACCELERATOR, "--level", "2"), ["model", "level"]),
+    ],
+)
+def test_no_model_stands_for_one_that_is_elsewhere(run: Run, arguments: tuple[str, ...], fields: list[str]) -> None:
+    status, out, err = run(*arguments)
+    assert (status, out) == (2, "")
+    assert [line.removeprefix("error: ").partition(": ")[0] for line in err.splitlines()] == fields
+
+
+@pytest.mark.usefixtures("home")
+def test_an_error_is_reported_even_if_a_check_after_it_fails(
+    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("roofcast.serving.cli.arguments.question.check_row", fail)
+    caplog.set_level("DEBUG", "roofcast.serving.cli.arguments.request_check")
+    status, _, err = run("explain", *ELSEWHERE, "--isl", "9", "--osl", "9", "--scale", "x", "--fo")
+    assert status == 2
+    assert [line.removeprefix("error: ").partition(": ")[0] for line in err.splitlines()] == ["--fo", "scale"]
+    assert "ZeroDivisionError" in caplog.text
+
+
+@pytest.mark.usefixtures("home")
+def test_an_error_that_no_check_finds_stands_alone(run: Run) -> None:
+    demand = ("--preset", "chat", "--users", "2", *LIMIT, "--provider", "aws", "--max-usd-per-h", "0.0001")
+    status, _, err = run("recommend", "--model", "llama-3.1-8b", *demand, "--region", "asia-east1")
+    assert status != 0
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.usefixtures("home")
+def test_every_problem_of_a_request_is_named_in_a_line_of_its_own(run: Run) -> None:
+    wrong = ("--model", "no-such", "--isl", "-3", "--slo", "tpo<=1s", "--accelerator", "h1", "--confidence", "2")
+    status, _, err = run("recommend", *wrong, "--pricing", "spott")
+    assert status == 2
+    fields = [line.removeprefix("error: ").partition(":")[0] for line in err.splitlines()]
+    assert fields == [
+        "concurrency", "workload.n_input_token", "confidence", "model", "limits.metric", "accelerator",
+        "constraints.pricing", "workload",
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("home")
+def test_every_problem_of_a_training_request_is_named(run: Run) -> None:
+    wrong = ("--model", "no-such", "--tokens", "1m", "--method", "lor", "--provider", "amzon")
+    status, _, err = run("training", "recommend", *wrong)
+    assert status == 2
+    fields = [line.removeprefix("error: ").partition(":")[0] for line in err.splitlines()]
+    assert fields == ["method", "model", "constraints.providers"]

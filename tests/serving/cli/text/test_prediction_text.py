@@ -1,0 +1,37 @@
+"""A prediction says how many rows failed and why, and which blanks were assumed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from roofcast.serving.cli.text.prediction_text import MAX_REASON, prediction_text
+from roofcast.serving.cli.text.tables import WIDTH
+
+OK = {"status": "ok", "reason": "", "assumed": "kv_precision graphs engine date"}
+FAILED = [
+    {"status": "invalid", "reason": f"tp: must divide {n}, got 3", "assumed": ""} for n in range(MAX_REASON + 2)
+]
+
+
+def text_of(*, why: bool) -> str:
+    answers = [OK, *FAILED]
+    return prediction_text(answers, range(2, 2 + len(answers)), Path("out.csv"), why=why)
+
+
+def test_failed_rows_and_assumed_columns_are_folded_until_they_are_asked_for() -> None:
+    folded, unfolded = text_of(why=False), text_of(why=True)
+
+    assert folded.startswith(
+        "5 invalid, 1 ok\n5 of 6 rows have no answer; the column `reason` of out.csv says why:\n"
+    )
+    assert "   line 3: tp: must divide 0, got 3" in folded
+    assert "   and 2 more; --why names all" in folded
+    assert "kv_precision (1), graphs (1), engine (1) and 1 more columns; --why names all" in " ".join(folded.split())
+    assert "line 7: tp: must divide 4, got 3" in unfolded
+    assert "date (1)" in unfolded
+    assert "--why" not in unfolded
+    assert max(map(len, (folded + unfolded).splitlines())) <= WIDTH
+
+
+def test_a_table_without_failures_and_assumptions_has_one_line() -> None:
+    assert prediction_text([OK | {"assumed": ""}], [2], Path("out.csv"), why=False) == "1 ok\n"

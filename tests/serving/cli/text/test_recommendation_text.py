@@ -1,0 +1,131 @@
+"""A recommendation is printed in lines of 80 characters, with reasons where they are asked for or all there is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from roofcast.serving.cli.text.recommendation_text import recommendation_text
+from roofcast.serving.cli.text.tables import WIDTH
+from roofcast.serving.recommend.api.response import FleetResponse
+
+
+def an_entry(**changes: Any) -> dict[str, Any]:
+    limited = {"metric": "ttft_s", "statistic": "p95", "value": 0.2425, "low": 0.1, "high": 1.5, "limit": 2.0}
+    return {
+        "provider": "aws", "region": "us-east-1", "instance_type": "p5.48xlarge", "pricing": "on_demand",
+        "price_as_of": "2026-10-10", "accelerator": "nvidia-h100-sxm-80gb", "engine": "vllm",
+        "weight_precision": "bf16", "tensor_parallel": 2, "pipeline_parallel": 1, "data_parallel": 1,
+        "expert_parallel": 1, "speculation": None, "n_instance": 1, "n_replica": 4, "cost_usd_per_h": 98.32,
+        "cost_usd_per_month": 71_773.6, "cost_usd_per_million_input_token": 0.1,
+        "cost_usd_per_million_output_token": 1.0, "load_per_replica": 1.23456, "in_flight_per_replica": 3.0,
+        "users_per_replica": 2.0, "request_rate_per_replica": 4.0, "p_limits_met": 0.9, "outside": False,
+        "outside_columns": [], "bottleneck": "memory bandwidth", "predictions": [limited], **changes,
+    }  # fmt: skip
+
+
+def a_response(**changes: Any) -> dict[str, Any]:
+    family = {
+        "accelerator": "google-tpu-v6e",
+        "engine": "vllm",
+        "tensor_parallel": 8,
+        "reason": "dearer",
+        "detail": "x",
+    }
+    lever = {"change": "FP8 weights", "cost_usd_per_h": 49.16, "saving_ratio": 0.5, "needs_quantised_copy": True}
+    cost = {"confidence": 0.9, "cost_usd_per_h": 120.0}
+    return {
+        "model": "owner/a-model-of-a-long-name", "confidence": 0.8, "entries": [an_entry()], "fleet": [],
+        "cost_of_confidence": [cost, {"confidence": 0.95, "cost_usd_per_h": None}], "families": [family],
+        "n_configuration": 390, "load": {"text": "2 users, 0 s think time = 2 requests in flight"}, "levers": [lever],
+        **changes,
+    }  # fmt: skip
+
+
+def test_reasons_are_folded_until_they_are_asked_for() -> None:
+    folded, unfolded = (recommendation_text(a_response(), why=why) for why in (False, True))
+
+    assert "1. 98.32 USD/h, 71,774 USD a month; price of 2026-10-10" in folded
+    assert "ttft:p95 242 ms (100 ms to 1.5 s), limit 2 s" in folded
+    assert "2 users, 0 s think time = 2 requests in flight" in folded
+    assert "FP8 weights: 49.16 USD/h (50% less), needs a quantised checkpoint" in folded
+    assert "other accelerators of these offers: 1 at no less than the entries' cost" in folded
+    for reason in (
+        "google-tpu-v6e vllm tp8: x",
+        "up to 2 users; 1.23 of 3",
+        "0.9: 120",
+        "0.1 USD per million input",
+    ):
+        assert reason in unfolded
+        assert reason not in folded
+    assert max(map(len, (folded + unfolded).splitlines())) <= WIDTH
+    assert not [line for line in unfolded.splitlines() if line.startswith(" ") and not line.startswith("   ")]
+
+
+def test_without_an_entry_the_reasons_are_given() -> None:
+    text = recommendation_text(a_response(entries=[]))
+
+    assert "no deployment meets the limits" in text
+    assert "google-tpu-v6e vllm tp8: x" in text
+
+
+def test_what_all_accelerators_of_a_reason_share_is_said_once() -> None:
+    families = [
+        {"accelerator": f"a-{n}", "engine": "vllm", "tensor_parallel": n, "reason": reason, "detail": detail}
+        for n in (1, 2)
+        for reason, detail in (
+            ("misses_limit", "ttft:p95<=1ms is furthest off: probability 0.1, 0.8 is required"),
+            ("does_not_fit", f"weights and one request need 65.9 GB; {n} GB are usable"),
+        )
+    ]
+    families += [
+        {
+            "accelerator": f"b-{n}",
+            "engine": "",
+            "tensor_parallel": 0,
+            "reason": "no_engine",
+            "detail": f"none runs on B{n}",
+        }
+        for n in (1, 2)
+    ]
+    text = recommendation_text(a_response(entries=[], families=families))
+
+    assert "2 beyond a limit in every configuration searched; ttft:p95<=1ms is" in text
+    assert "      a-1 vllm tp1, a-2 vllm tp2\n" in text
+    assert "2 with too little memory; weights and one request need 65.9 GB" in text
+    assert "      a-2 vllm tp2: 2 GB are usable\n" in text
+    assert "      b-1, b-2\n" in text
+    assert max(map(len, text.splitlines())) <= WIDTH
+
+
+def test_entries_that_cost_little_more_than_the_first_are_near_ties() -> None:
+    entries = [an_entry(cost_usd_per_h=usd) for usd in (10.0, 11.0, 11.1)]
+    assert "near ties with entry 1: 2; each costs at most 10% more" in recommendation_text(
+        a_response(entries=entries)
+    )
+    assert "near ties" not in recommendation_text(a_response(entries=[entries[0], entries[2]]))
+
+
+def test_capacities_are_whole_users() -> None:
+    text = recommendation_text(a_response(entries=[an_entry(users_per_replica=1425.7)]), why=True)
+    assert "each replica serves up to 1,425 users" in text
+
+
+@pytest.mark.parametrize("n_entry", [0, 1])
+def test_a_mixed_fleet_has_a_total(n_entry: int) -> None:
+    parts = [an_entry(cost_usd_per_h=usd) for usd in (1.5, 2.0)]
+    fleet = [{name: part[name] for name in FleetResponse.model_fields if name in part} for part in parts]
+    text = recommendation_text(a_response(entries=[an_entry()] * n_entry, fleet=fleet))
+
+    reason = "cheaper than the first entry" if n_entry else "no single instance type meets the demand"
+    assert f"mixed fleet for 3.5 USD/h: {reason}" in text
+    assert text.count("1.23 of 3") == 2
+
+
+def test_an_extrapolation_names_its_columns() -> None:
+    entry = an_entry(outside=True, outside_columns=["model.n_layer"], speculation={"kind": "eagle", "n_token": 3})
+    text = recommendation_text(a_response(entries=[entry]))
+
+    assert "extrapolates in model.n_layer" in text
+    assert "eagle x 3" in text

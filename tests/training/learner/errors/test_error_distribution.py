@@ -1,0 +1,213 @@
+"""Intervals of groups never seen, on errors whose law is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pytest
+
+from roofcast.features.columns import FEATURE_NAMES
+from roofcast.training.learner.errors.error_distribution import ErrorDistribution, fit_error_distribution
+from roofcast.training.learner.errors.group_keys import TARGET_STACK, GroupKeys
+from tests.training.builders import places_of
+
+FloatArray = npt.NDArray[np.float64]
+
+N_GROUP, N_NEW, N_WORLD = 40, 400, 3
+LEVELS = (0.5, 0.8, 0.9)
+BUSY = FEATURE_NAMES.index("memory.pressure_log")
+"""The column that the size of the errors hangs on."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    features: FloatArray
+    places: GroupKeys
+    error: FloatArray
+    group: pd.Series
+
+    def fitted(self, residual_share: float = 0.0) -> ErrorDistribution:
+        """Return the distribution if the final predictor's residuals are a share of the errors."""
+        every, residual = np.ones(len(self.error), dtype=bool), residual_share * self.error
+        return fit_error_distribution(
+            self.features,
+            self.places,
+            self.held_out,
+            self.groups,
+            residual=residual,
+            stack_residual=residual,
+            is_central=every,
+        )[0]
+
+    @property
+    def held_out(self) -> FloatArray:
+        """Errors with the lineage held out; none with the stack."""
+        return np.stack([self.error, np.full(len(self.error), np.nan)])
+
+    @property
+    def groups(self) -> tuple[pd.Series, pd.Series]:
+        return self.group, self.group
+
+    def is_inside(self, known: ErrorDistribution, level: float) -> npt.NDArray[np.bool_]:
+        mean, sd = known.predict(self.features, self.places)
+        return np.asarray(np.abs(self.error - mean) <= sd * known.conformal.quantile(level))
+
+
+def draw_rows(n_group: int, n_each: int, seed: int, first_group: int = 1) -> Rows:
+    """Return rows of LLMs that each err in their own way, more on some engines and with long tails where busy."""
+    rng = np.random.default_rng(seed)
+    n = n_group * n_each
+    group = np.repeat(np.arange(n_group), n_each)
+    features = np.zeros((n, len(FEATURE_NAMES)))
+    features[:, [BUSY, 0, 1]] = rng.uniform(0, 1, (n, 3))
+    size = np.where(features[:, BUSY] > 0.5, 0.3, 0.1)
+    keys = dict.fromkeys(("precision", "load", "split", "kind"), np.ones(n, dtype=np.int64))
+    keys |= {"model": group + first_group, "engine": rng.integers(1, 4, n), "accelerator": rng.integers(1, 4, n)}
+    engine = np.array([0.0, 0.6, -0.4, 0.2])[keys["engine"]]
+    error = size * (engine + rng.normal(0, 0.6, n_group)[group] + 0.7 * rng.standard_t(4, n))
+    return Rows(features, places_of(keys, rng.uniform(0, 6, (n, 3))), error, pd.Series(group))
+
+
+@pytest.fixture(scope="module")
+def worlds() -> list[tuple[ErrorDistribution, Rows]]:
+    """Return what was fitted in each world, and one row of each of its LLMs that were never seen."""
+    return [
+        (draw_rows(N_GROUP, 4, seed).fitted(), draw_rows(N_NEW, 1, 100 + seed, first_group=10_000))
+        for seed in range(N_WORLD)
+    ]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_intervals_hold_as_many_new_groups_as_promised(
+    level: float, worlds: list[tuple[ErrorDistribution, Rows]]
+) -> None:
+    """The quantile scatters as one of `N_GROUP` in each world, the count of those inside as a binomial."""
+    share = np.mean([rows.is_inside(known, level).mean() for known, rows in worlds])
+    scatter = np.sqrt(level * (1 - level) * (1 / (N_WORLD * N_GROUP) + 1 / (N_WORLD * N_NEW)))
+    assert level * N_GROUP / (N_GROUP + 1) - 3 * scatter < share < level + 3 * scatter
+
+
+def test_intervals_are_wide_where_errors_are_large(worlds: list[tuple[ErrorDistribution, Rows]]) -> None:
+    inside: dict[bool, list[float]] = {True: [], False: []}
+    for known, rows in worlds:
+        sd = known.predict(rows.features, rows.places)[1]
+        is_busy = rows.features[:, BUSY] > 0.5
+        assert sd[is_busy].mean() > 1.5 * sd[~is_busy].mean()
+        for busy, part in inside.items():
+            part.append(float(rows.is_inside(known, 0.8)[is_busy == busy].mean()))
+    assert {busy: np.mean(part) for busy, part in inside.items()} == pytest.approx({True: 0.8, False: 0.8}, abs=0.12)
+
+
+def test_residuals_that_engines_share_shift_the_mean(worlds: list[tuple[ErrorDistribution, Rows]]) -> None:
+    for seed, (learnt, rows) in enumerate(worlds):
+        left = draw_rows(N_GROUP, 4, seed).fitted(residual_share=1.0)
+        assert np.corrcoef(left.predict(rows.features, rows.places)[0], rows.error)[0, 1] > 0.2
+        np.testing.assert_array_equal(learnt.predict(rows.features, rows.places)[0], 0.0)
+
+
+def test_calibration_points_of_a_new_group_reduce_its_errors(worlds: list[tuple[ErrorDistribution, Rows]]) -> None:
+    known = worlds[0][0]
+    rows = draw_rows(60, 6, 7, first_group=10_000)
+    before = np.abs(rows.error - known.predict(rows.features, rows.places)[0])
+    after = np.empty(len(before))
+    for group in range(60):
+        inside = (rows.group == group).to_numpy()
+        given = inside & (np.arange(len(before)) % 6 < 3)
+        told = known.condition_on(rows.features[given], rows.places.take(given), rows.error[given])
+        after[inside] = np.abs(rows.error[inside] - told.predict(rows.features[inside], rows.places.take(inside))[0])
+    asked = np.arange(len(before)) % 6 >= 3
+    assert after[asked].mean() < 0.97 * before[asked].mean()
+
+
+def test_training_points_are_rows_of_the_fit(worlds: list[tuple[ErrorDistribution, Rows]]) -> None:
+    known, rows = worlds[0][0], draw_rows(N_GROUP, 4, 0)
+    np.testing.assert_array_equal(rows.places.take(known.training_row).keys, known.effects.training_points_.keys)
+
+
+def test_tails_count_for_the_scale_and_not_for_the_effects() -> None:
+    rows = draw_rows(12, 4, 3)
+    is_central = np.arange(48) % 4 > 0
+    known, expected = fit_error_distribution(
+        rows.features,
+        rows.places,
+        rows.held_out,
+        rows.groups,
+        residual=rows.error,
+        stack_residual=rows.error,
+        is_central=is_central,
+    )
+    assert is_central[known.training_row].all()
+    assert known.conformal.n_group == 12
+    np.testing.assert_array_equal(np.isnan(expected[0]), ~is_central)
+    assert np.isnan(expected[1]).all()
+    scores = np.abs(rows.error)[is_central] / expected[0, is_central]
+    assert np.median(scores) == pytest.approx(known.conformal.quantile(0.5), rel=0.2)
+
+
+def test_the_joint_mean_is_that_of_the_interval(worlds: list[tuple[ErrorDistribution, Rows]]) -> None:
+    known, rows = worlds[0]
+    some = rows.places.take(np.arange(20))
+    mean, covariance = known.predict_joint(rows.features[:20], some)
+    np.testing.assert_allclose(mean, known.predict(rows.features[:20], some)[0])
+    np.testing.assert_allclose(covariance, covariance.T)
+    assert np.linalg.eigvalsh(covariance).min() > -1e-9
+
+
+def test_two_groups_are_enough_to_draw_from() -> None:
+    rows = draw_rows(2, 8, 0)
+    known = rows.fitted()
+    assert known.conformal.highest_level == pytest.approx(2 / 3)
+    mean, covariance = known.predict_joint(rows.features, rows.places)
+    assert np.isfinite(mean).all()
+    assert (np.diag(covariance) > 0).all()
+
+
+def draw_stacks(n_stack: int, seed: int, first_stack: int = 1) -> tuple[Rows, npt.NDArray[np.intp]]:
+    """Return rows of five LLMs on each stack, every stack off by a factor of its own, and their stacks."""
+    rows = draw_rows(5, 4, seed)
+    rng = np.random.default_rng(seed)
+    n = len(rows.error) * n_stack
+    stack = np.repeat(np.arange(n_stack), len(rows.error))
+    tiled = np.tile(np.arange(len(rows.error)), n_stack)
+    error = rng.normal(0, 0.4, n_stack)[stack] + 0.05 * rng.normal(size=n)
+    keys = GroupKeys(rows.places.keys[tiled], rows.places.workload[tiled], (stack + first_stack).astype(np.uint64))
+    return Rows(rows.features[tiled], keys, error, rows.group.iloc[tiled].reset_index(drop=True)), stack
+
+
+def fit_to_stacks() -> ErrorDistribution:
+    """Return the distribution where trees have learnt the stacks of training, and those left out are off."""
+    rows, stack = draw_stacks(50, 1)
+    known = 0.05 * np.random.default_rng(2).normal(size=len(rows.error))
+    every = np.ones(len(known), dtype=bool)
+    owners = pd.Series(stack).astype(str)
+    errors = np.stack([known, rows.error])
+    return fit_error_distribution(
+        rows.features,
+        rows.places,
+        errors,
+        (rows.group, owners),
+        residual=0 * known,
+        stack_residual=0 * known,
+        is_central=every,
+    )[0]
+
+
+@pytest.mark.slow
+def test_intervals_hold_stacks_that_nobody_measured_and_own_runs_narrow_them() -> None:
+    known = fit_to_stacks()
+    inside, width = [], []
+    for seed in range(60):
+        rows, _ = draw_stacks(1, 100 + seed)
+        own = GroupKeys(rows.places.keys, rows.places.workload, np.full_like(rows.places.stack, TARGET_STACK))
+        mean, sd = known.predict(rows.features, own)
+        inside.append(np.abs(rows.error - mean) <= sd * known.conformal.quantile(0.9))
+        is_first = (rows.group == 0).to_numpy()
+        given = known.condition_on(rows.features[is_first], own.take(is_first), rows.error[is_first])
+        after, narrow = given.predict(rows.features[~is_first], own.take(~is_first))
+        width.append(np.mean(narrow) / np.mean(sd))
+        assert np.abs(rows.error[~is_first] - after).mean() < 0.2
+    assert 0.8 < np.mean(inside) < 0.98
+    assert np.mean(width) < 0.7

@@ -1,0 +1,442 @@
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from mlflow import MlflowClient
+from mlflow.entities.model_registry import ModelVersion
+from mlflow.exceptions import MlflowException
+from mlflow.protos.databricks_pb2 import PERMISSION_DENIED
+
+from roofcast.data.errors import InputError, NoAnswerError, NotReadyError, UnknownNameError
+from roofcast.training.dataset.training_set import TrainingSet
+from roofcast.training.lifecycle.bundles.bundle import CLASSES, FILE_NAME, ModelBundle, layout, sha256
+from roofcast.training.lifecycle.bundles.bundle_file import write_object
+from roofcast.training.lifecycle.bundles.ubjson import parse_ubjson
+from roofcast.training.lifecycle.registry import registry as registry_module
+from roofcast.training.lifecycle.registry.mlflow_store import URI_VARIABLE
+from roofcast.training.lifecycle.registry.registry import CHECKSUM_TAG, Champion, Registry, ShippedPredictor
+from tests.conditions import PATIENCE_S
+from tests.training.builders import a_bundle
+from tests.training.lifecycle.bundles.ubjson_writer import write_ubjson
+
+Versions = tuple[Registry, list[str]]
+
+
+@pytest.fixture(scope="module")
+def bundle(subset: TrainingSet) -> ModelBundle:
+    return a_bundle(subset)
+
+
+@pytest.fixture
+def registry(home: Path) -> Registry:
+    return Registry(home)
+
+
+def add_version(registry: Registry, bundle: ModelBundle, folder: Path) -> str:
+    """Register a bundle in a folder like a logged model."""
+    folder.mkdir()
+    checksum = bundle.save(folder / FILE_NAME)
+    with registry.run("a test") as run_id:
+        pass
+    return registry.register(folder.as_uri(), run_id, checksum)
+
+
+@pytest.fixture
+def three_versions(registry: Registry, bundle: ModelBundle, tmp_path: Path) -> Versions:
+    return registry, [add_version(registry, bundle, tmp_path / f"run{i}") for i in range(3)]
+
+
+def version_of(champion: Champion | None) -> str | None:
+    return champion.version if champion else None
+
+
+@pytest.mark.parametrize(("uri", "model_id"), [("models:/m-1c92", "m-1c92"), ("runs:/1c92/bundle", None)])
+def test_a_version_has_the_id_of_its_logged_model(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch, uri: str, model_id: str | None
+) -> None:
+    sent: dict[str, object] = {}
+
+    def create(_: MlflowClient, name: str, **fields: object) -> ModelVersion:
+        sent.update(fields)
+        return ModelVersion(name, "7", 0)
+
+    monkeypatch.setattr(MlflowClient, "create_model_version", create)
+    assert registry.register(uri, "a run", "0" * 64) == "7"
+    assert sent["model_id"] == model_id
+
+
+def test_a_new_registry_is_empty(registry: Registry) -> None:
+    assert registry.champion() is None
+    assert registry.versions() == []
+
+
+def test_nothing_is_created_before_it_is_needed(tmp_path: Path) -> None:
+    Registry(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("given", [None, "http://tracking.example"])
+def test_a_run_does_not_change_the_environment(
+    given: str | None, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The variable is a setting of the user; an embedded store does not change it."""
+    monkeypatch.delenv(URI_VARIABLE, raising=False)
+    if given:
+        monkeypatch.setenv(URI_VARIABLE, given)
+    with registry.run("a test"):
+        pass
+    assert os.environ.get(URI_VARIABLE) == given
+
+
+def test_versions_are_numbered_and_not_promoted(three_versions: Versions) -> None:
+    registry, versions = three_versions
+    assert versions == ["1", "2", "3"]
+    assert [champion.version for champion in registry.versions()] == ["3", "2", "1"]
+    assert registry.champion() is None
+
+
+def test_the_later_of_two_promotions_is_the_champion(three_versions: Versions) -> None:
+    registry, _ = three_versions
+    assert registry.promote("1").version == "1"
+    assert registry.promote("3").version == "3"
+    assert version_of(registry.champion()) == "3"
+
+
+def test_each_rollback_goes_one_champion_back(three_versions: Versions) -> None:
+    registry, _ = three_versions
+    for version in ("1", "3", "2"):
+        registry.promote(version)
+    assert registry.previous().version == "3"
+    assert registry.rollback().version == "3"
+    assert version_of(registry.champion()) == "3"
+    assert registry.rollback().version == "1"
+    with pytest.raises(NoAnswerError, match="no earlier champion"):
+        registry.rollback()
+    assert version_of(registry.champion()) == "1"
+
+
+def test_a_rollback_from_a_replaced_champion_is_refused(three_versions: Versions) -> None:
+    registry, _ = three_versions
+    for version in ("1", "2"):
+        champion = registry.promote(version)
+    registry.promote("3")
+    with pytest.raises(NoAnswerError, match="the champion must be version 2, got version 3"):
+        registry.rollback(champion)
+    assert version_of(registry.champion()) == "3"
+    assert registry.rollback(registry.champion()).version == "2"
+
+
+def test_a_change_waits_for_another_one_up_to_a_limit(
+    three_versions: Versions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry, _ = three_versions
+    registry.promote("1")
+    monkeypatch.setattr(registry_module, "CHANGE_WAIT_S", 0.1)
+    with registry.changing():
+        assert registry.promote("2").version == "2", "the owner of the lock can change the champion"
+        with ThreadPoolExecutor(1) as other:
+            for change in (lambda: Registry(registry.home).promote("3"), registry.rollback):
+                with pytest.raises(NotReadyError, match="another process is changing the champion"):
+                    other.submit(change).result(30)
+    assert version_of(registry.champion()) == "2"
+
+
+def test_every_change_is_in_the_audit_log(three_versions: Versions, caplog: pytest.LogCaptureFixture) -> None:
+    registry, _ = three_versions
+    with caplog.at_level(logging.INFO, "roofcast.audit"):
+        registry.promote("1", by="me")
+        registry.promote("2")
+        registry.rollback(by="you")
+    changes = [(r.action, r.caller, r.version_before, r.version) for r in caplog.records]  # type: ignore[attr-defined]
+    assert changes == [
+        ("promotion", "me", "none", "1"),
+        ("promotion", "a program", "1", "2"),
+        ("rollback", "you", "2", "1"),
+    ]
+
+
+def test_a_promotion_after_a_rollback_can_be_rolled_back(three_versions: Versions) -> None:
+    registry, _ = three_versions
+    for version in ("1", "2"):
+        registry.promote(version)
+    registry.rollback()
+    registry.promote("3")
+    assert registry.rollback().version == "1"
+
+
+def test_an_interrupted_rollback_can_be_repeated(three_versions: Versions, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry, _ = three_versions
+    for version in ("1", "3", "2"):
+        registry.promote(version)
+    with monkeypatch.context() as patch:
+        patch.setattr(registry, "_set_earlier", lambda _: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            registry.rollback()
+    assert version_of(registry.champion()) == "3"
+    assert registry.rollback().version == "1"
+
+
+def test_rollback_skips_deleted_versions(three_versions: Versions) -> None:
+    registry, _ = three_versions
+    for version in ("1", "3", "2"):
+        registry.promote(version)
+    registry._client.delete_model_version("roofcast", "3")
+    assert registry.rollback().version == "1"
+
+
+def test_promoting_the_champion_again_does_not_change_the_history(three_versions: Versions) -> None:
+    registry, _ = three_versions
+    for version in ("1", "2", "2"):
+        registry.promote(version)
+    assert registry.rollback().version == "1"
+
+
+def test_rollback_without_an_earlier_champion_is_refused(three_versions: Versions) -> None:
+    registry, _ = three_versions
+    with pytest.raises(NoAnswerError, match="there is no earlier champion to go back to"):
+        registry.rollback()
+    registry.promote("1")
+    with pytest.raises(NoAnswerError, match="no earlier champion"):
+        registry.rollback()
+
+
+@pytest.mark.parametrize("version", ["4", "", "latest", "1 "])
+def test_an_unknown_version_is_not_promoted(version: str, three_versions: Versions) -> None:
+    registry, _ = three_versions
+    registry.promote("1")
+    with pytest.raises(UnknownNameError, match="version: no "):
+        registry.promote(version)
+    assert version_of(registry.champion()) == "1"
+
+
+def test_champion_history_and_bundles_persist(three_versions: Versions, home: Path, bundle: ModelBundle) -> None:
+    registry, _ = three_versions
+    registry.promote("1")
+    registry.promote("2")
+    reopened = Registry(home)
+    champion = reopened.champion()
+    assert champion == registry.champion()
+    assert champion is not None
+    assert reopened.load(champion).row_ids == bundle.row_ids
+    assert reopened.rollback().version == "1"
+
+
+def test_a_bundle_is_downloaded_once(three_versions: Versions, tmp_path: Path) -> None:
+    registry, _ = three_versions
+    champion = registry.promote("1")
+    registry.load(champion)
+    (tmp_path / "run0" / FILE_NAME).unlink()
+    assert registry.load(champion).row_ids
+
+
+def test_a_bundle_replaced_in_the_store_is_refused(three_versions: Versions, tmp_path: Path) -> None:
+    registry, _ = three_versions
+    champion = registry.promote("2")
+    (tmp_path / "run1" / FILE_NAME).write_bytes(b"something else")
+    with pytest.raises(InputError, match="does not have the registered checksum"):
+        registry.load(champion)
+
+
+def test_a_bundle_repaired_in_the_store_is_downloaded_again(three_versions: Versions, tmp_path: Path) -> None:
+    registry, _ = three_versions
+    champion = registry.promote("2")
+    file = tmp_path / "run1" / FILE_NAME
+    content = file.read_bytes()
+    file.write_bytes(content[:1000])
+    with pytest.raises(InputError, match="checksum"):
+        registry.load(champion)
+    file.write_bytes(content)
+    assert registry.load(champion).row_ids
+
+
+def test_a_bundle_with_damaged_trees_is_refused_whatever_its_checksum(
+    registry: Registry, bundle: ModelBundle, home: Path, tmp_path: Path
+) -> None:
+    damaged = deepcopy(bundle)
+    regressor = damaged.predictor.regressors_["tpot_s"]
+    model = parse_ubjson(regressor.members_[0])
+    tree = model["learner"]["gradient_booster"]["model"]["trees"][0]
+    tree["left_children"] = tree["left_children"] * 10**6
+    regressor.members_ = [write_ubjson(model)]
+    (tmp_path / "run").mkdir()
+    file = tmp_path / "run" / FILE_NAME
+    write_object(file, damaged, CLASSES, {"layout": layout()})
+    with registry.run("a test") as run_id:
+        pass
+    version = registry.register(file.parent.as_uri(), run_id, sha256(file))
+    with pytest.raises(
+        InputError, match=rf"bundle: {FILE_NAME} cannot be used: the trees of .* are damaged .*retrain"
+    ):
+        registry.load(registry.promote(version))
+    assert not [*(home / "bundles").iterdir()]
+
+
+def test_a_version_without_a_bundle_is_refused(registry: Registry, tmp_path: Path) -> None:
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    (folder / "note.txt").touch()
+    with registry.run("a test") as run_id:
+        pass
+    version = registry.register(folder.as_uri(), run_id, "0" * 64)
+    with pytest.raises(InputError, match=rf"bundle: version {version} holds no bundle\.roofcast: .*; retrain"):
+        registry.load(registry.promote(version))
+
+
+def test_the_checksum_is_a_tag_of_the_version(three_versions: Versions) -> None:
+    registry, _ = three_versions
+    version = registry._client.get_model_version("roofcast", "1")
+    assert version.tags[CHECKSUM_TAG] == registry.promote("1").sha256
+
+
+def test_a_version_without_files_is_refused(registry: Registry, tmp_path: Path) -> None:
+    with registry.run("a test") as run_id:
+        pass
+    for source in ((tmp_path / "gone").as_uri(), f"runs:/{run_id}/bundle"):
+        version = registry.register(source, run_id, "0" * 64)
+        with pytest.raises(InputError, match=f"bundle: version {version} has lost its files; promote another one"):
+            registry.load(registry.find(version))
+
+
+@pytest.fixture
+def unreachable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "2")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    return Registry(tmp_path, f"http://127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda r: r.champion(),
+        lambda r: r.versions(),
+        lambda r: r.promote("1"),
+        lambda r: r.rollback(),
+        lambda r: r.previous(),
+        lambda r: r.register("runs:/x", "x", "0"),
+        lambda r: r.load(Champion("1", "x", "0" * 64, r._key.sign("0" * 64))),
+        lambda r: r.run("x").__enter__(),
+    ],
+    ids=["champion", "versions", "promote", "rollback", "previous", "register", "load", "run"],
+)
+def test_a_server_that_does_not_answer_is_an_error_with_its_address(call: object, unreachable: Registry) -> None:
+    assert callable(call)
+    with pytest.raises(NotReadyError, match=rf"the MLflow store {unreachable.tracking_uri} does not answer"):
+        call(unreachable)
+
+
+def test_a_store_that_cannot_be_opened_is_not_ready(tmp_path: Path) -> None:
+    (tmp_path / "mlflow.db").mkdir()
+    with pytest.raises(NotReadyError, match="does not answer"):
+        Registry(tmp_path).champion()
+
+
+def test_a_store_that_is_no_database_is_not_ready(tmp_path: Path) -> None:
+    (tmp_path / "mlflow.db").write_text("not a database, " * 100)
+    with pytest.raises(NotReadyError, match="does not answer"):
+        Registry(tmp_path).champion()
+
+
+def test_a_refusal_of_the_server_is_raised(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise MlflowException("log in", error_code=PERMISSION_DENIED)
+
+    monkeypatch.setattr(registry._client, "get_registered_model", refuse)
+    with pytest.raises(MlflowException, match="log in"):
+        registry.register("runs:/x", "x", "0")
+
+
+@pytest.mark.slow  # two processes that import MLflow
+def test_two_processes_may_create_the_store_at_once(tmp_path: Path) -> None:
+    code = (
+        "import sys, pathlib; from roofcast.training.lifecycle.registry.registry import Registry; "
+        "Registry(pathlib.Path(sys.argv[1])).run('x').__enter__()"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]  # noqa: S603
+    for process in processes:
+        _, errors = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == 0, errors
+
+
+def test_the_stamp_changes_only_with_a_promotion(three_versions: Versions) -> None:
+    registry, versions = three_versions
+    before = registry.stamp()
+    registry.versions()
+    assert before
+    assert registry.stamp() == before
+    registry.promote(versions[0])
+    assert registry.stamp() != before
+
+
+def test_a_store_without_a_change_counter_has_no_stamp(tmp_path: Path) -> None:
+    assert Registry(tmp_path).stamp() == ""
+    assert Registry(tmp_path, "http://127.0.0.1:1").stamp() == ""
+    (tmp_path / "mlflow.db").write_bytes(b"SQLite format 3\0\x10\0\2\2" + bytes(80))
+    assert Registry(tmp_path).stamp() == ""
+
+
+@pytest.fixture
+def shipped(bundle: ModelBundle, tmp_path: Path) -> ShippedPredictor:
+    file = tmp_path / "shipped.roofcast"
+    checksum = bundle.save(file)
+    return ShippedPredictor(Champion(f"shipped-{checksum[:8]}", "", checksum), file)
+
+
+def test_the_shipped_predictor_is_the_champion_of_an_empty_registry(
+    shipped: ShippedPredictor, bundle: ModelBundle, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    registry = Registry(home, shipped=shipped)
+    champion = registry.champion()
+    assert champion == shipped.champion
+    assert registry.versions() == [champion]
+    assert registry.has(champion)
+    assert registry.load(champion).row_ids == bundle.row_ids
+    with pytest.raises(NoAnswerError, match="no earlier champion"):
+        registry.previous()
+    assert not [*home.iterdir()], "MLflow creates its store on first use"
+
+
+def test_the_shipped_predictor_is_promoted_and_rolled_back_to_like_a_version(
+    shipped: ShippedPredictor, home: Path, bundle: ModelBundle, tmp_path: Path
+) -> None:
+    registry = Registry(home, shipped=shipped)
+    name = shipped.champion.version
+    assert registry.promote(name) == shipped.champion
+    version = add_version(registry, bundle, tmp_path / "run")
+    assert version_of(registry.champion()) == name
+    registry.promote(version)
+    assert version_of(registry.champion()) == version
+    assert registry.rollback() == shipped.champion == registry.champion()
+    with pytest.raises(NoAnswerError, match="no earlier champion"):
+        registry.rollback()
+    registry.promote(version)
+    registry.promote(name)
+    assert version_of(registry.champion()) == name
+    assert version_of(registry.rollback()) == version
+    assert [champion.version for champion in registry.versions()] == [version, name]
+    assert version_of(Registry(home).champion()) == version
+
+
+def test_rollback_to_a_shipped_predictor_of_an_earlier_package_returns_to_the_present_one(
+    shipped: ShippedPredictor, home: Path, bundle: ModelBundle, tmp_path: Path
+) -> None:
+    registry = Registry(home, shipped=shipped)
+    registry.promote(add_version(registry, bundle, tmp_path / "run"))
+    newer = replace(shipped, champion=replace(shipped.champion, version="shipped-of-an-upgrade"))
+    assert Registry(home, shipped=newer).rollback() == newer.champion
+    with pytest.raises(NoAnswerError, match="no earlier champion"):
+        Registry(home, shipped=newer).rollback()

@@ -1,0 +1,55 @@
+"""Versions of others, and copies of the state folder."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from roofcast.data.errors import InputError
+from roofcast.training.dataset.training_set import TrainingSet
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle
+from roofcast.training.lifecycle.registry.registry import Registry
+from tests.training.builders import a_bundle
+from tests.training.lifecycle.registry.test_registry import add_version
+
+
+@pytest.fixture(scope="module")
+def bundle(subset: TrainingSet) -> ModelBundle:
+    return a_bundle(subset)
+
+
+@pytest.fixture
+def registry(home: Path) -> Registry:
+    return Registry(home)
+
+
+def test_a_version_that_the_key_has_not_signed_is_not_loaded(
+    registry: Registry, bundle: ModelBundle, tmp_path: Path
+) -> None:
+    version = add_version(registry, bundle, tmp_path / "run")
+    registry.load(registry.find(version))
+    for signature in ("", "0" * 64):
+        registry._client.set_model_version_tag("roofcast", version, "signature", signature)
+        with pytest.raises(InputError, match=rf"version {version} is not signed by the key .*bundle\.key"):
+            registry.load(registry.find(version))
+
+
+@pytest.mark.slow
+def test_a_copied_state_folder_writes_into_its_own_artifacts(
+    registry: Registry, bundle: ModelBundle, tmp_path: Path
+) -> None:
+    with registry.run("original") as run_id:
+        pass
+    version = add_version(registry, bundle, tmp_path / "run")
+    registry.load(registry.find(version))
+    copy = Registry(Path(shutil.copytree(registry.home, tmp_path / "copy")))
+    with copy.run("in the copy") as own_id:
+        pass
+    for id_ in (run_id, own_id):
+        assert copy._client.get_run(id_).info.artifact_uri.startswith((tmp_path / "copy" / "artifacts").as_uri())
+    original = registry._client.get_run(run_id).info.artifact_uri
+    assert original.startswith((registry.home / "artifacts").as_uri())
+    assert copy.find(version) == registry.find(version)
+    copy.load(copy.find(version))

@@ -1,0 +1,73 @@
+"""Errors of predictions: of calibration points, and of metrics that are derived from others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from roofcast.training.dataset.targets import log_ratio
+from roofcast.training.learner.derived_metrics import (
+    SOURCES,
+    THROUGHPUT,
+    combine_sds,
+    impute_source_errors,
+    sd_of_rate,
+)
+from roofcast.training.learner.errors.error_distribution import ErrorDistribution
+from roofcast.training.learner.errors.group_keys import GroupKeys
+from roofcast.training.learner.ratio_model import QUANTILE_INDEX, RatioPrediction, at_quantile
+
+FloatArray = npt.NDArray[np.float64]
+
+INTERCHANGEABLE: Final = (("tpot_s", "itl_s"), ("itl_s", "tpot_s"))
+"""TPOT (per-request mean) and ITL (per-gap): the error of one stands in for the other."""
+
+
+def calibration_surprises(
+    X: pd.DataFrame, y: pd.DataFrame, prediction: RatioPrediction, expected: Mapping[str, FloatArray]
+) -> dict[str, FloatArray]:
+    """Return log(measurement / expected) of calibration points: shapes (n_row,), NaN where there is no information.
+
+    A mean or median of ITL informs TPOT, and the other way round. A measurement of a derived metric informs the TTFT
+    or TPOT that its row lacks, so that the three agree. Throughput of an open loop is its rate and informs nothing.
+    """
+    measured = y.reindex(columns=list(expected)).astype(float)
+    error = {metric: log_ratio(measured[metric].to_numpy(), value) for metric, value in expected.items()}
+    if THROUGHPUT in error:
+        error[THROUGHPUT] = np.where(prediction.loads.is_open_loop, np.nan, error[THROUGHPUT])
+    is_central = (X["workload.quantile"] == 0.5).to_numpy()
+    for metric, other in INTERCHANGEABLE:
+        if metric in error and other in error:
+            error[metric] = np.where(is_central & np.isnan(error[metric]), error[other], error[metric])
+    if prediction.mean_correction:
+        impute_source_errors(error, prediction.loads.is_derived)
+    return error
+
+
+def derived_sds(
+    prediction: RatioPrediction,
+    distributions: Mapping[str, ErrorDistribution],
+    keys: GroupKeys,
+    sds: Mapping[str, FloatArray],
+) -> dict[str, FloatArray]:
+    """Return the standard deviations, those of derived metrics combined from TTFT's and TPOT's.
+
+    Throughput is of the run: it follows from the means, whatever percentile the query names.
+    """
+    result, features = dict(sds), prediction.features.to_numpy()
+    shares = prediction.shares()
+    for metric in sds.keys() & shares.keys():
+        sources = {source: sds[source] for source in SOURCES}
+        if metric == THROUGHPUT and (features[:, QUANTILE_INDEX] != 0.5).any():
+            central = at_quantile(features, 0.5)
+            sources = {source: distributions[source].predict(central, keys)[1] for source in SOURCES}
+        combined = combine_sds(shares[metric], sources)
+        result[metric] = np.where(prediction.loads.is_derived[metric], combined, sds[metric])
+    if THROUGHPUT in sds:
+        of_rate = sd_of_rate(prediction.estimate.rate_ratio, sds[THROUGHPUT])
+        result[THROUGHPUT] = np.where(prediction.loads.is_open_loop, of_rate, result[THROUGHPUT])
+    return result

@@ -1,0 +1,240 @@
+"""The bundle: a fitted predictor with the metadata that serving checks and shows, as one file."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from roofcast.data.errors import InputError
+from roofcast.features.columns import DESCRIPTORS
+from roofcast.features.engine.coefficients import Coefficients
+from roofcast.features.fingerprint import fingerprint
+from roofcast.features.pipeline import METRICS
+from roofcast.training.config import TrainingConfig
+from roofcast.training.explain.contributions import TrainingPoints
+from roofcast.training.learner.derived_metrics import Loads
+from roofcast.training.learner.errors.blank_doubt import BlankDoubt, unshared_blanks
+from roofcast.training.learner.errors.error_distribution import ErrorDistribution, ErrorScaleModel, GroupedConformal
+from roofcast.training.learner.errors.group_keys import STACK_TERMS, TERMS, WORKLOAD_GRID, GroupKeys, build_group_keys
+from roofcast.training.learner.errors.lookup_tables import LENGTH_SCALE, LookupTables, key_signatures, keys_by_term
+from roofcast.training.learner.errors.random_effects import RandomEffects
+from roofcast.training.learner.out_of_memory import OutOfMemoryClassifier
+from roofcast.training.learner.prediction import Prediction
+from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
+from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
+from roofcast.training.learner.trees.numpy_booster import NumpyBooster
+from roofcast.training.learner.trees.support_gate import SupportGate
+from roofcast.training.lifecycle.bundles.bundle_file import BundleFile, Classes, stored_fields, write_object
+
+FILE_NAME: Final = "bundle.roofcast"
+
+MAX_FILE_BYTE: Final = 512 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class ModelBundle:
+    """A fitted predictor and its metadata.
+
+    Parameters
+    ----------
+    predictor
+        Fitted.
+    fingerprint
+        `layout` of the version that fitted it.
+    data_digest, row_ids
+        Of the measurements it was fitted to.
+    engines, accelerators
+        Names in these measurements.
+    scores
+        Held-out errors by metric.
+    roofcast_version
+        Of the version that fitted it.
+    anchors
+        Training points of the random effects; explanations list the nearest of them.
+    feasibility
+        Out-of-memory classifier: the probability that a deployment runs. None if all did in the measurements.
+    doubt
+        What blank columns of a question add to its variance.
+    """
+
+    predictor: RoofcastPredictor
+    fingerprint: str
+    data_digest: str
+    row_ids: tuple[str, ...]
+    engines: tuple[str, ...]
+    accelerators: tuple[str, ...]
+    scores: dict[str, dict[str, float]]
+    roofcast_version: str = field(default_factory=lambda: version("roofcast"))
+    anchors: TrainingPoints = field(default_factory=TrainingPoints)
+    feasibility: OutOfMemoryClassifier | None = None
+    doubt: BlankDoubt = field(default_factory=BlankDoubt)
+
+    def predict(
+        self,
+        X: pd.DataFrame,
+        assumed: Sequence[str],
+        references: CalibrationPoints | None = None,
+        *,
+        metrics: Collection[str] | None = None,
+    ) -> Prediction:
+        """Return the predictive distribution of queries, wider where columns are blank; see `unshared_blanks`.
+
+        Parameters
+        ----------
+        X : shape (n_query, n_descriptor)
+        assumed : shape (n_query,)
+            Blank columns of each query, separated by spaces.
+        """
+        prediction = self.predictor.predict_distribution(X, references, metrics=metrics)
+        if references is not None:
+            assumed = unshared_blanks(X, assumed, references.X, references.assumed)
+        return prediction.widen(self.doubt.predict(Loads.of(X).is_open_loop, assumed))
+
+    def save(self, path: Path) -> str:
+        """Write the bundle with its lookup tables, and its SHA-256 into `checksum_file`; return the SHA-256."""
+        self.predictor.build_cache(METRICS)
+        return write_bundle(path, self, CLASSES, self.fingerprint, self.roofcast_version)
+
+
+_DATACLASSES: Final = (
+    BlankDoubt, Coefficients, ErrorDistribution, ErrorScaleModel, GroupKeys, LookupTables, ModelBundle, NumpyBooster,
+    SupportGate, TrainingConfig, TrainingPoints,
+)  # fmt: skip
+
+CLASSES: Final = {cls: stored_fields(cls) for cls in _DATACLASSES} | {
+    GroupedConformal: ("n_group", "_scores", "_cumulative"),
+    OutOfMemoryClassifier: ("l2", "classes_", "slope_", "intercept_", "n_features_in_"),
+    RandomEffects: ("n_iteration", "sd_", "training_points_", "errors_", "_weights", "_tables"),
+    ResidualRegressor: (
+        "n_member", "n_estimators", "max_depth", "learning_rate", "subsample", "colsample_bytree", "min_child_weight",
+        "reg_lambda", "objective", "n_jobs", "random_state", "n_features_in_", "median_", "members_", "_booster",
+    ),
+    RoofcastPredictor: (
+        "config", "metrics", "coefficients", "coefficients_", "metrics_", "regressors_", "gates_",
+        "carry_over_", "feature_range_", "error_distributions_",
+    ),
+}  # fmt: skip
+"""Classes of a bundle file, each with its stored attributes."""
+
+
+def layout() -> str:
+    """Return a digest of columns, codes, terms, keys and stored attributes; a bundle of another layout is refused.
+
+    Examples
+    --------
+    >>> len(layout())
+    16
+    """
+    stored = sorted((cls.__name__, names) for cls, names in CLASSES.items())
+    parts = repr((fingerprint(), [*TERMS], [*STACK_TERMS], WORKLOAD_GRID, LENGTH_SCALE, _example_keys(), stored))
+    return hashlib.blake2b(parts.encode(), digest_size=8).hexdigest()
+
+
+def _example_keys() -> list[int]:
+    """Return the keys of a fixed row: a bundle stores keys, which queries have to reproduce."""
+    values = np.arange(1.0, len(DESCRIPTORS) + 1)
+    keys = build_group_keys(pd.DataFrame([values], columns=[column.name for column in DESCRIPTORS])).keys
+    return [int(key) for key in (*keys_by_term(keys)[0], *key_signatures(keys))]
+
+
+def checksum_file(path: Path) -> Path:
+    """Return the file of a bundle's SHA-256, beside the bundle.
+
+    Examples
+    --------
+    >>> checksum_file(Path("predictor.roofcast")).name
+    'predictor.roofcast.sha256'
+    """
+    return path.with_name(f"{path.name}.sha256")
+
+
+def sha256(path: Path) -> str:
+    """Return the hexadecimal SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def load_bundle(path: Path, expected_sha256: str) -> ModelBundle:
+    """Return the bundle of a file: see `read_bundle`."""
+    return read_bundle(path, expected_sha256, ModelBundle, CLASSES, layout())
+
+
+def write_bundle(path: Path, bundle: object, classes: Classes, layout: str, roofcast: str) -> str:
+    """Write a bundle for `read_bundle`, and its SHA-256 into `checksum_file`; return the SHA-256.
+
+    Parameters
+    ----------
+    layout, roofcast
+        Layout and version of roofcast that fitted the bundle.
+    """
+    write_object(path, bundle, classes, {"layout": layout, "roofcast": roofcast})
+    checksum = sha256(path)
+    checksum_file(path).write_text(checksum, encoding="ascii")
+    return checksum
+
+
+BundleT = TypeVar("BundleT")
+
+
+def read_bundle(
+    path: Path, expected_sha256: str, kind: type[BundleT], classes: Classes, expected_layout: str
+) -> BundleT:
+    """Return the bundle of a file; loading runs no code from the file.
+
+    Parameters
+    ----------
+    kind, classes, expected_layout
+        Class of the bundle, its registered classes, and the layout that this version reads.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, its checksum is not the expected one, it is damaged or no bundle, or another version
+        of roofcast with other columns wrote it.
+    """
+    if not path.is_file():
+        raise InputError("bundle", f"no file {path.name}; retrain to make one")
+    if path.stat().st_size > MAX_FILE_BYTE:
+        raise InputError("bundle", f"{path.name} is larger than {MAX_FILE_BYTE:,} bytes; it is no bundle")
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != expected_sha256:
+        raise InputError("bundle", f"{path.name} does not have the registered checksum; it was cut or replaced")
+    file = BundleFile.parse(content, path.name)
+    if file.about.get("layout") != expected_layout:
+        raise InputError(
+            "bundle",
+            f"{path.name} was made by roofcast {file.about.get('roofcast')} of layout {file.about.get('layout')}, "
+            f"this version has {expected_layout}; retrain",
+        )
+    bundle = file.decode(classes)
+    if not isinstance(bundle, kind):
+        raise InputError("bundle", f"{path.name} holds a {type(bundle).__name__}, not a {kind.__name__}")
+    return bundle
+
+
+class _BundleModel:
+    """Model of MLflow's pyfunc flavour: descriptors in, predictions out."""
+
+    def __init__(self, bundle: ModelBundle) -> None:
+        self._bundle = bundle
+
+    def predict(self, model_input: pd.DataFrame, params: dict[str, Any] | None = None) -> pd.DataFrame:
+        """Return the predicted metrics of a table of descriptors."""
+        del params
+        return self._bundle.predictor.predict(model_input)
+
+
+def _load_pyfunc(path: str) -> _BundleModel:
+    """Load the bundle for MLflow, which calls this by name; the checksum beside the file guards against damage."""
+    file = Path(path, FILE_NAME)
+    beside = checksum_file(file)
+    if not beside.is_file():
+        raise InputError("bundle", f"no file {beside.name}; retrain to make one")
+    return _BundleModel(load_bundle(file, beside.read_text(encoding="ascii", errors="replace")))

@@ -1,0 +1,1 @@
+"""The gate: whether a challenger replaces the champion, slice by slice."""

@@ -1,0 +1,68 @@
+"""The challenger: a registered version that answers beside the champion, whose answers nobody sees."""
+
+from __future__ import annotations
+
+from roofcast.data.errors import InputError, NoAnswerError
+from roofcast.training.lifecycle.gate.champion_changes import record_change
+from roofcast.training.lifecycle.registry.registry import CHALLENGER, PROGRAM, Champion, Registry
+
+NO_CHALLENGER = "there is no challenger; `roofcast versions shadow VERSION` sets one"
+
+
+def challenger_of(registry: Registry) -> Champion | None:
+    """Return the challenger; None if there is none.
+
+    Raises
+    ------
+    NotReadyError
+        If the registry cannot be reached.
+    """
+    return registry.aliased(CHALLENGER)
+
+
+def set_challenger(registry: Registry, version: str, by: str = PROGRAM) -> Champion:
+    """Make a version the challenger, in place of an earlier one, and return it.
+
+    Parameters
+    ----------
+    by
+        Caller, for the audit log.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such version.
+    InputError
+        If it is the champion, or the shipped predictor, which has no place in the registry.
+    """
+    with registry.changing():
+        challenger, before = registry.find(version), challenger_of(registry)
+        if challenger == registry.champion():
+            raise InputError("version", f"must be another than the champion's, got {version}, which is in service")
+        if registry.is_shipped(challenger):
+            raise InputError("version", f"must be a registered version, got {version}, which comes with the package")
+        registry.set_alias(CHALLENGER, challenger.version)
+        record_change(registry.home, "shadow", by, before.version if before else "none", challenger.version)
+    return challenger
+
+
+def withdraw_challenger(registry: Registry, by: str = PROGRAM) -> Champion:
+    """Leave the champion without a challenger; return the version that was one.
+
+    Parameters
+    ----------
+    by
+        Caller, for the audit log.
+
+    Raises
+    ------
+    NoAnswerError
+        If there is none.
+    """
+    with registry.changing():
+        before = challenger_of(registry)
+        if before is None:
+            raise NoAnswerError(NO_CHALLENGER)
+        registry.set_alias(CHALLENGER, None)
+        record_change(registry.home, "withdrawal", by, before.version, "none")
+    return before

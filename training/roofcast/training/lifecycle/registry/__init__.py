@@ -1,0 +1,1 @@
+"""The registry: versions and their aliases in MLflow, the tracking of runs."""

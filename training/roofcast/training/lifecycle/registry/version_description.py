@@ -1,0 +1,59 @@
+"""Description of a version of the predictor for people: what it learnt from, how good it is, why it serves or not."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Final
+
+import pandas as pd
+
+from roofcast.training.dataset.stacks import is_uploaded
+from roofcast.training.lifecycle.gate.promotion import PromotionDecision
+from roofcast.training.lifecycle.registry.registry import Champion
+
+N_NAMED: Final = 8
+"""Own campaigns that a description names, the largest first."""
+
+
+def own_rows(stacks: pd.Series) -> pd.Series:
+    """Return whether the rows of each stack were imported here: shape (n_row,)."""
+    return (stacks == "") | is_uploaded(stacks)
+
+
+def describe_version(
+    decision: PromotionDecision,
+    champion: Champion | None,
+    scores: dict[str, dict[str, float]],
+    moment: dt.datetime,
+    *,
+    campaigns: pd.Series,
+    stacks: pd.Series,
+    groups: pd.Series,
+) -> str:
+    """Return the description of a candidate that was compared with the champion.
+
+    Parameters
+    ----------
+    scores
+        Held-out errors by metric.
+    moment
+        End of the training, with its zone.
+    campaigns, stacks, groups : shape (n_row,)
+        Of the rows it learnt from; stacks are blank for rows of the operator.
+    """
+    is_own = own_rows(stacks)
+    counts = campaigns[is_own].value_counts()
+    named = ", ".join(f"{name} {n:,}" for name, n in counts.head(N_NAMED).items())
+    rest = f" and {len(counts) - N_NAMED} more" if len(counts) > N_NAMED else ""
+    n_shipped = int((~is_own).sum())
+    errors = ", ".join(f"{metric} {one['median_ape']:.1%}" for metric, one in scores.items())
+    rival = f", that of version {champion.version} {decision.champion:.4f}" if champion and decision.champion else ""
+    verdict = "Promoted" if decision.promoted else "Not promoted"
+    return (
+        f"Trained on {moment.astimezone(dt.UTC):%Y-%m-%d %H:%M} UTC from {len(campaigns):,} measurements of "
+        f"{groups.nunique()} lineages: {n_shipped:,} of {campaigns[~is_own].nunique()} shipped campaigns, "
+        f"{len(campaigns) - n_shipped:,} imported{f' ({named}{rest})' if named else ''}.\n"
+        f"Median error on held-out lineages: {errors}.\n"
+        f"Mean absolute log error {decision.candidate:.4f}{rival}.\n"
+        f"{verdict}: {decision.reason}."
+    )
