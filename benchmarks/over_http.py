@@ -106,8 +106,8 @@ def single_over_echo(service: Service, home: Path) -> float:
         echo = Request.of("POST", "/", {"rows": [QUERY]})
         seconds: dict[str, list[float]] = {"prediction": [], "echo": []}
         for _ in range(N_TURN):
-            seconds["prediction"] += latencies_s(service.address, PREDICTION, N_PREDICTION // N_TURN)
-            seconds["echo"] += latencies_s(address, echo, N_PREDICTION // N_TURN)
+            seconds["prediction"].extend(latencies_s(service.address, PREDICTION, N_PREDICTION // N_TURN))
+            seconds["echo"].extend(latencies_s(address, echo, N_PREDICTION // N_TURN))
     return float(np.median(seconds["prediction"]) / np.median(seconds["echo"]))
 
 

@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -14,7 +15,7 @@ from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http import load_shedding
 from roofcast.serving.http.app import create_app
 from roofcast.serving.http.auth import CALLER
-from roofcast.serving.http.load_shedding import EarlyRefusal, Lanes, LoadShedding
+from roofcast.serving.http.load_shedding import EarlyRefusal, Lane, Lanes, LoadShedding
 from roofcast.serving.http.routes import predictions
 from roofcast.serving.http.schemas.explanations import ExplanationResponse
 from tests.serving.http_client import a_question, running
@@ -63,8 +64,8 @@ class Computation:
 
 
 def shedding(app: Any, **limits: Any) -> LoadShedding:
-    max_wait_s = limits.pop("max_wait_s", 30.0)
-    return LoadShedding(app, Lanes(**{"max_running": 1, "max_dear": 1, "max_waiting": 4, **limits}), max_wait_s)
+    defaults = {"max_running": 1, "max_dear": 1, "max_waiting": 4, "max_wait_s": 30.0}
+    return LoadShedding(app, Lanes(**(defaults | limits)))
 
 
 def run(scenario: Any) -> None:
@@ -123,6 +124,33 @@ def test_a_full_queue_is_noticed_before_anything_else_is_done() -> None:
         assert headers[b"content-type"] == b"application/problem+json"
 
     run(scenario)
+
+
+def test_a_queue_that_moves_too_slowly_is_noticed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 100.0
+    monkeypatch.setattr(load_shedding, "time", SimpleNamespace(monotonic=lambda: now_s))
+    lane = Lane("predictions", n_slot=1, max_waiting=64, max_wait_s=1.0)
+
+    def release_each(interval_s: float) -> None:
+        nonlocal now_s
+        for _ in range(30):
+            now_s += interval_s
+            lane.release()
+
+    lane.waiting["a"] = 9
+    assert not lane.is_hopeless()
+    release_each(interval_s=0.1)
+    assert lane.is_hopeless()
+    lane.waiting["a"] = 7
+    assert not lane.is_hopeless()
+    lane.waiting["a"] = 9
+    release_each(interval_s=0.05)
+    assert not lane.is_hopeless()
+    lane.waiting["a"] = 0
+    lane.release()
+    release_each(interval_s=10.0)
+    lane.waiting["a"] = 9
+    assert not lane.is_hopeless(), "nobody waited"
 
 
 def test_a_request_that_waits_too_long_is_refused() -> None:
@@ -222,7 +250,7 @@ def test_predictions_do_not_wait_for_other_kinds(path: str, method: str, body: b
 )
 def test_a_prediction_with_a_stack_and_references_is_dear(query: bytes, body: bytes, name: str) -> None:
     scope = {**Exchange(PREDICTIONS, "a", "POST", body).scope, "query_string": query}
-    lane = Lanes(1, 1, 1).lane(scope, len(body), body)
+    lane = Lanes(1, 1, 1, 1.0).lane(scope, len(body), body)
     assert lane is not None
     assert lane.name == name
 

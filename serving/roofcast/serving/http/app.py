@@ -80,7 +80,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     """
     end_with_parent()
     settings = settings or load_settings()
-    lanes = Lanes(settings.max_running, settings.max_dear, settings.max_waiting)
+    lanes = Lanes(settings.max_running, settings.max_dear, settings.max_waiting, settings.max_wait_s)
     app = FastAPIOffline(
         title="roofcast",
         version=version("roofcast"),
@@ -159,7 +159,7 @@ def _describe(app: FastAPI, settings: Settings) -> None:
 def _install_middleware(app: FastAPI, settings: Settings, lanes: Lanes) -> None:
     """Add the middleware, the innermost first."""
     rates = RateLimits(settings.rate_limit) if settings.rate_limit else None
-    app.add_middleware(LoadShedding, lanes=lanes, max_wait_s=settings.max_wait_s)
+    app.add_middleware(LoadShedding, lanes=lanes)
     app.add_middleware(
         BodyLimit,
         max_byte=settings.max_body_byte,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -43,6 +44,10 @@ _REFERENCES: Final = (b'"references"', b"\\u")
 SHED_RETRY_AFTER_S: Final = 1
 CALLER_SHARE: Final = 0.75
 """Largest share of a queue that one caller may have."""
+EXPECTED_SHARE: Final = 0.8
+"""Share of the longest wait that a request may expect when it comes; the expectation is uncertain."""
+INTERVAL_WEIGHT: Final = 0.2
+"""Weight of the last interval between two releases of slots in the moving average."""
 
 
 @dataclass(slots=True)
@@ -55,13 +60,18 @@ class Lane:
         Requests computed at once.
     max_waiting
         Most requests in the queue.
+    max_wait_s
+        Longest time in the queue.
     """
 
     name: str
     n_slot: int
     max_waiting: int
+    max_wait_s: float
     slots: asyncio.Semaphore = field(init=False)
     waiting: Counter[str] = field(init=False, default_factory=Counter)
+    _interval_s: float = field(init=False, default=0.0)
+    _last_release_s: float | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.slots = asyncio.Semaphore(self.n_slot)
@@ -71,6 +81,20 @@ class Lane:
         if self.waiting.total() >= self.max_waiting:
             return True
         return self.waiting[caller] >= max(1, int(CALLER_SHARE * self.max_waiting))
+
+    def is_hopeless(self) -> bool:
+        """Return whether the queue is full, or too long for the pace at which slots were released of late."""
+        n_waiting = self.waiting.total()
+        expected_s = n_waiting * self._interval_s
+        return n_waiting >= self.max_waiting or expected_s > EXPECTED_SHARE * self.max_wait_s
+
+    def release(self) -> None:
+        """Release a slot. Intervals between releases count where requests wait for the whole of them."""
+        now = time.monotonic()
+        if self._last_release_s is not None:
+            self._interval_s += INTERVAL_WEIGHT * (now - self._last_release_s - self._interval_s)
+        self._last_release_s = now if self.waiting.total() else None
+        self.slots.release()
 
 
 class Lanes:
@@ -85,12 +109,14 @@ class Lanes:
         Slots for predictions and for dear requests; the others have twice those for predictions.
     max_waiting
         Most requests that wait in each of the three queues.
+    max_wait_s
+        Longest time in a queue.
     """
 
-    def __init__(self, max_running: int, max_dear: int, max_waiting: int) -> None:
-        self._predictions = Lane("predictions", max_running, max_waiting)
-        self._dear = Lane("dear", max_dear, max_waiting)
-        self._others = Lane("others", 2 * max_running, max_waiting)
+    def __init__(self, max_running: int, max_dear: int, max_waiting: int, max_wait_s: float) -> None:
+        self._predictions = Lane("predictions", max_running, max_waiting, max_wait_s)
+        self._dear = Lane("dear", max_dear, max_waiting, max_wait_s)
+        self._others = Lane("others", 2 * max_running, max_waiting, max_wait_s)
 
     def is_busy(self) -> bool:
         """Return whether a prediction or a dear request waits for a slot."""
@@ -117,7 +143,7 @@ class Lanes:
 
 
 class EarlyRefusal:
-    """ASGI middleware that answers 503 before anything else is done for a request that would find its queue full.
+    """ASGI middleware that answers 503 before anything else is done for a request whose queue is full or too long.
 
     It goes outermost: under overload, time spent on refusing is taken from the requests that are served.
     """
@@ -125,13 +151,13 @@ class EarlyRefusal:
     def __init__(self, app: ASGIApp, lanes: Lanes) -> None:
         self.app = app
         self.lanes = lanes
-        self._refusal = _busy_response("its queue is full")
+        self._refusal = _busy_response("its queue is too long")
         self._refusal.headers["x-content-type-options"] = "nosniff"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Call the application, or refuse in its place."""
         lane = self.lanes.lane(scope, _declared_byte(scope))
-        if lane and lane.slots.locked() and lane.waiting.total() >= lane.max_waiting:
+        if lane and lane.slots.locked() and lane.is_hopeless():
             SHED.labels(lane.name, "refused").inc()
             await self._refusal(scope, receive, send)
         else:
@@ -143,17 +169,11 @@ class LoadShedding:
 
     A request whose client leaves while it waits is dropped; one that is computed stops at its next
     `stop_if_abandoned`. It goes innermost, where bodies have arrived.
-
-    Parameters
-    ----------
-    max_wait_s
-        Longest time in a queue.
     """
 
-    def __init__(self, app: ASGIApp, lanes: Lanes, max_wait_s: float) -> None:
+    def __init__(self, app: ASGIApp, lanes: Lanes) -> None:
         self.app = app
         self.lanes = lanes
-        self.max_wait_s = max_wait_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Call the application in a slot, or answer in its place."""
@@ -179,16 +199,16 @@ class LoadShedding:
         finally:
             departure.cancel()
             if not problem:
-                lane.slots.release()
+                lane.release()
 
     async def _enter(self, lane: Lane, caller: str, departure: asyncio.Future[None]) -> str:
         """Take a slot, waiting for it up to the limit; return the problem if there was none, else a blank."""
         if lane.slots.locked() and lane.is_full(caller):
             return f"{lane.waiting[caller]} of your requests wait already, and {lane.waiting.total()} of all callers"
-        problem = f"no slot was free within {self.max_wait_s:g} seconds"
+        problem = f"no slot was free within {lane.max_wait_s:g} seconds"
         lane.waiting[caller] += 1
         try:
-            with move_on_after(self.max_wait_s) as waiting:
+            with move_on_after(lane.max_wait_s) as waiting:
                 departure.add_done_callback(lambda _: waiting.cancel())
                 await lane.slots.acquire()
                 problem = ""
