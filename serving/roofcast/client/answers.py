@@ -686,6 +686,7 @@ class FileAdded(TypedDict):
     n_withdrawn: int
     n_claimed: int
     import_id: str
+    drift_url: NotRequired[str | None]
     drift: NotRequired[DriftReport | None]
     format: str
     n_row: int
@@ -781,6 +782,7 @@ class MeasurementsAdded(TypedDict):
     n_withdrawn: int
     n_claimed: int
     import_id: str
+    drift_url: NotRequired[str | None]
     drift: NotRequired[DriftReport | None]
 
 

@@ -14,7 +14,7 @@ def test_an_import_and_the_report_of_the_latest_days_tell_a_change(client: Clien
     before = [a_measurement(concurrency=n, date="2026-11-15") for n in loads]
     added = client.post("/v1/measurements", {"rows": before}).json()
     assert (added["n_new"], added["drift"]) == (3, None)
-    first = client.get(f"/v1/drift?import_id={added['import_id']}").json()
+    first = client.get(added["drift_url"]).json()
     assert (first["n_compared"], first["n_repeat"], first["is_drift"]) == (3, 0, False)
     slow = [a_measurement(concurrency=n, date="2026-11-23", itl_s=0.0264) for n in loads]
     second = client.post("/v1/measurements?compare=true", {"rows": slow}).json()

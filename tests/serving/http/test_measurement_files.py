@@ -37,9 +37,11 @@ def test_a_file_is_imported_in_its_own_format(service: Client) -> None:
 
     assert (counted["format"], counted["is_kept"], counted["n_new"]) == ("guidellm", False, counted["n_row"])
     assert stored["is_kept"]
+    assert (counted["drift_url"], stored["drift_url"]) == (None, f"/v1/drift?import_id={stored['import_id']}")
     assert stored["n_new"] == stored["n_row"] == counted["n_row"] > 0
     assert {row["campaign"] for row in service.get("/v1/measurements").json()} == {"nightly"}
-    assert upload(service, content, f"{ABOUT}&campaign=nightly").json()["n_known"] == stored["n_row"]
+    again = upload(service, content, f"{ABOUT}&campaign=nightly").json()
+    assert (again["n_known"], again["drift_url"]) == (stored["n_row"], None)
 
 
 def test_failed_runs_are_counted(service: Client) -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.cli import context
+from roofcast.serving.cli.context import load_predictor
 from tests.serving.http_client import ACCELERATOR, Run
 
 
@@ -140,6 +145,25 @@ def test_an_error_is_reported_even_if_a_check_after_it_fails(
     assert status == 2
     assert [line.removeprefix("error: ").partition(": ")[0] for line in err.splitlines()] == ["--fo", "scale"]
     assert "ZeroDivisionError" in caplog.text
+
+
+@pytest.mark.usefixtures("home")
+def test_checks_of_a_command_share_one_predictor(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loads: list[AppState] = []
+
+    def load(state: AppState) -> AppState:
+        loads.append(state)
+        return load_predictor(state)
+
+    monkeypatch.setattr(context, "load_predictor", load)
+    references = tmp_path / "references.csv"
+    references.write_text("model,accelerator,n_input_token,n_output_token,ttft_s\nno-such,h100,9,9,1\n")
+    question = ("--model", "llama-3.1-8b", "--accelerator", ACCELERATOR, "--isl", "9", "--osl", "9")
+    status, _, err = run("explain", *question, "--reference", references, "--stack", "no-such", "--fo")
+    assert status == 2
+    assert [line.removeprefix("error: ").partition(":")[0] for line in err.splitlines()][-1] == "stack"
+    assert "references.csv" in err
+    assert len(loads) == 1
 
 
 @pytest.mark.usefixtures("home")

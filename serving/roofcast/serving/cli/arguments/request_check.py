@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ from roofcast.data.errors import InputError, UnknownNameError, join_errors
 
 if TYPE_CHECKING:
     from roofcast.data.catalog import Catalog
+    from roofcast.serving.app_state.app_state import AppState
     from roofcast.serving.problem import Problem
 
 logger = logging.getLogger(__name__)
@@ -43,28 +45,38 @@ def check_out(file: Path | None, option: str = "out") -> None:
         raise InputError(option, f"{file} cannot be written: no such folder")
 
 
-def check_references(file: Path | None, server: str) -> None:
+def load_once() -> Callable[[], AppState]:
+    """Return a function that returns the state with the active predictor, which its first call loads."""
+
+    @functools.cache
+    def load() -> AppState:
+        from roofcast.serving.cli.context import load_predictor, open_app_state
+
+        return load_predictor(open_app_state())
+
+    return load
+
+
+def check_references(file: Path | None, server: str, load: Callable[[], AppState]) -> None:
     """Raise `InputError` if a file of references cannot be used; a service checks their content."""
     if file is None:
         return
-    from roofcast.serving.cli.context import load_predictor, open_app_state
     from roofcast.serving.cli.files import read_references_table
     from roofcast.serving.predict.references import read_references
 
     rows = read_references_table(file)
     if not server:
-        state = load_predictor(open_app_state())
+        state = load()
         read_references(rows.frame(), state.catalog, state.active_model.bundle.predictor, file.name, rows.lines)
 
 
-def check_stack(name: str, server: str) -> None:
+def check_stack(name: str, server: str, load: Callable[[], AppState]) -> None:
     """Raise `InputError` if there is no stack of this name; a service knows its own."""
     if not name or server:
         return
-    from roofcast.serving.cli.context import load_predictor, open_app_state
     from roofcast.serving.stacks.stack_choice import choose_stack
 
-    state = load_predictor(open_app_state())
+    state = load()
     choose_stack(state, state.active_model, "", name)
 
 

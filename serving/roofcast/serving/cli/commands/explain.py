@@ -21,6 +21,7 @@ from roofcast.serving.cli.arguments.request_check import (
     check_references,
     check_stack,
     collect_errors,
+    load_once,
 )
 from roofcast.serving.cli.arguments.usage import with_check
 from roofcast.serving.cli.console import note, show, spinner, warn
@@ -48,11 +49,12 @@ PlotFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a plo
 
 
 def _errors(values: Mapping[str, Any]) -> list[InputError]:
+    load = load_once()
     return collect_errors(
         lambda: check_question(values),
         *(partial(_check_scale, [option]) for option in values["scale"] or ()),
-        lambda: check_references(values["reference"], values["server"]),
-        lambda: check_stack(values["stack"], values["server"]),
+        lambda: check_references(values["reference"], values["server"], load),
+        lambda: check_stack(values["stack"], values["server"], load),
         lambda: check_level(values["level"]),
     )
 
@@ -159,7 +161,7 @@ def _sweep_errors(values: Mapping[str, Any]) -> list[InputError]:
     return collect_errors(
         lambda: check_question(values),
         lambda: _check_sweep(values["sweep"] or []),
-        lambda: check_stack(values["stack"], ""),
+        lambda: check_stack(values["stack"], "", load_once()),
     )
 
 

@@ -23,6 +23,7 @@ from roofcast.serving.cli.arguments.request_check import (
     check_references,
     check_stack,
     collect_errors,
+    load_once,
 )
 from roofcast.serving.cli.arguments.usage import with_check
 from roofcast.serving.cli.console import spinner
@@ -76,12 +77,13 @@ def _errors(values: Mapping[str, Any]) -> list[InputError]:
         if not server:
             check_table(questions.head(1), open_model_catalog())
 
+    load = load_once()
     return collect_errors(
         lambda: _check_files(values["rows"], values["out"], values),
         check_rows,
         lambda: check_out(values["out"]),
-        lambda: check_references(values["reference"], server),
-        lambda: check_stack(values["stack"], server),
+        lambda: check_references(values["reference"], server, load),
+        lambda: check_stack(values["stack"], server, load),
         lambda: check_level(values["level"]),
     )
 

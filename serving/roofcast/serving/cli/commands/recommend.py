@@ -24,7 +24,13 @@ from roofcast.serving.cli.arguments.completion import (
     complete_vendor,
 )
 from roofcast.serving.cli.arguments.options import Option, require_with, with_options
-from roofcast.serving.cli.arguments.request_check import check_names, check_out, check_stack, collect_errors
+from roofcast.serving.cli.arguments.request_check import (
+    check_names,
+    check_out,
+    check_stack,
+    collect_errors,
+    load_once,
+)
 from roofcast.serving.cli.arguments.usage import with_check
 from roofcast.serving.cli.console import note, spinner, warn
 from roofcast.serving.cli.context import (
@@ -146,7 +152,7 @@ def _errors(values: Mapping[str, Any]) -> list[InputError]:
         lambda: read_references_table(reference) if reference else None,
         lambda: require_with("deployment", values["deployment"], {DEPLOYMENT_FILE: values["deployment_file"]}),
         lambda: check_out(values["deployment_file"], DEPLOYMENT_FILE),
-        lambda: check_stack(values["stack"], server),
+        lambda: check_stack(values["stack"], server, load_once()),
         lambda: RecommendationRequest.from_options(options),
         lambda: check_names(option_fields(with_one_load(options)), ENGINES, server),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 from fastapi import APIRouter, Query
 
@@ -12,10 +12,21 @@ from roofcast.serving.http.schemas.resources import Selector
 from roofcast.serving.request_fields import Level
 from roofcast.training.drift.report import MAX_CHANGE, DriftReport
 
+if TYPE_CHECKING:
+    from roofcast.data.store.measurement_store import Added
+
 router = APIRouter(tags=["measurements"])
 
+DRIFT_PATH: Final = "/v1/drift"
 
-@router.get("/v1/drift")
+
+def drift_url(added: Added) -> str | None:
+    """Return the path at which an import is compared with the predictor; None if it stored and claimed no row."""
+    is_comparable = added.import_id and added.n_new + added.n_claimed
+    return f"{DRIFT_PATH}?import_id={added.import_id}" if is_comparable else None
+
+
+@router.get(DRIFT_PATH)
 def get_drift(
     state: State,
     *,

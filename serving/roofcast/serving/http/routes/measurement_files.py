@@ -24,6 +24,7 @@ from roofcast.serving.http.body import BODY
 from roofcast.serving.http.bulk.media import FILES_PATH
 from roofcast.serving.http.dependencies import Compare, State, origin_of
 from roofcast.serving.http.errors import unsupported_media_type
+from roofcast.serving.http.routes.drift import drift_url
 from roofcast.serving.http.schemas.resources import FileAdded
 
 router = APIRouter(tags=["measurements"])
@@ -71,7 +72,7 @@ def post_file(
     """Import a file as a benchmark client writes it (GuideLLM, AIPerf, vLLM, ...), as `roofcast import` does.
 
     The body is the file itself, uncompressed. All of its rows are stored, or none. The answer waits for the database
-    alone: `/v1/drift` compares the rows, by the answer's `import_id`.
+    alone: `drift_url` of the answer compares the rows.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in SUFFIXES:
@@ -89,6 +90,7 @@ def post_file(
         n_failed_run=count_failed_runs(table),
         warnings=list(import_warnings(table)),
         is_kept=not dry_run,
+        drift_url=None if dry_run else drift_url(added),
         drift=compare_import(state, added) if compare and not dry_run else None,
     )
 

@@ -14,6 +14,7 @@ from roofcast.serving.drift.import_drift import compare_import
 from roofcast.serving.http.auth import CALLER, KEY
 from roofcast.serving.http.body import JsonRoute
 from roofcast.serving.http.dependencies import Compare, State, origin_of
+from roofcast.serving.http.routes.drift import drift_url
 from roofcast.serving.http.schemas.resources import (
     ImportSummary,
     MeasurementsAdded,
@@ -46,12 +47,13 @@ def post_measurements(
 
     A row whose numbers contradict each other is refused, as in files. Rows far from what others measured are in
     quarantine: no training uses them before a confirmation. The default of `campaign` is `own`, that of `statistic`
-    the mean. The answer waits for the database alone: `/v1/drift` compares the rows, by the answer's `import_id`.
+    the mean. The answer waits for the database alone: `drift_url` of the answer compares the rows.
     """
     rows = read_json_rows(request.rows, OWN_CAMPAIGN)
     models = [(model.name, model.config) for model in request.models]
     added = import_rows(state, rows, models, origin=origin_of(http))
-    return MeasurementsAdded(**asdict(added), drift=compare_import(state, added) if compare else None)
+    report = compare_import(state, added) if compare else None
+    return MeasurementsAdded(**asdict(added), drift_url=drift_url(added), drift=report)
 
 
 @router.get("/v1/measurements")

@@ -103,9 +103,10 @@ class MeasurementsAdded(BaseModel):
     """Number of rows that are new, and that were stored before.
 
     `n_quarantined` of the new rows teach nothing until they are confirmed; `n_claimed` of the others are also the
-    caller's now, `n_withdrawn` were withdrawn. `import_id` selects the new and the claimed rows: `/v1/drift` compares
-    them with the predictor and with earlier measurements. With `compare`, `drift` is such a report of up to 200 rows;
-    it is null if there is none, no predictor is in service, or no comparison was wanted.
+    caller's now, `n_withdrawn` were withdrawn. `import_id` selects the new and the claimed rows; `drift_url` has
+    their comparison with the predictor and with earlier measurements, and is null if there are none. With `compare`,
+    `drift` is such a report of up to 200 rows; it is null if there is none, no predictor is in service, or no
+    comparison was wanted.
     """
 
     n_new: int
@@ -114,6 +115,7 @@ class MeasurementsAdded(BaseModel):
     n_withdrawn: int
     n_claimed: int
     import_id: str
+    drift_url: str | None = None
     drift: DriftReport | None = None
 
 
