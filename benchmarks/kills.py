@@ -32,7 +32,7 @@ from roofcast.data.store.measurement_store import MeasurementStore
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.logs import configure_logs
-from roofcast.training.lifecycle.gate.champion_changes import read_changes
+from roofcast.training.lifecycle.registry.champion_changes import read_changes
 from roofcast.training.lifecycle.registry.registry import Registry
 from tests.attack.conftest import make_key
 from tests.attack.ingest_clients import LEVEL, N_ROW, Ledger, clients

@@ -11,7 +11,7 @@ from roofcast.data.measurements.target import INFERENCE
 from roofcast.serving.http.dependencies import State, TargetQuery
 from roofcast.serving.http.schemas.history import ChangeResponse, VersionResponse
 from roofcast.training.lifecycle.gate.challenger import challenger_of
-from roofcast.training.lifecycle.gate.champion_changes import read_changes
+from roofcast.training.lifecycle.registry.champion_changes import read_changes
 
 router = APIRouter(tags=["knowledge"])
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from roofcast.data.catalog import Catalog
 from roofcast.features.arrays import RowIndex
-from roofcast.serving.training_jobs.search.plan_search import search_plans
+from roofcast.serving.training_jobs.search.plan_shortlist import shortlist_plans
 from roofcast.serving.training_jobs.search.plans import PLAN_COLUMNS
 from roofcast.training.training_jobs import TrainingJobPrediction, TrainingJobPredictor
 
@@ -33,7 +33,7 @@ def with_fastest_plans(table: pd.DataFrame, catalog: Catalog, predictor: Trainin
 
     Where none is so likely to fit, the likeliest is stated; where none is near the memory, plans stay open.
     """
-    candidates = search_plans(table.assign(hardware=np.arange(len(table))), catalog, len(table)).table
+    candidates = shortlist_plans(table.assign(hardware=np.arange(len(table))), catalog, len(table)).table
     if not len(candidates):
         return table
     chosen = candidates.iloc[_fastest(candidates, predict_jobs(candidates, catalog, predictor))]

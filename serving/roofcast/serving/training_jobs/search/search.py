@@ -23,7 +23,7 @@ from roofcast.serving.training_jobs.search.candidates import (
     used_per_node,
 )
 from roofcast.serving.training_jobs.search.plan_choice import JUDGE_LEVEL, predict_jobs
-from roofcast.serving.training_jobs.search.plan_search import PlannedJobs, search_plans
+from roofcast.serving.training_jobs.search.plan_shortlist import PlannedJobs, shortlist_plans
 from roofcast.training.training_jobs import TrainingJobPrediction, TrainingJobPredictor
 
 _BOUNDS: Final = tuple(
@@ -113,7 +113,7 @@ def search(
     if not admitted:
         return reasons
     hardware = list_hardware(admitted, catalog.accelerators, max_nodes)
-    jobs = search_plans(candidate_table(hardware, demand, catalog.accelerators), catalog, len(hardware))
+    jobs = shortlist_plans(candidate_table(hardware, demand, catalog.accelerators), catalog, len(hardware))
     prediction = predict_jobs(jobs.table, catalog, predictor) if len(jobs.table) else _no_prediction()
     excluded = {name: reason for name, reason in reasons.items() if reason}
     job, offer = _pair(hardware, admitted, jobs, max_usd_per_h)

@@ -1,1 +1,1 @@
-"""The gate: whether a challenger replaces the champion, slice by slice."""
+"""The gate: whether a retrained candidate replaces the champion, slice by slice; the challenger that shadows it."""

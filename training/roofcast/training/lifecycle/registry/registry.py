@@ -23,8 +23,8 @@ from roofcast.training.lifecycle.bundles.bundle import sha256
 from roofcast.training.lifecycle.bundles.bundle_cache import BundleCache
 from roofcast.training.lifecycle.bundles.bundle_key import KEY_NAME, BundleKey
 from roofcast.training.lifecycle.bundles.bundle_kind import INFERENCE_BUNDLES, B, BundleKind
-from roofcast.training.lifecycle.gate.champion_changes import record_change
 from roofcast.training.lifecycle.registry.artifact_paths import relocate
+from roofcast.training.lifecycle.registry.champion_changes import record_change
 from roofcast.training.lifecycle.registry.mlflow_store import create_store, import_mlflow, reachable, set_mlflow_uri
 
 if TYPE_CHECKING:

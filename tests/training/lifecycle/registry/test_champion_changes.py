@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from roofcast.training.lifecycle.gate.champion_changes import FILE_NAME, read_changes, record_change
+from roofcast.training.lifecycle.registry.champion_changes import FILE_NAME, read_changes, record_change
 
 
 def test_changes_are_listed_newest_first_and_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

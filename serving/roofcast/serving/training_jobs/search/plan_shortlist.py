@@ -1,4 +1,4 @@
-"""Plans of candidates that can matter: the fastest by the estimate at several degrees of filled memory."""
+"""Shortlist of plans for the predictor: the fastest by the analytic estimate, at several shares of filled memory."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class PlannedJobs:
         return np.asarray(self.table["hardware"].to_numpy(), dtype=np.intp)
 
 
-def search_plans(table: pd.DataFrame, catalog: Catalog, n_hardware: int) -> PlannedJobs:
+def shortlist_plans(table: pd.DataFrame, catalog: Catalog, n_hardware: int) -> PlannedJobs:
     """Return the plans of each hardware that are fastest within the `FILLED` shares of its memory.
 
     Of hardware on which no plan fits, the leanest is returned if it needs at most `MODEST` times the memory.
