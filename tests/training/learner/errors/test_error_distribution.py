@@ -12,6 +12,7 @@ import pytest
 from roofcast.features.columns import FEATURE_NAMES
 from roofcast.training.learner.errors.error_distribution import ErrorDistribution, fit_error_distribution
 from roofcast.training.learner.errors.group_keys import TARGET_STACK, GroupKeys
+from roofcast.training.learner.ratio_model import at_quantile
 from tests.training.builders import places_of
 
 FloatArray = npt.NDArray[np.float64]
@@ -52,7 +53,7 @@ class Rows:
         return self.group, self.group
 
     def is_inside(self, known: ErrorDistribution, level: float) -> npt.NDArray[np.bool_]:
-        mean, sd = known.predict(self.features, self.places)
+        mean, sd, _ = known.predict(self.features, self.places)
         return np.asarray(np.abs(self.error - mean) <= sd * known.conformal.quantile(level))
 
 
@@ -88,6 +89,18 @@ def test_intervals_hold_as_many_new_groups_as_promised(
     share = np.mean([rows.is_inside(known, level).mean() for known, rows in worlds])
     scatter = np.sqrt(level * (1 - level) * (1 / (N_WORLD * N_GROUP) + 1 / (N_WORLD * N_NEW)))
     assert level * N_GROUP / (N_GROUP + 1) - 3 * scatter < share < level + 3 * scatter
+
+
+def test_a_tail_has_the_mean_and_the_median_sd_of_its_median(worlds: list[tuple[ErrorDistribution, Rows]]) -> None:
+    known, rows = worlds[0]
+    is_tail = np.arange(len(rows.features)) % 2 == 0
+    tails = np.where(is_tail[:, None], at_quantile(rows.features, 0.95), rows.features)
+    error = known.predict(tails, rows.places)
+    median = known.predict(at_quantile(rows.features, 0.5), rows.places)
+    np.testing.assert_array_equal(error.mean[is_tail], median.mean[is_tail])
+    np.testing.assert_array_equal(error.median_sd[is_tail], median.sd[is_tail])
+    plain = known.predict(rows.features, rows.places)
+    np.testing.assert_array_equal(error.sd[~is_tail], plain.sd[~is_tail])
 
 
 def test_intervals_are_wide_where_errors_are_large(worlds: list[tuple[ErrorDistribution, Rows]]) -> None:
@@ -202,11 +215,11 @@ def test_intervals_hold_stacks_that_nobody_measured_and_own_runs_narrow_them() -
     for seed in range(60):
         rows, _ = draw_stacks(1, 100 + seed)
         own = GroupKeys(rows.places.keys, rows.places.workload, np.full_like(rows.places.stack, TARGET_STACK))
-        mean, sd = known.predict(rows.features, own)
+        mean, sd, _ = known.predict(rows.features, own)
         inside.append(np.abs(rows.error - mean) <= sd * known.conformal.quantile(0.9))
         is_first = (rows.group == 0).to_numpy()
         given = known.condition_on(rows.features[is_first], own.take(is_first), rows.error[is_first])
-        after, narrow = given.predict(rows.features[~is_first], own.take(~is_first))
+        after, narrow, _ = given.predict(rows.features[~is_first], own.take(~is_first))
         width.append(np.mean(narrow) / np.mean(sd))
         assert np.abs(rows.error[~is_first] - after).mean() < 0.2
     assert 0.8 < np.mean(inside) < 0.98

@@ -105,7 +105,7 @@ def contributions(
     shifted = plain
     if references is not None:
         shifted = predictor.predict_distribution(X, references, metrics=names).median
-    tables = {metric: _tree_contributions(predictor, metric, parts.features, X) for metric in raw}
+    tables = {metric: _tree_contributions(predictor, metric, parts, X) for metric in raw}
     tables |= _derived_contributions(tables, parts, X)
     if THROUGHPUT in tables:
         tables[THROUGHPUT] = tables[THROUGHPUT].mask(pd.Series(parts.loads.is_open_loop, X.index), 0.0, axis=0)
@@ -119,11 +119,11 @@ def contributions(
 
 
 def _tree_contributions(
-    predictor: RoofcastPredictor, metric: str, features: pd.DataFrame, X: pd.DataFrame
+    predictor: RoofcastPredictor, metric: str, parts: RatioPrediction, X: pd.DataFrame
 ) -> pd.DataFrame:
-    values, typical = shap_values(predictor.regressors_[metric], features)
+    values, typical = shap_values(predictor.regressors_[metric], parts.features)
     table = group_importance(values).assign(typical_ratio=typical)
-    return table.mul(predictor.correction_weight(metric, X), axis=0)
+    return table.mul(predictor.correction_weight(metric, parts.keys, X["config.engine"].to_numpy()), axis=0)
 
 
 def _derived_contributions(

@@ -39,9 +39,10 @@ from roofcast.training.learner.derived_metrics import (
 )
 from roofcast.training.learner.errors.error_distribution import (
     ErrorDistribution,
+    LogError,
     fit_error_distribution,
 )
-from roofcast.training.learner.errors.group_keys import TARGET_STACK, GroupKeys, build_group_keys, stack_keys
+from roofcast.training.learner.errors.group_keys import TARGET_STACK, GroupKeys, stack_keys
 from roofcast.training.learner.errors.prediction_errors import calibration_surprises, derived_sds
 from roofcast.training.learner.estimator import check_is_fitted
 from roofcast.training.learner.prediction import Prediction
@@ -123,7 +124,8 @@ class RoofcastPredictor(RatioModel):
         prediction = self.predict_ratio(X)
         full = self._with_full_correction().predict_ratio(X, estimate=prediction.estimate)
         self.feature_range_ = prediction.features[is_public].agg(["min", "max"])
-        features, keys = without_columns(prediction.features.to_numpy(), DATE), build_group_keys(X, stacks)
+        features = without_columns(prediction.features.to_numpy(), DATE)
+        keys = prediction.keys.on_stacks(stacks, X.index)
         is_central = (X["workload.quantile"] == 0.5).to_numpy()
         self.error_distributions_: dict[str, ErrorDistribution] = {}
         errors, expected = {}, {}
@@ -167,9 +169,9 @@ class RoofcastPredictor(RatioModel):
         check_is_fitted(self)
         names = self.select_metrics(metrics)
         prediction, distributions = self.predict_ratio(X, names, estimate), self._condition(points, names)
-        features, keys = prediction.features.to_numpy(), self.group_keys(X)
-        posterior = {metric: distributions[metric].predict(features, keys) for metric in names}
-        return _build_prediction(prediction, distributions, keys, posterior)
+        features, keys = prediction.features.to_numpy(), self._keys_on_stack(prediction)
+        errors = {metric: distributions[metric].predict(features, keys) for metric in names}
+        return _build_prediction(prediction, distributions, errors)
 
     def predict_left_out(
         self, points: CalibrationPoints, groups: npt.NDArray[np.intp], is_point: npt.NDArray[np.bool_]
@@ -186,11 +188,11 @@ class RoofcastPredictor(RatioModel):
         check_is_fitted(self)
         prediction, error, keys = self._calibration_errors(points)
         features, distributions = prediction.features.to_numpy(), self.error_distributions_
-        posterior = {
+        errors = {
             metric: distributions[metric].predict_left_out(features, keys, error[metric], groups, is_point)
             for metric in self.metrics_
         }
-        return _build_prediction(prediction, distributions, keys, posterior)
+        return _build_prediction(prediction, distributions, errors)
 
     def select_metrics(self, metrics: Collection[str] | None = None) -> tuple[str, ...]:
         """Return those of the predicted metrics that are wanted, and the sources of derived ones; None for all."""
@@ -208,7 +210,7 @@ class RoofcastPredictor(RatioModel):
         """
         check_is_fitted(self)
         prediction, distributions = self.predict_ratio(X), self._condition(points, self.metrics_)
-        features, keys = prediction.features.to_numpy(), self.group_keys(X)
+        features, keys = prediction.features.to_numpy(), self._keys_on_stack(prediction)
         rng = np.random.default_rng(seed)
         draws: dict[str, FloatArray] = {}
         for metric in prediction.value:
@@ -257,11 +259,12 @@ class RoofcastPredictor(RatioModel):
         known = [distribution.effects.training_points_.stack for distribution in self.error_distributions_.values()]
         return np.isin(stack_keys(names.to_numpy(dtype=object)), np.concatenate(known))
 
-    def group_keys(self, X: pd.DataFrame) -> GroupKeys:
-        """Return the group keys of queries."""
+    def _keys_on_stack(self, prediction: RatioPrediction) -> GroupKeys:
+        """Return the group keys of queries about `stack_`."""
+        keys, index = prediction.keys, prediction.features.index
         if isinstance(self.stack_, str):
-            return build_group_keys(X, pd.Series(self.stack_, X.index) if self.stack_ else None)
-        return build_group_keys(X, self.stack_)
+            return keys.on_stacks(pd.Series(self.stack_, index), index) if self.stack_ else keys
+        return keys.on_stacks(self.stack_, index)
 
     @cached_property
     def _on_measured_stacks(self) -> dict[str, ErrorDistribution]:
@@ -300,9 +303,11 @@ class RoofcastPredictor(RatioModel):
     ) -> tuple[RatioPrediction, dict[str, FloatArray], GroupKeys]:
         """Return the predictions of calibration points, their log errors without random effects, and their keys."""
         prediction = self.predict_ratio(points.X)
-        keys = self.group_keys(points.X) if points.stacks is None else build_group_keys(points.X, points.stacks)
+        keys = self._keys_on_stack(prediction)
+        if points.stacks is not None:
+            keys = keys.on_stacks(points.stacks, points.X.index)
         features = prediction.features.to_numpy()
-        means = {metric: known.predict(features, keys)[0] for metric, known in self.error_distributions_.items()}
+        means = {metric: known.predict(features, keys).mean for metric, known in self.error_distributions_.items()}
         surprise = calibration_surprises(points.X, points.y, prediction, prediction.apply_shifts(means))
         return prediction, {metric: surprise[metric] + mean for metric, mean in means.items()}, keys
 
@@ -384,13 +389,12 @@ def _own_residuals(residual: FloatArray, keys: GroupKeys) -> FloatArray:
 def _build_prediction(
     prediction: RatioPrediction,
     distributions: Mapping[str, ErrorDistribution],
-    keys: GroupKeys,
-    posterior: Mapping[str, tuple[FloatArray, FloatArray]],
+    errors: Mapping[str, LogError],
 ) -> Prediction:
-    """Return the predictive distribution, given mean and standard deviation of the log error of each metric."""
-    names, index = tuple(posterior), prediction.features.index
-    median = prediction.apply_shifts({metric: mean for metric, (mean, _) in posterior.items()})
-    log_sd = derived_sds(prediction, distributions, keys, {metric: sd for metric, (_, sd) in posterior.items()})
+    """Return the predictive distribution, given the log error of each metric."""
+    names, index = tuple(errors), prediction.features.index
+    median = prediction.apply_shifts({metric: error.mean for metric, error in errors.items()})
+    log_sd = derived_sds(prediction, errors)
     return Prediction(
         build_frame(median, names, index),
         build_frame(log_sd, names, index),

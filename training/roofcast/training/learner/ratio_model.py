@@ -36,6 +36,7 @@ from roofcast.training.learner.derived_metrics import (
     reconcile,
     source_shares,
 )
+from roofcast.training.learner.errors.group_keys import GroupKeys, build_group_keys
 from roofcast.training.learner.estimator import Estimator, check_is_fitted
 from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
 from roofcast.training.learner.trees.support_gate import SupportGate
@@ -80,8 +81,9 @@ class RatioPrediction:
         Predictions and analytic estimates of the statistics that the queries name, by metric.
     mean_correction
         Predicted over estimated mean of `SOURCES`; empty where no derived metric is predicted from them.
-    features, estimate, loads
-        Columns of the learner, the estimate of means, and the loads of the queries.
+    features, estimate, loads, keys
+        Columns of the learner, the estimate of means, the loads of the queries, and their group keys about
+        `TARGET_STACK`.
     """
 
     value: dict[str, FloatArray]
@@ -90,6 +92,7 @@ class RatioPrediction:
     features: pd.DataFrame
     estimate: Estimate
     loads: Loads
+    keys: GroupKeys
 
     def apply_shifts(self, shifts: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
         """Apply log shifts, of shapes that end in (n_query,), to the predictions and recompute derived metrics."""
@@ -160,7 +163,7 @@ class RatioModel(Estimator):
         cells = separate_uploads(pd.Series(joint_hash(hashes, CELL), index=X.index), stacks)
         lineages = groups.mask(is_uploaded(stacks), stack_owners(stacks))
         self.metrics_ = tuple(m for m in self.metrics if (y[m] > 0).any())
-        columns = features.to_numpy()
+        columns, keys = features.to_numpy(), build_group_keys(X)
         settings = config.model_dump(exclude={"calibrate", "seed", "n_fold"})
         self.regressors_: dict[str, ResidualRegressor] = {}
         self.gates_: dict[str, SupportGate] = {}
@@ -177,7 +180,7 @@ class RatioModel(Estimator):
             )
             self.regressors_[metric] = regressor.fit(inputs, target[rows], weight)
             if metric in GATED:
-                self.gates_[metric] = SupportGate.fit(X[rows], lineages[rows])
+                self.gates_[metric] = SupportGate.fit(keys.take(rows), lineages[rows])
         return self
 
     def predict_ratio(
@@ -194,6 +197,7 @@ class RatioModel(Estimator):
         needs_sources = any(m in is_derived for m in wanted)
         needed = {*wanted, *(SOURCES if needs_sources else ())}
         features, estimates, estimate = build_features(X, self.coefficients_, estimate, needed)
+        keys, engine = build_group_keys(X), X["config.engine"].to_numpy()
         rows = _EvaluatedRows.from_features(features.to_numpy(), with_means=needs_sources)
         value, mean_correction = {}, {}
         for m in (metric for metric in self.metrics_ if metric in needed):
@@ -201,18 +205,20 @@ class RatioModel(Estimator):
                 value[m] = estimates[m]
                 continue
             log_correction = self.regressors_[m].predict_unchecked(rows.features)
-            log_correction = log_correction * rows.repeat(self.correction_weight(m, X))
+            log_correction = log_correction * rows.repeat(self.correction_weight(m, keys, engine))
             value[m] = np.asarray(estimates[m] * np.exp(_rearrange(log_correction, rows, _sign(m))))
             if needs_sources and m in SOURCES:
                 mean_correction[m] = value[m] / estimates[m]
                 mean_correction[m][rows.means] = np.exp(log_correction[len(log_correction) - len(rows.means) :])
         value = reconcile(value, estimates, mean_correction, estimate, loads)
-        return RatioPrediction({m: value[m] for m in wanted}, estimates, mean_correction, features, estimate, loads)
+        return RatioPrediction(
+            {m: value[m] for m in wanted}, estimates, mean_correction, features, estimate, loads, keys
+        )
 
-    def correction_weight(self, metric: str, X: pd.DataFrame) -> FloatArray:
+    def correction_weight(self, metric: str, keys: GroupKeys, engine: FloatArray) -> FloatArray:
         """Return the weight of the trees' log correction for each query: shape (n_query,)."""
-        weight = np.full(len(X), self.carry_over_.get(metric, 1.0))
-        return weight * self.gates_[metric].weight(X) if metric in self.gates_ else weight
+        weight = np.full(len(engine), self.carry_over_.get(metric, 1.0))
+        return weight * self.gates_[metric].weight(keys, engine) if metric in self.gates_ else weight
 
     def predict(self, X: pd.DataFrame) -> pd.DataFrame:
         """Return the predicted medians: shape (n_query, n_metric)."""

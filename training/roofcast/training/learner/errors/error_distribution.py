@@ -8,8 +8,9 @@ scale and a conformal quantile of held-out lineages.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import NormalDist
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -142,18 +143,27 @@ class GroupedConformal:
         >>> c.p_below(np.array([-1.0, 0.0, 1.0, 9.0])).round(2).tolist()
         [0.25, 0.5, 0.75, 0.98]
         """
-        levels, quantiles = self._table()
+        levels, quantiles = self._table
         return np.asarray(0.5 + np.sign(z) * np.interp(np.abs(z), quantiles, levels) / 2, dtype=np.float64)
 
     def z_at(self, confidence: float) -> float:
         """Return the signed standardised error not exceeded with probability `confidence`, at least one half."""
-        return float(np.interp(2 * confidence - 1, *self._table()))
+        return float(np.interp(2 * confidence - 1, *self._table))
 
+    @cached_property
     def _table(self) -> tuple[FloatArray, FloatArray]:
         """Return levels, rising from 0, and their quantiles."""
         highest = self.highest_level
         levels = [*(i / N_LEVEL for i in range(1, N_LEVEL) if i / N_LEVEL < highest), highest]
         return np.array([0.0, *levels]), np.array([0.0, *map(self.quantile, levels)])
+
+
+class LogError(NamedTuple):
+    """Log error of queries, arrays of shape (n_query,): mean, standard deviation, and that of the query's median."""
+
+    mean: FloatArray
+    sd: FloatArray
+    median_sd: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +207,8 @@ class ErrorDistribution:
         self.effects.build_cache()
         self.scale.log_scale.build_cache()
 
-    def predict(self, features: FloatArray, keys: GroupKeys) -> tuple[FloatArray, FloatArray]:
-        """Return mean and standard deviation of the log error, each of shape (n_query,).
+    def predict(self, features: FloatArray, keys: GroupKeys) -> LogError:
+        """Return the log error of queries.
 
         All quantiles of a query share the mean of its median, so that they keep their order.
         """
@@ -211,7 +221,7 @@ class ErrorDistribution:
         error: FloatArray,
         groups: npt.NDArray[np.intp],
         is_point: npt.NDArray[np.bool_],
-    ) -> tuple[FloatArray, FloatArray]:
+    ) -> LogError:
         """Return what `predict` does of each calibration point, given the points of other groups alone.
 
         The arguments are of n rows; the log error is NaN where it is unknown, and such a row is no point.
@@ -221,13 +231,13 @@ class ErrorDistribution:
         effects = self.effects.predict_left_out(keys, np.nan_to_num(standardised), groups, is_point)
         return self._scaled(features, *effects)
 
-    def _scaled(self, features: FloatArray, mean: FloatArray, sd: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return mean and standard deviation of effects in natural logarithms."""
+    def _scaled(self, features: FloatArray, mean: FloatArray, sd: FloatArray) -> LogError:
+        """Return effects of a mean and a standard deviation in natural logarithms."""
         is_tail = features[:, QUANTILE_INDEX] != 0.5
         scales = self.scale.predict(np.concatenate([features, at_quantile(features[is_tail], 0.5)]))
         scale, scale_of_median = scales[: len(features)], scales[: len(features)].copy()
         scale_of_median[is_tail] = scales[len(features) :]
-        return scale_of_median * mean, scale * sd
+        return LogError(scale_of_median * mean, scale * sd, scale_of_median * sd)
 
     def predict_joint(self, features: FloatArray, keys: GroupKeys) -> tuple[FloatArray, FloatArray]:
         """Return mean, shape (n,), and covariance, shape (n, n), of the log errors together, without noise.

@@ -90,6 +90,11 @@ class GroupKeys:
         """Return the same rows as queries about `TARGET_STACK`."""
         return GroupKeys(self.keys, self.workload, np.full_like(self.stack, TARGET_STACK))
 
+    def on_stacks(self, stacks: pd.Series, index: pd.Index) -> GroupKeys:
+        """Return the same rows, which have this index, about stacks; an empty or no name means `TARGET_STACK`."""
+        names = stacks.reindex(index).fillna("").to_numpy(dtype=object)
+        return GroupKeys(self.keys, self.workload, stack_keys(names))
+
 
 def build_group_keys(descriptors: pd.DataFrame, stacks: pd.Series | None = None) -> GroupKeys:
     """Return the group keys of rows.
@@ -100,11 +105,9 @@ def build_group_keys(descriptors: pd.DataFrame, stacks: pd.Series | None = None)
     load = np.where(np.isnan(d["workload.concurrency"]), d["workload.request_rate_per_s"], d["workload.concurrency"])
     sizes = [d["workload.n_input_token"], d["workload.n_output_token"], np.where(np.isnan(load), 1.0, load)]
     keys = joint_hashes(config_hashes(descriptors), tuple(TERMS))
-    stack = np.full(len(keys), TARGET_STACK, dtype=np.uint64)
-    if stacks is not None:
-        stack = stack_keys(stacks.reindex(descriptors.index).fillna("").to_numpy(dtype=object))
     workload = np.rint(np.log(np.stack(sizes, axis=1)) / WORKLOAD_GRID) * WORKLOAD_GRID
-    return GroupKeys(keys, workload, stack)
+    rows = GroupKeys(keys, workload, np.full(len(keys), TARGET_STACK, dtype=np.uint64))
+    return rows if stacks is None else rows.on_stacks(stacks, descriptors.index)
 
 
 def stack_keys(names: npt.NDArray[np.object_]) -> HashArray:

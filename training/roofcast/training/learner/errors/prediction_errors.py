@@ -17,9 +17,8 @@ from roofcast.training.learner.derived_metrics import (
     impute_source_errors,
     sd_of_rate,
 )
-from roofcast.training.learner.errors.error_distribution import ErrorDistribution
-from roofcast.training.learner.errors.group_keys import GroupKeys
-from roofcast.training.learner.ratio_model import QUANTILE_INDEX, RatioPrediction, at_quantile
+from roofcast.training.learner.errors.error_distribution import LogError
+from roofcast.training.learner.ratio_model import RatioPrediction
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -48,23 +47,15 @@ def calibration_surprises(
     return error
 
 
-def derived_sds(
-    prediction: RatioPrediction,
-    distributions: Mapping[str, ErrorDistribution],
-    keys: GroupKeys,
-    sds: Mapping[str, FloatArray],
-) -> dict[str, FloatArray]:
+def derived_sds(prediction: RatioPrediction, errors: Mapping[str, LogError]) -> dict[str, FloatArray]:
     """Return the standard deviations, those of derived metrics combined from TTFT's and TPOT's.
 
     Throughput is of the run: it follows from the means, whatever percentile the query names.
     """
-    result, features = dict(sds), prediction.features.to_numpy()
-    shares = prediction.shares()
+    sds = {metric: error.sd for metric, error in errors.items()}
+    result, shares = dict(sds), prediction.shares()
     for metric in sds.keys() & shares.keys():
-        sources = {source: sds[source] for source in SOURCES}
-        if metric == THROUGHPUT and (features[:, QUANTILE_INDEX] != 0.5).any():
-            central = at_quantile(features, 0.5)
-            sources = {source: distributions[source].predict(central, keys)[1] for source in SOURCES}
+        sources = {m: errors[m].median_sd if metric == THROUGHPUT else sds[m] for m in SOURCES}
         combined = combine_sds(shares[metric], sources)
         result[metric] = np.where(prediction.loads.is_derived[metric], combined, sds[metric])
     if THROUGHPUT in sds:

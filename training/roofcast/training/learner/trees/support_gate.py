@@ -10,17 +10,19 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.features.columns import ENGINES
-from roofcast.features.descriptors.config_hash import HashArray, config_hashes, joint_hash
+from roofcast.features.descriptors.config_hash import HashArray
 from roofcast.features.engine.kernels.row_kernels import MEASURED_ENGINES
+from roofcast.training.learner.errors.group_keys import TERMS, GroupKeys
 
 FloatArray = npt.NDArray[np.float64]
 
 NEIGHBOURHOOD: Final = ("accelerator", "engine", "load")
-"""Columns of `config_hashes` whose lineages support a correction."""
+"""Term of `TERMS` whose lineages support a correction."""
 
 HALF_LINEAGE: Final = 3.0
 """Lineages at which the trees have half of their weight."""
 
+_NEIGHBOURHOOD_INDEX: Final = tuple(TERMS).index(NEIGHBOURHOOD)
 _HAS_KERNELS: Final = np.isin(ENGINES, MEASURED_ENGINES)
 
 
@@ -42,20 +44,16 @@ class SupportGate:
     n_lineage: FloatArray
 
     @classmethod
-    def fit(cls, descriptors: pd.DataFrame, groups: pd.Series) -> Self:
+    def fit(cls, rows: GroupKeys, groups: pd.Series) -> Self:
         """Return the gate of training rows and their lineages."""
-        table = pd.DataFrame({"key": _keys(descriptors), "group": groups.to_numpy()}).drop_duplicates()
+        key = rows.keys[:, _NEIGHBOURHOOD_INDEX]
+        table = pd.DataFrame({"key": key, "group": groups.to_numpy()}).drop_duplicates()
         keys, n_lineage = np.unique(table["key"].to_numpy(), return_counts=True)
         return cls(keys, n_lineage.astype(float))
 
-    def weight(self, descriptors: pd.DataFrame) -> FloatArray:
-        """Return the weight of the trees for each query: shape (n_query,)."""
-        keys = _keys(descriptors)
+    def weight(self, queries: GroupKeys, engine: FloatArray) -> FloatArray:
+        """Return the weight of the trees for each query, given its code of `ENGINES` too: shape (n_query,)."""
+        keys = queries.keys[:, _NEIGHBOURHOOD_INDEX]
         place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         n = np.where(self.keys[place] == keys, self.n_lineage[place], 0.0)
-        is_gated = _HAS_KERNELS[descriptors["config.engine"].to_numpy().astype(np.intp)]
-        return np.where(is_gated, n / (n + HALF_LINEAGE), 1.0)
-
-
-def _keys(descriptors: pd.DataFrame) -> HashArray:
-    return joint_hash(config_hashes(descriptors), NEIGHBOURHOOD)
+        return np.where(_HAS_KERNELS[engine.astype(np.intp)], n / (n + HALF_LINEAGE), 1.0)
