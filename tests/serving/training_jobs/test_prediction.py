@@ -42,6 +42,22 @@ def test_settings_of_the_plan_are_used() -> None:
     assert answer["plan_dp"] == 2
 
 
+def test_stated_replicas_and_micro_batches_are_those_of_the_plan() -> None:
+    split, accumulated = predict(
+        a_job(framework="megatron-lm", dp=2), a_job(framework="torchtitan", n_gradient_accumulation=4)
+    )
+    assert (split["status"], split["plan_dp"], split["plan_tp"] * split["plan_pp"]) == ("ok", 2, 4)
+    assert (accumulated["status"], accumulated["plan_n_gradient_accumulation"]) == ("ok", 4)
+    assert accumulated["plan_n_micro_batch_sequence"] == 4
+    (nodes,) = predict(a_job(n_accelerator=64, n_accelerator_per_node=8))
+    assert nodes["status"] == "ok"
+
+
+def test_a_lack_of_memory_is_that_of_the_predicted_peak() -> None:
+    (answer,) = predict(a_job(n_accelerator=1))
+    assert f"needs {answer['peak_memory_byte'] / 1e9:.1f} GB" in answer["reason"]
+
+
 def test_all_weights_of_7b_do_not_fit_on_24_gb_but_quantised_lora_does() -> None:
     small = {
         "model": "llama-2-7b-hf",
@@ -86,7 +102,10 @@ def test_70b_needs_several_nodes() -> None:
         ({"pp": 64, "n_accelerator": 64}, "invalid", "pp"),
         ({"ep": 2}, "invalid", "ep"),
         ({"dp": 3}, "invalid", "dp"),
+        ({"dp": 2, "framework": "torchtitan"}, "invalid", "dp"),
+        ({"n_micro_batch_sequence": 1, "n_gradient_accumulation": 4}, "invalid", "n_gradient_accumulation"),
         ({"n_node": 16}, "invalid", "n_node"),
+        ({"n_node": 1, "n_accelerator_per_node": 4}, "invalid", "n_accelerator_per_node"),
         ({"n_global_batch_sequence": 3}, "invalid", "n_global_batch_sequence"),
         ({"n_accelerator": 7, "n_micro_batch_sequence": 1}, "invalid", "n_global_batch_sequence"),
         ({"compute_precision": "fp32"}, "invalid", "compute_precision"),

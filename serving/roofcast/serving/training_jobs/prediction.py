@@ -24,7 +24,7 @@ from roofcast.serving.training_jobs.conventions import design_power_w, power_sha
 from roofcast.serving.training_jobs.memory_parts import MEMORY_PARTS, memory_parts
 from roofcast.serving.training_jobs.rows import job_table, parse_jobs
 from roofcast.serving.training_jobs.search.plan_choice import predict_jobs, with_fastest_plans
-from roofcast.serving.training_jobs.search.plans import PLAN_COLUMNS, is_sound, plan_columns, with_plans
+from roofcast.serving.training_jobs.search.plans import PLAN_COLUMNS, is_sound, keeps_stated, plan_columns, with_plans
 from roofcast.training.training_jobs import TrainingJobPrediction, TrainingJobPredictor
 
 Columns = dict[str, npt.NDArray[Any]]
@@ -33,12 +33,14 @@ INTERVAL_METRICS: Final = ("step_time_s", "throughput_token_per_s", "mfu_ratio",
 METRIC_COLUMNS: Final = tuple(f"{metric}{end}" for metric in INTERVAL_METRICS for end in ("", "_lo", "_hi"))
 MEMORY_COLUMNS: Final = (*(f"memory_{part}_byte" for part in MEMORY_PARTS), "memory_capacity_byte")
 PLAN_ANSWERS: Final = ("plan_framework", *(f"plan_{name}" for name in PLAN_COLUMNS))
-ANSWER_COLUMNS: Final = (
-    *METRIC_COLUMNS, "p_fits", "power_w", *MEMORY_COLUMNS, *PLAN_ANSWERS, "status", "reason", "outside", "assumed",
-)  # fmt: skip
+NUMBERS_AND_PLAN: Final = (*METRIC_COLUMNS, "p_fits", "power_w", *MEMORY_COLUMNS, *PLAN_ANSWERS)
+ANSWER_COLUMNS: Final = (*NUMBERS_AND_PLAN, "status", "reason", "outside", "assumed")
 """Answers of a row: of the whole job, but memory and MFU of one accelerator; `power_w` of all boards, on average."""
 
 STATUSES: Final = ("ok", "invalid", "unknown_name", "does_not_fit", "out_of_range")
+
+COUNTS: Final = ("dp", "n_micro_batch_sequence", "n_gradient_accumulation", "n_global_batch_sequence")
+"""Counts of a plan that follow from each other."""
 
 LEAST_P_FITS: Final = 0.1
 """Probability of fitting below which a job has no times."""
@@ -104,7 +106,9 @@ def _answer(
     plans = plan_columns(choice.runs.plan, table["sharding"].to_numpy(dtype=object))
     prediction = predict_jobs(with_plans(table, plans), options.catalog, options.predictor, options.level)
     sound = is_sound(jobs.job.n_accelerator, jobs.job.n_global_batch, choice.runs.plan)
-    columns = _numbers(choice, prediction) | {f"plan_{name}": values for name, values in plans.items()}
+    kept = keeps_stated(table, np.arange(len(table)), choice.runs.plan)
+    memory = correct_memory(choice.memory, prediction.peak_memory_byte)
+    columns = _numbers(choice, prediction, memory) | {f"plan_{name}": values for name, values in plans.items()}
     columns["plan_framework"] = table["framework"].to_numpy(dtype=object)
     columns["outside"] = prediction.outside
     columns["power_w"] = _power_w(table, choice, options.catalog)
@@ -115,13 +119,16 @@ def _answer(
         answers["assumed"][i] = ", ".join(blank.columns[blank.iloc[k]])
         if not sound[k]:
             problems[i] = _unsound_problem(table.iloc[k])
-            _clear(answers, i, (*METRIC_COLUMNS, "p_fits", "power_w", *MEMORY_COLUMNS, *PLAN_ANSWERS))
+            _clear(answers, i, NUMBERS_AND_PLAN)
         elif prediction.p_fits[k] < LEAST_P_FITS:
-            problems[i] = Problem("does_not_fit", "n_accelerator", lack_of_memory(choice.memory, choice, k))
+            problems[i] = Problem("does_not_fit", "n_accelerator", lack_of_memory(memory, choice, k))
             times = [name for name in METRIC_COLUMNS if not name.startswith("peak_memory")]
             _clear(answers, i, (*times, "power_w"))
+        elif not kept[k]:
+            problems[i] = _contradiction(table.iloc[k], {name: float(plans[name][k]) for name in COUNTS})
+            _clear(answers, i, NUMBERS_AND_PLAN)
         elif not choice.fits[k]:
-            answers["reason"][i] = f"may not fit: {lack_of_memory(choice.memory, choice, k)}"
+            answers["reason"][i] = f"may not fit: {lack_of_memory(memory, choice, k)}"
 
 
 def _clear(answers: Columns, i: int, names: Sequence[str]) -> None:
@@ -129,8 +136,8 @@ def _clear(answers: Columns, i: int, names: Sequence[str]) -> None:
         answers[name][i] = "" if answers[name].dtype == object else np.nan
 
 
-def _numbers(choice: PlanChoice, prediction: TrainingJobPrediction) -> Columns:
-    runs, parts = choice.runs, memory_parts(correct_memory(choice.memory, prediction.peak_memory_byte))
+def _numbers(choice: PlanChoice, prediction: TrainingJobPrediction, memory: TrainingMemory) -> Columns:
+    runs, parts = choice.runs, memory_parts(memory)
     n = runs.job.n_accelerator
     rate = {
         "": prediction.token_per_s_per_accelerator * n,
@@ -170,6 +177,25 @@ def _unsound_problem(row: pd.Series) -> Problem:
         return Problem("invalid", "n_accelerator", "no plan of these settings uses every accelerator")
     text = f"no plan of these settings splits {batch:g} sequences evenly over {row['n_accelerator']:g} accelerators"
     return Problem("invalid", "n_global_batch_sequence", f"{text}; give a multiple of the replicas")
+
+
+def _contradiction(row: pd.Series, plan: Mapping[str, float]) -> Problem:
+    """Return the problem of a job whose replicas or micro-batches no plan near the memory has.
+
+    Parameters
+    ----------
+    plan
+        `COUNTS` of the plan that was found without regard to them.
+    """
+    if not (pd.isna(row["dp"]) or row["dp"] == plan["dp"]):
+        text = f"no plan of these settings has {row['dp']:g} replicas and may fit; one has {plan['dp']:g}"
+        return Problem("invalid", "dp", text)
+    text = (
+        f"contradicts {plan['n_global_batch_sequence']:g} sequences in micro-batches of "
+        f"{plan['n_micro_batch_sequence']:g} over {plan['dp']:g} replicas, which are "
+        f"{plan['n_gradient_accumulation']:g} each; got {row['n_gradient_accumulation']:g}"
+    )
+    return Problem("invalid", "n_gradient_accumulation", text)
 
 
 def lack_of_memory(memory: TrainingMemory, choice: PlanChoice, i: int) -> str:

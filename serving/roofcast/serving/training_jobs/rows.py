@@ -173,6 +173,10 @@ def _check_split(job: Mapping[str, Any], catalog: Catalog, add: Add) -> None:
     if n_node > n:
         text = f"must not exceed n_accelerator, which is {n:g}; got {n_node:g}"
         add(InputError("n_node", text), "n_accelerator")
+    per_node = job.get("n_accelerator_per_node", n)
+    if "n_node" in job and n_node * per_node < n:
+        text = f"{n_node:g} nodes of {per_node:g} accelerators are fewer than n_accelerator, which is {n:g}"
+        add(InputError("n_accelerator_per_node", text), "n_node", "n_accelerator")
     if not rest.is_integer():
         text = f"tp x pp x cp must divide n_accelerator, which is {n:g}; got {tp * pp * cp:g}"
         add(InputError("tp", text), "pp", "cp", "n_accelerator")

@@ -63,7 +63,9 @@ def read_runs(
         table = validate_training_measurements(pd.DataFrame(cells, dtype=object), source, lines)
     except SchemaError as error:
         jobs = [{name: cell for name, cell in row.items() if name in TRAINING_CONFIG_COLUMNS} for row in filled]
-        raise join_errors([error, *_job_errors(jobs, catalog, source, lines)]) from error
+        named = "\n".join((error.message, *error.further))
+        others = [other for other in _job_errors(jobs, catalog, source, lines) if _place(other) not in named]
+        raise join_errors([error, *others]) from error
     _raise_all(_job_errors(_jobs_of(table), catalog, source, lines))
     computed = token_per_step(table) / table["step_time_s"]
     is_derived = table[RATE].isna() & computed.notna()
@@ -81,9 +83,19 @@ def _jobs_of(table: pd.DataFrame) -> list[Any]:
 def _job_errors(
     jobs: Sequence[Mapping[str, Any]], catalog: Catalog, source: str, lines: Sequence[int]
 ) -> list[SchemaError]:
-    """Return what is wrong with the job of each row: names, splits, precisions."""
+    """Return what is wrong with the job of each row, one error a field: names, splits, precisions."""
     _, problems = parse_jobs(jobs, catalog, TRAINING_CONFIG_COLUMNS)
-    return [problem.error(source, line) for line, problem in zip(lines, problems, strict=True) if problem is not None]
+    return [
+        SchemaError(one.field, one.message, source, line)
+        for line, problem in zip(lines, problems, strict=True)
+        if problem is not None
+        for one in (problem, *problem.further)
+    ]
+
+
+def _place(error: SchemaError) -> str:
+    """Return how a message begins that names the line and field of an error."""
+    return f"line {error.line}: {error.field}: "
 
 
 def _raise_all(errors: Sequence[SchemaError]) -> None:

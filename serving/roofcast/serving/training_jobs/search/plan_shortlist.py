@@ -19,7 +19,7 @@ from roofcast.features.training.step.step import TrainingTime, estimate_training
 from roofcast.serving.abandonment import stop_if_abandoned
 from roofcast.serving.training_jobs.conventions import ADAPTERS
 from roofcast.serving.training_jobs.search.candidates import table_columns
-from roofcast.serving.training_jobs.search.plans import is_sound, plan_columns, with_plans
+from roofcast.serving.training_jobs.search.plans import is_sound, keeps_stated, plan_columns, with_plans
 
 FILLED: Final = (0.95, 0.8, 0.6, 0.4)
 """Shares of the memory that a plan may fill by the estimate; the predictor knows which of them is safe."""
@@ -81,6 +81,7 @@ def _enumerate(table: pd.DataFrame, jobs: TrainingJobs) -> tuple[RowIndex, Plan]
     """
     index, plan = enumerate_plans(jobs)
     is_possible = is_sound(jobs.job.n_accelerator[index], jobs.job.n_global_batch[index], plan)
+    is_possible &= keeps_stated(table, index, plan)
     s = jobs.stated
     is_foreign = np.isnan(s.recomputation)[index] & (plan.recomputation == 1)
     is_foreign |= np.isnan(s.ep)[index] & (plan.ep > 1)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.arrays import FloatArray
+from roofcast.features.arrays import FloatArray, RowIndex
 from roofcast.features.training.jobs.runs import Plan
 
 PLAN_COLUMNS: Final = (
@@ -44,6 +44,26 @@ def plan_columns(plan: Plan, sharding: npt.NDArray[np.object_]) -> dict[str, npt
 def with_plans(jobs: pd.DataFrame, columns: dict[str, npt.NDArray[Any]]) -> pd.DataFrame:
     """Return the table of jobs with their plans stated."""
     return jobs.assign(**columns)
+
+
+def keeps_stated(table: pd.DataFrame, index: RowIndex, plan: Plan) -> npt.NDArray[np.bool_]:
+    """Return whether each plan has the replicas and micro-batches that its job states: shape (n_plan,).
+
+    Parameters
+    ----------
+    index : shape (n_plan,)
+        Row of the job of each plan.
+
+    Notes
+    -----
+    `roofcast.features.training.jobs.plans.enumerate_plans` derives both from the split and the batch.
+    """
+    is_kept = np.ones(len(index), dtype=np.bool_)
+    for name, values in (("dp", plan.dp), ("n_gradient_accumulation", plan.n_micro_batch)):
+        if name in table:
+            stated = table[name].to_numpy(dtype=float)[index]
+            is_kept &= np.isnan(stated) | np.isclose(values, stated, rtol=1e-6)
+    return is_kept
 
 
 def is_sound(n_accelerator: FloatArray, n_batch: FloatArray, plan: Plan) -> npt.NDArray[np.bool_]:
