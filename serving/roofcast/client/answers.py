@@ -385,7 +385,7 @@ class ReadinessResponse(TypedDict):
 class RetrainingResponse(TypedDict):
     id: str
     target: Literal["inference", "training"]
-    state: Literal["queued", "running", "done", "failed"]
+    state: Literal["queued", "running", "done", "failed", "cancelled"]
     requested_at: str
     started_at: str | None
     finished_at: str | None
@@ -394,6 +394,7 @@ class RetrainingResponse(TypedDict):
     stage: str
     n_step_done: int
     n_step: int
+    n_interruption: int
 
 
 class RunErrors(TypedDict):

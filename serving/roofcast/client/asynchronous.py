@@ -327,6 +327,10 @@ class AsyncClient:
         """Return a retraining, with its report once it is done."""
         return await self._send(get(f"/v1/retrainings/{quote(retraining_id, safe='')}"))
 
+    async def cancel_retraining(self, retraining_id: str) -> RetrainingResponse:
+        """Cancel a retraining that waits or runs."""
+        return await self._send(post(f"/v1/retrainings/{quote(retraining_id, safe='')}/cancellation", {}))
+
     async def retrainings(self, limit: int = 100) -> list[RetrainingResponse]:
         """List the retrainings, the latest first."""
         return await self._send(get("/v1/retrainings", limit=limit))
@@ -334,7 +338,7 @@ class AsyncClient:
     async def wait_for_retraining(
         self, retraining_id: str, *, timeout_s: float = 3600.0, poll_s: float = 1.0
     ) -> RetrainingResponse:
-        """Return a retraining once it is done or has failed.
+        """Return a retraining once it is done, has failed or was cancelled.
 
         Raises
         ------
@@ -342,7 +346,7 @@ class AsyncClient:
             If that takes longer than `timeout_s`.
         """
         deadline = time.monotonic() + timeout_s
-        while (record := await self.retraining(retraining_id))["state"] not in {"done", "failed"}:
+        while (record := await self.retraining(retraining_id))["state"] not in {"done", "failed", "cancelled"}:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"retraining {retraining_id} is {record['state']} after {timeout_s:g} s")
             await asyncio.sleep(poll_s)

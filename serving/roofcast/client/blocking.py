@@ -320,6 +320,10 @@ class Client:
         """Return a retraining, with its report once it is done."""
         return self._send(get(f"/v1/retrainings/{quote(retraining_id, safe='')}"))
 
+    def cancel_retraining(self, retraining_id: str) -> RetrainingResponse:
+        """Cancel a retraining that waits or runs."""
+        return self._send(post(f"/v1/retrainings/{quote(retraining_id, safe='')}/cancellation", {}))
+
     def retrainings(self, limit: int = 100) -> list[RetrainingResponse]:
         """List the retrainings, the latest first."""
         return self._send(get("/v1/retrainings", limit=limit))
@@ -327,7 +331,7 @@ class Client:
     def wait_for_retraining(
         self, retraining_id: str, *, timeout_s: float = 3600.0, poll_s: float = 1.0
     ) -> RetrainingResponse:
-        """Return a retraining once it is done or has failed.
+        """Return a retraining once it is done, has failed or was cancelled.
 
         Raises
         ------
@@ -335,7 +339,7 @@ class Client:
             If that takes longer than `timeout_s`.
         """
         deadline = time.monotonic() + timeout_s
-        while (record := self.retraining(retraining_id))["state"] not in {"done", "failed"}:
+        while (record := self.retraining(retraining_id))["state"] not in {"done", "failed", "cancelled"}:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"retraining {retraining_id} is {record['state']} after {timeout_s:g} s")
             time.sleep(poll_s)

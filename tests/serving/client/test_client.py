@@ -54,6 +54,7 @@ METHOD_OF = {
     "delete_stack": "remove_stack",
     "post_retraining": "retrain",
     "get_retraining": "retraining",
+    "post_cancellation": "cancel_retraining",
     "list_retrainings": "retrainings",
     "list_models": "models",
     "list_accelerators": "accelerators",
@@ -209,7 +210,7 @@ def test_each_answer_has_the_return_type_of_its_method(
         "health": client.health,
         "metrics": client.metrics,
     }
-    of_the_registry = {"retrain", "retraining", "promote", "roll_back"}
+    of_the_registry = {"retrain", "retraining", "cancel_retraining", "promote", "roll_back"}
     of_a_challenger = {"shadow", "challenger", "withdraw_challenger", "compare_version"}
     assert set(calls) == set(METHOD_OF.values()) - of_the_registry - of_a_challenger
     for name, call in calls.items():

@@ -14,7 +14,7 @@ from roofcast.data.store.api_keys import ApiKey, KeyStore
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http import auth
 from roofcast.serving.http.app import ROUTERS, create_app
-from roofcast.serving.http.auth import ADMIN_ROUTES, READING_POSTS, needed_scope
+from roofcast.serving.http.auth import READING_POSTS, needed_scope
 from roofcast.serving.http.routes import training_measurements
 from tests.conditions import wait_until
 from tests.conftest import QUICK
@@ -189,14 +189,15 @@ def test_every_route_that_writes_needs_a_key_and_the_openapi_document_says_so(sh
     }
     challenger = "/v1/predictor/challenger"
     of_versions = {("PUT", "/v1/predictor"), ("POST", "/v1/predictor/rollback")}
-    for_admins = {*of_versions, ("PUT", challenger), ("DELETE", challenger)}
+    cancellation = ("POST", f"{RETRAIN}/{{retraining_id}}/cancellation")
+    for_admins = {*of_versions, ("PUT", challenger), ("DELETE", challenger), cancellation}
     parts = ("", "/files", "/withdrawals", "/restorations", "/confirmations")
     of_measurements = {("POST", f"{MEASURE}{part}") for part in parts}
     of_training = {("POST", f"/v1/training/measurements{part}") for part in ("", "/files")}
     of_stacks = {("POST", "/v1/stacks"), ("DELETE", "/v1/stacks/{name}")}
     assert changing == {("POST", RETRAIN), *of_measurements, *of_training, *of_stacks, *for_admins}
     for method, path in changing:
-        scope = "admin" if path in ADMIN_ROUTES else "write"
+        scope = "admin" if (method, path) in for_admins else "write"
         assert needed_scope(method, path, "write") == scope
         assert document["paths"][path][method.lower()]["security"] == [{"key": [scope]}]
     assert "security" not in document["paths"][PREDICT]["post"]

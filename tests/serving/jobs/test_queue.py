@@ -9,6 +9,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NoReturn
 
 import pytest
 from filelock import FileLock, Timeout
@@ -17,13 +19,15 @@ from huey.exceptions import HueyException
 from roofcast.data.errors import NotReadyError, OutOfRangeError
 from roofcast.serving.app_state import app_state
 from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.retraining_stages import REGISTRATION
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.jobs import queue as queue_module
-from roofcast.serving.jobs.queue import INTERRUPTED, JobQueue, owner_id, work, worker_process
+from roofcast.serving.jobs.queue import INTERRUPTED, MAX_INTERRUPTION, JobQueue, owner_id, work, worker_process
+from roofcast.training.lifecycle.gate.promotion import PromotionDecision
 from roofcast.training.lifecycle.registry.registry import Champion, ShippedPredictor
-from roofcast.training.lifecycle.retraining import RetrainingReport
+from roofcast.training.lifecycle.retraining import RetrainingReport, submit_candidate
 from tests.conditions import wait_until
-from tests.serving.http_client import Client, problem_of
+from tests.serving.http_client import Client, Run, problem_of
 
 PATH = "/v1/retrainings"
 QUICKEST = '{"n_member": 1, "n_estimators": 2, "calibrate": false}'
@@ -90,18 +94,19 @@ def test_a_retraining_over_http_runs_in_a_worker_and_is_promoted(
                 assert store.retrainings.find(interrupted.id).state == "queued"
             wait_until(lambda: store.retrainings.find(interrupted.id).state == "running")
             os.kill(workers_of(os.getpid())[0], signal.SIGKILL)
+            wait_until(lambda: store.retrainings.find(interrupted.id).n_interruption == 1)
+            client.send("POST", f"{PATH}/{interrupted.id}/cancellation")
             response = client.send("POST", PATH)
             assert response.status_code == 202
             assert response.json()["state"] == "queued"
             location = response.headers["location"]
         wait_until(lambda: client.get(location).json()["state"] == "done")
-        assert store.retrainings.find(interrupted.id).error == INTERRUPTED
     assert not is_working(home)
     assert workers_of(os.getpid()) == []
     report = RetrainingReport.model_validate(client.get(location).json()["report"])
     assert report.version == "2"
     assert report.champion_error is not None
-    assert [record["state"] for record in client.get(PATH).json()] == ["done", "failed"]
+    assert [record["state"] for record in client.get(PATH).json()] == ["done", "cancelled"]
     assert client.state.registry.champion() is not None
 
 
@@ -213,15 +218,80 @@ def test_a_change_whose_acknowledgement_was_lost_can_be_repeated(
 
 
 def test_jobs_of_a_dead_worker_are_recovered(queue: JobQueue) -> None:
-    store = queue._state.store
-    running, waiting = queue.submit(), store.retrainings.add(queue.owner)
-    store.retrainings.start(running.id)
+    """One that ends worker after worker fails in the end."""
+    retrainings = queue._state.store.retrainings
+    running, waiting = queue.submit(), retrainings.add(queue.owner)
+    for n in range(MAX_INTERRUPTION + 1):
+        retrainings.start(running.id)
+        retrainings.advance(running.id, "candidate, held-out lineages", 1, 8)
+        assert retrainings.find(running.id).n_interruption == n
+        queue.recover()
+        assert len(queue.huey) == (2 if n < MAX_INTERRUPTION else 1)
+    assert retrainings.find(running.id).error == INTERRUPTED
+    assert retrainings.find(waiting.id).state == "queued"
     queue.recover()
-    assert store.retrainings.find(running.id).error == INTERRUPTED
-    assert store.retrainings.find(waiting.id).state == "queued"
     assert len(queue.huey) == 1
+
+
+def test_a_retraining_that_registered_its_candidate_is_not_repeated(queue: JobQueue) -> None:
+    retrainings, record = queue._state.store.retrainings, queue.submit()
+    retrainings.start(record.id)
+    retrainings.advance(record.id, REGISTRATION, 1, 1)
     queue.recover()
-    assert len(queue.huey) == 1
+    assert retrainings.find(record.id).error == INTERRUPTED
+
+
+def test_a_cancelled_retraining_stops_before_its_next_step(
+    client: Client, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[int] = []
+
+    def retrain(progress: Callable[..., Iterator[int]], _target: object) -> None:
+        for step in progress(range(3), 3, "held-out lineages"):
+            steps.append(step)
+            assert client.send("POST", f"{PATH}/{record.id}/cancellation").json()["state"] == "cancelled"
+
+    queue = JobQueue(home, client.state)
+    record, waiting = queue.submit(), client.state.store.retrainings.add(queue.owner)
+    monkeypatch.setattr(client.state, "retrain", retrain)
+    client.send("POST", f"{PATH}/{waiting.id}/cancellation")
+    for one in (record, waiting):
+        queue.run(one.id)
+    assert steps == [0]
+    assert [one["state"] for one in client.get(PATH).json()] == ["cancelled"] * 2
+    again = problem_of(client.send("POST", f"{PATH}/{record.id}/cancellation"), 422)
+    assert again["detail"] == f"retraining: must be queued or running, but {record.id} is cancelled"
+
+
+def test_a_retraining_that_registers_its_candidate_cannot_be_cancelled(
+    queue: JobQueue, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store is away when the last stage begins, which waits for it."""
+    retrainings, record = queue._state.store.retrainings, queue.submit()
+    seen: list[tuple[int, str]] = []
+    advance = retrainings.advance
+
+    def advance_to(id_: str, stage: str, *counts: int) -> object:
+        return (fail_once if stage == REGISTRATION else advance)(id_, stage, *counts)
+
+    def register() -> NoReturn:
+        status, _, err = run("retrainings", "cancel", record.id)
+        seen.append((status, err))
+        raise OutOfRangeError("the registry is full")
+
+    def retrain(progress: Callable[..., Iterator[int]], _target: object) -> None:
+        no_champion: Any = SimpleNamespace(champion=lambda: None)
+        accepted = PromotionDecision(promoted=True, candidate=0.1, champion=None, reason="")
+        submit_candidate(no_champion, lambda *_: accepted, register, lambda *_: "", progress=progress)
+
+    fail_once = fail_twice(advance)
+    monkeypatch.setattr(retrainings, "advance", advance_to)
+    monkeypatch.setattr(queue_module, "RECORD_PAUSE_S", 0.0)
+    monkeypatch.setattr(queue._state, "retrain", retrain)
+    queue.run(record.id)
+    assert seen == [(2, f"error: retraining: must be queued or running, but {record.id} is in its registration\n")]
+    assert retrainings.find(record.id).error == "the registry is full"
+    assert '"state": "failed"' in run("retrainings", "--json")[1]
 
 
 def test_a_row_of_the_queue_runs_no_code(queue: JobQueue, home: Path, tmp_path: Path) -> None:
@@ -304,7 +374,7 @@ def test_two_state_folders_may_share_a_store(queue: JobQueue, tmp_path: Path) ->
     queue.recover()
     assert store.retrainings.find(others.id).state == "running"
     other.recover()
-    assert store.retrainings.find(others.id).error == INTERRUPTED
+    assert store.retrainings.find(others.id).state == "queued"
     assert store.retrainings.find(own.id).state == "queued"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import logging
 import uuid
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -14,7 +15,9 @@ from roofcast.data.measurements.target import INFERENCE, Target
 from roofcast.data.store.database.database import Database
 from roofcast.data.store.database.tables import RETRAINING
 
-State = Literal["queued", "running", "done", "failed"]
+audit = logging.getLogger("roofcast.audit")
+
+State = Literal["queued", "running", "done", "failed", "cancelled"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ class Retraining:
         What it computes, or computed last; blank before it starts.
     n_step_done, n_step
         Steps of the stage that are done, and all of them; 0 if the stage has no steps.
+    n_interruption
+        How often its worker ended before it did, so that it was queued again.
     """
 
     id: str
@@ -45,6 +50,7 @@ class Retraining:
     stage: str = ""
     n_step_done: int = 0
     n_step: int = 0
+    n_interruption: int = 0
 
 
 class Retrainings:
@@ -124,13 +130,48 @@ class Retrainings:
         now = dt.datetime.now(dt.UTC)
         return self._advance(id, ("queued", "running"), state="failed", finished_at=now, error=error)
 
-    def _advance(self, id: str, before: tuple[State, ...], **changes: object) -> Retraining:  # noqa: A002
+    def cancel(self, id: str, by: str, last_stage: str) -> Retraining:  # noqa: A002
+        """Return the retraining as cancelled; a running one stops before its next step. Audited.
+
+        Raises
+        ------
+        InputError
+            If it has ended, or is in its last stage.
+        """
+        now, before = dt.datetime.now(dt.UTC), RETRAINING.c.stage != last_stage
+        changes = {"state": "cancelled", "finished_at": now, "error": f"cancelled by {by}"}
+        record = self._advance(id, ("queued", "running"), before, **changes)
+        fields = {"action": "cancellation", "caller": by, "retraining": id}
+        audit.info("%s caller=%s retraining=%s", *fields.values(), extra=fields)
+        return record
+
+    def queue_again(self, id: str) -> Retraining:  # noqa: A002
+        """Return the interrupted retraining as queued, with one interruption more.
+
+        Raises
+        ------
+        InputError
+            If it is not running.
+        """
+        more = {"n_interruption": RETRAINING.c.n_interruption + 1, "stage": "", "n_step_done": 0, "n_step": 0}
+        return self._advance(id, ("running",), state="queued", **more)
+
+    def _advance(
+        self,
+        id: str,  # noqa: A002
+        before: tuple[State, ...],
+        condition: sa.ColumnElement[bool] | None = None,
+        /,
+        **changes: object,
+    ) -> Retraining:
         is_due = (RETRAINING.c.id == id) & RETRAINING.c.state.in_(before)
+        is_due = is_due if condition is None else is_due & condition
         with self._database.writing() as connection:
             result = connection.execute(sa.update(RETRAINING).where(is_due).values(**changes))
             record = _find(connection, id)
         if result.rowcount == 0:
-            raise InputError("retraining", f"must be {' or '.join(before)}, but {id} is {record.state}")
+            now = f"in its {record.stage}" if record.state in before else record.state
+            raise InputError("retraining", f"must be {' or '.join(before)}, but {id} is {now}")
         return record
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
-from roofcast.data.errors import RoofcastError
+from roofcast.data.errors import InputError, RoofcastError
 
 logger = logging.getLogger(__name__)
 
@@ -14,6 +14,15 @@ LINEAGES = "held-out lineages"
 
 LOADING = "loading the measurements"
 """Stage before the first round."""
+
+REGISTRATION: Final = "registration"
+"""Last stage: the candidate is registered, and may be promoted, so that the retraining can be neither cancelled nor
+repeated."""
+
+
+class CancelledRetrainingError(Exception):
+    """The retraining was cancelled, so it stops."""
+
 
 Advance = Callable[[str, int, int], object]
 """Receives the stage, the number of its steps that are done, and that of all."""
@@ -35,7 +44,7 @@ def name_stages() -> Callable[[str], str]:
 
     def name(label: str) -> str:
         nonlocal n_round
-        if ", " in label:
+        if ", " in label or label == REGISTRATION:
             return label
         n_round += label == LINEAGES
         return f"{'candidate' if n_round <= 1 else 'champion'}, {label}"
@@ -46,14 +55,21 @@ def name_stages() -> Callable[[str], str]:
 def record_stages(retraining_id: str, advance: Advance) -> Callable[[Iterable[Any], int, str], Iterator[Any]]:
     """Return the progress callback of a retraining that logs each step and records it.
 
-    A step that cannot be recorded is logged; the retraining goes on.
+    A step that cannot be recorded is logged; the retraining goes on. Nothing is recorded once it registers its
+    candidate. The callback raises `CancelledRetrainingError` if the record is no longer that of a running retraining.
     """
-    stage_of = name_stages()
+    stage_of, is_registered = name_stages(), False
 
     def record(stage: str, n_done: int, n_step: int) -> None:
+        nonlocal is_registered
         logger.info("retraining id=%s stage=%r done=%d total=%d", retraining_id, stage, n_done, n_step)
+        if is_registered:
+            return
+        is_registered = stage == REGISTRATION
         try:
             advance(stage, n_done, n_step)
+        except InputError as error:
+            raise CancelledRetrainingError from error
         except RoofcastError as error:
             logger.warning("stage not recorded, retraining id=%s: %s", retraining_id, error)
 

@@ -18,6 +18,7 @@ from roofcast.serving.cli.commands.offers import offers
 from roofcast.serving.cli.commands.predict import predict
 from roofcast.serving.cli.commands.predictor import export, measure_next, promote, retrain, rollback, scoreboard
 from roofcast.serving.cli.commands.recommend import recommend
+from roofcast.serving.cli.commands.retrainings import retrainings
 from roofcast.serving.cli.commands.service import serve
 from roofcast.serving.cli.commands.stacks import stacks
 from roofcast.serving.cli.commands.training import predict as train_predict
@@ -44,6 +45,7 @@ for command in (runs, models, accelerators, offers, campaigns, formats, export, 
     app.command()(command)
 app.add_typer(measurements, name="measurements")
 app.add_typer(versions, name="versions")
+app.add_typer(retrainings, name="retrainings")
 app.add_typer(keys, name="keys")
 app.add_typer(stacks, name="stacks")
 app.add_typer(training, name="training")

@@ -38,6 +38,9 @@ READING_POSTS: Final = frozenset(
 ADMIN_ROUTES: Final = frozenset({"/v1/predictor", "/v1/predictor/rollback", "/v1/predictor/challenger"})
 """Routes whose changes affect everyone's answers, or which version may give them next."""
 
+CANCELLATION: Final = "/cancellation"
+"""End of the paths that stop the work of others."""
+
 KEY_CACHE_S: Final = 2.0
 """How long a key is cached, and so how long a revoked key still works."""
 
@@ -60,6 +63,8 @@ def needed_scope(method: str, path: str, require: RequireKey) -> api_keys.Scope 
     --------
     >>> needed_scope("POST", "/v1/measurements", "write")
     'write'
+    >>> needed_scope("POST", "/v1/retrainings/8a6b/cancellation", "write")
+    'admin'
     >>> needed_scope("POST", "/v1/predictions", "all")
     'read'
     >>> needed_scope("GET", "/healthz", "all") is None
@@ -67,7 +72,7 @@ def needed_scope(method: str, path: str, require: RequireKey) -> api_keys.Scope 
     """
     if method in {"GET", "HEAD", "OPTIONS"} or (method == "POST" and path in READING_POSTS):
         return "read" if require == "all" and path.startswith(GUARDED) else None
-    return "admin" if path in ADMIN_ROUTES else "write"
+    return "admin" if path in ADMIN_ROUTES or path.endswith(CANCELLATION) else "write"
 
 
 @dataclass(frozen=True, slots=True)

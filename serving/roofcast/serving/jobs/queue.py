@@ -28,7 +28,7 @@ from filelock import FileLock, Timeout
 from roofcast.data.errors import InputError, NotReadyError, RoofcastError
 from roofcast.data.measurements.target import INFERENCE, Target
 from roofcast.data.private_files import make_private_file
-from roofcast.serving.app_state.retraining_stages import record_stages
+from roofcast.serving.app_state.retraining_stages import REGISTRATION, CancelledRetrainingError, record_stages
 from roofcast.serving.jobs.parent_death import signal_at_parent_death
 
 if TYPE_CHECKING:
@@ -40,6 +40,9 @@ logger = logging.getLogger(__name__)
 
 RESTART_PAUSE_S: Final = 5.0
 STOP_WAIT_S: Final = 10.0
+MAX_INTERRUPTION: Final = 2
+"""How often a retraining whose worker has ended is queued again: one that kills its worker ends as failed."""
+
 INTERRUPTED: Final = (
     "the worker process ended before it recorded a result; see which version is in service, and submit another "
     "retraining if that is an older one"
@@ -91,7 +94,7 @@ class JobQueue:
         return record
 
     def run(self, retraining_id: str) -> None:
-        """Run one retraining and record its result; a retraining that is no longer queued is skipped."""
+        """Run one retraining and record its result; one that is not queued is skipped, a cancelled one stops."""
         try:
             _persist(lambda: self._state.store.retrainings.start(retraining_id))
         except InputError:
@@ -99,8 +102,10 @@ class JobQueue:
         found: list[Retraining] = []
         _persist(lambda: found.append(self._state.store.retrainings.find(retraining_id)))
         try:
-            advance = partial(self._state.store.retrainings.advance, retraining_id)
-            report = self._state.retrain(record_stages(retraining_id, advance), found[0].target)
+            stages = record_stages(retraining_id, partial(self._advance, retraining_id))
+            report = self._state.retrain(stages, found[0].target)
+        except CancelledRetrainingError:
+            logger.info("retraining stops, id=%s: cancelled", retraining_id)
         except RoofcastError as error:
             self._fail(retraining_id, str(error))
         except Exception as error:
@@ -108,6 +113,14 @@ class JobQueue:
             raise
         else:
             _persist(lambda: self._state.store.retrainings.finish(retraining_id, report.model_dump(mode="json")))
+
+    def _advance(self, retraining_id: str, stage: str, n_step_done: int, n_step: int) -> None:
+        """Record a stage; the last one surely, so that nobody cancels what is promoted."""
+        change = partial(self._state.store.retrainings.advance, retraining_id, stage, n_step_done, n_step)
+        if stage == REGISTRATION:
+            _persist(change, is_repeatable=True)
+        else:
+            change()
 
     def _fail(self, retraining_id: str, problem: str) -> None:
         _persist(lambda: self._state.store.retrainings.fail(retraining_id, problem))
@@ -127,25 +140,31 @@ class JobQueue:
             self.submit()
 
     def recover(self) -> None:
-        """Mark the running retrainings of a dead worker as failed, and queue its queued ones again.
+        """Queue the retrainings of a dead worker again.
 
+        A running one starts from the beginning, unless it was registering its candidate or has ended several workers.
         Only records of this state folder change: other state folders with live workers may share the store.
         """
         self.huey.flush()
         for record in reversed(self._state.store.retrainings.load(self.owner)):
-            if record.state == "running":
+            is_running, is_registered = record.state == "running", record.stage == REGISTRATION
+            if is_running and (is_registered or record.n_interruption >= MAX_INTERRUPTION):
                 self._state.store.retrainings.fail(record.id, INTERRUPTED)
-            elif record.state == "queued":
+                continue
+            if is_running:
+                self._state.store.retrainings.queue_again(record.id)
+            if is_running or record.state == "queued":
                 self._task(record.id)
 
 
-def _persist(change: Callable[[], object]) -> None:
+def _persist(change: Callable[[], object], *, is_repeatable: bool = False) -> None:
     """Change a record; retry with growing pauses while the store does not answer.
 
     Raises
     ------
     InputError
-        If the record's state does not allow the change; not on a retry, because the first attempt may have succeeded.
+        If the record's state does not allow the change; not on a retry of a change that is allowed once, because the
+        first attempt may have succeeded.
     """
     pause_s, is_first = RECORD_PAUSE_S, True
     while True:
@@ -154,7 +173,7 @@ def _persist(change: Callable[[], object]) -> None:
         except NotReadyError as error:
             logger.warning("retraining not recorded, retry_s=%g: %s", pause_s, error)
         except InputError:
-            if is_first:
+            if is_first or is_repeatable:
                 raise
             return
         else:

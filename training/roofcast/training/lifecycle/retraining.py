@@ -151,6 +151,7 @@ def retrain(
         lambda: log_training(registry, candidate, data, config, folds=folds, stacks=stacks),
         lambda decision, champion, moment: describe_version(decision, champion, candidate.scores, moment, **rows),
         hold="it answers beside the champion" if is_challenger else "",
+        progress=progress,
     )
     if is_challenger:
         set_challenger(registry, version, by=RETRAINING)
@@ -175,6 +176,7 @@ def submit_candidate(
     describe: Callable[[PromotionDecision, Champion | None, dt.datetime], str],
     *,
     hold: str = "",
+    progress: Progress | None = None,
 ) -> tuple[str, PromotionDecision]:
     """Judge a candidate, register it, and promote it unless it is refused; return its version and the decision.
 
@@ -190,10 +192,13 @@ def submit_candidate(
         Returns the description of the version.
     hold
         Why a candidate is registered and not promoted, however it is judged; blank if it may be promoted.
+    progress
+        The registration is its last round. An error that it raises before leaves the registry as it was.
     """
     champion = registry.champion()
     decision = judge_against(*_load(registry, champion))
-    version = register()
+    rounds = progress([register], 1, "registration") if progress else [register]
+    (version,) = [step() for step in rounds]
     if hold:
         decision = decision.refuse(f"{hold}; judgement: {decision.reason}")
     while decision.promoted and not _promote_over(champion, version, registry):

@@ -138,6 +138,7 @@ RETRAINING: Final = sa.Table(
     sa.Column("stage", sa.Text, nullable=False),
     sa.Column("n_step_done", sa.Integer, nullable=False),
     sa.Column("n_step", sa.Integer, nullable=False),
+    sa.Column("n_interruption", sa.Integer, nullable=False),
 )
 
 API_KEY: Final = sa.Table(

@@ -6,8 +6,10 @@ import dataclasses
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 
+from roofcast.serving.app_state.retraining_stages import REGISTRATION
+from roofcast.serving.http.auth import CALLER
 from roofcast.serving.http.body import JsonRoute
 from roofcast.serving.http.dependencies import Jobs, State
 from roofcast.serving.http.schemas.resources import DEFAULT_TARGET, RetrainingResponse, TargetRequest
@@ -29,6 +31,16 @@ def post_retraining(jobs: Jobs, response: Response, request: TargetRequest = DEF
 def get_retraining(retraining_id: RetrainingId, state: State) -> RetrainingResponse:
     """Return a retraining: its stage while it runs, its report once it is done."""
     return RetrainingResponse(**dataclasses.asdict(state.store.retrainings.find(retraining_id)))
+
+
+@router.post("/v1/retrainings/{retraining_id}/cancellation")
+def post_cancellation(retraining_id: RetrainingId, http: Request, state: State) -> RetrainingResponse:
+    """Cancel a retraining: one that waits does not start, one that runs stops after the folds that it fits.
+
+    One that registers its candidate, or has ended, is refused.
+    """
+    record = state.store.retrainings.cancel(retraining_id, http.scope[CALLER], REGISTRATION)
+    return RetrainingResponse(**dataclasses.asdict(record))
 
 
 @router.get("/v1/retrainings")

@@ -178,7 +178,7 @@ class RetrainingResponse(BaseModel):
 
     id: str
     target: Target
-    state: Literal["queued", "running", "done", "failed"]
+    state: Literal["queued", "running", "done", "failed", "cancelled"]
     requested_at: dt.datetime
     started_at: dt.datetime | None
     finished_at: dt.datetime | None
@@ -187,6 +187,7 @@ class RetrainingResponse(BaseModel):
     stage: Annotated[str, Field(description="What it computes, or computed last; blank before it starts.")]
     n_step_done: Annotated[int, Field(description="Steps of the stage that are done.")]
     n_step: Annotated[int, Field(description="All steps of the stage; 0 if it has none.")]
+    n_interruption: Annotated[int, Field(description="How often its worker ended, so that it was queued again.")]
 
 
 class Check(BaseModel):

@@ -97,7 +97,7 @@ class _StateCollector(Collector):
             checks.add_metric((name,), check.ok)
         yield checks
         retrainings = GaugeMetricFamily("roofcast_retrainings", "Retrainings by state.", labels=("state",))
-        for state in ("queued", "running", "done", "failed"):
+        for state in ("queued", "running", "done", "failed", "cancelled"):
             retrainings.add_metric((state,), self._monitor.retrainings.get(state, 0))
         yield retrainings
         yield from _drift_gauges(self._monitor.drift.errors)

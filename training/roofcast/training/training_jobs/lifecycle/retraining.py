@@ -33,6 +33,7 @@ def retrain_training_jobs(
         lambda: log_training_jobs(registry, candidate, data),
         lambda decision, champion, moment: describe_version(decision, champion, candidate.scores, moment, **groups),
         hold="it waits for `roofcast promote --target training`" if hold else "",
+        progress=progress,
     )
     return RetrainingReport(
         version=version,

@@ -63,6 +63,7 @@ async function retrainings() {
     "State": (r) => r.state,
     "Stage": (r) => (r.state === "running" ? stage(r) : ""),
     "Outcome": (r) => outcome(r),
+    "": (r) => (isOpen(r) ? h("button", { type: "button", on: { click: (event) => cancel(r.id, event.target, place) } }, "Cancel") : ""),
   }, rows) : h("p", { class: "hint" }, "None yet.");
   return [list, h("div", { class: "row" }, start), place];
 }
@@ -70,11 +71,24 @@ async function retrainings() {
 const stage = (r) => (r.n_step ? `${r.stage}: ${r.n_step_done} of ${r.n_step}` : r.stage);
 
 function outcome({ state, error, report }) {
-  if (state === "failed") return error;
+  if (state === "failed" || state === "cancelled") return error;
   if (!report) return "";
   const verdict = report.promoted ?? report.is_promoted;
   const outcome = verdict === undefined ? "" : verdict ? "promoted" : "not promoted";
   return [outcome, report.reason, report.version && `version ${report.version}`, report.n_row && `${few(report.n_row)} rows`].filter(Boolean).join(", ");
+}
+
+const isOpen = (r) => r.state === "queued" || (r.state === "running" && r.stage !== "registration");
+
+async function cancel(id, button, place) {
+  button.disabled = true;
+  try {
+    await ask(`v1/retrainings/${id}/cancellation`, { method: "POST" });
+    place.replaceChildren(h("p", { class: "success box" }, `Retraining ${id} is cancelled; a running one stops after the folds that it fits.`));
+  } catch (error) {
+    button.disabled = false;
+    place.replaceChildren(problemBox(error));
+  }
 }
 
 async function retrain(button, place) {

@@ -1,0 +1,52 @@
+"""The commands that list and cancel the retrainings of the service."""
+
+# ruff: noqa: PLC0415  (a command imports what it needs when it runs)
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from roofcast.serving.cli.console import show
+from roofcast.serving.cli.context import AsJson, open_app_state
+
+if TYPE_CHECKING:
+    from roofcast.data.store.retrainings import Retraining
+
+retrainings = typer.Typer(help="List the retrainings that the service was asked for, cancel one.")
+
+
+@retrainings.callback(invoke_without_command=True)
+def list_retrainings(
+    context: typer.Context,
+    *,
+    limit: Annotated[int, typer.Option(help="Maximum number of retrainings.", min=1, max=1000)] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """List the retrainings that the service was asked for, the latest first, with their stages and results."""
+    if not context.invoked_subcommand:
+        show([_row(one) for one in open_app_state().store.retrainings.load(limit=limit)], as_json=as_json)
+
+
+@retrainings.command()
+def cancel(id_: Annotated[str, typer.Argument(metavar="ID", help="A retraining.")], as_json: AsJson = False) -> None:
+    """Cancel a retraining: one that waits does not start, one that runs stops after the folds that it fits."""
+    from roofcast.serving.app_state.promotion import COMMAND_LINE
+    from roofcast.serving.app_state.retraining_stages import REGISTRATION
+
+    cancelled = open_app_state().store.retrainings.cancel(id_, COMMAND_LINE, REGISTRATION)
+    show([_row(cancelled)], as_json=as_json)
+
+
+def _row(record: Retraining) -> dict[str, Any]:
+    report = record.report or {}
+    counts = ("stage", "n_step_done", "n_step", "n_interruption")
+    moments = ("requested_at", "started_at", "finished_at")
+    shown = asdict(record)
+    return (
+        {name: shown[name] for name in ("id", "target", "state", *counts)}
+        | {name: shown[name].isoformat(timespec="seconds") if shown[name] else "" for name in moments}
+        | {"version": report.get("version", ""), "reason": report.get("reason", "") or record.error}
+    )
