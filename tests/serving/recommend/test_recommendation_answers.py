@@ -127,17 +127,31 @@ def test_the_id_of_an_answer_depends_on_question_and_prices(shared: Client) -> N
 
 
 def test_a_wait_that_no_limit_bounds_has_a_warning(shared: Client) -> None:
-    many = {"n_input_token": 1000, "n_output_token": 200, "users": 2000, "think_time_s": 60}
+    long = {"n_input_token": 8000, "n_output_token": 5, "users": 50}
     (warning,) = [
-        one for one in recommend(shared, workload=many, limits=["tpot:p50<=60ms"])["warnings"] if "wait" in one
+        one for one in recommend(shared, workload=long, limits=["tpot:p50<=60ms"])["warnings"] if "wait" in one
     ]
     assert "no limit bounds that; add one on ttft or e2e" in warning
     for bound in ("ttft:p50<=5s", "e2e:p50<=20s"):
-        answer = recommend(shared, workload=many, limits=["tpot:p50<=60ms", bound])
+        answer = recommend(shared, workload=long, limits=["tpot:p50<=60ms", bound])
         assert answer["entries"]
         assert not any("wait" in one for one in answer["warnings"])
     short = {"n_input_token": 100, "n_output_token": 200, "users": 1}
     assert not any("wait" in one for one in recommend(shared, workload=short, limits=["tpot:p50<=60ms"])["warnings"])
+
+
+@pytest.mark.parametrize("think_time_s", [0, 60])
+def test_users_who_mostly_wait_for_a_slot_are_not_served(shared: Client, think_time_s: float) -> None:
+    many = {"n_input_token": 1000, "n_output_token": 200, "users": 2000, "think_time_s": think_time_s}
+    answer = recommend(shared, workload=many, limits=["tpot:p50<=60ms"], n_rejection=500)
+    for entry in answer["entries"]:
+        median = {one["metric"]: one["value"] for one in entry["predictions"] if one["statistic"] == "p50"}
+        assert median["ttft_s"] < 0.6 * median["e2e_s"]
+    reason = "in flight on a replica, requests wait longer for a slot than they are served"
+    assert any(one["detail"].endswith(reason) for one in answer["rejections"])
+    bounded = recommend(shared, workload=many, limits=["tpot:p50<=60ms", "e2e:p50<=600s"], n_rejection=500)
+    assert bounded["entries"][0]["cost_usd_per_h"] <= answer["entries"][0]["cost_usd_per_h"]
+    assert not any(reason in one["detail"] for one in bounded["rejections"])
 
 
 def test_price_overrides_change_the_ranking(shared: Client) -> None:

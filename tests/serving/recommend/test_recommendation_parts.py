@@ -162,7 +162,7 @@ def detail_of(reason: str, cost: float, p_met: float = 1.0, limits: tuple[str, .
     )  # fmt: skip
     parsed = SimpleNamespace(limits=[parse_limit(text) for text in limits])
     search: Any = SimpleNamespace(
-        grid=SimpleNamespace(limits=parsed, p_met=np.array([[p_met]])),
+        grid=SimpleNamespace(limits=parsed, p_met=np.array([[p_met]]), is_cut=[False]),
         problem=SimpleNamespace(replicas=[Replica(L4)], confidence=0.8),
         demand=Demand(500, 100, 50, None, ()),
         budget=300.0,

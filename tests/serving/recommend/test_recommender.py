@@ -71,7 +71,7 @@ def exhaustive(state: AppState, model: ModelSpec, demand: Demand, confidence: fl
     grid.evaluate(np.arange(loads.shape[1]) <= top[:, None])
     served = grid.served
     capacity = np.zeros(len(replicas))
-    for i, last in enumerate(top):
+    for i, last in enumerate(grid.top):
         for level in range(last + 1):
             if grid.p_met[i, level] < confidence:
                 break
@@ -91,6 +91,7 @@ def exhaustive(state: AppState, model: ModelSpec, demand: Demand, confidence: fl
         (a_model(), a_demand(200, ("itl:p50<=40ms", "ttft:p95<=2s")), 0.8),
         (a_model(**MOE), a_demand(3000, ("e2e:p50<=8s",)), 0.65),
         (a_model(), a_demand(400, ("tpot:p50<=60ms", "throughput>=2000"), think_time_s=5.0), 0.8),
+        (a_model(), a_demand(3000, ("tpot:p50<=60ms",)), 0.8),
         (a_model(**MOE), a_rate(20, ("ttft:p50<=1s", "tpot:p50<=60ms")), 0.7),
     ],
 )

@@ -86,7 +86,8 @@ class _Predictions:
         e2e_s = self.value["e2e_s"][means]
         in_flight = load * e2e_s if evaluator.is_open else load
         rate = load if evaluator.is_open else self.value[THROUGHPUT][means] / self.demand.n_output_token
-        self.capacity = _capacity(deployments, self.demand, p_met >= self.problem.confidence, in_flight, rate)
+        is_met = (p_met >= self.problem.confidence) & ~search.grid.limits.is_overload(self.means)
+        self.capacity = _capacity(deployments, self.demand, is_met, in_flight, rate)
         self.p_met, self.in_flight = p_met[:n], in_flight[:n]
         if self.demand.think_time_s:
             users = self.demand.peak_load / np.array([one.n_replica for one in deployments])

@@ -188,6 +188,7 @@ def _shortage(offer: int, nodes: OwnedNodes, search: Search, confidence: float) 
     serves = f"{np.floor(load * share):g}" if demand.users is not None else f"{load * share:.3g}"
     n = nodes.n_accelerator
     text = f"{nodes.n_node * n} {nodes.accelerator} serve {serves} of {load:.10g} {unit}; {n_needed * n:g} would do"
+    text += _wait_clause(int(row[best]), search, confidence)
     replica = search.problem.replicas[int(row[best])]
     return Rejection(replica, "too_few_nodes", text, n_needed / nodes.n_node)
 
@@ -213,7 +214,16 @@ def _detail(i: int, rejections: Rejections, search: Search) -> str:
             missed, met = "is furthest off", "all limits are met together"
         text = f"{limits[int(rejections.limit[i])].text} {missed} {load}: {met} with probability {p_met:g}"
         return f"{text}, {search.problem.confidence:g} is required"
-    return _cost_detail(i, reason, rejections, search.budget)
+    return _cost_detail(i, reason, rejections, search.budget) + _wait_clause(i, search, search.problem.confidence)
+
+
+def _wait_clause(i: int, search: Search, confidence: float) -> str:
+    """Return that waiting requests end the capacity of a replica; empty if a limit does, or the demand."""
+    grid = search.grid
+    if search.demand.users is None or not grid.is_cut[i] or search.state(confidence).capacity[i] < grid.top[i]:
+        return ""
+    load = f"above {grid.loads[i, grid.top[i]]:g} in flight on a replica"
+    return f"; {load}, requests wait longer for a slot than they are served"
 
 
 def _largest(i: int, search: Search) -> str:

@@ -8,9 +8,7 @@ from roofcast.serving.recommend.answer.parts import Entry, Recommendation
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.recommend.demand.presets import PRESETS
-
-PREFILL_METRICS: Final = frozenset({"ttft_s", "nttft_s_per_token", "e2e_s"})
-"""Metrics that include queueing and the request's own prefill."""
+from roofcast.serving.recommend.demand.slo import PREFILL_METRICS
 
 TAIL_STATISTICS: Final = frozenset({"p90", "p95", "p99"})
 

@@ -27,6 +27,9 @@ METRIC_OF: Final = {
 FLOORS: Final = ("throughput", "throughput_per_user")
 """Names whose limit is a lower bound, in tokens per second; the others are latencies."""
 
+PREFILL_METRICS: Final = frozenset({"ttft_s", "nttft_s_per_token", "e2e_s"})
+"""Metrics that include queueing and the request's own prefill."""
+
 DEFAULT_STATISTIC: Final = "p95"
 MAX_LIMIT_S: Final = 86_400.0
 MAX_LIMIT_TOKEN_PER_S: Final = 1e9

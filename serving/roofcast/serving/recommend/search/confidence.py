@@ -11,11 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.data.errors import InputError, OutOfRangeError
+from roofcast.features.engine.estimate import Estimate
 from roofcast.serving.recommend.demand.demand import Demand
-from roofcast.serving.recommend.demand.slo import Limit
+from roofcast.serving.recommend.demand.slo import PREFILL_METRICS, Limit
 from roofcast.training.learner.predictor import RoofcastPredictor
 
 FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
 Quantity = tuple[str, str]
 """A metric and its statistic."""
 
@@ -67,6 +69,17 @@ class LimitModel:
         for p in least.values():
             joint = joint * p
         return joint
+
+    def is_overload(self, estimate: Estimate) -> BoolArray:
+        """Return whether loads exceed what a replica serves: no probability of the limits makes them a capacity.
+
+        A rate does if it saturates the replica. Users do if their requests wait longer for a slot in the batch than
+        they are served, unless a limit bounds the wait.
+        """
+        has_bound = any(limit.metric in PREFILL_METRICS for limit in self.demand.limits)
+        if has_bound or self.demand.users is None:
+            return estimate.is_saturated
+        return np.asarray(estimate.queue_s > estimate.e2e_s - estimate.queue_s)
 
     def log_excess(self, limit: Limit, log_median: FloatArray, load: FloatArray) -> FloatArray:
         """Return the log ratio of median to limit, of limit to median for a floor: positive if the median misses."""

@@ -34,11 +34,13 @@ class LoadGrid:
     loads
         Of one replica, rising: requests in flight, or requests per second.
     top : shape (n_replica,)
-        Index of the highest level of each replica; -1 to exclude it. Rates that saturate the replica by the estimate
-        are excluded too.
+        Index of the highest level of each replica; -1 to exclude it. Levels that overload the replica by the estimate
+        are excluded too (`LimitModel.is_overload`).
 
     Attributes
     ----------
+    is_cut : shape (n_replica,)
+        Whether such levels are excluded.
     quantities
         Quantities that the search depends on.
     is_known
@@ -115,7 +117,7 @@ class LoadGrid:
         return np.asarray(np.exp(np.minimum(np.stack(log_ratios, axis=1), cap)), dtype=np.float64)
 
     def _estimate(self, top: IndexArray) -> tuple[dict[Quantity, FloatArray], Estimate]:
-        """Return log estimates, 0 for excluded replicas, and the estimate of the others; set `top`, `log_latency`."""
+        """Return log estimates, 0 for excluded replicas, and the estimate of the others; set what depends on it."""
         rows, n_level = np.flatnonzero(top >= 0), self.loads.shape[1]
         values, means = self.evaluator.estimate(np.repeat(rows, n_level), self.loads[rows].ravel(), self.quantities)
 
@@ -124,8 +126,9 @@ class LoadGrid:
             grid[rows] = cells.reshape(len(rows), n_level)
             return grid
 
-        n_unsaturated = (np.cumsum(fill(means.is_saturated.astype(float)), axis=1) == 0).sum(axis=1)
-        self.top = np.asarray(np.minimum(top, n_unsaturated - 1), dtype=np.intp)
+        is_overload = fill(self.limits.is_overload(means).astype(float))
+        last = (np.cumsum(is_overload, axis=1) == 0).sum(axis=1) - 1
+        self.is_cut, self.top = last < top, np.asarray(np.minimum(top, last), dtype=np.intp)
         self.log_latency = fill(np.log(means.e2e_s))
         return {quantity: fill(np.log(cells)) for quantity, cells in values.items()}, means
 

@@ -244,9 +244,8 @@ class Search:
         state, row = self.state(confidence), self.pairs.row[pair]
         capacity, n_replica = state.capacity[row], state.sizes.n_replica[pair]
         load = self.share_load(row, n_replica, capacity)
-        is_beyond_grid = np.arange(self.loads.shape[1]) >= self.grid.loads.shape[1]
-        may_serve_more = (capacity == self.grid.top[row]) & is_beyond_grid[self.top[row]]
-        last = np.where(may_serve_more, self.top[row], capacity)
+        is_last_of_grid = capacity == self.grid.loads.shape[1] - 1
+        last = np.where(is_last_of_grid, self.top[row], capacity)
         return [
             Deployment(
                 row=int(row[k]),
