@@ -44,6 +44,7 @@ def test_the_predictor_has_figures_and_versions(service: Service, tab: Tab) -> N
     assert "shipped-" in text
     assert "in service" in text
     assert "Median error" in text
+    assert "every measurement learnt from; P4" in text
     tab.page.locator("#predictor select").nth(1).select_option("ttft_s")
     tab.page.locator("#predictor .canvas[aria-label*='TTFT']").wait_for()
 
@@ -58,7 +59,7 @@ def test_the_scoreboard_names_every_protocol_and_its_figures(service: Service, t
     assert not set(titles) & {name for name in protocols if name != "decisions"}
     figure = protocols["P4_methods"]["figures"]["roofcast"]["tpot"]["median_ape"]
     row = board.locator("details[open] tr", has_text="roofcast · tpot").first.inner_text()
-    assert f"{math.ceil(figure * 1000 - 1e-9) / 10:g}%" in row.split()
+    assert f"{math.ceil(figure * 1000 - 1e-9) / 10:.1f}%" in row.split()
 
 
 def test_a_panel_waits_for_a_free_slot_of_the_service(service: Service, tab: Tab) -> None:
@@ -127,9 +128,23 @@ def test_files_are_checked_then_stored_and_reported(service: Service, tab: Tab, 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("view", VIEWS)
 def test_axe_finds_no_serious_fault(service: Service, tab: Tab, view: str, scheme: Literal["light", "dark"]) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     tab.page.emulate_media(color_scheme=scheme)
     open_view(tab, service, view)
+    tab.page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    check_axe(tab)
+
+
+def test_axe_finds_no_serious_fault_in_dialogs(service: Service, tab: Tab) -> None:
+    open_view(tab, service, "recommend")
+    for name, content in (("Why this?", "#dialog .canvas[data-drawn]"), ("Deploy", "#dialog pre")):
+        tab.page.locator("#recommend .card.first").get_by_role("button", name=name).click()
+        tab.page.locator(content).first.wait_for()
+        check_axe(tab)
+        tab.page.keyboard.press("Escape")
+
+
+def check_axe(tab: Tab) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     violations = axe.Axe().run(tab.page).response["violations"]
     tab.errors.clear()  # axe itself sets inline styles, which the policy blocks
     serious = [one for one in violations if one["impact"] in {"serious", "critical"}]

@@ -1,7 +1,7 @@
 // What would change the cost: another precision, fewer users, a looser limit, another offer.
 
 import { h, table } from "../shared/dom.js";
-import { offer, percent, plural, replicaName, runs, usd } from "../shared/format.js";
+import { figurePercent, offer, plural, replicaName, runs, usd } from "../shared/format.js";
 
 const HOURS_PER_MONTH = 730;
 const NARROW = matchMedia("(max-width: 40rem)");
@@ -13,7 +13,7 @@ export function levers({ levers: list }) {
     table("Each change by itself, and the cheapest deployment with it", {
       "Change": (l) => [l.change, l.needs_quantised_copy ? h("span", { class: "hint" }, " needs a quantised checkpoint") : null].filter(Boolean),
       "Per month": (l) => usd(l.cost_usd_per_h * HOURS_PER_MONTH),
-      "Saves": (l) => (l.saving_ratio === null ? "" : percent(l.saving_ratio)),
+      "Saves": (l) => (l.saving_ratio === null ? "" : figurePercent(l.saving_ratio)),
       "Deployment": (l) => `${plural(l.n_replica, "replica")} on ${replicaName(l)}, ${runs(l)}`,
       "Offer": offer,
     }, list));

@@ -7,6 +7,8 @@ import { draw, figure } from "./bokeh.js";
 const HOURS_PER_MONTH = 730;
 const KEYS = ["accelerator", "engine", "weight_precision", "tensor_parallel", "pipeline_parallel", "data_parallel", "instance_type", "region", "pricing", "n_instance"];
 
+const name = (point) => `${point.n_replica > 1 ? `${point.n_replica} replicas on ` : ""}${replicaName(point)}`;
+
 /** Draw the Pareto front of an answer; a chosen point leads to its card, or shows what it is. */
 export function showPareto(place, answer) {
   const points = answer.pareto;
@@ -19,7 +21,7 @@ export function showPareto(place, answer) {
     label: `Pareto front of ${plural(points.length, "deployment")}: from ${usd(points[0].cost_usd_per_h)}/h at ${seconds(points[0].e2e_s)} to ${usd(points.at(-1).cost_usd_per_h)}/h at ${seconds(points.at(-1).e2e_s)} end to end`,
     asTable: table("Deployments on the front", {
       "End to end": (p) => seconds(p.e2e_s), "Per month": (p) => usd(p.cost_usd_per_h * HOURS_PER_MONTH),
-      "Deployment": (p) => h("button", { type: "button", class: "plain", on: { click: () => choose(p) } }, `${p.n_replica} × ${replicaName(p)}`),
+      "Deployment": (p) => h("button", { type: "button", class: "plain", on: { click: () => choose(p) } }, name(p)),
       "Runs": runs, "Likely": (p) => percent(p.p_limits_met),
     }, points),
     build: (Bokeh, colour) => build(Bokeh, colour, answer, choose),
@@ -35,7 +37,7 @@ function show(entry) {
 }
 
 function showPoint(point) {
-  showDialog(`${point.n_replica} × ${replicaName(point)}`, h("p", {}, `${usd(point.cost_usd_per_h * HOURS_PER_MONTH)} per month, ${seconds(point.e2e_s)} end to end`),
+  showDialog(name(point), h("p", {}, `${usd(point.cost_usd_per_h * HOURS_PER_MONTH)} per month, ${seconds(point.e2e_s)} end to end`),
     h("p", {}, runs(point)), h("p", { class: "hint" }, offer(point)),
     h("p", {}, `${percent(point.p_limits_met)} likely to meet all limits with ${few(point.load_per_replica)} requests in flight on each replica.`));
 }
@@ -44,7 +46,7 @@ function build(Bokeh, colour, { pareto, entries }, choose) {
   const isEntry = (p) => entries.some((one) => KEYS.every((key) => one[key] === p[key]));
   const source = new Bokeh.ColumnDataSource({ data: {
     x: pareto.map((p) => p.e2e_s), y: pareto.map((p) => p.cost_usd_per_h * HOURS_PER_MONTH),
-    name: pareto.map((p) => `${p.n_replica} × ${replicaName(p)}`), runs: pareto.map(runs), offer: pareto.map(offer),
+    name: pareto.map(name), runs: pareto.map(runs), offer: pareto.map(offer),
     cost: pareto.map((p) => usd(p.cost_usd_per_h * HOURS_PER_MONTH)), latency: pareto.map((p) => seconds(p.e2e_s)),
     likely: pareto.map((p) => percent(p.p_limits_met)), colour: pareto.map((p) => (isEntry(p) ? colour.accent : colour.panel)),
   } });

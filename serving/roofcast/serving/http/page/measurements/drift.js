@@ -1,7 +1,7 @@
 // Predicted against actual of an import: errors by group, and what changed since the same configuration was measured before.
 
 import { h, table } from "../shared/dom.js";
-import { METRICS, accelerator, count, errorPercent, few, ofMetric, percent, plural } from "../shared/format.js";
+import { METRICS, accelerator, count, errorPercent, few, figurePercent, ofMetric, percent, plural } from "../shared/format.js";
 
 const KINDS = { all: "all rows", accelerator: "accelerator", engine_version: "engine", lineage: "model lineage", stack: "stack" };
 const MAX_ROW = 20;
@@ -17,7 +17,7 @@ export function driftPanel(report) {
       "Rows": (r) => count(r.n_row),
       "Median error": (r) => errorPercent(r.median_ape),
       "Measured / predicted": (r) => few(r.bias),
-      [`In the ${percent(report.level)} interval`]: (r) => percent(r.coverage),
+      [`In the ${percent(report.level)} interval`]: (r) => figurePercent(r.coverage),
     }, errors) : "",
     changes(`${plural(report.n_changed, "value")} of ${count(report.n_repeat)} measured before changed by more than repeats do`, report.changes),
     changes(`${plural(report.n_other_settings, "value")} differ from runs with other settings: a change of settings`, report.setting_changes),

@@ -2,7 +2,7 @@
 
 import { h, table } from "../shared/dom.js";
 import { ask } from "../shared/api.js";
-import { errorPercent, few, percent } from "../shared/format.js";
+import { errorPercent, few, figurePercent } from "../shared/format.js";
 
 const TITLES = {
   P1: "P1: the cheapest hardware that meets limits (LLM-Pilot's benchmark)",
@@ -43,19 +43,19 @@ export async function scoreboardPanel() {
   return names.map((name) => {
     const { figures, computed_on, roofcast_version } = protocols[name];
     return h("details", { open: name === FIRST }, h("summary", {}, TITLES[name] ?? name),
-      h("p", { class: "hint" }, `Computed on ${computed_on} by roofcast ${roofcast_version}`), tables(figures));
+      h("p", { class: "hint" }, `Computed on ${computed_on} by roofcast ${roofcast_version}`), tables(TITLES[name] ?? name, figures));
   });
 }
 
 /** Return figures of any depth as tables, one for each depth: a row for each object that holds figures. */
-function tables(figures) {
+function tables(title, figures) {
   const byDepth = Object.groupBy(records(figures), ({ path }) => path.length);
-  return h("div", {}, Object.values(byDepth).map((rows) => {
-    const columns = { "Of": ({ path }) => path.map(label).join(" · ") };
+  return h("div", {}, Object.values(byDepth).map((rows, i) => {
+    const columns = { "Of": ({ path }) => path.map(label).join("\u00a0· ") || "all" };
     for (const name of new Set(rows.flatMap(({ values }) => Object.keys(values)))) {
       columns[label(name)] = ({ values }) => figure(name, values[name]);
     }
-    return table("Figures", columns, rows);
+    return table(`${title}${i ? `, table ${i + 1}` : ""}`, columns, rows);
   }));
 }
 
@@ -70,7 +70,7 @@ function records(figures, path = []) {
 function figure(name, value) {
   if (typeof value !== "number") return text(value);
   if (ERRORS.has(name)) return errorPercent(value);
-  return SHARES.has(name) || name.startsWith("coverage_") ? percent(value) : text(value);
+  return SHARES.has(name) || name.startsWith("coverage_") ? figurePercent(value) : text(value);
 }
 
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);

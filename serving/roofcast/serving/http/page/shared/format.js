@@ -9,8 +9,10 @@ export const usd = (value) =>
     ? { minimumFractionDigits: 2, maximumFractionDigits: 2 } : { maximumFractionDigits: 0 })}`;
 /** Return a share in percent, rounded down: a probability promises no more than it is. */
 export const percent = (share) => `${Math.floor(share * 1000 + 1e-9) / 10}%`;
-/** Return an error as a share in percent, rounded up. */
-export const errorPercent = (share) => `${Math.ceil(share * 1000 - 1e-9) / 10}%`;
+/** Return a share in percent as `percent` does, with one digit after the point, as columns of figures need. */
+export const figurePercent = (share) => `${(Math.floor(share * 1000 + 1e-9) / 10).toFixed(1)}%`;
+/** Return an error as a share in percent, rounded up, with one digit after the point. */
+export const errorPercent = (share) => `${(Math.ceil(share * 1000 - 1e-9) / 10).toFixed(1)}%`;
 export const gigabytes = (byte) => `${few(byte / 1e9)} GB`;
 
 /** Return a duration with its unit, such as 415 ms or 8.3 s. */

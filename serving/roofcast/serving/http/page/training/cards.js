@@ -7,7 +7,11 @@ const ROOM = 1.15;
 const PARTS = { weights: "weights", gradients: "gradients", optimizer: "optimizer", activations: "activations", logits: "logits", buffers: "buffers", reserve: "reserve" };
 
 export const runName = (run) => `${run.n_accelerator > 1 ? `${run.n_accelerator} × ` : ""}${accelerator(run.accelerator)}`;
-export const hours = (value) => (value >= 72 ? `${few(value / 24)} days` : value >= 1 ? `${few(value)} h` : `${few(value * 60)} min`);
+/** Return a duration in hours with the unit that suits it, such as 3.2 days or 41.1 min. */
+export function hours(value) {
+  if (value >= 1) return value >= 72 ? `${few(value / 24)} days` : `${few(value)} h`;
+  return value >= 1 / 60 ? `${few(value * 60)} min` : seconds(value * 3600);
+}
 
 /** Return the plan of a run, such as megatron-lm, TP2 PP4 DP2, zero1, 1 × 16 sequences. */
 export function planText({ plan }) {
