@@ -41,6 +41,15 @@ def recommend(*, active: Any = None, **changes: Any) -> TrainingRecommendationRe
     return service.answer_training_recommendation(request, state, dt.date(2026, 6, 1))
 
 
+def test_the_nearest_miss_of_a_deadline_out_of_reach_is_the_fastest() -> None:
+    answer = recommend(**LARGE | {"n_token": 1e12}, deadline_h=1, constraints={"accelerators": ["b200-sxm-180gb"]})
+    (miss,) = answer.misses
+    assert (miss.reason, miss.n_accelerator, answer.entries) == ("too_slow", 64, [])
+    dear = recommend(**LARGE | {"n_token": 1e12}, budget_usd=1, constraints={"accelerators": ["b200-sxm-180gb"]})
+    assert dear.misses[0].reason == "over_budget"
+    assert (dear.misses[0].cost_usd or 0) < (miss.cost_usd or 0)
+
+
 def test_entries_meet_the_limits_and_cost_least_first() -> None:
     answer = recommend(**LARGE, deadline_h=48, budget_usd=3000)
     costs = [entry.cost_usd for entry in answer.entries]

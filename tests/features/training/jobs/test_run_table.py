@@ -46,6 +46,30 @@ def test_replicas_of_megatron_bridge_shard_the_optimizer() -> None:
     assert list(stated.zero_stage) == [1, 0]
 
 
+def test_variants_of_adapters() -> None:
+    """Llama-2-7B: 32 layers, hidden size 4,096."""
+    adapter = {"method": "adapter", "sharding": ""}
+    jobs = jobs_of(
+        {**adapter, "adapter": "prompt-tuning"},
+        {**adapter, "adapter": "Prompt-Tuning", "adapter_rank": 20},
+        {**adapter, "adapter": "bottleneck", "adapter_rank": 8},
+        {**adapter, "adapter": "prompt-tuning", "n_param_trained": 5e5},
+        {"method": "lora", "adapter": "LoRA-FA", "adapter_rank": 8},
+    ).job
+    assert list(jobs.n_param_trained) == [
+        100 * 4096, 20 * 4096, 32 * 2 * (2 * 4096 * 8 + 4096 + 8), 5e5, 32 * 8 * 2 * 4096
+    ]  # fmt: skip
+    assert list(jobs.is_input_frozen) == [0, 0, 0, 0, 1]
+    assert jobs.n_adapter_width[2] == 4 * 4096
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "byte"), [("AdamW", 12), ("adamw-8bit", 6), ("sgd", 4), ("adafactor", 4), ("lion", 8)]
+)
+def test_moments_of_optimizers(optimizer: str, byte: float) -> None:
+    assert jobs_of({"optimizer": optimizer}).job.optimizer_byte[0] == byte
+
+
 def test_adapters() -> None:
     jobs = jobs_of(
         {"method": "lora", "adapter_rank": 8, "adapter_targets": "q k v o"},

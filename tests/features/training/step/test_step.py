@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from roofcast.features.training.step.coefficients import DEFAULT_TRAINING_COEFFICIENTS
 from roofcast.features.training.step.flops import forward_flop, model_flop
+from roofcast.features.training.step.memory import estimate_memory
 from roofcast.features.training.step.step import estimate_training, mfu_ratio, throughput_token_per_s
 from tests.features.training.samples import runs_of
 
@@ -52,6 +53,20 @@ def test_more_work_never_takes_less_time(plan: dict[str, Any], batch: int, n_tok
 def test_recomputation_takes_time(change: dict[str, Any]) -> None:
     without_s, with_s = time_s({}, change)
     assert with_s > without_s
+
+
+@pytest.mark.parametrize("level", ["selective", "full"])
+def test_recomputation_of_some_layers_lies_between(level: str) -> None:
+    none, half, every = (
+        runs_of({"recomputation": level, "recomputed_layer_ratio": ratio, "flash_attention": "off"})
+        for ratio in (0, 0.5, 1)
+    )
+    again = [estimate_training(runs).recomputation_s[0] for runs in (none, half, every)]
+    assert again == pytest.approx([0.0, again[2] / 2, again[2]])
+    kept = [estimate_memory(runs).first.allocated[0] for runs in (none, half, every)]
+    assert kept[0] > kept[1] > kept[2]
+    plain = runs_of({"recomputation": "none", "flash_attention": "off"})
+    assert kept[0] == pytest.approx(estimate_memory(plain).first.allocated[0])
 
 
 def test_frozen_weights_need_no_gradient() -> None:

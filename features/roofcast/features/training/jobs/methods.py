@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -109,3 +110,43 @@ def prompt_parameters(spec: ModelSpec, n_virtual_token: float) -> float:
     409600
     """
     return spec.hidden_size * n_virtual_token
+
+
+DEFAULT_BOTTLENECK: Final = 64.0
+"""Width of a bottleneck adapter: N. Houlsby et al., 2019, section 3.2, among 8, 64 and 256."""
+
+DEFAULT_VIRTUAL_TOKEN: Final = 100.0
+"""Virtual tokens of prompt tuning: B. Lester et al., 2021, section 3."""
+
+
+def trained_parameters(spec: ModelSpec, variant: str, rank: float, targets: Sequence[str] = DEFAULT_TARGETS) -> float:
+    """Return the trained weights of a variant of an adapter method.
+
+    Parameters
+    ----------
+    variant
+        In lower case: ``lora-fa``, ``bottleneck``, ``prompt-tuning``; all others are counted as LoRA.
+    rank
+        Rank of LoRA, width of the bottleneck, or number of virtual tokens; NaN for the usual one.
+
+    Examples
+    --------
+    >>> from roofcast.data.catalog import load_catalog
+    >>> llama = load_catalog().models["meta-llama/Llama-2-7b-hf"]
+    >>> [trained_parameters(llama, name, float("nan")) for name in ("", "lora-fa", "bottleneck", "prompt-tuning")]
+    [8388608.0, 4194304.0, 33820672.0, 409600.0]
+    """
+    if variant == "bottleneck":
+        return bottleneck_parameters(spec, DEFAULT_BOTTLENECK if math.isnan(rank) else rank)
+    if variant == "prompt-tuning":
+        return prompt_parameters(spec, DEFAULT_VIRTUAL_TOKEN if math.isnan(rank) else rank)
+    count = lora_fa_parameters if "lora-fa" in variant else lora_parameters
+    return count(spec, DEFAULT_RANK if math.isnan(rank) else rank, targets)
+
+
+def variant_width(spec: ModelSpec, variant: str, targets: Sequence[str] = DEFAULT_TARGETS) -> int:
+    """Return the sum of the widths that a layer's adapters of a variant read and write.
+
+    Two bottleneck adapters read and write the hidden state.
+    """
+    return 4 * spec.hidden_size if variant == "bottleneck" else adapter_width(spec, targets)

@@ -22,11 +22,9 @@ from roofcast.features.descriptors.prediction_input import (
 from roofcast.features.training.jobs.frameworks import FRAMEWORKS, framework_family
 from roofcast.features.training.jobs.hardware import HOST_SIZE, build_hardware, network_byte_per_s
 from roofcast.features.training.jobs.methods import (
-    DEFAULT_RANK,
     DEFAULT_TARGETS,
-    adapter_width,
-    lora_fa_parameters,
-    lora_parameters,
+    trained_parameters,
+    variant_width,
 )
 from roofcast.features.training.jobs.model_shape import build_model_shape
 from roofcast.features.training.jobs.plans import StatedPlan, TrainingJobs
@@ -45,6 +43,12 @@ _FRAMEWORK_CODE: Final = {name: code for code, name in enumerate(FRAMEWORK_PRIOR
 
 ADAPTER_STATE_BYTE: Final = (4.0, 4.0, 8.0)
 """Weight, gradient and optimizer bytes of adapters, which stay in 32 bits."""
+
+
+MOMENT_BYTE: Final = {"sgd": 0.0, "adafactor": 0.0, "lion": 4.0, "muon": 4.0}
+"""Bytes of a weight's moments in 32 bits by the beginning of an optimizer's name: none of plain SGD, sums of rows and
+columns alone of Adafactor (N. Shazeer and M. Stern, 2018), one moment of Lion (X. Chen et al., 2023) and of Muon (K.
+Jordan et al., 2024)."""
 
 
 def build_jobs(
@@ -173,6 +177,7 @@ def _job(
         offload_optimizer=(np.char.find(offload, "optimizer") >= 0).astype(float),
         offload_parameter=(np.char.find(offload, "parameters") >= 0).astype(float),
         offload_activation=(np.char.find(offload, "activations") >= 0).astype(float),
+        recomputed_ratio=number_column(rows, "recomputed_layer_ratio", 1.0),
         is_stage_balanced=_convention(framework, lambda f: f.is_stage_balanced),
     )  # fmt: skip
 
@@ -188,7 +193,8 @@ def _states(
     """Return weight, gradient, optimizer and reduced bytes of a trained weight.
 
     A stated precision of gradients is added to the copy in which the backward pass writes them; 8-bit optimizers keep
-    two bytes, and weights stated as 16 bits have no 32-bit copy where the framework's convention has none outside.
+    two bytes, others those of `MOMENT_BYTE`, and weights stated as 16 bits have no 32-bit copy where the framework's
+    convention has none outside.
     """
     names = ("weight_byte", "gradient_byte", "optimizer_byte", "reduced_byte")
     states = [_convention(framework, lambda f, name=name: getattr(f, name)) for name in names]  # type: ignore[misc]
@@ -200,6 +206,9 @@ def _states(
     is_pure = (framework == "transformers") & (weight == "bf16")
     states[2] = np.where(is_pure & ~is_small, 4.0, states[2])
     states[2] = np.where(is_low_rank, np.where(is_pure, 0.0, np.maximum(master, 0.0)), states[2])
+    moment = np.array([_moment_byte(str(text)) for text in optimizer])
+    is_other = ~np.isnan(moment)
+    states[2] = np.where(is_other, np.where(is_pure, 0.0, np.maximum(master, 0.0)) + np.nan_to_num(moment), states[2])
     for i, value in enumerate(ADAPTER_STATE_BYTE):
         states[i] = np.where(is_frozen, value, states[i])
     reduced = text_column(rows, "gradient_precision", "")
@@ -208,20 +217,25 @@ def _states(
     return states[0], states[1], states[2], states[3]
 
 
+def _moment_byte(optimizer: str) -> float:
+    """Return the bytes of the moments of a weight in 32 bits; NaN if they are Adam's."""
+    name = optimizer.lower()
+    return next((byte for word, byte in MOMENT_BYTE.items() if name.startswith(word)), np.nan)
+
+
 def _adapters(
     rows: PredictionInput, specs: Sequence[ModelSpec], codes: ColumnArray, is_frozen: ColumnArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the trained weights of adapters, the widths that a layer's adapters read and write, and LoRA-FA."""
-    rank = number_column(rows, "adapter_rank", DEFAULT_RANK)
+    rank = number_column(rows, "adapter_rank", np.nan)
     targets = text_column(rows, "adapter_targets", " ".join(DEFAULT_TARGETS))
-    variant = text_column(rows, "adapter", "").astype(str)
+    variant = np.char.lower(text_column(rows, "adapter", "").astype(str))
     is_fa = np.char.find(variant, "lora-fa") >= 0
     n_trained, width = np.zeros(len(rank)), np.zeros(len(rank))
     for i in np.flatnonzero(is_frozen):
         spec, names = specs[codes[i]], str(targets[i]).split()
-        count = lora_fa_parameters if is_fa[i] else lora_parameters
-        n_trained[i] = count(spec, rank[i], names)
-        width[i] = adapter_width(spec, names)
+        n_trained[i] = trained_parameters(spec, str(variant[i]), rank[i], names)
+        width[i] = variant_width(spec, str(variant[i]), names)
     return number_column(rows, "n_param_trained", n_trained), width, is_fa.astype(float)
 
 

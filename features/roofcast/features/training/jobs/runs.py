@@ -151,6 +151,8 @@ class Job:
         1 if products take 8- or 4-bit operands.
     offload_optimizer, offload_parameter, offload_activation
         1 if these are kept in the memory of the host.
+    recomputed_ratio
+        Share of the layers to which full or selective recomputation applies.
     is_stage_balanced
         1 if layers are spread over pipeline stages by cost, 0 if evenly.
     """
@@ -188,6 +190,7 @@ class Job:
     offload_optimizer: FloatArray
     offload_parameter: FloatArray
     offload_activation: FloatArray
+    recomputed_ratio: FloatArray
     is_stage_balanced: FloatArray
 
 

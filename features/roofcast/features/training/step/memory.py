@@ -270,6 +270,8 @@ def _activation_byte(runs: TrainingRuns, c: TrainingCoefficients) -> tuple[Float
     modules = np.where(runs.job.is_flash > 0, c.value("module_ratio"), 1.0)
     share = np.where(runs.job.is_operator_recomputed > 0, c.value("selective_ratio"), modules)
     selective = np.where(is_selective, share * kept, kept + scores)
-    per_layer = np.where(is_full, layer_input, ratio * selective)
+    of_all = np.where(is_full, layer_input, ratio * selective)
+    is_again = (runs.job.recomputed_ratio > 0).astype(float)
+    per_layer = runs.job.recomputed_ratio * of_all + (1.0 - runs.job.recomputed_ratio) * ratio * (kept + scores)
     working = np.where(is_full, ratio * (kept + scores), np.where(is_selective, ratio * scores, 0.0))
-    return per_layer, working
+    return per_layer, is_again * working

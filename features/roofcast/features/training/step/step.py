@@ -139,8 +139,9 @@ def _layer_parts(runs: TrainingRuns, c: TrainingCoefficients, layer: LayerTime, 
     by_operator_s = 0.5 * f.dense_s + f.expert_s + f.elementwise_s
     core_s = np.where(runs.job.is_flash > 0, f.elementwise_s, f.attention_s)
     selective_s = np.where(runs.job.is_operator_recomputed > 0, by_operator_s, core_s)
-    again = np.where(is_full, f.total_s, np.where(is_selective, selective_s, 0.0))
-    n_pass = np.where(is_full, 3.0, 2.0)
+    share = runs.job.recomputed_ratio
+    again = share * np.where(is_full, f.total_s, np.where(is_selective, selective_s, 0.0))
+    n_pass = np.where(is_full, 2.0 + share, 2.0)
     context = 3.0 * traffic.context_s
     hidden_context = np.maximum(context - layer.forward.attention_s - layer.backward.attention_s, 0.0)
     exposed = c.value("dp_exposed")

@@ -44,7 +44,10 @@ def _miss(found: TrainingSearch, accelerator: str, confidence: float, cheapest: 
     indices = [i for i, one in enumerate(found.hardware) if one.accelerator == accelerator]
     if not len(rows):
         return _without_run(found, accelerator, indices)
-    nearest = rows[np.lexsort((runs.cost[rows], -runs.p_met[rows].round(3)))][0]
+    may_fit = found.prediction.p_fits[runs.job[rows]] >= confidence
+    excess = np.maximum(runs.hours / found.demand.deadline_h, runs.cost / found.demand.budget_usd)[rows]
+    order = np.lexsort((runs.cost[rows], np.maximum(excess, 1.0), ~may_fit, -runs.p_met[rows].round(3)))
+    nearest = rows[order[0]]
     met = rows[runs.p_met[rows] >= confidence]
     if len(met):
         nearest = met[runs.cost[met].argmin()]
