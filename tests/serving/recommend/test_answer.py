@@ -8,7 +8,6 @@ import pytest
 
 from roofcast.data.catalog import load_catalog
 from roofcast.serving.recommend.answer.parts import LEVERS
-from roofcast.serving.recommend.api.cautions import MANY_ACCELERATORS
 from roofcast.serving.recommend.api.request import RecommendationRequest
 from roofcast.serving.recommend.api.response import LeverKind
 from roofcast.serving.recommend.demand.constraints import Constraints
@@ -58,6 +57,11 @@ def test_levers_cost_less_than_the_first_entry_and_say_what_they_need(answer: di
         if lever["kind"] == "pricing":
             assert lever["pricing"] != "on_demand"
         assert lever["needs_quantised_copy"] <= (lever["kind"] == "precision")
+
+
+def test_a_precision_of_fewer_bits_is_a_lever_only_where_it_saves_over_more_bits(shared: Client) -> None:
+    levers = ask(shared, constraints={"accelerators": ["nvidia-l40s-48gb"]})["levers"]
+    assert [one["weight_precision"] for one in levers if one["kind"] == "precision"] == ["fp8"]
 
 
 def test_levers_can_be_left_out(shared: Client) -> None:
@@ -137,11 +141,12 @@ def test_marketplaces_are_admitted_by_name_or_on_request() -> None:
 
 
 def test_many_accelerators_are_warned_of(shared: Client) -> None:
-    many = ask(shared, workload=CHAT["workload"] | {"users": 30_000}, levers=False)["entries"]  # type: ignore[operator]
-    for entry in many:
-        n = int("".join(filter(str.isdigit, (entry["warnings"] or ["0"])[0].split()[0])))
-        assert n == 0 or n > MANY_ACCELERATORS
-    assert any("quota" in warning for entry in many for warning in entry["warnings"])
+    many = ask(shared, workload=CHAT["workload"] | {"users": 600}, levers=False)["entries"]  # type: ignore[operator]
+    n_of = {(offer.provider, offer.instance_type): offer.n_accelerator for offer in load_catalog().offers}
+    counts = [entry["n_instance"] * n_of[entry["provider"], entry["instance_type"]] for entry in many]
+    is_warned = [any("quota" in warning for warning in entry["warnings"]) for entry in many]
+    assert is_warned == [n > 16 for n in counts]
+    assert min(counts) <= 16 < max(counts) < 64
 
 
 def test_tpot_is_shown_beside_a_limited_itl(shared: Client) -> None:

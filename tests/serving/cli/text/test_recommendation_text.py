@@ -21,7 +21,7 @@ def an_entry(**changes: Any) -> dict[str, Any]:
         "cost_usd_per_month": 71_773.6, "cost_usd_per_million_input_token": 0.1,
         "cost_usd_per_million_output_token": 1.0, "load_per_replica": 1.23456, "in_flight_per_replica": 3.0,
         "users_per_replica": 2.0, "request_rate_per_replica": 4.0, "p_limits_met": 0.9, "outside": False,
-        "outside_columns": [], "bottleneck": "memory bandwidth", "predictions": [limited], **changes,
+        "outside_columns": [], "bottleneck": "memory bandwidth", "predictions": [limited], "warnings": [], **changes,
     }  # fmt: skip
 
 
@@ -33,7 +33,10 @@ def a_response(**changes: Any) -> dict[str, Any]:
         "reason": "dearer",
         "detail": "x",
     }
-    lever = {"change": "FP8 weights", "cost_usd_per_h": 49.16, "saving_ratio": 0.5, "needs_quantised_copy": True}
+    lever = {
+        "change": "FP8 weights", "cost_usd_per_h": 49.16, "saving_ratio": 0.5, "needs_quantised_copy": True,
+        "n_instance": 2, "instance_type": "p5.4xlarge", "provider": "aws", "region": "us-east-1",
+    }  # fmt: skip
     cost = {"confidence": 0.9, "cost_usd_per_h": 120.0}
     return {
         "model": "owner/a-model-of-a-long-name", "confidence": 0.8, "entries": [an_entry()], "fleet": [],
@@ -49,7 +52,8 @@ def test_reasons_are_folded_until_they_are_asked_for() -> None:
     assert "1. 98.32 USD/h, 71,774 USD a month; price of 2026-10-10" in folded
     assert "ttft:p95 242 ms (100 ms to 1.5 s), limit 2 s" in folded
     assert "2 users, 0 s think time = 2 requests in flight" in folded
-    assert "FP8 weights: 49.16 USD/h (50% less), needs a quantised checkpoint" in folded
+    one_line = " ".join(folded.split())
+    assert "FP8 weights: 49.16 USD/h (50% less), 2 x p5.4xlarge (aws, us-east-1), needs a quantised" in one_line
     assert "other accelerators of these offers: 1 at no less than the entries' cost" in folded
     for reason in (
         "google-tpu-v6e vllm tp8: x",
@@ -63,10 +67,28 @@ def test_reasons_are_folded_until_they_are_asked_for() -> None:
     assert not [line for line in unfolded.splitlines() if line.startswith(" ") and not line.startswith("   ")]
 
 
+def test_warnings_of_an_entry_stand_below_it() -> None:
+    text = recommendation_text(a_response(entries=[an_entry(warnings=["96 accelerators are more than a may have"])]))
+
+    assert "   warning: 96 accelerators are more than a may have\n" in text
+
+
+def test_tpot_stands_beside_a_limited_itl() -> None:
+    itl = {"metric": "itl_s", "statistic": "p50", "value": 0.01, "low": 0.005, "high": 0.02, "limit": 0.03}
+    tpot = {"metric": "tpot_s", "statistic": "p50", "value": 0.05, "low": 0.04, "high": 0.06, "limit": None}
+    text, without = (
+        recommendation_text(a_response(entries=[an_entry(predictions=predictions)]))
+        for predictions in ([itl, tpot], [tpot, itl | {"statistic": "p90"}])
+    )
+
+    assert "limit 30 ms; tpot:p50 50 ms (40 ms to 60 ms); all limits" in " ".join(text.split())
+    assert "tpot" not in without
+
+
 def test_without_an_entry_the_reasons_are_given() -> None:
     text = recommendation_text(a_response(entries=[]))
 
-    assert "no deployment meets the limits" in text
+    assert text.index("no deployment meets the limits") < text.index("what would change this")
     assert "google-tpu-v6e vllm tp8: x" in text
 
 

@@ -49,9 +49,9 @@ def _paragraphs(response: dict[str, Any], *, why: bool) -> Iterator[str]:
         yield from _entry(entry, f"{rank}.", why=why)
     yield from _near_ties(response["entries"])
     yield from _fleet(response)
-    yield from _levers(response)
     if not response["entries"] and not response["fleet"]:
-        yield fold("no deployment meets the limits")
+        yield fold("\nno deployment meets the limits")
+    yield from _levers(response)
     if why or not response["entries"]:
         yield from _costs(response)
         yield from _families(response)
@@ -63,8 +63,10 @@ def _entry(entry: dict[str, Any], label: str, *, why: bool) -> Iterator[str]:
     costs = f"{_number(entry['cost_usd_per_h'])} USD/h, {_number(entry['cost_usd_per_month'])} USD a month"
     yield f"{label} {costs}; price of {entry['price_as_of']}"
     yield fold(_deployment(entry), INDENT)
-    limits = [_prediction(metric) for metric in entry["predictions"] if metric["limit"] is not None]
-    yield fold(f"{'; '.join(limits)}; all limits with probability {entry['p_limits_met']:.2f}", INDENT)
+    predictions = [_prediction(metric) for metric in _shown(entry["predictions"])]
+    yield fold(f"{'; '.join(predictions)}; all limits with probability {entry['p_limits_met']:.2f}", INDENT)
+    for warning in entry["warnings"]:
+        yield fold(f"warning: {warning}", INDENT)
     if entry["outside"]:
         columns = ", ".join(entry["outside_columns"])
         yield fold(f"extrapolates{f' in {columns}' if columns else ''}: rests on the analytic estimate", INDENT)
@@ -92,10 +94,20 @@ def _deployment(entry: dict[str, Any]) -> str:
 
 
 def _prediction(metric: dict[str, Any]) -> str:
-    low, high, limit = (quantity_text(metric["metric"], metric[name]) for name in ("low", "high", "limit"))
-    value = quantity_text(metric["metric"], metric["value"])
+    value, low, high = (quantity_text(metric["metric"], metric[name]) for name in ("value", "low", "high"))
     name = f"{metric_text(metric['metric'])}:{metric['statistic']}"
-    return f"{name} {value} ({low} to {high}), limit {limit}"
+    limit = "" if metric["limit"] is None else f", limit {quantity_text(metric['metric'], metric['limit'])}"
+    return f"{name} {value} ({low} to {high}){limit}"
+
+
+def _shown(predictions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the limited predictions, and the TPOT of a statistic of which ITL is limited."""
+    limited = {(one["metric"], one["statistic"]) for one in predictions if one["limit"] is not None}
+    return [
+        one
+        for one in predictions
+        if one["limit"] is not None or (one["metric"] == "tpot_s" and ("itl_s", one["statistic"]) in limited)
+    ]
 
 
 def _capacity(entry: dict[str, Any]) -> str:
@@ -138,7 +150,8 @@ def _levers(response: dict[str, Any]) -> Iterator[str]:
         saving = lever["saving_ratio"]
         saves = "" if saving is None else f" ({abs(saving):.0%} {'less' if saving >= 0 else 'more'})"
         copy = ", needs a quantised checkpoint" if lever["needs_quantised_copy"] else ""
-        yield fold(f"{lever['change']}: {_number(lever['cost_usd_per_h'])} USD/h{saves}{copy}", INDENT)
+        instances = f"{lever['n_instance']} x {lever['instance_type']} ({lever['provider']}, {lever['region']})"
+        yield fold(f"{lever['change']}: {_number(lever['cost_usd_per_h'])} USD/h{saves}, {instances}{copy}", INDENT)
 
 
 def _costs(response: dict[str, Any]) -> Iterator[str]:

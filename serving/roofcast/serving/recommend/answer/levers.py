@@ -34,6 +34,7 @@ MIN_SAVING: Final = 0.05
 """Share of the cost below which a lever does not matter."""
 
 QUANTISED: Final = ("fp8", "fp4", "int4")
+"""Precisions of levers; one that saves nothing over those before it has fewer bits in vain."""
 MAX_ACCELERATORS: Final = 6
 """Accelerators on which other precisions are searched: those of the first entries."""
 
@@ -140,7 +141,7 @@ def _limit_levers(search: Search, first: Entry) -> Iterator[Lever]:
 
 
 def _precision_levers(search: Search, accelerators: Sequence[str]) -> Iterator[Lever]:
-    """Yield the precisions of fewer bytes than the checkpoint's, in one search."""
+    """Yield the precisions of fewer bytes than the checkpoint's that cost less than those before them."""
     problem = search.problem
     stored, constraints = problem.model.weight_precision, problem.constraints
     least = min(WEIGHT_BYTE.get(one, 2.0) for one in constraints.weight_precisions or {stored})
@@ -156,16 +157,22 @@ def _precision_levers(search: Search, accelerators: Sequence[str]) -> Iterator[L
         return
     quantised = with_replicas(replace(problem, offers=offers), bounds, replicas)
     inner = Search(quantised, search.grid.limits)
-    for precision, lever in _by_precision(inner, precisions):
-        yield replace(lever, change=f"weights in {precision.upper()}")
+    found = _by_precision(inner, precisions)
+    least_usd_per_h = math.inf
+    for precision in precisions:
+        lever = found.get(precision)
+        if lever is not None and lever.cost_usd_per_h < (1 - MIN_SAVING) * least_usd_per_h:
+            least_usd_per_h = lever.cost_usd_per_h
+            yield replace(lever, change=f"weights in {precision.upper()}")
 
 
-def _by_precision(search: Search, precisions: list[str]) -> Iterator[tuple[str, Lever]]:
+def _by_precision(search: Search, precisions: list[str]) -> dict[str, Lever]:
+    """Return the cheapest deployment of each precision that meets the limits."""
     index = np.array(
         [precisions.index(replica.weight_precision) for replica in search.problem.replicas], dtype=np.intp
     )
-    for lever in _search(search, "precision", "", index[search.pairs.row], len(precisions)):
-        yield lever.replica.weight_precision, lever
+    levers = _search(search, "precision", "", index[search.pairs.row], len(precisions))
+    return {lever.replica.weight_precision: lever for lever in levers}
 
 
 def _search(search: Search, kind: str, change: str, group: IndexArray | None = None, n: int = 1) -> Iterator[Lever]:

@@ -15,8 +15,8 @@ TAIL_STATISTICS: Final = frozenset({"p90", "p95", "p99"})
 LONG_PROMPT_RATIO: Final = 1.5
 """p95 over the mean of prompt lengths above which tail limits need a warning."""
 
-MANY_ACCELERATORS: Final = 64
-"""Rented accelerators of one kind above which an entry has a warning: eight nodes of eight."""
+MANY_ACCELERATORS: Final = 16
+"""Rented accelerators of one kind above which an entry has a warning: two nodes of eight."""
 
 TPOT_RATIO: Final = 2.0
 """TPOT over a limit on ITL above which the entry has a warning."""
