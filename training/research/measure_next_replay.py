@@ -233,11 +233,10 @@ def page(lines: pd.DataFrame) -> str:
 
 def _verdict(n_run: int, is_lower: Mapping[str, bool]) -> str:
     """Return in which metrics the proposal's mean error is below that of random choice, and in which not."""
-    better, worse = (
-        ", ".join(name for name, lower in is_lower.items() if lower is side) or "none" for side in (True, False)
-    )
+    better, worse = (", ".join(name for name, lower in is_lower.items() if lower is side) for side in (True, False))
+    others = f"; not in {worse}" if better and worse else ""
     runs = f"{n_run} run{'s' * (n_run > 1)}"
-    return f"With {runs} the proposal's mean error is below that of random choice in {better}; not in {worse}."
+    return f"With {runs} the proposal's mean error is below that of random choice in {better or 'no metric'}{others}."
 
 
 def fit_without(rows: CampaignRows, owner: str) -> RoofcastPredictor:

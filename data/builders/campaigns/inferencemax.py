@@ -18,9 +18,9 @@ from roofcast.data.errors import SchemaError
 from roofcast.data.importers.inferencemax.vocabulary import (
     LATENCIES,
     LENGTH_VARIATION,
+    MEAN_LENGTH_RATIO,
     MODELS,
-    REQUESTS_PER_PLACE,
-    TRUE_LENGTH,
+    REQUESTS_PER_SLOT,
     engine_of,
     n_decode_accelerator,
     streams_tokens,
@@ -68,7 +68,7 @@ def _official(folder: Path) -> Iterator[dict[str, Any]]:
             raise SchemaError("results", "must be a list, in a file named after its lengths such as 1k8k", file.name)
         for result in results:
             nominal = {"n_input_token": _NOMINAL[lengths[1]], "n_output_token": _NOMINAL[lengths[2]]}
-            true = {name: round(value * TRUE_LENGTH, 1) for name, value in nominal.items()}
+            true = {name: round(value * MEAN_LENGTH_RATIO, 1) for name, value in nominal.items()}
             yield {**result, **true, "date": "2025-11", "note": file.name}
 
 
@@ -137,7 +137,7 @@ def _configuration(result: Mapping[str, Any]) -> dict[str, Any]:
         "n_prefill_accelerator": n - n_decode if n_decode else None,
         "n_decode_accelerator": n_decode,
         "speculation": "mtp" if result.get("mtp") == "on" else "",
-        **({} if is_disaggregated else {"n_request": REQUESTS_PER_PLACE * result["conc"]}),
+        **({} if is_disaggregated else {"n_request": REQUESTS_PER_SLOT * result["conc"]}),
         **result.get("counts", {}),
         "date": result["date"],
         "software": "NVIDIA Dynamo" if is_disaggregated else "",

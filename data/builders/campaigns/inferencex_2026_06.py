@@ -14,8 +14,8 @@ from roofcast.data.errors import SchemaError
 from roofcast.data.importers import read_measurements
 from roofcast.data.importers.inferencemax.vocabulary import (
     LENGTH_VARIATION,
-    REQUESTS_PER_PLACE,
-    TRUE_LENGTH,
+    MEAN_LENGTH_RATIO,
+    REQUESTS_PER_SLOT,
     streams_tokens,
 )
 
@@ -71,10 +71,10 @@ def _nightly_rows(cells: dict[str, str]) -> list[Row]:
         "model": MODELS[cells["Model"]], "accelerator": ACCELERATOR, "n_accelerator": n, "n_node": 1,
         "tp": n, "pp": 1, "dp": 1, "ep": number_of(cells["EP"]), "moe_tp": n / number_of(cells["EP"]),
         "engine": engine, "weight_precision": cells["Precision"],
-        "n_input_token": TRUE_LENGTH * number_of(cells["ISL"]),
-        "n_output_token": TRUE_LENGTH * number_of(cells["OSL"]),
+        "n_input_token": MEAN_LENGTH_RATIO * number_of(cells["ISL"]),
+        "n_output_token": MEAN_LENGTH_RATIO * number_of(cells["OSL"]),
         "load": "closed_loop", "concurrency": concurrency, "length_variation": LENGTH_VARIATION,
-        "n_request": REQUESTS_PER_PLACE * concurrency, "date": cells["Date"], "stack": "inferencex",
+        "n_request": REQUESTS_PER_SLOT * concurrency, "date": cells["Date"], "stack": "inferencex",
     }  # fmt: skip
     outcomes: dict[str, Row] = {
         statistic: {

@@ -26,7 +26,7 @@ def descriptor_arrays(descriptors: pd.DataFrame) -> dict[str, FloatArray]:
 
 
 def build_frame(columns: Mapping[str, FloatArray], names: tuple[str, ...], index: pd.Index) -> pd.DataFrame:
-    """Return a table of the named columns, stored as one block: faster than pandas builds it column by column."""
+    """Return a table of the named columns, stored as one block, which is faster than column by column."""
     block = np.array([columns[name] for name in names], dtype=float).reshape(len(names), len(index))
     return pd.DataFrame(block.T, index=index, columns=_column_index(names), copy=False)
 

@@ -41,16 +41,17 @@ References = Annotated[
     Field(
         max_length=200,
         description="Reference measurements to condition the predictions on: rows with what was measured, in "
-        "`ttft_s`, `tpot_s`, `output_throughput_token_per_s`, `itl_s` or `e2e_s`. One invalid row refuses all.",
+        "`ttft_s`, `tpot_s`, `output_throughput_token_per_s`, `itl_s` or `e2e_s`. One invalid row fails all.",
     ),
 ]
 
 StackName = Annotated[
     Text | None,
     Field(
-        description="Name of a stack profile, whose rows condition the predictions as references do: of your own, or "
-        "else made by the command line of the service; or else of a measured stack of `/v1/measured-stacks`, as "
-        "owner/part, or owner if it has one alone, which the predictions are about."
+        description="Name of your stack profile; else of a profile that the command line of the service made; "
+        "else of a measured stack of `/v1/measured-stacks`, as owner/part, or owner if it has only one. The rows of "
+        "a profile condition the predictions as references do; with a measured stack the predictions are about "
+        "that stack.",
     ),
 ]
 

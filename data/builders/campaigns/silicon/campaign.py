@@ -24,7 +24,7 @@ from builders.campaigns.silicon.source import SourceRow, load_source_rows
 from builders.campaigns.silicon.speculation import Mtp, mtp_of
 from builders.rejected_rows import REJECTED_COLUMNS
 from roofcast.data.catalog import load_catalog
-from roofcast.data.importers.inferencemax.vocabulary import LENGTH_VARIATION, REQUESTS_PER_PLACE
+from roofcast.data.importers.inferencemax.vocabulary import LENGTH_VARIATION, REQUESTS_PER_SLOT
 from roofcast.data.measurements.validation import validate_measurements
 from roofcast.data.units import s_from_ms
 
@@ -150,7 +150,7 @@ def _record(item: ResolvedRow, geometry: Geometry) -> dict[str, Any]:
         "output_throughput_token_per_s": round_figure(output_throughput(n_output, concurrency, ttft, tpot)),
         "load": "closed_loop",
         "length_variation": LENGTH_VARIATION if row.is_inferencex else 0.0,
-        "n_request": REQUESTS_PER_PLACE * concurrency if row.is_inferencex and not row.is_disaggregated else None,
+        "n_request": REQUESTS_PER_SLOT * concurrency if row.is_inferencex and not row.is_disaggregated else None,
         "moe_tp": geometry.moe_tp if is_moe else None,
         "n_prefill_accelerator": geometry.n_prefill,
         "n_decode_accelerator": geometry.n_decode,

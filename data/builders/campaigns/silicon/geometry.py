@@ -12,12 +12,10 @@ from typing import Final
 from builders.campaigns.silicon.history import History
 from builders.campaigns.silicon.source import SourceRow
 from builders.campaigns.silicon.workers import Stage, Workers, workers_of
+from roofcast.data.importers.inferencemax.vocabulary import MEAN_LENGTH_RATIO
 
 NODE: Final = 8
 """Maximum accelerators of one InferenceX worker; a larger number is the total of a disaggregated deployment."""
-
-TRUE_LENGTH: Final = 0.9
-"""Mean request length divided by the nominal one, for lengths uniform between 0.8 and 1 times the nominal one."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +90,7 @@ def n_replica_of(row: SourceRow, geometry: Geometry) -> int:
 
 def lengths_of(row: SourceRow) -> tuple[float, float]:
     """Return the mean input and output length in tokens."""
-    factor = TRUE_LENGTH if row.is_inferencex else 1.0
+    factor = MEAN_LENGTH_RATIO if row.is_inferencex else 1.0
     return round(int(row.cells["isl"]) * factor, 1), round(int(row.cells["osl"]) * factor, 1)
 
 

@@ -18,7 +18,7 @@ _SI: Final[Mapping[str, tuple[str, float]]] = {
     "link_bandwidth_gb_per_s": ("link_bandwidth_byte_per_s", units.BYTE_PER_GB),
     "l2_mib": ("l2_byte", units.BYTE_PER_MIB),
 }
-"""Field of a spec and factor, by column."""
+"""Spec field and factor to its SI unit, by column."""
 
 PEAK_COLUMNS: Final[Mapping[str, str]] = {f"peak_{p}_tflop_per_s": p for p in PRECISIONS}
 """Precision by column."""
@@ -30,7 +30,7 @@ def fields_in_si(row: Mapping[str, Any]) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If a cell with a unit is no number.
+        If a cell with a unit is not a number.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def with_peaks(fields: Mapping[str, Any]) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If a peak is no number.
+        If a peak is not a number.
     """
     peaks = {
         precision: _scale(column, fields[column], units.FLOP_PER_TFLOP)

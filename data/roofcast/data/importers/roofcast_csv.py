@@ -30,7 +30,7 @@ _OTHER_SEPARATORS: Final = {";": "semicolons", "\t": "tabs", "|": "bars"}
 def recognises(file: Path) -> bool:
     """Return whether the header has the columns of a model and an accelerator, or of a question and an outcome.
 
-    Three columns of a question do as well: the other names are then refused one by one.
+    A header with three or more question columns is accepted too, so that `read` reports each unknown name.
     """
     header = header_of(file)
     names = {name.strip() for name in (_split(header[0]) if len(header) == 1 else header)}

@@ -56,7 +56,7 @@ OUTCOME_COLUMNS: Final = {
 """Observed outcomes of the whole deployment; `metrics.QUANTITIES` defines them."""
 
 REFERENCE_METRICS: Final = ("ttft_s", "tpot_s", "output_throughput_token_per_s", "itl_s", "e2e_s")
-"""Outcomes of which a reference measurement gives at least one."""
+"""Outcomes that a reference measurement may state; it states at least one."""
 
 CONTEXT_COLUMNS: Final = {
     "flash_attention": Column("bool"),
@@ -99,25 +99,25 @@ CONTEXT_COLUMNS: Final = {
     "stack": text(),
     "note": text(),
 }
-"""Context of a run, blank where unknown. `..._at_statistic` is the row's statistic of the request lengths. The
-prefill and decode accelerators of a disaggregated deployment add up to `n_accelerator`. `dp` counts the groups of
-data-parallel attention; `moe_tp` and `ep` split the experts. `derived` names the outcomes that were computed from
-others, separated by spaces. `length_variation` is the coefficient of variation of the output lengths: 0 if all are
-equal.
+"""Context of a run, blank where unknown. `..._at_statistic` columns hold the row's statistic, such as p95, of the
+request lengths. The prefill and decode accelerators of a disaggregated deployment add up to `n_accelerator`. `dp`
+counts the groups of data-parallel attention; `moe_tp` and `ep` split the experts. `derived` names the outcomes that
+were computed from others, separated by spaces. `length_variation` is the coefficient of variation of the output
+lengths: 0 if all are equal.
 
 Server settings, in steps of the decode loop or in tokens: `chunk_size_token` is the largest number of tokens of a
 step (vLLM's ``max-num-batched-tokens``, SGLang's ``chunked-prefill-size``, TensorRT-LLM's ``max_num_tokens``);
 `poll_interval_step` the decode steps between polls for new requests (SGLang's ``scheduler-recv-interval``);
 `stream_interval_token` the tokens of a streamed chunk (``stream-interval``); `attention_dp_wait_step` the largest
 number of steps that a prompt waits until every rank of attention has one (TensorRT-LLM's
-``attention_dp_config.timeout_iters``); `batch_wait_step` that for other prompts of a prefill batch
-(``batch_wait_timeout_iters``).
+``attention_dp_config.timeout_iters``); `batch_wait_step` the largest number that it waits for other
+prompts of its prefill batch (``batch_wait_timeout_iters``).
 
 `speculation` is ``none`` where it is known to be off; `acceptance_ratio` is the probability that a speculated token
 is accepted, given that those before it were.
 `max_num_seqs` limits the sequences of a step, `max_context_token` the length of one (vLLM's ``max-num-seqs`` and
 ``max-model-len``). `graphs` is off for an engine that launches each kernel from the host (``enforce-eager``).
-`peer_to_peer` tells whether accelerators of a host read each other's memory directly; `link_bandwidth_byte_per_s`
+`peer_to_peer` says whether accelerators of a host read each other's memory directly; `link_bandwidth_byte_per_s`
 overrides the data sheet's, per accelerator and direction, and `power_limit_w` the thermal design power of one.
 
 `stack` names who built, configured and measured the engine: laboratory, harness, build, settings and host, such as
@@ -130,14 +130,14 @@ RESULT_COLUMNS: Final = (
     "status", "duration_s", "n_failed", "n_input_token_at_statistic", "n_output_token_at_statistic", "software",
     "derived", "campaign", "stack", "note",
 )  # fmt: skip
-"""Context that a run reports or that names its source: no part of a question."""
+"""Context columns that are not part of a question: what a run reports, and its source."""
 
 INPUT_COLUMNS: Final = QUESTION_COLUMNS | {
     name: column for name, column in CONTEXT_COLUMNS.items() if name not in RESULT_COLUMNS
 }
-"""Columns of a prediction input: a measurement without its outcomes. `n_request` is the length of the predicted run:
-blank for that of published runs of unknown length, which include some of the startup; 1e9 for a service in steady
-state, as in recommendations."""
+"""Columns of a prediction input: a measurement without its outcomes. `n_request` is the length of the predicted run.
+Blank means the unknown length of a typical published run, which includes part of the startup; 1e9 means a service in
+steady state, as recommendations assume."""
 
 MEASUREMENT_COLUMNS: Final = (*QUESTION_COLUMNS, *OUTCOME_COLUMNS, *CONTEXT_COLUMNS)
 KEY_COLUMNS: Final = (*QUESTION_COLUMNS, "flash_attention", "load", "date", "campaign")

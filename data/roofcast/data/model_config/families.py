@@ -42,8 +42,8 @@ class Family:
     """Conventions of a model family.
 
     `tied` is the default of `tie_word_embeddings`; with `expert_is_intermediate`, `intermediate_size` is the width of
-    an expert; with `is_mqa`, one key-value head is the default. `window` is the pattern of sliding layers without a
-    list: 1 for every layer, n for all but each n-th. `defaults` are fields that published configs omit.
+    an expert; with `is_mqa`, one key-value head is the default. `window` applies where the config lists no layer
+    types: 1 makes every layer sliding, n all but every n-th. `defaults` are fields that published configs omit.
     """
 
     gated: bool = True

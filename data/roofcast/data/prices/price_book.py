@@ -17,16 +17,16 @@ MAX_AGE_DAY: Final = 90
 
 @dataclasses.dataclass(frozen=True)
 class PriceBook:
-    """Prices on a day: of each offer id the newest that is not later, and the cheapest of one date.
+    """Prices on a day: for each offer id the newest on or before that day, and the cheapest if several share a date.
 
     Parameters
     ----------
     history
         Offers of any date, in any order.
     as_of
-        The day.
+        Day of the prices; later offers are ignored.
     overrides
-        The user's offers, which replace those of the same id whatever their date.
+        The user's offers, which replace history of the same id, even if they are older or later than the day.
 
     Examples
     --------

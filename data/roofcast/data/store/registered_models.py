@@ -50,10 +50,10 @@ class RegisteredModels:
             raise InputError("model", f"another architecture is registered as {spec.id!r}; choose another id")
 
     def load(self) -> list[ModelSpec]:
-        """Return the registered models by id, each as this version reads its configuration.
+        """Return the registered models by id, each derived from its ``config.json`` by the reader of this version.
 
-        The result is cached until a model is added; models never change. A database with a change counter is not even
-        queried before it changes.
+        The result is cached until a model is added; models never change. Where the
+        database has a change counter, it is queried only after the counter has changed.
         """
         version = self._database.version()
         if version is None or version != self._version:

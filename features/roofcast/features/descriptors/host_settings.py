@@ -21,11 +21,11 @@ PCIE_BYTE_PER_S: Final = {3: 32e9, 4: 64e9, 5: 128e9, 6: 256e9}
 """Both directions of 16 lanes by generation: PCI-SIG, "PCI Express Base Specification"."""
 
 UNKNOWN_PCIE_GEN: Final = 4
-"""Generation assumed where a spec has none (Apple, Neuron, TPU, accelerators of one's own): judgement, the older
-of the two in common use."""
+"""Generation assumed where a spec has none (Apple, Neuron, TPU, accelerators that users add): judgement, the
+older of the two in common use."""
 
 NO_PEER_TO_PEER: Final = "PCIe consumer"
-"""Form factor whose driver lets no card read another's memory: GeForce."""
+"""Form factor whose driver does not let a card read another's memory: GeForce."""
 
 
 def clock_ratio(power_limit_w: FloatArray, tdp_w: FloatArray) -> FloatArray:
@@ -33,10 +33,11 @@ def clock_ratio(power_limit_w: FloatArray, tdp_w: FloatArray) -> FloatArray:
 
     Notes
     -----
-    Dynamic power grows with the clock times the voltage squared, and the voltage with the clock, hence the clock with
-    the cube root of dynamic power; below the voltage floor in proportion to it. The shares reproduce the prefill
-    speed of six RTX 3090 within 0.04 of that at 350 W: measured 0.94, 0.85, 0.60 and 0.26 at 300, 250, 200 and
-    150 W. Decoding keeps 0.94 of its speed at 200 W and 0.86 at 150 W, so memory bandwidth is left as it is.
+    Dynamic power is proportional to clock times voltage squared, and voltage to clock, so the clock is proportional
+    to the cube root of dynamic power. Below the voltage floor the voltage is constant, and the clock is proportional
+    to dynamic power. Relative to 350 W this reproduces the prefill speed of six RTX 3090 within 0.04: measured were
+    0.94, 0.85, 0.60 and 0.26 at 300, 250, 200 and 150 W. Decoding keeps 0.94 of its speed at 200 W and 0.86 at 150 W,
+    so memory bandwidth is not scaled.
 
     References
     ----------

@@ -41,7 +41,7 @@ class Estimate:
     step, prefill
         Operator times of one decode step and of the prefill of one request.
     concurrency
-        Of the query; for a request rate by Little's law.
+        Requests in flight: the query's, or by Little's law at a request rate.
     batch
         Running requests.
     overhead_s, wait_s, prefill_s, transfer_s, crowd_s, queue_s
@@ -99,8 +99,8 @@ def estimate(d: Descriptors, c: Coefficients, memo: Memo | None = None) -> Estim
     """Return the estimate of each row.
 
     Without concurrency and rate the load is offline: all requests are in flight, or if their number is unknown the
-    batch is full. A memo accelerates further estimates of the
-    same descriptors object with other coefficients; it is used for closed loops only.
+    batch is full. A memo accelerates further estimates of the same descriptors object with other coefficients; it is
+    used for closed loops only.
 
     Notes
     -----
@@ -163,7 +163,7 @@ def _with_random_arrivals(e: Estimate, d: Descriptors, rate: FloatArray, limit: 
 def _solve_open_loop(fixed: _LoadIndependent) -> tuple[FloatArray, FloatArray]:
     """Return the mean number of requests that an arrival meets, and the saturation rate, in requests per second.
 
-    The number is solved for in logarithms; it is 16 times the capacity at most, or all requests of the run.
+    The number is solved in logarithms. Its bound is 16 times the capacity, or the requests of the run if more.
     """
     d = fixed.inputs.d
     rate, n_rank = d["workload.request_rate_per_s"], d["config.dp"]
@@ -231,8 +231,8 @@ def pipelined_s(whole_s: FloatArray, last_s: FloatArray, stage: FloatArray) -> F
 
     Notes
     -----
-    The longest stage processes all chunks in turn, the last chunk also passes the other stages: with m equal chunks
-    and p equal stages ``(m + p - 1) / (m p)`` of the sequential time.
+    The longest stage processes all chunks in turn; the last chunk then passes the other stages. With m equal chunks
+    and p equal stages this is ``(m + p - 1) / (m p)`` of the sequential time.
 
     References
     ----------
@@ -264,9 +264,9 @@ def _closed_loop(fixed: _LoadIndependent, concurrency: FloatArray) -> Estimate:
 
     Notes
     -----
-    During one answer each other running request is prefilled once. A share of these prefills interrupts decoding. A
-    request that meets other prefills waits for them, at random or in the startup burst, and for each other request at
-    most once. Requests of one fixed length that start together also end together, and a share of them stays
+    While one request is answered, each other running request is prefilled once. A share of these prefills interrupts
+    decoding. A request waits for the prefills that it meets, at random or in the startup burst, at most once for each
+    other request. Requests of one fixed length that start together also end together, and a share of them stays
     synchronised. A static batch enters the engine in its own process, without a server and its tokenizer.
     Disaggregated prefill interrupts nothing, and the burst is shared by the prefill ranks. Pipeline stages work on
     micro-batches in turn, at the pace of the longest stage when all are busy.
@@ -346,7 +346,7 @@ def _wait_step(d: Descriptors, c: RowCoefficients, others: FloatArray) -> FloatA
 
 
 def prompt_wait_s(rivals: FloatArray, prompt_s: FloatArray, cycle_s: FloatArray, collision: FloatArray) -> FloatArray:
-    """Return the wait for the prompts of other requests, which arrive at random, once per cycle each.
+    """Return the wait for prefills of other requests, each of which arrives at random once per cycle.
 
     Notes
     -----

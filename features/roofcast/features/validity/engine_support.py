@@ -22,7 +22,7 @@ DOCUMENTED_ENGINES: Final = tuple(dict.fromkeys(row.engine for row in SUPPORT))
 """Engines with rows in the table; any other engine is admitted everywhere."""
 
 KNOWN_ENGINES: Final = frozenset({*DOCUMENTED_ENGINES, *OTHER_ENGINES, *ENGINES, *ALIASES})
-"""Names of engines that a question may have, besides spellings of them and engines that were measured."""
+"""Names of engines that a question may have; spellings of them and measured engines are accepted too."""
 
 _NUMBER: Final = re.compile(r"\d+")
 _VERSION: Final = re.compile(r"v?\d+(\.\d+)+")
@@ -55,8 +55,8 @@ def can_run(engine: str, accelerator: AcceleratorSpec) -> bool:
 def served_precisions(engine: str, accelerator: AcceleratorSpec) -> tuple[str, ...]:
     """Return the weight precisions that the current version of an engine serves on an accelerator.
 
-    Of an engine or a vendor that is not in the table these are 16 and 32 bits, INT4, which every accelerator unpacks,
-    and those that the accelerator computes in.
+    If the engine or the vendor is not in the table, these are 16 and 32 bits, INT4 (which every accelerator unpacks)
+    and the precisions in which the accelerator computes.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def served_precisions(engine: str, accelerator: AcceleratorSpec) -> tuple[str, .
 
 
 def is_engine(engine: str, measured: Collection[str] = ()) -> bool:
-    """Return whether a name is one of an engine: of the table, of the learner, a spelling of these, or measured.
+    """Return whether an engine has this name: in the table, in the learner's columns, as a spelling, or as measured.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def is_engine(engine: str, measured: Collection[str] = ()) -> bool:
 
 
 def unknown_engine_error(engine: str, measured: Collection[str] = ()) -> UnknownNameError:
-    """Return the error of a name that is none of an engine, with near misses.
+    """Return the error for a name that no engine has, with near misses.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def support_error(engine: str, precision: str, accelerator: AcceleratorSpec, ver
     precision
         Of the weights; blank for the checkpoint's own, which the engine may convert.
     version
-        Of the engine; if blank, or not a number, one of its versions has to run.
+        Of the engine; if blank or not a number, it suffices that any version runs.
 
     Examples
     --------

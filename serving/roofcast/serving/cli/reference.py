@@ -72,9 +72,9 @@ def _limits() -> Iterator[str]:
 
 
 def _usual_values() -> Iterator[str]:
-    yield "What an answer takes where these columns are blank, and lists in `assumed` where it has an effect. Each"
-    yield "widens the interval by what leaving it blank does to measured rows that state it, except"
-    yield "`weight_precision` and `concurrency`."
+    yield "An answer assumes these values where the columns are blank, and lists in `assumed` those that have an"
+    yield "effect. Each of them, except `weight_precision` and `concurrency`, widens the interval by the typical"
+    yield "change of predictions of measured rows when that column is blanked."
     yield ""
     yield from _table(("column", "usual value"), ((f"`{name}`", value) for name, value in USUAL.items()))
 

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 DEFAULT_LEVEL: Final = 0.9
 
 MAX_COMPARED: Final = 5_000
-"""Rows that are predicted at most: those with the least ids, which are hashes of their content."""
+"""Most rows that are predicted: those with the smallest ids, a random sample because ids are content hashes."""
 
 MAX_STORED: Final = 50_000
-"""Rows, the latest, among which a report looks for repeats."""
+"""Most rows in which a report looks for repeats: the latest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ class Bounds:
     Parameters
     ----------
     n_new
-        Rows that are compared at most.
+        Most new rows that are compared.
     n_earlier
-        Earlier rows, the latest, among which it looks for repeats.
+        Most earlier rows in which it looks for repeats: the latest.
     """
 
     n_new: int = MAX_COMPARED
@@ -59,10 +59,10 @@ def report_import(
 ) -> DriftReport:
     """Return the drift report of one import, against the champion and the caller's earlier rows of the same models.
 
-    Errors of the challenger are beside the champion's if one is loaded.
+    If a challenger is loaded, the report has its errors beside the champion's.
 
-    All rows that the import claims count among the new ones, whosever claim prevails, in quarantine and withdrawn
-    ones too.
+    New rows are all that the import claims, also those that another import claims too, that are in quarantine, or
+    that were withdrawn.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def report_import(
 def report_days(
     state: AppState, days: float, level: float = DEFAULT_LEVEL, max_change: float = MAX_CHANGE
 ) -> DriftReport:
-    """Return the drift report of the rows, none in quarantine, that were imported in the latest days.
+    """Return the drift report of rows that were imported in the latest days and are not in quarantine.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def compare_import(state: AppState, added: Added) -> DriftReport | None:
 def score_rows(state: AppState, rows: pd.DataFrame, level: float) -> tuple[pd.DataFrame, float]:
     """Return the scores of the rows that the champion has not learnt, and the level of its intervals.
 
-    The level is the highest that the champion supports, if that is less than the wanted one.
+    The level is `level`, or the highest that the champion supports if that is less.
     """
     is_candidate = _is_usable(state, rows) & ~_is_learnt(state, rows)
     return _score(state, rows[is_candidate], level)

@@ -66,7 +66,7 @@ def measure_next(
     workload: Workload | None = None,
     n: int = 5,
 ) -> tuple[list[dict[str, Any]], int, int]:
-    """Return the measurements to take, the most useful first, the number of candidates compared, and that of all.
+    """Return the measurements to take, the most useful first, and the numbers of compared and of all candidates.
 
     Parameters
     ----------

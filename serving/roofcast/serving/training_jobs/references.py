@@ -27,7 +27,7 @@ REFERENCE_COLUMNS: Final = {
 """Columns of a reference: those of a job, and what was measured; a step time needs length and global batch."""
 
 MAX_RATIO: Final = 10.0
-"""Rate of a reference over the estimate, or the inverse, from which its unit is wrong: judgement."""
+"""Ratio of a reference's rate to the estimate, or inverse, above which its unit counts as wrong: judgement."""
 
 CONTEXT: Final = {
     "status": "ok",
@@ -44,12 +44,12 @@ CONTEXT: Final = {
 def condition_on(
     predictor: TrainingJobPredictor, rows: Sequence[Mapping[str, Any]], catalog: Catalog
 ) -> TrainingJobPredictor:
-    """Return the predictor that also knows own runs; itself if there are none.
+    """Return the predictor conditioned on own runs; itself if there are none.
 
     Raises
     ------
     InputError
-        If a row is no job, lacks its length, has no outcome, or a rate that cannot be; names the row.
+        If a row is not a job, lacks its sequence length or an outcome, or has an impossible rate; names the row.
     """
     if not rows:
         return predictor
@@ -86,6 +86,6 @@ def _check_outcome(field: str, job: Mapping[str, Any]) -> None:
     if "n_token_per_sequence" not in job:
         raise InputError(f"{field}.n_token_per_sequence", "must be given")
     if not any(name in job for name in OUTCOMES):
-        raise InputError(field, f"needs what was measured: {', '.join(OUTCOMES)}")
+        raise InputError(field, f"must state what was measured, one of {', '.join(OUTCOMES)}")
     if "step_time_s" in job and "throughput_token_per_s" not in job and "n_global_batch_sequence" not in job:
         raise InputError(f"{field}.n_global_batch_sequence", "must be given with step_time_s")

@@ -38,7 +38,7 @@ def is_uploaded(stacks: pd.Series) -> pd.Series:
 
 
 def separate_uploads(groups: pd.Series, stacks: pd.Series) -> pd.Series:
-    """Return groups in which rows of an API key share none with other rows, so that they do not thin these out.
+    """Return groups in which an API key's rows are apart from others', so that they take no weight from these.
 
     Examples
     --------

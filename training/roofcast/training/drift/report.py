@@ -57,7 +57,7 @@ class GroupChange(Spec):
     name: str
     metric: str
     n_run: int
-    n_beyond: Annotated[int, Field(description="Runs that changed by more than nine in ten repeats do.")]
+    n_beyond: Annotated[int, Field(description="Runs whose change exceeds that of nine in ten repeats.")]
     median_ratio: Annotated[float, Field(description="Median of the value now / before.")]
     p_value: PValue
     is_drift: bool
@@ -67,7 +67,7 @@ Group = TypeVar("Group", GroupErrors, GroupChange)
 
 
 class Change(Spec):
-    """A value that differs from the same configuration's before by more than repeats do."""
+    """A value that differs from the earlier one of the same configuration by more than repeats do."""
 
     metric: str
     model: str
@@ -94,11 +94,11 @@ class DriftReport(Spec):
     predictor_version: str
     level: Annotated[float, Field(description="Level of the intervals.")]
     n_row: Annotated[int, Field(description="New rows.")]
-    n_learnt: Annotated[int, Field(description="Rows that the predictor has learnt, which do not judge it.")]
+    n_learnt: Annotated[int, Field(description="Rows that the predictor was fitted to, which are not compared.")]
     n_left_out: Annotated[
         int, Field(description="Further rows without a comparison: failed runs, saturated ones, unknown names.")
     ]
-    n_sampled_out: Annotated[int, Field(description="Rows beyond the largest number that is compared.")]
+    n_sampled_out: Annotated[int, Field(description="Rows in excess of the most that a report compares.")]
     n_compared: int
     n_repeat: Annotated[int, Field(description="Values whose run was measured before with equal settings.")]
     n_changed: Annotated[int, Field(description="Those that changed by more than repeats do.")]
@@ -106,7 +106,10 @@ class DriftReport(Spec):
     repeats: list[GroupChange]
     changes: Annotated[list[Change], Field(description=f"The {MAX_LISTED} largest.")]
     n_other_settings: Annotated[
-        int, Field(description="Values that were measured before with other settings alone, and differ by more.")
+        int,
+        Field(
+            description="Values measured before, but only with other settings, that changed by more than repeats do."
+        ),
     ]
     setting_changes: Annotated[
         list[Change], Field(description=f"The {MAX_LISTED} largest of these, which count as no drift.")
@@ -120,7 +123,7 @@ class DriftReport(Spec):
 
 
 class Counts(Spec):
-    """Numbers of rows of a report that its tables do not tell."""
+    """Numbers of rows that the tables of a report do not contain."""
 
     n_row: int
     n_learnt: int = 0
@@ -200,7 +203,7 @@ def score_groups(scored: pd.DataFrame) -> list[GroupErrors]:
 
 
 def distinct_groups(groups: Sequence[Group]) -> list[Group]:
-    """Return the groups of a report, without those, other than `ALL`, that hold all rows of their metric."""
+    """Return the groups of a report, except those that hold the same rows as `ALL`."""
     size = {one.metric: _size(one) for one in groups if one.kind == ALL}
     return [one for one in groups if one.kind == ALL or _size(one) < size[one.metric]]
 
@@ -233,7 +236,7 @@ def _test(tests: Mapping[Key, Flags], members: Mapping[Key, Positions], expected
     Parameters
     ----------
     tests, members
-        Which observations of each group are outside their limits, and their positions.
+        Of each group: whether each observation is outside its limits, and the positions of the observations.
     """
     first_of: dict[Key, Key] = {}
     alias: dict[Key, Key] = {}
@@ -253,7 +256,7 @@ def _test(tests: Mapping[Key, Flags], members: Mapping[Key, Positions], expected
 def _group_errors(
     scored: pd.DataFrame, is_outside: Mapping[Key, Flags], p_values: Mapping[Key, float]
 ) -> list[GroupErrors]:
-    """Return the errors of each group, by scores and by which of its configurations are outside."""
+    """Return the errors of each group; `is_outside` says which of its configurations are outside their interval."""
     numbers = {name: scored[name].to_numpy(dtype=float) for name in SCORE_NUMBERS}
     ape = np.abs(numbers["predicted"] / numbers["measured"] - 1)
     is_inside = np.abs(numbers["log_error"]) <= numbers["width"]

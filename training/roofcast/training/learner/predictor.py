@@ -62,7 +62,7 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 MIN_STACK: Final = 3
-"""Owners of stacks from which the spread of stacks can be told."""
+"""Fewest stack owners from which the spread between stacks is estimated."""
 
 
 class RoofcastPredictor(RatioModel):
@@ -75,11 +75,11 @@ class RoofcastPredictor(RatioModel):
     stack_held_out_
         The same with the owner of their stack held out; NaN where too few owners are known.
     scores_
-        Absolute errors of both in their expected standard deviations by metric: shape (2, n_row), NaN where unknown.
+        Absolute errors of both over their expected standard deviations by metric: shape (2, n_row), NaN if unknown.
     error_distributions_
-        `ErrorDistribution` by metric. A metric measured of one lineage alone has none and is not predicted.
+        `ErrorDistribution` by metric. A metric measured for only one lineage has none and is not predicted.
     stack_
-        Name of the measured stack that queries are about, or of each by its index; empty if nobody measured it.
+        Measured stack of all queries, or of each by its index; empty for a stack that nobody measured.
     feature_range_
         Least and greatest value of each feature in training: shape (2, n_feature).
     points_
@@ -105,7 +105,7 @@ class RoofcastPredictor(RatioModel):
         X, y, groups, progress
             As in `predict_held_out`.
         stacks : shape (n_row,)
-            Name of the stack that measured each row; empty, or None for all, for the one that queries are about.
+            Stack that measured each row; empty for the user's own, None if all rows are.
             Rows of an API key teach the ratio model, with a limited weight, and not the distribution of its errors.
         """
         self.__dict__.pop("_on_measured_stacks", None)
@@ -195,7 +195,7 @@ class RoofcastPredictor(RatioModel):
         return _build_prediction(prediction, distributions, errors)
 
     def select_metrics(self, metrics: Collection[str] | None = None) -> tuple[str, ...]:
-        """Return those of the predicted metrics that are wanted, and the sources of derived ones; None for all."""
+        """Return the predicted metrics among `metrics`, or all if None, and the sources of derived ones."""
         wanted = set(self.metrics_ if metrics is None else metrics)
         wanted.update(SOURCES if wanted & set(DERIVED) else ())
         return tuple(metric for metric in self.metrics_ if metric in wanted)
@@ -205,8 +205,8 @@ class RoofcastPredictor(RatioModel):
     ) -> dict[str, FloatArray]:
         """Return draws of the mean of many measurements, by metric: shape (n_draw, n_query).
 
-        Errors of one draw are correlated as queries share effects. Those of two metrics are independent, unless one
-        is derived from the other.
+        Within a draw, errors of queries are correlated by the effects that they share. Errors of two metrics are
+        independent unless one is derived from the other.
         """
         check_is_fitted(self)
         prediction, distributions = self.predict_ratio(X), self._condition(points, self.metrics_)
@@ -230,8 +230,8 @@ class RoofcastPredictor(RatioModel):
     def on_stack(self, stack: str | pd.Series) -> RoofcastPredictor:
         """Return the predictor of queries about a stack that training rows name, as `owner/part`.
 
-        The whole correction applies, errors on the stack's own rows shift predictions, and intervals are those of
-        lineages left out. What the predictor is conditioned on conditions the other too.
+        The correction applies in full, errors on the stack's own rows shift predictions, and intervals are those of
+        lineages left out. Calibration points of this predictor condition the returned one too.
 
         Parameters
         ----------

@@ -1,6 +1,6 @@
-"""Held-out errors of the shipped predictor, stored beside it: one row a training row.
+"""Held-out errors of the shipped predictor, stored beside it: one line for each training row.
 
-The bundle holds their distribution alone; analyses need the rows.
+The bundle has only their distribution; analyses need each error.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class HeldOutErrors:
     Parameters
     ----------
     error
-        ln(measured / predicted), where the ratio model (estimate times trees, no random effects) never saw what is
-        held out; NaN where nothing was measured or predicted.
+        ln(measured / predicted) of ratio models (estimate times trees, no random effects) fitted without what is held
+        out; NaN where nothing was measured or predicted.
     level
         Level of the narrowest interval that holds the measurement, from 0 to 1; NaN for tail percentiles, whose
         intervals are those of the median.

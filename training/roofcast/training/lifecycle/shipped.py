@@ -81,7 +81,7 @@ def read_manifest() -> Manifest:
 
 
 def shipped_predictor() -> ShippedPredictor | None:
-    """Return the shipped predictor, or None if the source tree holds none of the code's layout."""
+    """Return the shipped predictor; None if it is missing or its layout is not the code's."""
     try:
         manifest = read_manifest()
     except (OSError, ValueError, InputError) as error:

@@ -20,7 +20,7 @@ ARRAY_KEYS: Final = ("input_lens", "output_lens", "ttfts", "itls")
 Mask = NDArray[np.bool_]
 
 
-def without_answers(members: dict[str, Any]) -> dict[str, Any]:
+def without_generated_texts(members: dict[str, Any]) -> dict[str, Any]:
     """Return the members of an object without the generated texts, which fill most of a detailed file."""
     members.pop("generated_texts", None)
     return members
@@ -72,10 +72,10 @@ def _summary(document: Node, statistic: str, name: str) -> float:
 
 
 def request_arrays(document: Node) -> dict[str, Floats]:
-    """Return the samples of the completed requests by column; ITL pools the gaps of all of them.
+    """Return the samples of the completed requests by column; ITL pools the gaps of all requests.
 
-    A failed request has an entry too, with an error or without output. E2E is read from ``latencies``, or else is the
-    sum of TTFT and gaps.
+    Failed requests, which have an error or no output, are skipped. E2E is read from ``latencies``, or else is the sum
+    of TTFT and gaps.
 
     Raises
     ------

@@ -17,7 +17,7 @@ from roofcast.data.importers.bench_clients.arrays import (
     rate_of,
     request_arrays,
     summary_statistics,
-    without_answers,
+    without_generated_texts,
 )
 from roofcast.data.importers.format import Format
 from roofcast.data.importers.runs import (
@@ -56,7 +56,7 @@ def _runs(source: Source) -> Iterator[Run]:
 
 def _drop_unused(members: dict[str, Any]) -> dict[str, Any]:
     members.pop("internal_states", None)
-    return without_answers(members)
+    return without_generated_texts(members)
 
 
 def _run(document: Node) -> Run:

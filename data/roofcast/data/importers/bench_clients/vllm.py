@@ -20,7 +20,7 @@ from roofcast.data.importers.bench_clients.arrays import (
     rate_of,
     request_arrays,
     summary_statistics,
-    without_answers,
+    without_generated_texts,
 )
 from roofcast.data.importers.format import Format
 from roofcast.data.importers.overrides import OVERRIDABLE_COLUMNS, fill_blanks, parse_cell
@@ -55,7 +55,7 @@ def recognises(file: Path) -> bool:
 
 
 def _runs(source: Source) -> Iterator[Run]:
-    yield _run(read_document(source, without_answers))
+    yield _run(read_document(source, without_generated_texts))
 
 
 def _run(document: Node) -> Run:

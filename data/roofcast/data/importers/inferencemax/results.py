@@ -18,9 +18,9 @@ from roofcast.data.importers.inferencemax.deployment import Deployment, accelera
 from roofcast.data.importers.inferencemax.vocabulary import (
     LATENCIES,
     LENGTH_VARIATION,
+    MEAN_LENGTH_RATIO,
     MODELS,
     STATISTICS,
-    TRUE_LENGTH,
     engine_of,
     streams_tokens,
 )
@@ -124,7 +124,7 @@ def _lengths(result: Node) -> dict[str, Any]:
     for key, length in zip(("isl", "osl"), nominal, strict=True):
         if length < 1:
             raise result[key].error("must be at least 1: runs of agents have no fixed lengths and are not read")
-    mean = [round(length * TRUE_LENGTH, 1) for length in nominal]
+    mean = [round(length * MEAN_LENGTH_RATIO, 1) for length in nominal]
     note = f"nominal lengths {nominal[0]:g} and {nominal[1]:g}"
     lengths = {"n_input_token": mean[0], "n_output_token": mean[1], "length_variation": LENGTH_VARIATION}
     return {**lengths, "note": note}

@@ -8,14 +8,14 @@ from typing import Final
 
 from roofcast.data.errors import SchemaError
 
-TRUE_LENGTH: Final = 0.9
-"""Mean request length over the nominal one: lengths are uniform from 0.8 to 1 times the nominal one."""
+MEAN_LENGTH_RATIO: Final = 0.9
+"""Ratio of the mean request length to the nominal one: lengths are uniform from 0.8 to 1 times the nominal length."""
 
-LENGTH_VARIATION: Final = round(0.2 / math.sqrt(12) / TRUE_LENGTH, 6)
-"""Coefficient of variation of these lengths."""
+LENGTH_VARIATION: Final = round(0.2 / math.sqrt(12) / MEAN_LENGTH_RATIO, 6)
+"""Coefficient of variation of the request lengths."""
 
-REQUESTS_PER_PLACE: Final = 10
-"""Requests of a run over its concurrency, as the suite's scripts set it."""
+REQUESTS_PER_SLOT: Final = 10
+"""Requests of a run for each of its concurrent ones, as the suite's scripts set it."""
 
 STATISTICS: Final = {"mean": "mean", "p50": "median", "p90": "p90", "p95": "p95", "p99": "p99"}
 LATENCIES: Final = {"ttft_s": "ttft", "tpot_s": "tpot", "itl_s": "itl", "e2e_s": "e2el"}
@@ -39,7 +39,7 @@ def engine_of(framework: str) -> str:
 
 
 def streams_tokens(engine: str, accelerator: str) -> bool:
-    """Return whether a streamed chunk is one token; TensorRT-LLM, and SGLang on NVIDIA, were set to send 10 to 50.
+    """Return whether each streamed chunk holds one token; TensorRT-LLM, and SGLang on NVIDIA, send 10 to 50 at once.
 
     Examples
     --------

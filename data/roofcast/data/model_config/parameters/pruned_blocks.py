@@ -1,4 +1,4 @@
-"""Models whose blocks a search pruned one by one: attention left out, MLPs of several widths (Llama-Nemotron)."""
+"""Models pruned block by block (Llama-Nemotron): some blocks lack attention, and the MLPs differ in width."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MULTIPLE: Final = 256
 
 
 def read_pruned(reader: ConfigReader, model_type: str, family: Family) -> tuple[dict[str, Any], Shape]:
-    """Return the fields of the spec that a `Shape` does not have, and the shape, of one of `PRUNED_TYPES`.
+    """Return the spec fields that `Shape` lacks, and the shape, of a model of `PRUNED_TYPES`.
 
     A block without attention counts as a layer whose state does not grow; the width of the MLPs is their mean.
 
@@ -69,7 +69,7 @@ def _heads_in_group(block: Mapping[str, Any]) -> int:
 
 
 def _width(block: Mapping[str, Any], hidden: int) -> int:
-    """Return the width of the MLP of a block: two thirds of a multiple of the hidden width, twice, rounded up.
+    """Return the width of a block's MLP: 2/3 of `ffn_mult` times the hidden width, rounded up to a multiple of 256.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Messages for database errors of SQLite and PostgreSQL: what is wrong with the database, and the cure."""
+"""Messages for errors of SQLite and PostgreSQL: the problem of the database, and its cure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Problem(NamedTuple):
     """A problem of a database and its cure.
 
     It is recognised by `states`, PostgreSQL's error codes, or by `words`, a pattern for errors without a code: those
-    of SQLite and of connecting.
+    of SQLite and of failed connections.
     """
 
     text: str
@@ -31,7 +31,7 @@ PROBLEMS: Final = (
         ("42703",),
         "no such column|has no column named",
     ),
-    Problem(LOCKED, "try again when that has ended", ("55P03",), "is locked"),
+    Problem(LOCKED, "try again when that process has finished", ("55P03",), "is locked"),
     Problem(
         "is no database or a damaged one",
         "restore it from a copy, or name another file",
@@ -40,7 +40,7 @@ PROBLEMS: Final = (
     Problem("has no room left", "free space on its disk", ("53100",), "disk is full"),
     Problem(
         "may not be written",
-        "let this user write it, and the folder of a file",
+        "give this user write permission, for a file also on its folder",
         ("25006", "42501"),
         "readonly database",
     ),
@@ -88,7 +88,7 @@ def problem_of(error: sa.exc.SQLAlchemyError) -> str:
     Examples
     --------
     >>> problem_of(sa.exc.OperationalError("", None, Exception("database is locked")))
-    'is locked by another process (database is locked); try again when that has ended'
+    'is locked by another process (database is locked); try again when that process has finished'
     """
     if isinstance(error, _OURS):
         return ""

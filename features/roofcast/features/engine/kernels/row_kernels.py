@@ -37,9 +37,9 @@ with longer launches were measured without one, or include work that serving eng
 chosen by the held-out errors of P3 and of InferenceMAX's rows."""
 
 MAX_BANDWIDTH_RATIO: Final = 0.9
-"""Upper bound of bandwidth ratios: small weights of a kernel table stay in the cache between repeats. That of experts
-is 1, because uneven routing, as in the tables and in service, touches fewer experts than the even draw of the closed
-form."""
+"""Upper bound of bandwidth ratios: when kernels are benchmarked, small weights stay in the cache between repeats. The
+bound of experts is 1: routing is uneven, in the tables as in service, and touches fewer experts than the even draw
+that the closed form assumes."""
 
 MAX_IMBALANCE: Final = 0.25
 """Upper bound of the expert imbalance. The skew of the kernel tables (a power law of 1.2) is a stress test; 8 ** 0.25
@@ -63,8 +63,8 @@ STAGED_STEP_S: Final = 5e-6
 STAGED_CROWDING: Final = 0.5
 """Share of the bandwidth, additional latency of a step, and crowding of messages that are written to the memory of
 the host and read from it (NCCL, ``transport/shm.cc``), each byte on two buses. Engines' own all-reduce kernels need
-peer-to-peer access (vLLM, ``custom_all_reduce.py``). Latency and crowding are judgement. Each accelerator has PCIe
-lanes of its own, which do not crowd: an exponent of 0. All share the memory of the host: an exponent of 1."""
+peer-to-peer access (vLLM, ``custom_all_reduce.py``). Latency and crowding are judgement. Crowding is an exponent: 0
+for PCIe lanes, which each accelerator has to itself, and 1 for the memory of the host, which all share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def measured_hardware() -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def hardware_codes(accelerator: str, architecture: str) -> tuple[float, float]:
-    """Return the codes of an accelerator and of its family in `measured_hardware`; their lengths if not measured.
+    """Return the indices of an accelerator and its family in `measured_hardware`, or its lengths if not measured.
 
     A hypothetical accelerator has the kernels of its parent.
 

@@ -31,16 +31,16 @@ def find_roots(
 
     Parameters
     ----------
-    of_rows
-        From row indices to the function of these rows; called again for fewer rows as rows converge. Slopes are at
-        most 1.
+    function_of
+        Returns the function of the rows at some indices, of slope 1 at most; called again for the remaining rows as
+        rows converge.
     low, high, f_low, f_high : shape (n_row,)
         Bracket and function values at its ends, negative at `low`.
 
     Notes
     -----
-    A step of slope 1, then regula falsi. The function value at the end that is kept is reduced, first by Anderson and
-    Bjorck's rule, later by halves.
+    A first step of slope 1, then regula falsi. Where one end of the bracket is retained twice, its function value is
+    reduced, at first by Anderson and Bjorck's rule, later by half.
 
     References
     ----------
@@ -85,7 +85,7 @@ def find_roots(
 
 
 def _reduction(f: FloatArray, replaced: FloatArray, *, anderson: bool) -> FloatArray:
-    """Return the factor on the function value of the kept end when `f` replaces the other end again."""
+    """Return the factor on the function value of the retained end when `f` replaces the other end again."""
     half = np.full_like(f, 0.5)
     if not anderson:
         return half

@@ -22,14 +22,14 @@ def reduction_s(
     rank: int = 4,
     kept_ratio: float = 0.001,
 ) -> float:
-    """Return the time to exchange the gradients of a step among `n_rank` replicas; compressing takes no time.
+    """Return the time to exchange the gradients of a step among `n_rank` replicas, without the compression itself.
 
     Parameters
     ----------
     compression
         ``none`` (S-SGD, a ring all-reduce in 32 bits), ``sign`` (one bit an element, gathered from all), ``top_k``
         (values and indices of `kept_ratio` of the elements, gathered from all), ``power_sgd`` (two factors of `rank`
-        columns, reduced), ``acp_sgd`` (one of the two factors a step, in turn, reduced).
+        columns, reduced), ``acp_sgd`` (the two factors in turn, one a step, reduced).
     matrices
         Rows and columns of each gradient.
     byte_per_s, latency_s

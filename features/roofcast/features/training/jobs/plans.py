@@ -39,7 +39,7 @@ USABLE_RATIO: Final = 0.95
 
 @dataclass(frozen=True, slots=True)
 class StatedPlan:
-    """What a run states of its plan; NaN is unknown. Names as in `Plan`.
+    """Known part of a run's plan, with the names of `Plan`; NaN where unknown.
 
     Parameters
     ----------
@@ -95,12 +95,12 @@ class PlanChoice:
 
 
 def enumerate_plans(jobs: TrainingJobs) -> tuple[RowIndex, Plan]:
-    """Return the plans of all jobs that agree with what is stated, and the job of each: shape (n_plan,) each.
+    """Return the plans that agree with what their job states, and the index of that job: shape (n_plan,) each.
 
-    Tensor, context, expert and pipeline parallelism take powers of two that divide heads of queries and of keys,
-    experts and layers; data parallelism takes the other accelerators. Stages hold several chunks where micro-batches
-    are a multiple of the stages. What is stated need not divide layers and heads of keys. A job without such a plan
-    gets one of data parallelism alone.
+    Degrees of tensor, context, expert and pipeline parallelism are powers of two that divide the query and key heads,
+    the experts and the layers; data parallelism takes the other accelerators. Stages hold several chunks where the
+    micro-batches are a multiple of the stages. A stated degree need not divide the layers or the key heads. A job
+    without such a plan gets one of data parallelism alone.
     """
     s, m, j = jobs.stated, jobs.model, jobs.job
     columns = (
@@ -114,10 +114,7 @@ def enumerate_plans(jobs: TrainingJobs) -> tuple[RowIndex, Plan]:
 
 
 def choose_plans(jobs: TrainingJobs, c: TrainingCoefficients = DEFAULT_TRAINING_COEFFICIENTS) -> PlanChoice:
-    """Return the fastest plan that fits for each job.
-
-    Plans are fast by tokens per second. If none fits, the plan of least memory is returned.
-    """
+    """Return the plan of each job with the most tokens per second that fits, or else with the least memory."""
     index, plan = enumerate_plans(jobs)
     score, fits = np.empty(len(index)), np.empty(len(index), dtype=bool)
     for start in range(0, len(index), CHUNK):
@@ -141,7 +138,7 @@ def join_plans(jobs: TrainingJobs, index: RowIndex, plan: Plan) -> TrainingRuns:
 
 
 def _score(runs: TrainingRuns, c: TrainingCoefficients) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-    """Return tokens per second of plans that fit, less memory of others, and which fit."""
+    """Return a score of plans, tokens per second if they fit and else the negative memory, and whether they fit."""
     device = estimate_memory(runs, c).device
     fits = device <= USABLE_RATIO * runs.hardware.memory_byte
     rate = throughput_token_per_s(runs, estimate_training(runs, c))
@@ -149,7 +146,7 @@ def _score(runs: TrainingRuns, c: TrainingCoefficients) -> tuple[FloatArray, npt
 
 
 class _JobKey(NamedTuple):
-    """What decides the plans of a job; -1 is unknown."""
+    """Values that determine the plans of a job; -1 is unknown."""
 
     n: float
     batch: float

@@ -22,7 +22,7 @@ SCORE_PASS: Final = (4.0, 6.0)
 """Passes over stored attention scores, forward and backward: products and softmax that write and read them."""
 
 ADAPTER_PASS: Final = 3.0
-"""Passes over what an adapter reads and writes: dropout, product and addition, each a kernel of its own."""
+"""Passes over an adapter's input and output: dropout, product and addition, one kernel each."""
 
 LOGIT_PASS: Final = (3.0, 3.0)
 """Passes over the logits in 32 bits, forward and backward: conversion, softmax, gradient."""
@@ -170,9 +170,9 @@ def _without_launch(efficiency: GemmEfficiency) -> GemmEfficiency:
 
 
 def _attention(runs: TrainingRuns, c: TrainingCoefficients) -> tuple[FloatArray, FloatArray]:
-    """Return attention with the queries of a sequence shared evenly among the context-parallel ranks.
+    """Return forward and backward times of attention, its queries split evenly among the context-parallel ranks.
 
-    Unfused attention computes all pairs of tokens, also those that the causal mask hides.
+    Unfused attention computes all pairs of tokens, including those that the causal mask hides.
     """
     s, h, job, plan = runs.model, runs.hardware, runs.job, runs.plan
 

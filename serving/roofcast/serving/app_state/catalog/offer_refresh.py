@@ -1,4 +1,4 @@
-"""Refresh of prices that others publish: of each offer the newest price counts."""
+"""Refresh of published price lists; the newest price of each offer counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from roofcast.serving.app_state.catalog.user_files import REFRESHED
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OfferRefresh:
-    """Offers of a list by what became of them, and the file that holds them."""
+    """Numbers of new, changed, unchanged and outdated offers of a list, and the file that holds them."""
 
     name: str
     n_new: int
@@ -25,12 +25,12 @@ class OfferRefresh:
 
 
 def refresh_offers(offers: Iterable[Offer], name: str, home: Path, catalog: Catalog) -> OfferRefresh:
-    """Store a list of offers in place of the last list of this name; older prices than the present ones do not count.
+    """Store a list of offers in place of the last one of this name; prices older than the catalogue's have no effect.
 
     Raises
     ------
     InputError
-        If the list could not be read back.
+        If the stored list would not be readable.
     NotReadyError
         If the state folder cannot be written.
     """

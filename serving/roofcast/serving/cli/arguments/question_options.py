@@ -1,4 +1,4 @@
-"""Options of one question, a column of a prediction input each."""
+"""Options of one question, one for each column of a prediction input."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OPTIONS: Final = {
     "engine_version": Option("Version of the engine.", default=""),
     "weight_precision": Option("Precision of the weights; the checkpoint's by default.", default=""),
     "kv_precision": Option("Precision of the KV cache.", default=""),
-    "tp": Option("Tensor parallelism; what the other degrees leave by default.", default=""),
+    "tp": Option("Tensor parallelism; by default all accelerators that the other degrees leave.", default=""),
     "pp": Option("Pipeline parallelism.", default=""),
     "dp": Option("Data parallelism.", default=""),
     "ep": Option("Expert parallelism.", default=""),
@@ -33,7 +33,9 @@ _OPTIONS: Final = {
     "request_rate": Option("Requests per second.", default="", names=("--request-rate", "--rate")),
     "statistic": Option("Statistic of the prediction: mean, p50, p90, p95 or p99.", default=""),
     "flash_attention": Option("Whether attention is fused and unpadded: true by default.", default=""),
-    "load": Option("closed_loop, open_loop, static_batch or offline; what the load given implies.", default=""),
+    "load": Option(
+        "closed_loop, open_loop, static_batch or offline; by default as concurrency or rate imply.", default=""
+    ),
     "n_node": Option("Hosts of the replica.", default=""),
     "cp": Option("Context parallelism.", default=""),
     "moe_tp": Option("Tensor parallelism of the experts.", default=""),
@@ -55,8 +57,8 @@ _OPTIONS: Final = {
     "power_limit_w": Option("Power limit of one accelerator.", default=""),
     "poll_interval_step": Option("Decode steps between polls for new requests.", default=""),
     "stream_interval_token": Option("Tokens of a streamed chunk.", default=""),
-    "attention_dp_wait_step": Option("Steps that a prompt waits for other ranks of attention.", default=""),
-    "batch_wait_step": Option("Steps that a prompt waits for others of a prefill batch.", default=""),
+    "attention_dp_wait_step": Option("Steps that a prompt waits until every attention rank has one.", default=""),
+    "batch_wait_step": Option("Steps that a prompt waits for others to join its prefill batch.", default=""),
     "lora_rank": Option("Rank of the requests' LoRA adapter.", default=""),
     "length_variation": Option("Coefficient of variation of the output lengths; 0 if fixed.", default=""),
     "n_request": Option("Requests of the benchmark run; 1e9 for a service in steady state.", default=""),

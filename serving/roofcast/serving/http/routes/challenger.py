@@ -1,4 +1,4 @@
-"""``/v1/predictor/challenger``: the version that answers beside the champion, and its comparison with it."""
+"""``/v1/predictor/challenger``: the version that answers beside the champion, and a comparison of the two."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def get_challenger(state: State) -> ChallengerResponse:
 
 @router.put("/v1/predictor/challenger")
 def put_challenger(request: ChallengerRequest, *, http: Request, state: State) -> ChallengerResponse:
-    """Let a version of the registry answer beside the champion, unseen; all server processes follow within seconds.
+    """Make a version of the registry answer beside the champion, unseen; all server processes load it in seconds.
 
     `PUT /v1/predictor` promotes it.
     """
@@ -52,10 +52,10 @@ def get_comparison(
     state: State,
     days: Annotated[
         float | None,
-        Query(gt=0, le=36_500, description="Measurements imported in so many days; by default of the settings."),
+        Query(gt=0, le=36_500, description="Of the last so many days by import; `ROOFCAST_DRIFT_DAYS` by default."),
     ] = None,
 ) -> VersionComparison:
-    """Compare a version with the champion: its answers beside it so far, and the errors of both on measurements.
+    """Compare a version with the champion: their answers to the same requests, and their errors on measurements.
 
     Any version has errors on recent measurements; only a challenger's answers are recorded.
     """

@@ -32,7 +32,7 @@ def get_drift(
     *,
     days: Annotated[
         float | None,
-        Query(gt=0, le=36_500, description="Rows imported in so many days; by default of the settings."),
+        Query(gt=0, le=36_500, description="Of the last so many days by import; `ROOFCAST_DRIFT_DAYS` by default."),
     ] = None,
     import_id: Annotated[Selector | None, Query(description="Rows of one import instead.")] = None,
     level: Annotated[Level, Query(description="Probability of the intervals.")] = DEFAULT_LEVEL,

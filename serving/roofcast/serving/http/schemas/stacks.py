@@ -44,7 +44,7 @@ class StackRequest(Message):
 
 
 class StackAdded(BaseModel):
-    """Numbers of rows that were new to the profile, that it had already, and that it has now."""
+    """Numbers of added rows that are new to the profile and that it had already, and of all its rows."""
 
     name: str
     n_new: int

@@ -15,17 +15,17 @@ Marketplaces = Annotated[
     bool,
     Field(
         description="Whether to admit marketplaces and community clouds, where third parties host the instances; "
-        "those of a provider that is named are admitted anyway."
+        "a provider that is named is admitted in any case."
     ),
 ]
 
 
 class OfferConstraintsRequest(Message):
-    """Constraints on offers; a field left out does not constrain, except that prices are on demand."""
+    """Constraints on offers; an omitted field does not constrain, except that `pricing` is on demand."""
 
     providers: Texts = Field(default_factory=list)
     regions: Texts = Field(
-        default_factory=list, description="if none is named, the cheapest region of an instance stands for all"
+        default_factory=list, description="if none is named, only the cheapest region of each instance counts"
     )
     vendors: Texts = Field(default_factory=list, description="makers of the accelerators, such as NVIDIA")
     accelerators: Texts = Field(default_factory=list)

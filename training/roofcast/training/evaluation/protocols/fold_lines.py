@@ -40,8 +40,8 @@ _ROW_COLUMNS: Final = (
 IndexArray = npt.NDArray[np.intp]
 Progress = Callable[[str, int, int], None]
 Further = Callable[[RoofcastPredictor, CampaignRows, CampaignRows, IndexArray], dict[str, pd.DataFrame]]
-"""Predictions of a protocol besides those of the fold, given the predictor, its training rows, all rows and which of
-them are tested: tables of shape (n_test, n_metric), or of fewer rows, by column name."""
+"""Additional predictions of a protocol, given the predictor, its training rows, all rows and the indices of the test
+rows: tables of shape (n_test, n_metric), or of fewer rows, by column name."""
 
 FoldT = TypeVar("FoldT")
 
@@ -49,7 +49,7 @@ FoldT = TypeVar("FoldT")
 def map_folds(
     predict: Callable[[FoldT], pd.DataFrame], folds: Sequence[FoldT], progress: Progress | None, label: str
 ) -> pd.DataFrame:
-    """Return the lines of all folds with the number of each, `N_PROCESS` folds fitted at once in processes."""
+    """Return the lines of all folds, numbered by fold; processes fit `N_PROCESS` folds at once."""
     from joblib import Parallel, delayed  # noqa: PLC0415  (serving fits nothing)
 
     results: Iterable[pd.DataFrame] = Parallel(n_jobs=N_PROCESS, return_as="generator")(
@@ -111,8 +111,8 @@ def plain_predictions(
 ) -> dict[str, pd.DataFrame]:
     """Return predictions and bounds without reference points; NaN if saturated or of rule `UNANSWERED`.
 
-    The service answers such rows, up to four times the rate that saturates a replica, and says so; how well is not
-    judged.
+    The service does answer such rows, with a warning, up to four times the rate that saturates a replica. Their
+    errors are not scored.
     """
     names = [f"{side}_{level * 100:.0f}" for level in LEVELS for side in ("low", "high")]
     answers = {name: pd.DataFrame(np.nan, rows.X.index[test], list(COLUMNS)) for name in ("predicted", *names)}
@@ -129,7 +129,7 @@ def plain_predictions(
 def by_stack(
     predictor: RoofcastPredictor, stacks: pd.Series
 ) -> Iterator[tuple[RoofcastPredictor, npt.NDArray[np.bool_]]]:
-    """Yield the predictor about the stacks of queries that it knows, then itself for the others, each with a mask."""
+    """Yield the predictor on the stacks that it knows, then without stack for the other queries, each with a mask."""
     is_known = predictor.knows_stacks(stacks)
     if is_known.any():
         yield predictor.on_stack(stacks[is_known]), is_known
@@ -138,7 +138,7 @@ def by_stack(
 
 
 def is_unanswered(rows: CampaignRows, test: npt.NDArray[np.intp]) -> pd.Series:
-    """Return whether a row is left out of the scores: its load is near the limit by the estimate."""
+    """Return whether a row is left out of the scores, because its load is near saturation by the estimate."""
     return rows.measurements["rule"].iloc[test] == UNANSWERED
 
 
@@ -163,7 +163,7 @@ def scored_lines(dump: pd.DataFrame) -> pd.DataFrame:
 def compared_summary(lines: pd.DataFrame, column: str) -> dict[str, float]:
     """Return the errors of a method on the rows that roofcast answers, and the share of all rows that it answers.
 
-    A row that roofcast does not answer is within 25 % of no method.
+    For the share within 25 %, a row that roofcast does not answer counts as missed by every method.
     """
     compared = lines[column].where(lines["predicted"].notna())
     return {**error_summary(lines["measured"], compared), "answered": share_answered(lines[column])}

@@ -1,4 +1,4 @@
-"""Blank doubt: how much wider an answer is that rests on the usual value of a column."""
+"""Blank doubt: variance added to a prediction whose query leaves columns blank, so that usual values replace them."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ OTHER_LOAD: Final = "other_load"
 
 @dataclass(frozen=True, slots=True)
 class BlankDoubt:
-    """Variance of the logarithm of a prediction that a blank column adds to that of an average question.
+    """Variance that a blank column adds to a log prediction, beyond that of an average query.
 
-    It is the mean square of how predictions of measured rows change when the column is left blank, times the share
-    of rows that state it: intervals come from errors of measured rows, and those of rows that leave the column blank
-    hold this doubt already.
+    It is the mean squared change of measured rows' log predictions when the column is blanked, times the share of
+    rows that state it. Intervals come from errors of measured rows, and errors of the other rows, which leave the
+    column blank, include this variance already.
 
     Parameters
     ----------

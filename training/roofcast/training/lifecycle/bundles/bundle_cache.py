@@ -77,6 +77,6 @@ class BundleCache(Generic[B]):
             raise InputError("bundle", problem) from error
         bundle = next(files.rglob(FILE_NAME), None)
         if bundle is None:
-            problem = f"version {version} holds no {FILE_NAME}: an earlier version of roofcast made it"
+            problem = f"version {version} holds no {FILE_NAME}: an earlier release of roofcast registered it"
             raise InputError("bundle", f"{problem}; retrain")
         return bundle

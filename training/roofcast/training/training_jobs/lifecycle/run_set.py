@@ -18,8 +18,8 @@ from roofcast.training.dataset.training_runs import TrainingRunRows, build_train
 
 UNKNOWN_NAME: Final = "unknown_name"
 NO_METRIC: Final = "no_metric"
-"""Rules by which runs are set aside: of a model or accelerator that the catalogue lacks, or without a value that is
-learnt: a rate or peak memory of a decoder with a known length."""
+"""Rules by which runs are set aside: the catalogue lacks the model or accelerator; or there is nothing to learn, that
+is, no rate and no peak memory of a decoder with a known sequence length."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class RunSet:
     Parameters
     ----------
     rows
-        Own runs first, because effects are conditioned on the first runs of each configuration. The owner is blank
-        for runs of the operator, and names the key of others.
+        Own runs come first, because random effects are conditioned on the first runs of each configuration. The owner
+        of an own run is blank if the operator stored it, and else the API key.
     ids : shape (n_row,)
         Content hash of each run.
     set_aside
@@ -57,8 +57,8 @@ def build_run_set(
     own
         Runs of the store; None if there are none.
     uploaders : shape (n_own,)
-        API key that stored each of them, blank for the operator's. Stacks and campaigns of a key belong to it,
-        whatever their names, and it reports no failures.
+        API key that stored each own run, blank for the operator's. The key prefixes the names of its stacks and
+        campaigns, and its out-of-memory runs count as failed.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def build_run_set(
 
 
 def _name_by_uploader(runs: pd.DataFrame, uploaders: pd.Series) -> pd.DataFrame:
-    """Return runs whose stacks and campaigns start with the API key that stored them, without failures of keys."""
+    """Return runs whose stack and campaign start with the uploading API key, its out-of-memory runs as failed."""
     is_upload, owner = uploaders != "", UPLOADED + uploaders + "/"
     stack = runs["stack"].mask(runs["stack"] == "", runs["campaign"])
     status = runs["status"].mask(is_upload & (runs["status"] == "out_of_memory"), "failed")
