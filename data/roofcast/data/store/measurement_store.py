@@ -102,7 +102,7 @@ class Measurements:
         insert = self.database.insert_new(self._table).returning(self._table.c.id)
         with self.database.writing() as connection:
             for spec, config in models:
-                self.models.insert(connection, spec, config)
+                self.models.insert(connection, spec, config, origin.limited_key)
             new = set(connection.execute(insert, [*rows.values()]).scalars()) if rows else set()
             known = self._claim(connection, {id_: rows[id_] for id_ in rows.keys() - new}, origin)
         new |= known.freed

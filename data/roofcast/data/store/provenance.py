@@ -51,6 +51,11 @@ class Origin:
     is_operator: bool = True
     import_id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
+    @property
+    def limited_key(self) -> str:
+        """Name of the API key whose imports are limited; blank for an operator's."""
+        return "" if self.is_operator else self.uploader
+
 
 class Provenance:
     """Changes of the provenance of measurements in a database; every method is one transaction.

@@ -36,18 +36,25 @@ class RegisteredModels:
         with self._database.writing() as connection:
             self.insert(connection, spec, config)
 
-    def insert(self, connection: sa.Connection, spec: ModelSpec, config: dict[str, Any]) -> None:
-        """Register a model within a transaction; see `add`."""
+    def insert(self, connection: sa.Connection, spec: ModelSpec, config: dict[str, Any], uploader: str = "") -> None:
+        """Register a model within a transaction, for an API key or an operator; see `add`."""
         row = {
             "id": spec.id,
             "spec": spec.model_dump(mode="json"),
             "config": config,
             "added_at": dt.datetime.now(dt.UTC),
+            "uploader": uploader,
         }
         connection.execute(self._database.insert_new(MODEL), row)
         stored = connection.execute(sa.select(MODEL.c.spec, MODEL.c.config).where(MODEL.c.id == spec.id)).one()
         if current_spec(*stored) != spec:
             raise InputError("model", f"another architecture is registered as {spec.id!r}; choose another id")
+
+    def count_of(self, uploader: str) -> int:
+        """Return the number of models that an API key registered first."""
+        query = sa.select(sa.func.count()).where(MODEL.c.uploader == uploader)
+        with self._database.reading() as connection:
+            return int(connection.execute(query).scalar_one())
 
     def load(self) -> list[ModelSpec]:
         """Return the registered models by id, each derived from its ``config.json`` by the reader of this version.

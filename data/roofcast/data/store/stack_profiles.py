@@ -90,7 +90,7 @@ class StackProfiles:
         with self._database.writing() as connection:
             self._database.lock(connection, f"stacks of {owner}")
             for spec, config in models:
-                self._models.insert(connection, spec, config)
+                self._models.insert(connection, spec, config, owner)
             n_new = len(connection.execute(insert, lines).all()) if lines else 0
             sizes = _sizes(connection, owner)
             if sizes.get(name, 0) > MAX_ROW:

@@ -61,7 +61,8 @@ class Settings(BaseSettings):
         Largest number of concurrent bulk requests of a server process, each with its body on disk; one less for a
         single key or address. Further ones are refused with ``Retry-After``.
     max_registered_model
-        Most models that are registered with their ``config.json``, by imports and over HTTP.
+        Most models that are registered with their ``config.json``, by imports and over HTTP; a key of the scope
+        ``write`` registers at most half of them.
     require_key
         ``write``: only writing needs an API key; ``all``: reading, predicting and metrics do too.
     rate_limit

@@ -101,7 +101,7 @@ def add_rows(
     """
     check_name(name)
     catalog, new = with_configs(state.catalog, configs)
-    check_model_limit(state, len(new))
+    check_model_limit(state, len(new), owner)
     cells = build_profile(name, rows, catalog, state.active_model.bundle.predictor).rows
     _check_central([*cells, *state.store.stacks.own_rows(owner, name)])
     n_new = state.store.stacks.add(owner, name, cells, [(spec, dict(config)) for spec, config in new])

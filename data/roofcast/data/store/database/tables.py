@@ -121,6 +121,7 @@ MODEL: Final = sa.Table(
     sa.Column("spec", sa.JSON, nullable=False),
     sa.Column("config", sa.JSON, nullable=False),
     sa.Column("added_at", UtcDateTime, nullable=False),
+    sa.Column("uploader", sa.String(100), nullable=False),
 )
 
 RETRAINING: Final = sa.Table(

@@ -84,8 +84,13 @@ def with_configs(
     return catalog, new
 
 
-def check_model_limit(state: AppState, n_new: int) -> None:
+def check_model_limit(state: AppState, n_new: int, uploader: str = "") -> None:
     """Refuse new models beyond the limit: every process holds all of them.
+
+    Parameters
+    ----------
+    uploader
+        API key, which registers at most half of them; blank for an operator.
 
     Raises
     ------
@@ -96,6 +101,9 @@ def check_model_limit(state: AppState, n_new: int) -> None:
     if n_new and len(state.store.models.load()) + n_new > limit:
         cure = "use registered ones, or raise ROOFCAST_MAX_REGISTERED_MODEL"
         raise InputError("models", f"at most {limit} models can be registered; {cure}")
+    if n_new and uploader and state.store.models.count_of(uploader) + n_new > limit // 2:
+        cure = "use registered ones, or let an operator register them"
+        raise InputError("models", f"at most {limit // 2} models can be registered by one key; {cure}")
 
 
 def _cure(known: ModelSpec) -> str:

@@ -63,7 +63,7 @@ def import_rows(
     if dry_run:
         return _count_rows(state, table, configs, origin)
     catalog, new = with_configs(state.catalog, configs)
-    check_model_limit(state, len(new))
+    check_model_limit(state, len(new), origin.limited_key if origin else "")
     rows, descriptors = _resolve(table, catalog)
     reasons = quarantine_reasons(rows, descriptors)
     added = state.store.add(rows, [(spec, dict(config)) for spec, config in new], origin, reasons)

@@ -142,7 +142,7 @@ def import_runs(
     from roofcast.data.store.measurement_store import MeasurementStore  # noqa: PLC0415  (needs SQLAlchemy)
 
     catalog, new = with_configs(state.training_catalog, configs)
-    check_model_limit(state, len(new))
+    check_model_limit(state, len(new), origin.limited_key if origin else "")
     runs = read_runs(rows, catalog, campaign, source, lines)
     _check_rates(runs, catalog, source, lines or range(1, len(rows) + 1))
     if dry_run:
