@@ -34,7 +34,7 @@ MIN_SAVING: Final = 0.05
 """Share of the cost below which a lever does not matter."""
 
 QUANTISED: Final = ("fp8", "fp4", "int4")
-"""Precisions of levers; one that saves nothing over those before it has fewer bits in vain."""
+"""Precisions of levers, most bits first; one with fewer bits has to save more than those before it."""
 MAX_ACCELERATORS: Final = 6
 """Accelerators on which other precisions are searched: those of the first entries."""
 
