@@ -98,6 +98,7 @@ class TrainingRecommendationRequest(TypedDict):
     n_global_batch_sequence: NotRequired[int | None]
     deadline_h: NotRequired[float | None]
     budget_usd: NotRequired[float | None]
+    adapter: NotRequired[Literal["lora-fa", "bottleneck", "prompt-tuning"] | None]
     adapter_rank: NotRequired[int | None]
     adapter_targets: NotRequired[list[Literal["q", "k", "v", "o", "gate", "up", "down"]]]
     compute_precision: NotRequired[Literal["fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"] | None]

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import pytest
+from pydantic import ValidationError
 
 from roofcast.data.catalog import Catalog, load_catalog
 from roofcast.data.errors import InputError
@@ -39,6 +40,31 @@ def recommend(*, active: Any = None, **changes: Any) -> TrainingRecommendationRe
     request = TrainingRecommendationRequest.model_validate(a_training_demand(**changes))
     state = cast("AppState", Known(load_catalog(), training_catalog(), active or an_estimate_model()))
     return service.answer_training_recommendation(request, state, dt.date(2026, 6, 1))
+
+
+@pytest.mark.parametrize(
+    ("method", "adapter", "default"),
+    [
+        ("lora", "lora-fa", "adapters of rank 16"),
+        ("adapter", "bottleneck", "two bottlenecks of width 64 a layer"),
+        ("adapter", "prompt-tuning", "100 virtual tokens"),
+    ],
+)
+def test_a_variant_of_adapters_has_its_own_states_and_no_lora_command(
+    method: str, adapter: str, default: str
+) -> None:
+    on = {"accelerators": ["a100-sxm-80gb"], "max_nodes": 1}
+    lora, variant = (recommend(method=method, adapter=name, constraints=on) for name in (None, adapter))
+    assert variant.entries[0].memory_byte["optimizer"] != lora.entries[0].memory_byte["optimizer"]
+    assert default in variant.defaults
+    assert variant.entries[0].launch == {}
+    assert "no other adapters" in variant.entries[0].launch_problems["accelerate"]
+
+
+@pytest.mark.parametrize("method", ["full", "adapter"])
+def test_a_variant_needs_its_method(method: str) -> None:
+    with pytest.raises(ValidationError, match="adapter"):
+        recommend(method=method, adapter="lora-fa")
 
 
 def test_the_nearest_miss_of_a_deadline_out_of_reach_is_the_fastest() -> None:

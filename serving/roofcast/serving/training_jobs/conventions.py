@@ -75,7 +75,14 @@ def power_share(time: TrainingTime) -> FloatArray:
     return (drawn + DRAW["queue"] * time.bubble_s) / time.total_s
 
 
-def list_defaults(given: Collection[str], method: str, n_token: int, n_batch: int) -> list[str]:
+USUAL_ADAPTERS: Final = {
+    "bottleneck": {"adapter_rank": "two bottlenecks of width 64 a layer"},
+    "prompt-tuning": {"adapter_rank": "100 virtual tokens"},
+}
+"""Words for the defaults of `roofcast.features.training.jobs.methods`, by variant."""
+
+
+def list_defaults(given: Collection[str], method: str, n_token: int, n_batch: int, adapter: str = "") -> list[str]:
     """Return the values of fields that a request does not have and that move the answer, in words.
 
     Examples
@@ -86,7 +93,8 @@ def list_defaults(given: Collection[str], method: str, n_token: int, n_batch: in
     texts = {"n_token_per_sequence": f"sequences of {n_token} tokens", "n_epoch": "one epoch"}
     texts["n_global_batch_sequence"] = f"{n_batch} sequences a step"
     if method in FROZEN_METHODS:
-        texts |= {"adapter_rank": "adapters of rank 16", "adapter_targets": "on queries and values"}
+        lora = {"adapter_rank": "adapters of rank 16", "adapter_targets": "on queries and values"}
+        texts |= USUAL_ADAPTERS.get(adapter, lora)
     return [text for name, text in texts.items() if name not in given]
 
 
@@ -96,9 +104,7 @@ def list_assumptions(method: str, n_batch: int, *, has_batch: bool) -> list[str]
     return [
         "sequences are packed; time is that of optimizer steps, without start, evaluation and checkpoints",
         *([] if has_batch else [f"a step has {n_batch} sequences, as n_global_batch_sequence is not given"]),
-        f"states: {states}; attention stores no scores; LoRA of rank 16 on queries and values unless given"
-        if method in FROZEN_METHODS
-        else f"states: {states}; attention stores no scores",
+        f"states: {states}; attention stores no scores",
         f"boards draw {DRAW['compute']:.0%} of their design power while they multiply, {DRAW['link']:.0%} while they "
         f"wait for links, {DRAW['queue']:.0%} in pipeline bubbles; hosts and cooling are not counted",
         "several nodes are joined by the network that is usual for the accelerator, such as 400 Gbit/s each for H100",

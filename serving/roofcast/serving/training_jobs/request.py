@@ -17,6 +17,7 @@ from roofcast.serving.training_jobs.search.plan_choice import CONFIDENCE
 
 Method = Literal["pretrain", "full", "lora", "qlora", "adapter"]
 Framework = Literal["torchtitan", "megatron-lm", "transformers"]
+Adapter = Literal["lora-fa", "bottleneck", "prompt-tuning"]
 AdapterTarget = Literal["q", "k", "v", "o", "gate", "up", "down"]
 
 MAX_ROW: Final = 200
@@ -79,7 +80,18 @@ class TrainingRecommendationRequest(Message):
     ] = None
     deadline_h: Annotated[float | None, Field(gt=0, le=1e6, description="Most hours of the run.")] = None
     budget_usd: Annotated[float | None, Field(gt=0, le=1e12, description="Most US dollars of the run.")] = None
-    adapter_rank: Annotated[int | None, Field(ge=1, le=4096, description="Rank of LoRA; 16 by default.")] = None
+    adapter: Annotated[
+        Adapter | None,
+        Field(description="Variant: `lora-fa` of lora and qlora; `bottleneck` or `prompt-tuning` of adapter."),
+    ] = None
+    adapter_rank: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=4096,
+            description="Rank of LoRA, 16 by default; width of bottlenecks, 64; virtual tokens of a prompt, 100.",
+        ),
+    ] = None
     adapter_targets: Annotated[
         list[AdapterTarget],
         Field(max_length=7, description="Projections that adapters change; by default queries and values."),
@@ -123,9 +135,12 @@ class TrainingRecommendationRequest(Message):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.method in {"pretrain", "full"}:
-            for name in ("adapter_rank", "adapter_targets"):
+            for name in ("adapter", "adapter_rank", "adapter_targets"):
                 if getattr(self, name):
                     raise ValueError(f"{name} needs a method with adapters, such as lora")
+        elif self.adapter and (self.adapter == "lora-fa") == (self.method == "adapter"):
+            methods = "lora or qlora" if self.adapter == "lora-fa" else "adapter"
+            raise ValueError(f"adapter {self.adapter} is a variant of {methods}, not of {self.method}")
         return self
 
     @classmethod
@@ -154,8 +169,8 @@ OPTION_FIELDS: Final[Mapping[str, str]] = {
         name: name
         for name in (
             "model", "method", "n_token", "n_epoch", "n_token_per_sequence", "n_global_batch_sequence", "deadline_h",
-            "budget_usd", "adapter_rank", "adapter_targets", "compute_precision", "confidence", "level", "n_entry",
-            "n_rejection",
+            "budget_usd", "adapter", "adapter_rank", "adapter_targets", "compute_precision", "confidence", "level",
+            "n_entry", "n_rejection",
         )
     },
     "framework": "frameworks",

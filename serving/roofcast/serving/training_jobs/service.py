@@ -146,6 +146,7 @@ def _demand(request: TrainingRecommendationRequest, model: ModelSpec) -> Trainin
         adapter_targets=" ".join(request.adapter_targets),
         compute_precision=request.compute_precision or "",
         frameworks=tuple(dict.fromkeys(request.frameworks)),
+        adapter=request.adapter or "",
     )
 
 
@@ -177,7 +178,9 @@ def _response(
         pareto=build_front(found, front_runs(found, request.confidence).tolist()),
         misses=misses[: request.n_rejection],
         n_miss=len(misses),
-        defaults=list_defaults(request.model_fields_set, demand.method, demand.n_token, demand.n_batch),
+        defaults=list_defaults(
+            request.model_fields_set, demand.method, demand.n_token, demand.n_batch, demand.adapter
+        ),
         assumptions=list_assumptions(
             demand.method, demand.n_batch, has_batch=request.n_global_batch_sequence is not None
         ),

@@ -83,7 +83,18 @@ OPTIONS: Final = {
     ),
     "deadline_h": Option("Most hours of the run.", Number, None, names=("--deadline-h", "--deadline")),
     "budget_usd": Option("Most US dollars of the run.", Number, None, names=("--budget-usd", "--budget")),
-    "adapter_rank": Option("Rank of LoRA; 16 by default.", int | None, None, names=("--adapter-rank", "--rank")),
+    "adapter": Option(
+        "lora-fa, bottleneck or prompt-tuning.",
+        str | None,
+        None,
+        complete=complete_names("lora-fa", "bottleneck", "prompt-tuning"),
+    ),
+    "adapter_rank": Option(
+        "Rank of LoRA, 16 by default; width or virtual tokens of other adapters.",
+        int | None,
+        None,
+        names=("--adapter-rank", "--rank"),
+    ),
     "adapter_targets": Option(
         "A projection that adapters change: q, k, v, o, gate, up or down; repeatable.", Names, None
     ),

@@ -60,7 +60,7 @@ def launch_commands(plan: TrainingPlanResponse, hardware: Hardware, demand: Trai
 def _problem(name: str, plan: TrainingPlanResponse, hardware: Hardware, demand: TrainingDemand, vendor: str) -> str:
     if vendor not in VENDORS:
         return f"runs on accelerators of {' and '.join(VENDORS)}, not of {vendor}"
-    if demand.method == "adapter":
+    if demand.method == "adapter" or demand.adapter:
         return "has LoRA and QLoRA, but no other adapters"
     if demand.method in FROZEN_METHODS and name != "accelerate":
         return "trains all weights with the scripts that are printed here; accelerate trains adapters"

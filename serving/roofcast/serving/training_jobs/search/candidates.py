@@ -38,6 +38,8 @@ class TrainingDemand:
         Blank for BF16, or FP16 where that is missing.
     frameworks
         Empty for those that the method is usually run with.
+    adapter
+        Variant of an adapter method; blank for LoRA.
     """
 
     model: ModelSpec
@@ -51,6 +53,7 @@ class TrainingDemand:
     adapter_targets: str
     compute_precision: str
     frameworks: tuple[str, ...]
+    adapter: str = ""
 
     @property
     def n_step(self) -> int:
@@ -149,8 +152,8 @@ def candidate_table(
     table = pd.DataFrame(rows)
     shared: dict[str, Any] = {
         "model": demand.model.id, "method": demand.method, "n_token_per_sequence": float(demand.n_token),
-        "n_global_batch_sequence": float(demand.n_batch), "adapter_rank": demand.adapter_rank,
-        "adapter_targets": demand.adapter_targets,
+        "n_global_batch_sequence": float(demand.n_batch), "adapter": demand.adapter,
+        "adapter_rank": demand.adapter_rank, "adapter_targets": demand.adapter_targets,
     }  # fmt: skip
     numbers = dict.fromkeys(("n_accelerator", "n_node", "n_accelerator_per_node"), float)
     return table.assign(**shared).astype(numbers)
