@@ -113,10 +113,29 @@ def test_invalid_bodies_are_refused(shared: Client, route: str, text: str | byte
     assert detail in problem_of(shared.post_text(route, text), 422)["detail"]
 
 
+@pytest.mark.parametrize(
+    ("changes", "near"),
+    [
+        ({"precisions": ["fp8"]}, "constraints.weight_precisions"),
+        ({"constraints": {"precisions": ["fp8"]}}, "weight_precisions"),
+        ({"think_time_s": 20}, "workload.think_time_s"),
+        ({"confidense": 0.9}, "confidence"),
+        ({"deployment": "kubernets"}, "kubernetes"),
+        ({"constraints": {"weight_precisions": ["bf61"]}}, "bf16"),
+    ],
+)
+def test_a_near_miss_is_named_also_where_it_belongs_elsewhere(
+    shared: Client, changes: dict[str, Any], near: str
+) -> None:
+    problem = problem_of(shared.post(RECOMMEND, a_demand(**changes)), 422)
+    assert problem["did_you_mean"][0] == near
+    assert f"did you mean {near}" in problem["detail"]
+
+
 def test_all_problems_of_a_request_are_reported(shared: Client) -> None:
     problem = problem_of(shared.post(RECOMMEND, a_demand(confidence=2, n_entry=0, max_node=1)), 422)
     assert problem["field"] == "max_node"
-    assert problem["detail"].startswith("max_node: is not a field here;")
+    assert problem["detail"].startswith("max_node: is not a field here; did you mean constraints.max_nodes?")
     for field in ("confidence", "n_entry"):
         assert f"; {field}: input should be" in problem["detail"]
 

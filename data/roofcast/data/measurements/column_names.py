@@ -81,6 +81,17 @@ def similar_columns(name: str, known: Collection[str]) -> list[str]:
     >>> similar_columns("Input Tokens", ["n_input_token", "tp"]), similar_columns("tpot", ["tpot_s", "tp"])
     (['n_input_token'], ['tpot_s'])
     """
+    return same_columns(name, known) or near_misses(name, known)
+
+
+def same_columns(name: str, known: Collection[str]) -> list[str]:
+    """Return the known names of which an unknown one is another spelling, or else another name.
+
+    Examples
+    --------
+    >>> same_columns("Precisions", ["weight_precisions"]), same_columns("weight_precision", ["weight_precisions"])
+    (['weight_precisions'], [])
+    """
     plain = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
     same = [one for one in known if plain in {one.lower(), one.lower().removesuffix("_s")}]
-    return same or [one for one in known if plain in ALIASES.get(one, "").split()] or near_misses(name, known)
+    return same or [one for one in known if plain in ALIASES.get(one, "").split()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final, get_args
@@ -20,8 +21,9 @@ from roofcast.data.errors import (
     RoofcastError,
     UnknownNameError,
     join_problems,
+    near_misses,
 )
-from roofcast.data.measurements.column_names import column_cure, similar_columns
+from roofcast.data.measurements.column_names import column_cure, same_columns, similar_columns
 from roofcast.features.columns import ENGINES
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.http.schemas.resources import Check, ProblemResponse
@@ -40,6 +42,9 @@ LISTS: Final = {"accelerator": "/v1/accelerators", "model": "/v1/models"}
 
 CHOICES: Final = frozenset({"/v1/recommendations", "/v1/training/recommendations"})
 """Routes whose requests name what to choose from: an invalid one has the errors of its names too."""
+
+_QUOTED: Final = re.compile(r"'(\w+)'")
+"""A choice in pydantic's text of those that it expects."""
 
 PROBLEM_TYPE: Final = "application/problem+json"
 REQUEST_ID_HEADER: Final = "X-Request-ID"
@@ -163,23 +168,37 @@ def _input_error(part: Mapping[str, Any], request: Request, body: Any) -> InputE
     field = _field(path, body) if place == "body" else ".".join(map(str, path))
     message, near = str(part["msg"]).removeprefix("Value error, "), []
     if part["type"] == "extra_forbidden" and place == "body":
-        known = _known_fields(request, path)
-        message, near = (
-            f"is not a field here; {column_cure(str(path[-1]), known)}",
-            similar_columns(str(path[-1]), known),
-        )
+        cure, near = _field_cure(str(path[-1]), _models_at(request, path))
+        message = f"is not a field here; {cure}"
+    elif part["type"] == "literal_error":
+        near = near_misses(str(part["input"]), _QUOTED.findall(part["ctx"]["expected"]))
+        message += f"; did you mean {' or '.join(near)}?" if near else ""
     error = InputError(field or "body", f"{message[:1].lower()}{message[1:]}")
     error.near = near
     return error
 
 
-def _known_fields(request: Request, path: Sequence[str | int]) -> list[str]:
-    """Return the fields of the request model beside the one at a pydantic path."""
+def _field_cure(name: str, models: Sequence[type[BaseModel]]) -> tuple[str, list[str]]:
+    """Return how to mend an unknown field, and the fields that it may stand for: of the models, or within them."""
+    fields = {one: field for model in models for one, field in model.model_fields.items()}
+    within = {
+        inner: f"{outer}.{inner}"
+        for outer, field in fields.items()
+        for model in _models_in(field.annotation)
+        for inner in model.model_fields
+    }
+    if not same_columns(name, fields) and (same := [within[one] for one in same_columns(name, within)]):
+        return f"did you mean {' or '.join(same)}?", same
+    return column_cure(name, [*fields]), similar_columns(name, fields)
+
+
+def _models_at(request: Request, path: Sequence[str | int]) -> list[type[BaseModel]]:
+    """Return the request models that could have a field at a pydantic path."""
     models = _models_in(request.scope["route"].body_field.field_info.annotation)
     for part in path[:-1]:
         fields = [model.model_fields[str(part)] for model in models if part in model.model_fields]
         models = [inner for field in fields for inner in _models_in(field.annotation)] or models
-    return [name for model in models for name in model.model_fields]
+    return models
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:
