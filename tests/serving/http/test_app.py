@@ -4,6 +4,8 @@ import asyncio
 import logging
 import shutil
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +24,13 @@ from tests.conditions import wait_until
 from tests.serving.http_client import CONFIG, Client, a_demand, a_measurement, a_question, problem_of, running
 
 QUESTION = {"rows": [a_question()]}
+
+
+def test_a_server_is_ready_before_it_imports_the_learning_libraries() -> None:
+    code = "import sys, roofcast.serving.http.app; print(*{name.partition('.')[0] for name in sys.modules})"
+    modules = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()  # noqa: S603
+    assert "fastapi" in modules
+    assert not {"scipy", "sklearn", "xgboost", "joblib", "mlflow", "matplotlib"} & set(modules)
 
 
 def version_of(client: Client) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.specs import Offer
@@ -24,6 +23,7 @@ from roofcast.serving.training_jobs.search.candidates import (
 )
 from roofcast.serving.training_jobs.search.plan_choice import JUDGE_LEVEL, predict_jobs
 from roofcast.serving.training_jobs.search.plan_shortlist import PlannedJobs, shortlist_plans
+from roofcast.training.learner.errors.lazy_scipy import special
 from roofcast.training.training_jobs import TrainingJobPrediction, TrainingJobPredictor
 
 _BOUNDS: Final = tuple(
@@ -188,11 +188,11 @@ def run_hours(demand: TrainingDemand, jobs: PlannedJobs, token_per_s_per_acceler
 def log_sd(prediction: TrainingJobPrediction) -> FloatArray:
     """Return the standard deviation of log throughput of a lognormal distribution with the intervals of `search`."""
     width = np.log(prediction.token_per_s_per_accelerator_high / prediction.token_per_s_per_accelerator_low)
-    return np.asarray(width / (2.0 * ndtri(0.5 + JUDGE_LEVEL / 2.0)), dtype=np.float64)
+    return np.asarray(width / (2.0 * special.ndtri(0.5 + JUDGE_LEVEL / 2.0)), dtype=np.float64)
 
 
 def _p_below(median: FloatArray, limit: float, sd: FloatArray) -> FloatArray:
     if not np.isfinite(limit):
         return np.ones_like(median)
     with np.errstate(divide="ignore"):  # owned nodes may cost nothing
-        return np.asarray(ndtr((np.log(limit) - np.log(median)) / sd), dtype=np.float64)
+        return np.asarray(special.ndtr((np.log(limit) - np.log(median)) / sd), dtype=np.float64)

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from scipy import linalg, optimize, sparse
+    from scipy import linalg, optimize, sparse, special
 else:
 
     class _LazyModule:
@@ -16,6 +16,8 @@ else:
         def __getattr__(self, attribute: str) -> Any:
             return getattr(import_module(self.__name__), attribute)
 
-    linalg, optimize, sparse = map(_LazyModule, ("scipy.linalg", "scipy.optimize", "scipy.sparse"))
+    linalg, optimize, sparse, special = (
+        _LazyModule(f"scipy.{name}") for name in ("linalg", "optimize", "sparse", "special")
+    )
 
-__all__ = ["linalg", "optimize", "sparse"]
+__all__ = ["linalg", "optimize", "sparse", "special"]
