@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pytest
 
 from tests.slow.page.tabs import PHONE, Service, Tab
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Route
 
 pytestmark = pytest.mark.slow
 
@@ -121,6 +124,20 @@ def test_reasons_deployment_and_comparison_open(service: Service, tab: Tab) -> N
         page.locator(".card").nth(i).get_by_role("checkbox", name="Compare").check()
     page.locator(".compare-bar button").click()
     assert page.locator("#dialog table thead th").count() == 2
+
+
+def test_a_late_answer_to_an_earlier_choice_of_deployment_is_not_shown(service: Service, tab: Tab) -> None:
+    open_answer(tab, service.url)
+    page = tab.page
+    late: list[Route] = []
+    page.route("**/v1/recommendations", lambda route: route.continue_() if late else late.append(route))
+    page.locator(".card").nth(0).get_by_role("button", name="Deploy").click()
+    page.locator("#dialog select").select_option("kubernetes")
+    page.locator("#dialog pre", has_text="apiVersion").wait_for()
+    with page.expect_response("**/v1/recommendations"):
+        late[0].continue_()
+    page.wait_for_load_state("networkidle")
+    assert "apiVersion" in page.locator("#dialog pre").inner_text()
 
 
 def test_the_answer_is_saved_as_csv_and_json(service: Service, tab: Tab) -> None:

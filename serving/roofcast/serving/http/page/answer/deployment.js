@@ -17,7 +17,10 @@ export async function showDeployment(request, entry) {
   await load(request, entry, "", place);
 }
 
-async function load(request, entry, kind, place) {
+/** Fill the panel in a place of its own: a late answer to an earlier choice goes where nobody sees it. */
+async function load(request, entry, kind, panel) {
+  const place = h("div");
+  panel.replaceChildren(place);
   const wanted = kind || entry.engine;
   if (!kind && !COMMANDS.includes(wanted)) {
     place.replaceChildren(h("p", { class: "warning box" }, `There is no command line for ${wanted}; choose a manifest.`));
