@@ -63,6 +63,13 @@ def test_recomputation_and_adapters_save_memory() -> None:
     assert trained > lora > qlora
 
 
+def test_weights_on_the_host_pass_through_a_buffer() -> None:
+    """Llama-2-7B: 202.4 million weights of a layer, two layers in 16 bits, and the embedding of 32,000 by 4,096."""
+    plain, offloaded = (estimate_memory(runs_of({"offload": offload})).first for offload in ("none", "parameters"))
+    assert offloaded.weights[0] == 0
+    assert offloaded.buffers[0] - plain.buffers[0] == pytest.approx(2 * (2 * 202.4e6 + 32_000 * 4096), rel=1e-3)
+
+
 def test_lora_fa_keeps_no_inputs() -> None:
     lora, frozen = device_byte(*({"method": "lora", "adapter": a, "framework": "peft"} for a in ("lora", "lora-fa")))
     assert frozen < lora

@@ -201,7 +201,7 @@ def _moments(runs: TrainingRuns, gradients: FloatArray, kept: FloatArray) -> tup
 
 
 def _gathered_byte(runs: TrainingRuns, local: LocalParameters, held: FloatArray) -> FloatArray:
-    """Return the bytes of weights and gradients that fully sharded ranks hold unsharded.
+    """Return the bytes of weights and gradients that ranks hold for a time where weights are sharded or on the host.
 
     Two layers, one in use and one on its way, and the embedding. A pipeline keeps the weights of its stage gathered
     over the micro-batches, and sums their gradients before it scatters them.
@@ -214,7 +214,7 @@ def _gathered_byte(runs: TrainingRuns, local: LocalParameters, held: FloatArray)
     layers = ELEMENT_BYTE * (2.0 * _layer_weight(local) + local.embedding)
     gradient_byte = np.where(job.is_frozen > 0, 0.0, job.reduced_byte)
     byte = np.where(plan.pp > 1.0, (ELEMENT_BYTE + gradient_byte) * held, layers)
-    return np.where(plan.zero_stage > 2, byte, 0.0)
+    return np.where(plan.zero_stage > 2, byte, job.offload_parameter * layers)
 
 
 def _sharded(plan: Plan, held: FloatArray, expert: FloatArray, stage: float) -> FloatArray:
