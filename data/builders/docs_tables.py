@@ -16,6 +16,8 @@ from roofcast.serving.app_state.published_figures import OWN_DOCS, SHIPPED
 from roofcast.serving.recommend.demand.presets import PRESETS
 from roofcast.training.evaluation.markdown import markdown_table
 
+METRICS: Final = {"tpot": "TPOT", "ttft": "TTFT", "output_throughput": "throughput"}
+
 Tables = Mapping[str, Callable[[], str]]
 """Generators of Markdown tables by marker."""
 
@@ -176,9 +178,52 @@ def _headline() -> str:
     return plain_table(("protocol", "figure"), rows)
 
 
+def _peers() -> str:
+    """Return P1 and P2 of the shipped scoreboard by method; roofcast's figures are rounded to its disadvantage."""
+    shipped = json.loads(SHIPPED.read_text(encoding="utf-8"))
+    rows = []
+    for method in shipped["P1"]["figures"]:
+        is_own = method == "roofcast"
+        low, high = (_down, _up) if is_own else (_up, _down)
+        cells = [f"**{method}**" if is_own else method]
+        for protocol in ("P1", "P2"):
+            figures = shipped[protocol]["figures"][method]
+            cells += [low(figures["success"]), high(figures["overspend"]), low(figures["so"])]
+        rows.append(cells)
+    return plain_table(("method", "P1 success", "overspend", "S/O", "P2 success", "overspend", "S/O"), rows)
+
+
+def _held_out() -> str:
+    """Return P4 and P5 of the shipped scoreboard, rounded to roofcast's disadvantage."""
+    shipped = json.loads(SHIPPED.read_text(encoding="utf-8"))
+    unseen, measured = shipped["P4"]["figures"], shipped["P5"]["figures"]["3"]
+    rows = (
+        (
+            name,
+            f"{_up(figures['mape'])} / {_up(figures['median_ape'])}",
+            *(
+                f"{_up(f[metric]['mape'])} / {_up(f[metric]['median_ape'])}" if metric in f else ""
+                for f in (measured["P4"], measured)
+            ),
+            _down(figures["coverage_90"]),
+            f"{math.ceil(figures['width_90'] * 100) / 100:.2f}",
+        )
+        for metric, name in METRICS.items()
+        for figures in [unseen[metric]]
+    )
+    header = (
+        "metric",
+        "all rows",
+        "rows of P5, alone",
+        "with three points",
+        "inside the 90 % interval",
+        "high over low, median",
+    )
+    return plain_table(header, rows)
+
+
 def _metrics(figures: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
-    names = {"tpot": "TPOT", "ttft": "TTFT", "output_throughput": "throughput"}
-    return ((name, figures[metric]) for metric, name in names.items())
+    return ((name, figures[metric]) for metric, name in METRICS.items())
 
 
 def _up(ratio: float) -> str:
@@ -197,9 +242,12 @@ TABLES: Final[Tables] = {
     "formats": _formats,
     "presets": _presets,
     "headline": _headline,
+    "peers": _peers,
+    "held out": _held_out,
     "decisions": _decisions,
 }
-"""Tables of ``README.md``, ``docs/METRICS.md``, ``docs/WORKLOADS.md`` and ``docs/decisions/index.md``, by marker."""
+"""Tables of ``README.md``, ``docs/METRICS.md``, ``docs/WORKLOADS.md``, ``docs/explanation/figures.md`` and
+``docs/decisions/index.md``, by marker."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

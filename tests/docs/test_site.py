@@ -40,6 +40,13 @@ def test_the_decisions_are_listed() -> None:
     assert with_tables(index, {"decisions": TABLES["decisions"]}) == index, "run `make reference`"
 
 
+def test_the_published_figures_are_those_of_the_scoreboard() -> None:
+    page = (ROOT / "docs" / "explanation" / "figures.md").read_text(encoding="utf-8")
+    tables = {name: TABLES[name] for name in ("peers", "held out")}
+    assert all(f"<!-- {name} -->" in page for name in tables)
+    assert with_tables(page, tables) == page, "run `make reference`"
+
+
 def test_every_command_is_in_the_reference() -> None:
     text = command_reference(typer.main.get_group(app))
     for heading in ("## roofcast recommend", "## roofcast keys create", "## roofcast runs"):
