@@ -166,7 +166,8 @@ def _input_error(part: Mapping[str, Any], request: Request, body: Any) -> InputE
     """Return one of the errors of a request that its model refuses."""
     place, *path = part["loc"]
     field = _field(path, body) if place == "body" else ".".join(map(str, path))
-    message, near = str(part["msg"]).removeprefix("Value error, "), []
+    message = str(part["msg"]).removeprefix("Value error, ")
+    near: list[str] = []
     if part["type"] == "extra_forbidden" and place == "body":
         cure, near = _field_cure(str(path[-1]), _models_at(request, path))
         message = f"is not a field here; {cure}"
