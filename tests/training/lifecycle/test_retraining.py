@@ -172,6 +172,15 @@ def test_errors_of_stacks_are_logged_where_they_are_known(subset: TrainingSet) -
     assert _fold_metrics(score_folds(subset, held_out * np.nan, owners), "stack") == {}
 
 
+def test_rows_of_api_keys_move_no_published_error(subset: TrainingSet) -> None:
+    is_uploaded = np.arange(len(subset.X)) % 2 == 0
+    poisoned = replace(subset, stacks=subset.stacks.mask(is_uploaded, "key:ci/nightly"))
+    held_out = subset.y.mul(np.where(is_uploaded, 10.0, 1.0), axis=0)
+    folds = score_folds(poisoned, held_out)
+    assert set(folds["group"]) == set(subset.groups)
+    assert (folds["mape"] == 0).all()
+
+
 def test_mlflow_serves_the_bundle_by_signature_and_example(
     history: History, subset: TrainingSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:

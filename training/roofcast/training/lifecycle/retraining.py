@@ -103,15 +103,17 @@ def score_folds(data: TrainingSet, held_out: pd.DataFrame, groups: pd.Series | N
     Parameters
     ----------
     groups : shape (n_row,)
-        Lineages by default. Rows without a prediction are left out of other groups.
+        Lineages by default, of the rows of no API key, so that uploads do not move published errors. Rows without a
+        prediction are left out of other groups.
     """
     rows: list[dict[str, Any]] = []
+    is_public = ~is_uploaded(data.stacks).to_numpy()
     of_lineages, groups = groups is None, data.groups if groups is None else groups
     for group in groups.unique():
         inside = (groups == group).to_numpy()
         for metric in held_out.columns:
             known = inside & (data.y[metric] > 0).to_numpy()
-            known &= of_lineages | held_out[metric].notna().to_numpy()
+            known &= is_public if of_lineages else held_out[metric].notna().to_numpy()
             if known.any():
                 errors = error_summary(data.y[metric][known], held_out[metric][known])
                 rows.append({"group": group, "metric": metric, "n_row": int(known.sum()), **errors})
