@@ -14,6 +14,7 @@ from roofcast.data.catalog import load_catalog
 from roofcast.data.measurements.validation import row_ids
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.pipeline import build_features
+from roofcast.training.dataset.stacks import name_stacks
 from roofcast.training.dataset.targets import outcomes
 from roofcast.training.dataset.training_set import TRAINED_ON
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle, load_bundle
@@ -28,8 +29,8 @@ class ShippedRows:
     ----------
     measurements, X, y
         As in `roofcast.training.dataset.training_set.TrainingSet`.
-    groups : shape (n_row,)
-        Fold group of each row's LLM.
+    groups, stacks : shape (n_row,)
+        Fold group of each row's LLM, and its stack.
     features : shape (n_row, n_feature)
         Columns of the learner.
     estimates : shape (n_row, n_metric)
@@ -41,6 +42,7 @@ class ShippedRows:
     X: pd.DataFrame
     y: pd.DataFrame
     groups: pd.Series
+    stacks: pd.Series
     features: pd.DataFrame
     estimates: pd.DataFrame
 
@@ -54,7 +56,8 @@ def load_shipped_rows() -> ShippedRows:
     X = describe(rows, catalog.models, catalog.accelerators)
     features, estimates, _ = build_features(X, bundle.predictor.coefficients_)
     groups = rows["model"].map({name: spec.fold_group for name, spec in catalog.models.items()})
-    return ShippedRows(bundle, rows, X, outcomes(rows), groups, features, pd.DataFrame(estimates, index=X.index))
+    estimated = pd.DataFrame(estimates, index=X.index)
+    return ShippedRows(bundle, rows, X, outcomes(rows), groups, name_stacks(rows), features, estimated)
 
 
 def sample_evenly(rows: pd.DataFrame, by: Sequence[str], n: int, seed: int = 0) -> npt.NDArray[Any]:

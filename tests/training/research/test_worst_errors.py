@@ -29,7 +29,8 @@ def rows_of(campaigns: str, models: str) -> ShippedRows:
     )
     bundle: Any = SimpleNamespace(predictor=SimpleNamespace(coefficients_=DEFAULT_COEFFICIENTS))
     y = pd.DataFrame(estimates) * 2
-    return ShippedRows(bundle, measurements, X, y, measurements["model"], features, pd.DataFrame(estimates))
+    groups, stacks = measurements["model"], measurements["campaign"]
+    return ShippedRows(bundle, measurements, X, y, groups, stacks, features, pd.DataFrame(estimates))
 
 
 def test_a_row_whose_neighbours_agree_stands_alone() -> None:
