@@ -161,3 +161,17 @@ def test_views_are_reached_with_the_keyboard(service: Service, tab: Tab) -> None
     tab.page.keyboard.press("Enter")
     tab.page.locator("#predictor-title").wait_for()
     assert tab.page.title() == "Predictor · roofcast"
+
+
+def test_a_retraining_is_cancelled_with_the_key_of_an_operator(service: Service, tab: Tab) -> None:
+    state = AppState(Settings(home=service.home))
+    record = state.store.retrainings.add(owner="another state folder")  # whose worker does not run here
+    open_view(tab, service, "predictor")
+    cancel = tab.page.locator("#predictor").get_by_role("button", name="Cancel")
+    cancel.click()
+    tab.page.locator("#predictor .problem", has_text="key").wait_for()
+    enter_key(tab, service.key("admin"))
+    cancel.click()
+    tab.page.locator("#predictor .success", has_text=f"Retraining {record.id} is cancelled").wait_for()
+    assert state.store.retrainings.find(record.id).state == "cancelled"
+    state.close()
