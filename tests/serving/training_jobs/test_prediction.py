@@ -108,6 +108,8 @@ def test_70b_needs_several_nodes() -> None:
         ({"n_node": 1, "n_accelerator_per_node": 4}, "invalid", "n_accelerator_per_node"),
         ({"n_global_batch_sequence": 3}, "invalid", "n_global_batch_sequence"),
         ({"n_accelerator": 7, "n_micro_batch_sequence": 1}, "invalid", "n_global_batch_sequence"),
+        ({"power_limit_w": 5}, "invalid", "power_limit_w"),
+        ({"power_limit_w": 5000}, "invalid", "power_limit_w"),
         ({"compute_precision": "fp32"}, "invalid", "compute_precision"),
         ({"compute_precision": "int8"}, "invalid", "compute_precision"),
         ({"compute_precision": "fp8", "accelerator": "a100-sxm-80gb"}, "invalid", "compute_precision"),
@@ -141,6 +143,21 @@ def test_an_invalid_row_has_all_its_problems(changes: dict[str, Any], fields: li
 def test_an_unknown_column_is_refused(name: str) -> None:
     with pytest.raises(SchemaError, match=name):
         predict(a_job(**{name: 1}))
+
+
+def test_a_power_limit_beyond_the_accelerators_says_which_it_takes() -> None:
+    job = a_job(accelerator="nvidia-h100-sxm-80gb")
+    (bad,) = predict(job | {"power_limit_w": 5})
+    assert "takes limits from 175 to 1050 W, got 5" in bad["reason"]
+    slow, fast = predict(job | {"power_limit_w": 350}, job)
+    assert slow["throughput_token_per_s"] < fast["throughput_token_per_s"]
+
+
+def test_padding_halves_the_rate_and_leaves_the_step() -> None:
+    padded, packed = predict(a_job(packing="padded"), a_job())
+    assert padded["step_time_s"] == pytest.approx(packed["step_time_s"])
+    assert padded["throughput_token_per_s"] == pytest.approx(packed["throughput_token_per_s"] / 2)
+    assert padded["mfu_ratio"] == pytest.approx(packed["mfu_ratio"])
 
 
 def test_the_level_widens_the_intervals() -> None:

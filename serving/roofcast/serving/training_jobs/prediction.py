@@ -159,9 +159,10 @@ def _numbers(choice: PlanChoice, prediction: TrainingJobPrediction, memory: Trai
 
 
 def tokens_per_step(choice: PlanChoice) -> FloatArray:
-    """Return the tokens of an optimizer step: shape (n_job,)."""
-    plan = choice.runs.plan
-    return np.asarray(plan.n_micro_batch * plan.micro_batch * plan.dp * choice.runs.job.n_token, dtype=np.float64)
+    """Return the tokens of the data set in an optimizer step, without padding: shape (n_job,)."""
+    plan, job = choice.runs.plan, choice.runs.job
+    n_sequence = plan.n_micro_batch * plan.micro_batch * plan.dp
+    return np.asarray(n_sequence * job.n_token * job.content_ratio, dtype=np.float64)
 
 
 def _power_w(table: pd.DataFrame, choice: PlanChoice, catalog: Catalog) -> FloatArray:

@@ -42,6 +42,10 @@ NOT_MULTIPLIED: Final = ("fp32", "int8", "int4")
 SERVER_PROCESSOR: Final = "CPU socket"
 """Form factor of server processors in the catalogue."""
 
+POWER_LIMIT_RATIO: Final = (0.25, 1.5)
+"""Power limits over the design power: NVIDIA's drivers take from 100 W of an A100's 400 W and 200 W of an H100's 700 W to
+600 W of an RTX 4090's 450 W (``nvidia-smi -q -d POWER``)."""
+
 REQUIRED_COLUMNS: Final = ("model", "accelerator")
 
 
@@ -151,6 +155,12 @@ def _resolve(job: dict[str, Any], catalog: Catalog, add: Add) -> None:
     if accelerator.form_factor == SERVER_PROCESSOR:
         text = f"{accelerator.id} is a server processor; training on these is not predicted"
         add(InputError("accelerator", text))
+    if accelerator.tdp_w and "power_limit_w" in job:
+        low, high = (ratio * accelerator.tdp_w for ratio in POWER_LIMIT_RATIO)
+        if not low <= job["power_limit_w"] <= high:
+            text = f"{accelerator.id}, of {accelerator.tdp_w:g} W, takes limits from {low:g} to {high:g} W"
+            text = f"{text}, got {job['power_limit_w']:g}; give one of these or leave it out"
+            add(InputError("power_limit_w", text), "accelerator")
     precision = job.get("compute_precision", "")
     if precision and not multiplies_in(accelerator, precision):
         usual = ", ".join(name for name in accelerator.peak_flop_per_s if multiplies_in(accelerator, name))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from roofcast.features.training.jobs.frameworks import FRAMEWORKS
+from roofcast.features.training.jobs.run_table import CONTENT_RATIO
 from roofcast.features.training.step.coefficients import (
     DEFAULT_TRAINING_COEFFICIENTS,
     FRAMEWORK_PRIORS,
@@ -13,7 +14,8 @@ from roofcast.features.training.step.coefficients import (
     TRAINING_NAMES,
 )
 from roofcast.features.training.step.communication import tensor_latency_s
-from roofcast.features.training.step.step import estimate_training
+from roofcast.features.training.step.memory import estimate_memory
+from roofcast.features.training.step.step import estimate_training, mfu_ratio, throughput_token_per_s
 from tests.features.training.samples import jobs_of, runs_of
 
 BLANK = {"tp": None, "pp": None, "cp": None, "sharding": "", "recomputation": "", "compute_precision": ""}
@@ -60,7 +62,69 @@ def test_variants_of_adapters() -> None:
         100 * 4096, 20 * 4096, 32 * 2 * (2 * 4096 * 8 + 4096 + 8), 5e5, 32 * 8 * 2 * 4096
     ]  # fmt: skip
     assert list(jobs.is_input_frozen) == [0, 0, 0, 0, 1]
-    assert jobs.n_adapter_width[2] == 4 * 4096
+    assert list(jobs.n_adapter_width[:3]) == [0, 0, 4 * 4096]
+
+
+def test_a_prompt_lengthens_the_sequence() -> None:
+    """Rates count the 4,096 tokens of the data set; 409,600 trained weights are 100 virtual tokens."""
+    prompt = {"method": "adapter", "adapter": "prompt-tuning", "sharding": ""}
+    jobs = jobs_of({**prompt, "adapter_rank": 200}, {**prompt, "n_param_trained": 409600}, {"method": "lora"}).job
+    assert list(jobs.n_token) == [4296, 4196, 4096]
+    assert list(jobs.n_token * jobs.content_ratio) == pytest.approx([4096] * 3)
+
+
+def test_a_prompt_takes_less_memory_than_lora_on_all_projections_but_more_time_than_none() -> None:
+    short = {"method": "adapter", "adapter": "prompt-tuning", "adapter_rank": 1, "sharding": ""}
+    runs = runs_of(short, short | {"adapter_rank": 1024}, {"method": "lora", "adapter_targets": "q k v o gate up down"})
+    memory, time = estimate_memory(runs).first.activations, estimate_training(runs)
+    assert memory[0] < memory[1]
+    assert memory[0] < memory[2]
+    rate = throughput_token_per_s(runs, time)
+    assert rate[1] < 0.85 * rate[0]
+
+
+def test_padding_is_not_counted() -> None:
+    runs = runs_of({}, {"packing": "padded"})
+    time = estimate_training(runs)
+    assert time.total_s[1] == time.total_s[0]
+    padded = throughput_token_per_s(runs, time)[1] / throughput_token_per_s(runs, time)[0]
+    assert padded == CONTENT_RATIO
+    assert mfu_ratio(runs, time)[1] == mfu_ratio(runs, time)[0]
+
+
+def test_embedding_and_head_are_trained_in_full_in_the_precision_of_the_model() -> None:
+    """Llama-2-7B: 32,000 columns of 4,096; rank 16 on queries and values has 8,388,608 weights."""
+    lora = {"method": "lora", "framework": "peft", "sharding": ""}
+    jobs = jobs_of(lora, lora | {"adapter_targets": "q v head"}, lora | {"adapter_targets": "embedding head"}).job
+    assert list(jobs.n_param_trained) == [8388608, 8388608 + 32000 * 4096, 2 * 32000 * 4096]
+    states = jobs.n_param_trained * (jobs.weight_byte + jobs.gradient_byte + jobs.optimizer_byte)
+    assert list(states) == pytest.approx([16 * 8388608, 16 * 8388608 + 8 * 32000 * 4096, 16 * 32000 * 4096])
+
+
+@pytest.mark.parametrize(
+    ("change", "byte"),
+    [
+        ({"state_precision": "bf16"}, 4 + 4), ({"state_precision": "int8"}, 4 + 2), ({"optimizer": "adamw4bit"}, 4 + 1),
+        ({"optimizer": "adamw8bit", "state_precision": "fp32"}, 12), ({"optimizer": "lion", "state_precision": "bf16"}, 6),
+        ({"method": "lora", "state_precision": "int8"}, 2), ({"method": "qlora", "optimizer": "paged_adamw_8bit"}, 2),
+    ],
+)  # fmt: skip
+def test_moments_in_the_stated_precision(change: dict[str, Any], byte: float) -> None:
+    assert jobs_of(change).job.optimizer_byte[0] == byte
+
+
+@pytest.mark.parametrize(
+    ("framework", "stated", "byte"),
+    [
+        ("megatron-lm", "bf16", 2), ("megatron-lm", "fp32", 4), ("megatron-bridge", "fp32", 4), ("nanotron", "bf16", 4),
+        ("torchtitan", "bf16", 4),
+    ],
+)  # fmt: skip
+def test_gradients_in_the_stated_precision(framework: str, stated: str, byte: float) -> None:
+    """nanotron keeps a copy of 16 bits beside them; torch's FSDP keeps them in the precision of the shards."""
+    job = jobs_of({"framework": framework, "gradient_precision": stated}).job
+    assert job.gradient_byte[0] == byte
+    assert job.reduced_byte[0] == {"bf16": 2, "fp32": 4}[stated]
 
 
 @pytest.mark.parametrize(

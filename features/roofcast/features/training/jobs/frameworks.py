@@ -54,6 +54,10 @@ class Framework:
         Whether frozen weights are kept in 8 bits where products take 8 bits.
     is_operator_recomputed
         Whether selective recomputation keeps every second product and recomputes the rest, instead of attention.
+    backward_gradient_byte
+        Bytes of `gradient_byte` that the backward pass writes beside the accumulated gradient.
+    has_weight_gradients
+        Whether gradients are kept in the precision of the weights, whatever they are reduced in.
     """
 
     weight_byte: float
@@ -80,6 +84,8 @@ class Framework:
     frees_gradients: bool = False
     has_eight_bit_weights: bool = False
     is_operator_recomputed: bool = False
+    backward_gradient_byte: float = 0.0
+    has_weight_gradients: bool = False
 
 
 FRAMEWORKS: Final[dict[str, Framework]] = {
@@ -89,11 +95,13 @@ FRAMEWORKS: Final[dict[str, Framework]] = {
     "megatron-deepspeed": Framework(2.0, 2.0, 12.0, 2.0, "zero1", has_tensor_parallel=True, is_flash=False,
                                     has_dropout=True, gather_ratio=4.0, step_byte=4.0, bucket_param=5e8),
     "nanotron": Framework(2.0, 6.0, 12.0, 4.0, "ddp", has_tensor_parallel=True, is_stage_balanced=True,
-                          is_attention_portable=True, is_tensor_strided=True, launch_ratio=2.0, activation_ratio=1.4),
+                          is_attention_portable=True, is_tensor_strided=True, launch_ratio=2.0, activation_ratio=1.4,
+                          backward_gradient_byte=2.0),
     "fsdp": Framework(4.0, 4.0, 8.0, 2.0, "fsdp", is_operator_recomputed=True,
-                      is_attention_portable=True, frees_gradients=True),
+                      is_attention_portable=True, frees_gradients=True, has_weight_gradients=True),
     "torchtitan": Framework(4.0, 4.0, 8.0, 4.0, "fsdp", is_eager=True, is_operator_recomputed=True,
-                            is_attention_portable=True, is_context_uneven=True, frees_gradients=True),
+                            is_attention_portable=True, is_context_uneven=True, frees_gradients=True,
+                            has_weight_gradients=True),
     "deepspeed": Framework(2.0, 2.0, 12.0, 2.0, "zero2", is_eager=True, is_attention_portable=True, step_byte=4.0,
                            bucket_param=5e8),
     "transformers": Framework(2.0, 2.0, 8.0, 2.0, "ddp", is_eager=True, is_attention_portable=True,
@@ -107,7 +115,7 @@ Sources: Megatron-LM's README on the distributed optimizer (18 bytes a weight, 6
 ``fp32 gradient accumulation``, measured at 2 + 2 + 4 + 12 bytes; Megatron Bridge's performance recipes (distributed
 optimizer, 16-bit reduction); NeMo's performance pages, whose tables without a precision agree with FP8
 (docs/TRAINING.md); torch's FSDP mixed precision (32-bit shards, 16-bit compute and reduction); S. Rajbhandari et al.,
-"ZeRO", 2020, section 3.1; DeepSpeed's ``reduce_bucket_size`` and ``allgather_bucket_size``, and the 32-bit gradients
+"ZeRO", 2020, section 3.1; torch's ``fully_shard``, which casts reduced gradients to the precision of the shards; DeepSpeed's ``reduce_bucket_size`` and ``allgather_bucket_size``, and the 32-bit gradients
 of its ``stage_1_and_2`` optimizer; MaxText's 32-bit weights and Adam.
 """
 

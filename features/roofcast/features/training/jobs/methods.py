@@ -9,6 +9,9 @@ from typing import Final
 from roofcast.data.specs import ModelSpec
 
 LORA_TARGETS: Final = ("q", "k", "v", "o", "gate", "up", "down")
+FULL_TARGETS: Final = ("embedding", "head")
+"""Targets that are trained in full beside the adapters."""
+
 DEFAULT_TARGETS: Final = ("q", "v")
 """PEFT's default for Llama-like models, and that of LoRA's paper: queries and values."""
 
@@ -60,6 +63,22 @@ def lora_parameters(spec: ModelSpec, rank: float, targets: Sequence[str] = DEFAU
     (8388608, 39976960)
     """
     return spec.n_layer * rank * adapter_width(spec, targets)
+
+
+def full_target_parameters(spec: ModelSpec, targets: Sequence[str]) -> float:
+    """Return the weights of targets that are trained in full: a copy of embedding and head each, also if tied.
+
+    References
+    ----------
+    Qwen, ``recipes/finetune``: "LoRA (emb)" trains embedding and output layer; PEFT, ``LoraConfig.modules_to_save``.
+
+    Examples
+    --------
+    >>> from roofcast.data.catalog import load_catalog
+    >>> full_target_parameters(load_catalog().models["meta-llama/Llama-2-7b-hf"], ["q", "embedding", "head"])
+    262144000
+    """
+    return spec.vocab_size * spec.hidden_size * len({*FULL_TARGETS} & {*targets})
 
 
 def lora_fa_parameters(spec: ModelSpec, rank: float, targets: Sequence[str] = DEFAULT_TARGETS) -> float:
@@ -119,6 +138,10 @@ DEFAULT_VIRTUAL_TOKEN: Final = 100.0
 """Virtual tokens of prompt tuning: B. Lester et al., 2021, section 3."""
 
 
+OTHER_ADAPTERS: Final = ("bottleneck", "prompt-tuning")
+"""Variants that change no projections; all others are counted as LoRA."""
+
+
 def trained_parameters(spec: ModelSpec, variant: str, rank: float, targets: Sequence[str] = DEFAULT_TARGETS) -> float:
     """Return the trained weights of a variant of an adapter method.
 
@@ -128,6 +151,8 @@ def trained_parameters(spec: ModelSpec, variant: str, rank: float, targets: Sequ
         In lower case: ``lora-fa``, ``bottleneck``, ``prompt-tuning``; all others are counted as LoRA.
     rank
         Rank of LoRA, width of the bottleneck, or number of virtual tokens; NaN for the usual one.
+    targets
+        Projections with LoRA, and those of `FULL_TARGETS`.
 
     Examples
     --------
@@ -141,12 +166,40 @@ def trained_parameters(spec: ModelSpec, variant: str, rank: float, targets: Sequ
     if variant == "prompt-tuning":
         return prompt_parameters(spec, DEFAULT_VIRTUAL_TOKEN if math.isnan(rank) else rank)
     count = lora_fa_parameters if "lora-fa" in variant else lora_parameters
-    return count(spec, DEFAULT_RANK if math.isnan(rank) else rank, targets)
+    adapters = count(spec, DEFAULT_RANK if math.isnan(rank) else rank, targets)
+    return adapters + full_target_parameters(spec, targets)
 
 
 def variant_width(spec: ModelSpec, variant: str, targets: Sequence[str] = DEFAULT_TARGETS) -> int:
     """Return the sum of the widths that a layer's adapters of a variant read and write.
 
-    Two bottleneck adapters read and write the hidden state.
+    Two bottleneck adapters read and write the hidden state; a prompt lengthens the sequence instead.
     """
-    return 4 * spec.hidden_size if variant == "bottleneck" else adapter_width(spec, targets)
+    widths = {"bottleneck": 4 * spec.hidden_size, "prompt-tuning": 0}
+    return widths[variant] if variant in widths else adapter_width(spec, targets)
+
+
+def virtual_token(spec: ModelSpec, variant: str, rank: float, n_param_trained: float) -> float:
+    """Return the tokens by which prompt tuning lengthens each sequence; 0 of other variants.
+
+    Parameters
+    ----------
+    rank
+        Number of virtual tokens; NaN if unknown.
+    n_param_trained
+        Trained weights, from which an unknown number follows.
+
+    References
+    ----------
+    B. Lester et al., 2021, section 2: the prompt is concatenated to the embedded input.
+
+    Examples
+    --------
+    >>> from roofcast.data.catalog import load_catalog
+    >>> llama = load_catalog().models["meta-llama/Llama-2-7b-hf"]
+    >>> [virtual_token(llama, "prompt-tuning", rank, 819200) for rank in (20, float("nan"))]
+    [20, 200.0]
+    """
+    if variant != "prompt-tuning":
+        return 0.0
+    return n_param_trained / spec.hidden_size if math.isnan(rank) else rank

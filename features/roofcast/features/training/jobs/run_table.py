@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -23,13 +24,17 @@ from roofcast.features.training.jobs.frameworks import FRAMEWORKS, framework_fam
 from roofcast.features.training.jobs.hardware import HOST_SIZE, build_hardware, network_byte_per_s
 from roofcast.features.training.jobs.methods import (
     DEFAULT_TARGETS,
+    OTHER_ADAPTERS,
+    full_target_parameters,
     trained_parameters,
     variant_width,
+    virtual_token,
 )
 from roofcast.features.training.jobs.model_shape import build_model_shape
 from roofcast.features.training.jobs.plans import StatedPlan, TrainingJobs
 from roofcast.features.training.jobs.runs import Job, TrainingHardware
 from roofcast.features.training.step.coefficients import FRAMEWORK_PRIORS
+from roofcast.features.training.step.layer import ELEMENT_BYTE
 
 ZERO_STAGE: Final = {"ddp": 0.0, "zero1": 1.0, "zero2": 2.0, "zero3": 3.0, "fsdp": 3.0, "hsdp": 3.0}
 RECOMPUTATION: Final = {"none": 0.0, "selective": 1.0, "full": 2.0}
@@ -41,14 +46,21 @@ TYPICAL_TOKEN: Final = 2048.0
 
 _FRAMEWORK_CODE: Final = {name: code for code, name in enumerate(FRAMEWORK_PRIORS)}
 
-ADAPTER_STATE_BYTE: Final = (4.0, 4.0, 8.0)
-"""Weight, gradient and optimizer bytes of adapters, which stay in 32 bits."""
+ADAPTER_BYTE: Final = 4.0
+"""Bytes of a weight, a gradient and a moment of adapters, which stay in 32 bits."""
 
+N_MOMENT: Final = {"sgd": 0.0, "adafactor": 0.0, "galore": 0.0, "lion": 1.0, "muon": 1.0}
+"""Moments of a weight by the beginning of an optimizer's name, two of others: none of plain SGD; sums of rows and
+columns alone of Adafactor (N. Shazeer and M. Stern, 2018); of low rank of GaLore (J. Zhao et al., 2024); one of Lion
+(X. Chen et al., 2023) and of Muon (K. Jordan et al., 2024)."""
 
-MOMENT_BYTE: Final = {"sgd": 0.0, "adafactor": 0.0, "lion": 4.0, "muon": 4.0}
-"""Bytes of a weight's moments in 32 bits by the beginning of an optimizer's name: none of plain SGD, sums of rows and
-columns alone of Adafactor (N. Shazeer and M. Stern, 2018), one moment of Lion (X. Chen et al., 2023) and of Muon (K.
-Jordan et al., 2024)."""
+SMALL_MOMENT: Final = {"8bit": "int8", "8-bit": "int8", "4bit": "int4", "4-bit": "int4"}
+"""Precision of the moments that an optimizer's name says: T. Dettmers et al., "8-bit Optimizers via Block-wise
+Quantization", 2022; B. Li et al., "Memory Efficient Optimizers with 4-bit States", 2023."""
+
+CONTENT_RATIO: Final = 0.5
+"""Share of padded batches that is not padding: up to half of the tokens of common data sets are padding (M. Krell et
+al., "Efficient Sequence Packing without Cross-contamination", 2021, abstract)."""
 
 
 def build_jobs(
@@ -141,8 +153,10 @@ def _job(
     weight = text_column(rows, "weight_precision", usual)
     is_quantised = is_frozen & np.isin(weight.astype(str), ("int4", "int8", "fp4"))
     frozen_byte = np.array([WEIGHT_BYTE.get(str(p), BYTE_PER_WEIGHT.get(str(p), 2.0)) for p in weight])
-    n_trained, width, is_input_frozen = _adapters(rows, specs, codes, is_frozen)
-    states = _states(rows, framework, weight, is_frozen)
+    adapters = _adapters(rows, specs, codes, is_frozen)
+    states = _states(rows, framework, weight, is_frozen, adapters.full_ratio)
+    n_token = number_column(rows, "n_token_per_sequence", TYPICAL_TOKEN)
+    content = np.where(text_column(rows, "packing", "") == "padded", CONTENT_RATIO, 1.0)
     offload = text_column(rows, "offload", "none").astype(str)
     compiled = _switch(rows, "compiled", np.zeros(len(method)))
     is_compiled = np.maximum(_convention(framework, lambda f: f.is_compiled), 0.5 * compiled)
@@ -151,13 +165,15 @@ def _job(
     return Job(
         framework=np.array([_FRAMEWORK_CODE[str(name)] for name in framework], dtype=float),
         n_accelerator=number_column(rows, "n_accelerator", 1.0),
-        n_token=number_column(rows, "n_token_per_sequence", TYPICAL_TOKEN),
+        n_token=n_token + adapters.n_virtual_token,
+        content_ratio=content * n_token / (n_token + adapters.n_virtual_token),
         n_global_batch=number_column(rows, "n_global_batch_sequence", np.nan),
         weight_byte=states[0], gradient_byte=states[1], optimizer_byte=states[2], reduced_byte=states[3],
         frozen_byte=frozen_byte,
         is_frozen=is_frozen.astype(float),
         is_quantised=is_quantised.astype(float),
-        n_param_trained=n_trained, n_adapter_width=width, is_input_frozen=is_input_frozen,
+        n_param_trained=adapters.n_trained, n_adapter_width=adapters.width,
+        is_input_frozen=adapters.is_input_frozen,
         has_dropout=_convention(framework, lambda f: f.has_dropout) * pretrain,
         is_flash=_switch(rows, "flash_attention", default_flash),
         is_loss_chunked=(text_column(rows, "loss", "full") == "chunked").astype(float),
@@ -188,55 +204,88 @@ def _switch(rows: PredictionInput, name: str, default: FloatArray) -> FloatArray
 
 
 def _states(
-    rows: PredictionInput, framework: ColumnArray, weight: ColumnArray, is_frozen: ColumnArray
+    rows: PredictionInput, framework: ColumnArray, weight: ColumnArray, is_frozen: ColumnArray, full_ratio: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return weight, gradient, optimizer and reduced bytes of a trained weight.
 
-    A stated precision of gradients is added to the copy in which the backward pass writes them; 8-bit optimizers keep
-    two bytes, others those of `MOMENT_BYTE`, and weights stated as 16 bits have no 32-bit copy where the framework's
-    convention has none outside.
+    Moments have the stated precision, else that of the optimizer's name, else 32 bits, or that of weights that are
+    stated as 16 bits where the framework's convention has no 32-bit copy outside. A stated precision of gradients is
+    that in which they accumulate, beside the copy that the backward pass writes. Adapters stay in 32 bits; weights of
+    the model that are trained beside them keep its precision.
+
+    Parameters
+    ----------
+    full_ratio : shape (n_row,)
+        Share of these among the trained weights of an adapter method.
     """
     names = ("weight_byte", "gradient_byte", "optimizer_byte", "reduced_byte")
-    states = [_convention(framework, lambda f, name=name: getattr(f, name)) for name in names]  # type: ignore[misc]
-    optimizer = text_column(rows, "optimizer", "")
-    is_small = np.array(["8bit" in str(text) for text in optimizer], dtype=bool)
-    is_low_rank = np.array(["galore" in str(text) for text in optimizer], dtype=bool)
-    master = states[2] - 8.0
-    states[2] = np.where(is_small, np.maximum(master, 0.0) + 2.0, states[2])
+    weights, gradients, optimizer, reduced = (
+        _convention(framework, lambda f, name=name: getattr(f, name))  # type: ignore[misc]
+        for name in names
+    )
+    is_half = np.isin(weight.astype(str), ("fp32",), invert=True)
     is_pure = (framework == "transformers") & (weight == "bf16")
-    states[2] = np.where(is_pure & ~is_small, 4.0, states[2])
-    states[2] = np.where(is_low_rank, np.where(is_pure, 0.0, np.maximum(master, 0.0)), states[2])
-    moment = np.array([_moment_byte(str(text)) for text in optimizer])
-    is_other = ~np.isnan(moment)
-    states[2] = np.where(is_other, np.where(is_pure, 0.0, np.maximum(master, 0.0)) + np.nan_to_num(moment), states[2])
-    for i, value in enumerate(ADAPTER_STATE_BYTE):
-        states[i] = np.where(is_frozen, value, states[i])
-    reduced = text_column(rows, "gradient_precision", "")
-    known = np.array([BYTE_PER_WEIGHT.get(str(p), np.nan) for p in reduced])
-    states[3] = np.where(np.isnan(known), states[3], known)
-    return states[0], states[1], states[2], states[3]
+    own_byte = np.where(is_half, ELEMENT_BYTE, ADAPTER_BYTE)
+    adapter_byte = full_ratio * own_byte + (1.0 - full_ratio) * ADAPTER_BYTE
+    usual = np.where(is_frozen, adapter_byte, np.where(is_pure, ELEMENT_BYTE, 4.0))
+    master = np.where(is_frozen | is_pure, 0.0, np.maximum(optimizer - 8.0, 0.0))
+    n_moment, moment_byte = _moments(rows, usual)
+    optimizer = master + n_moment * moment_byte
+    weights = np.where(is_frozen, adapter_byte, weights)
+    gradients = np.where(is_frozen, adapter_byte, gradients)
+    stated = _stated_byte(rows, "gradient_precision")
+    kept = stated + np.where(is_frozen, 0.0, _convention(framework, lambda f: f.backward_gradient_byte))
+    follows = np.isnan(stated) | (_convention(framework, lambda f: f.has_weight_gradients) > 0)
+    return weights, np.where(follows, gradients, kept), optimizer, np.where(np.isnan(stated), reduced, stated)
 
 
-def _moment_byte(optimizer: str) -> float:
-    """Return the bytes of the moments of a weight in 32 bits; NaN if they are Adam's."""
-    name = optimizer.lower()
-    return next((byte for word, byte in MOMENT_BYTE.items() if name.startswith(word)), np.nan)
+def _moments(rows: PredictionInput, usual: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the moments of a weight, and the bytes of each: those of `usual` where nothing states a precision."""
+    names = [str(text).lower() for text in text_column(rows, "optimizer", "")]
+    count = [next((n for word, n in N_MOMENT.items() if name.startswith(word)), 2.0) for name in names]
+    small = [next((p for word, p in SMALL_MOMENT.items() if word in name), "") for name in names]
+    named = np.array([BYTE_PER_WEIGHT.get(precision, np.nan) for precision in small])
+    stated = _stated_byte(rows, "state_precision")
+    byte = np.where(np.isnan(stated), np.where(np.isnan(named), usual, named), stated)
+    return np.array(count), byte
+
+
+def _stated_byte(rows: PredictionInput, column: str) -> FloatArray:
+    """Return the bytes of an element in the precision that a column states; NaN where it is blank."""
+    return np.array([BYTE_PER_WEIGHT.get(str(name), np.nan) for name in text_column(rows, column, "")])
+
+
+@dataclass(frozen=True, slots=True)
+class _Adapters:
+    """Adapters of each row, shape (n_row,): trained weights, the share of these that are the model's own, the widths
+    that a layer's adapters read and write, virtual tokens of a sequence, and whether inputs are not kept."""
+
+    n_trained: FloatArray
+    full_ratio: FloatArray
+    width: FloatArray
+    n_virtual_token: FloatArray
+    is_input_frozen: FloatArray
 
 
 def _adapters(
     rows: PredictionInput, specs: Sequence[ModelSpec], codes: ColumnArray, is_frozen: ColumnArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the trained weights of adapters, the widths that a layer's adapters read and write, and LoRA-FA."""
+) -> _Adapters:
     rank = number_column(rows, "adapter_rank", np.nan)
+    stated = number_column(rows, "n_param_trained", np.nan)
     targets = text_column(rows, "adapter_targets", " ".join(DEFAULT_TARGETS))
     variant = np.char.lower(text_column(rows, "adapter", "").astype(str))
-    is_fa = np.char.find(variant, "lora-fa") >= 0
-    n_trained, width = np.zeros(len(rank)), np.zeros(len(rank))
+    n_trained = np.nan_to_num(stated)
+    full_ratio, width, n_virtual = np.zeros((3, len(rank)))
     for i in np.flatnonzero(is_frozen):
-        spec, names = specs[codes[i]], str(targets[i]).split()
-        n_trained[i] = trained_parameters(spec, str(variant[i]), rank[i], names)
-        width[i] = variant_width(spec, str(variant[i]), names)
-    return number_column(rows, "n_param_trained", n_trained), width, is_fa.astype(float)
+        spec, name, projections = specs[codes[i]], str(variant[i]), str(targets[i]).split()
+        if np.isnan(stated[i]):
+            n_trained[i] = trained_parameters(spec, name, rank[i], projections)
+        if name not in OTHER_ADAPTERS:
+            full_ratio[i] = min(full_target_parameters(spec, projections) / n_trained[i], 1.0)
+        width[i] = variant_width(spec, name, projections)
+        n_virtual[i] = virtual_token(spec, name, rank[i], n_trained[i])
+    is_fa = np.char.find(variant, "lora-fa") >= 0
+    return _Adapters(n_trained, full_ratio, width, n_virtual, is_fa.astype(float))
 
 
 def _stated(rows: PredictionInput, framework: ColumnArray, job: Job) -> StatedPlan:

@@ -104,7 +104,9 @@ class Job:
     framework
         Code of the family of frameworks: its index in `step.coefficients.FRAMEWORK_PRIORS`.
     n_accelerator, n_token
-        Accelerators of the run, and tokens of a sequence.
+        Accelerators of the run, and tokens of a sequence as processed: with padding and the virtual tokens of a prompt.
+    content_ratio
+        Share of the processed tokens that are the data set's, which rates count.
     n_global_batch
         Sequences of an optimizer step over all replicas.
     weight_byte, gradient_byte, optimizer_byte
@@ -160,6 +162,7 @@ class Job:
     framework: FloatArray
     n_accelerator: FloatArray
     n_token: FloatArray
+    content_ratio: FloatArray
     n_global_batch: FloatArray
     weight_byte: FloatArray
     gradient_byte: FloatArray

@@ -229,7 +229,11 @@ def _offload_s(
 
 
 def throughput_token_per_s(runs: TrainingRuns, time: TrainingTime) -> FloatArray:
-    """Return the tokens per second of the whole job: shape (n_row,)."""
+    """Return the tokens of the data set per second of the whole job, without padding: shape (n_row,)."""
+    return runs.job.content_ratio * _processed_token_per_s(runs, time)
+
+
+def _processed_token_per_s(runs: TrainingRuns, time: TrainingTime) -> FloatArray:
     plan = runs.plan
     return plan.n_micro_batch * plan.micro_batch * plan.dp * runs.job.n_token / time.total_s
 
@@ -237,9 +241,11 @@ def throughput_token_per_s(runs: TrainingRuns, time: TrainingTime) -> FloatArray
 def mfu_ratio(runs: TrainingRuns, time: TrainingTime) -> FloatArray:
     """Return the model FLOP utilisation: operations without recomputation over the peak of the products' precision.
 
+    Operations on padding count: the accelerator executes them.
+
     References
     ----------
     A. Chowdhery et al., "PaLM", 2022, appendix B.
     """
-    rate = throughput_token_per_s(runs, time) * model_flop(runs.model, runs.job)
+    rate = _processed_token_per_s(runs, time) * model_flop(runs.model, runs.job)
     return rate / (runs.job.n_accelerator * runs.hardware.flop_per_s)
