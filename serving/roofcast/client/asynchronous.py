@@ -356,6 +356,10 @@ class AsyncClient:
         """List the models of the catalogue and those registered at the service."""
         return await self._send(get("/v1/models"))
 
+    async def remove_model(self, name: str) -> ModelSpec:
+        """Remove a registered model and return it."""
+        return await self._send(Call("DELETE", f"/v1/models/{quote(name, safe='')}", read_json, is_idempotent=False))
+
     async def accelerators(self) -> list[AcceleratorSpec]:
         """List the accelerators."""
         return await self._send(get("/v1/accelerators"))

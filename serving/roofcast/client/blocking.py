@@ -349,6 +349,10 @@ class Client:
         """List the models of the catalogue and those registered at the service."""
         return self._send(get("/v1/models"))
 
+    def remove_model(self, name: str) -> ModelSpec:
+        """Remove a registered model and return it."""
+        return self._send(Call("DELETE", f"/v1/models/{quote(name, safe='')}", read_json, is_idempotent=False))
+
     def accelerators(self) -> list[AcceleratorSpec]:
         """List the accelerators."""
         return self._send(get("/v1/accelerators"))

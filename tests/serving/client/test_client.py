@@ -57,6 +57,7 @@ METHOD_OF = {
     "post_cancellation": "cancel_retraining",
     "list_retrainings": "retrainings",
     "list_models": "models",
+    "delete_model": "remove_model",
     "list_accelerators": "accelerators",
     "list_offers": "offers",
     "list_campaigns": "campaigns",

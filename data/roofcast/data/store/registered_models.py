@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import datetime as dt
+import logging
 from typing import Any, Final
 
 import sqlalchemy as sa
 
-from roofcast.data.errors import InputError
+from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import ModelSpec
+from roofcast.data.store.claims import LOCK
 from roofcast.data.store.database.database import Database
 from roofcast.data.store.database.sqlite_listing import current_spec
-from roofcast.data.store.database.tables import MODEL
+from roofcast.data.store.database.tables import ALL_TABLES, MODEL, STACK_ROW
+
+audit = logging.getLogger("roofcast.audit")
 
 _ALL: Final = sa.select(MODEL.c.spec, MODEL.c.config).order_by(MODEL.c.id)
 _STAMP: Final = sa.select(sa.func.count(), sa.func.max(MODEL.c.added_at))
@@ -50,6 +54,37 @@ class RegisteredModels:
         if current_spec(*stored) != spec:
             raise InputError("model", f"another architecture is registered as {spec.id!r}; choose another id")
 
+    def remove(self, id: str, by: str, only_of: str | None = None) -> None:  # noqa: A002
+        """Remove a model to which no measurement refers, those that are withdrawn apart. Audited.
+
+        Parameters
+        ----------
+        by
+            Caller, for the audit log.
+        only_of
+            Key that must have registered it; None for an operator, who removes any.
+
+        Raises
+        ------
+        UnknownNameError
+            If no model of this id is registered.
+        InputError
+            If another key or an operator registered it, or measurements or stack profiles refer to it.
+        """
+        with self._database.writing() as connection:
+            self._database.lock(connection, LOCK)
+            uploaders = {row.id: row.uploader for row in connection.execute(sa.select(MODEL.c.id, MODEL.c.uploader))}
+            if id not in uploaders:
+                raise UnknownNameError("model", id, uploaders)
+            if only_of is not None and uploaders[id] != only_of:
+                raise InputError("model", f"{id!r} was registered by another key or an operator; ask an operator")
+            uses = _uses(connection, id)
+            if uses:
+                raise InputError("model", f"{id!r} is in use: {'; '.join(uses)}")
+            connection.execute(sa.delete(MODEL).where(MODEL.c.id == id))
+        fields = {"action": "model removal", "caller": by, "model": id}
+        audit.info("%s caller=%s model=%s", *fields.values(), extra=fields)
+
     def count_of(self, uploader: str) -> int:
         """Return the number of models that an API key registered first."""
         query = sa.select(sa.func.count()).where(MODEL.c.uploader == uploader)
@@ -59,7 +94,7 @@ class RegisteredModels:
     def load(self) -> list[ModelSpec]:
         """Return the registered models by id, each derived from its ``config.json`` by the reader of this version.
 
-        The result is cached until a model is added; models never change. Where the
+        The result is cached until a model is added or removed; models never change. Where the
         database has a change counter, it is queried only after the counter has changed.
         """
         version = self._database.version()
@@ -71,3 +106,20 @@ class RegisteredModels:
                     self._cache = stamp, [current_spec(spec, config) for spec, config in rows]
             self._version = version
         return [*self._cache[1]]
+
+
+def _uses(connection: sa.Connection, model: str) -> list[str]:
+    """Return what refers to a model, each with what to do first; nothing if it can be removed."""
+    uses = []
+    for tables in ALL_TABLES:
+        c = tables.measurement.c
+        query = sa.select(c.campaign, sa.func.count()).where(c.model == model, c.withdrawn_at.is_(None))
+        n_row = {row[0]: row[1] for row in connection.execute(query.group_by(c.campaign))}
+        if n_row:
+            campaigns = ", ".join(sorted(n_row))
+            uses.append(f"withdraw its {sum(n_row.values())} measurements of {tables.target} first ({campaigns})")
+    of_model = STACK_ROW.c.cells["model"].as_string() == model
+    n_run = connection.execute(sa.select(sa.func.count()).where(of_model)).scalar_one()
+    if n_run:
+        uses.append(f"remove the stack profiles with its {n_run} runs first")
+    return uses

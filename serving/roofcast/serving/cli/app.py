@@ -41,8 +41,9 @@ app = typer.Typer(
 for command in (serve, recommend, predict, explain, whatif, measure_next, measure, drift, retrain, promote, rollback):
     app.command()(command)
 app.command("import")(import_)
-for command in (runs, models, accelerators, offers, campaigns, formats, export, scoreboard):
+for command in (runs, accelerators, offers, campaigns, formats, export, scoreboard):
     app.command()(command)
+app.add_typer(models, name="models")
 app.add_typer(measurements, name="measurements")
 app.add_typer(versions, name="versions")
 app.add_typer(retrainings, name="retrainings")

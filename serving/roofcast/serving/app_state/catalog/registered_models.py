@@ -99,11 +99,31 @@ def check_model_limit(state: AppState, n_new: int, uploader: str = "") -> None:
     """
     limit = state.settings.max_registered_model
     if n_new and len(state.store.models.load()) + n_new > limit:
-        cure = "use registered ones, or raise ROOFCAST_MAX_REGISTERED_MODEL"
+        cure = "use registered ones, remove some, or raise ROOFCAST_MAX_REGISTERED_MODEL"
         raise InputError("models", f"at most {limit} models can be registered; {cure}")
     if n_new and uploader and state.store.models.count_of(uploader) + n_new > limit // 2:
-        cure = "use registered ones, or let an operator register them"
+        cure = "use registered ones, remove some, or let an operator register them"
         raise InputError("models", f"at most {limit // 2} models can be registered by one key; {cure}")
+
+
+def remove_model(state: AppState, name: str, by: str, only_of: str | None = None) -> ModelSpec:
+    """Remove a registered model and return it: see `RegisteredModels.remove`.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no model of this name.
+    InputError
+        If it is not a registered model, or cannot be removed.
+    """
+    registered = {spec.id: spec for spec in state.store.models.load()}
+    id_ = name if name in registered else state.catalog.model(name).id
+    if id_ not in registered:
+        problem = f"{id_!r} is a model of the package, which stays; registered are {', '.join(registered) or 'none'}"
+        raise InputError("model", problem)
+    state.store.models.remove(id_, by, only_of)
+    state.live_catalog.reload_models()
+    return registered[id_]
 
 
 def _cure(known: ModelSpec) -> str:

@@ -1,4 +1,4 @@
-"""The commands that list models and accelerators, and add an accelerator of your own."""
+"""The commands that list models and accelerators, remove a registered model, and add an accelerator of your own."""
 
 # ruff: noqa: PLC0415  (a command imports what it needs when it runs)
 
@@ -12,11 +12,16 @@ import typer
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.serving.cli.arguments.options import require_one, require_with
 from roofcast.serving.cli.console import show, step, warn
-from roofcast.serving.cli.context import AsJson, open_catalog, open_model_catalog
+from roofcast.serving.cli.context import AsJson, Server, open_app_state, open_catalog, open_model_catalog
+
+models = typer.Typer(help="List the models of the catalogue and the registered ones, remove a registered one.")
 
 
-def models(as_json: AsJson = False) -> None:
+@models.callback(invoke_without_command=True)
+def list_models(context: typer.Context, *, as_json: AsJson = False) -> None:
     """List the models of the catalogue and the registered ones."""
+    if context.invoked_subcommand:
+        return
     columns = {
         "id",
         "lineage",
@@ -33,6 +38,26 @@ def models(as_json: AsJson = False) -> None:
         as_json=as_json,
         is_listing=True,
     )
+
+
+@models.command()
+def remove(
+    name: Annotated[str, typer.Argument(help="A model that an import or a profile registered.")],
+    server: Server = "",
+    as_json: AsJson = False,
+) -> None:
+    """Remove a registered model; withdraw the measurements that refer to it first."""
+    if server:
+        from roofcast.serving.cli.remote import ask
+
+        with ask(server) as client:
+            id_ = client.remove_model(name)["id"]
+    else:
+        from roofcast.serving.app_state.catalog.registered_models import remove_model
+        from roofcast.serving.app_state.promotion import COMMAND_LINE
+
+        id_ = remove_model(open_app_state(), name, COMMAND_LINE).id
+    show([{"removed": id_}], as_json=as_json)
 
 
 def accelerators(

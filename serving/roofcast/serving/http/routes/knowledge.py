@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Path, Request
 
 from roofcast.data.campaigns import CAMPAIGNS, CampaignInfo, load_campaign_info
 from roofcast.data.measurements.target import INFERENCE, Target
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
+from roofcast.serving.app_state.catalog.registered_models import remove_model
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.published_figures import read_figures
+from roofcast.serving.http.auth import CALLER, KEY
 from roofcast.serving.http.dependencies import ActiveModel, State, TargetQuery
 from roofcast.serving.http.schemas.resources import OwnCampaign, PredictorResponse, ScoreboardResponse
+
+if TYPE_CHECKING:
+    from roofcast.data.store.api_keys import ApiKey
 
 router = APIRouter(tags=["knowledge"])
 
@@ -21,6 +26,18 @@ router = APIRouter(tags=["knowledge"])
 def list_models(state: State) -> list[ModelSpec]:
     """List the models of the catalogue and those registered here."""
     return list(state.catalog.models.values())
+
+
+@router.delete("/v1/models/{name:path}")
+def delete_model(
+    name: Annotated[str, Path(max_length=200, pattern=r"^[^\x00]+$")], *, http: Request, state: State
+) -> ModelSpec:
+    """Remove a registered model and return it; one to which measurements refer is refused until they are withdrawn.
+
+    A key of the scope `write` removes models that it registered itself; a key of the scope `admin` any.
+    """
+    key: ApiKey = http.scope[KEY]
+    return remove_model(state, name, http.scope[CALLER], None if key.may("admin") else key.name)
 
 
 @router.get("/v1/accelerators")
