@@ -397,6 +397,11 @@ class RetrainingResponse(TypedDict):
     n_interruption: int
 
 
+class RetrainingScheduleResponse(TypedDict):
+    retrain_at: str
+    next_at: str | None
+
+
 class RunErrors(TypedDict):
     kind: str
     name: str

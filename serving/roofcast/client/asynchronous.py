@@ -40,6 +40,7 @@ from roofcast.client.answers import (
     ReadinessResponse,
     RecommendationResponse,
     RetrainingResponse,
+    RetrainingScheduleResponse,
     ScoreboardResponse,
     StackAdded,
     StackRemoved,
@@ -334,6 +335,10 @@ class AsyncClient:
     async def retrainings(self, limit: int = 100) -> list[RetrainingResponse]:
         """List the retrainings, the latest first."""
         return await self._send(get("/v1/retrainings", limit=limit))
+
+    async def retraining_schedule(self) -> RetrainingScheduleResponse:
+        """Return when the service retrains by itself."""
+        return await self._send(get("/v1/retraining-schedule"))
 
     async def wait_for_retraining(
         self, retraining_id: str, *, timeout_s: float = 3600.0, poll_s: float = 1.0

@@ -39,6 +39,7 @@ from roofcast.client.answers import (
     ReadinessResponse,
     RecommendationResponse,
     RetrainingResponse,
+    RetrainingScheduleResponse,
     ScoreboardResponse,
     StackAdded,
     StackRemoved,
@@ -327,6 +328,10 @@ class Client:
     def retrainings(self, limit: int = 100) -> list[RetrainingResponse]:
         """List the retrainings, the latest first."""
         return self._send(get("/v1/retrainings", limit=limit))
+
+    def retraining_schedule(self) -> RetrainingScheduleResponse:
+        """Return when the service retrains by itself."""
+        return self._send(get("/v1/retraining-schedule"))
 
     def wait_for_retraining(
         self, retraining_id: str, *, timeout_s: float = 3600.0, poll_s: float = 1.0

@@ -53,6 +53,7 @@ METHOD_OF = {
     "get_stack": "stack",
     "delete_stack": "remove_stack",
     "post_retraining": "retrain",
+    "get_retraining_schedule": "retraining_schedule",
     "get_retraining": "retraining",
     "post_cancellation": "cancel_retraining",
     "list_retrainings": "retrainings",
@@ -171,6 +172,11 @@ def test_each_answer_has_the_return_type_of_its_method(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(import_report, "TRAINED_ON", ("llm_pilot",))
+
+    def remove_model() -> Any:
+        client.add_stack(name="typed", rows=[a_run()], models=[{"name": "mine/one", "config": CONFIG}])
+        return client.remove_model("mine/one")
+
     calls: dict[str, Callable[[], Any]] = {
         "recommend": lambda: client.recommend(**a_demand(n_entry=2)),
         "predict": lambda: client.predict([a_question()]),
@@ -193,6 +199,8 @@ def test_each_answer_has_the_return_type_of_its_method(
         "stack": lambda: client.stack("typed", n_next=1),
         "remove_stack": lambda: client.remove_stack("typed"),
         "retrainings": client.retrainings,
+        "retraining_schedule": client.retraining_schedule,
+        "remove_model": remove_model,
         "predict_training": lambda: client.predict_training(rows=[EXAMPLE_JOB]),
         "recommend_training": lambda: client.recommend_training(
             model="meta-llama/Llama-3.1-8B", method="qlora", n_token=1e7, constraints={"accelerators": ["l40s-48gb"]}

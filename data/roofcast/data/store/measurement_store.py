@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
@@ -177,6 +178,17 @@ class Measurements:
         return LearnableRows(
             with_column_types(rows, self.tables.schema), rows["uploader"].astype(object).mask(is_operator, "")
         )
+
+    def learnable_digest(self) -> str:
+        """Return a digest of the rows of `load_learnable` and of who imported them; blank if there are none."""
+        c = self._table.c
+        query = sa.select(c.id, c.uploader, c.is_operator).where(c.withdrawn_at.is_(None), is_sound(self._table))
+        digest, n_row = hashlib.blake2b(digest_size=16), 0
+        with self.database.reading() as connection:
+            for row in connection.execution_options(yield_per=10_000).execute(query.order_by(c.id)):
+                n_row += 1
+                digest.update(repr(tuple(row)).encode())
+        return digest.hexdigest() if n_row else ""
 
     def _select(self, *conditions: sa.ColumnElement[bool], offset: int = 0, limit: int | None = None) -> pd.DataFrame:
         """Return the stored columns of some rows, by campaign and row id."""

@@ -6,7 +6,7 @@ import datetime as dt
 import logging
 import uuid
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import sqlalchemy as sa
 
@@ -18,6 +18,10 @@ from roofcast.data.store.database.tables import RETRAINING
 audit = logging.getLogger("roofcast.audit")
 
 State = Literal["queued", "running", "done", "failed", "cancelled"]
+
+
+MAX_PENDING: Final = dt.timedelta(days=1)
+"""Age at which a pending retraining of another state folder holds up no schedule: that folder may be gone."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,8 @@ class Retraining:
         Steps of the stage that are done, and all of them; 0 if the stage has no steps.
     n_interruption
         How often its worker ended before it did, so that it was queued again.
+    learnable_digest
+        `Measurements.learnable_digest` of its target when it started; blank if it is not done.
     """
 
     id: str
@@ -51,6 +57,7 @@ class Retraining:
     n_step_done: int = 0
     n_step: int = 0
     n_interruption: int = 0
+    learnable_digest: str = ""
 
 
 class Retrainings:
@@ -64,11 +71,35 @@ class Retrainings:
 
     def add(self, owner: str = "", target: Target = INFERENCE) -> Retraining:
         """Return a new retraining, queued."""
-        now = dt.datetime.now(dt.UTC)
-        record = Retraining(id=uuid.uuid4().hex, state="queued", requested_at=now, owner=owner, target=target)
         with self._database.writing() as connection:
-            connection.execute(sa.insert(RETRAINING), vars(record))
-        return record
+            return _insert(connection, owner, target)
+
+    def add_if_changed(
+        self, owner: str, target: Target, learnable_digest: str, *, is_shared: bool
+    ) -> Retraining | None:
+        """Return a new retraining, queued; None if one is pending, or the last one that is done learnt the same.
+
+        Of several callers at once one gets a retraining.
+
+        Parameters
+        ----------
+        learnable_digest
+            `Measurements.learnable_digest` of the target.
+        is_shared
+            Whether retrainings of other owners count too: their registry is the same.
+        """
+        c, since = RETRAINING.c, dt.datetime.now(dt.UTC) - MAX_PENDING
+        is_own = c.owner == owner
+        is_counted = (c.target == target) & (sa.true() if is_shared else is_own)
+        is_pending = c.state.in_(("queued", "running")) & (is_own | (c.requested_at > since))
+        last = sa.select(c.learnable_digest).where(is_counted, c.state == "done").order_by(c.started_at.desc())
+        with self._database.writing() as connection:
+            self._database.lock(connection, f"retraining of {target}")
+            if connection.execute(sa.select(c.id).where(is_counted, is_pending).limit(1)).first():
+                return None
+            if (connection.execute(last.limit(1)).scalar() or "") == learnable_digest:
+                return None
+            return _insert(connection, owner, target)
 
     def find(self, id: str) -> Retraining:  # noqa: A002
         """Return one retraining."""
@@ -109,15 +140,16 @@ class Retrainings:
         """
         return self._advance(id, ("running",), stage=stage, n_step_done=n_step_done, n_step=n_step)
 
-    def finish(self, id: str, report: dict[str, Any]) -> Retraining:  # noqa: A002
-        """Return the retraining as done, with its report.
+    def finish(self, id: str, report: dict[str, Any], learnable_digest: str = "") -> Retraining:  # noqa: A002
+        """Return the retraining as done, with its report and the digest of what it could learn from.
 
         Raises
         ------
         InputError
             If it is not running.
         """
-        return self._advance(id, ("running",), state="done", finished_at=dt.datetime.now(dt.UTC), report=report)
+        end = {"finished_at": dt.datetime.now(dt.UTC), "report": report, "learnable_digest": learnable_digest}
+        return self._advance(id, ("running",), state="done", **end)
 
     def fail(self, id: str, error: str) -> Retraining:  # noqa: A002
         """Return the retraining as failed, with the reason.
@@ -173,6 +205,13 @@ class Retrainings:
             now = f"in its {record.stage}" if record.state in before else record.state
             raise InputError("retraining", f"must be {' or '.join(before)}, but {id} is {now}")
         return record
+
+
+def _insert(connection: sa.Connection, owner: str, target: Target) -> Retraining:
+    now = dt.datetime.now(dt.UTC)
+    record = Retraining(id=uuid.uuid4().hex, state="queued", requested_at=now, owner=owner, target=target)
+    connection.execute(sa.insert(RETRAINING), vars(record))
+    return record
 
 
 def _find(connection: sa.Connection, id: str) -> Retraining:  # noqa: A002

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, ValidationError
+from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from roofcast.data.errors import InputError
@@ -26,8 +27,20 @@ def _check_rate(text: str) -> str:
     return text
 
 
+def _check_schedule(text: str) -> str:
+    if text:
+        from roofcast.serving.app_state.retraining_schedule import RetrainingSchedule  # noqa: PLC0415  (needs the queue)
+
+        try:
+            RetrainingSchedule(text)
+        except ValueError as error:
+            raise PydanticCustomError("schedule", "{problem}", {"problem": str(error)}) from error
+    return text
+
+
 Folder = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
 Rate = Annotated[str, AfterValidator(_check_rate)]
+Schedule = Annotated[str, AfterValidator(_check_schedule)]
 
 
 class Settings(BaseSettings):
@@ -84,6 +97,9 @@ class Settings(BaseSettings):
         ``json`` lines or ``text``; ``auto`` is text on a terminal and JSON elsewhere.
     log_level
         Lowest level that is logged. ``warning`` omits the line per request; the audit log is always written.
+    retrain_at
+        When the worker retrains if measurements were accepted or withdrawn since the last retraining: minute, hour,
+        day, month and weekday of cron, in UTC, such as ``30 2 * * *`` for 02:30 each day; blank for never.
     auto_promote
         Whether a retraining promotes a candidate that is not worse than the champion; otherwise the candidate becomes
         the challenger, or is only registered if it is of training jobs, and an operator promotes it.
@@ -122,6 +138,7 @@ class Settings(BaseSettings):
     drain_s: float = Field(default=1.0, ge=0, le=600)
     log_format: Literal["auto", "json", "text"] = "auto"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    retrain_at: Schedule = ""
     auto_promote: bool = True
     dask: str = ""
     shadow_ratio: float = Field(default=0.1, ge=0, le=1)
@@ -152,4 +169,5 @@ def load_settings() -> Settings:
         first = error.errors()[0]
         name = str(first["loc"][0])
         variable = name if name.isupper() else f"{Settings.model_config['env_prefix']}{name}".upper()
-        raise InputError(variable, f"{first['msg'].lower()}, got {str(first['input'])!r}") from error
+        message = first["msg"]
+        raise InputError(variable, f"{message[:1].lower()}{message[1:]}, got {str(first['input'])!r}") from error

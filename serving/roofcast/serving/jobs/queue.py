@@ -8,6 +8,7 @@ so a crash loses no acknowledged request.
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 import os
 import signal
@@ -21,13 +22,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from filelock import FileLock, Timeout
 
 from roofcast.data.errors import InputError, NotReadyError, RoofcastError
-from roofcast.data.measurements.target import INFERENCE, Target
+from roofcast.data.measurements.target import INFERENCE, TARGETS, Target
 from roofcast.data.private_files import make_private_file
+from roofcast.serving.app_state.retraining_schedule import RetrainingSchedule, next_retraining_at
 from roofcast.serving.app_state.retraining_stages import REGISTRATION, CancelledRetrainingError, record_stages
 from roofcast.serving.jobs.parent_death import signal_at_parent_death
 
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from roofcast.serving.app_state.settings import Settings
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 RESTART_PAUSE_S: Final = 5.0
 STOP_WAIT_S: Final = 10.0
@@ -73,6 +77,9 @@ class JobQueue:
         file, serializer = make_private_file(home / "jobs.sqlite"), JsonSerializer()
         self.huey = SqliteHuey("roofcast", filename=str(file), serializer=serializer, results=False, fsync=True)
         self._task: Any = self.huey.task(name="retrain")(self.run)
+        if state.settings.retrain_at:
+            is_due = RetrainingSchedule(state.settings.retrain_at).is_due
+            self.huey.periodic_task(is_due, name="retrain_if_changed")(self.submit_changed)
 
     def submit(self, target: Target = INFERENCE) -> Retraining:
         """Record a retraining, queue it and return its record; if one of the target is queued already, return that.
@@ -85,13 +92,36 @@ class JobQueue:
         own = self._state.store.retrainings.load(self.owner)
         waiting = (record for record in own if record.state == "queued" and record.target == target)
         record = next(waiting, None) or self._state.store.retrainings.add(self.owner, target)
+        self._enqueue(record)
+        return record
+
+    def submit_changed(self) -> list[Retraining]:
+        """Queue a retraining of each target whose measurements have changed since the last one that is done.
+
+        A target of which one is pending waits for the next time. State folders with the same MLflow server count as
+        one service: one of them retrains.
+        """
+        is_shared, records = bool(self._state.settings.mlflow_tracking_uri), []
+        for target in TARGETS:
+            try:
+                store = self._state.store
+                digest = store.of(target).learnable_digest()
+                record = store.retrainings.add_if_changed(self.owner, target, digest, is_shared=is_shared)
+                if record:
+                    self._enqueue(record)
+                    records.append(record)
+                    logger.info("retraining scheduled id=%s target=%s", record.id, target)
+            except NotReadyError as error:
+                logger.warning("schedule of retrainings not followed, target=%s: %s", target, error)
+        return records
+
+    def _enqueue(self, record: Retraining) -> None:
         try:
             self._task(record.id)
         except sqlite3.Error as error:
             problem = f"the job queue cannot be written: {error}"
             self._state.store.retrainings.fail(record.id, problem)
             raise NotReadyError(problem) from error
-        return record
 
     def run(self, retraining_id: str) -> None:
         """Run one retraining and record its result; one that is not queued is skipped, a cancelled one stops."""
@@ -99,11 +129,11 @@ class JobQueue:
             _persist(lambda: self._state.store.retrainings.start(retraining_id))
         except InputError:
             return
-        found: list[Retraining] = []
-        _persist(lambda: found.append(self._state.store.retrainings.find(retraining_id)))
+        target = _repeat(lambda: self._state.store.retrainings.find(retraining_id)).target
+        digest = _repeat(self._state.store.of(target).learnable_digest)
         try:
             stages = record_stages(retraining_id, partial(self._advance, retraining_id))
-            report = self._state.retrain(stages, found[0].target)
+            report = self._state.retrain(stages, target)
         except CancelledRetrainingError:
             logger.info("retraining stops, id=%s: cancelled", retraining_id)
         except RoofcastError as error:
@@ -112,7 +142,8 @@ class JobQueue:
             self._fail(retraining_id, f"{type(error).__name__}: {error}")
             raise
         else:
-            _persist(lambda: self._state.store.retrainings.finish(retraining_id, report.model_dump(mode="json")))
+            answer = report.model_dump(mode="json")
+            _persist(lambda: self._state.store.retrainings.finish(retraining_id, answer, digest))
 
     def _advance(self, retraining_id: str, stage: str, n_step_done: int, n_step: int) -> None:
         """Record a stage; the last one surely, so that nobody cancels what is promoted."""
@@ -182,6 +213,13 @@ def _persist(change: Callable[[], object], *, is_repeatable: bool = False) -> No
         pause_s, is_first = min(2 * pause_s, MAX_RECORD_PAUSE_S), False
 
 
+def _repeat(read: Callable[[], T]) -> T:
+    """Return what a store answers; retry with growing pauses while it does not answer."""
+    answers: list[T] = []
+    _persist(lambda: answers.append(read()))
+    return answers[0]
+
+
 def owner_id(home: Path) -> str:
     """Return the id of this state folder among those that share a store; created by the first call."""
     file = home / "owner"
@@ -213,7 +251,11 @@ def work(settings: Settings, parent: int | None = None) -> None:
             queue = JobQueue(settings.home, AppState(settings))
             queue.recover()
             queue.ensure_predictor()
-            Consumer(queue.huey, workers=1, periodic=False, check_worker_health=False).run()
+            is_scheduled = bool(settings.retrain_at)
+            if is_scheduled:
+                next_at = next_retraining_at(settings.retrain_at, dt.datetime.now(dt.UTC))
+                logger.info("retrainings are scheduled at=%r next=%s", settings.retrain_at, next_at)
+            Consumer(queue.huey, workers=1, periodic=is_scheduled, check_worker_health=False).run()
     except Timeout:
         logger.info("another worker serves %s", settings.home)
 

@@ -140,6 +140,7 @@ RETRAINING: Final = sa.Table(
     sa.Column("n_step_done", sa.Integer, nullable=False),
     sa.Column("n_step", sa.Integer, nullable=False),
     sa.Column("n_interruption", sa.Integer, nullable=False),
+    sa.Column("learnable_digest", sa.String(32), nullable=False),
 )
 
 API_KEY: Final = sa.Table(

@@ -1,4 +1,4 @@
-"""The commands that list and cancel the retrainings of the service."""
+"""The commands that list and cancel the retrainings of the service, and show their schedule."""
 
 # ruff: noqa: PLC0415  (a command imports what it needs when it runs)
 
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from roofcast.serving.cli.console import show
-from roofcast.serving.cli.context import AsJson, open_app_state
+from roofcast.serving.cli.context import AsJson, Server, open_app_state
 
 if TYPE_CHECKING:
     from roofcast.data.store.retrainings import Retraining
 
-retrainings = typer.Typer(help="List the retrainings that the service was asked for, cancel one.")
+retrainings = typer.Typer(help="List the retrainings of the service, cancel one, show when it retrains by itself.")
 
 
 @retrainings.callback(invoke_without_command=True)
@@ -38,6 +38,26 @@ def cancel(id_: Annotated[str, typer.Argument(metavar="ID", help="A retraining."
 
     cancelled = open_app_state().store.retrainings.cancel(id_, COMMAND_LINE, REGISTRATION)
     show([_row(cancelled)], as_json=as_json)
+
+
+@retrainings.command()
+def schedule(server: Server = "", as_json: AsJson = False) -> None:
+    """Show ROOFCAST_RETRAIN_AT: when the service retrains if measurements were accepted or withdrawn, in UTC."""
+    if server:
+        from roofcast.serving.cli.remote import ask
+
+        with ask(server) as client:
+            row = dict(client.retraining_schedule())
+    else:
+        import datetime as dt
+
+        from roofcast.serving.app_state.retraining_schedule import next_retraining_at
+        from roofcast.serving.app_state.settings import load_settings
+
+        expression = load_settings().retrain_at
+        next_at = next_retraining_at(expression, dt.datetime.now(dt.UTC))
+        row = {"retrain_at": expression, "next_at": next_at.isoformat() if next_at else None}
+    show([row], as_json=as_json)
 
 
 def _row(record: Retraining) -> dict[str, Any]:

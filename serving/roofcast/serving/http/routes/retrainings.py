@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
+from roofcast.serving.app_state.retraining_schedule import next_retraining_at
 from roofcast.serving.app_state.retraining_stages import REGISTRATION
 from roofcast.serving.http.auth import CALLER
 from roofcast.serving.http.body import JsonRoute
 from roofcast.serving.http.dependencies import Jobs, State
-from roofcast.serving.http.schemas.resources import DEFAULT_TARGET, RetrainingResponse, TargetRequest
+from roofcast.serving.http.schemas.resources import (
+    DEFAULT_TARGET,
+    RetrainingResponse,
+    RetrainingScheduleResponse,
+    TargetRequest,
+)
 
 router = APIRouter(tags=["retrainings"], route_class=JsonRoute)
 
@@ -47,3 +54,11 @@ def post_cancellation(retraining_id: RetrainingId, http: Request, state: State) 
 def list_retrainings(state: State, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[RetrainingResponse]:
     """List the retrainings, the latest first."""
     return [RetrainingResponse(**dataclasses.asdict(record)) for record in state.store.retrainings.load(limit=limit)]
+
+
+@router.get("/v1/retraining-schedule")
+def get_retraining_schedule(state: State) -> RetrainingScheduleResponse:
+    """Return when the worker retrains, if measurements were accepted or withdrawn since the last retraining."""
+    expression = state.settings.retrain_at
+    next_at = next_retraining_at(expression, dt.datetime.now(dt.UTC))
+    return RetrainingScheduleResponse(retrain_at=expression, next_at=next_at)

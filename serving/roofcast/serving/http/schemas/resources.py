@@ -190,6 +190,13 @@ class RetrainingResponse(BaseModel):
     n_interruption: Annotated[int, Field(description="How often its worker ended, so that it was queued again.")]
 
 
+class RetrainingScheduleResponse(BaseModel):
+    """When the worker retrains, if measurements were accepted or withdrawn since the last retraining."""
+
+    retrain_at: Annotated[str, Field(description="Cron expression, in UTC; blank without a schedule.")]
+    next_at: dt.datetime | None
+
+
 class Check(BaseModel):
     """Whether a part of the service works, and the reason if it does not."""
 
