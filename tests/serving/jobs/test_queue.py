@@ -233,6 +233,49 @@ def test_jobs_of_a_dead_worker_are_recovered(queue: JobQueue) -> None:
     assert len(queue.huey) == 1
 
 
+def test_folds_are_removed_with_the_end_of_their_retraining(
+    queue: JobQueue, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a retraining that will be repeated stay."""
+    retrainings = queue._state.store.retrainings
+
+    def folds_of(id_: str) -> Path:
+        (home / "folds" / id_).mkdir(parents=True)
+        return home / "folds" / id_
+
+    def fail(_progress: object, _target: object) -> RetrainingReport:
+        raise OutOfRangeError("too few rows")
+
+    monkeypatch.setattr(queue._state, "retrain", fail)
+    failed, cancelled, interrupted = queue.submit(), retrainings.add(queue.owner), retrainings.add(queue.owner)
+    folders = [folds_of(record.id) for record in (failed, cancelled, interrupted)]
+    forgotten = folds_of("forgotten")
+    retrainings.cancel(cancelled.id, "me", REGISTRATION)
+    retrainings.start(interrupted.id)
+    for record in (failed, cancelled):
+        queue.run(record.id)
+    assert [folder.exists() for folder in folders] == [False, False, True]
+    queue.recover()
+    assert (folders[2].exists(), forgotten.exists()) == (True, False)
+
+
+@pytest.mark.slow  # a retraining in a process of its own
+def test_a_retraining_whose_worker_is_killed_resumes_with_its_folds(
+    client: Client, home: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ROOFCAST_TRAINING", QUICKEST)
+    monkeypatch.setattr(queue_module, "RESTART_PAUSE_S", 0.1)
+    folder, retrainings = home / "folds", client.state.store.retrainings
+    with worker_process():
+        record = retrainings.find(client.send("POST", PATH).json()["id"])
+        wait_until(lambda: any(folder.glob("*/*.fold")))
+        os.kill(workers_of(os.getpid())[0], signal.SIGKILL)
+        wait_until(lambda: retrainings.find(record.id).state == "done")
+        wait_until(lambda: not any(folder.iterdir()))
+    assert retrainings.find(record.id).n_interruption == 1
+    assert "retraining resumes" in capfd.readouterr().err
+
+
 def test_a_retraining_that_registered_its_candidate_is_not_repeated(queue: JobQueue) -> None:
     retrainings, record = queue._state.store.retrainings, queue.submit()
     retrainings.start(record.id)

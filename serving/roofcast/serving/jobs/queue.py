@@ -11,6 +11,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -74,6 +75,7 @@ class JobQueue:
 
         self._state = state
         self.owner = owner_id(home)
+        self._folds = home / "folds"
         file, serializer = make_private_file(home / "jobs.sqlite"), JsonSerializer()
         self.huey = SqliteHuey("roofcast", filename=str(file), serializer=serializer, results=False, fsync=True)
         self._task: Any = self.huey.task(name="retrain")(self.run)
@@ -128,22 +130,32 @@ class JobQueue:
         try:
             _persist(lambda: self._state.store.retrainings.start(retraining_id))
         except InputError:
+            self._remove_folds(retraining_id)
             return
+        from roofcast.training.lifecycle.fold_store import keep_folds
+
         target = _repeat(lambda: self._state.store.retrainings.find(retraining_id)).target
         digest = _repeat(self._state.store.of(target).learnable_digest)
         try:
             stages = record_stages(retraining_id, partial(self._advance, retraining_id))
-            report = self._state.retrain(stages, target)
+            with keep_folds(self._folds / retraining_id):
+                report = self._state.retrain(stages, target)
         except CancelledRetrainingError:
             logger.info("retraining stops, id=%s: cancelled", retraining_id)
         except RoofcastError as error:
             self._fail(retraining_id, str(error))
         except Exception as error:
             self._fail(retraining_id, f"{type(error).__name__}: {error}")
+            self._remove_folds(retraining_id)
             raise
         else:
             answer = report.model_dump(mode="json")
             _persist(lambda: self._state.store.retrainings.finish(retraining_id, answer, digest))
+        self._remove_folds(retraining_id)
+
+    def _remove_folds(self, retraining_id: str) -> None:
+        """Remove the fitted folds of a retraining that has ended; an interrupted one keeps them to resume."""
+        shutil.rmtree(self._folds / retraining_id, ignore_errors=True)
 
     def _advance(self, retraining_id: str, stage: str, n_step_done: int, n_step: int) -> None:
         """Record a stage; the last one surely, so that nobody cancels what is promoted."""
@@ -173,10 +185,12 @@ class JobQueue:
     def recover(self) -> None:
         """Queue the retrainings of a dead worker again.
 
-        A running one starts from the beginning, unless it was registering its candidate or has ended several workers.
+        A running one starts again, with the folds that it has fitted, unless it was registering its candidate or has
+        ended several workers.
         Only records of this state folder change: other state folders with live workers may share the store.
         """
         self.huey.flush()
+        pending = set()
         for record in reversed(self._state.store.retrainings.load(self.owner)):
             is_running, is_registered = record.state == "running", record.stage == REGISTRATION
             if is_running and (is_registered or record.n_interruption >= MAX_INTERRUPTION):
@@ -186,6 +200,10 @@ class JobQueue:
                 self._state.store.retrainings.queue_again(record.id)
             if is_running or record.state == "queued":
                 self._task(record.id)
+                pending.add(record.id)
+        for folder in self._folds.glob("*"):
+            if folder.name not in pending:
+                self._remove_folds(folder.name)
 
 
 def _persist(change: Callable[[], object], *, is_repeatable: bool = False) -> None:

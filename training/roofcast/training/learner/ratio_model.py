@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, Self
+from typing import Any, Final, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -234,6 +235,31 @@ class HeldOutModel:
     test: npt.NDArray[np.intp]
 
 
+@dataclass(frozen=True, slots=True)
+class FoldRows:
+    """Training rows and test rows of a fold, by position."""
+
+    rows: npt.NDArray[np.intp]
+    test: npt.NDArray[np.intp]
+
+
+class FoldStore(Protocol):
+    """Store of fitted folds: see `roofcast.training.lifecycle.fold_store`."""
+
+    def resume(
+        self,
+        predictor: RatioModel,
+        tables: Mapping[str, pd.DataFrame | pd.Series | None],
+        folds: Sequence[FoldRows],
+        fit: Callable[[Sequence[FoldRows]], Iterable[HeldOutModel | None]],
+    ) -> Iterable[HeldOutModel | None]:
+        """Yield the fitted folds in order; those that the store lacks are fitted."""
+
+
+FOLD_STORE: Final[ContextVar[FoldStore | None]] = ContextVar("FOLD_STORE", default=None)
+"""Store of the folds that `fit_held_out` fits; without one, all of them are fitted."""
+
+
 def fit_held_out(
     predictor: RatioModel,
     X: pd.DataFrame,
@@ -270,12 +296,18 @@ def fit_held_out(
     n_fold = (predictor.config or TrainingConfig()).n_fold
     is_public = None if stacks is None else ~is_uploaded(stacks).to_numpy(dtype=bool)
     folds = list(leave_one_group_out(groups if held_out is None else held_out, n_fold, is_public))
-    pool = Parallel(n_jobs=_n_job(), prefer="threads", return_as="generator")
     tables = {"X": X, "y": y, "groups": groups, "stacks": stacks}
-    fitted = pool(
-        delayed(_fit_fold)(predictor, **tables, rows=rows[allowed[rows]], test=test[wanted[test]])
-        for rows, test in folds
-    )
+
+    def fit(parts: Sequence[FoldRows]) -> Iterable[HeldOutModel | None]:
+        pool = Parallel(n_jobs=_n_job(), prefer="threads", return_as="generator")
+        fitted: Iterable[HeldOutModel | None] = pool(
+            delayed(_fit_fold)(predictor, **tables, rows=part.rows, test=part.test) for part in parts
+        )
+        return fitted
+
+    parts = [FoldRows(rows[allowed[rows]], test[wanted[test]]) for rows, test in folds]
+    store = FOLD_STORE.get()
+    fitted = store.resume(predictor, tables, parts, fit) if store else fit(parts)
     label = "held-out lineages" if held_out is None else "held-out stacks"
     return [fold for fold in (progress(fitted, len(folds), label) if progress else fitted) if fold is not None]
 

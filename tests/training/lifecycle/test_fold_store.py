@@ -1,0 +1,131 @@
+"""Folds that an interrupted retraining does not fit again."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from roofcast.training.config import TrainingConfig
+from roofcast.training.dataset.training_set import TrainingSet
+from roofcast.training.learner import ratio_model
+from roofcast.training.learner.predictor import RoofcastPredictor
+from roofcast.training.learner.ratio_model import Progress
+from roofcast.training.lifecycle import fold_store
+from roofcast.training.lifecycle.fold_store import keep_folds
+from tests.training.builders import QUICK
+
+
+def fit(data: TrainingSet, progress: Progress | None = None, config: TrainingConfig = QUICK) -> RoofcastPredictor:
+    return RoofcastPredictor(config, ("ttft_s", "tpot_s")).fit(
+        data.X, data.y, data.groups, progress, stacks=data.stacks
+    )
+
+
+@pytest.fixture
+def fitted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return the list of the numbers of training rows of folds that are fitted from now on."""
+    calls: list[int] = []
+    fit_fold: Callable[..., Any] = ratio_model._fit_fold
+
+    def count(*arguments: Any, **tables: Any) -> Any:
+        calls.append(len(tables["rows"]))
+        return fit_fold(*arguments, **tables)
+
+    monkeypatch.setattr(ratio_model, "_fit_fold", count)
+    return calls
+
+
+class InterruptedFitError(Exception):
+    """The process ended."""
+
+
+def interrupt_after(n_fold: int) -> Progress:
+    def progress(folds: Iterable[Any], _total: int, _label: str) -> Iterator[Any]:
+        for n_done, fold in enumerate(folds, start=1):
+            yield fold
+            if n_done == n_fold:
+                raise InterruptedFitError
+
+    return progress
+
+
+def test_a_fit_goes_on_where_it_was_interrupted(subset: TrainingSet, tmp_path: Path, fitted: list[int]) -> None:
+    alone = fit(subset)
+    n_fold = len(fitted)
+    with keep_folds(tmp_path / "folds"), pytest.raises(InterruptedFitError):
+        fit(subset, interrupt_after(2))
+    assert len(list((tmp_path / "folds").iterdir())) == 2
+    fitted.clear()
+    with keep_folds(tmp_path / "folds"):
+        resumed = fit(subset)
+    assert len(fitted) == n_fold - 2
+    fitted.clear()
+    with keep_folds(tmp_path / "folds"):
+        again = fit(subset)
+    assert fitted == []
+    for other in (resumed, again):
+        pd.testing.assert_frame_equal(other.held_out_, alone.held_out_, check_exact=True)
+        pd.testing.assert_frame_equal(other.stack_held_out_, alone.stack_held_out_, check_exact=True)
+        pd.testing.assert_frame_equal(other.predict(subset.X), alone.predict(subset.X), check_exact=True)
+    fit(subset)
+    assert len(fitted) == n_fold  # nothing is read outside the block
+
+
+@pytest.mark.parametrize("change", ["measurement", "descriptor", "settings", "code"])
+def test_a_fold_of_something_else_is_not_read(
+    change: str, subset: TrainingSet, tmp_path: Path, fitted: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with keep_folds(tmp_path):
+        fit(subset)
+    n_fold, config = len(fitted), QUICK
+    fitted.clear()
+    match change:
+        case "measurement":
+            subset = replace(subset, y=subset.y.assign(tpot_s=subset.y["tpot_s"] * 1.0000001))
+        case "descriptor":
+            subset = replace(subset, X=subset.X.assign(**{subset.X.columns[0]: subset.X.iloc[:, 0] + 1}))
+        case "settings":
+            config = QUICK.model_copy(update={"seed": QUICK.seed + 1})
+        case "code":
+            monkeypatch.setattr(fold_store, "environment", lambda: {"code": "another"})
+    with keep_folds(tmp_path):
+        fit(subset, config=config)
+    assert len(fitted) == n_fold
+
+
+def test_a_damaged_fold_is_fitted_again_and_runs_no_code(
+    subset: TrainingSet, tmp_path: Path, fitted: list[int], caplog: pytest.LogCaptureFixture
+) -> None:
+    class Attack:
+        def __reduce__(self) -> tuple[Callable[..., object], tuple[str]]:
+            return Path.mkdir, (tmp_path / "executed",)  # type: ignore[return-value]
+
+    folder = tmp_path / "folds"
+    with keep_folds(folder):
+        expected = fit(subset)
+    n_fold = len(fitted)
+    fitted.clear()
+    first, second, *_ = sorted(folder.iterdir())
+    first.write_bytes(first.read_bytes()[:1000])
+    second.write_bytes(pickle.dumps(Attack()))
+    with keep_folds(folder):
+        found = fit(subset)
+    assert len(fitted) == 2 < n_fold
+    assert caplog.text.count("a stored fold cannot be read; it is fitted again") == 2
+    assert not (tmp_path / "executed").exists()
+    pd.testing.assert_frame_equal(found.held_out_, expected.held_out_, check_exact=True)
+
+
+def test_a_folder_that_cannot_be_written_costs_the_resumption_alone(
+    subset: TrainingSet, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "folds").write_text("a file")
+    with keep_folds(tmp_path / "folds"):
+        assert fit(subset).metrics_
+    assert "a fold is not stored" in caplog.text
