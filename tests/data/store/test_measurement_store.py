@@ -332,3 +332,44 @@ def test_an_unknown_retraining_is_refused(store: MeasurementStore) -> None:
 def test_a_time_without_zone_is_refused() -> None:
     with pytest.raises(ValueError, match="must carry its zone"):
         UtcDateTime().process_bind_param(dt.datetime(2025, 1, 1), None)  # type: ignore[arg-type]
+
+
+def test_a_model_is_removed_once_nothing_refers_to_it(store: MeasurementStore) -> None:
+    """A stack profile, measurements of inference and withdrawn ones, in this order."""
+    store.stacks.add("key", "rack", [{"model": "ours/tiny", "tpot_s": 0.1}], [(a_model(), {})])
+    added = store.add(many_rows(2).assign(model="ours/tiny"))
+    with pytest.raises(InputError, match=r"withdraw its 2 measurements .* \(ours\); remove the stack profiles .* 1 "):
+        store.models.remove("ours/tiny", "me")
+    with pytest.raises(InputError, match="was registered by another key or an operator"):
+        store.models.remove("ours/tiny", "other", "other")
+    store.stacks.remove("key", "rack")
+    store.provenance.change("withdrawal", "me", {"import_id": added.import_id})
+    store.models.remove("ours/tiny", "key", "key")
+    assert store.models.load() == []
+    with pytest.raises(UnknownNameError):
+        store.models.remove("ours/tiny", "me")
+
+
+def test_of_several_schedules_one_adds_a_retraining(url: str) -> None:
+    with MeasurementStore(url).migrate() as store:
+        assert store.learnable_digest() == ""
+        added = store.add(many_rows(3))
+        digest = store.learnable_digest()
+        found: list[object] = []
+
+        def add(owner: str) -> None:
+            found.append(store.retrainings.add_if_changed(owner, "inference", digest, is_shared=True))
+
+        threads = [threading.Thread(target=add, args=(owner,)) for owner in "abcdefgh"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len([record for record in found if record]) == 1
+        (record,) = store.retrainings.load()
+        store.retrainings.start(record.id)
+        store.retrainings.finish(record.id, {}, digest)
+        assert store.retrainings.add_if_changed("a", "inference", digest, is_shared=True) is None
+        store.provenance.change("withdrawal", "me", {"import_id": added.import_id})
+        assert store.learnable_digest() == ""
+        assert store.retrainings.add_if_changed("a", "inference", "", is_shared=True)
