@@ -25,8 +25,8 @@ SCHEDULES: Final = ("gpipe", "1f1b", "interleaved", "zero_bubble")
 LOSSES: Final = ("full", "chunked")
 MEMORY_KINDS: Final = ("allocated", "reserved", "device")
 ADAPTER_TARGETS: Final = ("q", "k", "v", "o", "gate", "up", "down", "embedding", "head")
-"""Projections that an adapter changes, and embedding and head, which are trained in full beside it; a cell names some of
-them, separated by spaces."""
+"""Projections that an adapter changes, and embedding and head, which are trained in full beside it; a cell names some
+of them, separated by spaces."""
 
 _MAX_S: Final = 1e7
 _MAX_COUNT: Final = 1_000_000
@@ -89,8 +89,8 @@ direction, and `power_limit_w` the thermal design power of an accelerator.
 `adapter` names the variant of an adapter method (``lora-fa``, ``dora``, ``prompt-tuning``), `n_param_trained` counts
 the trained parameters. `gradient_precision` is that in which gradients accumulate and are reduced, `state_precision`
 that of the optimizer's moments. Throughput does not count the padding of ``padded`` sequences, whose
-`n_token_per_sequence` is the longest. `recomputed_layer_ratio` is the share of layers to which `recomputation` applies. A
-chunked `loss` never holds all logits of a micro batch."""
+`n_token_per_sequence` is the longest. `recomputed_layer_ratio` is the share of layers to which `recomputation`
+applies. A chunked `loss` never holds all logits of a micro batch."""
 
 TRAINING_OUTCOME_COLUMNS: Final = {
     "step_time_s": number(1e-6, _MAX_S),

@@ -75,7 +75,9 @@ def test_a_prompt_lengthens_the_sequence() -> None:
 
 def test_a_prompt_takes_less_memory_than_lora_on_all_projections_but_more_time_than_none() -> None:
     short = {"method": "adapter", "adapter": "prompt-tuning", "adapter_rank": 1, "sharding": ""}
-    runs = runs_of(short, short | {"adapter_rank": 1024}, {"method": "lora", "adapter_targets": "q k v o gate up down"})
+    runs = runs_of(
+        short, short | {"adapter_rank": 1024}, {"method": "lora", "adapter_targets": "q k v o gate up down"}
+    )
     memory, time = estimate_memory(runs).first.activations, estimate_training(runs)
     assert memory[0] < memory[1]
     assert memory[0] < memory[2]
@@ -104,8 +106,10 @@ def test_embedding_and_head_are_trained_in_full_in_the_precision_of_the_model() 
 @pytest.mark.parametrize(
     ("change", "byte"),
     [
-        ({"state_precision": "bf16"}, 4 + 4), ({"state_precision": "int8"}, 4 + 2), ({"optimizer": "adamw4bit"}, 4 + 1),
-        ({"optimizer": "adamw8bit", "state_precision": "fp32"}, 12), ({"optimizer": "lion", "state_precision": "bf16"}, 6),
+        ({"state_precision": "bf16"}, 4 + 4), ({"state_precision": "int8"}, 4 + 2),
+        ({"optimizer": "adamw4bit"}, 4 + 1),
+        ({"optimizer": "adamw8bit", "state_precision": "fp32"}, 12),
+        ({"optimizer": "lion", "state_precision": "bf16"}, 6),
         ({"method": "lora", "state_precision": "int8"}, 2), ({"method": "qlora", "optimizer": "paged_adamw_8bit"}, 2),
     ],
 )  # fmt: skip
@@ -116,8 +120,8 @@ def test_moments_in_the_stated_precision(change: dict[str, Any], byte: float) ->
 @pytest.mark.parametrize(
     ("framework", "stated", "byte"),
     [
-        ("megatron-lm", "bf16", 2), ("megatron-lm", "fp32", 4), ("megatron-bridge", "fp32", 4), ("nanotron", "bf16", 4),
-        ("torchtitan", "bf16", 4),
+        ("megatron-lm", "bf16", 2), ("megatron-lm", "fp32", 4), ("megatron-bridge", "fp32", 4),
+        ("nanotron", "bf16", 4), ("torchtitan", "bf16", 4),
     ],
 )  # fmt: skip
 def test_gradients_in_the_stated_precision(framework: str, stated: str, byte: float) -> None:

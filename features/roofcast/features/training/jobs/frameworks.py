@@ -115,8 +115,9 @@ Sources: Megatron-LM's README on the distributed optimizer (18 bytes a weight, 6
 ``fp32 gradient accumulation``, measured at 2 + 2 + 4 + 12 bytes; Megatron Bridge's performance recipes (distributed
 optimizer, 16-bit reduction); NeMo's performance pages, whose tables without a precision agree with FP8
 (docs/TRAINING.md); torch's FSDP mixed precision (32-bit shards, 16-bit compute and reduction); S. Rajbhandari et al.,
-"ZeRO", 2020, section 3.1; torch's ``fully_shard``, which casts reduced gradients to the precision of the shards; DeepSpeed's ``reduce_bucket_size`` and ``allgather_bucket_size``, and the 32-bit gradients
-of its ``stage_1_and_2`` optimizer; MaxText's 32-bit weights and Adam.
+"ZeRO", 2020, section 3.1; torch's ``fully_shard``, which casts reduced gradients to the precision of the shards;
+DeepSpeed's ``reduce_bucket_size`` and ``allgather_bucket_size``, and the 32-bit gradients of its ``stage_1_and_2``
+optimizer; MaxText's 32-bit weights and Adam.
 """
 
 _WORDS: Final = (

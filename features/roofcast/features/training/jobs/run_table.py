@@ -257,8 +257,17 @@ def _stated_byte(rows: PredictionInput, column: str) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class _Adapters:
-    """Adapters of each row, shape (n_row,): trained weights, the share of these that are the model's own, the widths
-    that a layer's adapters read and write, virtual tokens of a sequence, and whether inputs are not kept."""
+    """Adapters of each row: arrays of shape (n_row,).
+
+    Parameters
+    ----------
+    full_ratio
+        Share of the trained weights that are the model's own.
+    width
+        Sum of the widths that a layer's adapters read and write.
+    is_input_frozen
+        1 if adapters do not keep their inputs.
+    """
 
     n_trained: FloatArray
     full_ratio: FloatArray

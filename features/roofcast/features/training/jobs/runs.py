@@ -104,7 +104,7 @@ class Job:
     framework
         Code of the family of frameworks: its index in `step.coefficients.FRAMEWORK_PRIORS`.
     n_accelerator, n_token
-        Accelerators of the run, and tokens of a sequence as processed: with padding and the virtual tokens of a prompt.
+        Accelerators of the run, and tokens of a sequence as processed: with padding and virtual tokens of a prompt.
     content_ratio
         Share of the processed tokens that are the data set's, which rates count.
     n_global_batch

@@ -31,7 +31,9 @@ _OPTIONS: Final = {
     "method": Option("pretrain, full, lora, qlora or adapter; pretrain by default.", default=""),
     "adapter": Option("lora-fa, bottleneck or prompt-tuning; other variants count as LoRA.", default=""),
     "adapter_rank": Option("Rank of LoRA, 16 by default; width or virtual tokens of other adapters.", default=""),
-    "adapter_targets": Option("Projections that adapters change, such as 'q k v o'; embedding and head are trained in full.", default=""),
+    "adapter_targets": Option(
+        "Projections that adapters change, such as 'q k v o'; embedding and head are trained in full.", default=""
+    ),
     "n_param_trained": Option("Trained parameters, if not those of the adapter's rank.", default=""),
     "weight_precision": Option("Precision of the weights in memory.", default=""),
     "compute_precision": Option("Precision of the products, such as bf16 or fp8.", default=""),
