@@ -116,7 +116,7 @@ def _logs(folder: Path, n_input: Mapping[str, float]) -> Iterator[_Log]:
             "model": MODELS[benchmark], "accelerator": system, "n_accelerator": 1.0,
             "n_input_token": n_input[benchmark],
         }  # fmt: skip
-        table = FORMAT.read([file], "mlperf_v60_logs", no_progress, overrides)
+        table = FORMAT.read([file], "mlperf_v60_logs", no_progress, overrides, None)
         rows = [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
         yield _Log(file.name.removesuffix(".txt"), submitter, system, benchmark, scenario.capitalize(), rows)
 

@@ -70,6 +70,10 @@ class UnknownNameError(InputError):
         self.args = (field, name, names)
 
 
+class NotAllowedError(InputError):
+    """The input is valid, and the caller may not do it; names who may."""
+
+
 class SchemaError(InputError):
     """A file or table breaks its schema; names file, line and field.
 

@@ -216,6 +216,7 @@ class MeasuredStackSummary(TypedDict):
 
 class MeasurementsChanged(TypedDict):
     n_row: int
+    n_refused: NotRequired[int]
 
 
 class MetricResponse(TypedDict):
@@ -506,9 +507,13 @@ class TrainingMeasurementsAdded(TypedDict):
     n_new: int
     n_known: int
     n_quarantined: int
+    quarantine_reasons: list[str]
     n_withdrawn: int
     n_claimed: int
+    n_of_key: dict[str, int]
     import_id: str
+    warnings: list[str]
+    is_kept: bool
     errors: NotRequired[TrainingImportErrors | None]
 
 
@@ -689,15 +694,17 @@ class FileAdded(TypedDict):
     n_new: int
     n_known: int
     n_quarantined: int
+    quarantine_reasons: list[str]
     n_withdrawn: int
     n_claimed: int
+    n_of_key: dict[str, int]
     import_id: str
+    warnings: list[str]
     drift_url: NotRequired[str | None]
     drift: NotRequired[DriftReport | None]
     format: str
     n_row: int
     n_failed_run: int
-    warnings: list[str]
     is_kept: bool
 
 
@@ -785,9 +792,12 @@ class MeasurementsAdded(TypedDict):
     n_new: int
     n_known: int
     n_quarantined: int
+    quarantine_reasons: list[str]
     n_withdrawn: int
     n_claimed: int
+    n_of_key: dict[str, int]
     import_id: str
+    warnings: list[str]
     drift_url: NotRequired[str | None]
     drift: NotRequired[DriftReport | None]
 

@@ -185,7 +185,7 @@ class AsyncClient:
         return await self._send(post("/v1/explanations", request))
 
     async def add_measurements(
-        self, *, compare: bool = False, **request: Unpack[MeasurementsRequest]
+        self, *, compare: bool = False, claim: bool = False, **request: Unpack[MeasurementsRequest]
     ) -> MeasurementsAdded:
         """Store measured rows and the models that they bring along: all of them, or none.
 
@@ -194,8 +194,10 @@ class AsyncClient:
         compare
             Wait for a comparison of the rows with predictions and earlier measurements; `drift` has it at any time,
             by the answer's `import_id`.
+        claim
+            Make rows that API keys own the operator's; for keys of the scope admin.
         """
-        return await self._send(post("/v1/measurements", request, compare=compare))
+        return await self._send(post("/v1/measurements", request, compare=compare, claim=claim))
 
     async def import_file(
         self,
@@ -206,6 +208,7 @@ class AsyncClient:
         campaign: str | None = None,
         values: Mapping[str, object] | None = None,
         dry_run: bool = False,
+        claim: bool = False,
         compare: bool = False,
     ) -> FileAdded:
         """Import the file of a benchmark client as it is: all of its rows, or none.
@@ -222,16 +225,18 @@ class AsyncClient:
             Value by column, for what the file does not hold.
         dry_run
             Validate and count only.
+        claim
+            Make rows that API keys own the operator's; for keys of the scope admin.
         compare
             Wait for a comparison of the rows with predictions and earlier measurements; `drift` has it at any time,
             by the answer's `import_id`.
         """
         set_ = [f"{column}={value}" for column, value in (values or {}).items()]
-        params = {"format": format_, "name": name, "campaign": campaign, "set": set_}
-        return await self._send(upload("/v1/measurements/files", file, **params, dry_run=dry_run, compare=compare))
+        params = {"format": format_, "name": name, "campaign": campaign, "set": set_, "dry_run": dry_run}
+        return await self._send(upload("/v1/measurements/files", file, **params, claim=claim, compare=compare))
 
     async def add_training_measurements(
-        self, *, compare: bool = True, **request: Unpack[TrainingMeasurementsRequest]
+        self, *, compare: bool = True, claim: bool = False, **request: Unpack[TrainingMeasurementsRequest]
     ) -> TrainingMeasurementsAdded:
         """Store measured training jobs: all of them, or none.
 
@@ -239,8 +244,10 @@ class AsyncClient:
         ----------
         compare
             Compare the rows with predictions.
+        claim
+            Make rows that API keys own the operator's; for keys of the scope admin.
         """
-        return await self._send(post("/v1/training/measurements", request, compare=compare))
+        return await self._send(post("/v1/training/measurements", request, compare=compare, claim=claim))
 
     async def import_training_file(
         self,
@@ -249,6 +256,7 @@ class AsyncClient:
         name: str | None = None,
         campaign: str | None = None,
         dry_run: bool = False,
+        claim: bool = False,
         compare: bool = True,
     ) -> TrainingMeasurementsAdded:
         """Import a CSV file of measured training jobs: all of its rows, or none.
@@ -261,10 +269,12 @@ class AsyncClient:
             Campaign of rows without one.
         dry_run
             Validate and count only.
+        claim
+            Make rows that API keys own the operator's; for keys of the scope admin.
         compare
             Compare the rows with predictions.
         """
-        params = {"name": name, "campaign": campaign, "dry_run": dry_run, "compare": compare}
+        params = {"name": name, "campaign": campaign, "dry_run": dry_run, "claim": claim, "compare": compare}
         return await self._send(upload("/v1/training/measurements/files", file, **params))
 
     async def training_measurements(

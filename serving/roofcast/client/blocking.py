@@ -181,7 +181,9 @@ class Client:
         """Explain each row: operators and their bounds, memory, and the factors of its prediction."""
         return self._send(post("/v1/explanations", request))
 
-    def add_measurements(self, *, compare: bool = False, **request: Unpack[MeasurementsRequest]) -> MeasurementsAdded:
+    def add_measurements(
+        self, *, compare: bool = False, claim: bool = False, **request: Unpack[MeasurementsRequest]
+    ) -> MeasurementsAdded:
         """Store measured rows and the models that they bring along: all of them, or none.
 
         Parameters
@@ -189,8 +191,10 @@ class Client:
         compare
             Wait for a comparison of the rows with predictions and earlier measurements; `drift` has it at any time,
             by the answer's `import_id`.
+        claim
+            Make rows that API keys own the operator's; for keys of the scope admin.
         """
-        return self._send(post("/v1/measurements", request, compare=compare))
+        return self._send(post("/v1/measurements", request, compare=compare, claim=claim))
 
     def import_file(
         self,
@@ -201,6 +205,7 @@ class Client:
         campaign: str | None = None,
         values: Mapping[str, object] | None = None,
         dry_run: bool = False,
+        claim: bool = False,
         compare: bool = False,
     ) -> FileAdded:
         """Import the file of a benchmark client as it is: all of its rows, or none.
@@ -217,16 +222,18 @@ class Client:
             Value by column, for what the file does not hold.
         dry_run
             Validate and count only.
+        claim
+            Make rows that API keys own the operator's; for keys of the scope admin.
         compare
             Wait for a comparison of the rows with predictions and earlier measurements; `drift` has it at any time,
             by the answer's `import_id`.
         """
         set_ = [f"{column}={value}" for column, value in (values or {}).items()]
-        params = {"format": format_, "name": name, "campaign": campaign, "set": set_}
-        return self._send(upload("/v1/measurements/files", file, **params, dry_run=dry_run, compare=compare))
+        params = {"format": format_, "name": name, "campaign": campaign, "set": set_, "dry_run": dry_run}
+        return self._send(upload("/v1/measurements/files", file, **params, claim=claim, compare=compare))
 
     def add_training_measurements(
-        self, *, compare: bool = True, **request: Unpack[TrainingMeasurementsRequest]
+        self, *, compare: bool = True, claim: bool = False, **request: Unpack[TrainingMeasurementsRequest]
     ) -> TrainingMeasurementsAdded:
         """Store measured training jobs: all of them, or none.
 
@@ -234,8 +241,10 @@ class Client:
         ----------
         compare
             Compare the rows with predictions.
+        claim
+            Make rows that API keys own the operator's; for keys of the scope admin.
         """
-        return self._send(post("/v1/training/measurements", request, compare=compare))
+        return self._send(post("/v1/training/measurements", request, compare=compare, claim=claim))
 
     def import_training_file(
         self,
@@ -244,6 +253,7 @@ class Client:
         name: str | None = None,
         campaign: str | None = None,
         dry_run: bool = False,
+        claim: bool = False,
         compare: bool = True,
     ) -> TrainingMeasurementsAdded:
         """Import a CSV file of measured training jobs: all of its rows, or none.
@@ -256,10 +266,12 @@ class Client:
             Campaign of rows without one.
         dry_run
             Validate and count only.
+        claim
+            Make rows that API keys own the operator's; for keys of the scope admin.
         compare
             Compare the rows with predictions.
         """
-        params = {"name": name, "campaign": campaign, "dry_run": dry_run, "compare": compare}
+        params = {"name": name, "campaign": campaign, "dry_run": dry_run, "claim": claim, "compare": compare}
         return self._send(upload("/v1/training/measurements/files", file, **params))
 
     def training_measurements(self, campaign: str | None = None, offset: int = 0, limit: int = 100) -> list[Row]:

@@ -26,7 +26,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Measuremen
 
 
 def add(store: MeasurementStore, uploader: str, *loads: int) -> str:
-    return store.add(rows(*loads), origin=Origin(uploader, is_operator=uploader in {"", "boss"})).import_id
+    origin = Origin(uploader, is_operator=uploader in {"", "boss"})
+    return store.add(rows(*loads), origin=origin, claim_of_keys=True).import_id
 
 
 def loads(table: pd.DataFrame) -> set[float]:

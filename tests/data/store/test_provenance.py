@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import sqlalchemy as sa
 
-from roofcast.data.errors import InputError, UnknownNameError
+from roofcast.data.errors import InputError, NotAllowedError, UnknownNameError
 from roofcast.data.measurements.validation import validate_measurements
 from roofcast.data.store import provenance
 from roofcast.data.store.claims import settle_claims
@@ -53,7 +53,7 @@ def test_a_withdrawn_row_is_listed_and_no_longer_learnt(
     assert store.add(rows(1, 2), origin=CI).import_id == "first"
     store.add(rows(4, campaign="other"), origin=Origin(import_id="second"))
     with caplog.at_level(logging.INFO, "roofcast.audit"):
-        assert store.provenance.change("withdrawal", "key:boss", selection) == 2
+        assert store.provenance.change("withdrawal", "key:boss", selection).n_row == 2
     (line,) = caplog.messages
     ((name, value),) = selection.items()
     assert line == f"withdrawal caller=key:boss {name}={value} n_row=2"
@@ -64,17 +64,23 @@ def test_a_withdrawn_row_is_listed_and_no_longer_learnt(
         ["second", "", "accepted", ""],
     ]
     assert store.campaigns() == {"nightly": 0, "other": 1}
-    assert store.provenance.change("withdrawal", "key:boss", selection) == 0
-    assert store.provenance.change("restoration", "key:boss", selection) == 2
+    assert store.provenance.change("withdrawal", "key:boss", selection).n_row == 0
+    assert store.provenance.change("restoration", "key:boss", selection).n_row == 2
     assert len(store.load()) == 3
 
 
 def test_a_key_changes_its_own_rows_alone(store: MeasurementStore) -> None:
     store.add(rows(1), origin=CI)
     store.add(rows(2), origin=Origin("other", is_operator=False))
-    assert store.provenance.change("withdrawal", "key:ci", {"campaign": "nightly"}, only_of="ci") == 1
-    with pytest.raises(UnknownNameError, match="no 'other' is known"):
+    assert store.provenance.change("withdrawal", "key:ci", {"campaign": "nightly"}, only_of="ci").n_row == 1
+    with pytest.raises(NotAllowedError) as refusal:
         store.provenance.change("withdrawal", "key:ci", {"key": "other"}, only_of="ci")
+    assert str(refusal.value) == (
+        "key: 'other' has no row of the key 'ci', which may withdraw its own rows alone; ask an operator to run "
+        "`roofcast measurements withdraw --key other`, or send a key of the scope admin"
+    )
+    with pytest.raises(UnknownNameError, match="no 'nobody' is known"):
+        store.provenance.change("withdrawal", "key:ci", {"key": "nobody"}, only_of="ci")
     assert sorted(states(store)) == ["accepted", "withdrawn"]
 
 
@@ -114,9 +120,18 @@ def test_a_key_restores_what_it_withdrew_and_nothing_that_an_operator_withdrew(s
     store.provenance.change("withdrawal", "key:ci", {"import_id": "first"}, only_of="ci")
     store.provenance.change("withdrawal", "key:boss", {"import_id": "second"})
     assert listed(store, "reason") == [["withdrawn by key:ci"], ["withdrawn by key:boss, an operator"]]
-    assert store.provenance.change("restoration", "key:ci", {"key": "ci"}, only_of="ci") == 1
+    restored = store.provenance.change("restoration", "key:ci", {"key": "ci"}, only_of="ci")
+    assert (restored.n_row, restored.n_refused) == (1, 1)
     assert listed(store, "state") == [["accepted"], ["withdrawn"]]
-    assert store.provenance.change("restoration", "key:boss", {"key": "ci"}) == 1
+    with pytest.raises(NotAllowedError) as refusal:
+        store.provenance.change("restoration", "key:ci", {"import_id": "second"}, only_of="ci")
+    assert str(refusal.value) == (
+        "import_id: an operator withdrew the withdrawn row of 'second', and an operator alone restores what one "
+        "withdrew; ask an operator to run `roofcast measurements restore --import second`, or send a key of the "
+        "scope admin"
+    )
+    assert store.provenance.change("restoration", "key:ci", {"import_id": "first"}, only_of="ci").n_row == 0
+    assert store.provenance.change("restoration", "key:boss", {"key": "ci"}).n_row == 1
     assert listed(store, "state") == [["accepted"], ["accepted"]]
 
 
@@ -124,9 +139,10 @@ def test_an_operator_withdraws_what_a_key_had_withdrawn_itself(store: Measuremen
     """Otherwise another key that imports the row would bring it back."""
     store.add(rows(1), origin=CI)
     store.provenance.change("withdrawal", "key:ci", {"key": "ci"}, only_of="ci")
-    assert store.provenance.change("withdrawal", "key:boss", {"campaign": "nightly"}) == 1
-    assert store.provenance.change("withdrawal", "key:boss", {"campaign": "nightly"}) == 0
-    assert store.provenance.change("restoration", "key:ci", {"key": "ci"}, only_of="ci") == 0
+    assert store.provenance.change("withdrawal", "key:boss", {"campaign": "nightly"}).n_row == 1
+    assert store.provenance.change("withdrawal", "key:boss", {"campaign": "nightly"}).n_row == 0
+    with pytest.raises(NotAllowedError, match="an operator withdrew the withdrawn row of 'ci'"):
+        store.provenance.change("restoration", "key:ci", {"key": "ci"}, only_of="ci")
     assert store.add(rows(1), origin=Origin("other", is_operator=False)).n_withdrawn == 1
     assert store.load_learnable().rows.empty
 
@@ -163,7 +179,7 @@ def test_two_changes_of_the_claims_to_a_row_settle_one_after_the_other(
         restoration = pool.submit(change, "restoration", "key:other", {"key": "other"}, only_of="other")
         wait_until(lambda: restoration.done() or n_waiting(store) == 1)
         may_commit.set()
-        assert withdrawal.result(60) == restoration.result(60) == 1
+        assert withdrawal.result(60).n_row == restoration.result(60).n_row == 1
         assert listed(store, "key", "state") == [["other", "accepted"]]
 
 
@@ -179,19 +195,49 @@ def test_a_row_that_two_keys_imported_is_learnt_until_both_withdraw_it(store: Me
     second = store.add(rows(1), origin=Origin("other", is_operator=False))
     assert (second.n_new, second.n_known) == (0, 1)
     assert listed(store, "key", "state") == [["ci", "accepted"]]
-    assert store.provenance.change("withdrawal", "key:ci", {"import_id": "first"}, only_of="ci") == 1
+    assert store.provenance.change("withdrawal", "key:ci", {"import_id": "first"}, only_of="ci").n_row == 1
     assert listed(store, "key", "state") == [["other", "accepted"]]
-    assert store.provenance.change("withdrawal", "key:other", {"campaign": "nightly"}, only_of="other") == 1
+    assert store.provenance.change("withdrawal", "key:other", {"campaign": "nightly"}, only_of="other").n_row == 1
     assert store.load_learnable().rows.empty
     summaries = {one["key"]: (one["n_row"], one["n_withdrawn"]) for one in store.provenance.imports()}
     assert summaries == {"ci": (1, 1), "other": (1, 1)}
-    assert store.provenance.change("restoration", "key:boss", {"key": "ci"}) == 1
+    assert store.provenance.change("restoration", "key:boss", {"key": "ci"}).n_row == 1
     assert store.load_learnable().uploaders.tolist() == ["ci"]
 
 
-def test_a_row_of_a_key_that_the_operator_imports_is_the_operators(store: MeasurementStore) -> None:
+def test_a_row_of_a_key_stays_the_keys_though_the_operator_imports_it(store: MeasurementStore) -> None:
+    store.add(rows(1, 2), origin=CI)
+    store.add(rows(4), origin=Origin("other", is_operator=False))
+    again = rows(1, 2, 4, 8)
+    for added in (store.compare(again), store.add(again)):
+        assert (added.n_new, added.n_known, added.n_claimed, added.n_of_key) == (1, 3, 0, {"ci": 2, "other": 1})
+    assert store.load_learnable().uploaders.value_counts().to_dict() == {"ci": 2, "other": 1, "": 1}
+    assert store.add(rows(1), origin=Origin("third", is_operator=False)).n_of_key == {}
+    store.provenance.change("withdrawal", "key:ci", {"key": "ci"}, only_of="ci")
+    freed = store.add(rows(2))
+    assert (freed.n_new, freed.n_of_key) == (1, {})
+
+
+def test_an_operators_claim_of_the_rows_of_a_key_can_be_undone(store: MeasurementStore) -> None:
+    store.add(rows(1), origin=CI)
+    for claimed in (store.compare(rows(1), claim_of_keys=True), store.add(rows(1), claim_of_keys=True)):
+        assert (claimed.n_new, claimed.n_claimed, claimed.n_of_key) == (0, 1, {"ci": 1})
+    assert store.load_learnable().uploaders.tolist() == [""]
+    assert store.provenance.change("withdrawal", "the operator", {"import_id": claimed.import_id}).n_row == 1
+    assert store.load_learnable().uploaders.tolist() == ["ci"]
+
+
+def test_a_comparison_has_the_reasons_of_quarantine(store: MeasurementStore) -> None:
+    reasons = pd.Series(["far", "", "far", "slow"])
+    for added in (store.compare(rows(1, 2, 4, 8), CI, reasons), store.add(rows(1, 2, 4, 8), (), CI, reasons)):
+        assert added.n_quarantined == 3
+        assert sorted(added.quarantine_reasons) == ["far", "slow"]
+    assert store.compare(rows(1, 2, 4, 8), CI, reasons).n_quarantined == 0
+
+
+def test_a_row_of_a_key_that_the_operator_claims_is_the_operators(store: MeasurementStore) -> None:
     store.add(rows(1, 2), origin=CI, quarantine=pd.Series(["far off", "far off"]))
-    store.add(rows(1), origin=Origin())
+    store.add(rows(1), origin=Origin(), claim_of_keys=True)
     learnable = store.load_learnable()
     assert learnable.rows["concurrency"].tolist() == [1.0]
     assert learnable.uploaders.tolist() == [""]
@@ -237,7 +283,7 @@ def test_a_row_in_quarantine_is_learnt_once_it_is_confirmed(store: MeasurementSt
         1,
         0,
     )
-    assert store.provenance.change("confirmation", "key:ci", {"import_id": "first"}) == 1
+    assert store.provenance.change("confirmation", "key:ci", {"import_id": "first"}).n_row == 1
     assert sorted(states(store)) == ["accepted", "confirmed"]
     assert len(store.load_learnable().rows) == 2
 

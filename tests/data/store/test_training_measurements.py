@@ -48,7 +48,7 @@ def test_runs_are_stored_once_and_come_back_as_they_were(store: MeasurementStore
 def test_each_key_has_a_claim_to_a_run(store: MeasurementStore) -> None:
     store.training.add(runs(8), origin=CI)
     assert store.training.add(runs(8), origin=Origin("other", is_operator=False)).n_claimed == 1
-    assert store.provenance.change("withdrawal", "key:ci", {"key": "ci"}, only_of="ci") == 1
+    assert store.provenance.change("withdrawal", "key:ci", {"key": "ci"}, only_of="ci").n_row == 1
     assert store.training.load_learnable().uploaders.tolist() == ["other"]
 
 
@@ -58,7 +58,7 @@ def test_a_withdrawal_covers_both_targets_unless_it_names_one(
 ) -> None:
     store.training.add(runs(8, 16), origin=CI)
     store.add(rows(1), origin=Origin("ci", is_operator=False, import_id="loads"))
-    assert store.provenance.change("withdrawal", "the operator", {"key": "ci"}, target=target) == n_row
+    assert store.provenance.change("withdrawal", "the operator", {"key": "ci"}, target=target).n_row == n_row
     learnable = len(store.load_learnable().rows), len(store.training.load_learnable().rows)
     assert learnable == (int(target == TRAINING), 2 * int(target == INFERENCE))
     summaries = {one["import_id"]: (one["target"], one["n_withdrawn"]) for one in store.provenance.imports()}
@@ -79,15 +79,15 @@ def test_a_campaign_or_a_confirmation_of_both_targets_names_its_target(store: Me
     with pytest.raises(InputError, match="key 'ci' holds measurements of inference and training; name the target"):
         change("confirmation", "the operator", {"key": "ci"})
     assert (len(store.load_learnable().rows), len(store.training.load_learnable().rows)) == (1, 2)
-    assert change("withdrawal", "the operator", {"campaign": "nightly"}, target=INFERENCE) == 1
-    assert change("withdrawal", "the operator", {"import_id": "runs"}) == 2
+    assert change("withdrawal", "the operator", {"campaign": "nightly"}, target=INFERENCE).n_row == 1
+    assert change("withdrawal", "the operator", {"import_id": "runs"}).n_row == 2
 
 
 def test_a_run_in_quarantine_waits_for_its_confirmation(store: MeasurementStore) -> None:
     added = store.training.add(runs(8, 16), origin=CI, quarantine=pd.Series(["too slow", ""]))
     assert (added.n_new, added.n_quarantined) == (2, 1)
     assert store.training.load_learnable().rows["n_accelerator"].tolist() == [16]
-    assert store.provenance.change("confirmation", "key:ci", {"import_id": "runs"}, only_of="ci") == 1
+    assert store.provenance.change("confirmation", "key:ci", {"import_id": "runs"}, only_of="ci").n_row == 1
     assert len(store.training.load_learnable().rows) == 2
 
 

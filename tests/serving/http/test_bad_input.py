@@ -317,7 +317,7 @@ def test_every_example_of_the_openapi_document_works(client: Client, monkeypatch
         has_no_challenger = path == "/v1/predictor/challenger" and response.status_code in (404, 409, 422)
         assert response.status_code < 400 or has_no_earlier_champion or has_no_challenger, (path, response.text)
         if path == f"{MEASURE}/withdrawals":
-            assert response.json() == {"n_row": 1}
+            assert response.json()["n_row"] == 1
 
 
 def test_the_openapi_document_has_problem_details_for_each_operation(shared: Client) -> None:

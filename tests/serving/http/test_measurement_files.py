@@ -74,6 +74,20 @@ def test_what_cannot_be_imported_is_refused(  # noqa: PLR0917  (a case)
     assert problem in problem_of(response, status)["detail"]
 
 
+def test_unknown_names_of_a_file_have_their_lines(service: Client) -> None:
+    header = "model,accelerator,n_accelerator,n_input_token,n_output_token,concurrency,statistic,ttft_s"
+    lines = [header, "llama-3.1-8x,h100-sxm-80gb,1,9,9,1,p50,fast", "llama-3.1-8b,h100-sxm-81gb,1,9,9,1,p50,0.1"]
+    problem = problem_of(upload(service, "\n".join(lines).encode(), "name=a.csv", "text/csv"), 422)
+    assert [text.partition(" is known")[0] for text in problem["problems"]] == [
+        "a.csv, line 2: ttft_s: must be a number, got 'fast'",
+        "a.csv, line 2: model: no 'llama-3.1-8x'",
+        "a.csv, line 3: accelerator: no 'h100-sxm-81gb'",
+    ]
+    bad = ABOUT.replace("h100", "h10")
+    problem = problem_of(upload(service, (GUIDELLM / "rate.json").read_bytes(), bad), 422)
+    assert problem["detail"].startswith("upload.json: accelerator: no 'nvidia-h10-sxm-80gb' is known; did you mean")
+
+
 def test_a_key_is_required(service: Client, tmp_path: Path) -> None:
     service.use_key(None)
     try:

@@ -57,8 +57,8 @@ def test_names_are_replaced_by_those_of_the_catalogue(client: Client) -> None:
 @pytest.mark.parametrize(
     ("changes", "status", "field"),
     [
-        ({"model": "meta-llama/Llama-3.1-8"}, 404, "model"),
-        ({"accelerator": "nvidia-a100-pcie-81gb"}, 404, "accelerator"),
+        ({"model": "meta-llama/Llama-3.1-8"}, 422, "model"),
+        ({"accelerator": "nvidia-a100-pcie-81gb"}, 422, "accelerator"),
         ({"ttft_s": -1}, 422, "ttft_s"),
         ({"ttft_s": "fast"}, 422, "ttft_s"),
         ({"ttft_s": True}, 422, "ttft_s"),
@@ -85,6 +85,28 @@ def test_one_invalid_row_refuses_the_request(
     assert "mine" not in shared.state.catalog.models
 
 
+def test_unknown_names_are_told_with_the_wrong_values_and_their_rows(shared: Client) -> None:
+    rows = [
+        a_measurement(ttft_s=-1),
+        a_measurement(model="meta-llama/Llama-3.1-8", engine="vlm"),
+        a_measurement(accelerator="nvidia-a100-pcie-81gb"),
+        a_measurement(model="meta-llama/Llama-3.1-8"),
+    ]
+    problem = problem_of(shared.post(PATH, {"rows": rows}), 422)
+    assert [text.partition(", got")[0].partition(" is known")[0] for text in problem["problems"]] == [
+        "rows, line 1: ttft_s: must be between 1e-07 and 86400",
+        "rows, line 2: model: no 'meta-llama/Llama-3.1-8'",
+        "rows, line 3: accelerator: no 'nvidia-a100-pcie-81gb'",
+        "rows, line 2: engine: no 'vlm'",
+    ]
+    assert "did you mean 'meta-llama/Llama-3.1-8B'" in problem["problems"][1]
+    assert "send the config.json of a model of your own in `models`" in problem["problems"][1]
+    (names,) = [problem_of(shared.post(PATH, {"rows": rows[1:2]}), 422)]
+    assert (names["field"], names["did_you_mean"][0]) == ("model", "meta-llama/Llama-3.1-8B")
+    many = [a_measurement(model=f"no/{n}") for n in range(60)]
+    assert len(problem_of(shared.post(PATH, {"rows": many}), 422)["problems"]) == 21
+
+
 def test_an_inconsistent_row_is_refused_as_in_an_import(client: Client) -> None:
     inconsistent = a_measurement(statistic="mean", ttft_s=1.0, tpot_s=0.01, e2e_s=9000.0, n_output_token=100)
     problem = problem_of(client.post(PATH, {"rows": [a_measurement(), inconsistent]}), 422)
@@ -99,7 +121,8 @@ def test_a_config_in_the_request_registers_its_model(client: Client) -> None:
     again = client.post(PATH, body).json()
     assert again.pop("import_id")
     assert (again.pop("drift"), again.pop("drift_url")) == (None, None)
-    assert again == {"n_new": 0, "n_known": 1, "n_claimed": 0, "n_quarantined": 0, "n_withdrawn": 0}
+    assert {again.pop(name) for name in ("n_new", "n_claimed", "n_quarantined", "n_withdrawn")} == {0}
+    assert again == {"n_known": 1, "n_of_key": {}, "quarantine_reasons": [], "warnings": []}
     assert "mine" in {model["id"] for model in client.get("/v1/models").json()}
     rows = client.post("/v1/predictions", {"rows": [a_question(model="mine")]}).json()["rows"]
     assert rows[0]["status"] == "ok"

@@ -74,7 +74,7 @@ def test_the_schedule_retrains_where_measurements_changed(night: Night) -> None:
     assert night.at(DUE) == []
     actions: tuple[Action, ...] = ("withdrawal", "restoration")
     for action in actions:
-        assert night.state.store.provenance.change(action, "me", {"import_id": added.import_id}) == 3
+        assert night.state.store.provenance.change(action, "me", {"import_id": added.import_id}).n_row == 3
         assert [one.state for one in night.at(DUE)] == ["done"]
 
 

@@ -18,6 +18,7 @@ from roofcast.data.importers.inferencemax import results
 from roofcast.data.importers.llm_perf import benchmark
 from roofcast.data.importers.llm_pilot import runs
 from roofcast.data.importers.mlperf import summary
+from roofcast.data.importers.name_check import NameCheck
 from roofcast.data.importers.overrides import check_overrides
 from roofcast.data.importers.sources import files_of, iter_sources
 from roofcast.data.json_input import read_json
@@ -41,6 +42,8 @@ def read_measurements(
     campaign: str | None = None,
     progress: Progress = no_progress,
     overrides: Overrides | None = None,
+    *,
+    names: NameCheck | None = None,
 ) -> pd.DataFrame:
     """Return the measurements of benchmark files: all of them or, on the first fault, none.
 
@@ -55,6 +58,8 @@ def read_measurements(
     overrides
         Column to value, for the cells that the files leave blank: a benchmark client does not know the accelerator
         behind the address it measures. ``column:name in the file`` replaces that name by the value.
+    names
+        Check of the names in the rows; None to admit any.
 
     Raises
     ------
@@ -62,12 +67,14 @@ def read_measurements(
         If there is no such format, or an override names no column.
     SchemaError
         If a file is missing, empty, truncated, binary or in another format, contradicts an override, or leaves a
-        required column blank; names file, line and field.
+        required column blank, or `names` refuses a name; names file, line and field.
     """
     chosen = detect_format(paths) if format_name is None else FORMATS.get(format_name)
     if chosen is None:
         raise UnknownNameError("format", str(format_name), FORMATS)
-    return chosen.read(paths, campaign or chosen.name, progress, check_overrides(overrides or NO_OVERRIDES))
+    checked, names = check_overrides(overrides or NO_OVERRIDES), names or NameCheck()
+    with names.all_errors():
+        return chosen.read(paths, campaign or chosen.name, progress, checked, names)
 
 
 def detect_format(paths: Sequence[Path]) -> Format:

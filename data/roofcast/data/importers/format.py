@@ -9,6 +9,7 @@ from typing import Final
 
 import pandas as pd
 
+from roofcast.data.importers.name_check import NameCheck
 from roofcast.data.importers.sources import Source
 
 Progress = Callable[[Iterable[Source]], Iterable[Source]]
@@ -25,8 +26,10 @@ def no_progress(sources: Iterable[Source]) -> Iterable[Source]:
     return sources
 
 
-Read = Callable[[Sequence[Path], str, Progress, Overrides], pd.DataFrame]
+Read = Callable[[Sequence[Path], str, Progress, Overrides, NameCheck | None], pd.DataFrame]
 """Reads files, folders or archives; returns validated measurements, under a campaign name where they have none.
+
+It gives the names of each row to the name check before the row is validated.
 
 It raises a `SchemaError` with file, line and field for a file that is damaged, of another format, contradicts itself
 or an override, or leaves a required column blank that no override sets.

@@ -7,13 +7,16 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from roofcast.data.errors import SchemaError
+from roofcast.data.importers.name_check import NameCheck
 from roofcast.data.importers.run_plausibility import validate_plausible
 
 SOURCE = "rows"
 """Name of the rows in messages; their lines count from 1."""
 
 
-def read_json_rows(rows: Sequence[Mapping[str, object]], campaign: str) -> pd.DataFrame:
+def read_json_rows(
+    rows: Sequence[Mapping[str, object]], campaign: str, names: NameCheck | None = None
+) -> pd.DataFrame:
     """Return the validated measurements of JSON rows: all of them or, on the first fault, none.
 
     A cell that is absent, null or an empty text takes the default of its column.
@@ -22,12 +25,22 @@ def read_json_rows(rows: Sequence[Mapping[str, object]], campaign: str) -> pd.Da
     ----------
     campaign
         Campaign of the rows without one.
+    names
+        Check of the names in the rows; None to admit any.
 
     Raises
     ------
     SchemaError
-        If a row breaks the schema or its numbers contradict each other; names row and field.
+        If a row breaks the schema, its numbers contradict each other, or `names` refuses a name; names row and field.
     """
+    names = names or NameCheck()
+    for line, row in enumerate(rows, 1):
+        names.check(row, SOURCE, line)
+    with names.all_errors():
+        return _read(rows, campaign)
+
+
+def _read(rows: Sequence[Mapping[str, object]], campaign: str) -> pd.DataFrame:
     filled = [_fill(row, campaign, line) for line, row in enumerate(rows, 1)]
     columns = dict.fromkeys(name for row in filled for name in row)
     table = pd.DataFrame({name: [row.get(name) for row in filled] for name in columns}, dtype=object)

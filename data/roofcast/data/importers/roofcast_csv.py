@@ -15,6 +15,7 @@ import pandas as pd
 
 from roofcast.data.errors import SchemaError
 from roofcast.data.importers.format import NO_OVERRIDES, Format, Overrides, Progress, no_progress
+from roofcast.data.importers.name_check import NameCheck
 from roofcast.data.importers.overrides import EXAMPLES, check_required, fill_table
 from roofcast.data.importers.run_plausibility import validate_plausible
 from roofcast.data.importers.sources import Source, header_of, iter_sources
@@ -44,7 +45,11 @@ def _split(line: str) -> list[str]:
 
 
 def read(
-    paths: Sequence[Path], campaign: str, progress: Progress = no_progress, overrides: Overrides = NO_OVERRIDES
+    paths: Sequence[Path],
+    campaign: str,
+    progress: Progress = no_progress,
+    overrides: Overrides = NO_OVERRIDES,
+    names: NameCheck | None = None,
 ) -> pd.DataFrame:
     """Return the measurements of CSV files in UTF-8, in the order of the lines, read in chunks; see `format.Read`.
 
@@ -55,11 +60,13 @@ def read(
         the wrong type or contradicts its row; names file, line and field.
     """
     with contextlib.closing(iter_sources(paths)) as sources:
-        chunks = [chunk for source in progress(sources) for chunk in _iter_chunks(source, campaign, overrides)]
+        chunks = [chunk for source in progress(sources) for chunk in _iter_chunks(source, campaign, overrides, names)]
     return pd.concat(chunks, ignore_index=True)
 
 
-def _iter_chunks(source: Source, campaign: str, overrides: Overrides) -> Iterator[pd.DataFrame]:
+def _iter_chunks(
+    source: Source, campaign: str, overrides: Overrides, names: NameCheck | None
+) -> Iterator[pd.DataFrame]:
     rows = _iter_rows(source)
     header = next(rows, (0, []))[1]
     if not any(header):
@@ -77,6 +84,8 @@ def _iter_chunks(source: Source, campaign: str, overrides: Overrides) -> Iterato
             table["campaign"] = campaign
         table["campaign"] = table["campaign"].where(table["campaign"] != "", campaign)
         filled = fill_table(table, overrides, source.name, lines)
+        if names and not filled.columns.duplicated().any():
+            names.check(filled, source.name, lines)
         _check_required(filled, source.name, lines)
         yield validate_plausible(filled, source.name, lines)
     if is_empty:

@@ -16,6 +16,7 @@ import pandas as pd
 
 from roofcast.data.errors import MAX_PROBLEM, SchemaError
 from roofcast.data.importers.format import NO_OVERRIDES, Overrides, Progress, Read, no_progress
+from roofcast.data.importers.name_check import NameCheck
 from roofcast.data.importers.overrides import check_required, fill_blanks
 from roofcast.data.importers.run_plausibility import check_plausible
 from roofcast.data.importers.sources import Source, iter_sources
@@ -81,16 +82,22 @@ def run_reader(
     """
 
     def read(
-        paths: Sequence[Path], campaign: str, progress: Progress = no_progress, overrides: Overrides = NO_OVERRIDES
+        paths: Sequence[Path],
+        campaign: str,
+        progress: Progress = no_progress,
+        overrides: Overrides = NO_OVERRIDES,
+        names: NameCheck | None = None,
     ) -> pd.DataFrame:
         with contextlib.closing(iter_sources(select(paths), *suffixes)) as sources:
             runs = [run for source in progress(sources) for run in runs_of(source)]
-        return table_of_runs(runs, campaign, overrides)
+        return table_of_runs(runs, campaign, overrides, names)
 
     return read
 
 
-def table_of_runs(runs: Sequence[Run], campaign: str, overrides: Overrides) -> pd.DataFrame:
+def table_of_runs(
+    runs: Sequence[Run], campaign: str, overrides: Overrides, names: NameCheck | None = None
+) -> pd.DataFrame:
     """Return the measurements of the runs: one row for each statistic with outcomes.
 
     A run without a completed request gives one row without outcomes. An open loop that did not reach its request
@@ -102,7 +109,7 @@ def table_of_runs(runs: Sequence[Run], campaign: str, overrides: Overrides) -> p
         If a run contradicts an override or itself, leaves a required column blank, or breaks the schema of
         measurements; names file, line and field.
     """
-    rows_by_run = [_rows_of(run, campaign, overrides) for run in runs]
+    rows_by_run = [_rows_of(run, campaign, overrides, names) for run in runs]
     try:
         table = pd.DataFrame([row for rows in rows_by_run for row in rows])
         return validate_measurements(table, runs[0].place)
@@ -124,8 +131,10 @@ def _row_errors(runs: Sequence[Run], rows_by_run: Iterable[Iterable[dict[str, An
                 yield error
 
 
-def _rows_of(run: Run, campaign: str, overrides: Overrides) -> list[dict[str, Any]]:
+def _rows_of(run: Run, campaign: str, overrides: Overrides, names: NameCheck | None) -> list[dict[str, Any]]:
     cells = fill_blanks(run.cells, overrides, run.place, run.line) | {"campaign": campaign}
+    if names:
+        names.check(cells, run.place, run.line)
     reached_per_s = run.totals.get("request_throughput_per_s", math.nan)
     cells = join_cells(cells, {"note": _rate_note(float(cells.get("request_rate") or math.nan), reached_per_s)})
     if not cells.get("load"):

@@ -2,13 +2,15 @@
 
 The table of measurements holds the claim that prevails, that of claims the others. Claims that training may use
 precede others, then those that are not withdrawn, then those that an operator withdrew, then those of an operator,
-then the earlier ones.
+then the earlier ones. An operator claims rows of a key by an explicit choice alone, because they then teach as the
+operator's own.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -49,16 +51,24 @@ class KnownRows:
         Those of `claimed` that their own keys alone had withdrawn: they count as new.
     withdrawn
         Those that were withdrawn and stay so.
+    n_of_key
+        Numbers of the rows of an operator's import that keys own, by key; `claimed` if the operator wants so.
     """
 
     all: frozenset[str] = frozenset()
     claimed: frozenset[str] = frozenset()
     freed: frozenset[str] = frozenset()
     withdrawn: frozenset[str] = frozenset()
+    n_of_key: Mapping[str, int] = field(default_factory=dict)
 
 
 def find_known(
-    connection: sa.Connection, tables: MeasurementTables, ids: Collection[str], owner: tuple[str, bool]
+    connection: sa.Connection,
+    tables: MeasurementTables,
+    ids: Collection[str],
+    owner: tuple[str, bool],
+    *,
+    claim_of_keys: bool = False,
 ) -> KnownRows:
     """Return which rows are known.
 
@@ -68,6 +78,8 @@ def find_known(
     ----------
     owner
         Uploader of the import, and whether it is an operator.
+    claim_of_keys
+        Whether an operator claims rows that keys own; those that their keys have withdrawn are free for all.
     """
     measurement, claim = tables.measurement, tables.claim
     columns = [measurement.c[name] for name in ("id", *_OWNER, "withdrawn_at", "is_withdrawn_by_operator")]
@@ -80,9 +92,14 @@ def find_known(
     withdrawn = {row.id for row in stored if row.withdrawn_at is not None}
     by_operator = {row.id for row in stored if row.is_withdrawn_by_operator}
     of_others = {row.id for row in stored if (row.uploader, row.is_operator) != owner}
-    claimed = frozenset(of_others - own - by_operator)
-    freed = claimed & withdrawn
-    return KnownRows(frozenset(row.id for row in stored), claimed, freed, frozenset(withdrawn - freed))
+    claimable = frozenset(of_others - own - by_operator)
+    freed = claimable & withdrawn
+    owned = claimable - freed if owner[1] else frozenset()
+    key_of = {row.id: row.uploader for row in stored if row.id in owned and not row.is_operator}
+    claimed = claimable if claim_of_keys else claimable - key_of.keys()
+    n_of_key = dict(sorted(Counter(key_of.values()).items()))
+    known = frozenset(row.id for row in stored)
+    return KnownRows(known, claimed, freed, frozenset(withdrawn - freed), n_of_key)
 
 
 def add_claims(connection: sa.Connection, tables: MeasurementTables, rows: Collection[Mapping[str, Any]]) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import pandas as pd
 import sqlalchemy as sa
@@ -36,8 +36,17 @@ def default_url() -> str:
 class Added:
     """Numbers of rows that were new to the store, and that it had already or the table repeated.
 
-    `n_quarantined` of the new rows teach nothing until they are confirmed. Of the known rows, `n_claimed` are others'
-    and have a claim of the import now; `n_withdrawn` were withdrawn and stay so.
+    Parameters
+    ----------
+    n_quarantined, quarantine_reasons
+        Number of the new rows that teach nothing until they are confirmed, and reasons of up to `MAX_REASON` of them.
+    n_withdrawn
+        Number of the known rows that were withdrawn and stay so.
+    n_claimed
+        Number of the known rows that others own and of which the import has a claim too.
+    n_of_key
+        Numbers of the known rows that API keys own, by key, if an operator imports: `n_claimed` counts them if the
+        operator claims them.
     """
 
     n_new: int
@@ -46,6 +55,12 @@ class Added:
     n_withdrawn: int = field(default=0, compare=False)
     n_claimed: int = field(default=0, compare=False)
     import_id: str = field(default="", compare=False)
+    n_of_key: Mapping[str, int] = field(default_factory=dict, compare=False)
+    quarantine_reasons: tuple[str, ...] = field(default=(), compare=False)
+
+
+MAX_REASON: Final = 3
+"""Different reasons of quarantine that the answer to an import has."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +91,8 @@ class Measurements:
         models: Iterable[tuple[ModelSpec, dict[str, Any]]] = (),
         origin: Origin | None = None,
         quarantine: pd.Series | None = None,
+        *,
+        claim_of_keys: bool = False,
     ) -> Added:
         """Add the rows that are new and the models of these rows: all of them, or none if an error escapes.
 
@@ -92,6 +109,8 @@ class Measurements:
             None for an import by the operator.
         quarantine : shape (n_row,)
             Why each row needs a confirmation before training uses it; blank, or None for all, if it does not.
+        claim_of_keys
+            Whether an operator's import claims rows that API keys own: they are the operator's from then on.
 
         Raises
         ------
@@ -105,38 +124,48 @@ class Measurements:
             for spec, config in models:
                 self.models.insert(connection, spec, config, origin.limited_key)
             new = set(connection.execute(insert, [*rows.values()]).scalars()) if rows else set()
-            known = self._claim(connection, {id_: rows[id_] for id_ in rows.keys() - new}, origin)
-        new |= known.freed
-        n_quarantined = sum(bool(rows[id_]["quarantine"]) for id_ in new)
-        counts = n_quarantined, len(known.withdrawn), len(known.claimed - known.freed)
-        return Added(len(new), len(table) - len(new), *counts, origin.import_id)
+            stored = {id_: rows[id_] for id_ in rows.keys() - new}
+            known = self._claim(connection, stored, origin, claim_of_keys=claim_of_keys)
+        reasons = {id_: str(row["quarantine"]) for id_, row in rows.items()}
+        return _added(len(table), new | known.freed, known, reasons, origin.import_id)
 
-    def _claim(self, connection: sa.Connection, rows: dict[str, dict[str, Any]], origin: Origin) -> KnownRows:
+    def _claim(
+        self, connection: sa.Connection, rows: dict[str, dict[str, Any]], origin: Origin, *, claim_of_keys: bool
+    ) -> KnownRows:
         """Add claims to the stored ones of some rows; the lock comes after the rows that the transaction inserted."""
         if not rows:
             return KnownRows()
         self.database.lock(connection, LOCK)
-        known = find_known(connection, self.tables, rows.keys(), (origin.uploader, origin.is_operator))
+        owner = (origin.uploader, origin.is_operator)
+        known = find_known(connection, self.tables, rows.keys(), owner, claim_of_keys=claim_of_keys)
         add_claims(connection, self.tables, [rows[id_] for id_ in sorted(known.claimed)])
         return known
 
-    def compare(self, table: pd.DataFrame, origin: Origin | None = None) -> Added:
-        """Return how many validated rows `add` would find new, known and withdrawn; needs no migration.
+    def compare(
+        self,
+        table: pd.DataFrame,
+        origin: Origin | None = None,
+        quarantine: pd.Series | None = None,
+        *,
+        claim_of_keys: bool = False,
+    ) -> Added:
+        """Return what `add` would of validated rows; needs no migration.
 
-        Nothing is written. Which rows were withdrawn is unknown in a schema that is not up to date.
+        Nothing is written. Which rows were withdrawn, or are a key's, is unknown in a schema that is not up to date.
         """
         origin = origin or Origin()
-        ids, schema, known = set(self._row_ids(table)), self.database.schema_state(), KnownRows()
+        all_reasons = [""] * len(table) if quarantine is None else quarantine.tolist()
+        reasons = dict(zip(self._row_ids(table), all_reasons, strict=True))
+        ids, schema, known = set(reasons), self.database.schema_state(), KnownRows()
         if schema != "none":
             with self.database.reading() as connection:
                 if schema == "current":
-                    known = find_known(connection, self.tables, ids, (origin.uploader, origin.is_operator))
+                    owner = (origin.uploader, origin.is_operator)
+                    known = find_known(connection, self.tables, ids, owner, claim_of_keys=claim_of_keys)
                 elif sa.inspect(connection).has_table(self._table.name):
                     stored = connection.execute(sa.select(self._table.c.id)).scalars()
                     known = KnownRows(all=frozenset(ids.intersection(stored)))
-        n_new = len(ids - known.all) + len(known.freed)
-        n_claimed = len(known.claimed - known.freed)
-        return Added(n_new, len(table) - n_new, n_withdrawn=len(known.withdrawn), n_claimed=n_claimed)
+        return _added(len(table), (ids - known.all) | known.freed, known, reasons)
 
     def load(
         self,
@@ -273,6 +302,23 @@ class MeasurementStore(Measurements):
         """
         self.database.migrate()
         return self
+
+
+def _added(
+    n_row: int, new: Collection[str], known: KnownRows, reasons: Mapping[str, str], import_id: str = ""
+) -> Added:
+    """Return the result of an import by the ids of its new rows, and the reason of quarantine by id."""
+    quarantined = [reasons[id_] for id_ in sorted(new) if reasons[id_]]
+    return Added(
+        len(new),
+        n_row - len(new),
+        n_quarantined=len(quarantined),
+        n_withdrawn=len(known.withdrawn),
+        n_claimed=len(known.claimed - known.freed),
+        import_id=import_id,
+        n_of_key=known.n_of_key,
+        quarantine_reasons=tuple(dict.fromkeys(quarantined))[:MAX_REASON],
+    )
 
 
 def _cells(column: pd.Series) -> list[Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+import shlex
 import uuid
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
@@ -16,7 +17,7 @@ from typing import Any, Final, Literal
 import pandas as pd
 import sqlalchemy as sa
 
-from roofcast.data.errors import InputError, UnknownNameError
+from roofcast.data.errors import InputError, NotAllowedError, UnknownNameError
 from roofcast.data.measurements.target import Target
 from roofcast.data.store.claims import LOCK, all_claims, settle_claims
 from roofcast.data.store.database.database import Database
@@ -57,6 +58,14 @@ class Origin:
         return "" if self.is_operator else self.uploader
 
 
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Numbers of claims that changed, and that stay withdrawn because an operator withdrew them."""
+
+    n_row: int
+    n_refused: int = 0
+
+
 class Provenance:
     """Changes of the provenance of measurements in a database; every method is one transaction.
 
@@ -73,7 +82,7 @@ class Provenance:
         selection: dict[str, str],
         only_of: str | None = None,
         target: Target | None = None,
-    ) -> int:
+    ) -> Changed:
         """Withdraw, restore or confirm the selected claims to measurements; return the number of those that changed.
 
         Parameters
@@ -94,17 +103,21 @@ class Provenance:
             If the selection is not exactly one of `SELECTORS`; or without a target, if a campaign, or what is to be
             confirmed, is of several.
         UnknownNameError
-            If no row, or none of the key's own, is selected.
+            If no row is selected.
+        NotAllowedError
+            If the selected rows are not the key's, or it restores rows all of which an operator withdrew.
         """
         if len(selection) != 1 or not selection.keys() <= SELECTORS.keys():
             raise InputError("import_id", f"give exactly one of {', '.join(SELECTORS)}")
         ((name, value),) = selection.items()
-        n_row, chosen = 0, [tables for tables in ALL_TABLES if target in {tables.target, None}]
+        n_row, n_refused, chosen = 0, 0, [tables for tables in ALL_TABLES if target in {tables.target, None}]
         with self._database.writing() as connection:
             self._database.lock(connection, LOCK)
             known = {tables.target: _known(connection, tables, SELECTORS[name], only_of) for tables in chosen}
             matched = [one for one, values in known.items() if value in values]
             if not matched:
+                if any(value in _known(connection, tables, SELECTORS[name], None) for tables in chosen):
+                    raise _of_others(action, name, value, str(only_of))
                 raise UnknownNameError(name, value, [one for values in known.values() for one in values])
             if len(matched) > 1 and (name == "campaign" or action == "confirmation"):
                 problem = f"{name} {value!r} holds measurements of {' and '.join(matched)}; name the target"
@@ -115,18 +128,53 @@ class Provenance:
                 for table in (measurement, tables.claim):
                     is_of = table.c.id.in_(of_campaign) if name == "campaign" else table.c[SELECTORS[name]] == value
                     is_due, values = _change(action, by, table, is_operator=only_of is None)
-                    where = _is_own(table, only_of) & is_of & is_due
-                    n_row += connection.execute(sa.update(table).where(where).values(**values)).rowcount
+                    selected = _is_own(table, only_of) & is_of
+                    n_row += connection.execute(sa.update(table).where(selected & is_due).values(**values)).rowcount
+                    if action == "restoration" and only_of is not None:
+                        stays = selected & table.c.is_withdrawn_by_operator
+                        count = sa.select(sa.func.count()).select_from(table).where(stays)
+                        n_refused += connection.execute(count).scalar_one()
                 settle_claims(connection, tables)
+            if n_refused and not n_row:
+                raise _withdrawn_by_operator(name, value, n_refused)
         fields = {"action": action, "caller": by, "selector": name, "selected": value, "n_row": n_row}
         audit.info("%s caller=%s %s=%s n_row=%d", *fields.values(), extra=fields)
-        return n_row
+        return Changed(n_row, n_refused)
 
     def imports(self) -> list[dict[str, Any]]:
         """Return each import with its target, key, time and numbers of rows, the latest first."""
         with self._database.reading() as connection:
             found = [dict(row) for tables in ALL_TABLES for row in connection.execute(_imports(tables)).mappings()]
         return sorted(found, key=lambda summary: summary["added_at"], reverse=True)
+
+
+OPTIONS: Final = {"import_id": "--import", "campaign": "--campaign", "key": "--key"}
+"""Options of ``roofcast measurements`` by the name of the choice."""
+
+_VERBS: Final[dict[Action, str]] = {"withdrawal": "withdraw", "restoration": "restore", "confirmation": "confirm"}
+
+
+def _of_others(action: Action, name: str, value: str, key: str) -> NotAllowedError:
+    verb = _VERBS[action]
+    return NotAllowedError(
+        name,
+        f"{value!r} has no row of the key {key!r}, which may {verb} its own rows alone; "
+        f"{_ask_operator(verb, name, value)}",
+    )
+
+
+def _withdrawn_by_operator(name: str, value: str, n_row: int) -> NotAllowedError:
+    rows = f"the {n_row} withdrawn rows" if n_row > 1 else "the withdrawn row"
+    return NotAllowedError(
+        name,
+        f"an operator withdrew {rows} of {value!r}, and an operator alone restores what one withdrew; "
+        f"{_ask_operator('restore', name, value)}",
+    )
+
+
+def _ask_operator(verb: str, name: str, value: str) -> str:
+    command = f"roofcast measurements {verb} {OPTIONS[name]} {shlex.quote(value)}"
+    return f"ask an operator to run `{command}`, or send a key of the scope admin"
 
 
 def _imports(tables: MeasurementTables) -> sa.Select[Any]:

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from typing import Any
 
 from asgi_correlation_id import CorrelationIdMiddleware
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi_offline import FastAPIOffline
 
 from roofcast.data.errors import NotReadyError
@@ -25,6 +25,7 @@ from roofcast.serving.http.auth import Admission, KeyRing, describe_access
 from roofcast.serving.http.body import BodyLimit
 from roofcast.serving.http.errors import REQUEST_ID_HEADER, RESPONSES, describe_problems, install_handlers
 from roofcast.serving.http.load_shedding import EarlyRefusal, Lanes, LoadShedding
+from roofcast.serving.http.query_parameters import refuse_unknown_parameters
 from roofcast.serving.http.rate_limits import RateLimits
 from roofcast.serving.http.routes import (
     campaigns,
@@ -86,6 +87,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         version=version("roofcast"),
         description="Predict how an LLM performs on hardware, and recommend the cheapest hardware within limits.",
         lifespan=_lifespan(settings, lanes),
+        dependencies=[Depends(refuse_unknown_parameters)],
         responses=RESPONSES,
         docs_url=None,
         redoc_url=None,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated
 
-from fastapi import Depends, Query, Request
+from fastapi import Depends, Query, Request, Response
 
+from roofcast.data.errors import NotAllowedError
 from roofcast.data.measurements.target import Target
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_loader import LoadedModel
@@ -68,12 +70,57 @@ def origin_of(request: Request) -> Origin:
     return Origin(key.name, key.may("admin"))
 
 
+async def dry_run(
+    response: Response,
+    *,
+    is_wanted: Annotated[
+        bool, Query(alias="dry_run", description="Validate and count the rows, store nothing, and answer 200.")
+    ] = False,
+) -> bool:
+    """Return whether an import only counts; it creates nothing then, so the status is not 201."""
+    if is_wanted:
+        response.status_code = HTTPStatus.OK
+    return is_wanted
+
+
 State = Annotated[AppState, Depends(app_state)]
 ActiveModel = Annotated[LoadedModel, Depends(active_model)]
 ShadowQueue = Annotated[Shadow, Depends(shadow)]
 Jobs = Annotated[JobQueue, Depends(job_queue)]
 Today = Annotated[dt.date, Depends(today)]
 Owner = Annotated[str, Depends(owner)]
+
+
+async def claim_of_keys(
+    request: Request,
+    *,
+    is_wanted: Annotated[
+        bool,
+        Query(
+            alias="claim",
+            description="Make rows that API keys own the operator's: they then teach as measurements of the "
+            "service's own stack. For keys of the scope admin.",
+        ),
+    ] = False,
+) -> bool:
+    """Return whether an operator's import claims the rows of keys.
+
+    Raises
+    ------
+    NotAllowedError
+        If the caller is no operator.
+    """
+    key: ApiKey = request.scope[KEY]
+    if is_wanted and not key.may("admin"):
+        cure = "leave it out, or send a key of the scope admin"
+        raise NotAllowedError(
+            "claim", f"the key {key.name!r} has the scope {key.scope}, which claims nothing; {cure}"
+        )
+    return is_wanted
+
+
+ClaimOfKeys = Annotated[bool, Depends(claim_of_keys)]
+DryRun = Annotated[bool, Depends(dry_run)]
 Compare = Annotated[bool, Query(description="Compare the new rows with the predictor before the answer.")]
 TargetQuery = Annotated[Target, Query(description="What the predictor is about: inference, or training jobs.")]
 Health = Annotated[HealthMonitor, Depends(health_monitor)]

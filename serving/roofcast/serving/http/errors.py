@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from roofcast.data.errors import (
     InputError,
     NoAnswerError,
+    NotAllowedError,
     NotReadyError,
     RoofcastError,
     UnknownNameError,
@@ -31,6 +32,7 @@ from roofcast.serving.recommend.api.request_errors import request_errors
 
 STATUS_OF: Final[tuple[tuple[type[RoofcastError], HTTPStatus, str], ...]] = (
     (UnknownNameError, HTTPStatus.NOT_FOUND, "unknown-name"),
+    (NotAllowedError, HTTPStatus.FORBIDDEN, "not-allowed"),
     (InputError, HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-input"),
     (NoAnswerError, HTTPStatus.CONFLICT, "no-answer"),
     (NotReadyError, HTTPStatus.SERVICE_UNAVAILABLE, "not-ready"),

@@ -107,7 +107,7 @@ def test_withdrawals_by_another_than_the_rows_own_key_become_an_operators(url: s
     database.close()
     with MeasurementStore(url) as store:
         change = store.migrate().provenance.change
-        assert change("restoration", "key:ci", {"key": "ci"}, only_of="ci") == 1
+        assert change("restoration", "key:ci", {"key": "ci"}, only_of="ci").n_row == 1
         assert set(row_ids(store.load())) & set(ids) == {ids[0]}
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from roofcast.data.store.measurement_store import MeasurementStore
+from roofcast.data.store.provenance import Origin
 from roofcast.serving.cli.commands.measurements import next_step, summary_text
 from roofcast.serving.cli.text.tables import WIDTH
 from tests.data.row_builders import SAMPLES
@@ -47,7 +48,7 @@ def test_stored_rows_are_listed_and_filtered(run: Run, file: Path) -> None:
     ):
         assert len(json.loads(run("measurements", *options, "--json")[1])) == n, options
     status, out, err = run("measurements", "--limit", "3")
-    assert (status, "in all rows: campaign mine" in out, out.count(MODEL)) == (0, True, 1)
+    assert (status, "the same in each row: campaign mine" in out, out.count(MODEL)) == (0, True, 1)
     assert "ttft_s" in out
     assert "tpot_s" not in out
     assert "only the first 3 rows are listed; raise --limit for more" in " ".join(err.split())
@@ -161,7 +162,7 @@ def test_the_error_of_an_unknown_model_names_model_config(run: Run, file: Path) 
     file.write_text(file.read_text().replace(MODEL, "ours/my-14b"))
     status, _, err = run("import", "auto", file)
     assert status == 2
-    assert "no 'ours/my-14b' is known" in err
+    assert "own.csv, line 2: model: no 'ours/my-14b' is known" in err
     assert "--model-config NAME=PATH, such as --model-config ours/my-14b=config.json" in " ".join(err.split())
     for option in ("--set", "--model-config"):
         status, _, err = run("import", "auto", file, option, "x")
@@ -208,7 +209,7 @@ def test_a_row_in_quarantine_is_confirmed(run: Run, tmp_path: Path) -> None:
     status, out, err = run("import", "auto", path, "--campaign", "mine", "--json")
     (imported,) = json.loads(out)
     assert (status, imported["n_quarantined"]) == (0, 1)
-    assert "1 row far from what others measured" in " ".join(err.split())
+    assert "1 row is in quarantine: far from what others measured" in " ".join(err.split())
     (changed,) = json.loads(run("measurements", "confirm", "--import", imported["import_id"], "--json")[1])
     assert changed["n_row"] == 1
 
@@ -216,7 +217,7 @@ def test_a_row_in_quarantine_is_confirmed(run: Run, tmp_path: Path) -> None:
 def test_a_summary_has_counts_and_names_in_lines_of_80_characters() -> None:
     models = [f"owner/a-model-of-a-long-name-{n}" for n in range(9)]
     names = {"campaign": ["mine"], "model": models, "accelerator": ["nvidia-l4-24gb"]}
-    counts = {"n_row": 9, "n_new": 7, "n_known": 2, "n_failed_run": 0, "n_quarantined": 3}
+    counts = {"n_row": 9, "n_new": 7, "n_known": 2, "n_failed_run": 0, "n_quarantined": 3, "n_claimed": 0}
     text = summary_text({"format": "vllm", **names, **counts, "import_id": "ab12"})
     assert text.startswith("9 rows of the format vllm: 7 new, 2 stored before, 3 in quarantine\ncampaign mine\n")
     assert "name-4 and 4 more\naccelerator nvidia-l4-24gb\nimport ab12" in text
@@ -232,4 +233,33 @@ def test_a_summary_has_counts_and_names_in_lines_of_80_characters() -> None:
     ],
 )
 def test_an_import_says_what_to_do_next(kept: bool, n_new: int, expected: str) -> None:
-    assert expected in next_step({"is_kept": kept, "n_new": n_new}, [Path("my file.csv")])
+    assert expected in next_step({"is_kept": kept, "n_new": n_new, "n_claimed": 0}, [Path("my file.csv")])
+
+
+def test_rows_of_a_key_are_claimed_by_an_option_alone(run: Run, file: Path) -> None:
+    with MeasurementStore().migrate() as store:
+        assert run("import", "auto", file, "--campaign", "mine")[0] == 0
+        (imported,) = json.loads(run("measurements", "imports", "--json")[1])
+        rows = store.load()
+        store.provenance.change("withdrawal", "me", {"import_id": imported["import_id"]})
+        moved = rows.assign(campaign="theirs")
+        store.add(moved, origin=Origin("ci", is_operator=False))
+    command = ("import", "auto", file, "--campaign", "theirs", "--json")
+    for options, n_claimed, text in (
+        (("--dry-run",), 0, "4 rows are stored by the key 'ci' (4) and not claimed"),
+        ((), 0, "import again with --claim"),
+        (("--claim", "--dry-run"), 4, "the import would make them the operator's"),
+        (("--claim",), 4, "`roofcast measurements withdraw --import"),
+    ):
+        status, out, err = run(*command, *options)
+        (report,) = json.loads(out)
+        assert (status, report["n_claimed"], report["n_of_key"]) == (0, n_claimed, {"ci": 4})
+        assert text in " ".join(err.split())
+
+
+def test_a_dry_run_counts_the_rows_for_quarantine(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "slow.csv"
+    path.write_text(f"{HEADER}\n{MODEL},{ACCELERATOR},1,120,20,4,p50,8\n")
+    status, out, err = run("import", "auto", path, "--dry-run", "--json")
+    assert (status, json.loads(out)[0]["n_quarantined"]) == (0, 1)
+    assert "1 row would be in quarantine" in " ".join(err.split())

@@ -28,4 +28,4 @@ def test_a_table_that_stays_too_wide_becomes_a_paragraph_for_each_row() -> None:
 
 
 def test_a_table_of_equal_rows_keeps_its_columns() -> None:
-    assert "in all rows" not in table_text([WIDE, WIDE], 40)
+    assert "the same in each row" not in table_text([WIDE, WIDE], 40)

@@ -53,13 +53,14 @@ def test_each_request_is_logged_without_secrets(client: Client, caplog: pytest.L
     secret = client.make_key("write", name="ci")
     client.use_key(secret)
     with caplog.at_level(logging.INFO):
-        client.post(PREDICT + "?token=hidden", {"rows": [a_question(model="private-model")]})
+        client.post(PREDICT, {"rows": [a_question(model="private-model")]})
+        client.post(PREDICT + "?token=hidden", {"rows": []})
         client.get("/v1/%0Afake")
         client.get("/healthz")
     lines = [record for record in caplog.records if record.name == logger.name]
-    assert [vars(line)["route"] for line in lines] == [PREDICT, "other"]
+    assert [vars(line)["route"] for line in lines] == [PREDICT, PREDICT, "other"]
     assert (vars(lines[0])["caller"], vars(lines[0])["status"]) == ("key:ci", 200)
-    assert "\n" not in lines[1].getMessage()
+    assert "\n" not in lines[2].getMessage()
     for hidden in (secret, secret[-8:], "hidden", "private-model"):
         assert not [record for record in caplog.records if record.name != "httpx" and hidden in record.getMessage()]
 

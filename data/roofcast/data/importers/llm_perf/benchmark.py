@@ -22,6 +22,7 @@ import pandas as pd
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.importers.format import NO_OVERRIDES, Format, Overrides, Progress, no_progress
 from roofcast.data.importers.llm_perf.config import config_cells, n_output_token
+from roofcast.data.importers.name_check import NameCheck
 from roofcast.data.importers.runs import Run, table_of_runs
 from roofcast.data.importers.sources import Source, files_of, is_archive, iter_sources, start_of
 from roofcast.data.json_input import Node, begins_json, read_document
@@ -52,7 +53,11 @@ def recognises(file: Path) -> bool:
 
 
 def read(
-    paths: Sequence[Path], campaign: str, progress: Progress = no_progress, overrides: Overrides = NO_OVERRIDES
+    paths: Sequence[Path],
+    campaign: str,
+    progress: Progress = no_progress,
+    overrides: Overrides = NO_OVERRIDES,
+    names: NameCheck | None = None,
 ) -> pd.DataFrame:
     """Return one row for each statistic of each report; within a folder each run is read once. See `format.Read`.
 
@@ -66,7 +71,7 @@ def read(
     for source in progress(_iter_opened(files_of(paths, *SUFFIXES))):
         config = source.config if isinstance(source, _Opened) else None
         runs.append(_run(read_document(source, _kept), config, overrides))
-    return table_of_runs(runs, campaign, overrides)
+    return table_of_runs(runs, campaign, overrides, names)
 
 
 def _kind(start: bytes) -> str:

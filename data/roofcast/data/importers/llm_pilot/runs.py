@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from roofcast.data.errors import SchemaError
 from roofcast.data.importers.format import NO_OVERRIDES, Format, Overrides, Progress, no_progress
 from roofcast.data.importers.llm_pilot.request_log import REQUEST_COLUMNS, RequestLog
+from roofcast.data.importers.name_check import NameCheck
 from roofcast.data.importers.overrides import fill_table
 from roofcast.data.importers.runs import variation_of
 from roofcast.data.importers.sources import Source, header_of, iter_sources
@@ -70,7 +71,11 @@ def recognises(file: Path) -> bool:
 
 
 def read(
-    paths: Sequence[Path], campaign: str, progress: Progress = no_progress, overrides: Overrides = NO_OVERRIDES
+    paths: Sequence[Path],
+    campaign: str,
+    progress: Progress = no_progress,
+    overrides: Overrides = NO_OVERRIDES,
+    names: NameCheck | None = None,
 ) -> pd.DataFrame:
     """Return five rows a run (mean, p50, p90, p95, p99), in the order of the files; see `format.Read`.
 
@@ -84,7 +89,10 @@ def read(
     table = pd.DataFrame(rows)
     numbers = [name for name in table.columns if name in NUMBER_COLUMNS]
     table[numbers] = table[numbers].map(lambda value: float(f"{value:.{N_DIGIT}g}"))
-    return validate_measurements(fill_table(table, overrides, paths[0].name), paths[0].name)
+    filled = fill_table(table, overrides, paths[0].name)
+    if names:
+        names.check(filled, paths[0].name)
+    return validate_measurements(filled, paths[0].name)
 
 
 @dataclass(frozen=True)

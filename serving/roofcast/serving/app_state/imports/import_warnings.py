@@ -1,9 +1,11 @@
-"""What is doubtful in imported rows: blank or unknown names, failed runs and requests."""
+"""What is doubtful in imported rows: names, failed runs, quarantine, rows of keys and withdrawn rows."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
 
 import pandas as pd
 
@@ -11,6 +13,14 @@ from roofcast.data.campaigns import CAMPAIGNS
 from roofcast.data.errors import near_misses
 from roofcast.features.columns import ENGINES
 from roofcast.serving.counts import count_text
+
+if TYPE_CHECKING:
+    from roofcast.data.store.measurement_store import Added
+    from roofcast.data.store.provenance import Action
+
+Caller = Literal["command", "http"]
+
+_VERBS: Final[dict[Action, str]] = {"withdrawal": "withdraw", "restoration": "restore", "confirmation": "confirm"}
 
 
 def count_failed_runs(table: pd.DataFrame) -> int:
@@ -32,6 +42,68 @@ def import_warnings(table: pd.DataFrame) -> Iterator[str]:
     for name in sorted(set(table["campaign"]) & set(CAMPAIGNS)):
         yield f"campaign: {name!r} is also the name of a shipped campaign; choose another name with --campaign"
     yield from _failures(table)
+
+
+@dataclass(frozen=True)
+class _Cures:
+    """Commands and requests that mend an import, for the caller of either."""
+
+    caller: Caller
+    import_id: str
+
+    def change(self, action: Action) -> str:
+        """Return how to change the rows of the import."""
+        command = f"`roofcast measurements {_VERBS[action]} --import {self.import_id}`"
+        request = f'POST /v1/measurements/{action}s with {{"import_id": "{self.import_id}"}}'
+        return command if self.caller == "command" else f"{request} or {command}"
+
+    def claim(self) -> str:
+        """Return how to import again and claim the rows of keys."""
+        return "--claim" if self.caller == "command" else "?claim=true"
+
+
+def added_warnings(added: Added, caller: Caller) -> Iterator[str]:
+    """Yield which rows of an import teach nothing, and which are a key's, with the cure; of a dry run, what would be.
+
+    Parameters
+    ----------
+    caller
+        Whether a command or an HTTP request mends them.
+    """
+    cures, is_dry = _Cures(caller, added.import_id), not added.import_id
+    if added.n_quarantined:
+        are = f"{'would be' if is_dry else _are(added.n_quarantined)} in quarantine"
+        far = "far from what others measured, and no training uses them before a confirmation"
+        reasons = "; ".join(added.quarantine_reasons)
+        cure = "an import can be confirmed" if is_dry else cures.change("confirmation")
+        yield f"{count_text(added.n_quarantined, 'row')} {are}: {far}. {reasons}. If they are right: {cure}"
+    yield from _key_warnings(added, cures, is_dry=is_dry)
+    if added.n_withdrawn:
+        how = "`roofcast measurements restore`"
+        how = how if caller == "command" else f"POST /v1/measurements/restorations or {how}"
+        rows = f"{count_text(added.n_withdrawn, 'row')} withdrawn before, and still so"
+        yield f"{rows}: no training uses them; {how} undoes a withdrawal, an operator's by an operator alone"
+
+
+def _key_warnings(added: Added, cures: _Cures, *, is_dry: bool) -> Iterator[str]:
+    n_row = sum(added.n_of_key.values())
+    if not n_row:
+        return
+    keys = ", ".join(f"{name!r} ({n})" for name, n in added.n_of_key.items())
+    rows = f"{count_text(n_row, 'row')} {_are(n_row)} stored by the key{'s' * (len(added.n_of_key) > 1)} {keys}"
+    if not added.n_claimed:
+        stay = "not claimed by this import: with the limited weight of a key, and until it withdraws them"
+        yield f"{rows} and {stay}; to make them the operator's, import again with {cures.claim()}"
+    elif is_dry:
+        yield f"{rows}; the import would make them the operator's, as measurements of the service's own stack"
+    else:
+        also = f", and withdraws the {count_text(added.n_new, 'new row')} of the import too" if added.n_new else ""
+        undo = f"{cures.change('withdrawal')} gives them back{also}"
+        yield f"{rows}, and now the operator's, as measurements of the service's own stack; {undo}"
+
+
+def _are(n: int) -> str:
+    return "is" if n == 1 else "are"
 
 
 def _failures(table: pd.DataFrame) -> Iterator[str]:

@@ -12,12 +12,8 @@ from roofcast.data.errors import InputError
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.validity.plausibility import millisecond_columns
 from roofcast.serving.app_state.app_state import AppState
-from roofcast.serving.app_state.catalog.registered_models import (
-    Config,
-    check_model_limit,
-    with_configs,
-    with_registered,
-)
+from roofcast.serving.app_state.catalog.registered_models import Config, check_model_limit, with_configs
+from roofcast.serving.app_state.imports.name_errors import catalog_of_dry_run
 from roofcast.serving.predict.row_checks import fill_copy_precision
 from roofcast.training.lifecycle.quarantine import quarantine_reasons
 
@@ -33,6 +29,7 @@ def import_rows(
     *,
     origin: Origin | None = None,
     dry_run: bool = False,
+    claim_of_keys: bool = False,
 ) -> Added:
     """Store measurements and the models of named configurations; return the numbers of new and known rows.
 
@@ -49,6 +46,9 @@ def import_rows(
         Who imports; None for the operator.
     dry_run
         Count only: nothing is written, created or migrated.
+    claim_of_keys
+        Whether rows that API keys own become the operator's, if the operator imports them; they stay the keys'
+        otherwise.
 
     Raises
     ------
@@ -61,30 +61,36 @@ def import_rows(
         If the store cannot be read or written.
     """
     if dry_run:
-        return _count_rows(state, table, configs, origin)
+        return _count_rows(state, table, configs, origin, claim_of_keys=claim_of_keys)
     catalog, new = with_configs(state.catalog, configs)
     check_model_limit(state, len(new), origin.limited_key if origin else "")
     rows, descriptors = _resolve(table, catalog)
     reasons = quarantine_reasons(rows, descriptors)
-    added = state.store.add(rows, [(spec, dict(config)) for spec, config in new], origin, reasons)
+    models = [(spec, dict(config)) for spec, config in new]
+    added = state.store.add(rows, models, origin, reasons, claim_of_keys=claim_of_keys)
     if new:
         state.live_catalog.reload_models()
     return added
 
 
 def _count_rows(
-    state: AppState, table: pd.DataFrame, configs: Iterable[tuple[str, Config]], origin: Origin | None
+    state: AppState,
+    table: pd.DataFrame,
+    configs: Iterable[tuple[str, Config]],
+    origin: Origin | None,
+    *,
+    claim_of_keys: bool,
 ) -> Added:
     """Return what `import_rows` would, from a store that is neither created nor migrated."""
     from roofcast.data.store.measurement_store import MeasurementStore  # noqa: PLC0415  (needs SQLAlchemy)
 
     with MeasurementStore(state.settings.store_url) as store:
-        schema = store.database.schema_state()
-        if schema == "old":
+        if store.database.schema_state() == "old":
             state.warn("the store has an older schema; a dry run does not migrate it, an import does")
-        models = [] if schema == "none" else store.models.load()
-        catalog, _ = with_configs(with_registered(state.user_files.catalog, models), configs)
-        return store.compare(_resolve(table, catalog)[0], origin)
+        catalog, _ = with_configs(catalog_of_dry_run(state), configs)
+        rows, descriptors = _resolve(table, catalog)
+        reasons = quarantine_reasons(rows, descriptors)
+        return store.compare(rows, origin, reasons, claim_of_keys=claim_of_keys)
 
 
 def _resolve(table: pd.DataFrame, catalog: Catalog) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -7,12 +7,13 @@ from __future__ import annotations
 import logging
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from roofcast.data.errors import InputError, RoofcastError, SchemaError, UnknownNameError
+from roofcast.data.errors import RoofcastError, SchemaError, UnknownNameError
 from roofcast.data.measurements.target import INFERENCE, TARGETS
 from roofcast.serving.cli.arguments.completion import complete_names
 from roofcast.serving.cli.console import note, show, track, warn
@@ -29,8 +30,6 @@ from roofcast.serving.cli.text.tables import fold
 from roofcast.serving.counts import count_text
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from roofcast.data.store.measurement_store import Added
     from roofcast.data.store.provenance import Action
     from roofcast.serving.app_state.app_state import AppState
@@ -81,6 +80,13 @@ def import_(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Validate and count the rows, and store nothing.")
     ] = False,
+    claim: Annotated[
+        bool,
+        typer.Option(
+            "--claim",
+            help="Make rows that API keys own yours: they then teach as measurements of the service's own stack.",
+        ),
+    ] = False,
     compare: Annotated[
         bool, typer.Option(help="Compare the new rows with the predictor and with earlier measurements.")
     ] = True,
@@ -88,7 +94,7 @@ def import_(
 ) -> None:
     """Import benchmark files into the store: all rows, or none."""
     summary, report = import_files(
-        format_, paths, campaign, model_config or [], given or [], dry_run=dry_run, compare=compare
+        format_, paths, campaign, model_config or [], given or [], dry_run=dry_run, claim=claim, compare=compare
     )
     if as_json:
         show([{**summary, "drift": report and report.model_dump()}], as_json=True)
@@ -109,18 +115,23 @@ def import_files(
     given: list[str],
     *,
     dry_run: bool = False,
+    claim: bool = False,
     compare: bool = True,
 ) -> tuple[dict[str, Any], DriftReport | None]:
     """Import files with the options of `import_`; return the summary, and the comparison with the predictor."""
     from roofcast.data.importers import detect_format, read_measurements
     from roofcast.data.importers.overrides import MissingColumnsError, parse_overrides
-    from roofcast.serving.app_state.imports.import_warnings import count_failed_runs, import_warnings
+    from roofcast.serving.app_state.imports.import_warnings import added_warnings, count_failed_runs, import_warnings
+    from roofcast.serving.app_state.imports.measurement_import import import_rows
+    from roofcast.serving.app_state.imports.name_errors import check_names
     from roofcast.serving.cli.files import parse_configs
 
     configs, values = parse_configs(model_config), parse_overrides(given)
     name = detect_format(paths).name if format_ == "auto" else format_
+    state = open_app_state()
+    names = check_names(state, configs, dry_run=dry_run, model_cure=_model_cure)
     try:
-        table = read_measurements(name, paths, campaign, track, values)
+        table = read_measurements(name, paths, campaign, track, values, names=names)
     except MissingColumnsError as error:
         options = {"--campaign": [campaign] if campaign else [], "--model-config": model_config, "--set": given}
         command = ["import", name, *map(str, paths), *_arguments(options), *error.examples]
@@ -129,14 +140,12 @@ def import_files(
         raise SchemaError(error.field, problem, error.source, error.line) from error
     for warning in import_warnings(table):
         warn(warning)
-    state = open_app_state()
-    added = _store(state, table, configs, dry_run=dry_run)
-    _warn_of_rows_not_learnt(added)
-    counts: dict[str, int | str] = {"n_row": len(table), "n_new": added.n_new, "n_known": added.n_known}
-    counts["n_failed_run"] = count_failed_runs(table)
-    counts |= {} if dry_run else {"n_quarantined": added.n_quarantined, "import_id": added.import_id}
-    names = {column: sorted(table[column].unique()) for column in ("campaign", "model", "accelerator")}
-    summary = {"format": name, **names, **counts, "is_kept": not dry_run}
+    added = import_rows(state, table, configs, dry_run=dry_run, claim_of_keys=claim)
+    for warning in added_warnings(added, "command"):
+        warn(warning)
+    shared = {column: sorted(table[column].unique()) for column in ("campaign", "model", "accelerator")}
+    counts = {"n_row": len(table), "n_failed_run": count_failed_runs(table), **asdict(added)}
+    summary = {"format": name, **shared, **counts, "is_kept": not dry_run}
     report = _compare(state, added) if compare and added.n_new and not dry_run else None
     return summary, report
 
@@ -145,10 +154,11 @@ def summary_text(summary: Mapping[str, Any]) -> str:
     """Return what became of the rows of an import, in lines of up to 80 characters."""
     counts = [f"{summary['n_new']} new", f"{summary['n_known']} stored before"]
     counts += [f"{summary['n_failed_run']} of failed runs"] if summary["n_failed_run"] else []
-    counts += [f"{summary['n_quarantined']} in quarantine"] if summary.get("n_quarantined") else []
+    counts += [f"{summary['n_quarantined']} in quarantine"] if summary["n_quarantined"] else []
+    counts += [f"{summary['n_claimed']} claimed"] if summary["n_claimed"] else []
     rows = f"{count_text(summary['n_row'], 'row')} of the format {summary['format']}: {', '.join(counts)}"
     names = [f"{column} {_shortened(summary[column])}" for column in ("campaign", "model", "accelerator")]
-    names += [f"import {summary['import_id']}"] if "import_id" in summary else []
+    names += [f"import {summary['import_id']}"] if summary["import_id"] else []
     return "\n".join([fold(rows), *(fold(name) for name in names)])
 
 
@@ -161,7 +171,7 @@ def next_step(summary: Mapping[str, Any], paths: Sequence[Path]) -> str:
     """Return what to do after an import, with the commands."""
     if not summary["is_kept"]:
         return "\nnext: without --dry-run the rows are stored"
-    if not summary["n_new"]:
+    if not summary["n_new"] + summary["n_claimed"]:
         return "\nnext: nothing, all rows were stored before; `roofcast measurements` lists them"
     files = shlex.join(map(str, paths))
     return (
@@ -183,33 +193,14 @@ def _compare(state: AppState, added: Added) -> DriftReport | None:
         return None
 
 
-def _warn_of_rows_not_learnt(added: Added) -> None:
-    if added.n_quarantined:
-        see, cure = "roofcast measurements", f"roofcast measurements confirm --import {added.import_id}"
-        problem = f"{count_text(added.n_quarantined, 'row')} far from what others measured, which no training uses"
-        warn(f"{problem}; `{see}` says why; if they are right, run `{cure}`")
-    if added.n_withdrawn:
-        see = "see `roofcast measurements restore --help`"
-        warn(f"{count_text(added.n_withdrawn, 'row')} withdrawn before, and still so; {see}")
-
-
 def _arguments(options: Mapping[str, list[str] | None]) -> list[str]:
     return [part for option, texts in options.items() for text in texts or [] for part in (option, text)]
 
 
-def _store(
-    state: AppState, table: pd.DataFrame, configs: Sequence[tuple[str, Mapping[str, Any]]], *, dry_run: bool
-) -> Added:
-    from roofcast.serving.app_state.imports.measurement_import import import_rows
-
-    try:
-        return import_rows(state, table, configs, dry_run=dry_run)
-    except UnknownNameError as error:
-        if error.field != "model":
-            raise
-        cure = "give the configuration of your own model with --model-config NAME=PATH, such as"
-        example = shlex.quote(f"{error.name}=config.json")
-        raise InputError("model", f"{error.problem}; {cure} --model-config {example}") from error
+def _model_cure(name: str) -> str:
+    """Return how to import measurements of a model that the catalogue lacks."""
+    cure = "give the configuration of your own model with --model-config NAME=PATH, such as"
+    return f"{cure} --model-config {shlex.quote(f'{name}=config.json')}"
 
 
 def formats(as_json: AsJson = False) -> None:
@@ -326,10 +317,10 @@ def _change(
 
     given = {"import_id": import_, "campaign": campaign, "key": key}
     selection = {name: value for name, value in given.items() if value is not None}
-    n_row = open_store()[0].provenance.change(
+    changed = open_store()[0].provenance.change(
         action, COMMAND_LINE, selection, target=check_target(target) if target else None
     )
-    show([{"action": action, **selection, "n_row": n_row}], as_json=as_json)
+    show([{"action": action, **selection, "n_row": changed.n_row}], as_json=as_json)
 
 
 def campaigns(

@@ -302,10 +302,18 @@ def import_(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Validate and count the rows, and store nothing.")
     ] = False,
+    claim: Annotated[
+        bool,
+        typer.Option(
+            "--claim",
+            help="Make rows that API keys own yours: they then teach as measurements of the service's own stack.",
+        ),
+    ] = False,
     compare: Annotated[bool, typer.Option(help="Compare the new rows with the predictor.")] = True,
     as_json: AsJson = False,
 ) -> None:
     """Import measured training jobs into the store: all rows of a file, or none."""
+    from roofcast.serving.app_state.imports.import_warnings import added_warnings
     from roofcast.serving.cli.files import read_table
     from roofcast.serving.training_jobs.imports.import_errors import compare_runs
     from roofcast.serving.training_jobs.imports.run_import import import_table
@@ -314,14 +322,10 @@ def import_(
     summaries = []
     for file in files:
         table = read_table(file)
-        added = import_table(state, table, file.name, campaign=campaign, dry_run=dry_run)
+        added = import_table(state, table, file.name, campaign=campaign, dry_run=dry_run, claim_of_keys=claim)
         errors = compare_runs(state, added) if compare and not dry_run else None
-        if added.n_quarantined:
-            cure = f"roofcast measurements confirm --import {added.import_id}"
-            see = "roofcast measurements --target training"
-            warn(
-                f"{added.n_quarantined} rows are far from what others measured; `{see}` says why; if right, `{cure}`"
-            )
+        for warning in added_warnings(added, "command"):
+            warn(warning)
         summary = {"file": file.name, "n_row": len(table.rows), **asdict(added), "is_kept": not dry_run}
         summaries.append(summary | ({"errors": errors and errors.model_dump()} if as_json else {}))
         if errors and not as_json:

@@ -34,7 +34,7 @@ def table_text(rows: Sequence[Mapping[str, Any]], width: int = WIDTH) -> str:
           20
     >>> rows = [{"name": "a", "first": 1, "second": n, "third": "", "fourth": n + 1} for n in (1, 20)]
     >>> print(table_text(rows, 29))
-    in all rows: name a, first 1
+    the same in each row: name a, first 1
     second  fourth
     1       2
     20      21
@@ -47,7 +47,9 @@ def table_text(rows: Sequence[Mapping[str, Any]], width: int = WIDTH) -> str:
     equal = [name for name in names if len(cells) > 1 and len({row[name] for row in cells}) == 1]
     heading = ""
     if equal and len(equal) < len(names):
-        heading = fold(f"in all rows: {_listed({name: cells[0][name] for name in equal})}", width=width) + "\n"
+        heading = (
+            fold(f"the same in each row: {_listed({name: cells[0][name] for name in equal})}", width=width) + "\n"
+        )
         names = [name for name in names if name not in equal]
     cells = [{name: row[name] for name in names} for row in cells]
     if _width(cells) <= width:

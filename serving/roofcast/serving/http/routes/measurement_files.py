@@ -17,12 +17,13 @@ from roofcast.data.importers import detect_format, read_measurements
 from roofcast.data.importers.format import no_progress
 from roofcast.data.importers.overrides import parse_overrides
 from roofcast.data.importers.sources import is_archive
-from roofcast.serving.app_state.imports.import_warnings import count_failed_runs, import_warnings
+from roofcast.serving.app_state.imports.import_warnings import added_warnings, count_failed_runs, import_warnings
 from roofcast.serving.app_state.imports.measurement_import import import_rows
+from roofcast.serving.app_state.imports.name_errors import check_names
 from roofcast.serving.drift.import_drift import compare_import
 from roofcast.serving.http.body import BODY
 from roofcast.serving.http.bulk.media import FILES_PATH
-from roofcast.serving.http.dependencies import Compare, State, origin_of
+from roofcast.serving.http.dependencies import ClaimOfKeys, Compare, DryRun, State, origin_of
 from roofcast.serving.http.errors import unsupported_media_type
 from roofcast.serving.http.routes.drift import drift_url
 from roofcast.serving.http.schemas.resources import FileAdded
@@ -46,6 +47,7 @@ _BINARY: Final[dict[str, Any]] = {"schema": {"type": "string", "format": "binary
 @router.post(
     FILES_PATH,
     status_code=HTTPStatus.CREATED,
+    responses={HTTPStatus.OK: {"model": FileAdded, "description": "Counts of a dry run; nothing is stored."}},
     openapi_extra={"requestBody": {"required": True, "content": dict.fromkeys(SUFFIXES, _BINARY)}},
 )
 def post_file(
@@ -66,12 +68,14 @@ def post_file(
         list[Annotated[str, Query(max_length=400)]] | None,
         Query(alias="set", max_length=100, description="`COLUMN=VALUE` that the file does not hold; repeatable."),
     ] = None,
-    dry_run: Annotated[bool, Query(description="Validate and count the rows, and store nothing.")] = False,
+    dry_run: DryRun,
+    claim_of_keys: ClaimOfKeys,
     compare: Compare = False,
 ) -> FileAdded:
     """Import a file as a benchmark client writes it (GuideLLM, AIPerf, vLLM, ...), as `roofcast import` does.
 
-    The body is the file itself, uncompressed. All of its rows are stored, or none. The answer waits for the database
+    The body is the file itself, uncompressed. All of its rows are stored, or none: wrong values and unknown names are
+    told together. A dry run counts what an import would do, and answers 200. The answer waits for the database
     alone: `drift_url` of the answer compares the rows.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -81,14 +85,14 @@ def post_file(
     with tempfile.TemporaryDirectory() as folder:
         file = _save(request.scope[BODY], Path(folder) / _file_name(name, SUFFIXES[kind]))
         chosen = detect_format([file]).name if format_ == AUTO else format_
-        table = read_measurements(chosen, [file], campaign, no_progress, overrides)
-    added = import_rows(state, table, origin=origin_of(request), dry_run=dry_run)
+        table = read_measurements(chosen, [file], campaign, no_progress, overrides, names=check_names(state))
+    added = import_rows(state, table, origin=origin_of(request), dry_run=dry_run, claim_of_keys=claim_of_keys)
     return FileAdded(
         **asdict(added),
         format=chosen,
         n_row=len(table),
         n_failed_run=count_failed_runs(table),
-        warnings=list(import_warnings(table)),
+        warnings=[*import_warnings(table), *added_warnings(added, "http")],
         is_kept=not dry_run,
         drift_url=None if dry_run else drift_url(added),
         drift=compare_import(state, added) if compare and not dry_run else None,

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Query, Request
 
 from roofcast.data.importers.json_rows import read_json_rows
+from roofcast.serving.app_state.imports.import_warnings import added_warnings, import_warnings
 from roofcast.serving.app_state.imports.measurement_import import import_rows
+from roofcast.serving.app_state.imports.name_errors import check_names
 from roofcast.serving.drift.import_drift import compare_import
 from roofcast.serving.http.auth import CALLER, KEY
 from roofcast.serving.http.body import JsonRoute
-from roofcast.serving.http.dependencies import Compare, State, origin_of
+from roofcast.serving.http.dependencies import ClaimOfKeys, Compare, State, origin_of
 from roofcast.serving.http.routes.drift import drift_url
 from roofcast.serving.http.schemas.resources import (
     ImportSummary,
@@ -41,7 +43,7 @@ Limit = Annotated[int, Query(ge=1, le=1000)]
 
 @router.post("/v1/measurements", status_code=HTTPStatus.CREATED)
 def post_measurements(
-    request: MeasurementsRequest, *, http: Request, state: State, compare: Compare = False
+    request: MeasurementsRequest, *, http: Request, state: State, claim_of_keys: ClaimOfKeys, compare: Compare = False
 ) -> MeasurementsAdded:
     """Store measured rows: all of them, or none. Rows that were stored before are counted, not stored twice.
 
@@ -49,11 +51,12 @@ def post_measurements(
     quarantine: no training uses them before a confirmation. The default of `campaign` is `own`, that of `statistic`
     the mean. The answer waits for the database alone: `drift_url` of the answer compares the rows.
     """
-    rows = read_json_rows(request.rows, OWN_CAMPAIGN)
     models = [(model.name, model.config) for model in request.models]
-    added = import_rows(state, rows, models, origin=origin_of(http))
+    rows = read_json_rows(request.rows, OWN_CAMPAIGN, check_names(state, models))
+    added = import_rows(state, rows, models, origin=origin_of(http), claim_of_keys=claim_of_keys)
     report = compare_import(state, added) if compare else None
-    return MeasurementsAdded(**asdict(added), drift_url=drift_url(added), drift=report)
+    warnings = [*import_warnings(rows), *added_warnings(added, "http")]
+    return MeasurementsAdded(**asdict(added), warnings=warnings, drift_url=drift_url(added), drift=report)
 
 
 @router.get("/v1/measurements")
@@ -87,7 +90,8 @@ def post_withdrawal(request: MeasurementSelection, *, http: Request, state: Stat
 def post_restoration(request: MeasurementSelection, *, http: Request, state: State) -> MeasurementsChanged:
     """Undo withdrawals.
 
-    A key of the scope `write` restores what it withdrew itself; a key of the scope `admin` also what an operator did.
+    A key of the scope `write` restores what it withdrew itself, a key of the scope `admin` also what an operator did:
+    403 where all withdrawn rows are an operator's, `n_refused` counts them where some are.
     """
     return _change("restoration", request, http, state)
 
@@ -105,5 +109,5 @@ def _change(action: Action, request: MeasurementSelection, http: Request, state:
     key: ApiKey = http.scope[KEY]
     only_of = None if key.may("admin") else key.name
     selection = request.model_dump(exclude_none=True, exclude={"target"})
-    n_row = state.store.provenance.change(action, http.scope[CALLER], selection, only_of, request.target)
-    return MeasurementsChanged(n_row=n_row)
+    changed = state.store.provenance.change(action, http.scope[CALLER], selection, only_of, request.target)
+    return MeasurementsChanged(n_row=changed.n_row, n_refused=changed.n_refused)

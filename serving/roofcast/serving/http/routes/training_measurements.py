@@ -7,23 +7,27 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from http import HTTPStatus
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request
 
 from roofcast.data.errors import SchemaError
+from roofcast.serving.app_state.imports.import_warnings import added_warnings
 from roofcast.serving.csv_table import parse_table
 from roofcast.serving.http.body import BODY, JsonRoute
 from roofcast.serving.http.bulk.media import TRAINING_FILES_PATH
-from roofcast.serving.http.dependencies import Compare, State, origin_of
+from roofcast.serving.http.dependencies import ClaimOfKeys, Compare, DryRun, State, origin_of
 from roofcast.serving.http.errors import unsupported_media_type
 from roofcast.serving.http.routes.measurement_files import FILE_NAME
 from roofcast.serving.http.routes.measurements import Limit, OfCampaign, Offset
 from roofcast.serving.http.schemas.training import MAX_ROW, TrainingMeasurementsAdded, TrainingMeasurementsRequest
 from roofcast.serving.predict.json_rows import rows_from_table
 from roofcast.serving.request_fields import Cell
-from roofcast.serving.training_jobs.imports.import_errors import compare_runs
+from roofcast.serving.training_jobs.imports.import_errors import TrainingImportErrors, compare_runs
 from roofcast.serving.training_jobs.imports.run_import import import_runs, import_table
+
+if TYPE_CHECKING:
+    from roofcast.data.store.measurement_store import Added
 
 router = APIRouter(tags=["training"], route_class=JsonRoute)
 files = APIRouter(tags=["training"])
@@ -34,7 +38,12 @@ _CSV_BODY: Final[dict[str, Any]] = {CSV: {"schema": {"type": "string", "format":
 
 @router.post("/v1/training/measurements", status_code=HTTPStatus.CREATED)
 def post_training_measurements(
-    request: TrainingMeasurementsRequest, *, http: Request, state: State, compare: Compare = True
+    request: TrainingMeasurementsRequest,
+    *,
+    http: Request,
+    state: State,
+    claim_of_keys: ClaimOfKeys,
+    compare: Compare = True,
 ) -> TrainingMeasurementsAdded:
     """Store measured training jobs: all of them, or none. Rows that were stored before are counted, not stored twice.
 
@@ -42,13 +51,16 @@ def post_training_measurements(
     far from what others measured are in quarantine: no training uses them before a confirmation.
     """
     configs = [(model.name, model.config) for model in request.models]
-    added = import_runs(state, request.rows, configs, origin=origin_of(http))
-    return TrainingMeasurementsAdded(**asdict(added), errors=compare_runs(state, added) if compare else None)
+    added = import_runs(state, request.rows, configs, origin=origin_of(http), claim_of_keys=claim_of_keys)
+    return _answer(added, compare_runs(state, added) if compare else None)
 
 
 @files.post(
     TRAINING_FILES_PATH,
     status_code=HTTPStatus.CREATED,
+    responses={
+        HTTPStatus.OK: {"model": TrainingMeasurementsAdded, "description": "Counts of a dry run; nothing is stored."}
+    },
     openapi_extra={"requestBody": {"required": True, "content": _CSV_BODY}},
 )
 def post_training_file(
@@ -59,7 +71,8 @@ def post_training_file(
     campaign: Annotated[
         str | None, Query(max_length=200, pattern=r"^[^\x00]+$", description="Campaign of rows without one.")
     ] = None,
-    dry_run: Annotated[bool, Query(description="Validate and count the rows, and store nothing.")] = False,
+    dry_run: DryRun,
+    claim_of_keys: ClaimOfKeys,
     compare: Compare = True,
 ) -> TrainingMeasurementsAdded:
     """Import a CSV file of measured training jobs, as `roofcast training import` does: all of its rows, or none."""
@@ -69,9 +82,16 @@ def post_training_file(
     table = parse_table(request.scope[BODY].read(), name)
     if len(table.rows) > MAX_ROW:
         raise SchemaError("", f"has {len(table.rows)} rows, of at most {MAX_ROW}; send it in parts", name)
-    added = import_table(state, table, name, origin=origin_of(request), campaign=campaign, dry_run=dry_run)
-    errors = compare_runs(state, added) if compare and not dry_run else None
-    return TrainingMeasurementsAdded(**asdict(added), errors=errors)
+    origin = origin_of(request)
+    added = import_table(
+        state, table, name, origin=origin, campaign=campaign, dry_run=dry_run, claim_of_keys=claim_of_keys
+    )
+    return _answer(added, compare_runs(state, added) if compare and not dry_run else None)
+
+
+def _answer(added: Added, errors: TrainingImportErrors | None) -> TrainingMeasurementsAdded:
+    warnings = list(added_warnings(added, "http"))
+    return TrainingMeasurementsAdded(**asdict(added), warnings=warnings, is_kept=bool(added.import_id), errors=errors)
 
 
 @router.get("/v1/training/measurements")

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from roofcast.data.measurements.target import INFERENCE, Target
+from roofcast.data.store.measurement_store import MAX_REASON
 from roofcast.serving.app_state.published_figures import ProtocolFigures
 from roofcast.serving.request_fields import (
     DEFAULT_LEVEL,
@@ -99,24 +100,64 @@ class MeasurementsRequest(Message):
     )
 
 
-class MeasurementsAdded(BaseModel):
-    """Number of rows that are new, and that were stored before.
+ImportId = Annotated[
+    str, Field(description="Selects the new and the claimed rows, to withdraw or confirm them; blank for a dry run.")
+]
 
-    `n_quarantined` of the new rows teach nothing until they are confirmed; `n_claimed` of the others are also the
-    caller's now, `n_withdrawn` were withdrawn. `import_id` selects the new and the claimed rows; `drift_url` has
-    their comparison with the predictor and with earlier measurements, and is null if there are none. With `compare`,
-    `drift` is such a report of up to 200 rows; it is null if there is none, no predictor is in service, or no
-    comparison was wanted.
-    """
 
-    n_new: int
-    n_known: int
-    n_quarantined: int
-    n_withdrawn: int
-    n_claimed: int
-    import_id: str
-    drift_url: str | None = None
-    drift: DriftReport | None = None
+class RowsAdded(BaseModel):
+    """Numbers of the rows of an import, and what is doubtful in them."""
+
+    n_new: Annotated[int, Field(description="Rows that are new, or that another key had stored and withdrawn.")]
+    n_known: Annotated[int, Field(description="Rows that were stored before, or that the import repeats.")]
+    n_quarantined: Annotated[
+        int,
+        Field(
+            description="New rows far from what others measured: no training uses them before "
+            "`POST /v1/measurements/confirmations`, or `roofcast measurements confirm`."
+        ),
+    ]
+    quarantine_reasons: Annotated[
+        list[str], Field(description=f"Why rows are in quarantine; up to {MAX_REASON} different reasons.")
+    ]
+    n_withdrawn: Annotated[
+        int,
+        Field(
+            description="Known rows that were withdrawn and stay so, until `POST /v1/measurements/restorations` or "
+            "`roofcast measurements restore`."
+        ),
+    ]
+    n_claimed: Annotated[
+        int,
+        Field(
+            description="Known rows of others that the caller owns too from now on: no withdrawal of others takes "
+            "them away."
+        ),
+    ]
+    n_of_key: Annotated[
+        dict[str, int],
+        Field(
+            description="Known rows that API keys own, by key, if an operator imports. They stay the keys', with "
+            "their limited weight; with `claim` they are the operator's, and `n_claimed` counts them."
+        ),
+    ]
+    import_id: ImportId
+    warnings: Annotated[list[str], Field(description="What is doubtful or teaches nothing, with the cure.")]
+
+
+class MeasurementsAdded(RowsAdded):
+    """Numbers of the rows of an import, and their comparison with the predictor and with earlier measurements."""
+
+    drift_url: Annotated[
+        str | None, Field(description="Path of the comparison; null if no row is new or claimed.")
+    ] = None
+    drift: Annotated[
+        DriftReport | None,
+        Field(
+            description="The comparison of up to 200 rows, with `compare`; null if there is none or no predictor is "
+            "in service."
+        ),
+    ] = None
 
 
 class MeasurementSelection(Message):
@@ -137,9 +178,16 @@ class MeasurementSelection(Message):
 
 
 class MeasurementsChanged(BaseModel):
-    """Number of rows that changed."""
+    """Numbers of selected rows."""
 
-    n_row: int
+    n_row: Annotated[int, Field(description="Rows that changed; 0 if all of them were in this state before.")]
+    n_refused: Annotated[
+        int,
+        Field(
+            description="Rows that stay withdrawn because an operator withdrew them; if no other changed, the answer "
+            "is 403."
+        ),
+    ] = 0
 
 
 class ImportSummary(BaseModel):
@@ -150,18 +198,17 @@ class ImportSummary(BaseModel):
     key: str
     added_at: dt.datetime
     n_row: int
-    n_quarantined: int
+    n_quarantined: Annotated[int, Field(description="Rows in quarantine, which nobody has confirmed.")]
     n_withdrawn: int
 
 
 class FileAdded(MeasurementsAdded):
-    """Result of the import of a benchmark file; `n_failed_run` runs have no outcome."""
+    """Result of the import of a benchmark file."""
 
-    format: str
-    n_row: int
-    n_failed_run: int
-    warnings: list[str]
-    is_kept: bool
+    format: Annotated[str, Field(description="Name of the format, as of `roofcast formats`.")]
+    n_row: Annotated[int, Field(description="Rows of the file: one for each statistic of a run.")]
+    n_failed_run: Annotated[int, Field(description="Runs without an outcome.")]
+    is_kept: Annotated[bool, Field(description="Whether the rows are stored: false for a dry run.")]
 
 
 class OwnCampaign(BaseModel):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from roofcast.serving.http.schemas.resources import RowsAdded
 from roofcast.serving.request_fields import InlineModelList, Message, Row
 from roofcast.serving.training_jobs.imports.import_errors import TrainingImportErrors
 from roofcast.serving.training_jobs.request import EXAMPLE_JOB
@@ -34,17 +35,11 @@ class TrainingMeasurementsRequest(Message):
     )
 
 
-class TrainingMeasurementsAdded(BaseModel):
-    """Number of rows that are new, and that were stored before, as of ``/v1/measurements``.
+class TrainingMeasurementsAdded(RowsAdded):
+    """Numbers of the rows of an import, as of ``/v1/measurements``, and the predictor's errors on them."""
 
-    `errors` compares up to 200 of the new ones with the predictor; it is null if there is none, or no comparison was
-    wanted.
-    """
-
-    n_new: int
-    n_known: int
-    n_quarantined: int
-    n_withdrawn: int
-    n_claimed: int
-    import_id: str
-    errors: TrainingImportErrors | None = None
+    is_kept: Annotated[bool, Field(description="Whether the rows are stored: false for a dry run.")]
+    errors: Annotated[
+        TrainingImportErrors | None,
+        Field(description="Comparison of up to 200 of the new rows with the predictor; null if there is none."),
+    ] = None

@@ -111,6 +111,7 @@ def import_runs(
     origin: Origin | None = None,
     campaign: str | None = None,
     dry_run: bool = False,
+    claim_of_keys: bool = False,
     source: str = SOURCE,
     lines: Sequence[int] = (),
 ) -> Added:
@@ -129,6 +130,8 @@ def import_runs(
         Who imports; None for the operator.
     dry_run
         Count only: nothing is written.
+    claim_of_keys
+        Whether rows that API keys own become the operator's, if the operator imports them.
 
     Raises
     ------
@@ -145,11 +148,12 @@ def import_runs(
     check_model_limit(state, len(new), origin.limited_key if origin else "")
     runs = read_runs(rows, catalog, campaign, source, lines)
     _check_rates(runs, catalog, source, lines or range(1, len(rows) + 1))
+    reasons = run_quarantine_reasons(runs, catalog)
     if dry_run:
         with MeasurementStore(state.settings.store_url) as store:
-            return store.training.compare(runs, origin)
-    reasons = run_quarantine_reasons(runs, catalog)
-    added = state.store.training.add(runs, [(spec, dict(config)) for spec, config in new], origin, reasons)
+            return store.training.compare(runs, origin, reasons, claim_of_keys=claim_of_keys)
+    models = [(spec, dict(config)) for spec, config in new]
+    added = state.store.training.add(runs, models, origin, reasons, claim_of_keys=claim_of_keys)
     if new:
         state.live_catalog.reload_models()
     return added
@@ -163,6 +167,7 @@ def import_table(
     origin: Origin | None = None,
     campaign: str | None = None,
     dry_run: bool = False,
+    claim_of_keys: bool = False,
 ) -> Added:
     """Store the rows of a CSV file: see `import_runs`.
 
@@ -179,6 +184,7 @@ def import_table(
         origin=origin,
         campaign=campaign,
         dry_run=dry_run,
+        claim_of_keys=claim_of_keys,
         source=source,
         lines=table.lines,
     )
