@@ -70,18 +70,20 @@ class ErrorScaleModel:
 
 
 class GroupedConformal:
-    """Group-weighted conformal distribution of absolute held-out scores: each group has total weight sqrt(n_rows).
+    """Group-weighted conformal distribution of absolute held-out scores.
 
-    That is halfway between one vote a group and one vote a row. If groups are exchangeable, and rows within a group
-    too, the score of a row of a new group, drawn by such weights, is below ``quantile(level)`` with a probability
-    that approaches `level` as groups grow many and none dominates. For n groups of equal size that probability is
-    ``level * n / (n + 1)`` at least; it is lower if large groups are the hard ones.
+    If groups are exchangeable, and rows within a group too, the score of a row of a new group, drawn by such weights,
+    is below ``quantile(level)`` with a probability that approaches `level` as groups grow many and none dominates. For
+    n groups of equal weight that probability is ``level * n / (n + 1)`` at least; with a `size_exponent` over 0 it is
+    lower if large groups are the hard ones.
 
     Parameters
     ----------
     scores : shape (n_row,)
         Absolute errors of rows whose group was held out; NaN rows are left out.
     groups : shape (n_row,)
+    size_exponent
+        A group of n rows weighs ``n ** size_exponent``: 0 is one vote a group, 1 one vote a row.
 
     References
     ----------
@@ -90,12 +92,13 @@ class GroupedConformal:
     Y. Lee, R. F. Barber and R. Willett, "Distribution-free inference with hierarchical data", 2023: the bound.
     """
 
-    def __init__(self, scores: FloatArray, groups: pd.Series) -> None:
+    def __init__(self, scores: FloatArray, groups: pd.Series, size_exponent: float = 0.5) -> None:
         known = ~np.isnan(scores)
         codes, names = pd.factorize(np.asarray(groups, dtype=object)[known])
         order = np.argsort(scores[known], kind="stable")
         size = np.bincount(codes, minlength=len(names))
-        mass = (1.0 / np.sqrt(size))[codes] / np.sqrt(size).sum()
+        weight = size**size_exponent
+        mass = (weight / size)[codes] / weight.sum()
         self.n_group = len(names)
         self._scores = scores[known][order]
         self._cumulative = np.cumsum(mass[order])
@@ -323,14 +326,14 @@ def fit_error_distribution(
 
 
 def pool_scores(scores: FloatArray, groups: tuple[pd.Series, pd.Series]) -> GroupedConformal:
-    """Return the conformal distribution of held-out scores: of stacks left out if enough owners have one.
+    """Return the conformal distribution of held-out scores: of stacks left out, one vote an owner, if enough have one.
 
     With fewer than `MIN_OWNER` owners they are those of lineages and stacks together. Queries are about a stack that
     nobody measured. Scores have shape (2, n_row), groups are the lineage and the owner of the stack of each row.
     """
     lineage, owner = groups
     if owner[~np.isnan(scores[1])].nunique() >= MIN_OWNER:
-        return GroupedConformal(scores[1], owner)
+        return GroupedConformal(scores[1], owner, size_exponent=0.0)
     names = [group.astype(str).add(f" {i}") for i, group in enumerate((lineage, owner))]
     return GroupedConformal(scores.ravel(), pd.concat(names))
 
