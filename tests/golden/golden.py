@@ -6,19 +6,25 @@ commit that says why answers change.
 
 from __future__ import annotations
 
+import datetime as dt
 import gzip
 import json
 import math
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http.app import create_app
+from roofcast.serving.http.dependencies import today
 from tests.serving.http_client import Client, running
 
 FILE: Final = Path(__file__).with_name("answers.json.gz")
+
+DAY: Final = dt.date(2026, 11, 24)
+"""Day of the answers: prices of a request are of the day that it is answered."""
 
 TOLERANCE: Final = 1e-6
 """Relative tolerance; sums in another order on another processor differ by less."""
@@ -44,6 +50,15 @@ def load_cases() -> list[dict[str, Any]]:
     """Return the stored requests, each with its `path`, `body`, `status` and `answer`."""
     cases: list[dict[str, Any]] = json.loads(gzip.decompress(FILE.read_bytes()))
     return cases
+
+
+@contextmanager
+def serving(home: Path) -> Iterator[Client]:
+    """Serve the shipped predictor on `DAY`, with an empty state folder."""
+    app = create_app(Settings(home=home))
+    app.dependency_overrides[today] = lambda: DAY
+    with running(app) as client:
+        yield client
 
 
 def send(client: Client, case: dict[str, Any]) -> tuple[int, Any]:
@@ -78,7 +93,7 @@ def _is_close(expected: object, actual: object) -> bool:
 def main() -> None:
     """Send every stored request again and store the answers."""
     cases = load_cases()
-    with tempfile.TemporaryDirectory() as home, running(create_app(Settings(home=Path(home)))) as client:
+    with tempfile.TemporaryDirectory() as home, serving(Path(home)) as client:
         for case in cases:
             case["status"], case["answer"] = send(client, case)
     FILE.write_bytes(gzip.compress(json.dumps(cases).encode(), mtime=0))

@@ -4,11 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from roofcast.serving.app_state.settings import Settings
-from roofcast.serving.http.app import create_app
 from roofcast.training.lifecycle.shipped import shipped_predictor
-from tests.golden.golden import differences, load_cases, send
-from tests.serving.http_client import running
+from tests.golden.golden import differences, load_cases, send, serving
 
 
 @pytest.mark.slow
@@ -17,7 +14,7 @@ def test_stored_requests_have_their_stored_answers(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("roofcast.serving.app_state.app_state.shipped_predictor", shipped_predictor)
     cases = load_cases()
     assert {case["path"] for case in cases} == {"/v1/predictions", "/v1/recommendations", "/v1/explanations"}
-    with running(create_app(Settings(home=tmp_path))) as client:
+    with serving(tmp_path) as client:
         for i, case in enumerate(cases):
             status, answer = send(client, case)
             assert status == case["status"], answer

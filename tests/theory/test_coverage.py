@@ -45,20 +45,27 @@ def grouped_quantile(groups: list[FloatArray], level: float) -> float:
     return GroupedConformal(np.concatenate(groups), pd.Series(names)).quantile(level)
 
 
+def one_vote_quantile(groups: list[FloatArray], level: float) -> float:
+    names = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+    return GroupedConformal(np.concatenate(groups), pd.Series(names), size_exponent=0.0).quantile(level)
+
+
 def pooled_quantile(groups: list[FloatArray], level: float) -> float:
     return float(np.quantile(np.concatenate(groups), level, method="higher"))
 
 
-def coverage(draw: Draw, quantile: Quantile, level: float, n_group: int = N_GROUP) -> float:
+def coverage(
+    draw: Draw, quantile: Quantile, level: float, n_group: int = N_GROUP, *, size_exponent: float = 0.5
+) -> float:
     """Return how often a random row of a new group lies below the quantile of the `n_group` before it.
 
-    The new group counts as the root of its rows, as those before it do.
+    The new group of n rows counts as ``n ** size_exponent``.
     """
     random = np.random.default_rng(7)
     covered, weight = np.empty(N_DRAW), np.empty(N_DRAW)
     for i in range(N_DRAW):
         *calibration, new = (draw(random) for _ in range(n_group + 1))
-        covered[i], weight[i] = random.choice(new) <= quantile(calibration, level), np.sqrt(len(new))
+        covered[i], weight[i] = random.choice(new) <= quantile(calibration, level), len(new) ** size_exponent
     return float(np.average(covered, weights=weight))
 
 
@@ -93,3 +100,14 @@ def test_the_coverage_does_not_exceed_the_level_by_much(level: float) -> None:
 @pytest.mark.parametrize("level", [0.8, 0.9])
 def test_pooled_quantiles_undercover_if_groups_differ(level: float) -> None:
     assert coverage(draw_unequal_group, pooled_quantile, level) < level - 0.07
+
+
+@pytest.mark.parametrize("level", [*(pytest.param(level, marks=pytest.mark.slow) for level in (0.5, 0.8)), 0.9])
+@pytest.mark.parametrize("draw", [draw_equal_group, *UNEQUAL])
+def test_one_vote_a_group_covers_new_groups_whatever_their_size(draw: Draw, level: float) -> None:
+    share = coverage(draw, one_vote_quantile, level, size_exponent=0.0)
+    assert binomial_floor(level * N_GROUP / (N_GROUP + 1)) <= share <= level + 0.04
+
+
+def test_roots_of_rows_undercover_new_groups_whose_predecessors_with_many_rows_were_easy() -> None:
+    assert coverage(draw_large_easy_group, grouped_quantile, 0.5, n_group=60, size_exponent=0.0) < 0.5 - 0.07

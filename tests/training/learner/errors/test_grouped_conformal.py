@@ -24,6 +24,12 @@ def test_a_group_weighs_as_the_root_of_its_rows() -> None:
     assert [c.quantile(level) for level in (0.333, 0.334, 0.499, 0.501, 0.8)] == [0.1, 0.5, 0.5, 0.9, 0.9]
 
 
+def test_a_group_has_one_vote_without_a_size_exponent() -> None:
+    scores, groups = np.array([0.1, 0.1, 0.1, 0.1, 0.5, 0.9]), pd.Series(list("aaaabc"))
+    c = GroupedConformal(scores, groups, size_exponent=0.0)
+    assert [c.quantile(level) for level in (0.333, 0.334, 0.666, 0.667)] == [0.1, 0.5, 0.5, 0.9]
+
+
 @given(rows=ROWS, levels=st.tuples(st.floats(0.01, 0.99), st.floats(0.01, 0.99)))
 def test_quantiles_never_fall_with_the_level_and_are_scores(
     rows: list[tuple[str, float]], levels: tuple[float, float]
