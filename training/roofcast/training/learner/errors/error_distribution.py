@@ -326,7 +326,7 @@ def fit_error_distribution(
 
 
 def pool_scores(scores: FloatArray, groups: tuple[pd.Series, pd.Series]) -> GroupedConformal:
-    """Return the conformal distribution of held-out scores: of stacks left out, one vote an owner, if enough have one.
+    """Return the conformal distribution of held-out scores: of stacks left out, a vote an owner, if enough have any.
 
     With fewer than `MIN_OWNER` owners they are those of lineages and stacks together. Queries are about a stack that
     nobody measured. Scores have shape (2, n_row), groups are the lineage and the owner of the stack of each row.
