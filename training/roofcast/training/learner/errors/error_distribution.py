@@ -73,9 +73,9 @@ class GroupedConformal:
     """Group-weighted conformal distribution of absolute held-out scores.
 
     If groups are exchangeable, and rows within a group too, the score of a row of a new group, drawn by such weights,
-    is below ``quantile(level)`` with a probability that approaches `level` as groups grow many and none dominates. For
-    n groups of equal weight that probability is ``level * n / (n + 1)`` at least; with a `size_exponent` over 0 it is
-    lower if large groups are the hard ones.
+    is below ``quantile(level)`` with a probability that approaches `level` as groups grow many and none dominates.
+    For n groups of equal weight that probability is ``level * n / (n + 1)`` at least; with a `size_exponent` over 0
+    it is lower if large groups are the hard ones.
 
     Parameters
     ----------
