@@ -591,10 +591,10 @@ class WithoutStackResponse(TypedDict):
     accelerator: str
     engine: str
     weight_precision: str
-    tensor_parallel: int
-    pipeline_parallel: int
-    data_parallel: int
-    expert_parallel: int
+    tp: int
+    pp: int
+    dp: int
+    ep: int
     speculation: SpeculationResponse | None
     n_replica: int
     n_instance: int
@@ -657,10 +657,10 @@ class EntryResponse(TypedDict):
     accelerator: str
     engine: str
     weight_precision: str
-    tensor_parallel: int
-    pipeline_parallel: int
-    data_parallel: int
-    expert_parallel: int
+    tp: int
+    pp: int
+    dp: int
+    ep: int
     speculation: SpeculationResponse | None
     rank: int
     users_per_replica: float | None
@@ -719,10 +719,10 @@ class FleetResponse(TypedDict):
     accelerator: str
     engine: str
     weight_precision: str
-    tensor_parallel: int
-    pipeline_parallel: int
-    data_parallel: int
-    expert_parallel: int
+    tp: int
+    pp: int
+    dp: int
+    ep: int
     speculation: SpeculationResponse | None
     in_flight_per_replica: float
     load_per_replica: float
@@ -737,6 +737,7 @@ class FleetResponse(TypedDict):
     bottleneck: str
     outside: bool
     outside_columns: list[str]
+    warnings: list[str]
 
 
 class FrontResponse(TypedDict):
@@ -750,10 +751,10 @@ class FrontResponse(TypedDict):
     accelerator: str
     engine: str
     weight_precision: str
-    tensor_parallel: int
-    pipeline_parallel: int
-    data_parallel: int
-    expert_parallel: int
+    tp: int
+    pp: int
+    dp: int
+    ep: int
     speculation: SpeculationResponse | None
     cost_usd_per_h: float
     e2e_s: float
@@ -774,10 +775,10 @@ class LeverResponse(TypedDict):
     accelerator: str
     engine: str
     weight_precision: str
-    tensor_parallel: int
-    pipeline_parallel: int
-    data_parallel: int
-    expert_parallel: int
+    tp: int
+    pp: int
+    dp: int
+    ep: int
     speculation: SpeculationResponse | None
     kind: Literal["precision", "users", "limit", "pricing", "region", "provider"]
     change: str
@@ -786,6 +787,7 @@ class LeverResponse(TypedDict):
     cost_usd_per_h: float
     saving_ratio: float | None
     needs_quantised_copy: bool
+    warnings: list[str]
 
 
 class MeasurementsAdded(TypedDict):
@@ -834,10 +836,10 @@ class RejectionResponse(TypedDict):
     accelerator: str
     engine: str
     weight_precision: str
-    tensor_parallel: int
-    pipeline_parallel: int
-    data_parallel: int
-    expert_parallel: int
+    tp: int
+    pp: int
+    dp: int
+    ep: int
     speculation: SpeculationResponse | None
     reason: Literal[
         "same_cost", "dearer", "over_budget", "too_few_nodes", "misses_limit", "no_offer", "does_not_fit", "no_engine"

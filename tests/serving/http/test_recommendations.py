@@ -55,19 +55,17 @@ def test_entries_have_capacity_for_the_demand(shared: Client) -> None:
         assert entry["users_per_replica"] * entry["n_replica"] >= 200
         assert entry["load_per_replica"] <= entry["in_flight_per_replica"] == entry["users_per_replica"]
         assert entry["load_per_replica"] * entry["n_replica"] >= 200
-        size = entry["tensor_parallel"] * entry["pipeline_parallel"] * entry["data_parallel"]
+        size = entry["tp"] * entry["pp"] * entry["dp"]
         assert entry["n_instance"] * (offer.n_accelerator // size) >= entry["n_replica"]
         assert entry["memory_used_byte"] <= entry["memory_usable_byte"]
 
 
 def test_an_entry_has_the_prediction_of_a_run_in_steady_state(shared: Client) -> None:
     first = recommend(shared, limits=["ttft:p95<=5s"])["entries"][0]
-    split = {
-        short: first[f"{long}_parallel"] for short, long in (("tp", "tensor"), ("pp", "pipeline"), ("dp", "data"))
-    }
+    split = {name: first[name] for name in ("tp", "pp", "dp")}
     question = {
         **{name: first[name] for name in ("accelerator", "engine", "weight_precision")}, **split,
-        "model": "my-14b", "n_accelerator": math.prod(split.values()), "ep": first["expert_parallel"],
+        "model": "my-14b", "n_accelerator": math.prod(split.values()), "ep": first["ep"],
         "n_input_token": 120, "n_output_token": 20, "concurrency": first["load_per_replica"], "statistic": "p95",
     }  # fmt: skip
     request = {"models": [{"name": "my-14b", "config": CONFIG}], "rows": [question | {"n_request": 1e9}, question]}
@@ -359,3 +357,18 @@ def test_a_deployment_of_a_copy_has_a_placeholder_and_an_unknown_one_is_refused(
     unknown = a_demand(deployment="vllm", constraints={"engine": "tgis"})
     assert problem_of(shared.post(PATH, unknown), 404)["field"] == "constraints.engines"
     assert problem_of(shared.post(PATH, a_demand(deployment="helm")), 422)["field"] == "deployment"
+
+
+def test_an_entry_names_its_degrees_as_rows_do_and_rows_take_either_spelling(shared: Client) -> None:
+    first = recommend(shared, limits=["ttft:p95<=5s"])["entries"][0]
+    question = {
+        "model": MODEL, "accelerator": first["accelerator"], "n_accelerator": 2, "n_input_token": 100,
+        "n_output_token": 10, "concurrency": 4,
+    }  # fmt: skip
+    assert first.keys() >= {"tp", "pp", "dp", "ep"}
+    assert not [name for name in first if name.endswith("_parallel")]
+    rows = [question | {"tp": 2}, question | {"tensor_parallel": 2}]
+    short, long = shared.post("/v1/predictions", {"rows": rows}).json()["rows"]
+    assert (short["tpot_s"], long["tensor_parallel"]) == (long["tpot_s"], 2)
+    explained = shared.post("/v1/explanations", {"rows": rows}).json()["rows"]
+    assert explained[0] == explained[1]

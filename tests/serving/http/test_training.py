@@ -110,3 +110,10 @@ def test_answers_need_no_key(service_client: Client, path: str, body: dict[str, 
     service_client.use_key(service_client.make_key("read"))
     assert service_client.post(path, body).status_code == 200
     service_client.use_key(service_client.make_key("admin"))
+
+
+def test_a_degree_of_a_job_has_two_spellings(service_client: Client) -> None:
+    rows = [a_job(tp=2), a_job(tensor_parallel=2), a_job(tp=2, tensor_parallel=2)]
+    short, long, both = service_client.post(PREDICTIONS, {"rows": rows}).json()["rows"]
+    assert (long["status"], long["step_time_s"]) == ("ok", short["step_time_s"])
+    assert (both["status"], both["reason"]) == ("invalid", "tensor_parallel: is given as tp too; keep one")

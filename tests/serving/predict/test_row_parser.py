@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from roofcast.data.errors import SchemaError
+from roofcast.data.measurements.column_names import LONG_NAMES
 from roofcast.data.measurements.schema import INPUT_COLUMNS
 from roofcast.serving.predict.row_parser import ASSUMED_LOAD, Table, object_column, parse_rows
 from roofcast.serving.problem import Problem
@@ -126,3 +127,19 @@ def test_dates_may_be_known_in_part(date: str) -> None:
     assert read(date=date + "-")[1] == [
         Problem("invalid", "date", f"must be a date such as 2025-03-31, 2025-03 or 2025, got {date + '-'!r}")
     ]
+
+
+@pytest.mark.parametrize(("long", "short"), LONG_NAMES.items())
+def test_a_degree_has_two_spellings(long: str, short: str) -> None:
+    table, problems = read(**{long: "2"}, n_accelerator=2 if short != "ep" else 1)
+    assert (table[short].tolist(), problems) == ([2.0], [None])
+    assert long not in table
+
+
+def test_rows_of_both_spellings_are_read_together_and_one_row_keeps_one() -> None:
+    names = {"tp": [2, None, 4], "tensor_parallel": [None, "8", 4], "n_accelerator": [2, 8, 4]}
+    columns = {name: object_column(3, [cell] * 3) for name, cell in ROW.items()}
+    columns |= {name: object_column(3, cells) for name, cells in names.items()}
+    table, problems = parse_rows(columns)
+    assert table["tp"].tolist() == [2.0, 8.0, 4.0]
+    assert problems == [None, None, Problem("invalid", "tensor_parallel", "is given as tp too; keep one")]

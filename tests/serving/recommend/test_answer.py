@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from roofcast.data.catalog import load_catalog
-from roofcast.serving.recommend.answer.parts import LEVERS
+from roofcast.serving.recommend.answer.parts import LEVERS, PredictedMetric
+from roofcast.serving.recommend.api.cautions import entry_warnings
 from roofcast.serving.recommend.api.request import RecommendationRequest
 from roofcast.serving.recommend.api.response import LeverKind
 from roofcast.serving.recommend.demand.constraints import Constraints
+from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.presets import PRESETS
+from roofcast.serving.recommend.demand.slo import parse_limit
+from tests.serving.deployment.builders import an_entry
 from tests.serving.http_client import Client
 
 CHAT = {
@@ -149,6 +155,63 @@ def test_many_accelerators_are_warned_of(shared: Client) -> None:
     assert min(counts) <= 16 < max(counts) < 64
 
 
+def test_levers_and_fleets_have_the_quota_warning_of_entries(shared: Client) -> None:
+    answer = ask(shared, workload=CHAT["workload"] | {"users": 3000})  # type: ignore[operator]
+    n_of = {(offer.provider, offer.instance_type): offer.n_accelerator for offer in load_catalog().offers}
+    for one in (*answer["levers"], *answer["fleet"]):
+        n = one["n_instance"] * n_of[one["provider"], one["instance_type"]]
+        assert any("quota" in warning for warning in one["warnings"]) == (n > 16)
+    assert any(lever["warnings"] for lever in answer["levers"])
+
+
+def test_a_lever_of_users_names_the_users_that_owned_nodes_serve(shared: Client) -> None:
+    owned = {"accelerator": "h100-sxm-80gb", "count": 2, "n_per_node": 1, "usd_per_h": 1.0}
+    bounds = {"inventory": [owned], "providers": ["owned"]}
+    full = ask(shared, workload=CHAT["workload"] | {"users": 3000}, constraints=bounds, levers=False)  # type: ignore[operator]
+    words = full["families"][0]["detail"].split()
+    served = float(words[words.index("serve") + 1])
+    asked = math.ceil(served / 0.85)
+    answer = ask(shared, workload=CHAT["workload"] | {"users": asked}, constraints=bounds)  # type: ignore[operator]
+    assert f"serve {served:g} of {asked} users" in answer["families"][0]["detail"]
+    (lever,) = [one for one in answer["levers"] if one["kind"] == "users"]
+    assert lever["change"] == f"{served:g} instead of {asked} users"
+    assert lever["n_instance"] == 2
+
+
+def test_a_lever_of_users_names_the_most_that_its_cost_serves(shared: Client, answer: dict[str, Any]) -> None:
+    (lever,) = [one for one in answer["levers"] if one["kind"] == "users"]
+    users = int(lever["change"].split()[0])
+    bounds = {"accelerators": [lever["accelerator"]]}
+    workloads = [CHAT["workload"] | {"users": n} for n in (users, users + 1)]  # type: ignore[operator]
+    costs = [
+        ask(shared, workload=one, constraints=bounds, levers=False)["entries"][0]["cost_usd_per_h"]
+        for one in workloads
+    ]
+    assert costs[0] == pytest.approx(lever["cost_usd_per_h"])
+    assert costs[1] > costs[0]
+
+
+def test_a_lever_of_users_keeps_the_budget(shared: Client, answer: dict[str, Any]) -> None:
+    budget = answer["entries"][0]["cost_usd_per_h"] * 0.6
+    bounds = CHAT["constraints"] | {"max_usd_per_h": budget}  # type: ignore[operator]
+    poor = ask(shared, constraints=bounds)
+    assert poor["entries"] == []
+    assert all(one["cost_usd_per_h"] <= budget for one in poor["levers"] if one["kind"] == "users")
+
+
+def test_the_warning_about_itl_names_the_predicted_itl_and_tpot() -> None:
+    demand = Demand(1000, 200, 8, None, (parse_limit("itl:p90<=60ms"),))
+    metrics = [
+        PredictedMetric(name, "p90", value, value, value, None, None)
+        for name, value in (("itl_s", 0.05), ("tpot_s", 0.2))
+    ]
+    (warning,) = entry_warnings(replace(an_entry(), predictions=tuple(metrics)), demand)
+    assert warning == (
+        "the predicted p90 of ITL is 50 ms and that of TPOT 200 ms, 4.0 times the ITL and 3.3 times its limit "
+        "itl:p90<=60ms; TPOT is what users feel"
+    )
+
+
 def test_tpot_is_shown_beside_a_limited_itl(shared: Client) -> None:
     (entry,) = ask(shared, limits=["itl:p90<=60ms", "ttft<=5s"], n_entry=1, levers=False)["entries"]
     assert {("itl_s", "p90"), ("tpot_s", "p90")} <= {
@@ -160,8 +223,8 @@ def test_the_bottleneck_is_that_of_the_explanation(shared: Client, answer: dict[
     entry = answer["entries"][0]
     names = ("model", "accelerator", "engine", "weight_precision")
     row = {name: entry.get(name, CHAT["model"]) for name in names} | {
-        "n_accelerator": entry["tensor_parallel"] * entry["pipeline_parallel"], "tp": entry["tensor_parallel"],
-        "pp": entry["pipeline_parallel"], "n_input_token": 1000, "n_output_token": 200, "n_request": 1e9,
+        "n_accelerator": entry["tp"] * entry["pp"], "tp": entry["tp"],
+        "pp": entry["pp"], "n_input_token": 1000, "n_output_token": 200, "n_request": 1e9,
         "concurrency": entry["load_per_replica"],
     }  # fmt: skip
     explanation = shared.post("/v1/explanations", {"rows": [row]}).json()["rows"][0]
@@ -171,7 +234,7 @@ def test_the_bottleneck_is_that_of_the_explanation(shared: Client, answer: dict[
 def test_output_tokens_cost_at_least_their_share_of_reading_the_weights(answer: dict[str, Any]) -> None:
     catalog = load_catalog()
     for entry in answer["entries"]:
-        n = entry["tensor_parallel"] * entry["pipeline_parallel"]
+        n = entry["tp"] * entry["pp"]
         byte = catalog.model(str(CHAT["model"])).n_param_active * 2.0
         step_s = byte / (n * catalog.accelerators[entry["accelerator"]].bandwidth_byte_per_s)
         usd_per_s = entry["cost_usd_per_h"] / entry["n_replica"] / 3600

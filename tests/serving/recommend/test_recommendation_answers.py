@@ -18,7 +18,7 @@ MIXTRAL = "mistralai/Mixtral-8x7B-v0.1"
 
 def splits(answer: dict[str, Any]) -> set[tuple[int, ...]]:
     """Return tensor, pipeline, data and expert parallelism of all entries and rejections."""
-    names = ("tensor_parallel", "pipeline_parallel", "data_parallel", "expert_parallel")
+    names = ("tp", "pp", "dp", "ep")
     return {tuple(one[name] for name in names) for one in [*answer["entries"], *answer["rejections"]]}
 
 
@@ -107,7 +107,7 @@ def test_entries_list_their_nearest_measurements(shared: Client) -> None:
     ]
     assert any(entry["nearest"] for entry in entries)
     for entry in entries:
-        assert 0 < entry["power_w"] < 2000 * entry["n_replica"] * entry["tensor_parallel"]
+        assert 0 < entry["power_w"] < 2000 * entry["n_replica"] * entry["tp"]
         for near in entry["nearest"]:
             assert near["metric"] == "itl_s"
             assert near["measured"] > 0

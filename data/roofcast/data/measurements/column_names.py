@@ -11,6 +11,15 @@ from roofcast.data.errors import near_misses
 MAX_LISTED: Final = 12
 """Longest list of names that a message shows."""
 
+LONG_NAMES: Final = {
+    "tensor_parallel": "tp",
+    "pipeline_parallel": "pp",
+    "data_parallel": "dp",
+    "expert_parallel": "ep",
+    "context_parallel": "cp",
+}
+"""Columns of questions by their other spelling, which rows may have in their place."""
+
 ALIASES: Final = {
     "accelerator": "gpu gpu_type gpu_name gpu_model device device_name hardware instance_gpu",
     "n_accelerator": "gpus n_gpu n_gpus num_gpu num_gpus gpu_count n_device n_devices num_accelerators world_size",

@@ -9,7 +9,7 @@ import pandas as pd
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import SchemaError, join_errors
-from roofcast.data.measurements.column_names import column_cure
+from roofcast.data.measurements.column_names import LONG_NAMES, column_cure
 from roofcast.data.measurements.metrics import e2e_from_parts
 from roofcast.data.measurements.schema import INPUT_COLUMNS, REFERENCE_METRICS
 from roofcast.features.descriptors.descriptor_table import describe
@@ -126,7 +126,7 @@ def references_of(
 
 
 def _check_columns(rows: pd.DataFrame, source: str) -> None:
-    known = (*INPUT_COLUMNS, *REFERENCE_METRICS)
+    known = (*INPUT_COLUMNS, *LONG_NAMES, *REFERENCE_METRICS)
     if rows.empty:
         raise SchemaError("", "there is no row", source)
     for name in rows.columns[rows.columns.duplicated()]:

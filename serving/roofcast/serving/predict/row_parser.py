@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from roofcast.data.errors import SchemaError, join_errors
-from roofcast.data.measurements.column_names import column_cure, similar_columns
+from roofcast.data.measurements.column_names import LONG_NAMES, column_cure, similar_columns
 from roofcast.data.measurements.schema import INPUT_COLUMNS, OUTCOME_COLUMNS, QUESTION_COLUMNS, RESULT_COLUMNS
 from roofcast.data.measurements.table_rules import BOOLEANS, date_problem
 from roofcast.features.descriptors.prediction_input import ColumnArray
@@ -39,6 +39,10 @@ _NESTED_TYPES: Final = frozenset({list, tuple, dict, set, np.ndarray})
 _CHOICES: Final = {name: tuple(filter(None, column.choices)) for name, column in INPUT_COLUMNS.items()}
 
 
+ROW_NAMES: Final = dict.fromkeys((*INPUT_COLUMNS, *LONG_NAMES))
+"""Names of the columns of questions, in both spellings."""
+
+
 def unknown_column_error(name: str) -> SchemaError:
     """Return the error for a column that questions do not have."""
     if name in OUTCOME_COLUMNS or name in RESULT_COLUMNS:
@@ -52,21 +56,23 @@ def unknown_column_error(name: str) -> SchemaError:
 def parse_rows(columns: Mapping[str, ColumnArray]) -> tuple[Table, list[Problem | None]]:
     """Return typed columns with `ASSUMED_LOAD`, and the problems of each row.
 
-    The columns are those of `QUESTION_COLUMNS` and the others that are given. Blanks become NaN or an empty text,
-    except `n_accelerator` (1), `statistic` (mean) and the load (one request in flight).
+    The columns are those of `QUESTION_COLUMNS` and the others that are given, in the short spelling of `LONG_NAMES`.
+    Blanks become NaN or an empty text, except `n_accelerator` (1), `statistic` (mean) and the load (one request in
+    flight).
 
     Raises
     ------
     SchemaError
         If a column is unknown, or `model` or `accelerator` is missing.
     """
-    errors = [unknown_column_error(name) for name in columns if name not in INPUT_COLUMNS]
+    errors = [unknown_column_error(name) for name in columns if name not in ROW_NAMES]
     missing = [name for name in REQUIRED_COLUMNS if name not in columns]
     errors += [SchemaError(name, "is missing; it must be a column of the input") for name in missing]
     if errors:
         raise join_errors(errors)
     n_row = len(columns["model"])
     problems: list[Problem | None] = [None] * n_row
+    columns = with_short_names(columns, problems)
     table: Table = {}
     for name in QUESTION_COLUMNS:
         if name in columns or name in _REQUIRED_NUMBERS:
@@ -83,6 +89,21 @@ def parse_rows(columns: Mapping[str, ColumnArray]) -> tuple[Table, list[Problem 
     check_split(table, problems)
     check_features(table, problems)
     return table, problems
+
+
+def with_short_names(columns: Mapping[str, ColumnArray], problems: list[Problem | None]) -> Table:
+    """Return the columns by their short names; a row may have either spelling, not both."""
+    short = {name: cells for name, cells in columns.items() if name not in LONG_NAMES}
+    for long, name in LONG_NAMES.items():
+        if long not in columns:
+            continue
+        if name not in columns:
+            short[name] = columns[long]
+            continue
+        has_long, has_short = (_stripped(columns[one]) != "" for one in (long, name))
+        add_problems(problems, has_long & has_short, "invalid", long, f"is given as {name} too; keep one")
+        short[name] = np.where(has_short, columns[name].astype(object), columns[long].astype(object))
+    return short
 
 
 def _parse_numbers(name: str, cells: ColumnArray, problems: list[Problem | None]) -> ColumnArray:

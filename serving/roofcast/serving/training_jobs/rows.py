@@ -11,7 +11,7 @@ import pandas as pd
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, SchemaError, join_errors
-from roofcast.data.measurements.column_names import column_cure
+from roofcast.data.measurements.column_names import LONG_NAMES, column_cure
 from roofcast.data.measurements.columns import Column
 from roofcast.data.measurements.training_schema import (
     ADAPTER_TARGETS,
@@ -62,13 +62,13 @@ def parse_jobs(
         If a column is unknown.
     """
     names = dict.fromkeys(name for row in rows for name in row)
-    if unknown := [_unknown_column(name) for name in names if name not in columns]:
+    if unknown := [_unknown_column(name) for name in names if LONG_NAMES.get(name, name) not in columns]:
         raise join_errors(unknown)
     problems: list[Problem | None] = [None] * len(rows)
     jobs = []
     for i, row in enumerate(rows):
         add = partial(_add_error, problems, i)
-        jobs.append(_parse_row(row, columns, add))
+        jobs.append(_parse_row(_with_short_names(row, add), columns, add))
         _resolve(jobs[i], catalog, add)
         _check_split(jobs[i], catalog, add)
     return jobs, problems
@@ -99,6 +99,15 @@ def _unknown_column(name: str) -> SchemaError:
     if name in TRAINING_COLUMNS:
         return SchemaError(name, "describes a measurement, not a job; leave it out")
     return SchemaError(name, f"is not an input column; {column_cure(name, JOB_COLUMNS)}")
+
+
+def _with_short_names(row: Mapping[str, Any], add: Add) -> dict[str, Any]:
+    """Return a row by the short names of its columns; it may have either spelling, not both."""
+    given = {name: cell for name, cell in row.items() if not pd.isna(cell) and str(cell).strip()}
+    for long in given.keys() & LONG_NAMES.keys():
+        if LONG_NAMES[long] in given:
+            add(InputError(long, f"is given as {LONG_NAMES[long]} too; keep one"))
+    return {LONG_NAMES.get(name, name): cell for name, cell in given.items()}
 
 
 def _parse_row(row: Mapping[str, Any], columns: Mapping[str, Column], add: Add) -> dict[str, Any]:

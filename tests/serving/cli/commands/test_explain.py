@@ -109,3 +109,13 @@ def test_two_sweeps_at_once_are_refused(run: Run) -> None:
     status, _, error = run("whatif", *QUESTION, "--sweep", "bandwidth=1,2", "--sweep", "node=N5,N3")
     assert status == 2
     assert "sweep: one at a time" in error
+
+
+@pytest.mark.usefixtures("home_without_champion")
+def test_a_degree_is_an_option_in_both_spellings(run: Run) -> None:
+    short, long = (
+        run("explain", *QUESTION, "--n-accelerator", "2", option, "2", "--json")
+        for option in ("--tp", "--tensor-parallel")
+    )
+    assert short == long
+    assert short[0] == 0

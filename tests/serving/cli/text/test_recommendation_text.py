@@ -16,8 +16,8 @@ def an_entry(**changes: Any) -> dict[str, Any]:
     return {
         "provider": "aws", "region": "us-east-1", "instance_type": "p5.48xlarge", "pricing": "on_demand",
         "price_as_of": "2026-10-10", "accelerator": "nvidia-h100-sxm-80gb", "engine": "vllm",
-        "weight_precision": "bf16", "tensor_parallel": 2, "pipeline_parallel": 1, "data_parallel": 1,
-        "expert_parallel": 1, "speculation": None, "n_instance": 1, "n_replica": 4, "cost_usd_per_h": 98.32,
+        "weight_precision": "bf16", "tp": 2, "pp": 1, "dp": 1,
+        "ep": 1, "speculation": None, "n_instance": 1, "n_replica": 4, "cost_usd_per_h": 98.32,
         "cost_usd_per_month": 71_773.6, "cost_usd_per_million_input_token": 0.1,
         "cost_usd_per_million_output_token": 1.0, "load_per_replica": 1.23456, "in_flight_per_replica": 3.0,
         "users_per_replica": 2.0, "request_rate_per_replica": 4.0, "p_limits_met": 0.9, "outside": False,
@@ -29,12 +29,13 @@ def a_response(**changes: Any) -> dict[str, Any]:
     family = {
         "accelerator": "google-tpu-v6e",
         "engine": "vllm",
-        "tensor_parallel": 8,
+        "tp": 8,
         "reason": "dearer",
         "detail": "x",
     }
     lever = {
         "change": "FP8 weights", "cost_usd_per_h": 49.16, "saving_ratio": 0.5, "needs_quantised_copy": True,
+        "warnings": ["24 accelerators are many"],
         "n_instance": 2, "instance_type": "p5.4xlarge", "provider": "aws", "region": "us-east-1",
     }  # fmt: skip
     cost = {"confidence": 0.9, "cost_usd_per_h": 120.0}
@@ -54,6 +55,7 @@ def test_reasons_are_folded_until_they_are_asked_for() -> None:
     assert "2 users, 0 s think time = 2 requests in flight" in folded
     one_line = " ".join(folded.split())
     assert "FP8 weights: 49.16 USD/h (50% less), 2 x p5.4xlarge (aws, us-east-1), needs a quantised" in one_line
+    assert "warning: 24 accelerators are many" in folded
     assert "other accelerators of these offers: 1 at no less than the entries' cost" in folded
     for reason in (
         "google-tpu-v6e vllm tp8: x",
@@ -94,7 +96,7 @@ def test_without_an_entry_the_reasons_are_given() -> None:
 
 def test_what_all_accelerators_of_a_reason_share_is_said_once() -> None:
     families = [
-        {"accelerator": f"a-{n}", "engine": "vllm", "tensor_parallel": n, "reason": reason, "detail": detail}
+        {"accelerator": f"a-{n}", "engine": "vllm", "tp": n, "reason": reason, "detail": detail}
         for n in (1, 2)
         for reason, detail in (
             ("misses_limit", "ttft:p95<=1ms is furthest off: probability 0.1, 0.8 is required"),
@@ -105,7 +107,7 @@ def test_what_all_accelerators_of_a_reason_share_is_said_once() -> None:
         {
             "accelerator": f"b-{n}",
             "engine": "",
-            "tensor_parallel": 0,
+            "tp": 0,
             "reason": "no_engine",
             "detail": f"none runs on B{n}",
         }

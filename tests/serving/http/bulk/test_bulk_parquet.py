@@ -210,3 +210,13 @@ def test_a_file_with_a_damaged_byte_is_refused_or_answered(shared: Client, from_
     body[-from_end] ^= 0x55
     response = post(shared, bytes(body), accept="application/json")
     assert response.status_code in {200, 422}, response.text
+
+
+def test_a_column_has_its_long_spelling_in_files_and_lines(shared: Client) -> None:
+    files = [file_of(columns_of() | {"n_accelerator": [2], name: [2]}) for name in ("tp", "tensor_parallel")]
+    line = json.dumps(a_question(n_accelerator=2) | {"tensor_parallel": 2}).encode()
+    headers = {"content-type": "application/x-ndjson", "accept": PARQUET}
+    responses = [*(post(shared, file) for file in files), shared.send("POST", PATH, line, headers)]
+    short, long, of_line = (pq.read_table(io.BytesIO(one.content)).to_pylist()[0] for one in responses)
+    assert short["tpot_s"] == long["tpot_s"] == of_line["tpot_s"]
+    assert (long["tensor_parallel"], of_line["tp"]) == (2, 2)

@@ -82,7 +82,7 @@ def test_the_answer_without_a_stack_is_that_of_a_request_without_it(shared: Clie
     assert plain["without_stack"] is None
     assert plain["stack_effect"] is None
     without, first = calibrated["without_stack"], plain["entries"][0]
-    for name in ("cost_usd_per_h", "n_instance", "n_replica", "accelerator", "instance_type", "tensor_parallel"):
+    for name in ("cost_usd_per_h", "n_instance", "n_replica", "accelerator", "instance_type", "tp"):
         assert without[name] == first[name]
     assert without["p_limits_met_without"] == pytest.approx(first["p_limits_met"])
     slow = {one["metric"]: one for one in without["predictions"]}["tpot_s"]

@@ -65,8 +65,7 @@ def _entry(entry: dict[str, Any], label: str, *, why: bool) -> Iterator[str]:
     yield fold(_deployment(entry), INDENT)
     predictions = [_prediction(metric) for metric in _shown(entry["predictions"])]
     yield fold(f"{'; '.join(predictions)}; all limits with probability {entry['p_limits_met']:.2f}", INDENT)
-    for warning in entry["warnings"]:
-        yield fold(f"warning: {warning}", INDENT)
+    yield from _warnings(entry, INDENT)
     if entry["outside"]:
         columns = ", ".join(entry["outside_columns"])
         yield fold(f"extrapolates{f' in {columns}' if columns else ''}: rests on the analytic estimate", INDENT)
@@ -81,9 +80,8 @@ def _entry(entry: dict[str, Any], label: str, *, why: bool) -> Iterator[str]:
 
 
 def _deployment(entry: dict[str, Any]) -> str:
-    names = {"tp": "tensor", "pp": "pipeline", "dp": "data", "ep": "expert"}
-    degrees = {short: entry[f"{name}_parallel"] for short, name in names.items()}
-    split = " ".join(f"{short}{n}" for short, n in degrees.items() if n > 1 or short == "tp")
+    degrees = {name: entry[name] for name in ("tp", "pp", "dp", "ep")}
+    split = " ".join(f"{name}{n}" for name, n in degrees.items() if n > 1 or name == "tp")
     speculation = entry["speculation"]
     drafts = f", {speculation['kind']} x {speculation['n_token']}" if speculation else ""
     replicas = f"{entry['n_replica']} replica{'s' if entry['n_replica'] != 1 else ''}"
@@ -141,6 +139,12 @@ def _fleet(response: dict[str, Any]) -> Iterator[str]:
     yield fold(f"\nmixed fleet for {_number(total)} USD/h: {reason}")
     for part in response["fleet"]:
         yield fold(f"{_deployment(part)}; {_in_flight(part)} on each replica", INDENT)
+        yield from _warnings(part, 2 * INDENT)
+
+
+def _warnings(deployment: dict[str, Any], indent: str) -> Iterator[str]:
+    for warning in deployment["warnings"]:
+        yield fold(f"warning: {warning}", indent)
 
 
 def _levers(response: dict[str, Any]) -> Iterator[str]:
@@ -152,6 +156,7 @@ def _levers(response: dict[str, Any]) -> Iterator[str]:
         copy = ", needs a quantised checkpoint" if lever["needs_quantised_copy"] else ""
         instances = f"{lever['n_instance']} x {lever['instance_type']} ({lever['provider']}, {lever['region']})"
         yield fold(f"{lever['change']}: {_number(lever['cost_usd_per_h'])} USD/h{saves}, {instances}{copy}", INDENT)
+        yield from _warnings(lever, 2 * INDENT)
 
 
 def _costs(response: dict[str, Any]) -> Iterator[str]:
@@ -200,7 +205,7 @@ def _group(text: str, group: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def _family_name(family: dict[str, Any]) -> str:
-    tried = f" {family['engine']} tp{family['tensor_parallel']}" if family["engine"] else ""
+    tried = f" {family['engine']} tp{family['tp']}" if family["engine"] else ""
     return f"{family['accelerator']}{tried}"
 
 

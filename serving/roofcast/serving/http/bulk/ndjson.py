@@ -10,12 +10,11 @@ from typing import IO, Any, Final
 from pydantic_core import from_json, to_json
 
 from roofcast.data.errors import InputError, join_errors
-from roofcast.data.measurements.schema import INPUT_COLUMNS
 from roofcast.serving.http.body import read_object
 from roofcast.serving.http.bulk.chunks import MAX_TEXT, N_ROW, Chunk
 from roofcast.serving.http.bulk.inline import InlineModels
 from roofcast.serving.predict.json_rows import columns_from_rows
-from roofcast.serving.predict.row_parser import REQUIRED_COLUMNS, Table, unknown_column_error
+from roofcast.serving.predict.row_parser import REQUIRED_COLUMNS, ROW_NAMES, Table, unknown_column_error
 from roofcast.serving.problem import Problem
 from roofcast.serving.request_fields import StackResponse
 
@@ -122,8 +121,8 @@ def read_row(line: bytes, models: InlineModels) -> Mapping[str, Any]:
             fields = None
     if not isinstance(fields, dict) or len(fields) != line.count(b":"):
         fields = _read_row_strictly(line)
-    if not fields.keys() <= INPUT_COLUMNS.keys():
-        raise join_errors([unknown_column_error(name) for name in fields if name not in INPUT_COLUMNS])
+    if not fields.keys() <= ROW_NAMES.keys():
+        raise join_errors([unknown_column_error(name) for name in fields if name not in ROW_NAMES])
     model = fields.get("model")
     return {**fields, "model": models.add(model)} if isinstance(model, dict) else fields
 

@@ -17,13 +17,14 @@ import numpy as np
 import pandas as pd
 
 from roofcast.data.errors import InputError
+from roofcast.data.measurements.column_names import LONG_NAMES
 from roofcast.data.measurements.schema import INPUT_COLUMNS
 from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.serving.http.bulk import WRONG_FILE
 from roofcast.serving.http.bulk.chunks import MAX_TEXT, N_ROW, Chunk
 from roofcast.serving.predict.answers import TEXT_COLUMNS
 from roofcast.serving.predict.row_checks import table_columns
-from roofcast.serving.predict.row_parser import REQUIRED_COLUMNS, Table
+from roofcast.serving.predict.row_parser import REQUIRED_COLUMNS, ROW_NAMES, Table, with_short_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +39,7 @@ _MAX_MEMORY_BYTE: Final = 1_500_000_000
 _MAX_S: Final = 30
 _KINDS: Final = {"texts": "str", "numbers": "float", "flags": "bool"}
 _COLUMNS: Final = {
-    kind: [name for name, column in INPUT_COLUMNS.items() if column.kind == its_kind]
+    kind: [name for name in ROW_NAMES if INPUT_COLUMNS[LONG_NAMES.get(name, name)].kind == its_kind]
     for kind, its_kind in _KINDS.items()
 }
 _ENVIRONMENT: Final = {"ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1"}
@@ -140,9 +141,10 @@ def _input_columns(chunk: Chunk) -> dict[str, pa.Array]:
 
     n_row = len(chunk.numbers)
     names = chunk.models.names if chunk.models else {}
+    given = with_short_names(chunk.columns, [None] * n_row)
     columns = {}
     for name, column in INPUT_COLUMNS.items():
-        cells = chunk.columns.get(name, np.full(n_row, None, dtype=object))
+        cells = given.get(name, np.full(n_row, None, dtype=object))
         if column.kind == "float":
             columns[name] = pa.array(_numbers(cells), pa.float64(), from_pandas=True)
         elif column.kind == "bool":

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,12 +21,14 @@ from roofcast.features.validity.engine_support import needs_copy
 from roofcast.serving.app_state.catalog.user_files import OWNED
 from roofcast.serving.recommend.answer.parts import Entry, Lever
 from roofcast.serving.recommend.demand.constraints import Constraints
+from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.search.confidence import LimitModel
 from roofcast.serving.recommend.search.configurations import enumerate_replicas
 from roofcast.serving.recommend.search.deployment_sizes import Pairs
 from roofcast.serving.recommend.search.problem import SearchProblem, with_replicas
 from roofcast.serving.recommend.search.search import Search, SearchTarget
 
+FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.intp]
 
 MAX_LEVERS: Final = 6
@@ -90,37 +92,80 @@ def _cheapest(search: Search, kind: str, change: str, constraints: Constraints) 
     problem = search.problem
     offers = constraints.admissible_offers(problem.market.offers)
     if offers:
-        yield from _cheapest_on(search, kind, change, offers, search.demand.required_load)
+        lever = _KnownReplicas.on(search, offers).cheapest(search.demand.required_load)
+        if lever is not None:
+            yield replace(lever, kind=kind, change=change)
 
 
-def _cheapest_on(search: Search, kind: str, change: str, offers: list[Offer], required: float) -> Iterator[Lever]:
-    problem, state = search.problem, search.state(search.problem.confidence)
-    rows = np.flatnonzero(state.is_known & (state.capacity >= 0))
-    replicas = [problem.replicas[row] for row in rows]
-    pairs = Pairs.build(replicas, offers, problem.market.accelerators, problem.constraints.max_nodes)
-    served = search.grid.served[rows, state.capacity[rows]][pairs.row]
-    sizes = pairs.size(slice(None), required, served)
-    if not len(sizes.cost) or not np.isfinite(sizes.cost.min()):
-        return
-    k = int(sizes.cost.argmin())
-    size = (sizes.n_replica[k], sizes.n_instance[k], sizes.cost[k])
-    yield replace(_lever(problem, int(rows[pairs.row[k]]), offers[pairs.offer[k]], size), kind=kind, change=change)
+@dataclass(frozen=True, slots=True)
+class _KnownReplicas:
+    """Replicas of known capacity on offers.
+
+    Parameters
+    ----------
+    rows : shape (n_replica,)
+        Indices of the replicas in the problem; `pairs` has indices in it.
+    served : shape (n_pair,)
+        Load that one replica serves.
+    """
+
+    search: Search
+    offers: list[Offer]
+    rows: IndexArray
+    pairs: Pairs
+    served: FloatArray
+
+    @classmethod
+    def on(cls, search: Search, offers: list[Offer]) -> Self:
+        """Return those of a search."""
+        problem, state = search.problem, search.state(search.problem.confidence)
+        rows = np.flatnonzero(state.is_known & (state.capacity >= 0))
+        replicas = [problem.replicas[row] for row in rows]
+        pairs = Pairs.build(replicas, offers, problem.market.accelerators, problem.constraints.max_nodes)
+        return cls(search, offers, rows, pairs, search.grid.served[rows, state.capacity[rows]][pairs.row])
+
+    def cheapest(self, required: float) -> Lever | None:
+        """Return the cheapest deployment that serves a load within the budget; None if there is none."""
+        sizes = self.pairs.size(slice(None), required, self.served)
+        if not len(sizes.cost) or not sizes.cost.min() <= min(self.search.budget, np.finfo(float).max):
+            return None
+        k = int(sizes.cost.argmin())
+        row, offer = int(self.rows[self.pairs.row[k]]), self.offers[self.pairs.offer[k]]
+        return _lever(self.search.problem, row, offer, (sizes.n_replica[k], sizes.n_instance[k], sizes.cost[k]))
+
+    def most_load(self, usd_per_h: float) -> float:
+        """Return the largest load that one of them serves at this cost."""
+        price = np.where(self.pairs.price > 0, self.pairs.price, np.nan)
+        affordable = np.floor(np.nan_to_num(usd_per_h / price, nan=np.inf) + 1e-9)
+        n_instance = np.minimum(affordable, self.pairs.n_node)
+        is_bounded = np.isfinite(n_instance)
+        n_replica = np.floor(np.where(is_bounded, n_instance, 0.0) * self.pairs.per_instance + 1e-9)
+        return float((n_replica * self.served).max(initial=0.0))
 
 
 def _load_levers(search: Search, cost: float) -> Iterator[Lever]:
-    """Yield the largest share of the load that costs less."""
-    demand = search.demand
-    unit = "users" if demand.users is not None else "requests a second"
+    """Yield the largest load of the lower cost that the largest share of the load has."""
+    demand, known = search.demand, _KnownReplicas.on(search, search.problem.offers)
     for share in LOAD_SHARES:
-        load = math.floor(demand.peak_load * share) if demand.users is not None else demand.peak_load * share
-        if load <= 0:
-            return
-        change = f"{load:.4g} instead of {demand.peak_load:.10g} {unit}"
-        required = demand.required_load * load / demand.peak_load
-        for lever in _cheapest_on(search, "users", change, search.problem.offers, required):
-            if lever.cost_usd_per_h < (1 - MIN_SAVING) * cost:
-                yield lever
-                return
+        lever = known.cheapest(demand.required_load * share)
+        if lever is None or not lever.cost_usd_per_h < (1 - MIN_SAVING) * cost:
+            continue
+        load = demand.peak_load * known.most_load(lever.cost_usd_per_h) / demand.required_load
+        fewer = _fewer(demand, load)
+        at_most = known.cheapest(demand.required_load * fewer / demand.peak_load) if fewer else None
+        if at_most is not None and fewer < demand.peak_load:
+            unit = "users" if demand.users is not None else "requests a second"
+            change = f"{fewer:.10g} instead of {demand.peak_load:.10g} {unit}"
+            yield replace(at_most, kind="users", change=change)
+        return
+
+
+def _fewer(demand: Demand, load: float) -> float:
+    """Return a load as a lever names it: whole users, or a rate of three digits that is not above it."""
+    if demand.users is not None:
+        return float(math.floor(load + 1e-9))
+    rate = float(f"{load:.3g}")
+    return rate if rate <= load else float(f"{load - 10.0 ** (math.floor(math.log10(load)) - 2) / 2:.3g}")
 
 
 def _limit_levers(search: Search, first: Entry) -> Iterator[Lever]:

@@ -1,9 +1,11 @@
-"""Warnings of an answer about its demand, and about single entries."""
+"""Warnings of an answer about its demand, about single entries, and about the instances of any deployment."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from roofcast.data.specs import Offer
+from roofcast.serving.counts import quantity_text
 from roofcast.serving.recommend.answer.parts import Entry, Recommendation
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
@@ -16,7 +18,7 @@ LONG_PROMPT_RATIO: Final = 1.5
 """p95 over the mean of prompt lengths above which tail limits need a warning."""
 
 MANY_ACCELERATORS: Final = 16
-"""Rented accelerators of one kind above which an entry has a warning: two nodes of eight."""
+"""Rented accelerators of one kind above which a deployment has a warning: two nodes of eight."""
 
 TPOT_RATIO: Final = 2.0
 """TPOT over a limit on ITL above which the entry has a warning."""
@@ -35,26 +37,39 @@ def demand_warnings(demand: Demand, result: Recommendation) -> list[str]:
 def entry_warnings(entry: Entry, demand: Demand) -> list[str]:
     """Return the warnings about an entry: what it needs, and what it may lack."""
     warnings = []
-    offer, n = entry.offer, entry.n_accelerator
     if entry.needs_quantised_copy:
         warnings.append(f"needs a copy of the checkpoint in {entry.replica.weight_precision}; the engine makes none")
+    warnings += offer_warnings(entry.offer, entry.n_instance)
+    warnings += [f"{text}; TPOT is what users feel" for text in _above_itl(entry, demand)]
+    return warnings
+
+
+def offer_warnings(offer: Offer, n_instance: int) -> list[str]:
+    """Return the warnings about instances of an offer: more than may be free, or hosted by third parties."""
+    warnings = []
+    n = n_instance * offer.n_accelerator
     if n > MANY_ACCELERATORS and not isinstance(offer, OwnedNodes):
         warnings.append(f"{n} accelerators are more than {offer.provider} may have free: ask for the quota first")
     if offer.market == "marketplace":
         warnings.append(f"third parties host the instances of {offer.provider}")
-    warnings += [f"{text}; TPOT is what users feel" for text in _above_itl(entry, demand)]
     return warnings
 
 
 def _above_itl(entry: Entry, demand: Demand) -> list[str]:
     """Return the limits on ITL that the TPOT of an entry exceeds several times."""
-    tpot = {one.statistic: one.value for one in entry.predictions if one.metric == "tpot_s"}
-    return [
-        f"TPOT {limit.statistic} is {tpot[limit.statistic]:.3g} s, {tpot[limit.statistic] / limit.value:.1f} times "
-        f"the limit {limit.text} on ITL"
-        for limit in demand.limits
-        if limit.metric == "itl_s" and tpot[limit.statistic] > TPOT_RATIO * limit.value
-    ]
+    value = {(one.metric, one.statistic): one.value for one in entry.predictions}
+    texts = []
+    for limit in demand.limits:
+        if limit.metric != "itl_s":
+            continue
+        itl_s, tpot_s = (value[metric, limit.statistic] for metric in ("itl_s", "tpot_s"))
+        if tpot_s > TPOT_RATIO * limit.value:
+            texts.append(
+                f"the predicted {limit.statistic} of ITL is {quantity_text('itl_s', itl_s)} and that of TPOT "
+                f"{quantity_text('tpot_s', tpot_s)}, {tpot_s / itl_s:.1f} times the ITL and "
+                f"{tpot_s / limit.value:.1f} times its limit {limit.text}"
+            )
+    return texts
 
 
 def _think_time_warnings(demand: Demand) -> list[str]:

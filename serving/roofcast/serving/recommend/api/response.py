@@ -18,6 +18,7 @@ from roofcast.serving.recommend.answer.parts import (
     Lever,
     PredictedMetric,
 )
+from roofcast.serving.recommend.api.cautions import offer_warnings
 from roofcast.serving.recommend.search.replica import Rejection, Replica
 from roofcast.serving.request_fields import StackResponse
 
@@ -62,15 +63,15 @@ class SpeculationResponse(BaseModel):
 
 
 class ReplicaResponse(BaseModel):
-    """Configuration of a replica; `data_parallel` is of attention, with the experts over `expert_parallel`."""
+    """Configuration of a replica; `dp` is of attention, with the experts over `ep`."""
 
     accelerator: str
     engine: str
     weight_precision: str
-    tensor_parallel: int
-    pipeline_parallel: int
-    data_parallel: int
-    expert_parallel: int
+    tp: int
+    pp: int
+    dp: int
+    ep: int
     speculation: Annotated[SpeculationResponse | None, Field(description="Null without.")]
 
 
@@ -229,6 +230,7 @@ class FleetResponse(ReplicaResponse, OfferResponse):
     bottleneck: str
     outside: bool
     outside_columns: list[str]
+    warnings: Annotated[list[str], Field(description="As of an entry.")]
 
 
 class CertaintyResponse(BaseModel):
@@ -263,11 +265,12 @@ class LeverResponse(ReplicaResponse, OfferResponse):
         float | None, Field(description="Saving over the cost of the first entry; null if there is none.")
     ]
     needs_quantised_copy: bool
+    warnings: Annotated[list[str], Field(description="About its instances, as of an entry.")]
 
     @classmethod
     def of(cls, lever: Lever) -> LeverResponse:
         """Return a lever."""
-        return deployment_response(cls, lever)
+        return deployment_response(cls, lever, warnings=offer_warnings(lever.offer, lever.n_instance))
 
 
 class WithoutStackResponse(ReplicaResponse, OfferResponse):
@@ -396,9 +399,9 @@ def _replica_fields(replica: Replica) -> dict[str, Any]:
         "accelerator": replica.accelerator,
         "engine": replica.engine,
         "weight_precision": replica.weight_precision,
-        "tensor_parallel": replica.tp,
-        "pipeline_parallel": replica.pp,
-        "data_parallel": replica.dp,
-        "expert_parallel": replica.ep,
+        "tp": replica.tp,
+        "pp": replica.pp,
+        "dp": replica.dp,
+        "ep": replica.ep,
         "speculation": dataclasses.asdict(replica.speculation) if replica.speculation else None,
     }

@@ -176,7 +176,9 @@ def _response(
             deployment_response(EntryResponse, entry, rank=rank, warnings=entry_warnings(entry, demand))
             for rank, entry in enumerate(result.entries, start=1)
         ],
-        fleet=[deployment_response(FleetResponse, part) for part in result.fleet],
+        fleet=[
+            deployment_response(FleetResponse, part, warnings=entry_warnings(part, demand)) for part in result.fleet
+        ],
         levers=[LeverResponse.of(lever) for lever in result.levers],
         runner_up_usd_per_h=rounded(result.runner_up_usd_per_h),
         cost_of_confidence=[

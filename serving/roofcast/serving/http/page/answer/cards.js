@@ -72,5 +72,6 @@ export function fleetCard({ fleet }) {
   return h("section", { class: "card fleet", "aria-label": "A cheaper mixture" },
     h("header", {}, h("h3", {}, "A mixture costs less")),
     h("div", { class: "price" }, h("strong", {}, usd(total), h("span", {}, " / month"))),
-    h("ul", {}, fleet.map((part) => h("li", {}, `${plural(part.n_replica, "replica")} on ${replicaName(part)}, ${runs(part)} · ${offer(part)} · ${usd(part.cost_usd_per_h)}/h`))));
+    h("ul", {}, fleet.map((part) => h("li", {}, `${plural(part.n_replica, "replica")} on ${replicaName(part)}, ${runs(part)} · ${offer(part)} · ${usd(part.cost_usd_per_h)}/h`,
+      part.warnings.map((text) => h("div", { class: "hint" }, text))))));
 }

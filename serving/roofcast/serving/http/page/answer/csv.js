@@ -2,7 +2,7 @@
 
 const PLAIN = [
   "rank", "provider", "region", "instance_type", "pricing", "price_usd_per_h", "price_as_of", "accelerator", "engine",
-  "weight_precision", "tensor_parallel", "pipeline_parallel", "data_parallel", "expert_parallel", "n_replica", "n_instance",
+  "weight_precision", "tp", "pp", "dp", "ep", "n_replica", "n_instance",
   "cost_usd_per_h", "cost_usd_per_month", "cost_usd_per_million_input_token", "cost_usd_per_million_output_token",
   "p_limits_met", "p_runs", "load_per_replica", "in_flight_per_replica", "power_w", "memory_used_byte",
   "memory_usable_byte", "bottleneck", "outside",

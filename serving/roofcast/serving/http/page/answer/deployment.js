@@ -39,7 +39,7 @@ async function load(request, entry, kind, panel) {
   }
 }
 
-const KEYS = ["accelerator", "engine", "weight_precision", "tensor_parallel", "pipeline_parallel", "data_parallel", "expert_parallel", "instance_type"];
+const KEYS = ["accelerator", "engine", "weight_precision", "tp", "pp", "dp", "ep", "instance_type"];
 const isSame = (one, other) => KEYS.every((key) => one[key] === other[key]);
 
 function show(place, text, kind) {

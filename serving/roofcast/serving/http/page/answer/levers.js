@@ -11,7 +11,8 @@ export function levers({ levers: list }) {
   if (!list?.length) return null;
   return h("details", { class: "panel", id: "levers", open: !NARROW.matches }, h("summary", {}, h("strong", {}, "What would change this")),
     table("Each change by itself, and the cheapest deployment with it", {
-      "Change": (l) => [l.change, l.needs_quantised_copy ? h("span", { class: "hint" }, " needs a quantised checkpoint") : null].filter(Boolean),
+      "Change": (l) => [l.change, l.needs_quantised_copy ? h("span", { class: "hint" }, " needs a quantised checkpoint") : null,
+        ...l.warnings.map((text) => h("span", { class: "hint" }, ` ${text}`))].filter(Boolean),
       "Per month": (l) => usd(l.cost_usd_per_h * HOURS_PER_MONTH),
       "Saves": (l) => (l.saving_ratio === null ? "" : figurePercent(l.saving_ratio)),
       "Deployment": (l) => `${plural(l.n_replica, "replica")} on ${replicaName(l)}, ${runs(l)}`,

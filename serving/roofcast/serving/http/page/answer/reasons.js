@@ -26,11 +26,11 @@ function questionOf(request, entry, level) {
   const isNamed = typeof request.model === "string";
   const row = {
     model: isNamed ? request.model : request.model.name, accelerator: entry.accelerator, n_accelerator: nAccelerator(entry),
-    engine: entry.engine, weight_precision: entry.weight_precision, tp: entry.tensor_parallel, pp: entry.pipeline_parallel,
+    engine: entry.engine, weight_precision: entry.weight_precision, tp: entry.tp, pp: entry.pp,
     ...lengthsOf(request.workload), concurrency: Math.max(1, entry.load_per_replica), statistic: "p50", n_request: STEADY,
   };
-  if (entry.data_parallel > 1) row.dp = entry.data_parallel;
-  if (entry.expert_parallel > 1) row.ep = entry.expert_parallel;
+  if (entry.dp > 1) row.dp = entry.dp;
+  if (entry.ep > 1) row.ep = entry.ep;
   if (entry.speculation) {
     row.speculation = entry.speculation.kind;
     row.n_speculative_token = entry.speculation.n_token;

@@ -5,7 +5,7 @@ import { few, offer, percent, plural, replicaName, runs, seconds, usd } from "..
 import { draw, figure } from "./bokeh.js";
 
 const HOURS_PER_MONTH = 730;
-const KEYS = ["accelerator", "engine", "weight_precision", "tensor_parallel", "pipeline_parallel", "data_parallel", "instance_type", "region", "pricing", "n_instance"];
+const KEYS = ["accelerator", "engine", "weight_precision", "tp", "pp", "dp", "instance_type", "region", "pricing", "n_instance"];
 
 const name = (point) => `${point.n_replica > 1 ? `${point.n_replica} replicas on ` : ""}${replicaName(point)}`;
 

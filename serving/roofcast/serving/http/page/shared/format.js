@@ -46,12 +46,12 @@ export const pricing = (name) => PRICING[name] ?? name;
 
 /** Return the parallel degrees of a replica above one, such as TP4 PP2. */
 export function split(replica) {
-  const degrees = { TP: replica.tensor_parallel, PP: replica.pipeline_parallel, DP: replica.data_parallel, EP: replica.expert_parallel };
+  const degrees = { TP: replica.tp, PP: replica.pp, DP: replica.dp, EP: replica.ep };
   return Object.entries(degrees).filter(([, n]) => n > 1).map(([name, n]) => name + n).join(" ");
 }
 
 export const nAccelerator = (replica) =>
-  replica.tensor_parallel * replica.pipeline_parallel * replica.data_parallel;
+  replica.tp * replica.pp * replica.dp;
 export const replicaName = (r) => `${nAccelerator(r) > 1 ? `${nAccelerator(r)} × ` : ""}${accelerator(r.accelerator)}`;
 
 /** Return how a replica runs, such as vllm, fp8, TP2, eagle with 3 tokens. */
