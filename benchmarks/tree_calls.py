@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
+from xgboost import Booster
+
 from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
 
 
@@ -20,7 +22,11 @@ def record_tree_calls(job: Callable[[], Any]) -> Callable[[], None]:
 
     with patch.object(ResidualRegressor, "predict_unchecked", record):
         job()
-    matrices = [(booster, X) for regressor, X in calls for booster in regressor.boosters_]
+    matrices = [
+        (Booster({"nthread": regressor.n_jobs}, model_file=bytearray(member)), X)
+        for regressor, X in calls
+        for member in regressor.members_
+    ]
 
     def replay() -> None:
         for booster, X in matrices:

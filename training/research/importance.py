@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
+from xgboost import Booster
 
 from roofcast.features.columns import FEATURE_NAMES
 from roofcast.training.learner.ratio_model import RatioModel
@@ -23,8 +24,8 @@ def gain_importance(regressor: ResidualRegressor, names: Sequence[str] = FEATURE
         Names of the columns, in order.
     """
     total = np.zeros(len(names))
-    for booster in regressor.boosters_:
-        scores = booster.get_score(importance_type="total_gain")
+    for member in regressor.members_:
+        scores = Booster(model_file=bytearray(member)).get_score(importance_type="total_gain")
         total += np.array([scores.get(f"f{i}", 0.0) for i in range(len(names))], dtype=float)
     return pd.Series(total / max(total.sum(), np.finfo(float).tiny), index=list(names), name="gain")
 

@@ -107,7 +107,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
 def import_learning_libraries() -> None:
     """Import what the first large request needs; the server is ready before."""
-    for name in ("scipy.linalg", "scipy.special", "xgboost"):
+    for name in ("scipy.linalg", "scipy.special"):
         import_module(name)
 
 

@@ -18,16 +18,14 @@ def test_it_predicts_as_the_library_does(max_depth: int) -> None:
     regressor = ResidualRegressor(n_member=2, n_estimators=40, max_depth=max_depth).fit(X, Y)
     boosters = regressor.boosters_
     asked = np.concatenate([X, 10 * X])
-    expected = [booster.inplace_predict(asked) for booster in boosters]
+    expected = [booster.predict(asked) for booster in boosters]
     np.testing.assert_array_equal(NumpyBooster.from_boosters(boosters).predict(asked), expected)
 
 
 def test_a_single_leaf_is_predicted() -> None:
     regressor = ResidualRegressor(n_estimators=3).fit(X, np.full(len(X), 2.0))
     boosters = regressor.boosters_
-    np.testing.assert_array_equal(
-        NumpyBooster.from_boosters(boosters).predict(X[:4]), [boosters[0].inplace_predict(X[:4])]
-    )
+    np.testing.assert_array_equal(NumpyBooster.from_boosters(boosters).predict(X[:4]), [boosters[0].predict(X[:4])])
 
 
 @pytest.mark.parametrize("n_row", [1, MAX_NUMPY_ROW, MAX_NUMPY_ROW + 1])

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -16,7 +14,7 @@ def test_the_model_of_a_booster_equals_its_json() -> None:
     X = np.random.default_rng(0).normal(size=(100, 4))
     regressor = ResidualRegressor(n_estimators=140, min_child_weight=1.0).fit(X, X[:, 0])
     model = parse_ubjson(regressor.members_[0])
-    expected = json.loads(regressor.boosters_[0].save_raw("json"))
+    expected = regressor.boosters_[0].to_json()
     trees = [one["learner"]["gradient_booster"]["model"].pop("trees") for one in (model, expected)]
     for tree, other in zip(*trees, strict=True):
         assert tree.keys() == other.keys()

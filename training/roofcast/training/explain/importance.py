@@ -31,10 +31,8 @@ def shap_values(regressor: ResidualRegressor, features: pd.DataFrame) -> tuple[p
     S. Lundberg et al., "From local explanations to global understanding with explainable AI for trees", Nature
     Machine Intelligence 2, 2020.
     """
-    from xgboost import DMatrix  # noqa: PLC0415
-
-    matrix = DMatrix(features.to_numpy(dtype=float), nthread=regressor.n_jobs)
-    contributions = [booster.predict(matrix, pred_contribs=True) for booster in regressor.boosters_]
+    matrix = features.to_numpy(dtype=float)
+    contributions = [booster.shap_values(matrix) for booster in regressor.boosters_]
     mean: FloatArray = np.mean(np.array(contributions, dtype=np.float64), axis=0)
     return pd.DataFrame(mean[:, :-1], index=features.index, columns=features.columns), float(
         mean[0, -1]

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 import numpy as np
 
 from roofcast.features.arrays import FloatArray
-
-if TYPE_CHECKING:
-    from xgboost import Booster
+from roofcast.training.learner.trees.library_booster import LibraryBooster
 
 N_TREE: Final = 200
 DEPTH: Final = 3
@@ -56,12 +54,10 @@ class ResidualTrees:
 
     def predict(self, x: FloatArray) -> FloatArray:
         """Return the log error of each row: shape (n_row,)."""
-        values = self.booster.inplace_predict(x, validate_features=False)
+        values = self.booster.predict(x)
         return np.asarray(self.median + values, dtype=np.float64)
 
     @cached_property
-    def booster(self) -> Booster:
-        """Trees as a booster of XGBoost."""
-        from xgboost import Booster  # noqa: PLC0415
-
-        return Booster({"nthread": 1}, model_file=bytearray(self.member))
+    def booster(self) -> LibraryBooster:
+        """Trees as a booster of XGBoost's library."""
+        return LibraryBooster(self.member, 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -10,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.training.learner.estimator import Estimator, check_is_fitted
+from roofcast.training.learner.trees.library_booster import LibraryBooster
 from roofcast.training.learner.trees.numpy_booster import NumpyBooster
 
 if TYPE_CHECKING:
@@ -19,9 +19,6 @@ FloatArray = npt.NDArray[np.float64]
 
 MAX_NUMPY_ROW: Final = 20
 """Rows up to which `NumpyBooster` is faster than a call of the library."""
-
-MAX_ROW_BEFORE_IMPORT: Final = 10_000
-"""Rows up to which it is faster than the library with its import, which takes a second."""
 
 MAX_NUMPY_DEPTH: Final = 6
 """Depth up to which trees are padded for `NumpyBooster`; its memory doubles with each level."""
@@ -110,11 +107,10 @@ class ResidualRegressor(Estimator):
     def predict_unchecked(self, X: FloatArray) -> FloatArray:
         """Return the prediction of a matrix known to have the right columns, without the time of checks."""
         booster: NumpyBooster | None = self.__dict__.get("_booster")
-        limit = MAX_NUMPY_ROW if "xgboost" in sys.modules else MAX_ROW_BEFORE_IMPORT
         residuals = (
             booster.predict(X)
-            if booster and len(X) <= limit
-            else [booster.inplace_predict(X, validate_features=False) for booster in self.boosters_]
+            if booster and len(X) <= MAX_NUMPY_ROW
+            else [booster.predict(X) for booster in self.boosters_]
         )
         return np.asarray(self.median_ + sum(residuals) / len(residuals), dtype=np.float64)
 
@@ -126,11 +122,9 @@ class ResidualRegressor(Estimator):
         return self
 
     @cached_property
-    def boosters_(self) -> list[Booster]:
-        """Members as boosters of XGBoost, which is imported here: `NumpyBooster` does without."""
-        from xgboost import Booster  # noqa: PLC0415
-
-        return [Booster({"nthread": self.n_jobs}, model_file=bytearray(member)) for member in self.members_]
+    def boosters_(self) -> list[LibraryBooster]:
+        """Members as boosters of XGBoost's library."""
+        return [LibraryBooster(member, self.n_jobs) for member in self.members_]
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without caches."""
@@ -138,7 +132,8 @@ class ResidualRegressor(Estimator):
 
     def _set_members(self, boosters: list[Booster]) -> None:
         self.__dict__.pop("_booster", None)
-        self.boosters_, self.members_ = boosters, [bytes(booster.save_raw("ubj")) for booster in boosters]
+        self.members_ = [bytes(booster.save_raw("ubj")) for booster in boosters]
+        self.boosters_ = [LibraryBooster(member, self.n_jobs) for member in self.members_]
 
     def _fit_members(self, X: FloatArray, y: FloatArray, weight: FloatArray | None) -> list[Booster]:
         from xgboost import XGBRegressor  # noqa: PLC0415

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from xgboost import Booster
+from roofcast.training.learner.trees.library_booster import LibraryBooster
 
 FloatArray = npt.NDArray[np.float64]
 SingleArray = npt.NDArray[np.float32]
@@ -45,9 +43,9 @@ class NumpyBooster:
     n_tree: int
 
     @classmethod
-    def from_boosters(cls, boosters: Sequence[Booster]) -> Self:
+    def from_boosters(cls, boosters: Sequence[LibraryBooster]) -> Self:
         """Return the trees of boosters whose columns are numeric and never missing."""
-        models = [json.loads(booster.save_raw("json"))["learner"] for booster in boosters]
+        models = [booster.to_json()["learner"] for booster in boosters]
         trees = [tree for model in models for tree in model["gradient_booster"]["model"]["trees"]]
         left, right, split, number = (_padded(trees, name) for name in _FIELDS)
         node, columns, thresholds = np.zeros((len(trees), 1), dtype=np.intp), [], []
