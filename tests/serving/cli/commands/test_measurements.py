@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -51,6 +52,7 @@ def test_stored_rows_are_listed_and_filtered(run: Run, file: Path) -> None:
     assert (status, "the same in each row: campaign mine" in out, out.count(MODEL)) == (0, True, 1)
     assert "ttft_s" in out
     assert "tpot_s" not in out
+    assert re.search(r"\bdate \d{4}-\d\d-\d\d", out)
     assert "only the first 3 rows are listed; raise --limit for more" in " ".join(err.split())
     assert run("measurements", "--limit", "8")[2] == ""
 

@@ -75,7 +75,7 @@ def added_warnings(added: Added, caller: Caller) -> Iterator[str]:
         are = f"{'would be' if is_dry else _are(added.n_quarantined)} in quarantine"
         far = "far from what others measured, and no training uses them before a confirmation"
         reasons = "; ".join(added.quarantine_reasons)
-        cure = "an import can be confirmed" if is_dry else cures.change("confirmation")
+        cure = "confirm them after the import" if is_dry else cures.change("confirmation")
         yield f"{count_text(added.n_quarantined, 'row')} {are}: {far}. {reasons}. If they are right: {cure}"
     yield from _key_warnings(added, cures, is_dry=is_dry)
     if added.n_withdrawn:

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 TABLE_COLUMNS: Final = (
-    "campaign", "model", "accelerator", "n_accelerator", "n_input_token", "n_output_token", "concurrency",
-    "request_rate", "statistic", "ttft_s", "tpot_s", "e2e_s", "output_throughput_token_per_s", "import_id", "key",
-    "state", "reason",
+    "campaign", "date", "model", "accelerator", "n_accelerator", "engine", "engine_version", "n_input_token",
+    "n_output_token", "concurrency", "request_rate", "n_request", "statistic", "ttft_s", "tpot_s", "e2e_s",
+    "output_throughput_token_per_s", "import_id", "key", "state", "reason",
 )  # fmt: skip
 """Columns of the printed table, which leaves out those without a value; JSON has all columns."""
 
