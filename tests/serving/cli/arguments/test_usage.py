@@ -38,7 +38,8 @@ from tests.serving.http_client import ACCELERATOR, Run
         (("recomend", "--isl", "9"), ("recomend: no such command; did you mean recommend",)),
         (("zzz",), ("zzz: no such command; `roofcast --help` lists them",)),
         (("keys", "creat"), ("creat: no such command; did you mean create",)),
-        (("models", "x", "--colour"), ("--colour: no such option", "unexpected argument 'x'")),
+        (("accelerators", "x", "--colour"), ("--colour: no such option", "unexpected argument 'x'")),
+        (("models", "x", "--colour"), ("x: no such command; `roofcast models --help` lists them",)),
         (
             ("keys", "create", "--nam", "y"),
             ("--nam: no such option", "name: must be given", "--scope: must be given"),

@@ -32,8 +32,12 @@ def with_check(check: Check) -> Callable[[Callable[..., None]], Callable[..., No
     return decorate
 
 
-class Command(TyperCommand):
-    """Command whose first error is followed by all others, of options and of values."""
+class _Usage:
+    """Arguments of a command or group whose first error is followed by all others, of options and of values."""
+
+    callback: Any
+    get_params: Any
+    make_parser: Any
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Return what is left of the arguments.
@@ -44,23 +48,11 @@ class Command(TyperCommand):
             With every problem of the options and of the values that can be read.
         """
         try:
-            return super().parse_args(ctx, [*args])
+            return super().parse_args(ctx, [*args])  # type: ignore[misc, no-any-return]
         except USAGE_ERROR as error:
             errors, unread = self._usage_errors(ctx, args)
             of_values = [InputError("", text) for text in self._check(ctx) if not unread & {*_WORD.findall(text)}]
             raise join_errors([*errors, *of_values]) from error
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command; add to an error all others of its values."""
-        try:
-            return super().invoke(ctx)
-        except InputError as error:
-            found = {text: _field(text) for text in self._check(ctx)}
-            own = [text for text in (error.message, *error.further) if _field(text) not in found.values()]
-            texts = dict.fromkeys([*own, *found])
-            if len(texts) > 1:
-                raise join_errors([InputError("", text) for text in texts]) from error
-            raise
 
     def _check(self, ctx: Any) -> list[str]:
         """Return the problems of the values that were read."""
@@ -97,7 +89,8 @@ class Command(TyperCommand):
                 if param.name not in unread:
                     errors.append(_value_error(param, values.get(param.name), error))
                 unread |= _names(param)
-        return [*errors, *(InputError("", f"unexpected argument {arg!r}") for arg in rest)], unread
+        unexpected = [] if ctx.allow_extra_args else rest
+        return [*errors, *(InputError("", f"unexpected argument {arg!r}") for arg in unexpected)], unread
 
     def _problem(self, ctx: Any, name: str, param: Any) -> str:
         if param:
@@ -112,7 +105,23 @@ class Command(TyperCommand):
         return f"no such option; {f'did you mean {near}?' if near else f'`{ctx.command_path} --help` lists them'}"
 
 
-class Group(TyperGroup):
+class Command(_Usage, TyperCommand):
+    """Command that reports all errors of its arguments at once."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; add to an error all others of its values."""
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            found = {text: _field(text) for text in self._check(ctx)}
+            own = [text for text in (error.message, *error.further) if _field(text) not in found.values()]
+            texts = dict.fromkeys([*own, *found])
+            if len(texts) > 1:
+                raise join_errors([InputError("", text) for text in texts]) from error
+            raise
+
+
+class Group(_Usage, TyperGroup):
     """Group of commands that reports an unknown one as every other problem."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
