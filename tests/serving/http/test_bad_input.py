@@ -364,3 +364,12 @@ def test_random_bytes_in_a_body_never_yield_a_5xx(shared: Client, route: str, no
     text = json.dumps(BODIES[route]).encode()
     assert shared.post_text(route, text[:at] + noise + text[at:]).status_code < 500
     assert shared.post_text(route, text[:at] + noise).status_code < 500
+
+
+@pytest.mark.parametrize(
+    "path", ["predictions", "explanations", "measurements", "training/predictions", "training/measurements"]
+)
+def test_a_row_that_stands_alone_is_told_to_join_a_list(shared: Client, path: str) -> None:
+    problem = problem_of(shared.post(f"/v1/{path}", a_question()), 422)
+    assert problem["detail"] == f"rows: {errors.FLAT_ROW}"
+    assert problem["field"] == "rows"

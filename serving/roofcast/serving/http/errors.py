@@ -133,6 +133,10 @@ def _printable(text: str, limit: int = 1000) -> str:
     return text[:limit].encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+FLAT_ROW: Final = 'must be a list; put this row into it: {"rows": [{"model": ..., "accelerator": ...}]}'
+"""What is wrong with a row that stands alone."""
+
+
 def install_handlers(app: FastAPI) -> None:
     """Register the handlers that turn every error into problem details; unexpected errors are logged, not shown."""
     app.add_exception_handler(RoofcastError, _on_roofcast_error)
@@ -150,6 +154,8 @@ def _on_validation_error(request: Request, error: Exception) -> JSONResponse:
     """Return all problems of a request; further ones are looked for where no part of it is longer than it may be."""
     assert isinstance(error, RequestValidationError)  # noqa: S101  (as registered)
     parts = sorted(error.errors(), key=lambda part: part["type"] != "extra_forbidden")  # why another is missing
+    if any(part["type"] == "missing" and part["loc"] == ("body", "rows") for part in parts) and _is_row(error.body):
+        return error_response(InputError("rows", FLAT_ROW))
     errors = [_input_error(part, request, error.body) for part in parts]
     is_bounded = not any(part["type"].endswith("too_long") for part in parts)
     if request.scope["route"].path in CHOICES and isinstance(error.body, Mapping) and is_bounded:
@@ -162,6 +168,10 @@ def _on_validation_error(request: Request, error: Exception) -> JSONResponse:
     return problem_response(
         HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-input", join_problems(texts), field, errors[0].near, problems=texts
     )
+
+
+def _is_row(body: object) -> bool:
+    return isinstance(body, Mapping) and {"model", "accelerator"} <= body.keys()
 
 
 def _input_error(part: Mapping[str, Any], request: Request, body: Any) -> InputError:
