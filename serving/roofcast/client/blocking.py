@@ -235,15 +235,7 @@ class Client:
     def add_training_measurements(
         self, *, compare: bool = True, claim: bool = False, **request: Unpack[TrainingMeasurementsRequest]
     ) -> TrainingMeasurementsAdded:
-        """Store measured training jobs: all of them, or none.
-
-        Parameters
-        ----------
-        compare
-            Compare the rows with predictions.
-        claim
-            Make rows that API keys own the operator's; for keys of the scope admin.
-        """
+        """Store measured training jobs as `add_measurements` does: all of them, or none."""
         return self._send(post("/v1/training/measurements", request, compare=compare, claim=claim))
 
     def import_training_file(

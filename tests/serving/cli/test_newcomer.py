@@ -56,7 +56,7 @@ def test_a_blank_engine_is_reported(run: Run) -> None:
         _, _, err = run("import", "auto", SAMPLES / sample, *overrides, *more)
         assert "engine: is blank in" in err
         assert "--set engine=vllm" in err
-        assert run("import", "auto", SAMPLES / sample, *overrides, *more, "--set", "engine=vllm")[2] == ""
+        assert "engine: " not in run("import", "auto", SAMPLES / sample, *overrides, *more, "--set", "engine=vllm")[2]
 
 
 def test_an_example_command_says_that_its_values_are_made_up(run: Run) -> None:

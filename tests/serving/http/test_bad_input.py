@@ -373,3 +373,12 @@ def test_a_row_that_stands_alone_is_told_to_join_a_list(shared: Client, path: st
     problem = problem_of(shared.post(f"/v1/{path}", a_question()), 422)
     assert problem["detail"] == f"rows: {errors.FLAT_ROW}"
     assert problem["field"] == "rows"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "status"),
+    [("model", True, 422), ("accelerator", True, 422), ("engine", True, 422), ("model", 3, 404)],
+)
+def test_a_name_that_is_no_text_is_refused(shared: Client, field: str, value: object, status: int) -> None:
+    row = a_measurement(**{field: value})
+    assert f"{field}: " in problem_of(shared.post("/v1/measurements", {"rows": [row]}), status)["detail"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -40,7 +40,7 @@ class NameCheck:
         """Look for unknown names in columns of cells, or in one row; what is no text is left to the schema."""
         for name in self._finders:
             cells = columns.get(name)
-            listed = [cells] if isinstance(cells, str) else [] if cells is None else list(cells)
+            listed = list(cells) if isinstance(cells, Iterable) and not isinstance(cells, str) else [cells]
             for position, cell in enumerate(listed):
                 key = name, cell
                 if isinstance(cell, str) and cell.strip() and key not in self._seen:

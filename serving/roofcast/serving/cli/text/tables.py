@@ -34,7 +34,8 @@ def table_text(rows: Sequence[Mapping[str, Any]], width: int = WIDTH) -> str:
           20
     >>> rows = [{"name": "a", "first": 1, "second": n, "third": "", "fourth": n + 1} for n in (1, 20)]
     >>> print(table_text(rows, 29))
-    the same in each row: name a, first 1
+    the same in each row: name a,
+       first 1
     second  fourth
     1       2
     20      21
