@@ -42,9 +42,8 @@ class NameCheck:
             cells = columns.get(name)
             listed = list(cells) if isinstance(cells, Iterable) and not isinstance(cells, str) else [cells]
             for position, cell in enumerate(listed):
-                key = name, cell
-                if isinstance(cell, str) and cell.strip() and key not in self._seen:
-                    self._seen.add(key)
+                if isinstance(cell, str) and cell.strip() and (name, cell) not in self._seen:
+                    self._seen.add((name, cell))
                     self._add(name, cell, source, line_of(lines, position))
 
     def _add(self, column: str, name: str, source: str, line: int) -> None:
