@@ -155,10 +155,10 @@ def test_many_accelerators_are_warned_of(shared: Client) -> None:
     assert min(counts) <= 16 < max(counts) < 64
 
 
-def test_levers_and_fleets_have_the_quota_warning_of_entries(shared: Client) -> None:
+def test_levers_have_the_quota_warning_of_entries(shared: Client) -> None:
     answer = ask(shared, workload=CHAT["workload"] | {"users": 3000})  # type: ignore[operator]
     n_of = {(offer.provider, offer.instance_type): offer.n_accelerator for offer in load_catalog().offers}
-    for one in (*answer["levers"], *answer["fleet"]):
+    for one in answer["levers"]:
         n = one["n_instance"] * n_of[one["provider"], one["instance_type"]]
         assert any("quota" in warning for warning in one["warnings"]) == (n > 16)
     assert any(lever["warnings"] for lever in answer["levers"])

@@ -26,7 +26,8 @@ class NameCheck:
     unknown
         By column, what is wrong with a name that must be known.
     doubtful
-        The same of names that are stored though they are unknown: they are told beside other errors alone.
+        The same of names that are stored even if unknown. They raise no error by themselves; if the import is refused
+        for another reason, its error lists them too.
     """
 
     def __init__(self, unknown: Mapping[str, Find] | None = None, doubtful: Mapping[str, Find] | None = None) -> None:

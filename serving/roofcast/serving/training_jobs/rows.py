@@ -43,8 +43,8 @@ SERVER_PROCESSOR: Final = "CPU socket"
 """Form factor of server processors in the catalogue."""
 
 POWER_LIMIT_RATIO: Final = (0.25, 1.5)
-"""Power limits over the design power: NVIDIA's drivers take from 100 W of an A100's 400 W and 200 W of an H100's
-700 W to 600 W of an RTX 4090's 450 W (``nvidia-smi -q -d POWER``)."""
+"""Bounds of a power limit over the design power. Judgement, wider than drivers usually allow;
+``nvidia-smi -q -d POWER`` prints the range of a card."""
 
 REQUIRED_COLUMNS: Final = ("model", "accelerator")
 

@@ -30,7 +30,7 @@ def check_names(
 ) -> NameCheck:
     """Return the check of the names in rows; it loads the catalogue at the first name.
 
-    Engines outside the training data are stored, so they are told beside other errors alone.
+    An unknown engine is stored, so it refuses no import; an import that is refused for another reason lists it too.
 
     Parameters
     ----------

@@ -74,9 +74,9 @@ def post_file(
 ) -> FileAdded:
     """Import a file as a benchmark client writes it (GuideLLM, AIPerf, vLLM, ...), as `roofcast import` does.
 
-    The body is the file itself, uncompressed. All of its rows are stored, or none: wrong values and unknown names are
-    told together. A dry run counts what an import would do, and answers 200. The answer waits for the database
-    alone: `drift_url` of the answer compares the rows.
+    The body is the file itself, uncompressed. All of its rows are stored, or none: one error lists all
+    wrong values and unknown names. A dry run counts what an import would do, and answers 200. The answer waits for
+    the database alone: `drift_url` of the answer compares the rows.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in SUFFIXES:
