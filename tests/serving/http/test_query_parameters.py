@@ -1,4 +1,4 @@
-"""No route ignores a query parameter that it does not have."""
+"""No route ignores a query parameter that it does not have, nor one of two values."""
 
 from __future__ import annotations
 
@@ -43,6 +43,17 @@ def test_a_misspelt_dry_run_stores_nothing_and_is_told_the_name(client: Client) 
         "dryrun: is not a query parameter here; did you mean dry_run? the route takes format, name, campaign, set"
     )
     assert "did you mean campaign" in problem["problems"][1]
+    assert client.get("/v1/measurements").json() == []
+
+
+@pytest.mark.parametrize(
+    "query", ["dry_run=true&dry_run=false", "dry_run=false&dry%5Frun=true", "campaign=a&campaign=a"]
+)
+def test_a_parameter_that_is_given_twice_stores_nothing(client: Client, query: str) -> None:
+    path = f"/v1/measurements/files?{query}&set=engine=vllm&set=engine_version=0.8.0"
+    problem = problem_of(client.send("POST", path, FILE, {"content-type": "text/csv"}), 422)
+    name = query.partition("=")[0]
+    assert (problem["field"], problem["detail"]) == (name, f"{name}: is given 2 times; give it once")
     assert client.get("/v1/measurements").json() == []
 
 

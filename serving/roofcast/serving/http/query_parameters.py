@@ -1,10 +1,11 @@
-"""Refusal of query parameters that a route does not have: a misspelt `dry_run` must not store a file."""
+"""Refusal of unknown and repeated query parameters: a misspelt `dry_run` must not store a file."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
-from typing import Final
+from typing import Final, get_args, get_origin
 
 from fastapi import Request
 from fastapi.dependencies.models import Dependant
@@ -21,21 +22,30 @@ async def refuse_unknown_parameters(request: Request) -> None:
     Raises
     ------
     InputError
-        If a parameter is unknown; names each, up to `MAX_PROBLEM`, the similar ones and those that the route has.
+        If a parameter is unknown, or given more than once where the route takes one value; names each, up to
+        `MAX_PROBLEM`, and of unknown ones the similar ones and those that the route has.
     """
     route = request.scope.get("route")
     if not (request.url.query and isinstance(route, APIRoute) and route.include_in_schema):
         return
-    known = dict.fromkeys(_names(route.dependant))
-    unknown = islice((name for name in request.query_params if name not in known), MAX_PROBLEM)
-    if errors := [_unknown(name, [*known]) for name in unknown]:
-        raise join_errors(errors)
+    is_list = dict(_parameters(route.dependant))
+    counts = Counter(name for name, _ in request.query_params.multi_items())
+    errors = (
+        InputError(name, f"is given {n} times; give it once") if name in is_list else _unknown(name, [*is_list])
+        for name, n in counts.items()
+        if name not in is_list or (n > 1 and not is_list[name])
+    )
+    if first := [*islice(errors, MAX_PROBLEM)]:
+        raise join_errors(first)
 
 
-def _names(dependant: Dependant) -> Iterator[str]:
-    yield from (parameter.alias for parameter in dependant.query_params)
+def _parameters(dependant: Dependant) -> Iterator[tuple[str, bool]]:
+    """Yield the name of each query parameter, and whether it takes a list of values."""
+    for parameter in dependant.query_params:
+        annotation = parameter.field_info.annotation
+        yield parameter.alias, list in {get_origin(part) for part in (annotation, *get_args(annotation))}
     for inner in dependant.dependencies:
-        yield from _names(inner)
+        yield from _parameters(inner)
 
 
 _MAX_NAME: Final = 60
