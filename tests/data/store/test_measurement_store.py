@@ -18,6 +18,7 @@ from roofcast.data.measurements.validation import row_ids, validate_measurements
 from roofcast.data.specs import ModelSpec
 from roofcast.data.store.database.tables import INFERENCE_TABLES, METADATA, UtcDateTime
 from roofcast.data.store.measurement_store import Added, MeasurementStore, default_url
+from tests.conditions import wait_until
 from tests.data.row_builders import PROCESSES, a_row, a_table, many_rows
 from tests.postgres import new_database
 
@@ -348,6 +349,49 @@ def test_a_model_is_removed_once_nothing_refers_to_it(store: MeasurementStore) -
     assert store.models.load() == []
     with pytest.raises(UnknownNameError):
         store.models.remove("ours/tiny", "me")
+
+
+def test_rows_of_a_model_that_was_removed_meanwhile_are_refused(store: MeasurementStore) -> None:
+    """It was registered when the rows were read: they would refer to a model that nobody knows."""
+    store.models.add(a_model(), {})
+    store.models.remove("ours/tiny", "me")
+    rows = many_rows(2).assign(model="ours/tiny")
+    problem = "'ours/tiny' was removed meanwhile; send its config.json"
+    with pytest.raises(InputError, match=problem):
+        store.add(rows, registered=["ours/tiny", "another"])
+    with pytest.raises(InputError, match=problem):
+        store.stacks.add("key", "rack", [{"model": "ours/tiny", "tpot_s": 0.1}], registered=["ours/tiny"])
+    assert (store.count(), store.stacks.summaries("key")) == (0, [])
+    assert store.add(rows, [(a_model(), {})], registered=["ours/tiny"]).n_new == 2
+
+
+def test_a_removal_waits_for_an_import_that_refers_to_the_model(url: str) -> None:
+    with MeasurementStore(url).migrate() as store, MeasurementStore(url) as other:
+        store.models.add(a_model(), {})
+        refused: list[str] = []
+
+        def remove() -> None:
+            with pytest.raises(InputError) as caught:
+                other.models.remove("ours/tiny", "me")
+            refused.append(str(caught.value))
+
+        removal = threading.Thread(target=remove)
+
+        def is_waiting() -> bool:
+            if store.database.engine.dialect.name != "postgresql":
+                return True
+            with other.database.reading() as connection:
+                return bool(connection.scalar(sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")))
+
+        def start_removal(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+            if statement.startswith("INSERT INTO measurement") and not removal.ident:
+                removal.start()
+                wait_until(lambda: is_waiting() or not removal.is_alive())
+
+        sa.event.listen(store.database.engine, "after_cursor_execute", start_removal)
+        store.add(many_rows(2).assign(model="ours/tiny"), registered=["ours/tiny"])
+        removal.join()
+    assert "withdraw its 2 measurements" in refused[0]
 
 
 def test_of_several_schedules_one_adds_a_retraining(url: str) -> None:

@@ -227,6 +227,20 @@ def test_an_operators_claim_of_the_rows_of_a_key_can_be_undone(store: Measuremen
     assert store.load_learnable().uploaders.tolist() == ["ci"]
 
 
+def test_an_operator_can_claim_again_what_it_gave_back(store: MeasurementStore) -> None:
+    store.add(rows(1), origin=CI)
+    for _ in range(2):
+        claimed = store.add(rows(1), claim_of_keys=True)
+        assert (claimed.n_claimed, claimed.n_of_key) == (1, {"ci": 1})
+        assert store.load_learnable().uploaders.tolist() == [""]
+        store.provenance.change("withdrawal", "the operator", {"import_id": claimed.import_id})
+        assert store.load_learnable().uploaders.tolist() == ["ci"]
+    for added in (store.compare(rows(1)), store.add(rows(1))):
+        assert (added.n_claimed, added.n_of_key) == (0, {"ci": 1})
+    summaries = [(one["key"], one["n_withdrawn"]) for one in store.provenance.imports()]
+    assert sorted(summaries) == [("", 1), ("ci", 0)]
+
+
 def test_a_comparison_has_the_reasons_of_quarantine(store: MeasurementStore) -> None:
     reasons = pd.Series(["far", "", "far", "slow"])
     for added in (store.compare(rows(1, 2, 4, 8), CI, reasons), store.add(rows(1, 2, 4, 8), (), CI, reasons)):

@@ -79,33 +79,45 @@ def find_known(
     owner
         Uploader of the import, and whether it is an operator.
     claim_of_keys
-        Whether an operator claims rows that keys own; those that their keys have withdrawn are free for all.
+        Whether an operator claims rows that keys own, also again after withdrawing such a claim; those that their
+        keys have withdrawn are free for all.
     """
     measurement, claim = tables.measurement, tables.claim
     columns = [measurement.c[name] for name in ("id", *_OWNER, "withdrawn_at", "is_withdrawn_by_operator")]
     query = sa.select(*columns).order_by(measurement.c.id)
     stored = [row for part in _parts(ids) for row in connection.execute(query.where(measurement.c.id.in_(part)))]
-    own_claims = sa.select(claim.c.id).where(claim.c.uploader == owner[0], claim.c.is_operator == owner[1])
+    own_claims = sa.select(claim.c.id, claim.c.withdrawn_at)
+    own_claims = own_claims.where(claim.c.uploader == owner[0], claim.c.is_operator == owner[1])
     own = {
-        id_ for part in _parts(ids) for id_ in connection.execute(own_claims.where(claim.c.id.in_(part))).scalars()
+        row.id: row.withdrawn_at is not None
+        for part in _parts(ids)
+        for row in connection.execute(own_claims.where(claim.c.id.in_(part)))
     }
+    lapsed = {id_ for id_, is_withdrawn in own.items() if is_withdrawn}
     withdrawn = {row.id for row in stored if row.withdrawn_at is not None}
     by_operator = {row.id for row in stored if row.is_withdrawn_by_operator}
     of_others = {row.id for row in stored if (row.uploader, row.is_operator) != owner}
-    claimable = frozenset(of_others - own - by_operator)
-    freed = claimable & withdrawn
-    owned = claimable - freed if owner[1] else frozenset()
+    others = of_others - by_operator - (own.keys() - lapsed)
+    claimable = others - lapsed
+    freed = frozenset(claimable & withdrawn)
+    owned = others - withdrawn if owner[1] else frozenset()
     key_of = {row.id: row.uploader for row in stored if row.id in owned and not row.is_operator}
-    claimed = claimable if claim_of_keys else claimable - key_of.keys()
+    claimed = frozenset(claimable | key_of.keys() if claim_of_keys else claimable - key_of.keys())
     n_of_key = dict(sorted(Counter(key_of.values()).items()))
     known = frozenset(row.id for row in stored)
     return KnownRows(known, claimed, freed, frozenset(withdrawn - freed), n_of_key)
 
 
 def add_claims(connection: sa.Connection, tables: MeasurementTables, rows: Collection[Mapping[str, Any]]) -> None:
-    """Add claims to stored measurements, under `LOCK`; other columns of the rows are ignored."""
+    """Add claims to stored measurements, under `LOCK`; other columns of the rows are ignored.
+
+    A claim of the same owner that was withdrawn is replaced.
+    """
     if rows:
         lines = [{name: row[name] for name in ("id", *CLAIM_COLUMNS)} for row in rows]
+        same = [tables.claim.c[name] == sa.bindparam(f"of_{name}") for name in ("id", *_OWNER)]
+        owners = [{f"of_{name}": line[name] for name in ("id", *_OWNER)} for line in lines]
+        connection.execute(sa.delete(tables.claim).where(*same), owners)
         connection.execute(sa.insert(tables.claim), lines)
         settle_claims(connection, tables, [line["id"] for line in lines])
 

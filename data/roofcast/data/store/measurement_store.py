@@ -93,6 +93,7 @@ class Measurements:
         quarantine: pd.Series | None = None,
         *,
         claim_of_keys: bool = False,
+        registered: Collection[str] = (),
     ) -> Added:
         """Add the rows that are new and the models of these rows: all of them, or none if an error escapes.
 
@@ -111,18 +112,23 @@ class Measurements:
             Why each row needs a confirmation before training uses it; blank, or None for all, if it does not.
         claim_of_keys
             Whether an operator's import claims rows that API keys own: they are the operator's from then on.
+        registered
+            Ids of the models that were registered when the rows were read.
 
         Raises
         ------
         InputError
-            If another architecture is registered under a model's id.
+            If another architecture is registered under a model's id, or a model of the rows was removed since.
         """
         origin = origin or Origin()
         rows = {row["id"]: row for row in self._database_rows(table, origin, quarantine)}
         insert = self.database.insert_new(self._table).returning(self._table.c.id)
         with self.database.writing() as connection:
+            held = set(registered)
             for spec, config in models:
                 self.models.insert(connection, spec, config, origin.limited_key)
+                held.add(spec.id)
+            self.models.hold(connection, held.intersection(table["model"]))
             new = set(connection.execute(insert, [*rows.values()]).scalars()) if rows else set()
             stored = {id_: rows[id_] for id_ in rows.keys() - new}
             known = self._claim(connection, stored, origin, claim_of_keys=claim_of_keys)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+from collections.abc import Collection
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -54,6 +55,20 @@ class RegisteredModels:
         if current_spec(*stored) != spec:
             raise InputError("model", f"another architecture is registered as {spec.id!r}; choose another id")
 
+    def hold(self, connection: sa.Connection, ids: Collection[str]) -> None:
+        """Keep models from removal until the end of the transaction, which refers to them.
+
+        Raises
+        ------
+        InputError
+            If one of them is not registered any more.
+        """
+        query = sa.select(MODEL.c.id).where(MODEL.c.id.in_(sorted(ids))).order_by(MODEL.c.id)
+        held = connection.execute(query.with_for_update(read=True, key_share=True)).scalars()
+        removed = sorted(set(ids).difference(held))
+        if removed:
+            raise InputError("model", f"{removed[0]!r} was removed meanwhile; send its config.json in `models` again")
+
     def remove(self, id: str, by: str, only_of: str | None = None) -> None:  # noqa: A002
         """Remove a model to which no measurement refers, those that are withdrawn apart. Audited.
 
@@ -72,6 +87,7 @@ class RegisteredModels:
             If another key or an operator registered it, or measurements or stack profiles refer to it.
         """
         with self._database.writing() as connection:
+            connection.execute(sa.select(MODEL.c.id).where(MODEL.c.id == id).with_for_update())
             self._database.lock(connection, LOCK)
             uploaders = {row.id: row.uploader for row in connection.execute(sa.select(MODEL.c.id, MODEL.c.uploader))}
             if id not in uploaders:

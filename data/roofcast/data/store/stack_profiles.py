@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -66,6 +66,7 @@ class StackProfiles:
         name: str,
         rows: Sequence[Cells],
         models: Iterable[tuple[ModelSpec, dict[str, Any]]] = (),
+        registered: Collection[str] = (),
     ) -> int:
         """Add rows to a profile, which is made if it is new; return the number of rows that it did not have.
 
@@ -73,12 +74,14 @@ class StackProfiles:
         ----------
         models
             Models of the rows to register, each with the ``config.json`` it was read from.
+        registered
+            Ids of the models that were registered when the rows were read.
 
         Raises
         ------
         InputError
-            If the profile would have more than `MAX_ROW` rows, the owner more than `MAX_STACK` profiles, or another
-            architecture is registered under a model's id; nothing is added then.
+            If the profile would have more than `MAX_ROW` rows, the owner more than `MAX_STACK` profiles, another
+            architecture is registered under a model's id, or a model of the rows was removed; nothing is added then.
         """
         now = dt.datetime.now(dt.UTC)
         lines = [
@@ -89,8 +92,11 @@ class StackProfiles:
         insert = self._database.insert_new(STACK_ROW).returning(STACK_ROW.c.id)
         with self._database.writing() as connection:
             self._database.lock(connection, f"stacks of {owner}")
+            held = set(registered)
             for spec, config in models:
                 self._models.insert(connection, spec, config, owner)
+                held.add(spec.id)
+            self._models.hold(connection, held.intersection(cells.get("model") for cells in rows))
             n_new = len(connection.execute(insert, lines).all()) if lines else 0
             sizes = _sizes(connection, owner)
             if sizes.get(name, 0) > MAX_ROW:

@@ -17,7 +17,12 @@ import pandas as pd
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.measurements.schema import DEFAULTS, INPUT_COLUMNS, REFERENCE_METRICS
-from roofcast.serving.app_state.catalog.registered_models import Config, check_model_limit, with_configs
+from roofcast.serving.app_state.catalog.registered_models import (
+    Config,
+    check_model_limit,
+    registered_ids,
+    with_configs,
+)
 from roofcast.serving.predict.json_rows import rows_from_table, table_from_rows
 from roofcast.serving.predict.references import check_references, parse_references
 from roofcast.serving.problem import Problem
@@ -100,11 +105,12 @@ def add_rows(
         If the store cannot be written, or no predictor is in service to compare the rows with.
     """
     check_name(name)
+    registered = registered_ids(state)
     catalog, new = with_configs(state.catalog, configs)
     check_model_limit(state, len(new), owner)
     cells = build_profile(name, rows, catalog, state.active_model.bundle.predictor).rows
     _check_central([*cells, *state.store.stacks.own_rows(owner, name)])
-    n_new = state.store.stacks.add(owner, name, cells, [(spec, dict(config)) for spec, config in new])
+    n_new = state.store.stacks.add(owner, name, cells, [(spec, dict(config)) for spec, config in new], registered)
     if new:
         state.live_catalog.reload_models()
     return ProfileAdded(name, n_new, len(cells) - n_new, len(state.store.stacks.load(owner, name)))

@@ -106,6 +106,14 @@ def check_model_limit(state: AppState, n_new: int, uploader: str = "") -> None:
         raise InputError("models", f"at most {limit // 2} models can be registered by one key; {cure}")
 
 
+def registered_ids(state: AppState) -> set[str]:
+    """Return the ids of the registered models, for the transaction that stores rows of them.
+
+    It is called before the catalogue is read, so that a model that is removed in between is noticed.
+    """
+    return {spec.id for spec in state.store.models.load()}
+
+
 def remove_model(state: AppState, name: str, by: str, only_of: str | None = None) -> ModelSpec:
     """Remove a registered model and return it: see `RegisteredModels.remove`.
 

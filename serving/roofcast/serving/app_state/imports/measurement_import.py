@@ -12,7 +12,12 @@ from roofcast.data.errors import InputError
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.validity.plausibility import millisecond_columns
 from roofcast.serving.app_state.app_state import AppState
-from roofcast.serving.app_state.catalog.registered_models import Config, check_model_limit, with_configs
+from roofcast.serving.app_state.catalog.registered_models import (
+    Config,
+    check_model_limit,
+    registered_ids,
+    with_configs,
+)
 from roofcast.serving.app_state.imports.name_errors import catalog_of_dry_run
 from roofcast.serving.predict.row_checks import fill_copy_precision
 from roofcast.training.lifecycle.quarantine import quarantine_reasons
@@ -55,19 +60,20 @@ def import_rows(
     UnknownNameError
         If a row has an unknown model or accelerator.
     InputError
-        If a configuration is not a language model's, another model has its name, too many models are registered, or
-        latencies are in milliseconds.
+        If a configuration is not a language model's, another model has its name, too many models are registered, a
+        registered model was removed meanwhile, or latencies are in milliseconds.
     NotReadyError
         If the store cannot be read or written.
     """
     if dry_run:
         return _count_rows(state, table, configs, origin, claim_of_keys=claim_of_keys)
+    registered = registered_ids(state)
     catalog, new = with_configs(state.catalog, configs)
     check_model_limit(state, len(new), origin.limited_key if origin else "")
     rows, descriptors = _resolve(table, catalog)
     reasons = quarantine_reasons(rows, descriptors)
     models = [(spec, dict(config)) for spec, config in new]
-    added = state.store.add(rows, models, origin, reasons, claim_of_keys=claim_of_keys)
+    added = state.store.add(rows, models, origin, reasons, claim_of_keys=claim_of_keys, registered=registered)
     if new:
         state.live_catalog.reload_models()
     return added

@@ -13,7 +13,12 @@ from roofcast.data.errors import SchemaError, join_errors
 from roofcast.data.measurements.training_schema import TRAINING_CONFIG_COLUMNS
 from roofcast.data.measurements.training_validation import token_per_step, validate_training_measurements
 from roofcast.serving.app_state.app_state import AppState
-from roofcast.serving.app_state.catalog.registered_models import Config, check_model_limit, with_configs
+from roofcast.serving.app_state.catalog.registered_models import (
+    Config,
+    check_model_limit,
+    registered_ids,
+    with_configs,
+)
 from roofcast.serving.csv_table import CsvTable
 from roofcast.serving.training_jobs.rows import parse_jobs
 from roofcast.training.dataset.training_runs import build_training_run_rows
@@ -144,6 +149,7 @@ def import_runs(
     """
     from roofcast.data.store.measurement_store import MeasurementStore  # noqa: PLC0415  (needs SQLAlchemy)
 
+    registered = set() if dry_run else registered_ids(state)
     catalog, new = with_configs(state.training_catalog, configs)
     check_model_limit(state, len(new), origin.limited_key if origin else "")
     runs = read_runs(rows, catalog, campaign, source, lines)
@@ -153,7 +159,9 @@ def import_runs(
         with MeasurementStore(state.settings.store_url) as store:
             return store.training.compare(runs, origin, reasons, claim_of_keys=claim_of_keys)
     models = [(spec, dict(config)) for spec, config in new]
-    added = state.store.training.add(runs, models, origin, reasons, claim_of_keys=claim_of_keys)
+    added = state.store.training.add(
+        runs, models, origin, reasons, claim_of_keys=claim_of_keys, registered=registered
+    )
     if new:
         state.live_catalog.reload_models()
     return added
