@@ -5,7 +5,7 @@ import datetime as dt
 import pytest
 
 from roofcast.data.errors import InputError
-from roofcast.serving.app_state.retraining_schedule import CURE, RetrainingSchedule, next_retraining_at
+from roofcast.serving.app_state.retraining_schedule import CURE, DueTimes, RetrainingSchedule, next_retraining_at
 from roofcast.serving.app_state.settings import load_settings
 
 NOW = dt.datetime(2026, 11, 24, 2, 30, 20, tzinfo=dt.UTC)
@@ -24,7 +24,20 @@ NOW = dt.datetime(2026, 11, 24, 2, 30, 20, tzinfo=dt.UTC)
 def test_the_next_time_is_that_of_cron(expression: str, expected: str) -> None:
     found = next_retraining_at(expression, NOW)
     assert found == dt.datetime.fromisoformat(expected).replace(tzinfo=dt.UTC)
-    assert RetrainingSchedule(expression).is_due(found)
+
+
+@pytest.mark.parametrize(
+    ("checks", "expected"),
+    [
+        (["02:29:59", "02:31:01", "02:32:01"], [False, True, False]),  # the minute itself was not checked
+        (["02:30:00", "02:30:59", "02:31:59"], [True, False, False]),  # it was twice
+        (["02:29:00", "09:00:00", "09:01:00"], [False, True, False]),  # suspended, or the clock was set forward
+        (["23:00:00", "02:29:00", "02:30:05"], [True, False, True]),  # the clock was set back
+    ],
+)
+def test_a_time_between_two_checks_is_due_once(checks: list[str], expected: list[bool]) -> None:
+    times = DueTimes(RetrainingSchedule("30 2 * * *"), dt.datetime(2026, 11, 24, 2, 0, tzinfo=dt.UTC))
+    assert [times.is_due(dt.datetime.fromisoformat(f"2026-11-24 {check}")) for check in checks] == expected
 
 
 def test_times_are_utc() -> None:

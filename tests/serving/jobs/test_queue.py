@@ -259,6 +259,21 @@ def test_folds_are_removed_with_the_end_of_their_retraining(
     assert (folders[2].exists(), forgotten.exists()) == (True, False)
 
 
+def test_a_retraining_that_fails_as_it_is_cancelled_stays_cancelled(
+    queue: JobQueue, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cancel_and_fail(_progress: object, _target: object) -> RetrainingReport:
+        (home / "folds" / record.id).mkdir(parents=True)
+        queue._state.store.retrainings.cancel(record.id, "me", REGISTRATION)
+        raise OutOfRangeError("too few rows")
+
+    monkeypatch.setattr(queue._state, "retrain", cancel_and_fail)
+    record = queue.submit()
+    queue.run(record.id)
+    assert queue._state.store.retrainings.find(record.id).error == "cancelled by me"
+    assert not (home / "folds" / record.id).exists()
+
+
 @pytest.mark.slow  # a retraining in a process of its own
 def test_a_retraining_whose_worker_is_killed_resumes_with_its_folds(
     client: Client, home: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

@@ -26,7 +26,7 @@ from tests.serving.http_client import Client, Run, running
 from tests.serving.jobs.test_queue import QUICKEST
 
 NIGHTLY = "30 2 * * *"
-DUE, NOT_DUE = dt.datetime(2026, 11, 24, 2, 30), dt.datetime(2026, 11, 24, 2, 31)
+DUE, NOT_DUE = dt.time(2, 30), dt.time(2, 31)
 REPORT = RetrainingReport(
     version="2", promoted=False, reason="", candidate_error=0.1, n_row=1, n_group=1, set_aside={}, scores={},
     champion_error=None,
@@ -40,12 +40,17 @@ class Night:
         self.state = AppState(settings.model_copy(update={"retrain_at": NIGHTLY})).open()
         self.queue = JobQueue(settings.home, self.state)
         self.scheduler = Scheduler(self.queue.huey, threading.Event(), 1, periodic=True)
+        self._day = dt.datetime.now(dt.UTC).date()
         monkeypatch.setattr(self.state, "retrain", lambda *_: REPORT)
 
-    def at(self, moment: dt.datetime) -> list[Retraining]:
-        """Return the retrainings that are new after the scheduler and the worker have run at a time."""
+    def at(self, time: dt.time) -> list[Retraining]:
+        """Return the retrainings that are new after the scheduler and the worker have run at a time.
+
+        `DUE` is that of the next day.
+        """
         before = {record.id for record in self.state.store.retrainings.load()}
-        self.scheduler.enqueue_periodic_tasks(moment)
+        self._day += dt.timedelta(days=time == DUE)
+        self.scheduler.enqueue_periodic_tasks(dt.datetime.combine(self._day, time))
         self.work()
         return [record for record in self.state.store.retrainings.load() if record.id not in before]
 
@@ -149,7 +154,7 @@ def test_a_store_that_does_not_answer_costs_one_time(night: Night, caplog: pytes
 
 
 def test_a_message_of_the_schedule_is_json(night: Night) -> None:
-    night.scheduler.enqueue_periodic_tasks(DUE)
+    night.scheduler.enqueue_periodic_tasks(dt.datetime.now(dt.UTC) + dt.timedelta(days=1))
     with sqlite3.connect(night.state.settings.home / "jobs.sqlite") as connection:
         ((data,),) = connection.execute("SELECT data FROM task").fetchall()
     connection.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from roofcast.training.learner import ratio_model
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.learner.ratio_model import Progress
 from roofcast.training.lifecycle import fold_store
+from roofcast.training.lifecycle.bundles.bundle_key import BundleKey
 from roofcast.training.lifecycle.fold_store import keep_folds
 from tests.training.builders import QUICK
 
@@ -41,6 +43,11 @@ def fitted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return calls
 
 
+@pytest.fixture
+def key(tmp_path_factory: pytest.TempPathFactory) -> BundleKey:
+    return BundleKey(tmp_path_factory.mktemp("state") / "bundle.key")
+
+
 class InterruptedFitError(Exception):
     """The process ended."""
 
@@ -55,18 +62,20 @@ def interrupt_after(n_fold: int) -> Progress:
     return progress
 
 
-def test_a_fit_goes_on_where_it_was_interrupted(subset: TrainingSet, tmp_path: Path, fitted: list[int]) -> None:
+def test_a_fit_goes_on_where_it_was_interrupted(
+    subset: TrainingSet, tmp_path: Path, key: BundleKey, fitted: list[int]
+) -> None:
     alone = fit(subset)
     n_fold = len(fitted)
-    with keep_folds(tmp_path / "folds"), pytest.raises(InterruptedFitError):
+    with keep_folds(tmp_path / "folds", key), pytest.raises(InterruptedFitError):
         fit(subset, interrupt_after(2))
-    assert len(list((tmp_path / "folds").iterdir())) == 2
+    assert len(list((tmp_path / "folds").glob("*.fold"))) == 2
     fitted.clear()
-    with keep_folds(tmp_path / "folds"):
+    with keep_folds(tmp_path / "folds", key):
         resumed = fit(subset)
     assert len(fitted) == n_fold - 2
     fitted.clear()
-    with keep_folds(tmp_path / "folds"):
+    with keep_folds(tmp_path / "folds", key):
         again = fit(subset)
     assert fitted == []
     for other in (resumed, again):
@@ -78,10 +87,15 @@ def test_a_fit_goes_on_where_it_was_interrupted(subset: TrainingSet, tmp_path: P
 
 
 @pytest.mark.parametrize("change", ["measurement", "descriptor", "settings", "code"])
-def test_a_fold_of_something_else_is_not_read(
-    change: str, subset: TrainingSet, tmp_path: Path, fitted: list[int], monkeypatch: pytest.MonkeyPatch
+def test_a_fold_of_something_else_is_not_read(  # noqa: PLR0917  (fixtures)
+    change: str,
+    subset: TrainingSet,
+    tmp_path: Path,
+    key: BundleKey,
+    fitted: list[int],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with keep_folds(tmp_path):
+    with keep_folds(tmp_path, key):
         fit(subset)
     n_fold, config = len(fitted), QUICK
     fitted.clear()
@@ -94,27 +108,27 @@ def test_a_fold_of_something_else_is_not_read(
             config = QUICK.model_copy(update={"seed": QUICK.seed + 1})
         case "code":
             monkeypatch.setattr(fold_store, "environment", lambda: {"code": "another"})
-    with keep_folds(tmp_path):
+    with keep_folds(tmp_path, key):
         fit(subset, config=config)
     assert len(fitted) == n_fold
 
 
 def test_a_damaged_fold_is_fitted_again_and_runs_no_code(
-    subset: TrainingSet, tmp_path: Path, fitted: list[int], caplog: pytest.LogCaptureFixture
+    subset: TrainingSet, tmp_path: Path, key: BundleKey, fitted: list[int], caplog: pytest.LogCaptureFixture
 ) -> None:
     class Attack:
         def __reduce__(self) -> tuple[Callable[..., object], tuple[str]]:
             return Path.mkdir, (tmp_path / "executed",)  # type: ignore[return-value]
 
     folder = tmp_path / "folds"
-    with keep_folds(folder):
+    with keep_folds(folder, key):
         expected = fit(subset)
     n_fold = len(fitted)
     fitted.clear()
-    first, second, *_ = sorted(folder.iterdir())
+    first, second, *_ = sorted(folder.glob("*.fold"))
     first.write_bytes(first.read_bytes()[:1000])
     second.write_bytes(pickle.dumps(Attack()))
-    with keep_folds(folder):
+    with keep_folds(folder, key):
         found = fit(subset)
     assert len(fitted) == 2 < n_fold
     assert caplog.text.count("a stored fold cannot be read; it is fitted again") == 2
@@ -122,10 +136,35 @@ def test_a_damaged_fold_is_fitted_again_and_runs_no_code(
     pd.testing.assert_frame_equal(found.held_out_, expected.held_out_, check_exact=True)
 
 
+@pytest.mark.parametrize("forgery", ["fold of another name", "another key", "no signature"])
+def test_a_fold_that_this_state_folder_has_not_signed_is_not_read(
+    forgery: str, subset: TrainingSet, tmp_path: Path, key: BundleKey, fitted: list[int]
+) -> None:
+    """Whoever chooses the held-out predictions chooses the candidate that is promoted."""
+    with keep_folds(tmp_path, key):
+        expected = fit(subset)
+    fitted.clear()
+    first, second, *others = sorted(tmp_path.glob("*.fold"))
+    match forgery:
+        case "fold of another name":
+            for suffix in (".fold", ".signature"):
+                shutil.copy(first.with_suffix(suffix), second.with_suffix(suffix))
+            n_forged = 1
+        case "another key":
+            key, n_forged = BundleKey(tmp_path / "other.key"), 2 + len(others)
+        case _:
+            first.with_suffix(".signature").unlink()
+            n_forged = 1
+    with keep_folds(tmp_path, key):
+        found = fit(subset)
+    assert len(fitted) == n_forged
+    pd.testing.assert_frame_equal(found.held_out_, expected.held_out_, check_exact=True)
+
+
 def test_a_folder_that_cannot_be_written_costs_the_resumption_alone(
-    subset: TrainingSet, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    subset: TrainingSet, tmp_path: Path, key: BundleKey, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "folds").write_text("a file")
-    with keep_folds(tmp_path / "folds"):
+    with keep_folds(tmp_path / "folds", key):
         assert fit(subset).metrics_
     assert "a fold is not stored" in caplog.text

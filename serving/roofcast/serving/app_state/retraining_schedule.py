@@ -32,8 +32,6 @@ class RetrainingSchedule:
     Examples
     --------
     >>> schedule = RetrainingSchedule("30 2 * * *")
-    >>> schedule.is_due(dt.datetime(2026, 3, 1, 2, 30)), schedule.is_due(dt.datetime(2026, 3, 1, 2, 31))
-    (True, False)
     >>> print(schedule.next_after(dt.datetime(2026, 3, 1, 2, 30, tzinfo=dt.UTC)))
     2026-03-02 02:30:00+00:00
     """
@@ -48,7 +46,7 @@ class RetrainingSchedule:
         if "*" not in (fields["day"], fields["day_of_week"]):
             raise ValueError(f"{CURE}; give a day of the month or a day of the week, not both")
         try:
-            self.is_due: IsDue = crontab(**fields, strict=True)
+            self._is_due: IsDue = crontab(**fields, strict=True)
             self._is_due_day: IsDue = crontab(**fields | {"minute": "*", "hour": "*"}, strict=True)
         except ValueError as error:
             raise ValueError(f"{CURE}; {error}") from error
@@ -62,10 +60,34 @@ class RetrainingSchedule:
         for day in (midnight + dt.timedelta(days=i) for i in range(N_DAY)):
             if self._is_due_day(day):
                 minutes = (day + dt.timedelta(minutes=i) for i in range(24 * 60))
-                found = next((one for one in minutes if one >= start and self.is_due(one)), None)
+                found = next((one for one in minutes if one >= start and self._is_due(one)), None)
                 if found:
                     return found
         return None
+
+
+class DueTimes:
+    """Whether a time of a schedule has passed since the last check.
+
+    Checks are some 60 s apart, later on a busy machine, and the clock may be set or the machine suspended between two
+    of them: no time that passes is missed, and those between two checks count as one.
+
+    Parameters
+    ----------
+    checked_at
+        Time of the last check, in UTC.
+    """
+
+    def __init__(self, schedule: RetrainingSchedule, checked_at: dt.datetime) -> None:
+        self._schedule = schedule
+        self._checked_at = checked_at
+
+    def is_due(self, now: dt.datetime) -> bool:
+        """Return whether a time has passed, up to now; a time without a zone is in UTC."""
+        now = now.replace(tzinfo=dt.UTC) if now.tzinfo is None else now
+        due_at = self._schedule.next_after(self._checked_at)
+        self._checked_at = now
+        return due_at is not None and due_at <= now
 
 
 def next_retraining_at(expression: str, now: dt.datetime) -> dt.datetime | None:

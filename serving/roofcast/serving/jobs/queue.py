@@ -30,7 +30,7 @@ from filelock import FileLock, Timeout
 from roofcast.data.errors import InputError, NotReadyError, RoofcastError
 from roofcast.data.measurements.target import INFERENCE, TARGETS, Target
 from roofcast.data.private_files import make_private_file
-from roofcast.serving.app_state.retraining_schedule import RetrainingSchedule, next_retraining_at
+from roofcast.serving.app_state.retraining_schedule import DueTimes, RetrainingSchedule, next_retraining_at
 from roofcast.serving.app_state.retraining_stages import REGISTRATION, CancelledRetrainingError, record_stages
 from roofcast.serving.jobs.parent_death import signal_at_parent_death
 
@@ -80,8 +80,8 @@ class JobQueue:
         self.huey = SqliteHuey("roofcast", filename=str(file), serializer=serializer, results=False, fsync=True)
         self._task: Any = self.huey.task(name="retrain")(self.run)
         if state.settings.retrain_at:
-            is_due = RetrainingSchedule(state.settings.retrain_at).is_due
-            self.huey.periodic_task(is_due, name="retrain_if_changed")(self.submit_changed)
+            times = DueTimes(RetrainingSchedule(state.settings.retrain_at), dt.datetime.now(dt.UTC))
+            self.huey.periodic_task(times.is_due, name="retrain_if_changed")(self.submit_changed)
 
     def submit(self, target: Target = INFERENCE) -> Retraining:
         """Record a retraining, queue it and return its record; if one of the target is queued already, return that.
@@ -138,7 +138,7 @@ class JobQueue:
         digest = _repeat(self._state.store.of(target).learnable_digest)
         try:
             stages = record_stages(retraining_id, partial(self._advance, retraining_id))
-            with keep_folds(self._folds / retraining_id):
+            with keep_folds(self._folds / retraining_id, self._state.registry.key):
                 report = self._state.retrain(stages, target)
         except CancelledRetrainingError:
             logger.info("retraining stops, id=%s: cancelled", retraining_id)
@@ -146,12 +146,12 @@ class JobQueue:
             self._fail(retraining_id, str(error))
         except Exception as error:
             self._fail(retraining_id, f"{type(error).__name__}: {error}")
-            self._remove_folds(retraining_id)
             raise
         else:
             answer = report.model_dump(mode="json")
             _persist(lambda: self._state.store.retrainings.finish(retraining_id, answer, digest))
-        self._remove_folds(retraining_id)
+        finally:
+            self._remove_folds(retraining_id)
 
     def _remove_folds(self, retraining_id: str) -> None:
         """Remove the fitted folds of a retraining that has ended; an interrupted one keeps them to resume."""
@@ -166,7 +166,11 @@ class JobQueue:
             change()
 
     def _fail(self, retraining_id: str, problem: str) -> None:
-        _persist(lambda: self._state.store.retrainings.fail(retraining_id, problem))
+        """Record a failure, unless the retraining was cancelled meanwhile."""
+        try:
+            _persist(lambda: self._state.store.retrainings.fail(retraining_id, problem))
+        except InputError as error:
+            logger.info("retraining stops, id=%s: %s; %s", retraining_id, error, problem)
 
     def ensure_predictor(self) -> None:
         """Queue a retraining if no champion can be loaded, as after an upgrade that changed the columns."""

@@ -1,7 +1,8 @@
 """Fitted folds on disk, so that an interrupted retraining does not fit them again.
 
 A fold is stored as a bundle is: JSON, arrays and XGBoost's UBJSON, from which reading runs no code. Its name is a
-digest of all that it depends on, so that a fold of other measurements, settings, code or libraries is never read.
+digest of all that it depends on, so that a fold of other measurements, settings, code or libraries is never read. Its
+signature covers name and content: folds decide which candidate is promoted, so those of anybody else are not read.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from roofcast.data.errors import InputError
+from roofcast.data.errors import InputError, NotReadyError
 from roofcast.features.engine.coefficients import Coefficients
 from roofcast.training.cluster import environment
 from roofcast.training.config import TrainingConfig
@@ -25,6 +26,7 @@ from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
 from roofcast.training.learner.trees.support_gate import SupportGate
 from roofcast.training.lifecycle.bundles import bundle
 from roofcast.training.lifecycle.bundles.bundle_file import BundleFile, Classes, stored_fields, write_object
+from roofcast.training.lifecycle.bundles.bundle_key import BundleKey
 
 logger = logging.getLogger(__name__)
 
@@ -38,9 +40,15 @@ CLASSES: Final[Classes] = {
 
 
 @contextlib.contextmanager
-def keep_folds(folder: Path) -> Iterator[None]:
-    """Store the folds that trainings in the block fit in a folder, and read those that it has already."""
-    token = FOLD_STORE.set(StoredFolds(folder))
+def keep_folds(folder: Path, key: BundleKey) -> Iterator[None]:
+    """Store the folds that trainings in the block fit in a folder, and read those that it has already.
+
+    Parameters
+    ----------
+    key
+        Signs the folds; others are not read.
+    """
+    token = FOLD_STORE.set(StoredFolds(folder, key))
     try:
         yield
     finally:
@@ -54,10 +62,13 @@ class StoredFolds:
     ----------
     folder
         Created for the first fold.
+    key
+        As in `keep_folds`.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, key: BundleKey) -> None:
         self._folder = folder
+        self._key = key
 
     def resume(
         self,
@@ -90,10 +101,13 @@ class StoredFolds:
 
     def _load(self, file: Path) -> HeldOutModel | None:
         try:
-            fold = BundleFile.parse(file.read_bytes(), file.name).decode(CLASSES)
+            content = file.read_bytes()
+            if not self._key.has_signed(_signed_text(file, content), _signature_file(file).read_text("ascii")):
+                raise InputError("fold", f"{file.name} is not signed by this state folder")
+            fold = BundleFile.parse(content, file.name).decode(CLASSES)
         except FileNotFoundError:
             return None
-        except (InputError, OSError) as error:
+        except (NotReadyError, InputError, OSError, UnicodeError) as error:
             logger.warning("a stored fold cannot be read; it is fitted again: %s", error)
             return None
         return fold if isinstance(fold, HeldOutModel) else None
@@ -102,8 +116,17 @@ class StoredFolds:
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_object(file, fold, CLASSES, {})
-        except OSError as error:
+            _signature_file(file).write_text(self._key.sign(_signed_text(file, file.read_bytes())), encoding="ascii")
+        except (NotReadyError, OSError) as error:
             logger.warning("a fold is not stored; an interruption would fit it again: %s", error)
+
+
+def _signature_file(file: Path) -> Path:
+    return file.with_suffix(".signature")
+
+
+def _signed_text(file: Path, content: bytes) -> str:
+    return f"{file.name} {hashlib.sha256(content).hexdigest()}"
 
 
 def digest_of(predictor: RatioModel, tables: Mapping[str, pd.DataFrame | pd.Series | None]) -> str:

@@ -125,7 +125,7 @@ class Registry(Generic[B]):
         self.home = home
         self.kind: BundleKind[B] = kind
         self._model_name = kind.name(MODEL_NAME)
-        self._key = BundleKey(key_file or home / KEY_NAME)
+        self.key = BundleKey(key_file or home / KEY_NAME)
         self.shipped = shipped
         self.tracking_uri = tracking_uri or f"sqlite:///{home / 'mlflow.db'}"
         self._creating = FileLock(home / "mlflow.lock")
@@ -215,7 +215,7 @@ class Registry(Generic[B]):
                 self._model_name,
                 source=model_uri,
                 run_id=run_id,
-                tags={CHECKSUM_TAG: checksum, SIGNATURE_TAG: self._key.sign(checksum)},
+                tags={CHECKSUM_TAG: checksum, SIGNATURE_TAG: self.key.sign(checksum)},
                 model_id=model_id,
             )
         return str(version.version)
@@ -400,8 +400,8 @@ class Registry(Generic[B]):
         """
         if self.is_shipped(champion):
             return self.kind.load(self.file(champion), champion.sha256)
-        if not self._key.has_signed(champion.sha256, champion.signature):
-            problem = f"version {champion.version} is not signed by the key {self._key.file}"
+        if not self.key.has_signed(champion.sha256, champion.signature):
+            problem = f"version {champion.version} is not signed by the key {self.key.file}"
             cure = "retrain, or copy the key of the state folder that registered it"
             raise InputError("bundle", f"{problem}; {cure}")
         return self._bundles.load(champion.version, champion.sha256, self._download_uri)
