@@ -30,7 +30,9 @@ def test_an_entry_for_one_engine_has_its_command_and_manifests() -> None:
 def test_artefacts_say_what_arguments_are_for_and_what_to_fill_in() -> None:
     texts = deployments(an_entry(), a_question(engine="vllm"))
     for text in texts.values():
-        assert "# --max-num-seqs: requests in flight up to which the limits are predicted to be met" in text
+        assert (
+            "# --max-num-seqs: most requests in flight: those within the limits, and more for random arrivals" in text
+        )
     assert "# to fill in" not in texts["vllm"]
     for kind in ("kubernetes", "kserve"):
         comments = " ".join(line.removeprefix("#").strip() for line in texts[kind].splitlines() if line[:1] == "#")

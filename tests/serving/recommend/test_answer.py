@@ -82,6 +82,11 @@ def test_a_lever_of_precision_costs_what_the_recommendation_in_that_precision_do
     assert own["entries"][0]["cost_usd_per_h"] <= fp8["cost_usd_per_h"] * (1 + 1e-5)
 
 
+def test_the_lever_of_a_limit_names_it_with_both_values(shared: Client) -> None:
+    levers = ask(shared, limits=["ttft:p95<=2s", "tpot:p95<=20ms"])["levers"]
+    assert [one["change"] for one in levers if one["kind"] == "limit"] == ["TPOT p95 up to 30 ms instead of 20 ms"]
+
+
 def test_every_kind_of_lever_is_in_the_response_model() -> None:
     assert set(LEVERS) == set(LeverKind.__args__)  # type: ignore[attr-defined]
 
@@ -174,13 +179,13 @@ def test_a_lever_of_users_names_the_users_that_owned_nodes_serve(shared: Client)
     answer = ask(shared, workload=CHAT["workload"] | {"users": asked}, constraints=bounds)  # type: ignore[operator]
     assert f"serve {served:g} of {asked} users" in answer["families"][0]["detail"]
     (lever,) = [one for one in answer["levers"] if one["kind"] == "users"]
-    assert lever["change"] == f"{served:g} instead of {asked} users"
+    assert lever["change"] == f"{served:,g} instead of {asked:,} users"
     assert lever["n_instance"] == 2
 
 
 def test_a_lever_of_users_names_the_most_that_its_cost_serves(shared: Client, answer: dict[str, Any]) -> None:
     (lever,) = [one for one in answer["levers"] if one["kind"] == "users"]
-    users = int(lever["change"].split()[0])
+    users = int(lever["change"].split()[0].replace(",", ""))
     bounds = {"accelerators": [lever["accelerator"]]}
     workloads = [CHAT["workload"] | {"users": n} for n in (users, users + 1)]  # type: ignore[operator]
     costs = [

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from roofcast.data.store.api_keys import KeyStore, Scope
 from roofcast.serving.app_state.app_state import AppState
@@ -29,6 +31,12 @@ class Service:
         secret = KeyStore(state.store.database).create(f"{scope}-{os.urandom(4).hex()}", scope, None)[1]
         state.store.close()
         return secret
+
+    def post(self, path: str, body: dict[str, Any], key: str) -> None:
+        """Send a request as a client besides the page does."""
+        headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
+        request = urllib.request.Request(f"{self.url}{path}", json.dumps(body).encode(), headers)  # noqa: S310
+        urllib.request.urlopen(request).close()  # noqa: S310
 
 
 @dataclass

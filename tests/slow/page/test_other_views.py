@@ -15,7 +15,7 @@ from roofcast.serving.app_state.settings import Settings
 from roofcast.training.lifecycle.bundles.bundle import load_bundle
 from roofcast.training.lifecycle.registry.tracking import _log_bundle
 from roofcast.training.lifecycle.shipped import FILE, read_manifest
-from tests.serving.http_client import a_measurement
+from tests.serving.http_client import CONFIG, a_measurement
 from tests.slow.page.tabs import Service, Tab
 from tests.training.builders import a_subset
 
@@ -58,8 +58,18 @@ def test_the_scoreboard_names_every_protocol_and_its_figures(service: Service, t
     assert len(titles) == len(protocols)
     assert not set(titles) & {name for name in protocols if name != "decisions"}
     figure = protocols["P4_methods"]["figures"]["roofcast"]["tpot"]["median_ape"]
-    row = board.locator("details[open] tr", has_text="roofcast · tpot").first.inner_text()
+    table = board.locator("details[open] table", has=tab.page.locator("caption", has_text="TPOT"))
+    row = table.locator("tr", has_text="roofcast").inner_text()
     assert f"{math.ceil(figure * 1000 - 1e-9) / 10:.1f}%" in row.split()
+
+
+def test_the_scoreboard_is_read_on_a_phone_without_scrolling_sideways(service: Service, phone: Tab) -> None:
+    open_view(phone, service, "predictor")
+    board = phone.page.locator("#predictor details", has=phone.page.locator("summary", has_text="P3: "))
+    board.locator("summary").click()
+    captions = board.locator("caption").all_inner_texts()
+    assert len(captions) == len(set(captions)) == 4
+    assert board.locator(".scroll").evaluate_all("all => all.every((one) => one.scrollWidth <= one.clientWidth)")
 
 
 def test_a_panel_waits_for_a_free_slot_of_the_service(service: Service, tab: Tab) -> None:
@@ -175,3 +185,50 @@ def test_a_retraining_is_cancelled_with_the_key_of_an_operator(service: Service,
     tab.page.locator("#predictor .success", has_text=f"Retraining {record.id} is cancelled").wait_for()
     assert state.store.retrainings.find(record.id).state == "cancelled"
     state.close()
+
+
+def test_a_retraining_is_followed_while_it_is_open(service: Service, tab: Tab) -> None:
+    state = AppState(Settings(home=service.home))
+    record = state.store.retrainings.add(owner="another state folder")
+    open_view(tab, service, "predictor")
+    view = tab.page.locator("#predictor")
+    view.get_by_text("The service does not retrain by itself; ROOFCAST_RETRAIN_AT schedules it.").wait_for()
+    view.get_by_role("cell", name="queued").wait_for()
+    state.store.retrainings.cancel(record.id, "another", "registration")
+    view.get_by_role("cell", name="queued").wait_for(state="detached")
+    state.store.close()
+
+
+def test_a_schedule_is_shown_with_its_next_time(service: Service, tab: Tab) -> None:
+    schedule = {"retrain_at": "30 2 * * *", "next_at": "2026-12-24T02:30:00Z"}
+    tab.page.route("**/v1/retraining-schedule", lambda route: route.fulfill(json=schedule))
+    open_view(tab, service, "predictor")
+    tab.page.locator("#predictor", has_text="by itself at 30 2 * * * (cron, UTC)").wait_for()
+    assert "next 24 Dec 2026" in tab.page.locator("#predictor").inner_text()
+
+
+def test_a_registered_model_is_removed_once_no_measurement_refers_to_it(service: Service, tab: Tab) -> None:
+    row, models = a_measurement(model="lab/small", campaign="config"), [{"name": "lab/small", "config": CONFIG}]
+    key = service.key("admin")
+    service.post("/v1/measurements", {"rows": [row], "models": models}, key)
+    open_view(tab, service, "measurements")
+    enter_key(tab, key)
+    view = tab.page.locator("#registered")
+    view.get_by_role("button", name="Remove lab/small").click()
+    view.locator(".problem", has_text="withdraw").wait_for()
+    service.post("/v1/measurements/withdrawals", {"campaign": "config"}, key)
+    view.get_by_role("button", name="Remove lab/small").click()
+    view.get_by_text("lab/small is removed.").wait_for()
+    assert view.get_by_role("button").count() == 0
+
+
+def test_rows_of_a_key_are_not_claimed_and_the_page_says_so(service: Service, tab: Tab, tmp_path: Path) -> None:
+    row = a_measurement(campaign="claims", concurrency=3)
+    service.post("/v1/measurements", {"rows": [row]}, service.key("write"))
+    file = tmp_path / "claims.csv"
+    file.write_text("\n".join([",".join(row), ",".join(map(str, row.values()))]) + "\n")
+    open_view(tab, service, "measurements")
+    enter_key(tab, service.key("admin"))
+    tab.page.get_by_label("Campaign", exact=True).fill("claims")
+    tab.page.get_by_label("Benchmark files").set_input_files([file])
+    tab.page.locator("#measurements .warning", has_text="not claimed by this import").wait_for()

@@ -168,3 +168,36 @@ def test_an_answer_takes_three_screens_of_a_phone(service: Service, phone: Tab) 
     )
     assert height <= 3 * PHONE["height"]
     assert width == PHONE["width"]
+
+
+def test_quotas_are_warned_of_at_levers_and_fleets(service: Service, tab: Tab) -> None:
+    owned = {"accelerator": "nvidia-h100-sxm-80gb", "count": 8, "n_per_node": 8, "usd_per_h": 0.0}
+    request = {
+        "model": "meta-llama/Llama-3.1-8B", "limits": ["ttft:p95<=2s", "tpot:p95<=60ms"],
+        "workload": {"n_input_token": 1000, "n_output_token": 200, "users": 30_000, "think_time_s": 0},
+        "constraints": {"inventory": [owned], "providers": ["aws"]},
+    }  # fmt: skip
+    open_answer(tab, f"{service.url}/#/recommend?q={json.dumps(request)}")
+    assert "ask for the quota first" in tab.page.locator(".fleet").inner_text()
+    assert "ask for the quota first" in tab.page.locator("#levers").inner_text()
+
+
+def test_a_warning_of_an_entry_is_on_its_card(service: Service, tab: Tab) -> None:
+    text = "the predicted p90 of ITL is 50 ms and that of TPOT 200 ms, 4.0 times the ITL; TPOT is what users feel"
+
+    def warn(route: Route) -> None:
+        response = route.fetch()
+        answer = response.json()
+        answer["entries"][0]["warnings"] = [text]
+        route.fulfill(response=response, json=answer)
+
+    tab.page.route("**/v1/recommendations", warn)
+    open_answer(tab, service.url)
+    assert text in tab.page.locator(".card.first .tags").inner_text()
+
+
+def test_a_deployment_fits_a_phone(service: Service, phone: Tab) -> None:
+    open_answer(phone, service.url)
+    phone.page.locator(".card.first").get_by_role("button", name="Deploy").click()
+    phone.page.locator("#dialog pre").wait_for()
+    assert phone.page.locator("#dialog").evaluate("one => one.scrollWidth <= one.clientWidth")

@@ -60,3 +60,24 @@ def test_an_unknown_model_is_named(service: Service, tab: Tab) -> None:
 def test_a_phone_scrolls_in_one_direction(service: Service, phone: Tab) -> None:
     open_training(phone, service)
     assert phone.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_the_kind_of_adapter_is_asked_for(service: Service, tab: Tab) -> None:
+    open_training(tab, service)
+    tab.page.locator("#method").select_option("adapter")
+    tab.page.get_by_label("Kind of adapter").select_option("prompt-tuning")
+    tab.page.locator("#training-answer:not(.outdated)", has_text="100 virtual tokens").wait_for()
+    assert "prompt tuning" in tab.page.locator("#job-summary").inner_text()
+    tab.page.get_by_label("Virtual tokens").fill("20")
+    tab.page.locator("#training-answer:not(.outdated)", has_not_text="100 virtual tokens").locator(
+        ".card.first"
+    ).wait_for()
+    tab.page.locator("#method").select_option("full")
+    tab.page.get_by_label("Kind of adapter").wait_for(state="hidden")
+
+
+def test_a_link_restores_the_kind_of_adapter(service: Service, tab: Tab) -> None:
+    job = {"model": "meta-llama/Llama-3.1-8B", "method": "lora", "adapter": "lora-fa", "n_token": 1e7}
+    open_training(tab, service, job)
+    assert tab.page.get_by_label("Kind of adapter").input_value() == "lora-fa"
+    assert "LoRA (lora-fa)" in tab.page.locator("#job-summary").inner_text()

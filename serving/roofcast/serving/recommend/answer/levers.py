@@ -22,6 +22,7 @@ from roofcast.serving.app_state.catalog.user_files import OWNED
 from roofcast.serving.recommend.answer.parts import Entry, Lever
 from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
+from roofcast.serving.recommend.demand.slo import Limit
 from roofcast.serving.recommend.search.confidence import LimitModel
 from roofcast.serving.recommend.search.configurations import enumerate_replicas
 from roofcast.serving.recommend.search.deployment_sizes import Pairs
@@ -155,7 +156,7 @@ def _load_levers(search: Search, cost: float) -> Iterator[Lever]:
         at_most = known.cheapest(demand.required_load * fewer / demand.peak_load) if fewer else None
         if at_most is not None and fewer < demand.peak_load:
             unit = "users" if demand.users is not None else "requests a second"
-            change = f"{fewer:.10g} instead of {demand.peak_load:.10g} {unit}"
+            change = f"{fewer:,.10g} instead of {demand.peak_load:,.10g} {unit}"
             yield replace(at_most, kind="users", change=change)
         return
 
@@ -179,10 +180,14 @@ def _limit_levers(search: Search, first: Entry) -> Iterator[Lever]:
     looser = replace(binding, value=binding.value * LOOSER)
     limits = tuple(looser if limit == binding else limit for limit in demand.limits)
     model = LimitModel(replace(demand, limits=limits), search.problem.bundle.predictor)
-    is_long = looser.value >= 1
-    number, unit = (looser.value, binding.unit) if is_long else (ms_from_s(looser.value), f"m{binding.unit}")
-    change = f"{binding.text} raised to {number:.4g} {unit}"
+    name = f"{binding.metric.split('_')[0].upper()} {binding.statistic}"
+    change = f"{name} up to {_bound(looser)} instead of {_bound(binding)}"
     yield from _search(search.with_limits(model), "limit", change)
+
+
+def _bound(limit: Limit) -> str:
+    """Return the value of a limit on a latency with a unit that suits it."""
+    return f"{limit.value:.4g} {limit.unit}" if limit.value >= 1 else f"{ms_from_s(limit.value):.4g} m{limit.unit}"
 
 
 def _precision_levers(search: Search, accelerators: Sequence[str]) -> Iterator[Lever]:

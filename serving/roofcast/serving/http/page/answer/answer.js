@@ -25,7 +25,7 @@ export function showAnswer(request, answer) {
   const paretoPlace = h("div", { class: "chart", id: "pareto" });
   const confidencePlace = h("div", { class: "chart", id: "confidence-chart" });
   at("answer").replaceChildren(...[
-    warnings(answer), echo(answer),
+    echo(answer), warnings(answer),
     fleetCard(answer),
     h("ol", { class: "cards" }, cards.slice(0, FIRST)),
     cards.length > FIRST ? h("details", { class: "more" }, h("summary", {}, `${plural(cards.length - FIRST, "more alternative")}`), h("ol", { class: "cards", start: FIRST + 1 }, cards.slice(FIRST))) : null,

@@ -52,9 +52,11 @@ function tags(entry) {
   return list;
 }
 
+const usersText = (n) => (n >= 1 ? plural(Math.floor(n), "user") : `${few(n)} users`);
+
 function facts(entry) {
   const serves = entry.users_per_replica === null
-    ? `${few(entry.request_rate_per_replica)} requests/s` : `${few(entry.users_per_replica)} users`;
+    ? `${few(entry.request_rate_per_replica)} requests/s` : usersText(entry.users_per_replica);
   const rows = [
     ["A replica serves at most", serves],
     ["In flight on a replica", `${few(entry.load_per_replica)} of ${few(entry.in_flight_per_replica)}`],

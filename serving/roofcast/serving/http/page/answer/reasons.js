@@ -2,12 +2,13 @@
 
 import { h, problemBox, showDialog, table } from "../shared/dom.js";
 import { ask } from "../shared/api.js";
-import { few, METRICS, nAccelerator, ofMetric, percent, replicaName, runs, seconds } from "../shared/format.js";
+import { accelerator, few, METRICS, nAccelerator, ofMetric, percent, replicaName, runs, seconds } from "../shared/format.js";
 import { showRoofline } from "../charts/roofline.js";
 import { showTimes } from "../charts/times.js";
 import { lengthsOf } from "../question/question.js";
 
 const STEADY = 1e9;
+const STATISTIC = "p50";
 
 /** Show the explanation of an entry. */
 export async function showReasons(request, answer, entry) {
@@ -27,7 +28,7 @@ function questionOf(request, entry, level) {
   const row = {
     model: isNamed ? request.model : request.model.name, accelerator: entry.accelerator, n_accelerator: nAccelerator(entry),
     engine: entry.engine, weight_precision: entry.weight_precision, tp: entry.tp, pp: entry.pp,
-    ...lengthsOf(request.workload), concurrency: Math.max(1, entry.load_per_replica), statistic: "p50", n_request: STEADY,
+    ...lengthsOf(request.workload), concurrency: Math.max(1, entry.load_per_replica), statistic: STATISTIC, n_request: STEADY,
   };
   if (entry.dp > 1) row.dp = entry.dp;
   if (entry.ep > 1) row.ep = entry.ep;
@@ -48,7 +49,7 @@ function show(place, answer, entry, row) {
     h("h3", {}, "Where the time goes"), times,
     h("h3", {}, "Operators under the roofs of one accelerator"), roofline,
     h("h3", {}, "From the estimate to the prediction"), corrections(row.prediction),
-    h("h3", {}, "Nearest measurements"), nearest(row.prediction),
+    h("h3", {}, "Nearest measurements"), h("div", { class: "nearest" }, nearest(row.prediction)),
   ].filter(Boolean));
   showTimes(times, row);
   showRoofline(roofline, row);
@@ -73,7 +74,7 @@ function corrections(prediction) {
   const names = Object.keys(prediction[metrics[0]].contributions);
   const columns = { "Factor": (name) => GROUPS[name] ?? name };
   for (const metric of metrics) {
-    columns[METRICS[metric]] = (name) => (name === "predicted"
+    columns[`${METRICS[metric]} ${STATISTIC}`] = (name) => (name === "predicted"
       ? `${ofMetric(metric, prediction[metric].value)} (${seconds(prediction[metric].low)} to ${seconds(prediction[metric].high)})`
       : factor(name, prediction[metric].contributions[name] ?? 0));
   }
@@ -87,10 +88,10 @@ function nearest(prediction) {
   if (!rows.length) return h("p", {}, "No measurement is near enough to inform this; it rests on the estimate and the general correction.");
   return table("Measurements whose errors correlate most with this prediction's", {
     "Measured": (r) => `${METRICS[r.metric]} ${ofMetric(r.metric, r.measured)}`,
-    "Model": (r) => r.model,
-    "On": (r) => `${few(r.n_accelerator)} × ${r.accelerator}`,
+    "Model": (r) => r.model.split("/").at(-1),
+    "On": (r) => `${few(r.n_accelerator)} × ${accelerator(r.accelerator)}`,
     "Engine": (r) => [r.engine, r.weight_precision].filter(Boolean).join(", "),
-    "Differs in": (r) => r.differs.join(", ") || "nothing",
+    "Differs in": (r) => r.differs.map((name) => name.replace(/^n_/, "").replaceAll("_", " ")).join(", ") || "nothing",
     "Correlation": (r) => few(r.correlation, 2),
     "Campaign": (r) => [r.campaign, r.date].filter(Boolean).join(", "),
   }, rows);

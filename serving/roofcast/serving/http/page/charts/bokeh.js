@@ -5,6 +5,7 @@ import { h } from "../shared/dom.js";
 const SCRIPT = document.querySelector("script[nonce]");
 const FILES = ["bokeh.min.js", "bokeh-api.min.js"];
 const NARROW = matchMedia("(max-width: 40rem)");
+const MAX_TICK = 8;
 const drawn = new Map();
 let loading = null;
 
@@ -85,6 +86,16 @@ export function figure(Bokeh, colour, { x, y, height = NARROW.matches ? 230 : 30
   }
   for (const grid of [fig.xgrid, fig.ygrid]) Object.assign(grid, { grid_line_color: colour.line, grid_line_alpha: 0.6 });
   return fig;
+}
+
+/** Mark round numbers on a logarithmic axis: as many of each power of ten as there is room for. */
+export function markPowers(Bokeh, axis, values) {
+  const [low, high] = [Math.min(...values) / 1.2, Math.max(...values) * 1.2];
+  const powers = [];
+  for (let n = Math.floor(Math.log10(low)); n <= Math.log10(high); n += 1) powers.push(10 ** n);
+  const within = (steps) => powers.flatMap((power) => steps.map((step) => step * power)).filter((x) => x >= low && x <= high);
+  const ticks = [[1, 2, 3, 5], [1, 2, 5], [1]].map(within).find((list) => list.length <= MAX_TICK);
+  if (ticks?.length > 1) axis.ticker = new Bokeh.FixedTicker({ ticks });
 }
 
 /** Show a legend below a figure. */

@@ -2,7 +2,7 @@
 
 import { at, h, showDialog, table } from "../shared/dom.js";
 import { few, offer, percent, plural, replicaName, runs, seconds, usd } from "../shared/format.js";
-import { draw, figure } from "./bokeh.js";
+import { draw, figure, markPowers } from "./bokeh.js";
 
 const HOURS_PER_MONTH = 730;
 const KEYS = ["accelerator", "engine", "weight_precision", "tp", "pp", "dp", "instance_type", "region", "pricing", "n_instance"];
@@ -53,6 +53,8 @@ function build(Bokeh, colour, { pareto, entries }, choose) {
   const fig = figure(Bokeh, colour, { x: "median end-to-end latency, s", y: "USD per month", x_axis_type: "log", y_axis_type: "log" });
   fig.yaxis.formatter = new Bokeh.NumeralTickFormatter({ format: "$0,0" });
   fig.xaxis.formatter = new Bokeh.NumeralTickFormatter({ format: "0.[00]" });
+  markPowers(Bokeh, fig.xaxis, pareto.map((p) => p.e2e_s));
+  markPowers(Bokeh, fig.yaxis, pareto.map((p) => p.cost_usd_per_h * HOURS_PER_MONTH));
   fig.step({ field: "x" }, { field: "y" }, "after", { source, color: colour.accent, line_alpha: 0.5, line_width: 2 });
   const dots = fig.scatter({ field: "x" }, { field: "y" }, { source, size: 12, fill_color: { field: "colour" }, line_color: colour.accent, line_width: 2, nonselection_fill_alpha: 1 });
   fig.add_tools(

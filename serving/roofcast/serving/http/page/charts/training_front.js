@@ -3,7 +3,7 @@
 import { at, h, showDialog, table } from "../shared/dom.js";
 import { offer, percent, plural, usd } from "../shared/format.js";
 import { hours, planText, runName } from "../training/cards.js";
-import { draw, figure } from "./bokeh.js";
+import { draw, figure, markPowers } from "./bokeh.js";
 
 const KEYS = ["accelerator", "n_accelerator", "provider", "instance_type", "region", "pricing", "cost_usd"];
 const isSame = (one, other) => KEYS.every((key) => one[key] === other[key]);
@@ -51,6 +51,8 @@ function build(Bokeh, colour, { pareto, entries }, choose) {
   const fig = figure(Bokeh, colour, { x: "hours", y: "USD", x_axis_type: "log", y_axis_type: "log" });
   fig.yaxis.formatter = new Bokeh.NumeralTickFormatter({ format: "$0,0.[00]" });
   fig.xaxis.formatter = new Bokeh.NumeralTickFormatter({ format: "0,0.[00]" });
+  markPowers(Bokeh, fig.xaxis, pareto.map((p) => p.hours));
+  markPowers(Bokeh, fig.yaxis, pareto.map((p) => p.cost_usd));
   fig.step({ field: "x" }, { field: "y" }, "after", { source, color: colour.accent, line_alpha: 0.5, line_width: 2 });
   const dots = fig.scatter({ field: "x" }, { field: "y" }, { source, size: 12, fill_color: { field: "colour" }, line_color: colour.accent, line_width: 2, nonselection_fill_alpha: 1 });
   fig.add_tools(

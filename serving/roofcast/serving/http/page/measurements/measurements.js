@@ -5,6 +5,7 @@ import { ask } from "../shared/api.js";
 import { count } from "../shared/format.js";
 import { panel } from "../predictor/predictor.js";
 import { stackPanel } from "./own_stack.js";
+import { registeredModelsPanel } from "./registered_models.js";
 import { uploadPanel } from "./upload.js";
 
 export async function start() {
@@ -12,6 +13,7 @@ export async function start() {
     h("h2", { id: "measurements-title" }, "Measurements"),
     panel("Import benchmark files", async () => uploadPanel(load)),
     h("div", { class: "columns", id: "stored" }, ...storedPanels()),
+    h("div", { id: "registered" }, panel("Registered models", registeredModelsPanel)),
     panel("Shipped campaigns", shipped),
   );
 }
@@ -19,13 +21,14 @@ export async function start() {
 /** Show what is stored, again after an import; the import itself stays. */
 export async function load() {
   at("stored")?.replaceChildren(...storedPanels());
+  at("registered")?.replaceChildren(panel("Registered models", registeredModelsPanel));
 }
 
 const storedPanels = () => [panel("Kept, and learnt from", kept), panel("Your stack, before and after", stackPanel)];
 
 async function kept() {
   const rows = await ask("v1/campaigns/report");
-  if (!rows.length) return h("p", { class: "hint" }, "Nothing is imported yet. Rows of your own make the predictor yours: give them as references, or retrain.");
+  if (!rows.length) return h("p", { class: "hint" }, "Nothing is imported yet. Own measurements calibrate a prediction as its references, and the predictor once it is retrained.");
   return table("Imported campaigns", {
     "Campaign": (r) => r.campaign, "Stored": (r) => count(r.n_kept), "Training uses": (r) => count(r.n_learnable),
     "Not learnt, by rule": (r) => r.not_learnt.replaceAll("_", " ") || "",

@@ -25,7 +25,8 @@ const TITLES = {
 const FIRST = "P4_methods";
 
 const LABELS = {
-  mape: "mean error", median_ape: "median error", so: "S/O", within_25: "within 25%", n_row: "rows",
+  mape: "mean error", median_ape: "median error", so: "S/O", within_25: "within 25%", within_5: "within 5%", n_row: "rows", n_owner: "owners",
+  n_failed: "ran out of memory", n_ran: "ran", n_decision: "decisions", n_without_price: "without a price",
   ttft: "TTFT", tpot: "TPOT", itl: "ITL", e2e: "end to end", output_throughput: "throughput",
   coverage_50: "in 50% interval", coverage_80: "in 80% interval", coverage_90: "in 90% interval", width_90: "width of 90% interval",
 };
@@ -43,20 +44,38 @@ export async function scoreboardPanel() {
   return names.map((name) => {
     const { figures, computed_on, roofcast_version } = protocols[name];
     return h("details", { open: name === FIRST }, h("summary", {}, TITLES[name] ?? name),
-      h("p", { class: "hint" }, `Computed on ${computed_on} by roofcast ${roofcast_version}`), tables(TITLES[name] ?? name, figures));
+      h("p", { class: "hint" }, `Computed on ${computed_on} by roofcast ${roofcast_version}`), ...tables(TITLES[name] ?? name, figures));
   });
 }
 
-/** Return figures of any depth as tables, one for each depth: a row for each object that holds figures. */
+/**
+ * Return figures of any depth as tables.
+ *
+ * Of the parts that lead to a figure, the one with most values, such as the method, names the rows; the others name the table.
+ */
 function tables(title, figures) {
-  const byDepth = Object.groupBy(records(figures), ({ path }) => path.length);
-  return h("div", {}, Object.values(byDepth).map((rows, i) => {
-    const columns = { "Of": ({ path }) => path.map(label).join("\u00a0· ") || "all" };
-    for (const name of new Set(rows.flatMap(({ values }) => Object.keys(values)))) {
-      columns[label(name)] = ({ values }) => figure(name, values[name]);
-    }
-    return table(`${title}${i ? `, table ${i + 1}` : ""}`, columns, rows);
-  }));
+  const byDepth = Object.values(Object.groupBy(records(figures), ({ path }) => path.length));
+  return byDepth.flatMap((rows) => {
+    const nValue = rows[0].path.map((_, i) => new Set(rows.map(({ path }) => path[i])).size);
+    const of = nValue.indexOf(Math.max(...nValue));
+    const groups = Object.groupBy(rows, ({ path }) => path.filter((_, i) => i !== of).map(label).join(" · "));
+    return Object.entries(groups).map(([caption, some]) => h("div", { class: caption ? "board" : "board untitled" }, table(caption || title, columns(some, of), some)));
+  });
+}
+
+function columns(rows, of) {
+  const names = new Set(rows.flatMap(({ values }) => Object.keys(values)));
+  return {
+    [heading(rows, of)]: ({ path }) => (path.length ? label(path[of]) : "all"),
+    ...Object.fromEntries([...names].map((name) => [label(name), ({ values }) => figure(name, values[name])])),
+  };
+}
+
+function heading(rows, of) {
+  const parts = rows.map(({ path }) => path[of]);
+  if (parts.includes("roofcast")) return "Method";
+  if (parts.every((part) => /^\d+$/.test(part))) return "Own measurements";
+  return parts.includes("tpot") ? "Metric" : "Of";
 }
 
 function records(figures, path = []) {

@@ -17,7 +17,7 @@ export function versionsPanel(reload) {
         "State": (v) => state(v, act),
       }, versions),
       h("div", { class: "row" }, h("button", { type: "button", disabled: versions.length < 2, on: { click: () => act("v1/predictor/rollback", "POST") } }, "Roll back"),
-        h("span", { class: "hint" }, "All of these need a key of the scope admin.")),
+        h("span", { class: "hint" }, "Changes need a key of the scope admin.")),
       place,
     ];
   };

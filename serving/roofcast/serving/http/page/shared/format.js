@@ -21,6 +21,9 @@ export function seconds(value) {
   return value >= 1e-3 ? `${few(value * 1e3)} ms` : `${few(value * 1e6)} µs`;
 }
 
+/** Return a date and time as people of Europe write it, in their time zone. */
+export const moment = (at) => new Date(at).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
+
 /** Return a count with an SI prefix, such as 8.03 B parameters. */
 export function big(value) {
   const scales = [[1e12, "T"], [1e9, "B"], [1e6, "M"], [1e3, "k"]];

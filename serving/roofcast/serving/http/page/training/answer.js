@@ -7,6 +7,7 @@ import { linkTo } from "../question/permalink.js";
 import { hours, trainingCard } from "./cards.js";
 
 const FIRST = 3;
+const NARROW = matchMedia("(max-width: 40rem)");
 const REASONS = {
   too_slow: "too slow", over_budget: "over the budget", may_not_fit: "may not fit", dearer: "dearer",
   too_few_nodes: "too few nodes", does_not_fit: "does not fit", excluded: "excluded",
@@ -28,7 +29,8 @@ export function showTraining(request, answer) {
     answer.pareto.length ? h("section", { class: "panel", "aria-label": "Chart" },
       h("figure", {}, h("figcaption", {}, "Cost against time", h("span", { class: "hint" }, " no other run is both faster and cheaper")), frontPlace)) : null,
     misses(answer),
-    h("details", { class: "panel quiet" }, h("summary", {}, "What is assumed"), h("ul", {}, answer.assumptions.map((text) => h("li", {}, text)))),
+    h("details", { class: "panel quiet" }, h("summary", {}, "What is assumed"),
+      h("ul", {}, [...answer.assumptions, ...answer.defaults.length ? [`usual, as the job names no other: ${answer.defaults.join(", ")}`] : []].map((text) => h("li", {}, text)))),
     h("footer", { class: "answer-foot" }, h("div", { class: "row" }, copyButton("Copy link", () => linkTo(request, "training"))),
       h("p", { class: "hint" }, `Predictor ${answer.predictor_version}`)),
   ].filter(Boolean));
@@ -37,7 +39,7 @@ export function showTraining(request, answer) {
 
 function misses({ misses: rows, n_miss: n, entries }) {
   if (!rows.length) return null;
-  return h("details", { class: "panel", id: "training-misses", open: !entries.length },
+  return h("details", { class: "panel", id: "training-misses", open: !entries.length && !NARROW.matches },
     h("summary", {}, h("strong", {}, `Why not another? ${plural(n, "accelerator")} without an entry`)),
     table("The nearest miss of each accelerator, the cheapest first", {
       "Accelerator": (row) => accelerator(row.accelerator),

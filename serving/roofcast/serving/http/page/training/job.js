@@ -16,7 +16,12 @@ const LISTS = [
   ["accelerators", "Accelerators", (c) => c.accelerators.map(({ id, name }) => [id, name])],
 ];
 const METHODS = { full: "all weights", pretrain: "pretraining", lora: "LoRA", qlora: "QLoRA", adapter: "another adapter" };
-const WITH_ADAPTERS = ["lora", "qlora"];
+/** Variants of the methods with adapters, the first of which is meant where none is named, and what their size counts. */
+const VARIANTS = {
+  lora: { "": ["LoRA", "Rank", 16], "lora-fa": ["LoRA-FA, which freezes one factor", "Rank", 16] },
+  qlora: { "": ["LoRA", "Rank", 16], "lora-fa": ["LoRA-FA, which freezes one factor", "Rank", 16] },
+  adapter: { bottleneck: ["bottlenecks", "Width", 64], "prompt-tuning": ["prompt tuning", "Virtual tokens", 100] },
+};
 const idOf = (field) => `job-${field}`;
 
 /** Build the fields that need no answer of the service; `changed` is called after every change. */
@@ -24,7 +29,7 @@ export function buildJob(changed) {
   document.querySelectorAll("#job .slider").forEach(buildSlider);
   at("method").append(...Object.entries(METHODS).map(([value, name]) => h("option", { value }, name)));
   at("method").value = "qlora";
-  at("method").addEventListener("change", showMethod);
+  for (const id of ["method", "adapter"]) at(id).addEventListener("input", showMethod);
   at("job").addEventListener("input", (event) => {
     if (!["job-model", "job-config", "job-config-name"].includes(event.target.id)) changed(event.target.type === "range" ? 0 : TYPING_MS);
   });
@@ -41,8 +46,18 @@ export function fillJobChoices(choices, changed) {
     h("label", { class: "stack" }, "At most nodes", h("input", { id: "job-max_nodes", type: "number", min: 1, max: 128, value: 8 })));
 }
 
+/** Offer the variants of the method, and name what the size of the chosen one counts. */
 function showMethod() {
-  at("rank-label").hidden = !WITH_ADAPTERS.includes(at("method").value);
+  const variants = VARIANTS[at("method").value];
+  at("variant-label").hidden = at("rank-label").hidden = !variants;
+  if (!variants) return;
+  if (at("adapter").dataset.method !== at("method").value) {
+    at("adapter").replaceChildren(...Object.entries(variants).map(([value, [name]]) => h("option", { value }, name)));
+    at("adapter").dataset.method = at("method").value;
+  }
+  const [, size, usual] = variants[at("adapter").value];
+  at("rank-name").textContent = size;
+  at("adapter_rank").placeholder = usual;
 }
 
 /** Return the request; throws if a pasted config.json is no JSON. */
@@ -51,6 +66,7 @@ export function readJob() {
   for (const name of SLIDERS) request[name] = Number(at(name).value);
   for (const name of LIMITS) if (at(name).value) request[name] = Number(at(name).value);
   if (at("n_global_batch_sequence").value) request.n_global_batch_sequence = Number(at("n_global_batch_sequence").value);
+  if (!at("variant-label").hidden && at("adapter").value) request.adapter = at("adapter").value;
   if (!at("rank-label").hidden && at("adapter_rank").value) request.adapter_rank = Number(at("adapter_rank").value);
   request.constraints = { pricing: [...document.querySelectorAll("input[name=job-pricing]:checked")].map((box) => box.value) };
   for (const [field] of LISTS) if (chosen(idOf(field)).length) request.constraints[field] = chosen(idOf(field));
@@ -92,12 +108,19 @@ export function writeJob(request, changed) {
   }
   if (at("job-max_nodes")) at("job-max_nodes").value = constraints.max_nodes ?? 8;
   showMethod();
+  if (request.adapter) at("adapter").value = request.adapter;
+  showMethod();
   changed?.(0);
+}
+
+function methodText({ method, adapter }) {
+  if (!adapter) return METHODS[method];
+  return method === "adapter" ? VARIANTS.adapter[adapter]?.[0] ?? adapter : `${METHODS[method]} (${adapter})`;
 }
 
 /** Return the job in a line. */
 export function jobSummary(request) {
   const name = typeof request.model === "string" ? request.model : request.model.name;
   const limits = [request.deadline_h ? `${few(request.deadline_h)} h` : "", request.budget_usd ? usd(request.budget_usd) : ""];
-  return [name.split("/").at(-1), METHODS[request.method], `${big(request.n_token * request.n_epoch)} tokens`, ...limits].filter(Boolean).join(" · ");
+  return [name.split("/").at(-1), methodText(request), `${big(request.n_token * request.n_epoch)} tokens`, ...limits].filter(Boolean).join(" · ");
 }
