@@ -15,11 +15,16 @@ from roofcast.features.columns import DESCRIPTOR_NAMES
 
 FloatArray = npt.NDArray[np.float64]
 Descriptors = Mapping[str, FloatArray]
+Queries = pd.DataFrame | dict[str, FloatArray]
+"""Descriptors of queries: a table of shape (n_row, n_descriptor), or its columns as arrays."""
+
 RowIndex = npt.NDArray[np.intp]
 
 
-def descriptor_arrays(descriptors: pd.DataFrame) -> dict[str, FloatArray]:
-    """Return the descriptor columns of a table as arrays of shape (n_row,)."""
+def descriptor_arrays(descriptors: Queries) -> dict[str, FloatArray]:
+    """Return the descriptor columns as arrays of shape (n_row,)."""
+    if not isinstance(descriptors, pd.DataFrame):
+        return descriptors
     has_order = descriptors.columns.equals(_column_index(DESCRIPTOR_NAMES))
     table = descriptors if has_order else descriptors[list(DESCRIPTOR_NAMES)]
     return dict(zip(DESCRIPTOR_NAMES, np.ascontiguousarray(table.to_numpy(dtype=float).T), strict=True))
@@ -31,10 +36,16 @@ def build_frame(columns: Mapping[str, FloatArray], names: tuple[str, ...], index
     return pd.DataFrame(block.T, index=index, columns=_column_index(names), copy=False)
 
 
+def query_index(queries: Queries) -> pd.Index:
+    """Return the index of a table, and of arrays the row numbers."""
+    return queries.index if isinstance(queries, pd.DataFrame) else pd.RangeIndex(len(next(iter(queries.values()))))
+
+
 def take_rows(nested: Any, rows: RowIndex) -> Any:
     """Return a subset of the rows of all arrays in nested mappings and dataclasses.
 
-    Arrays of one row and values that are not arrays are broadcast, so they are returned unchanged.
+    Arrays of one row and values that are not arrays are broadcast, so they are returned unchanged, unless all rows
+    are the first.
 
     Examples
     --------
@@ -42,7 +53,7 @@ def take_rows(nested: Any, rows: RowIndex) -> Any:
     {'a': array([3, 1])}
     """
     if isinstance(nested, np.ndarray):
-        return nested[rows] if len(nested) > 1 else nested
+        return nested[rows] if len(nested) > 1 or not rows.any() else nested
     if isinstance(nested, Mapping):
         return {name: take_rows(value, rows) for name, value in nested.items()}
     if is_dataclass(nested) and not isinstance(nested, type):

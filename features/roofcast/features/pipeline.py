@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from roofcast.features.arrays import FloatArray, build_frame, descriptor_arrays
+from roofcast.features.arrays import Descriptors, FloatArray, Queries, descriptor_arrays, query_index
 from roofcast.features.columns import ENGINES, FEATURE_NAMES
 from roofcast.features.engine.coefficients import Coefficients
 from roofcast.features.engine.estimate import Estimate, estimate
@@ -27,7 +27,7 @@ ENGINES_SEEN_WIDELY: Final = ("vllm", "sglang", "trtllm")
 """Engines measured on many LLMs and accelerators, with a flag each; the others differ by calibration alone."""
 
 
-def estimate_metrics(d: dict[str, FloatArray], e: Estimate) -> dict[str, FloatArray]:
+def estimate_metrics(d: Descriptors, e: Estimate) -> dict[str, FloatArray]:
     """Return the estimated mean of each of `METRICS`, each of shape (n_row,).
 
     The mean ITL averages all gaps, including those that contain a prefill of another request, so it equals TPOT. For
@@ -44,7 +44,7 @@ def estimate_metrics(d: dict[str, FloatArray], e: Estimate) -> dict[str, FloatAr
 
 
 def estimate_statistics(
-    d: dict[str, FloatArray], c: Coefficients, e: Estimate, metrics: Collection[str] = METRICS
+    d: Descriptors, c: Coefficients, e: Estimate, metrics: Collection[str] = METRICS
 ) -> dict[str, FloatArray]:
     """Return the estimate of the requested statistic of each row, by metric."""
     values = estimate_metrics(d, e)
@@ -53,7 +53,7 @@ def estimate_statistics(
 
 
 def build_features(
-    descriptors: pd.DataFrame,
+    descriptors: Queries,
     coefficients: Coefficients,
     known: Estimate | None = None,
     metrics: Collection[str] = METRICS,
@@ -62,7 +62,6 @@ def build_features(
 
     Parameters
     ----------
-    descriptors : shape (n_row, n_descriptor)
     known
         The analytic estimate if already computed; it does not depend on the statistic.
     metrics
@@ -74,12 +73,17 @@ def build_features(
     """
     d = descriptor_arrays(descriptors)
     e = known or estimate(d, coefficients)
-    columns = _model(d) | _hardware(d) | _config(d) | _workload(d, e) | _memory(e) | _roofline(e)
-    features = build_frame(columns, FEATURE_NAMES, descriptors.index)
+    features = pd.DataFrame(feature_matrix(d, e), query_index(descriptors), list(FEATURE_NAMES), copy=False)
     return features, estimate_statistics(d, coefficients, e, metrics), e
 
 
-def _model(d: dict[str, FloatArray]) -> dict[str, FloatArray]:
+def feature_matrix(d: Descriptors, e: Estimate) -> FloatArray:
+    """Return the columns `FEATURE_NAMES`: shape (n_row, n_feature)."""
+    columns = _model(d) | _hardware(d) | _config(d) | _workload(d, e) | _memory(e) | _roofline(e)
+    return np.array([columns[name] for name in FEATURE_NAMES]).T
+
+
+def _model(d: Descriptors) -> dict[str, FloatArray]:
     active_expert_ratio = d["model.n_expert_per_token"] / np.maximum(d["model.n_expert"], 1.0)
     return {
         "model.n_layer_log": np.log(d["model.n_layer"]),
@@ -93,7 +97,7 @@ def _model(d: dict[str, FloatArray]) -> dict[str, FloatArray]:
     }
 
 
-def _hardware(d: dict[str, FloatArray]) -> dict[str, FloatArray]:
+def _hardware(d: Descriptors) -> dict[str, FloatArray]:
     bandwidth = d["hardware.bandwidth_byte_per_s"]
     return {
         "hardware.bandwidth_log": np.log(bandwidth * d["config.tp"]),
@@ -102,7 +106,7 @@ def _hardware(d: dict[str, FloatArray]) -> dict[str, FloatArray]:
     }
 
 
-def _config(d: dict[str, FloatArray]) -> dict[str, FloatArray]:
+def _config(d: Descriptors) -> dict[str, FloatArray]:
     return {
         "config.tp_log": np.log(d["config.tp"]),
         "config.pp_log": np.log(d["config.pp"]),
@@ -117,7 +121,7 @@ def _config(d: dict[str, FloatArray]) -> dict[str, FloatArray]:
     }
 
 
-def _workload(d: dict[str, FloatArray], e: Estimate) -> dict[str, FloatArray]:
+def _workload(d: Descriptors, e: Estimate) -> dict[str, FloatArray]:
     is_open = ~np.isnan(d["workload.request_rate_per_s"])
     return {
         "workload.n_input_token_log": np.log(d["workload.n_input_token"]),

@@ -5,7 +5,15 @@ import pytest
 
 from roofcast.features.columns import ENGINES
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
-from roofcast.features.engine.estimate import Estimate, estimate, n_accepted, prompt_wait_s, running_batch
+from roofcast.features.engine.estimate import (
+    Estimate,
+    estimate,
+    estimate_at_loads,
+    load_independent,
+    n_accepted,
+    prompt_wait_s,
+    running_batch,
+)
 from roofcast.features.engine.kernels.row_kernels import kernels_by_row
 from roofcast.features.engine.messages import EngineInputs
 from roofcast.features.engine.operators import estimate_prefill, estimate_step
@@ -252,3 +260,20 @@ def test_concurrency_wins_over_a_rate_given_beside_it() -> None:
 def test_no_question_has_no_estimate() -> None:
     empty = {name: values[:0] for name, values in an_example().items()}
     assert len(estimate(empty, C).e2e_s) == 0
+
+
+@pytest.mark.parametrize("loads", [("workload__concurrency", 1.0, 64.0), ("workload__request_rate_per_s", 0.5, 3.0)])
+@pytest.mark.parametrize("rows", [[0, 0], [1, 0, 1]])
+def test_one_load_independent_part_serves_all_loads(loads: tuple[str, float, float], rows: list[int]) -> None:
+    name, *values = loads
+    none = {"workload__concurrency": NAN, "workload__n_request": np.inf}
+    replicas = [an_example(**none, config__n_accelerator=float(n), config__tp=float(n)) for n in (1, 2)][
+        : max(rows) + 1
+    ]
+    table = {column: np.concatenate([one[column] for one in replicas]) for column in replicas[0]}
+    index, load = np.array(rows), np.resize(values, len(rows))
+    d = {column: cells[index] for column, cells in table.items()} | {name.replace("__", "."): load}
+    shared = estimate_at_loads(load_independent(table, C).take(index, d))
+    own = estimate(d, C)
+    np.testing.assert_array_equal(shared.e2e_s, own.e2e_s)
+    np.testing.assert_array_equal(shared.memory.capacity, own.memory.capacity)

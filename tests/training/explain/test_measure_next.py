@@ -36,7 +36,7 @@ def test_the_first_pick_reduces_the_variance_most(
 ) -> None:
     data = candidates(subset)
     (pick,) = rank_measurements(predictor, data.X, [metric], 1)
-    features = predictor.predict_ratio(data.X).features.to_numpy()
+    features = predictor.predict_ratio(data.X).features
     size = predictor.error_distributions_[metric].scale.predict(features)
     before, expected = variance(predictor, data, None, metric), predictor.predict(data.X)
     variances, narrower = [], []

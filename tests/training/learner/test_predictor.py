@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from roofcast.data.errors import OutOfRangeError
+from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.pipeline import METRICS, build_features
 from roofcast.training.config import TrainingConfig
@@ -274,9 +275,16 @@ def test_a_predictor_without_metrics_supports_no_level(subset: TrainingSet) -> N
         fitted.highest_level()
 
 
+def test_arrays_are_answered_as_the_table_is(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
+    X = campaign.X.tail(7)
+    table, arrays = (predictor.predict_distribution(queries) for queries in (X, descriptor_arrays(X)))
+    pd.testing.assert_frame_equal(table.median.reset_index(drop=True), arrays.median, check_exact=True)
+    pd.testing.assert_frame_equal(table.log_sd.reset_index(drop=True), arrays.log_sd, check_exact=True)
+
+
 def test_training_rows_extrapolate_nothing(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
     features, _, _ = build_features(campaign.X, predictor.coefficients_)
-    assert (predictor.extrapolated_features(features) == "").all()
+    assert predictor.extrapolated_features(features.to_numpy()) == [[]] * len(campaign.X)
 
 
 @pytest.mark.parametrize("side", ["min", "max"])
@@ -289,9 +297,9 @@ def test_exactly_the_features_beyond_the_range_are_named(
     for name in ("roofline.step_log", "config.tp_log"):
         moved = features.copy()
         moved[name] = predictor.feature_range_[name][side] + sign * np.array([0.0, 0.049, 0.051]) * spread[name]
-        assert predictor.extrapolated_features(moved).tolist() == ["", "", name]
+        assert predictor.extrapolated_features(moved.to_numpy()) == [[], [], [name]]
     both = features.assign(**{"config.tp_log": 9.0, "model.n_layer_log": 99.0})
-    assert set(predictor.extrapolated_features(both)) == {"model.n_layer_log config.tp_log"}
+    assert predictor.extrapolated_features(both.to_numpy()) == [["model.n_layer_log", "config.tp_log"]] * 3
 
 
 @pytest.mark.slow  # calibrates twice in each fold; the next test has the folds without calibration

@@ -8,9 +8,8 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
-from roofcast.features.arrays import FloatArray, descriptor_arrays
+from roofcast.features.arrays import FloatArray, Queries, descriptor_arrays
 from roofcast.features.columns import DESCRIPTORS
 
 HashArray = npt.NDArray[np.uint64]
@@ -53,15 +52,11 @@ CELL: Final = ("model", "accelerator", "engine", "precision", "load")
 """Columns of `config_hashes` that define a cell: rows in one cell are strongly correlated."""
 
 
-def config_hashes(descriptors: pd.DataFrame) -> dict[str, HashArray]:
+def config_hashes(descriptors: Queries) -> dict[str, HashArray]:
     """Return hashes of each row's model, accelerator, engine, precision, split, load and architecture kind.
 
     Two rows have equal hashes if and only if their descriptors are equal: two names of one architecture and size
     share a model hash, and an accelerator from a data sheet shares that of the catalogue entry with the same numbers.
-
-    Parameters
-    ----------
-    descriptors : shape (n_row, n_descriptor)
 
     Returns
     -------

@@ -106,6 +106,8 @@ PRIORS: Final[dict[str, Prior]] = {
 
 NAMES: Final = tuple(PRIORS)
 _INDEX: Final = {name: i for i, name in enumerate(NAMES)}
+_LOWEST: Final = np.array([prior.lowest for prior in PRIORS.values()])
+_HIGHEST: Final = np.array([1.0 if prior.is_share else np.inf for prior in PRIORS.values()])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,10 +167,7 @@ class Coefficients:
 
     def by_row(self, engine: FloatArray) -> RowCoefficients:
         """Return every coefficient by row, from engine codes: shape (n_row,) each."""
-        logs = self.typical + self.offset
-        highest = np.where([prior.is_share for prior in PRIORS.values()], 1.0, np.inf)
-        lowest = np.array([prior.lowest for prior in PRIORS.values()])
-        table = np.clip(np.exp(logs), lowest, highest).T
+        table = np.clip(np.exp(self.typical + self.offset), _LOWEST, _HIGHEST).T
         return RowCoefficients(dict(zip(NAMES, table.take(engine.astype(np.intp), axis=1), strict=True)))
 
 

@@ -85,14 +85,19 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class _LoadIndependent:
-    """Quantities that do not depend on the load."""
+class LoadIndependent:
+    """Quantities that depend on the load only if batches are static; arrays have shape (n_row,)."""
 
     inputs: EngineInputs
     memory: Memory
     prefill: PassTime
     alone_s: FloatArray
     transfer_s: FloatArray
+
+    def take(self, rows: RowIndex, d: Descriptors) -> LoadIndependent:
+        """Return some rows, whose descriptors are now `d`, with other loads."""
+        others: LoadIndependent = take_rows(replace(self, inputs=replace(self.inputs, d={})), rows)
+        return replace(others, inputs=replace(others.inputs, d=d))
 
 
 def estimate(d: Descriptors, c: Coefficients, memo: Memo | None = None) -> Estimate:
@@ -123,9 +128,14 @@ def estimate(d: Descriptors, c: Coefficients, memo: Memo | None = None) -> Estim
     >>> bool(abs(e.output_throughput_token_per_s[0] - 8 * 200 / e.e2e_s[0]) < 1e-2)
     True
     """
-    rate = d["workload.request_rate_per_s"]
+    is_open = np.isnan(d["workload.concurrency"]) & ~np.isnan(d["workload.request_rate_per_s"])
+    return estimate_at_loads(load_independent(d, c, None if is_open.any() else memo))
+
+
+def estimate_at_loads(fixed: LoadIndependent) -> Estimate:
+    """Return the estimate of each row at the load in its descriptors: see `estimate`."""
+    d, rate = fixed.inputs.d, fixed.inputs.d["workload.request_rate_per_s"]
     is_open = np.isnan(d["workload.concurrency"]) & ~np.isnan(rate)
-    fixed = _load_independent(d, c, None if is_open.any() else memo)
     full = n_slot(d, fixed.memory)
     offline = np.where(np.isnan(d["workload.n_request"]), full, d["workload.n_request"])
     concurrency = np.where(np.isnan(d["workload.concurrency"]), offline, d["workload.concurrency"])
@@ -160,7 +170,7 @@ def _with_random_arrivals(e: Estimate, d: Descriptors, rate: FloatArray, limit: 
     )
 
 
-def _solve_open_loop(fixed: _LoadIndependent) -> tuple[FloatArray, FloatArray]:
+def _solve_open_loop(fixed: LoadIndependent) -> tuple[FloatArray, FloatArray]:
     """Return the mean number of requests that an arrival meets, and the saturation rate, in requests per second.
 
     The number is solved in logarithms. Its bound is 16 times the capacity, or the requests of the run if more.
@@ -189,7 +199,8 @@ def _solve_open_loop(fixed: _LoadIndependent) -> tuple[FloatArray, FloatArray]:
     return np.exp(find_roots(excess_of, low, high, f_low, f_high)), limit
 
 
-def _load_independent(d: Descriptors, c: Coefficients, memo: Memo | None) -> _LoadIndependent:
+def load_independent(d: Descriptors, c: Coefficients, memo: Memo | None = None) -> LoadIndependent:
+    """Return the quantities of each row that `estimate_at_loads` starts from."""
     kernels = kernels_by_row(d) if memo is None else memo("kernels", lambda: kernels_by_row(d), d)
     inputs = EngineInputs(d, c.by_row(d["config.engine"]), kernels, memo)
     n_static = np.maximum(d["workload.concurrency"] / d["config.dp"], 1.0)
@@ -202,7 +213,7 @@ def _load_independent(d: Descriptors, c: Coefficients, memo: Memo | None) -> _Lo
     transfer = np.zeros_like(alone)
     if is_apart.any():
         transfer = np.where(is_apart, transfer_s(inputs, n_prompt, alone), 0.0)
-    return _LoadIndependent(inputs, estimate_memory(d, inputs.c), prefill, alone, transfer)
+    return LoadIndependent(inputs, estimate_memory(d, inputs.c), prefill, alone, transfer)
 
 
 def stage_ratio(d: Descriptors) -> FloatArray:
@@ -259,7 +270,7 @@ def _last_chunk_s(s: EngineInputs, n_prompt: FloatArray) -> FloatArray:
     return alone_s(last, estimate_prefill(last, n_last), n_last)
 
 
-def _closed_loop(fixed: _LoadIndependent, concurrency: FloatArray) -> Estimate:
+def _closed_loop(fixed: LoadIndependent, concurrency: FloatArray) -> Estimate:
     """Return the estimate at a concurrency.
 
     Notes

@@ -75,7 +75,9 @@ def pass_link_s(s: EngineInputs, n_token: FloatArray, n_layer: FloatArray) -> Fl
     """
     d = s.d
     token_byte = n_token * d["model.hidden_size"] * ACTIVATION_BYTE
-    total = 2 * n_layer * all_reduce_s(token_byte, d["config.tp"], _links(s, s.k.all_reduce, d["config.tp"]))
+    total = np.zeros_like(token_byte)
+    if (d["config.tp"] > 1).any():
+        total = 2 * n_layer * all_reduce_s(token_byte, d["config.tp"], _links(s, s.k.all_reduce, d["config.tp"]))
     has_exchange = d["config.expert_rank"] > d["config.tp"]
     if has_exchange.any():
         total = total + np.where(has_exchange, d["model.n_moe_layer"] * exchange_s(s, token_byte), 0.0)

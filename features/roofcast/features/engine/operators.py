@@ -86,6 +86,8 @@ def estimate_step(s: EngineInputs, batch: FloatArray) -> PassTime:
 
     def attended() -> FloatArray:
         full = d["model.n_full_layer"] * attention(d["model.sparse_top_k"])
+        if not (d["model.n_sliding_layer"] > 0).any():
+            return full
         return full + d["model.n_sliding_layer"] * attention(d["model.sliding_window"])
 
     overhead = c["step_overhead_s"] + c["sequence_overhead_s"] * batch
@@ -125,6 +127,8 @@ def estimate_prefill(s: EngineInputs, n_prompt: FloatArray) -> PassTime:
     def attended() -> FloatArray:
         n_full = np.where(is_encoder, 2 * d["model.n_encoder_layer"], d["model.n_full_layer"])
         full = n_full * attention(d["model.sparse_top_k"])
+        if not (d["model.n_sliding_layer"] > 0).any():
+            return full
         return full + d["model.n_sliding_layer"] * attention(d["model.sliding_window"])
 
     n_layer = np.where(is_encoder, d["model.n_encoder_layer"], d["model.n_layer"])
@@ -283,6 +287,8 @@ def expert_s(s: EngineInputs, n_token: FloatArray) -> FloatArray:
 
 def _expert_s(s: EngineInputs, n_token: FloatArray) -> FloatArray:
     d = s.d
+    if not (d["model.n_moe_layer"] > 0).any():
+        return np.zeros_like(n_token)
     rank, ep = d["config.expert_rank"], d["config.ep"]
     layer = moe_s(
         n_token,

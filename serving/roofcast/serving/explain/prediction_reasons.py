@@ -56,7 +56,7 @@ def explain_predictions(
     plain = _intervals(bundle.predict(descriptors, assumed, metrics=metrics), level) if references else None
     summands = contributions(predictor, descriptors, references, metrics)
     near = {m: nearest_measurements(predictor, bundle.anchors, descriptors, m, N_NEAREST) for m in metrics}
-    beyond = outside_columns(prediction, table, bundle, accelerators)
+    beyond = outside_columns(prediction.features, table, bundle, accelerators)
     answers = []
     for i, problem in enumerate(capacity_problems(prediction.estimate)):
         status, reason = (problem.status, str(problem)) if problem else ("ok", "")

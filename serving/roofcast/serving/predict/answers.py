@@ -113,7 +113,7 @@ def _predict(
     if options.references:
         uncalibrated = bundle.predict(descriptors, assumed, metrics=ANSWER_METRICS)
         _fill_numbers(answers, rows, uncalibrated, options.level, UNCALIBRATED)
-    outside = outside_columns(prediction, subset, bundle, catalog.accelerators)
+    outside = outside_columns(prediction.features, subset, bundle, catalog.accelerators)
     answers["outside"][rows] = [bool(columns) for columns in outside]
     answers["assumed"][rows] = assumed
     answers["reason"][rows] = _remarks(descriptors, bundle, subset[ASSUMED_LOAD], prediction.estimate)

@@ -40,7 +40,7 @@ from roofcast.serving.recommend.search.deployment_sizes import Market
 from roofcast.serving.recommend.search.offer_groups import group_offers
 from roofcast.serving.recommend.search.problem import SearchProblem, reported_limits
 from roofcast.serving.recommend.search.replica import Rejection
-from roofcast.serving.recommend.search.search import Search, SearchTarget
+from roofcast.serving.recommend.search.search import Deployment, Search, SearchTarget
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 
@@ -175,26 +175,20 @@ def _search(
     by_confidence = {one: SearchTarget(one, np.zeros_like(pairs.offer), 1) for one in confidences}
     search.run([target, rival, *by_confidence.values()])
     winners = search.winners(target)
-    entries = tuple(
-        replace(entry, also_at=others)
-        for entry, others in zip(
-            build_entries(search.deployments(winners, problem.confidence), search),
-            other_offers(search, target, winners),
-            strict=True,
-        )
-    )
+    deployments, elsewhere = search.deployments(winners, problem.confidence), other_offers(search, target, winners)
     rejections = find_rejections(search, target, winners)
     owned = owned_rejections(search, target, winners)
     rented = {offer.accelerator for offer in problem.offers if not isinstance(offer, OwnedNodes)}
-    reported = {entry.replica.accelerator for entry in entries}
+    reported = {problem.replicas[one.row].accelerator for one in deployments}
     reported |= {rejection.replica.accelerator for rejection in owned} - rented
     nearest = rejections.by_accelerator(search, except_for=reported)
     described = [*describe_rejections(rejections, rejections.order[:n_rejection], search), *no_engine]
     costs = search.costs(rival)
     least = {one: min(search.costs(goal), default=math.inf) for one, goal in by_confidence.items()}
+    entries, fleet = _entries(search, target, deployments)
     recommendation = Recommendation(
-        entries=entries,
-        fleet=_fleet(search, target, entries),
+        entries=tuple(replace(entry, also_at=also) for entry, also in zip(entries, elsewhere, strict=True)),
+        fleet=fleet,
         rejections=tuple(described[:n_rejection]),
         n_rejected=len(rejections.order) + len(no_engine),
         families=(*owned, *describe_rejections(rejections, nearest, search), *no_engine),
@@ -231,8 +225,12 @@ def _cost_of_confidence(
     return {confidence: cost if math.isfinite(cost) else None for confidence, cost in costs.items()}
 
 
-def _fleet(search: Search, target: SearchTarget, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
-    """Return the parts of a mixed fleet that is cheaper than the first entry, if all of them meet the limits."""
-    single_cost = entries[0].cost_usd_per_h if entries else math.inf
-    parts = build_entries(mixed_fleet(search, target, single_cost), search)
-    return parts if all(part.p_limits_met >= target.confidence for part in parts) else ()
+def _entries(
+    search: Search, target: SearchTarget, deployments: list[Deployment]
+) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
+    """Return the entries, and the parts of a mixed fleet that is cheaper if all of them meet the limits."""
+    single_cost = deployments[0].cost if deployments else math.inf
+    parts = mixed_fleet(search, target, single_cost)
+    built = build_entries([*deployments, *parts], search)
+    entries, fleet = built[: len(deployments)], built[len(deployments) :]
+    return entries, fleet if all(part.p_limits_met >= target.confidence for part in fleet) else ()

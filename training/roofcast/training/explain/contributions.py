@@ -121,7 +121,8 @@ def contributions(
 def _tree_contributions(
     predictor: RoofcastPredictor, metric: str, parts: RatioPrediction, X: pd.DataFrame
 ) -> pd.DataFrame:
-    values, typical = shap_values(predictor.regressors_[metric], parts.features)
+    features = pd.DataFrame(parts.features, X.index, [*FEATURE_NAMES])
+    values, typical = shap_values(predictor.regressors_[metric], features)
     table = group_importance(values).assign(typical_ratio=typical)
     return table.mul(predictor.correction_weight(metric, parts.keys, X["config.engine"].to_numpy()), axis=0)
 

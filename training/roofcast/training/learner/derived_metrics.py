@@ -13,9 +13,8 @@ from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
-from roofcast.features.arrays import descriptor_arrays
+from roofcast.features.arrays import Queries, descriptor_arrays
 from roofcast.features.engine.estimate import Estimate
 
 FloatArray = npt.NDArray[np.float64]
@@ -54,8 +53,8 @@ class Loads:
     n_later_token: FloatArray
 
     @classmethod
-    def of(cls, descriptors: pd.DataFrame) -> Self:
-        """Return the loads of queries: shape (n_query, n_descriptor)."""
+    def of(cls, descriptors: Queries) -> Self:
+        """Return the loads of queries."""
         d = descriptor_arrays(descriptors)
         is_live = d["workload.is_static"] == 0
         is_closed = is_live & ~np.isnan(d["workload.concurrency"])
@@ -205,4 +204,4 @@ def logarithmic_mean(a: FloatArray, b: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         distance = np.log(a) - np.log(b)
         mean = (a - b) / distance
-    return np.where(np.abs(np.nan_to_num(distance)) < 1e-9, a, mean)
+    return np.where(np.abs(distance) >= 1e-9, mean, a)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.specs import AcceleratorSpec, ModelSpec
-from roofcast.features.arrays import descriptor_arrays
+from roofcast.features.arrays import Queries, descriptor_arrays
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, Coefficients
 from roofcast.features.engine.memory import Memory, estimate_memory
@@ -115,21 +115,22 @@ def _logistic(x: FloatArray) -> FloatArray:
     return np.asarray(np.exp(-np.logaddexp(0.0, -x)))
 
 
-def memory_columns(descriptors: pd.DataFrame, memory: Memory) -> FloatArray:
+def memory_columns(descriptors: Queries, memory: Memory) -> FloatArray:
     """Return the features of `OutOfMemoryClassifier`, of which more is worse: shape (n_query, 3).
 
     They are the logarithm of needed over usable memory; that of the requests which must be held at once, all of a
     static batch and one otherwise, over those that fit; and whether attention is padded, whose buffers grow with the
     longest prompt.
     """
-    is_static = (descriptors["workload.is_static"] > 0).to_numpy()
-    held = np.where(is_static, descriptors["workload.concurrency"].fillna(1.0).to_numpy(dtype=float), 1.0)
+    d = descriptor_arrays(descriptors)
+    load = d["workload.concurrency"]
+    held = np.where((d["workload.is_static"] > 0) & ~np.isnan(load), load, 1.0)
     fill = np.log(memory.needed_byte / np.maximum(memory.usable_byte, 1.0))
-    padded = (descriptors["config.flash_attention"] < 0.5).to_numpy(dtype=float)
+    padded = (d["config.flash_attention"] < 0.5) * 1.0
     return np.stack([fill, -np.log(np.clip(memory.capacity / held, *HEADROOM_LIMITS)), padded], axis=1)
 
 
-def memory_of(descriptors: pd.DataFrame, coefficients: Coefficients = DEFAULT_COEFFICIENTS) -> Memory:
+def memory_of(descriptors: Queries, coefficients: Coefficients = DEFAULT_COEFFICIENTS) -> Memory:
     """Return the memory of each query's replica."""
     d = descriptor_arrays(descriptors)
     return estimate_memory(d, coefficients.by_row(d["config.engine"]))

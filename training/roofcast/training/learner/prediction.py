@@ -30,15 +30,17 @@ class Prediction:
         Standard deviation of the logarithm; 0 where the metric is certain.
     errors
         Conformal distribution of standardised errors, by metric.
-    estimate, features
-        The analytic estimate, and the columns of the learner.
+    estimate
+        The analytic estimate.
+    features : shape (n_query, n_feature)
+        Columns of the learner.
     """
 
     median: pd.DataFrame
     log_sd: pd.DataFrame
     errors: Mapping[str, GroupedConformal]
     estimate: Estimate
-    features: pd.DataFrame
+    features: FloatArray
 
     def interval(self, level: float) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return the bounds that hold an unseen LLM's measurement with probability `level`.

@@ -20,6 +20,7 @@ import copy
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import compress
 from typing import Final, Self
 from weakref import WeakKeyDictionary
 
@@ -28,7 +29,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.errors import InputError, OutOfRangeError
-from roofcast.features.arrays import build_frame
+from roofcast.features.arrays import Queries, build_frame
+from roofcast.features.columns import FEATURE_NAMES
 from roofcast.features.engine.estimate import Estimate
 from roofcast.training.dataset.stacks import is_uploaded, stack_owners
 from roofcast.training.dataset.targets import log_ratio
@@ -123,8 +125,9 @@ class RoofcastPredictor(RatioModel):
         super().fit(X, y, groups, stacks=stacks)
         prediction = self.predict_ratio(X)
         full = self._with_full_correction().predict_ratio(X, estimate=prediction.estimate)
-        self.feature_range_ = prediction.features[is_public].agg(["min", "max"])
-        features = without_columns(prediction.features.to_numpy(), DATE)
+        public = prediction.features[is_public]
+        self.feature_range_ = pd.DataFrame([public.min(axis=0), public.max(axis=0)], ["min", "max"], [*FEATURE_NAMES])
+        features = without_columns(prediction.features, DATE)
         keys = prediction.keys.on_stacks(stacks, X.index)
         is_central = (X["workload.quantile"] == 0.5).to_numpy()
         self.error_distributions_: dict[str, ErrorDistribution] = {}
@@ -156,7 +159,7 @@ class RoofcastPredictor(RatioModel):
 
     def predict_distribution(
         self,
-        X: pd.DataFrame,
+        X: Queries,
         points: CalibrationPoints | None = None,
         *,
         metrics: Collection[str] | None = None,
@@ -169,8 +172,9 @@ class RoofcastPredictor(RatioModel):
         check_is_fitted(self)
         names = self.select_metrics(metrics)
         prediction, distributions = self.predict_ratio(X, names, estimate), self._condition(points, names)
-        features, keys = prediction.features.to_numpy(), self._keys_on_stack(prediction)
-        errors = {metric: distributions[metric].predict(features, keys) for metric in names}
+        keys = self._keys_on_stack(prediction)
+        own = [metric for metric in names if not prediction.follows(metric)]
+        errors = {metric: distributions[metric].predict(prediction.features, keys) for metric in own}
         return _build_prediction(prediction, distributions, errors)
 
     def predict_left_out(
@@ -187,7 +191,7 @@ class RoofcastPredictor(RatioModel):
         """
         check_is_fitted(self)
         prediction, error, keys = self._calibration_errors(points)
-        features, distributions = prediction.features.to_numpy(), self.error_distributions_
+        features, distributions = prediction.features, self.error_distributions_
         errors = {
             metric: distributions[metric].predict_left_out(features, keys, error[metric], groups, is_point)
             for metric in self.metrics_
@@ -210,7 +214,7 @@ class RoofcastPredictor(RatioModel):
         """
         check_is_fitted(self)
         prediction, distributions = self.predict_ratio(X), self._condition(points, self.metrics_)
-        features, keys = prediction.features.to_numpy(), self._keys_on_stack(prediction)
+        features, keys = prediction.features, self._keys_on_stack(prediction)
         rng = np.random.default_rng(seed)
         draws: dict[str, FloatArray] = {}
         for metric in prediction.value:
@@ -261,7 +265,7 @@ class RoofcastPredictor(RatioModel):
 
     def _keys_on_stack(self, prediction: RatioPrediction) -> GroupKeys:
         """Return the group keys of queries about `stack_`."""
-        keys, index = prediction.keys, prediction.features.index
+        keys, index = prediction.keys, prediction.index
         if isinstance(self.stack_, str):
             return keys.on_stacks(pd.Series(self.stack_, index), index) if self.stack_ else keys
         return keys.on_stacks(self.stack_, index)
@@ -289,12 +293,11 @@ class RoofcastPredictor(RatioModel):
     def _condition_metrics(self, points: CalibrationPoints, metrics: Collection[str]) -> dict[str, ErrorDistribution]:
         distributions = {metric: self.error_distributions_[metric] for metric in metrics}
         prediction, error, keys = self._calibration_errors(points)
-        features = prediction.features.to_numpy()
         for metric in metrics:
             known = np.flatnonzero(~np.isnan(error[metric]))
             if len(known):
                 distributions[metric] = distributions[metric].condition_on(
-                    features[known], keys.take(known), error[metric][known]
+                    prediction.features[known], keys.take(known), error[metric][known]
                 )
         return distributions
 
@@ -306,7 +309,7 @@ class RoofcastPredictor(RatioModel):
         keys = self._keys_on_stack(prediction)
         if points.stacks is not None:
             keys = keys.on_stacks(points.stacks, points.X.index)
-        features = prediction.features.to_numpy()
+        features = prediction.features
         means = {metric: known.predict(features, keys).mean for metric, known in self.error_distributions_.items()}
         surprise = calibration_surprises(points.X, points.y, prediction, prediction.apply_shifts(means))
         return prediction, {metric: surprise[metric] + mean for metric, mean in means.items()}, keys
@@ -339,13 +342,12 @@ class RoofcastPredictor(RatioModel):
             raise OutOfRangeError("no metric was measured")
         return min(levels)
 
-    def extrapolated_features(self, features: pd.DataFrame) -> pd.Series:
-        """Return the features of each query that lie outside their range in training, separated by spaces."""
+    def extrapolated_features(self, features: FloatArray) -> list[list[str]]:
+        """Return the features of each query, shape (n_query, n_feature), outside their range in training."""
         low, high = self.feature_range_.to_numpy()
-        margin, values = 0.05 * (high - low) + 1e-9, features.to_numpy()
-        is_outside = (values < low - margin) | (values > high + margin)
-        names = features.columns.to_numpy()
-        return pd.Series([" ".join(names[row]) for row in is_outside], index=features.index, dtype=object)
+        margin = 0.05 * (high - low) + 1e-9
+        is_outside = (features < low - margin) | (features > high + margin)
+        return [[*compress(FEATURE_NAMES, row)] for row in is_outside.tolist()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,8 +393,8 @@ def _build_prediction(
     distributions: Mapping[str, ErrorDistribution],
     errors: Mapping[str, LogError],
 ) -> Prediction:
-    """Return the predictive distribution, given the log error of each metric."""
-    names, index = tuple(errors), prediction.features.index
+    """Return the predictive distribution, given the log error of each metric that does not follow from others."""
+    names, index = tuple(prediction.value), prediction.index
     median = prediction.apply_shifts({metric: error.mean for metric, error in errors.items()})
     log_sd = derived_sds(prediction, errors)
     return Prediction(

@@ -17,19 +17,21 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.arrays import build_frame
+from roofcast.features.arrays import Queries, build_frame, descriptor_arrays, query_index
 from roofcast.features.columns import FEATURE_NAMES
 from roofcast.features.descriptors.config_hash import CELL, config_hashes, joint_hash
 from roofcast.features.descriptors.descriptor_table import QUANTILE
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, Coefficients
 from roofcast.features.engine.estimate import Estimate
-from roofcast.features.pipeline import METRICS, build_features
+from roofcast.features.engine.estimate import estimate as estimate_queries
+from roofcast.features.pipeline import METRICS, build_features, estimate_statistics, feature_matrix
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.stacks import is_uploaded, separate_uploads, stack_owners
 from roofcast.training.dataset.targets import log_ratio, row_weights
 from roofcast.training.learner.calibration import fit_coefficients
 from roofcast.training.learner.derived_metrics import (
+    DERIVED,
     SOURCES,
     THROUGHPUT,
     Loads,
@@ -82,24 +84,33 @@ class RatioPrediction:
         Predictions and analytic estimates of the statistics that the queries name, by metric.
     mean_correction
         Predicted over estimated mean of `SOURCES`; empty where no derived metric is predicted from them.
-    features, estimate, loads, keys
-        Columns of the learner, the estimate of means, the loads of the queries, and their group keys about
-        `TARGET_STACK`.
+    features : shape (n_query, n_feature)
+        Columns of the learner.
+    estimate, loads, keys, index
+        The estimate of means, the loads of the queries, their group keys about `TARGET_STACK`, and their index.
     """
 
     value: dict[str, FloatArray]
     estimates: dict[str, FloatArray]
     mean_correction: dict[str, FloatArray]
-    features: pd.DataFrame
+    features: FloatArray
     estimate: Estimate
     loads: Loads
     keys: GroupKeys
+    index: pd.Index
 
     def apply_shifts(self, shifts: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-        """Apply log shifts, of shapes that end in (n_query,), to the predictions and recompute derived metrics."""
-        value = {metric: self.value[metric] * np.exp(shift) for metric, shift in shifts.items()}
+        """Apply log shifts, of shapes that end in (n_query,), to the predictions and recompute derived metrics.
+
+        A metric that `follows` needs no shift.
+        """
+        value = {m: self.value[m] * np.exp(shifts[m]) if m in shifts else self.value[m] for m in self.value}
         correction = {metric: factor * np.exp(shifts[metric]) for metric, factor in self.mean_correction.items()}
         return reconcile(value, self.estimates, correction, self.estimate, self.loads)
+
+    def follows(self, metric: str) -> bool:
+        """Return whether a metric is derived from `SOURCES` in all queries, so that its own error does not count."""
+        return bool(self.mean_correction) and metric in DERIVED and bool(self.loads.is_derived[metric].all())
 
     def shares(self) -> dict[str, dict[str, FloatArray]]:
         """Return `source_shares` of each derived metric; empty where none is predicted from `SOURCES`."""
@@ -185,7 +196,7 @@ class RatioModel(Estimator):
         return self
 
     def predict_ratio(
-        self, X: pd.DataFrame, metrics: Collection[str] | None = None, estimate: Estimate | None = None
+        self, X: Queries, metrics: Collection[str] | None = None, estimate: Estimate | None = None
     ) -> RatioPrediction:
         """Return predictions of some metrics, or of all, with what they are computed from.
 
@@ -193,27 +204,29 @@ class RatioModel(Estimator):
         """
         check_is_fitted(self)
         wanted = [m for m in self.metrics_ if metrics is None or m in metrics]
-        loads = Loads.of(X)
+        d = descriptor_arrays(X)
+        loads = Loads.of(d)
         is_derived = loads.is_derived if set(SOURCES) <= set(self.metrics_) else {}
         needs_sources = any(m in is_derived for m in wanted)
         needed = {*wanted, *(SOURCES if needs_sources else ())}
-        features, estimates, estimate = build_features(X, self.coefficients_, estimate, needed)
-        keys, engine = build_group_keys(X), X["config.engine"].to_numpy()
-        rows = _EvaluatedRows.from_features(features.to_numpy(), with_means=needs_sources)
+        estimate = estimate or estimate_queries(d, self.coefficients_)
+        estimates = estimate_statistics(d, self.coefficients_, estimate, needed)
+        features, keys = feature_matrix(d, estimate), build_group_keys(d)
+        rows = _EvaluatedRows.from_features(features, with_means=needs_sources)
         value, mean_correction = {}, {}
         for m in (metric for metric in self.metrics_ if metric in needed):
             if m in is_derived and is_derived[m].all():
                 value[m] = estimates[m]
                 continue
             log_correction = self.regressors_[m].predict_unchecked(rows.features)
-            log_correction = log_correction * rows.repeat(self.correction_weight(m, keys, engine))
+            log_correction = log_correction * rows.repeat(self.correction_weight(m, keys, d["config.engine"]))
             value[m] = np.asarray(estimates[m] * np.exp(_rearrange(log_correction, rows, _sign(m))))
             if needs_sources and m in SOURCES:
                 mean_correction[m] = value[m] / estimates[m]
                 mean_correction[m][rows.means] = np.exp(log_correction[len(log_correction) - len(rows.means) :])
         value = reconcile(value, estimates, mean_correction, estimate, loads)
         return RatioPrediction(
-            {m: value[m] for m in wanted}, estimates, mean_correction, features, estimate, loads, keys
+            {m: value[m] for m in wanted}, estimates, mean_correction, features, estimate, loads, keys, query_index(X)
         )
 
     def correction_weight(self, metric: str, keys: GroupKeys, engine: FloatArray) -> FloatArray:

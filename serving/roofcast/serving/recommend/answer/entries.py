@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -14,7 +14,6 @@ from roofcast.data.units import H_PER_MONTH
 from roofcast.features.analysis.breakdown import bottleneck, break_down
 from roofcast.features.analysis.power import replica_power_w
 from roofcast.features.arrays import take_rows
-from roofcast.features.engine.estimate import estimate
 from roofcast.features.validity.engine_support import needs_copy
 from roofcast.serving.predict.extrapolation import outside_columns
 from roofcast.serving.recommend.answer.nearest import nearest
@@ -100,15 +99,15 @@ class _Predictions:
         metrics = {metric for metric, _ in self.limits}
         statistics = list(dict.fromkeys(["mean", *(statistic for _, statistic in self.limits)]))
         self.rows_of = {name: slice(i * len(row), (i + 1) * len(row)) for i, name in enumerate(statistics)}
-        self.means = estimate(evaluator.descriptors(row, load, "mean"), evaluator.coefficients)
+        self.means = evaluator.estimate_means(row, load)
         means = take_rows(self.means, np.tile(np.arange(len(row)), len(statistics)))
         self.prediction = evaluator.predict_table(row, load, statistics, metrics, means)
         low, high = self.prediction.interval(self.problem.level)
         self.value, self.low, self.high = map(_columns, (self.prediction.median, low, high))
         self.baseline: dict[str, FloatArray] = {}
         if baseline:
-            table = evaluator.descriptor_table(row, load, statistics)
-            self.baseline = _columns(baseline.predict_distribution(table, metrics=metrics, estimate=means).median)
+            d = evaluator.descriptors(row, load, *statistics)
+            self.baseline = _columns(baseline.predict_distribution(d, metrics=metrics, estimate=means).median)
 
     def _explain(self, row: IndexArray, load: FloatArray) -> None:
         """Compute power, memory, nearest measurements and extrapolation of the deployments at their own loads."""
@@ -117,17 +116,14 @@ class _Predictions:
         parts = break_down(d, evaluator.coefficients, means)
         self.power_w, self.prefill_share = replica_power_w(d, means, parts), prefill_share(d, means, parts)
         self.bottleneck = bottleneck(parts, d["workload.n_output_token"])
-        first = problem.demand.limits[0]
-        table = evaluator.descriptor_table(row, load, [first.statistic])
         self.p_runs: FloatArray | None = None
         if bundle.feasibility is not None:
-            memory = memory_of(table, evaluator.coefficients)
-            self.p_runs = bundle.feasibility.predict_second_proba(memory_columns(table, memory))
+            memory = memory_of(d, evaluator.coefficients)
+            self.p_runs = bundle.feasibility.predict_second_proba(memory_columns(d, memory))
         predictor = problem.unconditioned or bundle.predictor
-        self.nearest = nearest(predictor, bundle.anchors, table, first.metric, N_NEAREST)
-        self.features = self.prediction.features.head(len(row))
+        self.nearest = nearest(predictor, bundle.anchors, d, problem.demand.limits[0].metric, N_NEAREST)
         self.outside_columns = outside_columns(
-            replace(self.prediction, features=self.features),
+            self.prediction.features[: len(row)],
             {name: cells[row] for name, cells in problem.table.items()},
             bundle,
             problem.market.accelerators,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-import pandas as pd
 
+from roofcast.features.arrays import FloatArray
 from roofcast.serving.predict.json_rows import rows_from_columns
 from roofcast.serving.predict.row_parser import object_column
 from roofcast.training.explain.contributions import WORKLOAD, TrainingPoints
@@ -23,9 +23,9 @@ SHOWN: Final = (
 
 
 def nearest(
-    predictor: RoofcastPredictor, training_points: TrainingPoints, X: pd.DataFrame, metric: str, n: int
+    predictor: RoofcastPredictor, training_points: TrainingPoints, d: dict[str, FloatArray], metric: str, n: int
 ) -> list[tuple[dict[str, Any], ...]]:
-    """Return up to `n` measurements of each row whose errors correlate most with its own, as JSON values.
+    """Return up to `n` measurements of each query whose errors correlate most with its own, as JSON values.
 
     Among equal correlations the nearest workload comes first. Measurements below `LEAST_CORRELATION` are left out.
 
@@ -33,24 +33,24 @@ def nearest(
     ----------
     predictor, training_points
         Of one bundle, not conditioned on reference measurements.
-    X : shape (n_row, n_descriptor)
     metric
         Measured metric.
     """
-    indices = training_points.place.get(metric)
-    if indices is None or not len(indices) or X.empty:
-        return [()] * len(X)
-    order, correlation = predictor.error_distributions_[metric].effects.nearest(build_group_keys(X), len(indices))
-    workload = X[[f"workload.{name}" for name in (*WORKLOAD[:3], "request_rate_per_s")]].to_numpy(dtype=float)
+    n_query, indices = len(d["config.engine"]), training_points.place.get(metric)
+    if indices is None or not len(indices) or not n_query:
+        return [()] * n_query
+    correlations = predictor.error_distributions_[metric].effects.correlation(build_group_keys(d))
+    workload = np.stack([d[f"workload.{name}"] for name in (*WORKLOAD[:3], "request_rate_per_s")], axis=1)
     measured = np.stack([training_points.rows[name].to_numpy(dtype=float)[indices] for name in WORKLOAD], axis=1)
     best_of_row = []
-    for i, points in enumerate(order):
-        rounded = correlation[i].round(6)
-        candidates = np.flatnonzero(rounded >= max(rounded[:n][-1], LEAST_CORRELATION))
-        distance = np.nansum(np.abs(np.log(measured[points[candidates]] / workload[i])), axis=1)
-        best = candidates[np.lexsort((distance, -rounded[candidates]))[:n]]
-        best_of_row.append(best[correlation[i][best] >= LEAST_CORRELATION])
-    selected = np.concatenate([order[i][best] for i, best in enumerate(best_of_row)])
+    for own, correlation in zip(workload, correlations, strict=True):
+        rounded = correlation.round(6)
+        nth = np.sort(rounded)[-n:][0]
+        candidates = np.flatnonzero((rounded >= nth) & (correlation >= LEAST_CORRELATION))
+        distance = np.nansum(np.abs(np.log(measured[candidates] / own)), axis=1)
+        order = np.lexsort((-correlation[candidates], distance, -rounded[candidates]))
+        best_of_row.append(candidates[order[:n]])
+    selected = np.concatenate(best_of_row)
     rows, back = np.unique(indices[selected], return_inverse=True)
     values = {name: training_points.rows[name].array.take(rows).to_numpy() for name in (*SHOWN, metric)}
     columns = {name: np.asarray(values[name]) for name in SHOWN}
@@ -58,6 +58,6 @@ def nearest(
     json_rows = rows_from_columns(columns)
     row_of_point = iter(back.tolist())
     return [
-        tuple({**json_rows[next(row_of_point)], "correlation": float(correlation[i][k])} for k in best)
-        for i, best in enumerate(best_of_row)
+        tuple({**json_rows[next(row_of_point)], "correlation": float(correlation[k])} for k in best)
+        for best, correlation in zip(best_of_row, correlations, strict=True)
     ]

@@ -97,7 +97,7 @@ def _predict_share(
     rows, back = rows.astype(np.intp), back.ravel()
     needs_mean = evaluator.is_open or demand.think_time_s > 0
     quantities = [*grid.quantities, LATENCY, *([MEAN_LATENCY] if needs_mean else [])]
-    medians = evaluator.predict(rows, loads, quantities, evaluator.estimate(rows, loads, ())[1])
+    medians = evaluator.predict(rows, loads, quantities, evaluator.estimate_means(rows, loads))
     in_flight = load
     if needs_mean:
         mean_s = np.exp(medians[MEAN_LATENCY].log_value)[back]

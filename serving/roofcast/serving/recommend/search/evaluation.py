@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cached_property
 from types import MappingProxyType
 from typing import Final
 
@@ -13,8 +12,8 @@ import pandas as pd
 
 from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.descriptors.descriptor_table import QUANTILE
-from roofcast.features.engine.estimate import Estimate, estimate
-from roofcast.features.engine.memory import Memory, estimate_memory
+from roofcast.features.engine.estimate import Estimate, estimate_at_loads, load_independent
+from roofcast.features.engine.memory import Memory
 from roofcast.features.pipeline import estimate_statistics
 from roofcast.serving.abandonment import stop_if_abandoned
 from roofcast.serving.recommend.search.confidence import Medians, Quantity
@@ -84,14 +83,13 @@ class Evaluator:
         self.coefficients = predictor.coefficients_
         self.d = descriptor_arrays(descriptors)
         self.n_predicted = 0
-        self._columns = pd.Index(self.d)
         self._block = np.array([*self.d.values()])
-        self._varying = self._columns.get_indexer(pd.Index(VARYING))
+        self._fixed = load_independent(self.d, self.coefficients)
 
-    @cached_property
+    @property
     def memory(self) -> Memory:
         """Memory estimate of each replica with one request."""
-        return estimate_memory(self.d, self.coefficients.by_row(self.d["config.engine"]))
+        return self._fixed.memory
 
     def rate_levels(self, max_in_flight: FloatArray) -> FloatArray:
         """Return the request rates of the grid for each replica.
@@ -106,29 +104,27 @@ class Evaluator:
         shape (n_replica, n_level), rising
         """
         full = np.minimum(np.maximum(self.memory.capacity, 1.0), max_in_flight)
-        rate = estimate(self.d | _varying(full, "mean", is_open=False), self.coefficients).request_throughput_per_s
+        rows = np.arange(len(full))
+        closed = self._fixed.take(rows, self.d | _varying(full, "mean", is_open=False))
+        rate = estimate_at_loads(closed).request_throughput_per_s
         return np.asarray(rate[:, None] * np.array(RATE_SHARES), dtype=np.float64)
 
-    def descriptors(self, rows: IndexArray, load: FloatArray, statistic: str) -> dict[str, FloatArray]:
-        """Return the descriptors of replicas at loads, arrays of the shape of `rows` and `load`."""
-        block = self._block[:, rows]
-        return dict(zip(self.d, block, strict=True)) | _varying(load, statistic, is_open=self.is_open)
+    def descriptors(self, rows: IndexArray, load: FloatArray, *statistics: str) -> dict[str, FloatArray]:
+        """Return the descriptors of replicas at loads, one statistic after the other."""
+        d = dict(zip(self.d, self._block[:, np.tile(rows, len(statistics))], strict=True))
+        varying = [_varying(load, statistic, is_open=self.is_open) for statistic in statistics]
+        return d | {name: np.concatenate([values[name] for values in varying]) for name in VARYING}
 
-    def descriptor_table(self, rows: IndexArray, load: FloatArray, statistics: Iterable[str]) -> pd.DataFrame:
-        """Return the descriptors of replicas at loads as a table, one statistic after the other."""
-        blocks = []
-        for statistic in statistics:
-            block = self._block[:, rows]
-            block[self._varying] = [*_varying(load, statistic, is_open=self.is_open).values()]
-            blocks.append(block)
-        return pd.DataFrame(np.concatenate(blocks, axis=1).T, columns=self._columns, copy=False)
+    def estimate_means(self, rows: IndexArray, load: FloatArray) -> Estimate:
+        """Return the estimate of means of replicas at loads."""
+        return self.estimate(rows, load, ())[1]
 
     def estimate(
         self, rows: IndexArray, load: FloatArray, quantities: Collection[Quantity]
     ) -> tuple[dict[Quantity, FloatArray], Estimate]:
         """Return the estimates of quantities, and the estimate of means that they derive from."""
         d = self.descriptors(rows, load, "mean")
-        means = estimate(d, self.coefficients)
+        means = estimate_at_loads(self._fixed.take(rows, d))
         values: dict[Quantity, FloatArray] = {}
         for statistic, metrics in _metrics_by_statistic(quantities).items():
             varying = _varying(load, statistic, is_open=self.is_open)
@@ -154,10 +150,10 @@ class Evaluator:
         `means` is the estimate of means of each predicted row.
         """
         stop_if_abandoned()
-        table = self.descriptor_table(rows, load, statistics)
-        self.n_predicted += len(table)
-        prediction = self.predictor.predict_distribution(table, metrics=metrics, estimate=means)
         repeated = np.tile(rows, len(statistics))
+        self.n_predicted += len(repeated)
+        d = self.descriptors(rows, load, *statistics)
+        prediction = self.predictor.predict_distribution(d, metrics=metrics, estimate=means)
         return prediction.widen({metric: variance[repeated] for metric, variance in self.doubt.items()})
 
 

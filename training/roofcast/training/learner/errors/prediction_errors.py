@@ -54,10 +54,10 @@ def derived_sds(prediction: RatioPrediction, errors: Mapping[str, LogError]) -> 
     """
     sds = {metric: error.sd for metric, error in errors.items()}
     result, shares = dict(sds), prediction.shares()
-    for metric in sds.keys() & shares.keys():
+    for metric in prediction.value.keys() & shares.keys():
         sources = {m: errors[m].median_sd if metric == THROUGHPUT else sds[m] for m in SOURCES}
         combined = combine_sds(shares[metric], sources)
-        result[metric] = np.where(prediction.loads.is_derived[metric], combined, sds[metric])
+        result[metric] = np.where(prediction.loads.is_derived[metric], combined, sds.get(metric, combined))
     if THROUGHPUT in sds:
         of_rate = sd_of_rate(prediction.estimate.rate_ratio, sds[THROUGHPUT])
         result[THROUGHPUT] = np.where(prediction.loads.is_open_loop, of_rate, result[THROUGHPUT])

@@ -237,10 +237,15 @@ class RandomEffects(Estimator):
             sd[rows] = np.sqrt(np.maximum((self.sd_**2).sum() - explained, self._noise))
         return sd
 
+    def correlation(self, X: GroupKeys) -> FloatArray:
+        """Return the prior correlation of each query's error with that of each training point: shape (n, n_point)."""
+        check_is_fitted(self)
+        variance = float((self.sd_[:-1] ** 2).sum())
+        return self.covariance(X, self.training_points_) / variance
+
     def nearest(self, X: GroupKeys, n: int = 3) -> tuple[IndexArray, FloatArray]:
         """Return the `n` training points of highest prior correlation with each query: shapes (n_query, n)."""
-        check_is_fitted(self)
-        correlation = self.covariance(X, self.training_points_) / (self.sd_[:-1] ** 2).sum()
+        correlation = self.correlation(X)
         order = np.argsort(-correlation, axis=1, kind="stable")[:, :n]
         return order, np.take_along_axis(correlation, order, axis=1)
 
