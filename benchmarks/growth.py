@@ -1,9 +1,12 @@
-"""Growth of the random effects' time and memory with the number of configurations; prints JSON on the last line.
+"""Growth of time and memory with the number of configurations, or of rows; prints JSON on the last line.
 
     python -m benchmarks.growth [--training] [--factors 1 3 10]
+    python -m benchmarks.growth --of rows [--factors 1 10 100] [--steps import read build select fit]
 
-Synthetic rows of 1, 3 and 10 times the shipped configurations: copies with another LLM, other workloads and noise.
-Each size runs in its own process, to measure its peak memory. `--training` also measures a full training.
+Configurations: copies of the shipped rows with another LLM, other workloads and noise, for the random effects and,
+with `--training`, a full training. Rows: the shipped rows measured again and again, as a team does each night, for
+the import into an SQLite store, its reading, the training set, the training points of random effects, and the fit
+that each fold repeats. Each size runs in its own process, to measure its peak memory.
 """
 
 from __future__ import annotations
@@ -14,6 +17,10 @@ import multiprocessing
 import resource
 import sys
 import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import numpy as np
@@ -21,14 +28,21 @@ import pandas as pd
 
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog
+from roofcast.data.measurements.schema import OUTCOME_COLUMNS
+from roofcast.data.store.measurement_store import MeasurementStore
 from roofcast.training.dataset.targets import row_weights
 from roofcast.training.dataset.training_set import TRAINED_ON, build_training_set
 from roofcast.training.learner.errors.group_keys import build_group_keys, select_training_points
 from roofcast.training.learner.errors.random_effects import RandomEffects
 from roofcast.training.learner.predictor import RoofcastPredictor
+from roofcast.training.learner.ratio_model import RatioModel
 
 FACTORS: Final = (1, 3, 10)
 METRIC: Final = "ttft_s"
+N_IMPORT: Final = 5_000
+"""Rows of one import."""
+
+STEPS: Final = ("import", "read", "build", "select", "fit")
 
 
 def synthetic_rows(factor: int) -> tuple[pd.DataFrame, pd.DataFrame, pd.Series, pd.Series]:
@@ -76,6 +90,59 @@ def measure(factor: int, *, training: bool) -> dict[str, float]:
     return figures
 
 
+def repeated_rows(factor: int) -> pd.DataFrame:
+    """Return the shipped measurements `factor` times, each time with other outcomes."""
+    shipped, rng = load_campaigns(TRAINED_ON), np.random.default_rng(0)
+    copies = [shipped]
+    for i in range(1, factor):
+        noise = {name: shipped[name] * rng.lognormal(0, 0.1, len(shipped)) for name in OUTCOME_COLUMNS}
+        copies.append(shipped.assign(**noise, note=f"night {i}"))
+    return pd.concat(copies, ignore_index=True)
+
+
+def measure_rows(factor: int, *, steps: Collection[str]) -> dict[str, float]:
+    """Return the figures of one size of repeated rows; seconds are CPU time."""
+    rows, figures = repeated_rows(factor), {}
+    figures["n_measurement"] = float(len(rows))
+
+    @contextmanager
+    def timed(step: str) -> Iterator[None]:
+        start = time.process_time()
+        yield
+        figures[f"{step}_s"], figures[f"{step}_peak_mb"] = time.process_time() - start, peak_mb()
+        print(factor, step, round(figures[f"{step}_s"], 1), round(peak_mb()), flush=True)
+
+    if {"import", "read"} & {*steps}:
+        with TemporaryDirectory() as folder, MeasurementStore(f"sqlite:///{folder}/store.sqlite").migrate() as store:
+            parts = [rows[i : i + N_IMPORT] for i in range(0, len(rows), N_IMPORT)]
+            with timed("import"):
+                for part in parts[:-1]:
+                    store.add(part)
+            with timed("last_import"):
+                store.add(parts[-1])
+            figures["store_mb"] = Path(folder, "store.sqlite").stat().st_size / 1e6
+            if "read" in steps:
+                with timed("digest"):
+                    store.learnable_digest()
+                with timed("read"):
+                    store.load_learnable()
+    if not {"build", "select", "fit"} & {*steps}:
+        return figures
+    catalog = load_catalog()
+    with timed("build"):
+        data = build_training_set(rows, catalog.models, catalog.accelerators)
+    del rows
+    figures["n_row"] = float(len(data.X))
+    if "select" in steps:
+        with timed("select"):
+            keys = build_group_keys(data.X, data.stacks)
+            figures["n_training_point"] = float(len(select_training_points(keys)))
+    if "fit" in steps:
+        with timed("fit"):
+            RatioModel(metrics=(METRIC, "tpot_s")).fit(data.X, data.y, data.groups, stacks=data.stacks)
+    return figures
+
+
 def peak_mb() -> float:
     """Return the peak memory of this process, in megabytes."""
     unit = 1e6 if sys.platform == "darwin" else 1e3
@@ -86,12 +153,19 @@ def main() -> None:
     """Print a table of the sizes, then JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--training", action="store_true", help="also measure a full training")
+    parser.add_argument("--of", choices=("configurations", "rows"), default="configurations")
+    parser.add_argument("--steps", choices=STEPS, nargs="+", default=list(STEPS), help="steps with --of rows")
     parser.add_argument("--factors", type=int, nargs="+", default=list(FACTORS))
     options = parser.parse_args()
+    function, choices = (
+        (measure_rows, {"steps": options.steps})
+        if options.of == "rows"
+        else (measure, {"training": options.training})
+    )
     figures: dict[str, Any] = {}
     for factor in options.factors:
         with multiprocessing.get_context("spawn").Pool(1) as pool:
-            figures[f"{factor}x"] = pool.apply(measure, (factor,), {"training": options.training})
+            figures[f"{factor}x"] = pool.apply(function, (factor,), choices)
     print(pd.DataFrame(figures).round(1).to_string())
     print(json.dumps(figures))
 

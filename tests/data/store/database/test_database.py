@@ -13,6 +13,7 @@ from alembic.runtime.migration import MigrationContext
 from roofcast.data.errors import InputError, NotReadyError
 from roofcast.data.store.database import database as database_module
 from roofcast.data.store.database.database import Database
+from roofcast.data.store.database.sqlite_listing import list_models
 from roofcast.data.store.database.tables import METADATA
 from tests.data.row_builders import PROCESSES
 
@@ -102,6 +103,19 @@ def test_a_damaged_file_is_not_usable(tmp_path: Path, content: bytes) -> None:
     file.write_bytes(content)
     with pytest.raises(NotReadyError, match=r"is no database or a damaged one .*; restore it from a copy"):
         migrate(url_of(file))
+
+
+def test_a_file_whose_damaged_names_are_no_text_is_not_usable(tmp_path: Path) -> None:
+    """SQLite quotes the name in a message that Python cannot decode."""
+    file = tmp_path / "state.sqlite"
+    migrate(url_of(file))
+    content = file.read_bytes()
+    assert b"sqlite_autoindex_claim_1" in content
+    file.write_bytes(content.replace(b"sqlite_autoindex_claim_1", b"sqlite_auto\xa2ndex_claim_1"))
+    with pytest.raises(NotReadyError, match=r"is a damaged one .*; restore it from a copy"):
+        migrate(url_of(file))
+    assert Database(url_of(file)).version() is None
+    assert list_models(file) is None
 
 
 def test_the_error_of_a_missing_folder_says_how_to_fix_it(tmp_path: Path) -> None:

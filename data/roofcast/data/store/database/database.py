@@ -15,7 +15,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.pool import StaticPool
 
 from roofcast.data.errors import InputError, NotReadyError
-from roofcast.data.store.database.database_problems import LOCKED, problem_of
+from roofcast.data.store.database.database_problems import DAMAGED, LOCKED, problem_of
 from roofcast.data.store.database.sqlite_file import DatabaseLostError, SqliteFile
 from roofcast.data.units import ms_from_s
 
@@ -158,7 +158,7 @@ class Database:
                 if self._counter is None:
                     self._counter = self.engine.raw_connection()
                 return int(self._counter.driver_connection.execute("PRAGMA data_version").fetchone()[0])  # type: ignore[union-attr]
-            except (sqlite3.Error, sa.exc.SQLAlchemyError, DatabaseLostError):
+            except (sqlite3.Error, sa.exc.SQLAlchemyError, UnicodeDecodeError, DatabaseLostError):
                 self._close_counter()
                 return None
 
@@ -252,8 +252,8 @@ class Database:
     def _translated_errors(self) -> Iterator[None]:
         try:
             yield
-        except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
-            problem = problem_of(error)
+        except (sa.exc.DBAPIError, sa.exc.TimeoutError, UnicodeDecodeError) as error:
+            problem = DAMAGED if isinstance(error, UnicodeDecodeError) else problem_of(error)
             if not problem:
                 raise
             place = self.url.render_as_string(hide_password=True)

@@ -82,6 +82,12 @@ _OURS: Final = (sa.exc.IntegrityError, sa.exc.DataError, sa.exc.NotSupportedErro
 _UNKNOWN: Final = Problem("cannot be used", "check that it is there, reachable and writable")
 
 
+DAMAGED: Final = (
+    "is a damaged one (SQLite's message about it is no text); restore it from a copy, or name another file"
+)
+"""Problem of a file with damaged names: Python decodes SQLite's message, which quotes them, and fails."""
+
+
 def problem_of(error: sa.exc.SQLAlchemyError) -> str:
     """Return the problem of the database and its cure; empty for an error in our own statement.
 

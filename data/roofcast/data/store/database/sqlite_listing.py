@@ -48,5 +48,5 @@ def _query(file: Path, statement: str) -> list[Row] | None:
     try:
         with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as connection:
             return connection.execute(statement).fetchall()
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):  # the message of a damaged file may be no text
         return None
