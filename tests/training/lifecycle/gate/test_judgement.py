@@ -120,6 +120,19 @@ def test_intervals_hold_for_the_rows_of_others(factor: float, is_covered: bool) 
     assert (problem == "") is is_covered
 
 
+def test_a_candidate_whose_intervals_no_longer_hold_is_refused(judged: Judged) -> None:
+    data = judged.data
+    scores = np.abs(np.random.default_rng(0).normal(size=len(data.X)))
+    conformal = SimpleNamespace(
+        quantile=GroupedConformal(scores, data.X.index.to_series()).quantile, highest_level=0.99
+    )
+    fields = {"error_distributions_": {"tpot_s": SimpleNamespace(conformal=conformal)}}
+    for factor, is_promoted in ((1.0, True), (3.0, False)):
+        decision = judged.decide(ANOTHER, scores_={"tpot_s": np.stack([factor * scores] * 2)}, **fields)
+        assert decision.promoted is is_promoted, decision.reason
+    assert decision.reason.startswith("intervals of tpot_s at level")
+
+
 LINEAGES = [f"ours/dense-{i}" for i in range(8)]
 PARTS = ("ours-80gb", "theirs-80gb")
 OWNERS = ("lab/a", "works/b")

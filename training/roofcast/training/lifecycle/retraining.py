@@ -22,6 +22,7 @@ from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.learner.ratio_model import Progress
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle, layout
 from roofcast.training.lifecycle.bundles.bundle_kind import B
+from roofcast.training.lifecycle.gate.budget import over_budget
 from roofcast.training.lifecycle.gate.challenger import set_challenger
 from roofcast.training.lifecycle.gate.judgement import judge
 from roofcast.training.lifecycle.gate.promotion import PromotionDecision
@@ -132,7 +133,8 @@ def retrain(
 
     A champion that cannot be read, as after an upgrade that changed the columns, is replaced. Otherwise `judge`
     refits the champion's settings and training rows with lineages and stacks held out, and compares both on rows that
-    both know. If the champion changes during the fit, the comparison is repeated with the new one.
+    both know. A candidate beyond the budget of size and time is refused. If the champion changes during the fit, the
+    comparison is repeated with the new one.
 
     Parameters
     ----------
@@ -146,10 +148,16 @@ def retrain(
     folds = score_folds(data, candidate.predictor.held_out_)
     stacks = score_folds(data, candidate.predictor.stack_held_out_, stack_owners(data.stacks))
     rows = {"campaigns": data.measurements["campaign"], "stacks": data.stacks, "groups": data.groups}
+    excess = over_budget(candidate, data.X)
+
+    def judge_against(incumbent: ModelBundle | None, no_champion: str) -> PromotionDecision:
+        decision = judge(candidate, incumbent, no_champion, data, progress)
+        return decision.refuse(excess) if excess and decision.promoted else decision
+
     is_challenger = shadow and registry.champion() is not None
     version, decision = submit_candidate(
         registry,
-        lambda incumbent, no_champion: judge(candidate, incumbent, no_champion, data, progress),
+        judge_against,
         lambda: log_training(registry, candidate, data, config, folds=folds, stacks=stacks),
         lambda decision, champion, moment: describe_version(decision, champion, candidate.scores, moment, **rows),
         hold="it answers beside the champion" if is_challenger else "",

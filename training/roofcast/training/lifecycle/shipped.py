@@ -25,7 +25,7 @@ from roofcast.data.catalog import Catalog, load_catalog
 from roofcast.data.errors import InputError
 from roofcast.data.specs import Spec
 from roofcast.training.dataset.training_set import TRAINED_ON, TrainingSet, build_training_set
-from roofcast.training.lifecycle.bundles.bundle import checksum_file, layout
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle, checksum_file, layout, load_bundle
 from roofcast.training.lifecycle.held_out_errors import write_held_out_errors
 from roofcast.training.lifecycle.registry.registry import SHIPPED, Champion, ShippedPredictor
 
@@ -91,6 +91,12 @@ def shipped_predictor() -> ShippedPredictor | None:
         logger.warning("the shipped predictor is of another layout than the code; run `%s`", COMMAND)
         return None
     return ShippedPredictor(Champion(f"{SHIPPED}{manifest.sha256[:8]}", "", manifest.sha256), FILE)
+
+
+def load_shipped() -> ModelBundle | None:
+    """Return the bundle of `shipped_predictor`, if there is one."""
+    shipped = shipped_predictor()
+    return load_bundle(shipped.file, shipped.champion.sha256) if shipped else None
 
 
 def shipped_training_set() -> TrainingSet:
