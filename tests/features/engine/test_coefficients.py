@@ -62,3 +62,11 @@ def test_values_can_be_set_in_their_units() -> None:
     assert c != "coefficients"
     with pytest.raises(KeyError, match="nonsense"):
         DEFAULT_COEFFICIENTS.with_values(nonsense=1.0)
+
+
+def test_one_coefficient_of_all_engines_equals_those_of_rows() -> None:
+    rows = DEFAULT_COEFFICIENTS.with_values(lockstep=3.0).by_row(np.arange(len(ENGINES), dtype=float))
+    for name in ("lockstep", "dense_ratio", "prefill_interference"):
+        own = DEFAULT_COEFFICIENTS.with_values(lockstep=3.0).by_engine(name)
+        np.testing.assert_array_equal(own, rows[name])
+    assert set(rows["lockstep"]) == {1.0}

@@ -278,6 +278,8 @@ def test_a_predictor_without_metrics_supports_no_level(subset: TrainingSet) -> N
 def test_arrays_are_answered_as_the_table_is(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
     X = campaign.X.tail(7)
     table, arrays = (predictor.predict_distribution(queries) for queries in (X, descriptor_arrays(X)))
+    known = predictor.predict_distribution(X, estimate=table.estimate, keys=build_group_keys(X))
+    pd.testing.assert_frame_equal(table.median, known.median, check_exact=True)
     pd.testing.assert_frame_equal(table.median.reset_index(drop=True), arrays.median, check_exact=True)
     pd.testing.assert_frame_equal(table.log_sd.reset_index(drop=True), arrays.log_sd, check_exact=True)
 

@@ -32,7 +32,7 @@ def text_column(queries: PredictionInput, name: str, default: object) -> npt.NDA
 def number_column(queries: PredictionInput, name: str, default: float | FloatArray) -> FloatArray:
     """Return a numeric column, `default` (a scalar or one a row) where it is blank or absent."""
     if name not in queries:
-        return np.broadcast_to(np.asarray(default, dtype=float), n_row(queries)).copy()
+        return np.full(n_row(queries), default, dtype=float)
     column = queries[name]
     values = column.to_numpy(dtype=float, na_value=np.nan) if isinstance(column, pd.Series) else column.astype(float)
     return np.where(np.isnan(values), default, values)

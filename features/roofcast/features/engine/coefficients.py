@@ -165,6 +165,11 @@ class Coefficients:
         typical[index] += by
         return Coefficients(typical, self.offset)
 
+    def by_engine(self, name: str) -> FloatArray:
+        """Return one coefficient of each of `ENGINES`, in its unit: shape (n_engine,)."""
+        i = _INDEX[name]
+        return np.asarray(np.clip(np.exp(self.typical[i] + self.offset[:, i]), _LOWEST[i], _HIGHEST[i]))
+
     def by_row(self, engine: FloatArray) -> RowCoefficients:
         """Return every coefficient by row, from engine codes: shape (n_row,) each."""
         table = np.clip(np.exp(self.typical + self.offset), _LOWEST, _HIGHEST).T

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.metadata
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -27,6 +28,9 @@ from roofcast.serving.cli.commands.training import training
 from roofcast.serving.cli.commands.versions import runs, versions
 from roofcast.serving.cli.console import report_errors
 from roofcast.serving.logs import configure_logs
+
+GC_THRESHOLD: Final = 50_000
+"""New objects after which the collector of cycles looks at them."""
 
 app = typer.Typer(
     cls=Group,
@@ -95,7 +99,11 @@ for group in (app, *(one.typer_instance for one in app.registered_groups)):
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line.
+
+    Imports make many objects and no cycles, so the collector of cycles runs seldom: a tenth of the time of a start.
+    """
+    gc.set_threshold(GC_THRESHOLD)
     configure_logs()
     with report_errors():
         app()

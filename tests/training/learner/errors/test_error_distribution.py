@@ -12,7 +12,7 @@ import pytest
 from roofcast.features.columns import FEATURE_NAMES
 from roofcast.training.learner.errors.error_distribution import ErrorDistribution, fit_error_distribution
 from roofcast.training.learner.errors.group_keys import TARGET_STACK, GroupKeys
-from roofcast.training.learner.ratio_model import at_quantile
+from roofcast.training.learner.trees.evaluated_rows import at_quantile
 from tests.training.builders import places_of
 
 FloatArray = npt.NDArray[np.float64]

@@ -164,14 +164,15 @@ class RoofcastPredictor(RatioModel):
         *,
         metrics: Collection[str] | None = None,
         estimate: Estimate | None = None,
+        keys: GroupKeys | None = None,
     ) -> Prediction:
         """Return the predictive distribution of `select_metrics(metrics)`, conditioned on calibration points.
 
-        `estimate`, if given, is that of the queries by this predictor's coefficients.
+        `estimate`, if given, is that of the queries by this predictor's coefficients, and `keys` their group keys.
         """
         check_is_fitted(self)
         names = self.select_metrics(metrics)
-        prediction, distributions = self.predict_ratio(X, names, estimate), self._condition(points, names)
+        prediction, distributions = self.predict_ratio(X, names, estimate, keys), self._condition(points, names)
         keys = self._keys_on_stack(prediction)
         own = [metric for metric in names if not prediction.follows(metric)]
         errors = {metric: distributions[metric].predict(prediction.features, keys) for metric in own}

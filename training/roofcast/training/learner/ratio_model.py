@@ -20,7 +20,6 @@ import pandas as pd
 from roofcast.features.arrays import Queries, build_frame, descriptor_arrays, query_index
 from roofcast.features.columns import FEATURE_NAMES
 from roofcast.features.descriptors.config_hash import CELL, config_hashes, joint_hash
-from roofcast.features.descriptors.descriptor_table import QUANTILE
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, Coefficients
 from roofcast.features.engine.estimate import Estimate
 from roofcast.features.engine.estimate import estimate as estimate_queries
@@ -42,6 +41,7 @@ from roofcast.training.learner.derived_metrics import (
 from roofcast.training.learner.errors.group_keys import GroupKeys, build_group_keys
 from roofcast.training.learner.estimator import Estimator, check_is_fitted
 from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
+from roofcast.training.learner.trees.evaluated_rows import EvaluatedRows, rearrange
 from roofcast.training.learner.trees.support_gate import SupportGate
 from roofcast.training.learner.upload_limit import limit_uploads
 
@@ -49,13 +49,8 @@ Progress = Callable[[Iterable[Any], int, str], Iterable[Any]]
 
 FloatArray = npt.NDArray[np.float64]
 
-_QUANTILES: Final = tuple(sorted(set(QUANTILE.values())))
-
 N_THREAD: Final = 2
 """Folds fitted at once, by threads (XGBoost and NumPy release the interpreter) unless a joblib backend is set."""
-
-QUANTILE_INDEX: Final = FEATURE_NAMES.index("workload.quantile")
-IS_MEAN_INDEX: Final = FEATURE_NAMES.index("workload.is_mean")
 
 GATED: Final = ("tpot_s", "itl_s", THROUGHPUT)
 """Metrics whose trees have a `SupportGate`."""
@@ -196,11 +191,15 @@ class RatioModel(Estimator):
         return self
 
     def predict_ratio(
-        self, X: Queries, metrics: Collection[str] | None = None, estimate: Estimate | None = None
+        self,
+        X: Queries,
+        metrics: Collection[str] | None = None,
+        estimate: Estimate | None = None,
+        keys: GroupKeys | None = None,
     ) -> RatioPrediction:
         """Return predictions of some metrics, or of all, with what they are computed from.
 
-        `estimate`, if given, is that of the queries by this model's coefficients.
+        `estimate`, if given, is that of the queries by this model's coefficients, and `keys` are their group keys.
         """
         check_is_fitted(self)
         wanted = [m for m in self.metrics_ if metrics is None or m in metrics]
@@ -211,8 +210,8 @@ class RatioModel(Estimator):
         needed = {*wanted, *(SOURCES if needs_sources else ())}
         estimate = estimate or estimate_queries(d, self.coefficients_)
         estimates = estimate_statistics(d, self.coefficients_, estimate, needed)
-        features, keys = feature_matrix(d, estimate), build_group_keys(d)
-        rows = _EvaluatedRows.from_features(features, with_means=needs_sources)
+        features, keys = feature_matrix(d, estimate), keys or build_group_keys(d)
+        rows = EvaluatedRows.from_features(features, with_means=needs_sources)
         value, mean_correction = {}, {}
         for m in (metric for metric in self.metrics_ if metric in needed):
             if m in is_derived and is_derived[m].all():
@@ -220,7 +219,7 @@ class RatioModel(Estimator):
                 continue
             log_correction = self.regressors_[m].predict_unchecked(rows.features)
             log_correction = log_correction * rows.repeat(self.correction_weight(m, keys, d["config.engine"]))
-            value[m] = np.asarray(estimates[m] * np.exp(_rearrange(log_correction, rows, _sign(m))))
+            value[m] = np.asarray(estimates[m] * np.exp(rearrange(log_correction, rows, _sign(m))))
             if needs_sources and m in SOURCES:
                 mean_correction[m] = value[m] / estimates[m]
                 mean_correction[m][rows.means] = np.exp(log_correction[len(log_correction) - len(rows.means) :])
@@ -383,64 +382,11 @@ def predict_held_out(
     return predict_by_fold(folds, X).reindex(columns=list(predictor.metrics))
 
 
-def at_quantile(features: FloatArray, quantile: float) -> FloatArray:
-    """Return the learner's columns, shape (n, n_feature), with another quantile; means stay means."""
-    changed = features.copy()
-    changed[features[:, IS_MEAN_INDEX] <= 0, QUANTILE_INDEX] = quantile
-    return changed
-
-
 def without_columns(features: FloatArray, names: Collection[str]) -> FloatArray:
     """Return the learner's columns with some of them constant, on which no tree splits."""
     changed = features.copy()
     changed[:, [FEATURE_NAMES.index(name) for name in names]] = 0.0
     return changed
-
-
-@dataclass(frozen=True, slots=True)
-class _EvaluatedRows:
-    """Rows that the trees evaluate: the queries, then their lower quantiles, then their means.
-
-    `lower` holds the queries of each block of lower quantiles, `means` those of the block of means.
-    """
-
-    features: FloatArray
-    lower: tuple[npt.NDArray[np.intp], ...]
-    means: npt.NDArray[np.intp]
-
-    @classmethod
-    def from_features(cls, features: FloatArray, *, with_means: bool) -> Self:
-        quantile = features[:, QUANTILE_INDEX]
-        lower = [(q, rows) for q in _QUANTILES if len(rows := np.flatnonzero(quantile > q))]
-        means = np.flatnonzero((features[:, IS_MEAN_INDEX] < 0.5) & with_means)
-        as_means = features[means]
-        as_means[:, [IS_MEAN_INDEX, QUANTILE_INDEX]] = 1.0, 0.5
-        parts = [features, *(at_quantile(features[rows], q) for q, rows in lower), as_means]
-        return cls(np.concatenate(parts), tuple(rows for _, rows in lower), means)
-
-    def repeat(self, values: FloatArray) -> FloatArray:
-        """Return the values of queries, shape (n_query,), for each evaluated row."""
-        return np.concatenate([values, *(values[rows] for rows in self.lower), values[self.means]])
-
-
-def _rearrange(log_correction: FloatArray, rows: _EvaluatedRows, sign: int) -> FloatArray:
-    """Return the queries' log corrections, no less for a quantile than for a lower one.
-
-    Absolute loss refits leaves after the trees have grown, which breaks monotone constraints, so the correction of a
-    quantile is the greatest of those up to it. The estimate rises with the quantile by itself.
-
-    References
-    ----------
-    V. Chernozhukov, I. Fernandez-Val and A. Galichon, "Quantile and Probability Curves Without Crossing",
-    Econometrica 2010.
-    """
-    signed = sign * log_correction
-    start = len(signed) - sum(map(len, rows.lower)) - len(rows.means)  # the number of queries
-    greatest = signed[:start]
-    for queries in rows.lower:
-        greatest[queries] = np.maximum(greatest[queries], signed[start : start + len(queries)])
-        start += len(queries)
-    return sign * greatest
 
 
 def _sign(metric: str) -> int:

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.features.arrays import Descriptors, FloatArray
-from roofcast.features.columns import ENGINES
 from roofcast.features.engine.coefficients import Coefficients
 from roofcast.features.engine.estimate import Estimate
 from roofcast.features.engine.loop.closed_loop import Loop, Requests, closed_loop
@@ -68,7 +67,7 @@ def _quantile(metric: str, loop: Loop, q: float) -> tuple[FloatArray, FloatArray
 
 
 def _loop(d: Descriptors, c: Coefficients, e: Estimate, rows: npt.NDArray[np.intp], *, at_rate: bool) -> Loop:
-    interference = c.by_row(np.arange(len(ENGINES), dtype=float))["prefill_interference"]
+    interference = c.by_engine("prefill_interference")
     variation = d["workload.length_variation"][rows]
     width = variation * np.sqrt(12.0)
     n_rank = d["config.dp"][rows]

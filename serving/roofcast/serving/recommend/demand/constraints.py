@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Final
 
 from roofcast.data.errors import InputError
 from roofcast.data.specs import Offer
@@ -28,6 +29,10 @@ class Speculation:
     kind: str
     n_token: int
     acceptance_ratio: float | None = None
+
+
+_OFFER_FIELDS: Final = ("accelerator", "pricing", "provider", "region")
+"""Fields of an offer that constraints name values of; none admits all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +100,13 @@ class Constraints:
         Unless regions are named, the cheapest region of an instance represents all.
         """
         owned = [nodes for nodes in self.inventory if not self.accelerators or nodes.accelerator in self.accelerators]
-        rented = [offer for offer in offers if self._admits(offer)]
+        rented = [*offers]
+        wanted = zip(_OFFER_FIELDS, (self.accelerators, self.pricing, self.providers, self.regions), strict=True)
+        for name, values in wanted:
+            rented = [offer for offer in rented if getattr(offer, name) in values] if values else rented
+        if not (self.marketplaces or self.providers):
+            rented = [offer for offer in rented if offer.market == "provider"]
         return [*owned, *(rented if self.regions else cheapest_regions(rented))]
-
-    def _admits(self, offer: Offer) -> bool:
-        return (
-            (not self.accelerators or offer.accelerator in self.accelerators)
-            and (not self.pricing or offer.pricing in self.pricing)
-            and (not self.providers or offer.provider in self.providers)
-            and (not self.regions or offer.region in self.regions)
-            and (self.marketplaces or offer.market == "provider" or offer.provider in self.providers)
-        )
 
 
 def cheapest_regions(offers: Iterable[Offer]) -> list[Offer]:

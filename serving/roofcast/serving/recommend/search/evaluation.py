@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
@@ -17,6 +18,7 @@ from roofcast.features.engine.memory import Memory
 from roofcast.features.pipeline import estimate_statistics
 from roofcast.serving.abandonment import stop_if_abandoned
 from roofcast.serving.recommend.search.confidence import Medians, Quantity
+from roofcast.training.learner.errors.group_keys import build_group_keys, workload_coordinates
 from roofcast.training.learner.prediction import Prediction
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
@@ -85,6 +87,8 @@ class Evaluator:
         self.n_predicted = 0
         self._block = np.array([*self.d.values()])
         self._fixed = load_independent(self.d, self.coefficients)
+        n = self._block.shape[1]
+        self._keys = build_group_keys(self.descriptors(np.arange(n), np.ones(n), "mean"))
 
     @property
     def memory(self) -> Memory:
@@ -153,7 +157,8 @@ class Evaluator:
         repeated = np.tile(rows, len(statistics))
         self.n_predicted += len(repeated)
         d = self.descriptors(rows, load, *statistics)
-        prediction = self.predictor.predict_distribution(d, metrics=metrics, estimate=means)
+        keys = replace(self._keys.take(repeated), workload=workload_coordinates(d))
+        prediction = self.predictor.predict_distribution(d, metrics=metrics, estimate=means, keys=keys)
         return prediction.widen({metric: variance[repeated] for metric, variance in self.doubt.items()})
 
 

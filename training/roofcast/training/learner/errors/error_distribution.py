@@ -21,8 +21,8 @@ from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.targets import row_weights
 from roofcast.training.learner.errors.group_keys import GroupKeys, select_training_points
 from roofcast.training.learner.errors.random_effects import RandomEffects
-from roofcast.training.learner.ratio_model import QUANTILE_INDEX, at_quantile
 from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
+from roofcast.training.learner.trees.evaluated_rows import QUANTILE_INDEX, at_quantile
 
 FloatArray = npt.NDArray[np.float64]
 

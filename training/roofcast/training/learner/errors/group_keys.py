@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.arrays import Queries, descriptor_arrays, query_index
+from roofcast.features.arrays import Descriptors, Queries, descriptor_arrays, query_index
 from roofcast.features.descriptors.config_hash import HashArray, config_hashes, joint_hashes
 
 FloatArray = npt.NDArray[np.float64]
@@ -102,12 +102,16 @@ def build_group_keys(descriptors: Queries, stacks: pd.Series | None = None) -> G
     `stacks` names each row's stack, aligned by index; empty or missing, or None for all, means `TARGET_STACK`.
     """
     d = descriptor_arrays(descriptors)
+    keys = joint_hashes(config_hashes(d), tuple(TERMS))
+    rows = GroupKeys(keys, workload_coordinates(d), np.full(len(keys), TARGET_STACK, dtype=np.uint64))
+    return rows if stacks is None else rows.on_stacks(stacks, query_index(descriptors))
+
+
+def workload_coordinates(d: Descriptors) -> FloatArray:
+    """Return the workload of each row as in `GroupKeys`: shape (n_row, 3)."""
     load = np.where(np.isnan(d["workload.concurrency"]), d["workload.request_rate_per_s"], d["workload.concurrency"])
     sizes = [d["workload.n_input_token"], d["workload.n_output_token"], np.where(np.isnan(load), 1.0, load)]
-    keys = joint_hashes(config_hashes(d), tuple(TERMS))
-    workload = np.rint(np.log(np.stack(sizes, axis=1)) / WORKLOAD_GRID) * WORKLOAD_GRID
-    rows = GroupKeys(keys, workload, np.full(len(keys), TARGET_STACK, dtype=np.uint64))
-    return rows if stacks is None else rows.on_stacks(stacks, query_index(descriptors))
+    return np.asarray(np.rint(np.log(np.stack(sizes, axis=1)) / WORKLOAD_GRID) * WORKLOAD_GRID, dtype=np.float64)
 
 
 def stack_keys(names: npt.NDArray[np.object_]) -> HashArray:
