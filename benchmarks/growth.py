@@ -36,6 +36,7 @@ from roofcast.training.learner.errors.group_keys import build_group_keys, select
 from roofcast.training.learner.errors.random_effects import RandomEffects
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.learner.ratio_model import RatioModel
+from roofcast.training.lifecycle.shipped import shipped_training_set
 
 FACTORS: Final = (1, 3, 10)
 METRIC: Final = "ttft_s"
@@ -126,21 +127,30 @@ def measure_rows(factor: int, *, steps: Collection[str]) -> dict[str, float]:
                     store.learnable_digest()
                 with timed("read"):
                     store.load_learnable()
-    if not {"build", "select", "fit"} & {*steps}:
-        return figures
-    catalog = load_catalog()
-    with timed("build"):
-        data = build_training_set(rows, catalog.models, catalog.accelerators)
+    if "build" in steps:
+        catalog = load_catalog()
+        with timed("build"):
+            figures["n_row"] = float(len(build_training_set(rows, catalog.models, catalog.accelerators).X))
     del rows
-    figures["n_row"] = float(len(data.X))
+    if not {"select", "fit"} & {*steps}:
+        return figures
+    X, y, groups, stacks = repeated_training_rows(factor)
     if "select" in steps:
         with timed("select"):
-            keys = build_group_keys(data.X, data.stacks)
-            figures["n_training_point"] = float(len(select_training_points(keys)))
+            figures["n_training_point"] = float(len(select_training_points(build_group_keys(X, stacks))))
     if "fit" in steps:
         with timed("fit"):
-            RatioModel(metrics=(METRIC, "tpot_s")).fit(data.X, data.y, data.groups, stacks=data.stacks)
+            RatioModel(metrics=(METRIC, "tpot_s")).fit(X, y, groups, stacks=stacks)
     return figures
+
+
+def repeated_training_rows(factor: int) -> tuple[pd.DataFrame, pd.DataFrame, pd.Series, pd.Series]:
+    """Return descriptors, outcomes, lineages and stacks of the training rows of `repeated_rows`."""
+    data, rng = shipped_training_set(), np.random.default_rng(0)
+    rows = np.tile(np.arange(len(data.X)), factor)
+    X, y = (table.iloc[rows].reset_index(drop=True) for table in (data.X, data.y))
+    groups, stacks = (names.iloc[rows].reset_index(drop=True) for names in (data.groups, data.stacks))
+    return X, y * rng.lognormal(0, 0.1, (len(y), 1)), groups, stacks
 
 
 def peak_mb() -> float:
