@@ -131,7 +131,7 @@ def test_the_probability_of_a_limit_agrees_with_the_interval(
 
 def test_a_certain_metric_is_below_its_limit_or_not(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
     prediction = predictor.predict_distribution(campaign.X.head(2))
-    certain = replace(prediction, log_sd=0 * prediction.log_sd)
+    certain = replace(prediction, log_sds={metric: 0 * sd for metric, sd in prediction.log_sds.items()})
     value = certain.median["ttft_s"].to_numpy()
     for factor, p in ((0.9, 0.0), (1.0, 1.0), (1.1, 1.0)):
         assert (certain.p_below("ttft_s", factor * value) == p).all()

@@ -131,9 +131,9 @@ def _predict(
 def _fill_numbers(
     answers: Table, rows: npt.NDArray[np.intp], prediction: Prediction, level: float, suffix: str = ""
 ) -> None:
-    low, high = prediction.interval(level)
-    for end, part in (("", prediction.median), ("_lo", low), ("_hi", high)):
-        for metric, values in zip(part.columns, part.to_numpy().T, strict=True):
+    low, high = prediction.bounds(level)
+    for end, part in (("", prediction.medians), ("_lo", low), ("_hi", high)):
+        for metric, values in part.items():
             answers[f"{metric}{suffix}{end}"][rows] = values
 
 

@@ -58,7 +58,9 @@ class GuessingPredictor:
         n_given = 0 if points is None else len(points.X)
         value = analytic_estimate(X, DEFAULT_COEFFICIENTS, self.metrics_) * 2.0 ** (n_given > 0)
         whole: Any = estimate(descriptor_arrays(X), DEFAULT_COEFFICIENTS)
-        return Prediction(value, value * 0 + 1.0, dict.fromkeys(self.metrics_, _ErrorsByLevel()), whole, X.to_numpy())
+        medians = {str(metric): value[metric].to_numpy() for metric in value}
+        ones, errors = {metric: np.ones(len(X)) for metric in medians}, dict.fromkeys(self.metrics_, _ErrorsByLevel())
+        return Prediction(medians, ones, errors, whole, X.to_numpy(), X.index)
 
 
 class _ErrorsByLevel(GroupedConformal):

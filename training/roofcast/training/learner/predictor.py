@@ -29,7 +29,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.errors import InputError, OutOfRangeError
-from roofcast.features.arrays import Queries, build_frame
+from roofcast.features.arrays import Queries
 from roofcast.features.columns import FEATURE_NAMES
 from roofcast.features.engine.estimate import Estimate
 from roofcast.training.dataset.stacks import is_uploaded, stack_owners
@@ -395,13 +395,13 @@ def _build_prediction(
     errors: Mapping[str, LogError],
 ) -> Prediction:
     """Return the predictive distribution, given the log error of each metric that does not follow from others."""
-    names, index = tuple(prediction.value), prediction.index
-    median = prediction.apply_shifts({metric: error.mean for metric, error in errors.items()})
-    log_sd = derived_sds(prediction, errors)
+    medians = prediction.apply_shifts({metric: error.mean for metric, error in errors.items()})
+    sds = derived_sds(prediction, errors)
     return Prediction(
-        build_frame(median, names, index),
-        build_frame(log_sd, names, index),
-        {metric: distributions[metric].conformal for metric in names},
+        medians,
+        {metric: sds[metric] for metric in medians},
+        {metric: distributions[metric].conformal for metric in medians},
         prediction.estimate,
         prediction.features,
+        prediction.index,
     )

@@ -8,7 +8,6 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from roofcast.data.units import H_PER_MONTH
 from roofcast.features.analysis.breakdown import bottleneck, break_down
@@ -102,12 +101,11 @@ class _Predictions:
         self.means = evaluator.estimate_means(row, load)
         means = take_rows(self.means, np.tile(np.arange(len(row)), len(statistics)))
         self.prediction = evaluator.predict_table(row, load, statistics, metrics, means)
-        low, high = self.prediction.interval(self.problem.level)
-        self.value, self.low, self.high = map(_columns, (self.prediction.median, low, high))
-        self.baseline: dict[str, FloatArray] = {}
+        self.low, self.high = self.prediction.bounds(self.problem.level)
+        self.value, self.baseline = self.prediction.medians, dict[str, FloatArray]()
         if baseline:
             d = evaluator.descriptors(row, load, *statistics)
-            self.baseline = _columns(baseline.predict_distribution(d, metrics=metrics, estimate=means).median)
+            self.baseline = dict(baseline.predict_distribution(d, metrics=metrics, estimate=means).medians)
 
     def _explain(self, row: IndexArray, load: FloatArray) -> None:
         """Compute power, memory, nearest measurements and extrapolation of the deployments at their own loads."""
@@ -195,7 +193,3 @@ def _capacity(
     highest = np.maximum(in_flight[last], in_flight[: len(deployments)])
     rate = request_rate[last]
     return Capacity(highest, rate, None if demand.users is None else demand.served_load(highest, rate))
-
-
-def _columns(table: pd.DataFrame) -> dict[str, FloatArray]:
-    return {str(name): table[name].to_numpy(dtype=float) for name in table}

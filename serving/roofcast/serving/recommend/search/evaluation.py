@@ -164,8 +164,7 @@ class Evaluator:
 
 def medians_of(prediction: Prediction, metric: str, rows: slice = slice(None)) -> Medians:
     """Return the predicted medians of one metric."""
-    median, sd = (table[metric].to_numpy()[rows] for table in (prediction.median, prediction.log_sd))
-    return Medians(np.log(median), sd)
+    return Medians(np.log(prediction.medians[metric][rows]), prediction.log_sds[metric][rows])
 
 
 def _metrics_by_statistic(quantities: Iterable[Quantity]) -> dict[str, list[str]]:
