@@ -20,8 +20,8 @@ export async function registeredModelsPanel() {
   async function remove(name) {
     try {
       await ask(`v1/models/${encodeURIComponent(name)}`, { method: "DELETE" });
-      place.replaceChildren(h("p", { class: "success box" }, `${name} is removed.`));
       await fill();
+      place.replaceChildren(h("p", { class: "success box" }, `${name} is removed.`));
     } catch (error) {
       place.replaceChildren(problemBox(error));
     }

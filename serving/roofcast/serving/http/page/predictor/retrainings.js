@@ -28,7 +28,7 @@ export async function retrainingsPanel() {
 }
 
 const scheduleText = ({ retrain_at: cron, next_at: next }) => (cron
-  ? `The service retrains by itself at ${cron} (cron, UTC) if measurements were accepted or withdrawn since the last retraining; next ${moment(next)}.`
+  ? `The service retrains by itself at ${cron} (cron, UTC) if measurements were accepted or withdrawn since the last retraining; next ${moment(next)} local time.`
   : "The service does not retrain by itself; ROOFCAST_RETRAIN_AT schedules it.");
 
 const isOpen = (r) => r.state === "queued" || r.state === "running";
