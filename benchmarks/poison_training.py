@@ -26,7 +26,7 @@ from roofcast.training.training_jobs.held_out import ErrorRows, HeldOutErrors
 from roofcast.training.training_jobs.lifecycle.judgement import PROTOCOLS, Rival, build_slices, compare_with
 from roofcast.training.training_jobs.lifecycle.quarantine import shipped_run_limits
 from roofcast.training.training_jobs.log_error_model import LogErrorModel
-from roofcast.training.training_jobs.predictor import HAS_TREES, RATE, MetricErrors, metric_errors
+from roofcast.training.training_jobs.predictor import LEARNS_UPLOADS, RATE, MetricErrors, metric_errors
 from roofcast.training.training_jobs.shipped import shipped_run_set
 
 HIDDEN_SHARE: Final = 0.25
@@ -97,7 +97,7 @@ def joined(
 
 def fit(rows: ErrorRows) -> tuple[HeldOutErrors, LogErrorModel]:
     """Return the held-out errors of rows, and the model fitted to them."""
-    held_out = HeldOutErrors.fit(rows, has_trees=HAS_TREES[RATE])
+    held_out = HeldOutErrors.fit(rows, learns_uploads=LEARNS_UPLOADS[RATE])
     return held_out, LogErrorModel.fit(rows, held_out)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 
 from roofcast.data.errors import InputError
+from roofcast.training.learner.errors.error_distribution import ErrorScaleModel
 from roofcast.training.lifecycle.bundles.bundle import sha256
 from roofcast.training.training_jobs.lifecycle.bundle import (
     TrainingJobBundle,
@@ -55,11 +57,11 @@ def test_another_checksum_or_layout_is_refused(
 def test_damaged_trees_are_refused(bundle: TrainingJobBundle) -> None:
     check_training_trees(bundle, "f")
     model = bundle.predictor.models_[RATE]
-    assert model.trees is not None
-    damaged = replace(model.trees, member=model.trees.member.replace(b"gbtree", b"gblinr"))
+    scale = copy(model.scale.log_scale)
+    scale.members_ = [member.replace(b"gbtree", b"gblinr") for member in scale.members_]
     other = type(bundle.predictor)()
     other.__dict__ |= bundle.predictor.__dict__ | {
-        "models_": {**bundle.predictor.models_, RATE: replace(model, trees=damaged)}
+        "models_": {**bundle.predictor.models_, RATE: replace(model, scale=ErrorScaleModel(scale))}
     }
     with pytest.raises(InputError, match="trees are damaged"):
         check_training_trees(replace(bundle, predictor=other), "f")

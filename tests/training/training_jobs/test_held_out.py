@@ -10,7 +10,7 @@ import pytest
 
 from roofcast.training.lifecycle.gate.judgement import BASELINE
 from roofcast.training.training_jobs.group_effects import TERMS
-from roofcast.training.training_jobs.held_out import ErrorRows, HeldOutErrors, fit_trees
+from roofcast.training.training_jobs.held_out import ErrorRows, HeldOutErrors
 from roofcast.training.training_jobs.lifecycle.judgement import Rival, compare_with
 from roofcast.training.training_jobs.log_error_model import LogErrorModel
 from roofcast.training.training_jobs.predictor import MEMORY, MetricErrors
@@ -19,10 +19,10 @@ from tests.training.training_jobs.builders import error_rows, slices_of, with_up
 N = 240
 
 
-def test_rows_of_a_key_move_the_trees_alone() -> None:
+def test_rows_of_a_key_move_no_metric_that_does_not_learn_from_them() -> None:
     rows = error_rows(N)
     poisoned = with_upload(rows, n=60, error=-2.3)
-    clean, dirty = (LogErrorModel.fit(one, HeldOutErrors.fit(one, has_trees=False)) for one in (rows, poisoned))
+    clean, dirty = (LogErrorModel.fit(one, HeldOutErrors.fit(one, learns_uploads=False)) for one in (rows, poisoned))
     np.testing.assert_array_equal(clean.effects.error, dirty.effects.error)
     assert clean.of_owner.n_group == dirty.of_owner.n_group
     np.testing.assert_allclose(clean.predict(rows.x, rows.keys)[0], dirty.predict(rows.x, rows.keys)[0], atol=0.05)
@@ -56,7 +56,7 @@ def test_uploads_change_nothing_that_is_learnt_from_held_out_rows(
 ) -> None:
     rows = error_rows(N)
     more = uploaded(rows, 60)
-    clean, dirty = HeldOutErrors.fit(rows, has_trees=False), HeldOutErrors.fit(more, has_trees=False)
+    clean, dirty = HeldOutErrors.fit(rows, learns_uploads=False), HeldOutErrors.fit(more, learns_uploads=False)
     public = more.is_public
     np.testing.assert_array_equal(clean.scale.predict(rows.x), dirty.scale.predict(rows.x))
     np.testing.assert_array_equal(clean.sd, dirty.sd)
@@ -65,23 +65,28 @@ def test_uploads_change_nothing_that_is_learnt_from_held_out_rows(
     np.testing.assert_allclose(clean.scores, dirty.scores[:, public], atol=1e-9)
 
 
-def test_trees_are_fitted_to_public_rows_in_every_fold() -> None:
-    held_out = HeldOutErrors.fit(whales(error_rows(40), 20), has_trees=True)
+def test_every_fold_learns_from_public_rows() -> None:
+    held_out = HeldOutErrors.fit(whales(error_rows(40), 20), learns_uploads=True)
     assert np.isfinite(held_out.correction).all()
 
 
-def test_the_trees_of_a_key_s_rows_are_bounded() -> None:
+def test_what_a_key_s_rows_change_for_others_is_bounded() -> None:
     rows = error_rows(N)
     poisoned = with_upload(rows, n=N, error=-2.3)
-    clean, dirty = (fit_trees(one, np.arange(len(one.error))).predict(rows.x) for one in (rows, poisoned))
-    assert fit_trees(poisoned, np.arange(2 * N)).median == fit_trees(rows, np.arange(N)).median
-    assert np.abs(dirty - clean).mean() < 0.1
+    clean, dirty = (LogErrorModel.fit(one, HeldOutErrors.fit(one, learns_uploads=True)) for one in (rows, poisoned))
+    moved = np.abs(dirty.predict(rows.x, rows.keys)[0] - clean.predict(rows.x, rows.keys)[0])
+    assert 0.0 < moved.mean() < 0.1
+    own = slice(N, 2 * N)
+    taught = (
+        dirty.predict(poisoned.x[own], poisoned.keys[own])[0] - clean.predict(poisoned.x[own], poisoned.keys[own])[0]
+    )
+    assert taught.mean() < 0.0
 
 
 def test_rows_of_a_group_are_predicted_without_it() -> None:
     rows = error_rows(N)
     outlier = dataclasses.replace(rows, error=np.where(rows.lineage == "lineage-0", 3.0, rows.error))
-    held_out = HeldOutErrors.fit(outlier, has_trees=False)
+    held_out = HeldOutErrors.fit(outlier, learns_uploads=False)
     assert np.abs(held_out.correction[0][outlier.lineage == "lineage-0"]).max() < 1.5
 
 
@@ -89,7 +94,7 @@ def test_rows_of_a_group_are_predicted_without_it() -> None:
 def test_a_candidate_that_is_worse_on_others_is_refused(shift: float, promoted: bool) -> None:
     rows = with_upload(error_rows(N), n=20, error=0.0)
     is_public, errors = rows.is_public, {MEMORY: MetricErrors(rows, np.arange(len(rows.error)))}
-    own = {MEMORY: HeldOutErrors.fit(rows, has_trees=False, learns=is_public).correction + shift}
+    own = {MEMORY: HeldOutErrors.fit(rows, learns_uploads=False, learns=is_public).correction + shift}
     decision = compare_with(Rival(BASELINE, is_public, (is_public,)), own, errors, slices_of(rows))
     assert decision.promoted is promoted
     assert BASELINE in decision.reason

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roofcast.training.training_jobs.group_effects import TERMS, condition_effects
+from roofcast.training.training_jobs.group_effects import TERMS, JobSpace, condition_effects
 from roofcast.training.training_jobs.held_out import carry_over_share
 
 
@@ -26,7 +26,9 @@ def test_without_a_correction_all_of_it_carries_over() -> None:
 
 def test_a_stack_is_an_owner_with_its_framework() -> None:
     keys = np.arange(2 * len(TERMS), dtype=np.uint64).reshape(2, -1)
-    effects = condition_effects(np.full(len(TERMS) + 1, 0.3), keys[:1], np.zeros(1))
+    effects = condition_effects(
+        np.full(len(TERMS) + 6, 0.3), JobSpace(1, np.zeros(2)), keys[:1], np.zeros((1, 2)), np.zeros(1)
+    )
     other = keys[:1].copy()
     other[0, list(TERMS).index(("owner", "framework"))] = 99
     assert effects.knows_stack(np.vstack([keys, other])).tolist() == [True, False, False]

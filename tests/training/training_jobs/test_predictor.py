@@ -55,8 +55,9 @@ def test_a_job_that_needs_more_memory_fits_with_less_probability(predictor: Trai
 
 
 def test_a_measured_stack_narrows_the_interval(predictor: TrainingJobPredictor) -> None:
-    stack = load_training_campaigns(["torchtitan"])["stack"].iloc[0]
-    p = predictor.predict(pd.DataFrame([JOB, JOB | {"stack": "nobody"}, JOB | {"stack": stack}]))
+    runs = load_training_campaigns(["nemo_megatron_bridge"]).iloc[0]
+    job = JOB | {"framework": runs["framework"]}
+    p = predictor.predict(pd.DataFrame([job, job | {"stack": "nobody"}, job | {"stack": runs["stack"]}]))
     ratio = p.token_per_s_per_accelerator_high / p.token_per_s_per_accelerator_low
     assert ratio[0] == ratio[1] > ratio[2]
 

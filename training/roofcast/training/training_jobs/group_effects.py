@@ -1,15 +1,17 @@
 """Crossed random effects of groups of training runs: lineage, accelerator, framework, owner of the stack and so on.
 
 The standardised error of a run is a sum of effects that it shares with runs of the same group, one for each of
-`TERMS`, and noise. An owner that nobody measured has effects of mean zero, whose variance widens the interval. A
-stack is an owner's framework.
+`TERMS`; of slopes over the parts of the estimate (`SLOPES`), so that each part has a factor that all runs share, one
+of its framework and one of its stack; of smooth functions of the job within a group (`SMOOTH`); and noise. An owner
+that nobody measured has effects of mean zero, whose variance widens the interval. A stack is an owner's framework.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +44,15 @@ TERMS: Final[dict[tuple[str, ...], float]] = {
 }
 """Groupings of the crossed effects, and the prior median of the standard deviation of each."""
 
+SLOPES: Final[dict[tuple[str, ...], float]] = {(): 0.3, ("framework",): 0.3, ("owner", "framework"): 0.4}
+"""Groupings with a factor for each part of the estimate, and the prior median of the standard deviation of each."""
+
+SMOOTH: Final[dict[tuple[str, ...], float]] = {("owner", "framework"): 0.4, ("accelerator",): 0.3}
+"""Groupings in which like jobs have like errors, and the prior median of the standard deviation of each."""
+
+REACH: Final = 0.5
+"""Root mean square distance of columns, in standard deviations, at which the likeness of jobs is `exp(-1/2)`."""
+
 _STACK: Final = tuple(TERMS).index(("owner", "framework"))
 
 NOISE_SD: Final = 0.4
@@ -49,6 +60,9 @@ NOISE_SD: Final = 0.4
 
 PRIOR_LOG_SD: Final = 0.7
 SD_LIMITS: Final = (0.03, 3.0)
+LEAST_SPREAD: Final = 1e-9
+"""Columns with a smaller standard deviation do not tell jobs apart."""
+
 ERROR_CLIP: Final = 3.5
 """Standardised errors of training runs are winsorised at this value."""
 
@@ -90,27 +104,74 @@ def _joint(parts: list[npt.NDArray[np.generic]]) -> KeyArray:
 
 
 @dataclass(frozen=True)
+class JobSpace:
+    """How alike jobs are by their columns.
+
+    Parameters
+    ----------
+    n_part
+        Columns, the first ones, that are shares of the parts of the estimate.
+    unit : shape (n_column,)
+        Factors of the columns, whose squares add up to the squared distance.
+    """
+
+    n_part: int
+    unit: FloatArray
+
+    @classmethod
+    def fit(cls, columns: Sequence[str], x: FloatArray, parts: Sequence[str]) -> Self:
+        """Return the space of columns of shape (n_row, n_column), of which those of `parts` come first."""
+        n_part = sum(name.removeprefix("share.") in parts for name in columns)
+        sd = x.std(axis=0)
+        unit = np.divide(1.0, sd, out=np.zeros(len(sd)), where=sd > LEAST_SPREAD)
+        return cls(n_part, unit / REACH / np.sqrt(len(sd)))
+
+    def parts(self, x: FloatArray) -> FloatArray:
+        """Return the shares of the parts: shape (n_row, n_part)."""
+        return x[:, : self.n_part]
+
+    def likeness(self, keys: KeyArray, x: FloatArray, other: KeyArray, other_x: FloatArray) -> Iterator[FloatArray]:
+        """Yield what pairs of jobs share of each effect: shapes (n_row, n_other)."""
+        same = {term: one[:, None] == two for term, one, two in zip(TERMS, keys.T, other.T, strict=True)}
+        for term in TERMS:
+            yield same[term].astype(np.float64)
+        product = self.parts(x) @ self.parts(other_x).T
+        for term in SLOPES:
+            yield product * same[term] if term else product
+        place, other_place = x * self.unit, other_x * self.unit
+        square = (place**2).sum(axis=1)[:, None] + (other_place**2).sum(axis=1) - 2.0 * place @ other_place.T
+        near = np.exp(-0.5 * np.maximum(square, 0.0))
+        for term in SMOOTH:
+            yield near * same[term]
+
+
+@dataclass(frozen=True)
 class GroupEffects:
     """Gaussian process of standardised errors over groups, conditioned on n runs.
 
     Parameters
     ----------
-    sd : shape (n_term + 1,)
-        Standard deviation of each of `TERMS`, and of the noise.
+    sd : shape (n_effect + 1,)
+        Standard deviation of each of `TERMS`, `SLOPES` and `SMOOTH`, and of the noise.
+    space
+        Of the columns of jobs.
     keys : shape (n, n_term)
+    x : shape (n, n_column)
     error, noise : shape (n,)
         Errors of the runs, and the variance of the noise of each.
     """
 
     sd: FloatArray
+    space: JobSpace
     keys: KeyArray
+    x: FloatArray
     error: FloatArray
     noise: FloatArray
 
     @cached_property
     def inverse(self) -> FloatArray:
         """Inverse of the covariance of the errors of the runs, noise included: shape (n, n)."""
-        covariance = _covariance(self.sd, self.keys, self.keys) + np.diag(self.noise)
+        covariance = self._covariance(self.keys, self.x, self.keys, self.x) + np.diag(self.noise)
         return np.asarray(linalg.cho_solve(linalg.cho_factor(covariance, lower=True), np.eye(len(self.keys))))
 
     @cached_property
@@ -118,18 +179,18 @@ class GroupEffects:
         """The inverse times the errors: shape (n,)."""
         return np.asarray(self.inverse @ self.error)
 
-    def append(self, keys: KeyArray, error: FloatArray) -> GroupEffects:
+    def append(self, keys: KeyArray, x: FloatArray, error: FloatArray) -> GroupEffects:
         """Return the process that also knows the errors of k other runs.
 
         One that is far off and alone counts less; see `student_t_weights`.
         """
-        prior = _covariance(self.sd, keys, keys)
+        prior = self._covariance(keys, x, keys, x)
         noise = self.sd[-1] ** 2 / student_t_weights(error, prior, float(self.sd[-1] ** 2))
-        gain = self.inverse @ _covariance(self.sd, self.keys, keys)
-        posterior = prior + np.diag(noise) - _covariance(self.sd, keys, self.keys) @ gain
-        own = np.asarray(linalg.inv(posterior))
+        cross = self._covariance(self.keys, self.x, keys, x)
+        gain = self.inverse @ cross
+        own = np.asarray(linalg.inv(prior + np.diag(noise) - cross.T @ gain))
         joint = np.append(self.error, error), np.append(self.noise, noise)
-        other = GroupEffects(self.sd, np.vstack([self.keys, keys]), *joint)
+        other = GroupEffects(self.sd, self.space, np.vstack([self.keys, keys]), np.vstack([self.x, x]), *joint)
         vars(other)["inverse"] = np.block([[self.inverse + gain @ own @ gain.T, -gain @ own], [-own @ gain.T, own]])
         return other
 
@@ -137,31 +198,24 @@ class GroupEffects:
         """Return whether runs of each job's owner with its framework are known: shape (n_query,)."""
         return np.isin(keys[:, _STACK], self.keys[:, _STACK])
 
-    def predict(self, keys: KeyArray) -> tuple[FloatArray, FloatArray]:
+    def predict(self, keys: KeyArray, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and standard deviation of the error of a new measurement: shapes (n_query,)."""
-        first, back = _distinct(keys)
-        keys = keys[first]
-        known = np.column_stack([np.where(np.isin(q, k), q, 0) for q, k in zip(keys.T, self.keys.T, strict=True)])
-        kind, place = _distinct(known.astype(np.uint64))
-        distinct, back = known[kind], place[back]
-        cross = _covariance(self.sd, distinct, self.keys)
+        cross = self._covariance(keys, x, self.keys, self.x)
         explained = np.einsum("ij,ij->i", cross @ self.inverse, cross)
-        variance = np.maximum((self.sd**2).sum() - explained, self.sd[-1] ** 2)
-        return (cross @ self.weights)[back], np.sqrt(variance)[back]
+        variance = np.maximum(self._variance(x) - explained, self.sd[-1] ** 2)
+        return cross @ self.weights, np.sqrt(variance)
 
+    def _covariance(self, keys: KeyArray, x: FloatArray, other: KeyArray, other_x: FloatArray) -> FloatArray:
+        total = np.zeros((len(keys), len(other)))
+        for size, part in zip(self.sd, self.space.likeness(keys, x, other, other_x), strict=False):
+            total += size**2 * part
+        return total
 
-def _distinct(keys: KeyArray) -> tuple[RowIndex, RowIndex]:
-    """Return a row of each distinct one, and the place of each row among these."""
-    multiplier = np.random.default_rng(0).integers(1, 2**63, keys.shape[1], dtype=np.uint64) | np.uint64(1)
-    _, first, back = np.unique((keys * multiplier).sum(axis=1), return_index=True, return_inverse=True)
-    return first, back
-
-
-def _covariance(sd: FloatArray, keys: KeyArray, other: KeyArray) -> FloatArray:
-    total = np.zeros((len(keys), len(other)))
-    for size, one, two in zip(sd, keys.T, other.T, strict=False):
-        total += size**2 * (one[:, None] == two)
-    return total
+    def _variance(self, x: FloatArray) -> FloatArray:
+        """Return the variance of a measurement of which nothing is known: shape (n_query,)."""
+        slope = slice(len(TERMS), len(TERMS) + len(SLOPES))
+        total = (self.sd**2).sum() - (self.sd[slope] ** 2).sum()
+        return np.asarray(total + (self.sd[slope] ** 2).sum() * (self.space.parts(x) ** 2).sum(axis=1))
 
 
 def select_runs(keys: KeyArray, limit: int = MAX_POINT) -> RowIndex:
@@ -171,18 +225,18 @@ def select_runs(keys: KeyArray, limit: int = MAX_POINT) -> RowIndex:
     return np.asarray(np.sort(order[:limit]))
 
 
-def fit_standard_deviations(keys: KeyArray, error: FloatArray) -> FloatArray:
-    """Return the standard deviations of `TERMS` and of the noise, of greatest posterior density.
+def fit_standard_deviations(space: JobSpace, keys: KeyArray, x: FloatArray, error: FloatArray) -> FloatArray:
+    """Return the standard deviations of all effects and of the noise, of greatest posterior density.
 
     References
     ----------
     C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for Machine Learning", 2006, section 5.4.1.
     """
     rows = np.random.default_rng(0).permutation(select_runs(keys))[:N_SEARCH_POINT]
-    keys, error = keys[rows], np.clip(error[rows], -ERROR_CLIP, ERROR_CLIP)
-    same = [(one[:, None] == one).astype(np.float64) for one in keys.T]
+    keys, x, error = keys[rows], x[rows], np.clip(error[rows], -ERROR_CLIP, ERROR_CLIP)
+    same = list(space.likeness(keys, x, keys, x))
     same.append(np.eye(len(rows)))
-    prior: FloatArray = np.log(np.array([*TERMS.values(), NOISE_SD]))
+    prior: FloatArray = np.log(np.array([*TERMS.values(), *SLOPES.values(), *SMOOTH.values(), NOISE_SD]))
 
     def loss(log_sd: FloatArray) -> tuple[float, FloatArray]:
         variance = np.exp(2.0 * log_sd)
@@ -206,8 +260,21 @@ def fit_standard_deviations(keys: KeyArray, error: FloatArray) -> FloatArray:
     return np.asarray(np.exp(log_sd), dtype=np.float64)
 
 
-def condition_effects(sd: FloatArray, keys: KeyArray, error: FloatArray) -> GroupEffects:
-    """Return the effects given standardised errors of training runs, thinned and winsorised."""
-    rows = select_runs(keys)
-    clipped = np.clip(error[rows], -ERROR_CLIP, ERROR_CLIP)
-    return GroupEffects(sd, keys[rows], clipped, np.full(len(rows), sd[-1] ** 2))
+def condition_effects(
+    sd: FloatArray,
+    space: JobSpace,
+    keys: KeyArray,
+    x: FloatArray,
+    error: FloatArray,
+    *,
+    weight: FloatArray | None = None,
+) -> GroupEffects:
+    """Return the effects given standardised errors of training runs, winsorised.
+
+    Parameters
+    ----------
+    weight : shape (n_run,)
+        Of each run: the inverse of the ratio of its noise to that of others; None for one each.
+    """
+    noise = np.full(len(error), sd[-1] ** 2) / (1.0 if weight is None else weight)
+    return GroupEffects(sd, space, keys, x, np.clip(error, -ERROR_CLIP, ERROR_CLIP), noise)

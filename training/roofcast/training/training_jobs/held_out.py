@@ -1,7 +1,7 @@
 """Errors of training jobs whose lineage, or whose stack's owner, was held out: what intervals and gate rest on.
 
-Rows that API keys stored are learnt from by the trees alone, with limited weight. Scale, effects, the share that
-carries over and the scores are those of the other rows.
+Rows that API keys stored condition the effects of rates, with limited weight. Scale, standard deviations, the share
+that carries over and the scores are those of the other rows.
 """
 
 from __future__ import annotations
@@ -21,14 +21,18 @@ from roofcast.training.dataset.stacks import is_uploaded
 from roofcast.training.dataset.targets import row_weights
 from roofcast.training.learner.errors.error_distribution import ErrorScaleModel
 from roofcast.training.learner.ratio_model import Progress
-from roofcast.training.learner.upload_limit import limit_uploads
+from roofcast.training.learner.upload_limit import MAX_SHARE, limit_uploads
 from roofcast.training.training_jobs.group_effects import (
+    MAX_POINT,
     TERMS,
+    GroupEffects,
+    JobSpace,
     KeyArray,
     condition_effects,
     fit_standard_deviations,
+    select_runs,
 )
-from roofcast.training.training_jobs.residual_trees import ResidualTrees
+from roofcast.training.training_jobs.job_features import PARTS
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -78,18 +82,20 @@ class HeldOutErrors:
 
     Parameters
     ----------
-    has_trees
-        Whether trees precede the random effects.
-    scale, sd, carry_over
-        Size of the errors, standard deviations of the effects, and share that carries over to other owners.
+    learns_uploads
+        Whether rows of API keys condition the effects.
+    scale, space, sd, carry_over
+        Size of the errors, likeness of jobs, standard deviations of the effects, and share that carries over to
+        other owners.
     correction : shape (2, n_row)
         Predicted log error of each row from what is learnt without its group.
     scores : shape (2, n_row)
         Absolute errors in units of the predicted deviation; NaN for bounds.
     """
 
-    has_trees: bool
+    learns_uploads: bool
     scale: ErrorScaleModel
+    space: JobSpace
     sd: FloatArray
     carry_over: float
     correction: FloatArray
@@ -100,15 +106,14 @@ class HeldOutErrors:
         cls,
         rows: ErrorRows,
         *,
-        has_trees: bool,
+        learns_uploads: bool,
         learns: BoolArray | None = None,
         progress: Progress | None = None,
         label: str = "",
     ) -> Self:
         """Return the errors of rows in folds of their lineages and owners, which public rows alone decide.
 
-        Errors of trees that did not see a row's group give the scale and the standard deviations of the effects; then
-        trees and effects of the same folds give the share that carries over, and the scores.
+        The effects of each fold give the share that carries over, and the scores.
 
         Parameters
         ----------
@@ -125,39 +130,43 @@ class HeldOutErrors:
             for train, test in leave_one_group_out(pd.Series(groups), N_FOLD, rows.is_public)
         ]
         steps: Iterable[Any] = progress(splits, len(splits), label) if progress else splits
-        folds = [(i, train, test, fit_trees(rows, train) if has_trees else None) for i, train, test in steps]
-        left = np.zeros((2, len(rows.error)))
-        for i, _, test, trees in folds:
-            left[i, test] = left_by(trees, rows, test)
         at = np.flatnonzero(rows.is_measured & teaches)
-        weight = row_weights(rows.stack[at])
-        scale = ErrorScaleModel.fit(np.tile(rows.x[at], (2, 1)), left[:, at].ravel(), np.tile(weight, 2))
+        scale = ErrorScaleModel.fit(rows.x[at], rows.error[at], row_weights(rows.stack[at]))
+        space = JobSpace.fit(rows.columns, rows.x[at], PARTS)
         size = scale.predict(rows.x)
-        sd = fit_standard_deviations(rows.keys[at], left[1, at] / size[at])
-        correction, spread = np.empty(left.shape), np.empty(left.shape)
-        for i, train, test, trees in folds:
-            public = train[rows.is_public[train]]
-            effects = condition_effects(sd, rows.keys[public], left_by(trees, rows, public) / size[public])
-            mean, spread[i, test] = effects.predict(rows.keys[test])
-            correction[i, test] = rows.error[test] - left[i, test] + size[test] * mean
+        sd = fit_standard_deviations(space, rows.keys[at], rows.x[at], rows.error[at] / size[at])
+        correction, spread = np.empty((2, len(size))), np.empty((2, len(size)))
+        for i, train, test in steps:
+            effects = fit_effects(sd, space, rows, train, size, learns_uploads=learns_uploads)
+            mean, spread[i, test] = effects.predict(rows.keys[test], rows.x[test])
+            correction[i, test] = size[test] * mean
         carry_over = carry_over_share(correction[1, at], rows.error[at], rows.owner[at])
         correction[1] *= carry_over
         scores = np.abs(rows.error - correction) / (size * spread)
         scores[:, ~rows.is_measured] = np.nan
-        return cls(has_trees, scale, sd, carry_over, correction, scores)
+        return cls(learns_uploads, scale, space, sd, carry_over, correction, scores)
 
 
-def fit_trees(rows: ErrorRows, train: RowIndex) -> ResidualTrees:
-    """Return trees fitted to some rows; those of a key weigh at most as `limit_uploads` says."""
-    public = rows.is_public[train]
-    weight = row_weights(rows.stack[train])
-    if not public.all():
-        keys, stacks = rows.keys[train], pd.Series(rows.stack[train], dtype=object)
+def fit_effects(
+    sd: FloatArray, space: JobSpace, rows: ErrorRows, train: RowIndex, size: FloatArray, *, learns_uploads: bool
+) -> GroupEffects:
+    """Return the effects given some rows, thinned; those of keys weigh at most as `limit_uploads` says.
+
+    Parameters
+    ----------
+    size : shape (n_row,)
+        Of the error of each row.
+    """
+    keys, is_public = rows.keys[train], rows.is_public[train]
+    public, own = np.flatnonzero(is_public), np.flatnonzero(~is_public)
+    chosen, weight = public[select_runs(keys[public])], np.ones(len(train))
+    if learns_uploads and len(own):
         job = {"accelerator": keys[:, _ACCELERATOR], "engine": keys[:, _METHOD_FRAMEWORK]}
         job["load"] = np.zeros(len(train), dtype=np.uint64)
-        weight = limit_uploads(weight / weight[public].mean(), stacks, job)
-    median = float(np.median(rows.error[train][public]))
-    return ResidualTrees.fit(rows.columns, rows.x[train], rows.error[train], weight, median)
+        weight = limit_uploads(weight, pd.Series(rows.stack[train], dtype=object), job)
+        chosen = np.append(chosen, own[select_runs(keys[own], int(MAX_SHARE * MAX_POINT))])
+    at = train[chosen]
+    return condition_effects(sd, space, rows.keys[at], rows.x[at], rows.error[at] / size[at], weight=weight[chosen])
 
 
 def carry_over_share(correction: FloatArray, error: FloatArray, owner: npt.NDArray[np.object_]) -> float:
@@ -177,8 +186,3 @@ def carry_over_share(correction: FloatArray, error: FloatArray, owner: npt.NDArr
     order = np.argsort(share, kind="stable")
     middle = np.searchsorted(np.cumsum(weight[order]), weight.sum() / 2.0)
     return float(np.clip(share[order][middle], 0.0, 1.0))
-
-
-def left_by(trees: ResidualTrees | None, rows: ErrorRows, at: RowIndex) -> FloatArray:
-    """Return the errors that trees leave of some rows; all of them without trees."""
-    return rows.error[at] - trees.predict(rows.x[at]) if trees else rows.error[at]

@@ -1,4 +1,4 @@
-"""Columns of the boosted residual: shares of the estimated step, sizes on one accelerator, and ratios of hardware."""
+"""Columns of the learned correction: shares of the estimate, sizes on one accelerator, and ratios of hardware."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ _PARTS: Final = tuple(TrainingTime.__slots__)
 
 _MEMORY_PARTS: Final = ("weights", "gradients", "optimizer", "activations", "logits", "buffers")
 
+PARTS: Final = (*_PARTS, *_MEMORY_PARTS)
+"""Parts of time and memory, whose shares are the first columns."""
+
 
 def rate_columns(table: JobTable) -> dict[str, FloatArray]:
-    """Return the columns of the residual of rates, each of shape (n_job,)."""
+    """Return the columns of the correction of rates, each of shape (n_job,)."""
     r, t = table.runs, table.time
     model, job, plan, hardware = r.model, r.job, r.plan, r.hardware
     flop = forward_flop(model, job)
@@ -65,7 +68,7 @@ def rate_columns(table: JobTable) -> dict[str, FloatArray]:
 
 
 def memory_columns(table: JobTable) -> dict[str, FloatArray]:
-    """Return the columns of the residual of peak memory, each of shape (n_job,)."""
+    """Return the columns of the correction of peak memory, each of shape (n_job,)."""
     parts = {
         name: np.maximum(getattr(table.memory.first, name), getattr(table.memory.last, name))
         for name in _MEMORY_PARTS

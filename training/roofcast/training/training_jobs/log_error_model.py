@@ -1,4 +1,4 @@
-"""Log error of one metric of training jobs: boosted residual, scale, random effects and held-out scores."""
+"""Log error of one metric of training jobs: scale, random effects and held-out scores."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import pandas as pd
 
 from roofcast.features.arrays import FloatArray
 from roofcast.training.learner.errors.error_distribution import ErrorScaleModel, GroupedConformal
-from roofcast.training.training_jobs.group_effects import GroupEffects, KeyArray, condition_effects
-from roofcast.training.training_jobs.held_out import ErrorRows, HeldOutErrors, fit_trees, left_by
-from roofcast.training.training_jobs.residual_trees import ResidualTrees
+from roofcast.training.training_jobs.group_effects import GroupEffects, KeyArray
+from roofcast.training.training_jobs.held_out import ErrorRows, HeldOutErrors, fit_effects
 
 
 @dataclass(frozen=True)
@@ -22,19 +21,16 @@ class LogErrorModel:
 
     Parameters
     ----------
-    trees
-        Boosted residual; None where random effects alone do better.
     scale
         Size of the errors of jobs.
     effects
-        Of what the trees leave, in units of the scale.
+        In units of the scale.
     carry_over
-        Share of the correction by trees and effects that applies to stacks that nobody measured.
+        Share of the correction that applies to stacks that nobody measured.
     of_lineage, of_owner
         Distributions of standardised errors whose lineage, or whose stack's owner, was held out.
     """
 
-    trees: ResidualTrees | None
     scale: ErrorScaleModel
     effects: GroupEffects
     carry_over: float
@@ -44,30 +40,26 @@ class LogErrorModel:
     @classmethod
     def fit(cls, rows: ErrorRows, held_out: HeldOutErrors) -> Self:
         """Return the distribution fitted to rows, by what was learnt with groups of the same rows held out."""
+        public, size = np.flatnonzero(rows.is_public), held_out.scale.predict(rows.x)
         every = np.arange(len(rows.error))
-        trees = fit_trees(rows, every) if held_out.has_trees else None
-        public = np.flatnonzero(rows.is_public)
-        left = left_by(trees, rows, public) / held_out.scale.predict(rows.x[public])
-        effects = condition_effects(held_out.sd, rows.keys[public], left)
+        effects = fit_effects(held_out.sd, held_out.space, rows, every, size, learns_uploads=held_out.learns_uploads)
         groups = (rows.lineage[public], rows.owner[public])
         conformal = (
             GroupedConformal(score[public], pd.Series(group))
             for score, group in zip(held_out.scores, groups, strict=True)
         )
-        return cls(trees, held_out.scale, effects, held_out.carry_over, *conformal)
+        return cls(held_out.scale, effects, held_out.carry_over, *conformal)
 
     def predict(self, x: FloatArray, keys: KeyArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and standard deviation of the log error of each job: shapes (n_job,)."""
         size = self.scale.predict(x)
-        mean, spread = self.effects.predict(keys)
-        trees = self.trees.predict(x) if self.trees else 0.0
+        mean, spread = self.effects.predict(keys, x)
         share = np.where(self.effects.knows_stack(keys), 1.0, self.carry_over)
-        return share * (trees + size * mean), size * spread
+        return share * size * mean, size * spread
 
     def condition_on(self, x: FloatArray, keys: KeyArray, error: FloatArray) -> Self:
         """Return the distribution that also knows the errors of own runs."""
-        left = error - self.trees.predict(x) if self.trees else error
-        return replace(self, effects=self.effects.append(keys, left / self.scale.predict(x)))
+        return replace(self, effects=self.effects.append(keys, x, error / self.scale.predict(x)))
 
     def distribution(self, keys: KeyArray) -> list[tuple[npt.NDArray[np.bool_], GroupedConformal]]:
         """Return flags of jobs of stacks that are unknown and known, each with its standardised errors."""

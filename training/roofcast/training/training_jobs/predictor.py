@@ -33,8 +33,8 @@ BoolArray = npt.NDArray[np.bool_]
 RATE: Final = "rate"
 MEMORY: Final = "memory"
 COLUMNS: Final = {RATE: rate_columns, MEMORY: memory_columns}
-HAS_TREES: Final = {RATE: True, MEMORY: False}
-"""Whether trees precede the random effects: few stacks publish memory."""
+LEARNS_UPLOADS: Final = {RATE: True, MEMORY: False}
+"""Whether rows of API keys teach others: few stacks publish memory."""
 
 OWN: Final = ""
 """Owner of own runs, and of jobs whose owner nobody measured."""
@@ -107,7 +107,9 @@ class TrainingJobPredictor:
         self.held_out_, self.models_ = {}, {}
         for name, errors in metric_errors(rows).items():
             label = f"candidate, {name}, held-out lineages and stacks"
-            held_out = HeldOutErrors.fit(errors.rows, has_trees=HAS_TREES[name], progress=progress, label=label)
+            held_out = HeldOutErrors.fit(
+                errors.rows, learns_uploads=LEARNS_UPLOADS[name], progress=progress, label=label
+            )
             self.held_out_[name], self.models_[name] = held_out, LogErrorModel.fit(errors.rows, held_out)
             if name == RATE:
                 x = errors.rows.x[errors.rows.is_public]

@@ -34,7 +34,7 @@ COMMAND: Final = "make training-predictor"
 
 _FIT: Final = (
     "group_effects", "held_out", "job_features", "job_table", "log_error_model", "predictor",
-    "residual_trees", "lifecycle/bundle", "lifecycle/fit", "lifecycle/run_set",
+    "lifecycle/bundle", "lifecycle/fit", "lifecycle/run_set",
 )  # fmt: skip
 """Modules of this room that fit and store."""
 

@@ -21,11 +21,10 @@ from roofcast.training.lifecycle.bundles.bundle import read_bundle, write_bundle
 from roofcast.training.lifecycle.bundles.bundle_file import Classes, stored_fields
 from roofcast.training.lifecycle.bundles.bundle_kind import BundleKind
 from roofcast.training.lifecycle.bundles.tree_check import check_member
-from roofcast.training.training_jobs.group_effects import TERMS, GroupEffects, group_keys
+from roofcast.training.training_jobs.group_effects import SLOPES, SMOOTH, TERMS, GroupEffects, JobSpace, group_keys
 from roofcast.training.training_jobs.job_table import build_job_table
 from roofcast.training.training_jobs.log_error_model import LogErrorModel
 from roofcast.training.training_jobs.predictor import COLUMNS, TrainingJobPredictor
-from roofcast.training.training_jobs.residual_trees import DEPTH, OBJECTIVE, ResidualTrees
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ class TrainingJobBundle:
         return write_bundle(path, self, CLASSES, self.fingerprint, self.roofcast_version)
 
 
-_DATACLASSES: Final = (TrainingJobBundle, LogErrorModel, ResidualTrees, GroupEffects, ErrorScaleModel)
+_DATACLASSES: Final = (TrainingJobBundle, LogErrorModel, JobSpace, GroupEffects, ErrorScaleModel)
 
 CLASSES: Final[Classes] = {
     TrainingJobPredictor: ("models_", "owners_", "limits_"),
@@ -80,7 +79,9 @@ def layout() -> str:
     """Return a digest of columns, terms, keys and stored attributes; a bundle of another layout is refused."""
     stored = sorted((cls.__name__, tuple(names)) for cls, names in CLASSES.items())
     keys = [int(key) for key in group_keys(build_job_table(_example(), training_catalog()))[0]]
-    return hashlib.blake2b(repr((column_names(), [*TERMS], keys, stored)).encode(), digest_size=8).hexdigest()
+    return hashlib.blake2b(
+        repr((column_names(), [*TERMS, *SLOPES, *SMOOTH], keys, stored)).encode(), digest_size=8
+    ).hexdigest()
 
 
 def _example() -> pd.DataFrame:
@@ -108,12 +109,9 @@ def check_training_trees(bundle: TrainingJobBundle, name: str) -> None:
     """
     try:
         for metric, names in column_names().items():
-            model = bundle.predictor.models_[metric]
-            scale = model.scale.log_scale
-            members = [(member, scale.objective, scale.max_depth) for member in scale.members_]
-            members += [(model.trees.member, OBJECTIVE, DEPTH)] if model.trees else []
-            for member, objective, depth in members:
-                check_member(member, objective, depth, len(names))
+            scale = bundle.predictor.models_[metric].scale.log_scale
+            for member in scale.members_:
+                check_member(member, scale.objective, scale.max_depth, len(names))
     except Exception as error:  # a parser of a damaged file raises many kinds
         raise InputError("bundle", f"{name} cannot be used: its trees are damaged ({error}); retrain") from error
 

@@ -32,7 +32,12 @@ from roofcast.training.training_jobs.held_out import HeldOutErrors
 from roofcast.training.training_jobs.job_table import framework_families
 from roofcast.training.training_jobs.lifecycle.bundle import TrainingJobBundle
 from roofcast.training.training_jobs.lifecycle.run_set import RunSet
-from roofcast.training.training_jobs.predictor import HAS_TREES, MetricErrors, TrainingJobPredictor, metric_errors
+from roofcast.training.training_jobs.predictor import (
+    LEARNS_UPLOADS,
+    MetricErrors,
+    TrainingJobPredictor,
+    metric_errors,
+)
 
 BoolArray = npt.NDArray[np.bool_]
 Corrections = Mapping[str, FloatArray]
@@ -151,7 +156,7 @@ def _fit_rival(rival: Rival, name: str, errors: MetricErrors, progress: Progress
     label = f"{rival.name}, {name}, held-out lineages and stacks"
     learns = rival.learns[errors.index]
     return HeldOutErrors.fit(
-        errors.rows, has_trees=HAS_TREES[name], learns=learns, progress=progress, label=label
+        errors.rows, learns_uploads=LEARNS_UPLOADS[name], learns=learns, progress=progress, label=label
     ).correction
 
 

@@ -10,7 +10,7 @@ import mlflow
 from roofcast.training.lifecycle.bundles.bundle import FILE_NAME
 from roofcast.training.lifecycle.registry.registry import Registry
 from roofcast.training.lifecycle.registry.version_description import own_rows
-from roofcast.training.training_jobs import group_effects, held_out, residual_trees
+from roofcast.training.training_jobs import group_effects, held_out
 from roofcast.training.training_jobs.lifecycle.bundle import TrainingJobBundle
 from roofcast.training.training_jobs.lifecycle.fit import score_groups
 from roofcast.training.training_jobs.lifecycle.run_set import RunSet
@@ -24,9 +24,6 @@ def log_training_jobs(registry: Registry[TrainingJobBundle], bundle: TrainingJob
     with registry.run(f"retrain-training-{data.digest[:8]}") as run_id:
         mlflow.log_params(
             {
-                "n_tree": residual_trees.N_TREE,
-                "depth": residual_trees.DEPTH,
-                "learning_rate": residual_trees.LEARNING_RATE,
                 "n_fold": held_out.N_FOLD,
                 "max_point": group_effects.MAX_POINT,
                 "n_row": len(data.ids),
