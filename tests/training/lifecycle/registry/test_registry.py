@@ -325,7 +325,7 @@ def unreachable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
         lambda r: r.rollback(),
         lambda r: r.previous(),
         lambda r: r.register("runs:/x", "x", "0"),
-        lambda r: r.load(Champion("1", "x", "0" * 64, r._key.sign("0" * 64))),
+        lambda r: r.load(Champion("1", "x", "0" * 64, r.key.sign("0" * 64))),
         lambda r: r.run("x").__enter__(),
     ],
     ids=["champion", "versions", "promote", "rollback", "previous", "register", "load", "run"],

@@ -71,6 +71,9 @@ N_SEARCH_STEP: Final = 15
 MAX_POINT: Final = 1000
 """Training runs that the effects are conditioned on, at most."""
 
+N_BLOCK_ROW: Final = 256
+"""Queries predicted at once, so that their covariance with the runs stays in the processor's cache."""
+
 
 def group_keys(table: JobTable) -> KeyArray:
     """Return the hash of each job's level in each of `TERMS`: shape (n_job, n_term)."""
@@ -131,10 +134,10 @@ class JobSpace:
         return x[:, : self.n_part]
 
     def likeness(self, keys: KeyArray, x: FloatArray, other: KeyArray, other_x: FloatArray) -> Iterator[FloatArray]:
-        """Yield what pairs of jobs share of each effect: shapes (n_row, n_other)."""
+        """Yield what pairs of jobs share of each effect: shapes (n_row, n_other), of `TERMS` whether."""
         same = {term: one[:, None] == two for term, one, two in zip(TERMS, keys.T, other.T, strict=True)}
         for term in TERMS:
-            yield same[term].astype(np.float64)
+            yield same[term]
         product = self.parts(x) @ self.parts(other_x).T
         for term in SLOPES:
             yield product * same[term] if term else product
@@ -200,10 +203,13 @@ class GroupEffects:
 
     def predict(self, keys: KeyArray, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and standard deviation of the error of a new measurement: shapes (n_query,)."""
-        cross = self._covariance(keys, x, self.keys, self.x)
-        explained = np.einsum("ij,ij->i", cross @ self.inverse, cross)
-        variance = np.maximum(self._variance(x) - explained, self.sd[-1] ** 2)
-        return cross @ self.weights, np.sqrt(variance)
+        mean, explained = np.empty(len(x)), np.empty(len(x))
+        for start in range(0, len(x), N_BLOCK_ROW):
+            rows = slice(start, start + N_BLOCK_ROW)
+            cross = self._covariance(keys[rows], x[rows], self.keys, self.x)
+            mean[rows] = cross @ self.weights
+            explained[rows] = np.einsum("ij,ij->i", cross @ self.inverse, cross)
+        return mean, np.sqrt(np.maximum(self._variance(x) - explained, self.sd[-1] ** 2))
 
     def _covariance(self, keys: KeyArray, x: FloatArray, other: KeyArray, other_x: FloatArray) -> FloatArray:
         total = np.zeros((len(keys), len(other)))
