@@ -182,6 +182,18 @@ def test_quotas_are_warned_of_at_levers_and_fleets(service: Service, tab: Tab) -
     assert "ask for the quota first" in tab.page.locator("#levers").inner_text()
 
 
+def test_owned_hardware_of_sunk_cost_is_drawn(service: Service, tab: Tab) -> None:
+    owned = {"accelerator": "nvidia-h100-sxm-80gb", "count": 8, "n_per_node": 8, "usd_per_h": 0.0}
+    request = {
+        "model": "meta-llama/Llama-3.1-8B", "limits": ["ttft:p95<=2s"],
+        "workload": {"n_input_token": 1000, "n_output_token": 200, "users": 20, "think_time_s": 10},
+        "constraints": {"inventory": [owned]},
+    }  # fmt: skip
+    open_answer(tab, f"{service.url}/#/recommend?q={json.dumps(request)}")
+    tab.page.locator("#pareto .canvas[data-drawn]").wait_for()
+    assert "H100" in tab.page.locator(".card.first").inner_text()
+
+
 def test_a_warning_of_an_entry_is_on_its_card(service: Service, tab: Tab) -> None:
     text = "the predicted p90 of ITL is 50 ms and that of TPOT 200 ms, 4.0 times the ITL; TPOT is what users feel"
 

@@ -88,9 +88,11 @@ export function figure(Bokeh, colour, { x, y, height = NARROW.matches ? 230 : 30
   return fig;
 }
 
-/** Mark round numbers on a logarithmic axis: as many of each power of ten as there is room for. */
+/** Mark round numbers on a logarithmic axis: as many of each power of ten as there is room for. It has no zero, such as sunk costs. */
 export function markPowers(Bokeh, axis, values) {
-  const [low, high] = [Math.min(...values) / 1.2, Math.max(...values) * 1.2];
+  const positive = values.filter((value) => value > 0 && Number.isFinite(value));
+  if (!positive.length) return;
+  const [low, high] = [Math.min(...positive) / 1.2, Math.max(...positive) * 1.2];
   const powers = [];
   for (let n = Math.floor(Math.log10(low)); n <= Math.log10(high); n += 1) powers.push(10 ** n);
   const within = (steps) => powers.flatMap((power) => steps.map((step) => step * power)).filter((x) => x >= low && x <= high);

@@ -21,7 +21,10 @@ export async function retrainingsPanel() {
   function follow() {
     if (!list.isConnected) return;
     if (at("predictor").hidden) timer = setTimeout(follow, REFRESH_MS);
-    else fill().catch((error) => place.replaceChildren(problemBox(error)));
+    else fill().catch((error) => {
+      place.replaceChildren(problemBox(error));
+      timer = setTimeout(follow, REFRESH_MS);
+    });
   }
   const [schedule] = await Promise.all([ask("v1/retraining-schedule"), fill()]);
   return [h("p", {}, scheduleText(schedule)), list, h("div", { class: "row" }, button), place];

@@ -108,7 +108,8 @@ export function writeJob(request, changed) {
   }
   if (at("job-max_nodes")) at("job-max_nodes").value = constraints.max_nodes ?? 8;
   showMethod();
-  if (request.adapter) at("adapter").value = request.adapter;
+  const variants = VARIANTS[at("method").value] ?? {};
+  at("adapter").value = request.adapter in variants ? request.adapter : Object.keys(variants)[0] ?? "";
   showMethod();
   changed?.(0);
 }
