@@ -152,7 +152,7 @@ def test_marketplaces_are_admitted_by_name_or_on_request() -> None:
 
 
 def test_many_accelerators_are_warned_of(shared: Client) -> None:
-    many = ask(shared, workload=CHAT["workload"] | {"users": 600}, levers=False)["entries"]  # type: ignore[operator]
+    many = ask(shared, workload=CHAT["workload"] | {"users": 900}, levers=False)["entries"]  # type: ignore[operator]
     n_of = {(offer.provider, offer.instance_type): offer.n_accelerator for offer in load_catalog().offers}
     counts = [entry["n_instance"] * n_of[entry["provider"], entry["instance_type"]] for entry in many]
     is_warned = [any("quota" in warning for warning in entry["warnings"]) for entry in many]
