@@ -31,7 +31,8 @@ def test_artefacts_say_what_arguments_are_for_and_what_to_fill_in() -> None:
     texts = deployments(an_entry(), a_question(engine="vllm"))
     for text in texts.values():
         assert (
-            "# --max-num-seqs: most requests in flight: those within the limits, and more for random arrivals" in text
+            "# --max-num-seqs: most requests in flight: those within the limits, with room for random arrivals"
+            in text
         )
     assert "# to fill in" not in texts["vllm"]
     for kind in ("kubernetes", "kserve"):

@@ -18,7 +18,7 @@ _PURPOSES: Final = {
     "the longest prompt with its response; more takes cache memory": (
         "--max-model-len", "--context-length", "--max_seq_len",
     ),
-    "most requests in flight: those within the limits, and more for random arrivals; further ones wait": (
+    "most requests in flight: those within the limits, with room for random arrivals if any; others wait": (
         "--max-num-seqs", "--max-running-requests", "--max_batch_size",
     ),
     "share of the accelerator's memory that the prediction counts on": (
