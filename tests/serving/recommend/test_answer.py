@@ -87,6 +87,18 @@ def test_the_lever_of_a_limit_names_it_with_both_values(shared: Client) -> None:
     assert [one["change"] for one in levers if one["kind"] == "limit"] == ["TPOT p95 up to 30 ms instead of 20 ms"]
 
 
+def test_the_lever_of_spot_costs_what_the_recommendation_on_spot_does(shared: Client) -> None:
+    question = {
+        "model": "Qwen/Qwen3-32B", "workload": {"preset": "chat", "users": 200}, "constraints": {},
+        "limits": ["ttft:p95<=1s", "tpot:p90<=50ms"], "n_entry": 1,
+    }  # fmt: skip
+    own = ask(shared, **question | {"constraints": {"pricing": ["spot"]}, "levers": False})
+    for n_entry in (1, 6):
+        levers = ask(shared, **question | {"n_entry": n_entry})["levers"]
+        (spot,) = [one for one in levers if one["pricing"] == "spot"]
+        assert spot["cost_usd_per_h"] == own["entries"][0]["cost_usd_per_h"]
+
+
 def test_every_kind_of_lever_is_in_the_response_model() -> None:
     assert set(LEVERS) == set(LeverKind.__args__)  # type: ignore[attr-defined]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import STATISTICS
 from roofcast.features.pipeline import METRICS
-from roofcast.serving.recommend.demand.slo import FLOORS, METRIC_OF, Limit, format_limit, parse_limit
+from roofcast.serving.recommend.demand.slo import FLOORS, METRIC_OF, Limit, format_limit, loosen_limit, parse_limit
 
 
 @pytest.mark.parametrize(
@@ -111,3 +111,31 @@ def test_a_formatted_limit_is_parsed_to_the_same(name: str, statistic: str, numb
         limit.metric, limit.statistic, limit.value, limit.is_floor,
     )  # fmt: skip
     assert format_limit(parsed) == format_limit(limit)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("ttft:p95<=500ms", "TTFT p95 up to 750 ms instead of 500 ms"),
+        ("tpot:p50<=40ms", "TPOT p50 up to 60 ms instead of 40 ms"),
+        ("itl:p99<=12345ms", "ITL p99 up to 18.5175 s instead of 12.345 s"),
+        ("e2e:mean<=86400s", "E2E mean up to 129,600 s instead of 86,400 s"),
+        ("nttft:p50<=0.00001ms", "nTTFT p50 up to 0.000015 ms/token instead of 0.00001 ms/token"),
+        (
+            "throughput_per_user:p50>=25",
+            "throughput per user p50 down to 16.6 tokens/s instead of 25 tokens/s",
+        ),
+        ("throughput_per_user>=30", "throughput per user p95 down to 20 tokens/s instead of 30 tokens/s"),
+    ],
+)
+def test_a_looser_limit_is_in_the_words_of_its_metric(text: str, words: str) -> None:
+    limit = parse_limit(text)
+    looser, change = loosen_limit(limit, 1.5)
+    assert change == words
+    assert looser.value >= 1.5 * limit.value * (1 - 1e-12)
+
+
+def test_every_latency_has_words_for_a_looser_limit() -> None:
+    for name in set(METRIC_OF) - {"throughput"}:
+        value = ">=20" if name in FLOORS else "<=20s"
+        assert "instead of 20 " in loosen_limit(parse_limit(f"{name}{value}"), 2.0)[1]

@@ -1,6 +1,6 @@
 """Levers: changes of the question that lower the cost, each with the cheapest deployment that is found with it.
 
-Levers of price and of load combine what the search has evaluated, so they cost nothing and are bounds from above. A
+Levers of load combine what the search has evaluated, so they cost nothing and are bounds from above. Other prices, a
 looser limit and other precisions are searched, exactly among their candidates.
 """
 
@@ -15,14 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.data.specs import Offer
-from roofcast.data.units import ms_from_s
 from roofcast.features.descriptors.precisions import WEIGHT_BYTE
 from roofcast.features.validity.engine_support import needs_copy
 from roofcast.serving.app_state.catalog.user_files import OWNED
 from roofcast.serving.recommend.answer.parts import Entry, Lever
 from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
-from roofcast.serving.recommend.demand.slo import Limit
+from roofcast.serving.recommend.demand.slo import floor_to_three_digits, loosen_limit
 from roofcast.serving.recommend.search.confidence import LimitModel
 from roofcast.serving.recommend.search.configurations import enumerate_replicas
 from roofcast.serving.recommend.search.deployment_sizes import Pairs
@@ -89,13 +88,10 @@ def _price_levers(search: Search) -> Iterator[Lever]:
 
 
 def _cheapest(search: Search, kind: str, change: str, constraints: Constraints) -> Iterator[Lever]:
-    """Yield the cheapest deployment of the replicas of known capacity on other offers."""
-    problem = search.problem
-    offers = constraints.admissible_offers(problem.market.offers)
+    """Yield the cheapest deployment on other offers."""
+    offers = constraints.admissible_offers(search.problem.market.offers)
     if offers:
-        lever = _KnownReplicas.on(search, offers).cheapest(search.demand.required_load)
-        if lever is not None:
-            yield replace(lever, kind=kind, change=change)
+        yield from _search(search.with_offers(offers), kind, change)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +161,7 @@ def _fewer(demand: Demand, load: float) -> float:
     """Return a load as a lever names it: whole users, or a rate of three digits that is not above it."""
     if demand.users is not None:
         return float(math.floor(load + 1e-9))
-    rate = float(f"{load:.3g}")
-    return rate if rate <= load else float(f"{load - 10.0 ** (math.floor(math.log10(load)) - 2) / 2:.3g}")
+    return floor_to_three_digits(load) if load > 0 else 0.0
 
 
 def _limit_levers(search: Search, first: Entry) -> Iterator[Lever]:
@@ -177,17 +172,10 @@ def _limit_levers(search: Search, first: Entry) -> Iterator[Lever]:
     if not latencies:
         return
     binding = max(latencies, key=lambda limit: used[limit.quantity] / limit.value)
-    looser = replace(binding, value=binding.value * LOOSER)
+    looser, change = loosen_limit(binding, LOOSER)
     limits = tuple(looser if limit == binding else limit for limit in demand.limits)
     model = LimitModel(replace(demand, limits=limits), search.problem.bundle.predictor)
-    name = f"{binding.metric.split('_')[0].upper()} {binding.statistic}"
-    change = f"{name} up to {_bound(looser)} instead of {_bound(binding)}"
     yield from _search(search.with_limits(model), "limit", change)
-
-
-def _bound(limit: Limit) -> str:
-    """Return the value of a limit on a latency with a unit that suits it."""
-    return f"{limit.value:.4g} {limit.unit}" if limit.value >= 1 else f"{ms_from_s(limit.value):.4g} m{limit.unit}"
 
 
 def _precision_levers(search: Search, accelerators: Sequence[str]) -> Iterator[Lever]:

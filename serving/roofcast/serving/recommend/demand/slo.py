@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Final
 
 import numpy as np
 
 from roofcast.data.errors import InputError
 from roofcast.data.specs import STATISTICS
-from roofcast.data.units import s_from_ms
+from roofcast.data.units import ms_from_s, s_from_ms
 from roofcast.serving.predict.unknown_names import unknown_name_error
 
+RATE_OF_USER: Final = "throughput_per_user"
 METRIC_OF: Final = {
     "ttft": "ttft_s",
     "nttft": "nttft_s_per_token",
@@ -20,11 +23,11 @@ METRIC_OF: Final = {
     "itl": "itl_s",
     "e2e": "e2e_s",
     "throughput": "output_throughput_token_per_s",
-    "throughput_per_user": "tpot_s",
+    RATE_OF_USER: "tpot_s",
 }
 """Metric of each name in the grammar."""
 
-FLOORS: Final = ("throughput", "throughput_per_user")
+FLOORS: Final = ("throughput", RATE_OF_USER)
 """Names whose limit is a lower bound, in tokens per second; the others are latencies."""
 
 PREFILL_METRICS: Final = frozenset({"ttft_s", "nttft_s_per_token", "e2e_s"})
@@ -77,6 +80,11 @@ class Limit:
         if self.is_floor:
             return "token/s"
         return "s/token" if self.metric.endswith("_per_token") else "s"
+
+    @property
+    def is_rate_of_user(self) -> bool:
+        """Whether it is written as the output rate of a user, `throughput_per_user`, and stored as a TPOT."""
+        return self.text.lower().lstrip().startswith(RATE_OF_USER)
 
 
 def parse_limit(text: str) -> Limit:
@@ -132,6 +140,54 @@ def format_limit(limit: Limit) -> str:
     return f"{_NAME_OF[limit.metric]}:{limit.statistic}{sign}{number}{unit}"
 
 
+def loosen_limit(limit: Limit, factor: float) -> tuple[Limit, str]:
+    """Return a limit on a latency that is looser by a factor, and both values in words.
+
+    The rate of a user is looser at a lower rate, of three digits that are not above it.
+
+    Examples
+    --------
+    >>> loosen_limit(parse_limit("ttft:p95<=500ms"), 1.5)[1]
+    'TTFT p95 up to 750 ms instead of 500 ms'
+    >>> loosen_limit(parse_limit("throughput_per_user:p50>=25"), 1.5)[1]
+    'throughput per user p50 down to 16.6 tokens/s instead of 25 tokens/s'
+    """
+    if limit.is_rate_of_user:
+        rate = float(f"{1.0 / limit.value:.10g}")
+        lower = floor_to_three_digits(rate / factor)
+        text = f"down to {_decimal(lower)} tokens/s instead of {_decimal(rate)} tokens/s"
+        return replace(limit, value=1.0 / lower), f"throughput per user {limit.statistic} {text}"
+    looser = replace(limit, value=limit.value * factor)
+    name = _NAME_OF[limit.metric]
+    shown = "nTTFT" if name == "nttft" else name.upper()
+    return looser, f"{shown} {limit.statistic} up to {_latency(looser)} instead of {_latency(limit)}"
+
+
+def floor_to_three_digits(value: float) -> float:
+    """Return the largest number of three digits that is not above a positive one.
+
+    Examples
+    --------
+    >>> floor_to_three_digits(16.667), floor_to_three_digits(12345.0), floor_to_three_digits(0.3)
+    (16.6, 12300.0, 0.3)
+    """
+    digits = 2 - math.floor(math.log10(value))
+    rounded = round(value, digits)
+    return rounded if rounded <= value else round(rounded - 10.0**-digits, digits)
+
+
+def _latency(limit: Limit) -> str:
+    """Return the value of a limit on a latency with a unit that suits it."""
+    if limit.value >= 1:
+        return f"{_decimal(limit.value)} {limit.unit}"
+    return f"{_decimal(ms_from_s(limit.value))} m{limit.unit}"
+
+
+def _decimal(value: float) -> str:
+    """Return a number of up to ten digits without an exponent."""
+    return f"{Decimal(f'{value:.10g}'):,f}"
+
+
 def _parse_latency(name: str, statistic: str | None, number: float, unit: str, text: str) -> Limit:
     if unit not in {"ms", "s"}:
         raise InputError("limits", f"needs its time in ms or s, such as ttft<=500ms, got {text[:60]!r}")
@@ -148,7 +204,7 @@ def _parse_floor(name: str, statistic: str | None, number: float, unit: str, tex
     if not low <= number <= MAX_LIMIT_TOKEN_PER_S:
         bounds = f"{low:.2g} and {MAX_LIMIT_TOKEN_PER_S:g} tokens/s"
         raise InputError("limits", f"must lie between {bounds}, got {text[:60]!r}")
-    if name == "throughput_per_user":
+    if name == RATE_OF_USER:
         return Limit(METRIC_OF[name], statistic or DEFAULT_STATISTIC, 1.0 / number, text.strip())
     if statistic not in {None, "mean"}:
         raise InputError("limits", f"throughput has a mean only: write throughput>={number:g}")

@@ -9,12 +9,13 @@ exhaustive evaluation.
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from roofcast.data.specs import Offer
 from roofcast.serving.recommend.search.confidence import LimitModel
 from roofcast.serving.recommend.search.deployment_sizes import Pairs, Sizes
 from roofcast.serving.recommend.search.evaluation import Evaluator, max_users_per_accelerator, user_levels
@@ -130,6 +131,15 @@ class Search:
         """Return a search with other values of the limits on the same quantities; it keeps what was evaluated."""
         search = copy(self)
         search.grid, search._states = self.grid.with_limits(limits), {}
+        return search
+
+    def with_offers(self, offers: list[Offer]) -> Self:
+        """Return a search of the same replicas on other offers; it shares what was evaluated."""
+        search, problem = copy(self), replace(self.problem, offers=offers)
+        search.problem, search._states = problem, {}
+        search.pairs = Pairs.build(
+            problem.replicas, offers, problem.market.accelerators, problem.constraints.max_nodes
+        )
         return search
 
     def _load_levels(self) -> tuple[FloatArray, IndexArray]:
