@@ -189,9 +189,13 @@ def test_scoreboard_and_page_hold_p6(
     assert set(figures["P6"]) <= {*SPLITS, *REFERENCED}
     assert set(figures["P6"][SPLITS[0]]) == {"roofcast", *METHODS}
     assert core_predictor.n_reference
-    assert {path.name for path in board.dump(tmp_path)} == {"P6.csv", "P6_parts.csv", "P6_judges.csv"}
+    assert {path.name for path in board.dump(tmp_path)} == {
+        *("P6.csv", "P6_parts.csv", "P6_memory.csv", "P6_judges.csv")
+    }
     (page,) = write_page(board, tmp_path)
-    assert "## P6: training runs" in page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    assert "## P6: training runs" in text
+    assert "| memory kind | quantity | rows |" in text
 
 
 def test_memory_is_of_the_kind_that_the_row_states() -> None:

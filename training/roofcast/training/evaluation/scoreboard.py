@@ -317,7 +317,8 @@ def _training_results(rows: TrainingRunRows, progress: Progress | None, n_fold: 
     referenced = predict_referenced(rows, roofcast, progress=progress, n_fold=n_fold)
     dump = pd.concat([plain, referenced], ignore_index=True)
     judged = predict_judges(rows, load_training_judge_rows(), methods)
-    tables = {"P6": dump, "P6_parts": training_parts(dump)}
+    memory = training_parts(dump[dump["quantity"] == "memory"], "memory_kind")
+    tables = {"P6": dump, "P6_parts": training_parts(dump), "P6_memory": memory}
     return {
         "P6": ProtocolResult(training_figures(of_first_training_campaigns(dump)), tables),
         "P6_all": ProtocolResult(training_figures(dump), {}),

@@ -8,7 +8,7 @@ from typing import Final
 import pandas as pd
 
 from roofcast.training.evaluation.markdown import format_number, markdown_table
-from roofcast.training.evaluation.scoreboard import ProtocolResult
+from roofcast.training.evaluation.scoreboard import OWN, ProtocolResult
 from roofcast.training.evaluation.scoreboard_campaigns import figure_table
 
 _TRAINING: Final = """
@@ -39,6 +39,8 @@ The first table judges the first 21 campaigns, so that it compares from version 
 | states_alone | weights, gradients and optimizer states, compared with the memory |
 """
 
+_INTERVAL: Final = ("coverage_90", "width_90")
+
 _JUDGES: Final = """
 ### Published times of Megatron-LM on A100
 
@@ -52,19 +54,25 @@ def training_section(results: Mapping[str, ProtocolResult]) -> str:
     rates = tables["P6"][tables["P6"]["quantity"] == "throughput"]
     text = [_TRAINING.format(n_row=rates["row"].nunique()), figure_table("P6", results["P6"])]
     text += ["\n### All training campaigns\n", figure_table("P6_all", results["P6_all"])]
-    text += ["\n### Training runs by campaign, stack out\n", _campaign_table(tables["P6_parts"])]
+    text += ["\n### Training runs by campaign, stack out\n", _part_table(tables["P6_parts"], "campaign")]
+    text += ["\n### Peak memory by its kind, stack out\n", _part_table(tables["P6_memory"], "memory_kind")]
     text += [_JUDGES, figure_table("P6_judges", results["P6_judges"])]
     return "\n".join(text)
 
 
-def _campaign_table(parts: pd.DataFrame) -> str:
+def _part_table(parts: pd.DataFrame, by: str) -> str:
     shown = parts[parts["split"] == "leave_one_stack_out"]
     methods = [name.removesuffix("_median_ape") for name in parts.columns if name.endswith("_median_ape")]
     rows = [
-        (str(row["campaign"]), str(row["quantity"]), f"{row['n_row']:,}", *(_cell(row, name) for name in methods))
+        (
+            *(str(row[by]) or "unstated", str(row["quantity"]), f"{row['n_row']:,}"),
+            *(_cell(row, name) for name in methods),
+            *(format_number(row[f"{OWN}_{score}"]) for score in _INTERVAL),
+        )
         for _, row in shown.iterrows()
     ]
-    return markdown_table(["campaign", "quantity", "rows", *(name.replace("_", " ") for name in methods)], rows)
+    head = [by, "quantity", "rows", *methods, *_INTERVAL]
+    return markdown_table([name.replace("_", " ") for name in head], rows)
 
 
 def _cell(row: pd.Series, method: str) -> str:

@@ -8,7 +8,7 @@ that nobody measured has effects of mean zero, whose variance widens the interva
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Self
@@ -133,19 +133,17 @@ class JobSpace:
         """Return the shares of the parts: shape (n_row, n_part)."""
         return x[:, : self.n_part]
 
-    def likeness(self, keys: KeyArray, x: FloatArray, other: KeyArray, other_x: FloatArray) -> Iterator[FloatArray]:
-        """Yield what pairs of jobs share of each effect: shapes (n_row, n_other), of `TERMS` whether."""
-        same = {term: one[:, None] == two for term, one, two in zip(TERMS, keys.T, other.T, strict=True)}
-        for term in TERMS:
-            yield same[term]
-        product = self.parts(x) @ self.parts(other_x).T
-        for term in SLOPES:
-            yield product * same[term] if term else product
+    def likeness(self, x: FloatArray, other_x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return, of pairs of jobs, the product of their shares and how near they are: shapes (n_row, n_other)."""
         place, other_place = x * self.unit, other_x * self.unit
         square = (place**2).sum(axis=1)[:, None] + (other_place**2).sum(axis=1) - 2.0 * place @ other_place.T
-        near = np.exp(-0.5 * np.maximum(square, 0.0))
-        for term in SMOOTH:
-            yield near * same[term]
+        return self.parts(x) @ self.parts(other_x).T, np.exp(-0.5 * np.maximum(square, 0.0))
+
+
+def same_groups(keys: KeyArray, other: KeyArray) -> dict[tuple[str, ...], npt.NDArray[np.bool_]]:
+    """Return whether pairs of jobs share the group of each of `TERMS`, and of all jobs: shapes (n_row, n_other)."""
+    same = {term: one[:, None] == two for term, one, two in zip(TERMS, keys.T, other.T, strict=True)}
+    return same | {(): np.ones((len(keys), len(other)), dtype=bool)}
 
 
 @dataclass(frozen=True)
@@ -172,15 +170,15 @@ class GroupEffects:
     noise: FloatArray
 
     @cached_property
-    def inverse(self) -> FloatArray:
-        """Inverse of the covariance of the errors of the runs, noise included: shape (n, n)."""
+    def root(self) -> FloatArray:
+        """Inverse of the lower Cholesky factor of the covariance of the errors of the runs: shape (n, n)."""
         covariance = self._covariance(self.keys, self.x, self.keys, self.x) + np.diag(self.noise)
-        return np.asarray(linalg.cho_solve(linalg.cho_factor(covariance, lower=True), np.eye(len(self.keys))))
+        return _inverse_root(covariance)
 
     @cached_property
     def weights(self) -> FloatArray:
-        """The inverse times the errors: shape (n,)."""
-        return np.asarray(self.inverse @ self.error)
+        """The inverse of the covariance times the errors: shape (n,)."""
+        return np.asarray((self.root @ self.error) @ self.root)
 
     def append(self, keys: KeyArray, x: FloatArray, error: FloatArray) -> GroupEffects:
         """Return the process that also knows the errors of k other runs.
@@ -189,12 +187,12 @@ class GroupEffects:
         """
         prior = self._covariance(keys, x, keys, x)
         noise = self.sd[-1] ** 2 / student_t_weights(error, prior, float(self.sd[-1] ** 2))
-        cross = self._covariance(self.keys, self.x, keys, x)
-        gain = self.inverse @ cross
-        own = np.asarray(linalg.inv(prior + np.diag(noise) - cross.T @ gain))
+        known = self.root @ self._covariance(self.keys, self.x, keys, x)
+        own = _inverse_root(prior + np.diag(noise) - known.T @ known)
         joint = np.append(self.error, error), np.append(self.noise, noise)
         other = GroupEffects(self.sd, self.space, np.vstack([self.keys, keys]), np.vstack([self.x, x]), *joint)
-        vars(other)["inverse"] = np.block([[self.inverse + gain @ own @ gain.T, -gain @ own], [-own @ gain.T, own]])
+        above = np.zeros((len(self.keys), len(keys)))
+        vars(other)["root"] = np.block([[self.root, above], [-own @ known.T @ self.root, own]])
         return other
 
     def knows_stack(self, keys: KeyArray) -> npt.NDArray[np.bool_]:
@@ -204,18 +202,32 @@ class GroupEffects:
     def predict(self, keys: KeyArray, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and standard deviation of the error of a new measurement: shapes (n_query,)."""
         mean, explained = np.empty(len(x)), np.empty(len(x))
+        order = np.lexsort(keys.T)  # jobs of the same groups share a block
         for start in range(0, len(x), N_BLOCK_ROW):
-            rows = slice(start, start + N_BLOCK_ROW)
+            rows = order[start : start + N_BLOCK_ROW]
             cross = self._covariance(keys[rows], x[rows], self.keys, self.x)
             mean[rows] = cross @ self.weights
-            explained[rows] = np.einsum("ij,ij->i", cross @ self.inverse, cross)
+            explained[rows] = (linalg.blas.dtrmm(1.0, self.root.T, cross.T, trans_a=1) ** 2).sum(axis=0)
         return mean, np.sqrt(np.maximum(self._variance(x) - explained, self.sd[-1] ** 2))
 
     def _covariance(self, keys: KeyArray, x: FloatArray, other: KeyArray, other_x: FloatArray) -> FloatArray:
-        total = np.zeros((len(keys), len(other)))
-        for size, part in zip(self.sd, self.space.likeness(keys, x, other, other_x), strict=False):
-            total += size**2 * part
-        return total
+        groups, group = np.unique(keys, axis=0, return_inverse=True)
+        offset, slope, smooth = self._shared_variance(groups, other)
+        product, near = self.space.likeness(x, other_x)
+        product *= slope[group]
+        near *= smooth[group]
+        near += product
+        near += offset[group]
+        return near
+
+    def _shared_variance(self, keys: KeyArray, other: KeyArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the variance that pairs of jobs share of `TERMS`, `SLOPES` and `SMOOTH`: shapes (n_row, n_other)."""
+        same, variance = same_groups(keys, other), iter(self.sd**2)
+        offset, slope, smooth = (
+            sum((next(variance) * same[term] for term in terms), np.zeros((len(keys), len(other))))
+            for terms in (TERMS, SLOPES, SMOOTH)
+        )
+        return offset, slope, smooth
 
     def _variance(self, x: FloatArray) -> FloatArray:
         """Return the variance of a measurement of which nothing is known: shape (n_query,)."""
@@ -240,19 +252,20 @@ def fit_standard_deviations(space: JobSpace, keys: KeyArray, x: FloatArray, erro
     """
     rows = np.random.default_rng(0).permutation(select_runs(keys))[:N_SEARCH_POINT]
     keys, x, error = keys[rows], x[rows], np.clip(error[rows], -ERROR_CLIP, ERROR_CLIP)
-    same = list(space.likeness(keys, x, keys, x))
-    same.append(np.eye(len(rows)))
+    same, (product, near) = same_groups(keys, keys), space.likeness(x, x)
+    parts = [same[term].astype(float) for term in TERMS]
+    parts += [product * same[term] for term in SLOPES] + [near * same[term] for term in SMOOTH] + [np.eye(len(rows))]
     prior: FloatArray = np.log(np.array([*TERMS.values(), *SLOPES.values(), *SMOOTH.values(), NOISE_SD]))
 
     def loss(log_sd: FloatArray) -> tuple[float, FloatArray]:
         variance = np.exp(2.0 * log_sd)
-        covariance = sum(size * part for size, part in zip(variance, same, strict=True))
+        covariance = sum(size * part for size, part in zip(variance, parts, strict=True))
         factor = linalg.cho_factor(covariance, lower=True)
         weights = linalg.cho_solve(factor, error)
         slope = linalg.cho_solve(factor, np.eye(len(error))) - np.outer(weights, weights)
         distance = (log_sd - prior) / PRIOR_LOG_SD
         value = np.log(np.diag(factor[0])).sum() + 0.5 * error @ weights + 0.5 * distance @ distance
-        gradient = [size * np.vdot(slope, part) for size, part in zip(variance, same, strict=True)]
+        gradient = [size * np.vdot(slope, part) for size, part in zip(variance, parts, strict=True)]
         return float(value), np.array(gradient) + distance / PRIOR_LOG_SD
 
     log_sd = optimize.minimize(
@@ -264,6 +277,12 @@ def fit_standard_deviations(space: JobSpace, keys: KeyArray, x: FloatArray, erro
         options={"maxiter": N_SEARCH_STEP},
     ).x
     return np.asarray(np.exp(log_sd), dtype=np.float64)
+
+
+def _inverse_root(covariance: FloatArray) -> FloatArray:
+    """Return the inverse of the lower Cholesky factor of a covariance."""
+    factor = linalg.cholesky(covariance, lower=True)
+    return np.asarray(linalg.solve_triangular(factor, np.eye(len(covariance)), lower=True))
 
 
 def condition_effects(

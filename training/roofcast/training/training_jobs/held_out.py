@@ -19,7 +19,7 @@ from roofcast.features.arrays import FloatArray, RowIndex
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.stacks import is_uploaded
 from roofcast.training.dataset.targets import row_weights
-from roofcast.training.learner.errors.error_distribution import ErrorScaleModel
+from roofcast.training.learner.errors.error_distribution import ERROR_FLOOR, ErrorScaleModel
 from roofcast.training.learner.ratio_model import Progress
 from roofcast.training.learner.upload_limit import MAX_SHARE, limit_uploads
 from roofcast.training.training_jobs.group_effects import (
@@ -39,7 +39,7 @@ BoolArray = npt.NDArray[np.bool_]
 N_FOLD: Final = 5
 
 LEAST_CORRECTION: Final = 1e-9
-"""Corrections below do not tell how much of them carries over."""
+"""Corrections, and variances of deviations, below do not tell how much of them carries over."""
 
 _ACCELERATOR, _METHOD_FRAMEWORK = (tuple(TERMS).index(term) for term in (("accelerator",), ("method", "framework")))
 
@@ -77,6 +77,41 @@ class ErrorRows:
 
 
 @dataclass(frozen=True)
+class CarriedDeviation:
+    """Deviation of errors of groups that nobody measured, given the predicted one.
+
+    Jobs of a new group differ less in the size of their errors than is predicted. The logarithm of the deviation is
+    ``center + slope * (log(predicted) - center)``, the slope that of held-out errors, from 0 to 1.
+    """
+
+    center: float
+    slope: float
+
+    @classmethod
+    def fit(cls, error: FloatArray, predicted: FloatArray, group: npt.NDArray[np.object_]) -> Self:
+        """Return the least-squares fit to absolute held-out errors; a group of n rows weighs as the root of n.
+
+        Examples
+        --------
+        >>> predicted, group = np.array([0.1, 0.2, 0.4]), np.array(["a", "b", "c"], dtype=object)
+        >>> CarriedDeviation.fit(np.full(3, 0.3), predicted, group).slope
+        0.0
+        """
+        weight = 1.0 / np.sqrt(pd.Series(group).groupby(group).transform("size").to_numpy())
+        x, y = np.log(predicted), np.log(error + ERROR_FLOOR)
+        center = float(np.average(x, weights=weight))
+        variance = float(np.average((x - center) ** 2, weights=weight))
+        if variance < LEAST_CORRECTION:
+            return cls(center, 1.0)
+        slope = float(np.average((x - center) * y, weights=weight)) / variance
+        return cls(center, min(max(slope, 0.0), 1.0))
+
+    def carry(self, predicted: FloatArray) -> FloatArray:
+        """Return the deviation of jobs of new groups: of the same shape."""
+        return np.asarray(np.exp(self.center + self.slope * (np.log(predicted) - self.center)))
+
+
+@dataclass(frozen=True)
 class HeldOutErrors:
     """What rows of held-out groups tell, first by lineage, then by owner of the stack.
 
@@ -87,10 +122,12 @@ class HeldOutErrors:
     scale, space, sd, carry_over
         Size of the errors, likeness of jobs, standard deviations of the effects, and share that carries over to
         other owners.
+    deviation
+        How much of the differences between predicted deviations other lineages, and other owners, have.
     correction : shape (2, n_row)
         Predicted log error of each row from what is learnt without its group.
     scores : shape (2, n_row)
-        Absolute errors in units of the predicted deviation; NaN for bounds.
+        Absolute errors in units of this deviation; NaN for bounds. Scale and effects of a fold did not see it.
     """
 
     learns_uploads: bool
@@ -98,6 +135,7 @@ class HeldOutErrors:
     space: JobSpace
     sd: FloatArray
     carry_over: float
+    deviation: tuple[CarriedDeviation, CarriedDeviation]
     correction: FloatArray
     scores: FloatArray
 
@@ -130,21 +168,31 @@ class HeldOutErrors:
             for train, test in leave_one_group_out(pd.Series(groups), N_FOLD, rows.is_public)
         ]
         steps: Iterable[Any] = progress(splits, len(splits), label) if progress else splits
-        at = np.flatnonzero(rows.is_measured & teaches)
-        scale = ErrorScaleModel.fit(rows.x[at], rows.error[at], row_weights(rows.stack[at]))
-        space = JobSpace.fit(rows.columns, rows.x[at], PARTS)
-        size = scale.predict(rows.x)
-        sd = fit_standard_deviations(space, rows.keys[at], rows.x[at], rows.error[at] / size[at])
-        correction, spread = np.empty((2, len(size))), np.empty((2, len(size)))
+        counts = rows.is_measured & teaches
+        at = np.flatnonzero(counts)
+        scale, space = fit_scale(rows, at), JobSpace.fit(rows.columns, rows.x[at], PARTS)
+        sd = fit_standard_deviations(space, rows.keys[at], rows.x[at], rows.error[at] / scale.predict(rows.x[at]))
+        correction, spread = np.empty((2, len(rows.error))), np.empty((2, len(rows.error)))
         for i, train, test in steps:
+            size = fit_scale(rows, train[counts[train]]).predict(rows.x)
             effects = fit_effects(sd, space, rows, train, size, learns_uploads=learns_uploads)
-            mean, spread[i, test] = effects.predict(rows.keys[test], rows.x[test])
-            correction[i, test] = size[test] * mean
+            mean, own = effects.predict(rows.keys[test], rows.x[test])
+            correction[i, test], spread[i, test] = size[test] * mean, size[test] * own
         carry_over = carry_over_share(correction[1, at], rows.error[at], rows.owner[at])
         correction[1] *= carry_over
-        scores = np.abs(rows.error - correction) / (size * spread)
+        scores = np.abs(rows.error - correction)
+        of_lineage, of_owner = (
+            CarriedDeviation.fit(scores[i, at], spread[i, at], groups[at])
+            for i, groups in enumerate((rows.lineage, rows.owner))
+        )
+        scores /= np.array([of_lineage.carry(spread[0]), of_owner.carry(spread[1])])
         scores[:, ~rows.is_measured] = np.nan
-        return cls(learns_uploads, scale, space, sd, carry_over, correction, scores)
+        return cls(learns_uploads, scale, space, sd, carry_over, (of_lineage, of_owner), correction, scores)
+
+
+def fit_scale(rows: ErrorRows, at: RowIndex) -> ErrorScaleModel:
+    """Return the size of errors, fitted to some rows."""
+    return ErrorScaleModel.fit(rows.x[at], rows.error[at], row_weights(rows.stack[at]))
 
 
 def fit_effects(

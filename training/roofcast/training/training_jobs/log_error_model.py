@@ -12,7 +12,7 @@ import pandas as pd
 from roofcast.features.arrays import FloatArray
 from roofcast.training.learner.errors.error_distribution import ErrorScaleModel, GroupedConformal
 from roofcast.training.training_jobs.group_effects import GroupEffects, KeyArray
-from roofcast.training.training_jobs.held_out import ErrorRows, HeldOutErrors, fit_effects
+from roofcast.training.training_jobs.held_out import CarriedDeviation, ErrorRows, HeldOutErrors, fit_effects
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class LogErrorModel:
         In units of the scale.
     carry_over
         Share of the correction that applies to stacks that nobody measured.
+    deviation_of_lineage, deviation_of_owner
+        Of lineages that nobody measured, and of stacks that nobody did.
     of_lineage, of_owner
         Distributions of standardised errors whose lineage, or whose stack's owner, was held out.
     """
@@ -34,6 +36,8 @@ class LogErrorModel:
     scale: ErrorScaleModel
     effects: GroupEffects
     carry_over: float
+    deviation_of_lineage: CarriedDeviation
+    deviation_of_owner: CarriedDeviation
     of_lineage: GroupedConformal
     of_owner: GroupedConformal
 
@@ -48,14 +52,16 @@ class LogErrorModel:
             GroupedConformal(score[public], pd.Series(group))
             for score, group in zip(held_out.scores, groups, strict=True)
         )
-        return cls(held_out.scale, effects, held_out.carry_over, *conformal)
+        return cls(held_out.scale, effects, held_out.carry_over, *held_out.deviation, *conformal)
 
     def predict(self, x: FloatArray, keys: KeyArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and standard deviation of the log error of each job: shapes (n_job,)."""
         size = self.scale.predict(x)
         mean, spread = self.effects.predict(keys, x)
-        share = np.where(self.effects.knows_stack(keys), 1.0, self.carry_over)
-        return share * size * mean, size * spread
+        is_known, sd = self.effects.knows_stack(keys), size * spread
+        share = np.where(is_known, 1.0, self.carry_over)
+        carried = np.where(is_known, self.deviation_of_lineage.carry(sd), self.deviation_of_owner.carry(sd))
+        return share * size * mean, carried
 
     def condition_on(self, x: FloatArray, keys: KeyArray, error: FloatArray) -> Self:
         """Return the distribution that also knows the errors of own runs."""

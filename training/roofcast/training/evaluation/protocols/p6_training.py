@@ -38,7 +38,16 @@ SPLITS: Final = ("leave_one_lineage_out", "leave_one_accelerator_out", "leave_on
 REFERENCED: Final = (THREE_RUNS, TEN_RUNS)
 QUANTITIES: Final = ("throughput", "memory")
 
-_CONTEXT: Final = ("campaign", "stack", "model", "accelerator", "method", "n_accelerator", "compute_precision")
+_CONTEXT: Final = (
+    "campaign",
+    "stack",
+    "model",
+    "accelerator",
+    "method",
+    "n_accelerator",
+    "compute_precision",
+    "memory_kind",
+)
 
 
 def split_groups(rows: TrainingRunRows) -> dict[str, pd.Series]:
@@ -202,12 +211,12 @@ def training_parts(dump: pd.DataFrame, by: str = "campaign") -> pd.DataFrame:
     Parameters
     ----------
     by
-        Column of the dump: ``campaign``, ``owner``, ``method`` or ``is_mixture``.
+        Column of the dump: ``campaign``, ``owner``, ``method``, ``is_mixture`` or ``memory_kind``.
 
     Returns
     -------
     Columns `split`, the part, `quantity`, `n_row`, and `mape` and `median_ape` of each method as ``NAME_mape`` and
-    ``NAME_median_ape``
+    ``NAME_median_ape``, with `coverage_90` and `width_90` of those with intervals
     """
     table: list[dict[str, object]] = []
     lines = dump[dump["quantity"].isin(QUANTITIES)]
@@ -216,5 +225,6 @@ def training_parts(dump: pd.DataFrame, by: str = "campaign") -> pd.DataFrame:
         for name in _method_names(dump):
             summary = error_summary(of["measured"], of[f"by_{name}"])
             line |= {f"{name}_{score}": summary[score] for score in ("mape", "median_ape")}
+            line |= {f"{name}_{score}": value for score, value in _interval_scores(of, f"by_{name}").items()}
         table.append(line)
     return pd.DataFrame(table)

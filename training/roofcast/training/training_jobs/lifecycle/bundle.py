@@ -22,6 +22,7 @@ from roofcast.training.lifecycle.bundles.bundle_file import Classes, stored_fiel
 from roofcast.training.lifecycle.bundles.bundle_kind import BundleKind
 from roofcast.training.lifecycle.bundles.tree_check import check_member
 from roofcast.training.training_jobs.group_effects import SLOPES, SMOOTH, TERMS, GroupEffects, JobSpace, group_keys
+from roofcast.training.training_jobs.held_out import CarriedDeviation
 from roofcast.training.training_jobs.job_table import build_job_table
 from roofcast.training.training_jobs.log_error_model import LogErrorModel
 from roofcast.training.training_jobs.predictor import COLUMNS, TrainingJobPredictor
@@ -57,7 +58,7 @@ class TrainingJobBundle:
         return write_bundle(path, self, CLASSES, self.fingerprint, self.roofcast_version)
 
 
-_DATACLASSES: Final = (TrainingJobBundle, LogErrorModel, JobSpace, GroupEffects, ErrorScaleModel)
+_DATACLASSES: Final = (TrainingJobBundle, LogErrorModel, CarriedDeviation, JobSpace, GroupEffects, ErrorScaleModel)
 
 CLASSES: Final[Classes] = {
     TrainingJobPredictor: ("models_", "owners_", "limits_"),
