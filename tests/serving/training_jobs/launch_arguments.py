@@ -7,8 +7,8 @@ and keys that ``commands/config/cluster.py`` of accelerate 1.15.0 writes; ``add_
 Names that a launch does not need are left out.
 
 On 2026-11-24 the parsers of TRL 1.16.0 (``TrlParser.parse_args_and_config``) and accelerate 1.15.0
-(``load_config_from_file``, ``launch_command_parser``, ``_validate_launch_command``) accepted all 124 commands of three
-models with all weights, LoRA and QLoRA, over recomputation, precision and sharding.
+(``load_config_from_file``, ``launch_command_parser``, ``_validate_launch_command``) accepted all 124 commands of
+three models with all weights, LoRA and QLoRA, over recomputation, precision and sharding.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ The first table judges the first 21 campaigns, so that it compares from version 
 
 | method | description |
 | --- | --- |
-| roofcast | the core times a learned correction: boosted residual, random effects, intervals |
+| roofcast | the core times a learned correction: a Gaussian process of groups and parts, intervals |
 | analytic_priors | the analytic core with its priors; an unknown plan is the fastest that fits |
 | raw_trees | gradient boosting on raw descriptors of model, hardware and plan |
 | nearest_measured | the MFU and memory of the nearest training row |
