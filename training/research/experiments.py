@@ -146,7 +146,7 @@ def load_or_fit_coefficients(data: TrainingSet, rows: IndexArray, cache: Path) -
     file = cache / f"{key.hexdigest()}.joblib"
     if not file.is_file():
         cache.mkdir(parents=True, exist_ok=True)
-        joblib.dump(fit_coefficients(data.X.iloc[rows], data.y.iloc[rows], data.groups.iloc[rows]), file)
+        joblib.dump(fit_coefficients(data.X.iloc[rows], data.y.iloc[rows], data.groups.iloc[rows])[0], file)
     coefficients: Coefficients = joblib.load(file)
     return coefficients
 

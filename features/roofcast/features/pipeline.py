@@ -10,7 +10,7 @@ import pandas as pd
 
 from roofcast.features.arrays import Descriptors, FloatArray, Queries, descriptor_arrays, query_index
 from roofcast.features.columns import ENGINES, FEATURE_NAMES
-from roofcast.features.engine.coefficients import Coefficients
+from roofcast.features.engine.coefficients import CoefficientSource
 from roofcast.features.engine.estimate import Estimate, estimate
 from roofcast.features.engine.loop.percentile_ratios import quantile_ratios
 from roofcast.features.engine.loop.startup_burst import requests_per_slot
@@ -48,7 +48,7 @@ def estimate_metrics(d: Descriptors, e: Estimate) -> dict[str, FloatArray]:
 
 
 def estimate_statistics(
-    d: Descriptors, c: Coefficients, e: Estimate, metrics: Collection[str] = METRICS
+    d: Descriptors, c: CoefficientSource, e: Estimate, metrics: Collection[str] = METRICS
 ) -> dict[str, FloatArray]:
     """Return the estimate of the requested statistic of each row, by metric."""
     values = estimate_metrics(d, e)
@@ -58,7 +58,7 @@ def estimate_statistics(
 
 def build_features(
     descriptors: Queries,
-    coefficients: Coefficients,
+    coefficients: CoefficientSource,
     known: Estimate | None = None,
     metrics: Collection[str] = METRICS,
 ) -> tuple[pd.DataFrame, dict[str, FloatArray], Estimate]:

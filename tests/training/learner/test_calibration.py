@@ -8,17 +8,16 @@ import pytest
 
 from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.columns import ENGINES
-from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, NAMES, PRIORS, Coefficients
+from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, NAMES, PRIORS, Coefficients, StackCoefficients
 from roofcast.features.engine.estimate import estimate
 from roofcast.features.pipeline import estimate_metrics
 from roofcast.training.learner.calibration import (
     MAX_ROWS_PER_CELL,
-    N_ROW_HALF_TRUST,
-    balance,
+    MAX_ROWS_PER_GROUP,
     fit_coefficients,
     fitted_targets,
+    limit_groups,
     select_rows,
-    shrink_offsets,
 )
 from tests.builders import a_question, describe_questions
 
@@ -66,8 +65,13 @@ def measured(c: Coefficients, noise: float = 0.0) -> pd.DataFrame:
     return pd.DataFrame({m: v * np.exp(noise * random.standard_normal(len(v))) for m, v in values.items()})
 
 
+def fit(X: pd.DataFrame, y: pd.DataFrame, groups: pd.Series, stacks: pd.Series | None = None) -> Coefficients:
+    """Return the fitted coefficients of a stack that nobody measured."""
+    return fit_coefficients(X, y, groups, stacks)[0]
+
+
 def test_known_coefficients_are_recovered_from_noisy_measurements() -> None:
-    fitted = fit_coefficients(questions(), measured(truth(), noise=0.03), GROUPS)
+    fitted = fit(questions(), measured(truth(), noise=0.03), GROUPS)
     for name, value in MOVED.items():
         for engine in MEASURED:
             gone = np.log(fitted.value(name, engine) / PRIORS[name].median)
@@ -77,7 +81,7 @@ def test_known_coefficients_are_recovered_from_noisy_measurements() -> None:
 def test_costs_that_only_come_together_are_recovered_together() -> None:
     """One model of 32 layers cannot tell the cost of a layer from that of a step; their sum is plain."""
     true = DEFAULT_COEFFICIENTS.with_values(layer_overhead_s=60e-6)
-    fitted = fit_coefficients(questions(), measured(true, noise=0.02), GROUPS)
+    fitted = fit(questions(), measured(true, noise=0.02), GROUPS)
     for engine in MEASURED:
         found, wanted = (
             32 * c.value("layer_overhead_s", engine) + c.value("step_overhead_s", engine) for c in (fitted, true)
@@ -87,7 +91,7 @@ def test_costs_that_only_come_together_are_recovered_together() -> None:
 
 def test_one_engine_that_differs_is_recovered() -> None:
     true = truth(sequence_overhead_s=3.0)
-    fitted = fit_coefficients(questions(), measured(true, noise=0.02), GROUPS)
+    fitted = fit(questions(), measured(true, noise=0.02), GROUPS)
     for engine in MEASURED:
         found, wanted = (c.value("sequence_overhead_s", engine) for c in (fitted, true))
         assert np.log(found / wanted) == pytest.approx(0.0, abs=0.25), engine
@@ -97,31 +101,31 @@ def test_a_fit_predicts_what_it_was_fitted_to() -> None:
     y = measured(truth(sequence_overhead_s=3.0, request_overhead_s=0.5))
     before = measured(DEFAULT_COEFFICIENTS)
     d = descriptor_arrays(questions())
-    after = estimate_metrics(d, estimate(d, fit_coefficients(questions(), y, GROUPS)))
+    after = estimate_metrics(d, estimate(d, fit(questions(), y, GROUPS)))
     for metric in ("ttft_s", "tpot_s"):
         errors = [np.abs(np.log(table[metric] / y[metric])).mean() for table in (before, after)]
         assert errors[1] < 0.03 < errors[0], metric
 
 
 def test_priors_that_are_true_stay_where_they_are() -> None:
-    assert fit_coefficients(questions(), measured(DEFAULT_COEFFICIENTS), GROUPS) == DEFAULT_COEFFICIENTS
+    assert fit(questions(), measured(DEFAULT_COEFFICIENTS), GROUPS) == DEFAULT_COEFFICIENTS
 
 
 @pytest.mark.parametrize("n_row", [0, 10])
 def test_without_measurements_they_stay_at_their_priors(n_row: int) -> None:
     y = measured(DEFAULT_COEFFICIENTS) * np.nan
-    fitted = fit_coefficients(questions().head(n_row), y.head(n_row), GROUPS.head(n_row))
+    fitted = fit(questions().head(n_row), y.head(n_row), GROUPS.head(n_row))
     assert fitted == DEFAULT_COEFFICIENTS
 
 
 def test_what_no_row_tells_of_stays_at_its_prior() -> None:
-    fitted = fit_coefficients(questions(), measured(truth(), noise=0.03), GROUPS)
+    fitted = fit(questions(), measured(truth(), noise=0.03), GROUPS)
     for name in ("expert_ratio", "moe_overhead_s", "mla_overhead_s", "acceptance", "kv_waste_padded"):
         assert fitted.value(name, "vllm") == pytest.approx(PRIORS[name].median), name
 
 
 def test_engines_have_offsets_only_where_they_were_measured() -> None:
-    fitted = fit_coefficients(questions(), measured(truth(), noise=0.03), GROUPS)
+    fitted = fit(questions(), measured(truth(), noise=0.03), GROUPS)
     places = [ENGINES.index(engine) for engine in MEASURED]
     assert np.abs(fitted.offset[places]).sum(axis=1).min() > 0
     assert not np.delete(fitted.offset, places, axis=0).any()
@@ -135,7 +139,7 @@ def test_tails_are_left_out() -> None:
     X = pd.concat([questions(), tail], ignore_index=True)
     both = pd.concat([y, y * 1e4], ignore_index=True)
     groups = pd.concat([GROUPS, GROUPS], ignore_index=True)
-    assert fit_coefficients(X, both, groups) == fit_coefficients(questions(), y, GROUPS)
+    assert fit(X, both, groups) == fit(questions(), y, GROUPS)
 
 
 def test_request_rates_are_left_out_where_there_is_anything_else() -> None:
@@ -165,8 +169,8 @@ def test_a_group_weighs_the_same_however_many_rows_it_has() -> None:
     is_first = (GROUPS == "group 0").to_numpy()
     y = measured(DEFAULT_COEFFICIENTS).mul(np.where(is_first, 1.3, 1.0), axis=0)
     rows = np.concatenate([np.arange(len(some)), *[np.flatnonzero(is_first)] * 3])
-    once = fit_coefficients(some, y, GROUPS)
-    often = fit_coefficients(some.iloc[rows], y.iloc[rows], GROUPS.iloc[rows])
+    once = fit(some, y, GROUPS)
+    often = fit(some.iloc[rows], y.iloc[rows], GROUPS.iloc[rows])
     step_s = [estimate(descriptor_arrays(some), c).tpot_s for c in (once, often)]
     assert np.median(np.log(step_s[1] / step_s[0])) == pytest.approx(0.0, abs=0.02)
 
@@ -179,7 +183,7 @@ def test_an_engine_without_kernel_tables_may_lie_farther_away() -> None:
         slow.typical[NAMES.index("decode_attention_ratio")] += np.log(8.0)
         d = descriptor_arrays(X)
         y = pd.DataFrame(estimate_metrics(d, estimate(d, slow)), index=X.index)
-        moved[engine] = fit_coefficients(X, y, GROUPS).value("decode_attention_ratio", engine)
+        moved[engine] = fit(X, y, GROUPS).value("decode_attention_ratio", engine)
     assert moved["vllm"] < moved["tgis"] < 10.0
 
 
@@ -194,7 +198,7 @@ def test_rows_without_targets_are_not_selected() -> None:
 def test_one_row_in_twenty_may_be_nonsense() -> None:
     y = measured(truth(), noise=0.02)
     y.loc[y.index % 20 == 0] *= 50
-    fitted = fit_coefficients(questions(), y, GROUPS)
+    fitted = fit(questions(), y, GROUPS)
     for name, value in MOVED.items():
         assert np.log(fitted.value(name, "vllm") / value) == pytest.approx(0.0, abs=0.3), name
 
@@ -202,15 +206,15 @@ def test_one_row_in_twenty_may_be_nonsense() -> None:
 def test_throughput_counts_where_nothing_else_isfitted_targets() -> None:
     y = measured(truth(), noise=0.02)
     y.loc[:, ["ttft_s", "tpot_s", "itl_s", "e2e_s", "nttft_s_per_token"]] = np.nan
-    fitted = fit_coefficients(questions(), y, GROUPS)
+    fitted = fit(questions(), y, GROUPS)
     assert fitted.value("sequence_overhead_s", "vllm") > 1.5 * PRIORS["sequence_overhead_s"].median
     y = measured(DEFAULT_COEFFICIENTS)
     y["output_throughput_token_per_s"] *= 2
-    assert fit_coefficients(questions(), y, GROUPS) == DEFAULT_COEFFICIENTS
+    assert fit(questions(), y, GROUPS) == DEFAULT_COEFFICIENTS
 
 
 def test_however_fast_the_measurements_no_share_exceeds_one() -> None:
-    fitted = fit_coefficients(questions(), measured(DEFAULT_COEFFICIENTS) * 1e-3, GROUPS)
+    fitted = fit(questions(), measured(DEFAULT_COEFFICIENTS) * 1e-3, GROUPS)
     for place, (name, prior) in enumerate(PRIORS.items()):
         distance = abs(fitted.typical[place] - np.log(prior.median))
         assert distance <= MAX_DISTANCE * prior.log_sd * (1 + 1e-9)
@@ -220,37 +224,63 @@ def test_however_fast_the_measurements_no_share_exceeds_one() -> None:
     assert (row["poll_ratio"] <= 1.0).all()
 
 
-def test_a_single_stack_moves_the_fixed_time_of_its_engine_little() -> None:
-    engine = np.array([0, 0, 1, 1])
-    offset = np.zeros((len(ENGINES), len(NAMES)))
-    offset[:2] = 1.0
-    fitted = Coefficients(DEFAULT_COEFFICIENTS.typical, offset)
-    stacks = pd.Series(["a/one", "b", "c/one", "c/two"])
-    shrunk = shrink_offsets(fitted, engine, stacks).offset
-    fixed = [NAMES.index(name) for name in ("request_overhead_s", "batch_overhead_s")]
-    np.testing.assert_allclose(shrunk[:2, fixed], [[2 / 6] * 2, [1 / 5] * 2])
-    np.testing.assert_array_equal(np.delete(shrunk, fixed, axis=1), np.delete(offset, fixed, axis=1))
+def test_what_owners_have_in_common_is_told_from_what_is_of_each() -> None:
+    """Eight owners differ in the fixed time of a request, and all of them from the prior in three coefficients."""
+    X = questions()
+    owner = np.arange(len(X)) % 8
+    random = np.random.default_rng(3)
+    own, name = random.normal(0.0, 0.5, 8), "request_overhead_s"
+    common = truth()
+    logs = np.tile(common.typical, (8, 1))
+    logs[:, NAMES.index(name)] += own
+    d = descriptor_arrays(X)
+    y = pd.DataFrame(estimate_metrics(d, estimate(d, StackCoefficients(logs, owner))), index=X.index)
+    stacks = pd.Series([f"owner {i}/stack" for i in owner], index=X.index)
+    fitted, offsets = fit_coefficients(X, y, GROUPS, stacks)
+    gone = np.log([fitted.value(name, engine) / common.value(name) for engine in MEASURED])
+    assert gone.mean() == pytest.approx(own.mean(), abs=0.2)
+    for i, shift in enumerate(own):
+        mine = offsets.of_owner(f"owner {i}", fitted)
+        assert np.log(mine.value(name, "vllm") / common.value(name)) == pytest.approx(shift, abs=0.25), i
+    assert offsets.of_owner("nobody", fitted) == fitted
 
 
-def test_an_api_key_does_not_widen_its_own_influence() -> None:
-    offset = np.ones((len(ENGINES), len(NAMES)))
-    fitted, engine = Coefficients(DEFAULT_COEFFICIENTS.typical, offset), np.array([0, 0, 1, 0, 1])
-    stacks = pd.Series(["lab/a", "", "lab/a", "key:ci/rig", "key:ci/rig"])
-    with_key = shrink_offsets(fitted, engine, stacks).offset
-    np.testing.assert_array_equal(with_key, shrink_offsets(fitted, engine[:3], stacks[:3]).offset)
-
-
-def test_a_fit_knows_the_stacks_of_its_rows() -> None:
+def test_one_owner_moves_the_common_coefficients_less_than_its_own() -> None:
     y = measured(truth(request_overhead_s=3.0))
-    one = pd.Series("lab", index=questions().index)
-    alone, pooled = fit_coefficients(questions(), y, GROUPS, one), fit_coefficients(questions(), y, GROUPS)
-    fixed = NAMES.index("request_overhead_s")
-    is_measured = pooled.offset[:, fixed] != 0
-    assert (np.abs(alone.offset[is_measured, fixed]) < 0.25 * np.abs(pooled.offset[is_measured, fixed])).all()
+    X, one = questions(), pd.Series("lab/rig", index=questions().index)
+    common, offsets = fit_coefficients(X, y, GROUPS, one)
+    pooled, none = fit_coefficients(X, y, GROUPS)
+    prior, name = PRIORS["request_overhead_s"].median, "request_overhead_s"
+    gone = {
+        which: np.log(c.value(name, "vllm") / prior)
+        for which, c in (("common", common), ("own", offsets.of_owner("lab", common)), ("pooled", pooled))
+    }
+    assert gone["own"] == pytest.approx(gone["pooled"], abs=0.1)
+    assert 0 < gone["common"] < 0.9 * gone["own"]
+    assert not none.owner
 
 
-def test_owners_of_few_rows_weigh_less_and_own_rows_weigh_fully() -> None:
-    groups, stacks = pd.Series(["a"] * 4), pd.Series(["lab/x", "lab/y", "lab/y", ""])
-    weight = balance(np.ones(4), groups, stacks)
-    np.testing.assert_allclose(weight[:3], 3 / (3 + N_ROW_HALF_TRUST))
-    assert weight[3] == 1.0
+def test_a_stack_without_name_has_no_offset_of_its_own() -> None:
+    y, unnamed = measured(truth(), noise=0.02), pd.Series("", index=questions().index)
+    common, offsets = fit_coefficients(questions(), y, GROUPS, unnamed)
+    assert offsets.owner == ()
+    assert common == fit(questions(), y, GROUPS)
+
+
+def test_rows_of_many_owners_have_the_coefficients_of_each() -> None:
+    y = measured(truth(request_overhead_s=3.0))
+    stacks = pd.Series([("a/x", "b", "a/y")[i % 3] for i in range(len(y))], index=y.index)
+    common, offsets = fit_coefficients(questions(), y, GROUPS, stacks)
+    engine = np.array([ENGINES.index(name) * 1.0 for name in ("vllm", "sglang", "tgis", "vllm")])
+    rows = offsets.of_owners(np.array(["a", "b", "a", "stranger"], dtype=object), engine, common)
+    table = rows.by_row(engine)
+    for i, owner in enumerate(["a", "b", "a", "stranger"]):
+        alone = offsets.of_owner(owner, common).by_row(engine[i : i + 1])
+        for name in NAMES:
+            assert table[name][i] == pytest.approx(alone[name][0], rel=1e-12), (owner, name)
+
+
+def test_a_group_of_many_rows_has_the_weight_of_few() -> None:
+    weight = limit_groups(np.ones(40), pd.Series(["a"] * 36 + ["b"] * 4))
+    assert weight[:36].sum() == pytest.approx(MAX_ROWS_PER_GROUP)
+    assert weight[36:].tolist() == [1.0] * 4

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from roofcast.training.learner.robust_least_squares import FloatArray, levenberg_marquardt
+from roofcast.training.learner.robust_least_squares import Blocks, FloatArray, levenberg_marquardt
 
 
 def linear(design: FloatArray, wanted: FloatArray) -> FloatArray:
@@ -47,3 +47,20 @@ def test_it_finds_the_least_cost_that_a_general_solver_finds() -> None:
 def test_curved_residuals_are_followed() -> None:
     x = levenberg_marquardt(lambda x: 100 * (np.exp(x) - 3.0), lambda x, _: np.diag(100 * np.exp(x)), 1)
     assert x[0] == pytest.approx(np.log(3.0), rel=1e-3)
+
+
+def test_blocks_give_the_solution_of_the_whole_problem() -> None:
+    """Three groups of observations share two coordinates, and each has two of its own."""
+    random = np.random.default_rng(1)
+    block = random.integers(0, 3, 60)
+    local, wanted = random.normal(size=(60, 4)), random.standard_t(3, 60)
+    shared, own = random.normal(size=(3, 4, 2)), random.normal(size=(3, 4, 2))
+    blocks = Blocks(shared, own, block)
+    design = np.zeros((60, 8))
+    design[:, :2] = np.einsum("ik,ikn->in", local, shared[block])
+    for i in range(60):
+        design[i, 2 + 2 * block[i] : 4 + 2 * block[i]] = local[i] @ own[block[i]]
+    found = levenberg_marquardt(
+        lambda x: (local * blocks.local(x)[block]).sum(axis=1) - wanted, lambda _x, _r: local, blocks
+    )
+    np.testing.assert_allclose(found, linear(design, wanted), rtol=1e-9, atol=1e-12)

@@ -32,7 +32,7 @@ def logged(
     registry = Registry(home)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nested, "N_TREE", (5, 10))
-        patch.setattr(experiments, "fit_coefficients", lambda *_: DEFAULT_COEFFICIENTS)
+        patch.setattr(experiments, "fit_coefficients", lambda *_: (DEFAULT_COEFFICIENTS,))
         run_id = run_comparison(subset, registry, home / "experiments", DESIGN)
     client = MlflowClient(tracking_uri=registry.tracking_uri)
     parent = client.get_run(run_id)

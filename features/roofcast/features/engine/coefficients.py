@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
+import numpy.typing as npt
+import pandas as pd
 
 from roofcast.features.arrays import FloatArray
 from roofcast.features.columns import ENGINES
@@ -172,8 +174,73 @@ class Coefficients:
 
     def by_row(self, engine: FloatArray) -> RowCoefficients:
         """Return every coefficient by row, from engine codes: shape (n_row,) each."""
-        table = np.clip(np.exp(self.typical + self.offset), _LOWEST, _HIGHEST).T
-        return RowCoefficients(dict(zip(NAMES, table.take(engine.astype(np.intp), axis=1), strict=True)))
+        return _take_rows(self.typical + self.offset, engine.astype(np.intp))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnerOffsets:
+    """Further offsets of engines at the owners of stacks, one a *unit*: an engine at an owner that measured it.
+
+    Parameters
+    ----------
+    owner, engine : shape (n_unit,)
+        Names of owners, and codes of engines.
+    offset : shape (n_unit, n_coefficient)
+        Natural logarithms, added to those of `Coefficients`.
+    """
+
+    owner: tuple[str, ...] = ()
+    engine: npt.NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    offset: FloatArray = field(default_factory=lambda: np.zeros((0, len(NAMES))))
+
+    def of_owner(self, owner: str, c: Coefficients) -> Coefficients:
+        """Return the coefficients of an owner's stacks; those of `c` for engines that it did not measure."""
+        is_own = np.array([name == owner for name in self.owner], dtype=bool)
+        offset = c.offset.copy()
+        offset[self.engine[is_own]] += self.offset[is_own]
+        return Coefficients(c.typical, offset)
+
+    def of_owners(self, owner: npt.NDArray[np.object_], engine: FloatArray, c: Coefficients) -> StackCoefficients:
+        """Return the coefficients of rows of many owners' stacks, from the owner and the engine code of each row."""
+        keys = pd.MultiIndex.from_arrays([owner, engine.astype(np.intp)])
+        units = keys.unique()
+        of_engine = units.get_level_values(1).to_numpy()
+        own = pd.MultiIndex.from_arrays([list(self.owner), self.engine]).get_indexer(units)
+        offset = np.vstack([self.offset, np.zeros(len(NAMES))])[own]
+        return StackCoefficients(c.typical + c.offset[of_engine] + offset, units.get_indexer(keys))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StackCoefficients:
+    """Natural logarithms of the coefficients of rows of many stacks.
+
+    Parameters
+    ----------
+    log : shape (n_unit, n_coefficient)
+        In the order of `PRIORS`.
+    unit : shape (n_row,)
+        Index into `log` of each row.
+    """
+
+    log: FloatArray
+    unit: npt.NDArray[np.intp]
+
+    def shift(self, index: int, by: float) -> StackCoefficients:
+        """Return a copy with one coefficient's logarithms increased by `by`."""
+        log = self.log.copy()
+        log[:, index] += by
+        return StackCoefficients(log, self.unit)
+
+    def by_row(self, engine: FloatArray) -> RowCoefficients:  # noqa: ARG002  (units know their engine)
+        """Return every coefficient by row: shape (n_row,) each."""
+        return _take_rows(self.log, self.unit)
+
+
+class CoefficientSource(Protocol):
+    """`Coefficients`, or `StackCoefficients` of the rows in question."""
+
+    def by_row(self, engine: FloatArray) -> RowCoefficients:
+        """Return every coefficient by row, from engine codes: shape (n_row,) each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +251,11 @@ class RowCoefficients:
 
     def __getitem__(self, name: str) -> FloatArray:
         return self.values[name]
+
+
+def _take_rows(log: FloatArray, row: npt.NDArray[np.intp]) -> RowCoefficients:
+    table = np.clip(np.exp(log), _LOWEST, _HIGHEST).T
+    return RowCoefficients(dict(zip(NAMES, table.take(row, axis=1), strict=True)))
 
 
 DEFAULT_COEFFICIENTS: Final = Coefficients(np.log([prior.median for prior in PRIORS.values()]))

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from roofcast.features.arrays import Descriptors, FloatArray, RowIndex, take_rows
 from roofcast.features.columns import ENGINES
-from roofcast.features.engine.coefficients import Coefficients, RowCoefficients
+from roofcast.features.engine.coefficients import CoefficientSource, RowCoefficients
 from roofcast.features.engine.kernels.row_kernels import kernels_by_row
 from roofcast.features.engine.loop.finite_run import achieved_rate, arrival_queue_s, mean_queue_s, n_request
 from roofcast.features.engine.loop.root_finding import Function, find_roots
@@ -100,7 +100,7 @@ class LoadIndependent:
         return replace(others, inputs=replace(others.inputs, d=d))
 
 
-def estimate(d: Descriptors, c: Coefficients, memo: Memo | None = None) -> Estimate:
+def estimate(d: Descriptors, c: CoefficientSource, memo: Memo | None = None) -> Estimate:
     """Return the estimate of each row.
 
     Without concurrency and rate the load is offline: all requests are in flight, or if their number is unknown the
@@ -199,7 +199,7 @@ def _solve_open_loop(fixed: LoadIndependent) -> tuple[FloatArray, FloatArray]:
     return np.exp(find_roots(excess_of, low, high, f_low, f_high)), limit
 
 
-def load_independent(d: Descriptors, c: Coefficients, memo: Memo | None = None) -> LoadIndependent:
+def load_independent(d: Descriptors, c: CoefficientSource, memo: Memo | None = None) -> LoadIndependent:
     """Return the quantities of each row that `estimate_at_loads` starts from."""
     kernels = kernels_by_row(d) if memo is None else memo("kernels", lambda: kernels_by_row(d), d)
     inputs = EngineInputs(d, c.by_row(d["config.engine"]), kernels, memo)

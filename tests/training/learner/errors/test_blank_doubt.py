@@ -13,7 +13,7 @@ from tests.builders import a_question, describe_questions
 class Doubling(RatioModel):
     """Predicts a TPOT of the length variation, in seconds."""
 
-    def predict(self, X: pd.DataFrame) -> pd.DataFrame:
+    def predict(self, X: pd.DataFrame, stacks: pd.Series | None = None) -> pd.DataFrame:  # noqa: ARG002
         """Return the table of TPOT."""
         return pd.DataFrame({"tpot_s": X["workload.length_variation"]}, X.index)
 

@@ -11,14 +11,21 @@ import pandas as pd
 from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.columns import ENGINES
 from roofcast.features.descriptors.config_hash import CELL, config_hashes, joint_hash
-from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, NAMES, PRIORS, Coefficients
+from roofcast.features.engine.coefficients import (
+    DEFAULT_COEFFICIENTS,
+    NAMES,
+    PRIORS,
+    Coefficients,
+    OwnerOffsets,
+    StackCoefficients,
+)
 from roofcast.features.engine.estimate import estimate
 from roofcast.features.engine.kernels.row_kernels import MEASURED_ENGINES
 from roofcast.features.engine.memo import Memo
 from roofcast.features.pipeline import estimate_metrics
 from roofcast.training.dataset.stacks import is_uploaded, separate_uploads, stack_owners
 from roofcast.training.dataset.targets import log_ratio
-from roofcast.training.learner.robust_least_squares import levenberg_marquardt
+from roofcast.training.learner.robust_least_squares import Blocks, levenberg_marquardt
 from roofcast.training.learner.upload_limit import limit_uploads
 
 FloatArray = npt.NDArray[np.float64]
@@ -34,10 +41,6 @@ MAX_ROWS_PER_GROUP: Final = 6.0
 kernels. Its other rows share these choices. Each measured metric counts by itself, so that a row of TTFT and TPOT
 counts twice."""
 
-N_ROW_HALF_TRUST: Final = 1500.0
-"""Number of rows of an owner of stacks at which they have half of their weight: a stack with few rows has settings of
-its own."""
-
 SPECULATION_WEIGHT: Final = 0.02
 """Weight of rows with speculation whose acceptance is unknown: they would set the typical one."""
 
@@ -51,30 +54,33 @@ UNMEASURED_SPREAD: Final = 3.0
 OF_STACKS: Final = ("request_overhead_s", "batch_overhead_s")
 """Coefficients that depend on the stack more than on the engine: host, client and network."""
 
-STACK_VARIANCE_RATIO: Final = 4.0
-"""Variance of the logarithm of `OF_STACKS` among stacks of one engine over that among engines. Judgement: the time at
-one to four requests beside the estimated prefill has a variance of 1.4 among stacks of an engine (eight stacks, six
-engines), and among engines one of 1.0, of which engines with several stacks show nothing."""
+STACK_LOG_SD: Final = 1.2
+"""Standard deviation of the logarithm of `OF_STACKS` among owners of one engine: the time at one to four requests
+beside the estimated prefill has a variance of 1.4 among stacks of an engine (eight stacks, six engines)."""
+
+SHARED_SPREAD: Final = 0.5
+"""Standard deviation among owners of a coefficient without offsets of engines, in units of the typical one's."""
 
 _STEP: Final = 1e-3
 
 
 def fit_coefficients(
     descriptors: pd.DataFrame, measured: pd.DataFrame, groups: pd.Series, stacks: pd.Series | None = None
-) -> Coefficients:
+) -> tuple[Coefficients, OwnerOffsets]:
     """Return the maximum-a-posteriori coefficients: robust least squares of log ratios plus log-normal priors.
 
     The estimate is of typical requests, so rows of tail percentiles are left out. A group's rows weigh
-    `MAX_ROWS_PER_GROUP` at most, however many they are, and those of stacks less, see `balance`. With the stack of
-    each row, offsets of `OF_STACKS` are shrunk by the number of stacks that measured an engine, see `shrink_offsets`.
+    `MAX_ROWS_PER_GROUP` at most, however many they are. The rows of a named stack have an offset of the engine at the
+    stack's owner, so that the coefficients, of a stack that nobody measured, are what owners have in common.
 
     Notes
     -----
     A residual is log(measured / estimated) in units of `ERROR_SCALE`; see `levenberg_marquardt` for the loss. A row's
     weight multiplies its loss and not its residual, so the loss turns linear at the same error in groups of any size.
 
-    Every coefficient has a typical value, and most a value of each engine that is shrunk towards it. A row depends on
-    one engine alone, so the derivatives for all engines cost no more evaluations than those of the typical values.
+    Every coefficient has a typical value, most a value of each engine that is shrunk towards it, and all a value of
+    each engine at each owner. A row depends on one engine and one owner alone, so the derivatives for all of them
+    cost no more evaluations than those of the typical values.
     """
     targets = fitted_targets(measured)
     names = pd.Series("", index=descriptors.index) if stacks is None else stacks
@@ -83,78 +89,43 @@ def fit_coefficients(
     d = descriptor_arrays(descriptors.iloc[rows])
     outcome = {m: targets[m].to_numpy()[rows] for m in ERROR_SCALE if (targets[m].iloc[rows] > 0).any()}
     if not outcome:
-        return DEFAULT_COEFFICIENTS
-    weight = balance(weight, groups.iloc[rows], None if stacks is None else stacks.iloc[rows])
+        return DEFAULT_COEFFICIENTS, OwnerOffsets()
+    weight = limit_groups(weight, groups.iloc[rows])
     weight = limit_uploads(weight, names.iloc[rows], config_hashes(descriptors.iloc[rows]))
     is_guess = (d["config.n_draft_token"] > 0) & np.isnan(d["config.acceptance_ratio"])
     weight = np.where(is_guess, SPECULATION_WEIGHT * weight, weight)
     is_known = np.concatenate([values > 0 for values in outcome.values()])
     memo = Memo()
-    space = _SearchSpace(np.tile(d["config.engine"].astype(np.intp), len(outcome))[is_known])
+    space = _SearchSpace(d["config.engine"].astype(np.intp), stack_owners(names.iloc[rows]).to_numpy(dtype=object))
+    row = np.tile(np.arange(len(rows)), len(outcome))[is_known]
+    blocks = space.blocks(row)
 
-    def residuals(c: Coefficients) -> FloatArray:
+    def residuals(c: StackCoefficients) -> FloatArray:
         values = estimate_metrics(d, estimate(d, c, memo))
         parts = [log_ratio(outcome[m], values[m]) / ERROR_SCALE[m] for m in outcome]
         return np.asarray(np.nan_to_num(np.concatenate(parts)[is_known]), dtype=np.float64)
 
+    def coefficients(x: FloatArray) -> StackCoefficients:
+        return StackCoefficients(DEFAULT_COEFFICIENTS.typical + blocks.local(x), space.unit)
+
     def jacobian(x: FloatArray, at: FloatArray) -> FloatArray:
-        c = space.coefficients(x)
-        columns = [(residuals(c.shift(i, _STEP)) - at) / _STEP for i in range(len(NAMES))]
-        return space.jacobian(np.stack(columns, axis=1))
+        c = coefficients(x)
+        return np.stack([(residuals(c.shift(i, _STEP)) - at) / _STEP for i in range(len(NAMES))], axis=1)
 
-    weights = np.tile(weight, len(outcome))[is_known]
-    x = levenberg_marquardt(lambda x: residuals(space.coefficients(x)), jacobian, space.size, weights)
-    fitted = space.coefficients(x)
-    if stacks is None:
-        return fitted
-    return shrink_offsets(fitted, d["config.engine"].astype(np.intp), stacks.iloc[rows])
+    x = levenberg_marquardt(lambda x: residuals(coefficients(x)), jacobian, blocks, weight[row])
+    return space.read(x, blocks)
 
 
-def shrink_offsets(fitted: Coefficients, engine: IndexArray, stacks: pd.Series) -> Coefficients:
-    """Return coefficients whose offsets of `OF_STACKS` are those of engines, without the mean of their stacks.
-
-    Parameters
-    ----------
-    engine, stacks : shape (n_row,)
-        Engine code and stack of each fitted row; stacks of one owner, the name up to the first slash, count once, and
-        those of API keys not at all: a key must not raise the share of its own rows.
-
-    Notes
-    -----
-    An engine's offset is the mean over its n stacks of engine and stack effects. The best linear unbiased prediction
-    of the engine's effect is the share ``n / (n + k)`` of it, k the ratio of the variances.
-
-    References
-    ----------
-    G. K. Robinson, "That BLUP is a Good Thing: The Estimation of Random Effects", Statistical Science 6(1), 1991.
-    """
-    public = stack_owners(stacks).mask(is_uploaded(stacks))
-    n_stack = public.groupby(engine).nunique().reindex(range(len(ENGINES)), fill_value=0)
-    share = n_stack.to_numpy() / (n_stack.to_numpy() + STACK_VARIANCE_RATIO)
-    offset = fitted.offset.copy()
-    columns = [NAMES.index(name) for name in OF_STACKS]
-    offset[:, columns] *= share[:, None]
-    return Coefficients(fitted.typical, offset)
-
-
-def balance(weight: FloatArray, groups: pd.Series, stacks: pd.Series | None) -> FloatArray:
-    """Return the weights of rows, shape (n_row,), limited by lineage and by owner of the stack.
-
-    A lineage's rows weigh `MAX_ROWS_PER_GROUP` at most. Of an owner with n rows they weigh
-    n / (n + `N_ROW_HALF_TRUST`) of that; the user's own, whose stack has no name, weigh all of it.
+def limit_groups(weight: FloatArray, groups: pd.Series) -> FloatArray:
+    """Return the weights of rows, shape (n_row,), those of a group limited to `MAX_ROWS_PER_GROUP` in all.
 
     Examples
     --------
-    >>> balance(np.ones(3), pd.Series(["a", "a", "b"]), pd.Series(["x", "x", ""])).round(4).tolist()
-    [0.0013, 0.0013, 1.0]
+    >>> limit_groups(np.ones(13), pd.Series(["a"] * 12 + ["b"])).tolist() == [0.5] * 12 + [1.0]
+    True
     """
-    selected = pd.Series(weight, index=groups.index)
-    size = selected.groupby(groups).transform("sum").to_numpy()
-    limited = weight * np.minimum(MAX_ROWS_PER_GROUP / size, 1.0)
-    if stacks is None:
-        return np.asarray(limited, dtype=np.float64)
-    n_row = selected.groupby(stack_owners(stacks)).transform("sum").to_numpy()
-    return np.where(stacks == "", limited, limited * n_row / (n_row + N_ROW_HALF_TRUST))
+    size = pd.Series(weight, index=groups.index).groupby(groups).transform("sum").to_numpy()
+    return np.asarray(weight * np.minimum(MAX_ROWS_PER_GROUP / size, 1.0), dtype=np.float64)
 
 
 def select_rows(
@@ -199,26 +170,45 @@ def fitted_targets(measured: pd.DataFrame) -> pd.DataFrame:
 
 
 class _SearchSpace:
-    """Coordinates of the solver: distances from the priors, in their standard deviations."""
+    """Coordinates of the solver: distances from the priors, in their standard deviations.
 
-    def __init__(self, engine: IndexArray) -> None:
+    The typical values and the free offsets of each engine are shared. A *unit*, an engine at an owner, has offsets of
+    its own; the unit of rows without a named stack has none.
+    """
+
+    def __init__(self, engine: IndexArray, owner: npt.NDArray[np.object_]) -> None:
         self.sd = np.array([prior.log_sd for prior in PRIORS.values()])
         engine_sd = np.array([prior.engine_log_sd for prior in PRIORS.values()])
+        keys = pd.MultiIndex.from_arrays([owner, engine])
+        units = keys.unique().sort_values()
+        self.unit = units.get_indexer(keys)
+        self.owner, self.engine = (units.get_level_values(i).to_numpy() for i in range(2))
         self.free = np.flatnonzero(engine_sd > 0)
-        self.present = np.unique(engine)
+        self.present, place = np.unique(self.engine, return_inverse=True)
         spread = np.where(np.isin(np.array(ENGINES)[self.present], MEASURED_ENGINES), 1.0, UNMEASURED_SPREAD)
         self.engine_sd = spread[:, None] * engine_sd[self.free]
-        self.masks = [engine == code for code in self.present]
-        self.size = len(NAMES) + len(self.present) * len(self.free)
-
-    def coefficients(self, x: FloatArray) -> Coefficients:
+        unit_sd = np.where(engine_sd > 0, engine_sd, SHARED_SPREAD * self.sd)
+        unit_sd[[NAMES.index(name) for name in OF_STACKS]] = STACK_LOG_SD
         n = len(NAMES)
-        offset = np.zeros((len(ENGINES), n))
-        offset[np.ix_(self.present, self.free)] = x[n:].reshape(self.engine_sd.shape) * self.engine_sd
-        return Coefficients(DEFAULT_COEFFICIENTS.typical + x[:n] * self.sd, offset)
+        shared = np.zeros((len(units), n, n + self.engine_sd.size))
+        shared[:, :, :n] = np.diag(self.sd)
+        for unit, of_engine in enumerate(place):
+            columns = n + of_engine * len(self.free) + np.arange(len(self.free))
+            shared[unit, self.free, columns] = self.engine_sd[of_engine]
+        self.own = np.diag(unit_sd) * (self.owner != "")[:, None, None]
+        self.shared = shared
 
-    def jacobian(self, slope: FloatArray) -> FloatArray:
-        """Return derivatives by coordinates from those by typical logarithms: shape (n_residual, size)."""
-        own = slope[:, self.free]
-        parts = zip(self.masks, self.engine_sd, strict=True)
-        return np.hstack([slope * self.sd, *(own * sd * mask[:, None] for mask, sd in parts)])
+    def blocks(self, row: IndexArray) -> Blocks:
+        """Return the blocks of residuals, from the row of each."""
+        return Blocks(self.shared, self.own, self.unit[row])
+
+    def read(self, x: FloatArray, blocks: Blocks) -> tuple[Coefficients, OwnerOffsets]:
+        """Return the coefficients of a stack that nobody measured, and the offsets of owners."""
+        shared, own = blocks.split(x)
+        n, named = len(NAMES), self.owner != ""
+        offset = np.zeros((len(ENGINES), n))
+        of_engines = shared[n:].reshape(self.engine_sd.shape)
+        offset[np.ix_(self.present, self.free)] = of_engines * self.engine_sd
+        coefficients = Coefficients(DEFAULT_COEFFICIENTS.typical + shared[:n] * self.sd, offset)
+        of_units = (self.own @ own[:, :, None])[:, :, 0]
+        return coefficients, OwnerOffsets(tuple(self.owner[named]), self.engine[named], of_units[named])

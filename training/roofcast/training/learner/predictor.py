@@ -124,7 +124,7 @@ class RoofcastPredictor(RatioModel):
         self.stack_held_out_ = held_out[1]
         super().fit(X, y, groups, stacks=stacks)
         prediction = self.predict_ratio(X)
-        full = self._with_full_correction().predict_ratio(X, estimate=prediction.estimate)
+        full = self._with_full_correction().predict_ratio(X, coefficients=self.coefficients_on(stacks, X))
         public = prediction.features[is_public]
         self.feature_range_ = pd.DataFrame([public.min(axis=0), public.max(axis=0)], ["min", "max"], [*FEATURE_NAMES])
         features = without_columns(prediction.features, DATE)
@@ -235,24 +235,31 @@ class RoofcastPredictor(RatioModel):
     def on_stack(self, stack: str | pd.Series) -> RoofcastPredictor:
         """Return the predictor of queries about a stack that training rows name, as `owner/part`.
 
-        The correction applies in full, errors on the stack's own rows shift predictions, and intervals are those of
-        lineages left out. Calibration points of this predictor condition the returned one too.
+        The estimate has the offsets of the stack's owner, the correction applies in full, errors on the stack's own
+        rows shift predictions, and intervals are those of lineages left out. Calibration points of this predictor
+        condition the returned one too.
 
         Parameters
         ----------
         stack : shape (n_query,)
-            Of all queries, or of each by its index.
+            Of all queries, or of each by its index: stacks of one owner.
 
         Raises
         ------
         OutOfRangeError
             If no training point is of a stack.
+        ValueError
+            If the stacks have several owners.
         """
         names = pd.Series([stack]) if isinstance(stack, str) else stack
         if not (known := self.knows_stacks(names)).all():
             unknown = names[~known].iloc[0]
             raise OutOfRangeError(f"no measurement that the predictor learnt from is of the stack {unknown!r}")
+        owner, *others = stack_owners(names).unique()
+        if others:
+            raise ValueError(f"the stacks have several owners, ask about one at a time: {[owner, *others]}")
         other = self._with_full_correction()
+        other.coefficients_ = self.owner_offsets_.of_owner(owner, self.coefficients_)
         other.stack_, other.error_distributions_ = stack, dict(self._on_measured_stacks)
         other.points_ = ()
         for points in self.points_:

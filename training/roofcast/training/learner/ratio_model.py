@@ -20,7 +20,7 @@ import pandas as pd
 from roofcast.features.arrays import Queries, build_frame, descriptor_arrays, query_index
 from roofcast.features.columns import FEATURE_NAMES
 from roofcast.features.descriptors.config_hash import CELL, config_hashes, joint_hash
-from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, Coefficients
+from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, Coefficients, CoefficientSource, OwnerOffsets
 from roofcast.features.engine.estimate import Estimate
 from roofcast.features.engine.estimate import estimate as estimate_queries
 from roofcast.features.pipeline import METRICS, build_features, estimate_statistics, feature_matrix
@@ -123,7 +123,9 @@ class RatioModel(Estimator):
     Attributes
     ----------
     coefficients_
-        Of the estimate.
+        Of the estimate, for a stack that nobody measured.
+    owner_offsets_
+        What the owners of measured stacks add to them.
     regressors_
         Fitted `ResidualRegressor` by metric.
     gates_
@@ -157,15 +159,15 @@ class RatioModel(Estimator):
         groups : shape (n_row,)
             LLM lineage of each row.
         stacks : shape (n_row,)
-            Stack that measured each row; None for one stack. The rows of an API key have a limited weight, and count
-            as one lineage of the gates.
+            Stack that measured each row; None for one stack. The estimate of a row has the offsets of its owner. The
+            rows of an API key have a limited weight, and count as one lineage of the gates.
         """
         config = self.config or TrainingConfig()
-        self.coefficients_ = self.coefficients or (
-            fit_coefficients(X, y, groups, stacks) if config.calibrate else DEFAULT_COEFFICIENTS
-        )
-        features, estimates, _ = build_features(X, self.coefficients_)
         stacks = pd.Series("", index=X.index) if stacks is None else stacks
+        self.coefficients_, self.owner_offsets_ = self.coefficients or DEFAULT_COEFFICIENTS, OwnerOffsets()
+        if config.calibrate and self.coefficients is None:
+            self.coefficients_, self.owner_offsets_ = fit_coefficients(X, y, groups, stacks)
+        features, estimates, _ = build_features(X, self.coefficients_on(stacks, X))
         hashes = config_hashes(X)
         cells = separate_uploads(pd.Series(joint_hash(hashes, CELL), index=X.index), stacks)
         lineages = groups.mask(is_uploaded(stacks), stack_owners(stacks))
@@ -190,16 +192,23 @@ class RatioModel(Estimator):
                 self.gates_[metric] = SupportGate.fit(keys.take(rows), lineages[rows])
         return self
 
+    def coefficients_on(self, stacks: pd.Series, X: pd.DataFrame) -> CoefficientSource:
+        """Return the coefficients of queries about stacks, the offsets of owners included where they are known."""
+        owners = stack_owners(stacks).to_numpy(dtype=object)
+        return self.owner_offsets_.of_owners(owners, X["config.engine"].to_numpy(), self.coefficients_)
+
     def predict_ratio(
         self,
         X: Queries,
         metrics: Collection[str] | None = None,
         estimate: Estimate | None = None,
         keys: GroupKeys | None = None,
+        coefficients: CoefficientSource | None = None,
     ) -> RatioPrediction:
         """Return predictions of some metrics, or of all, with what they are computed from.
 
-        `estimate`, if given, is that of the queries by this model's coefficients, and `keys` are their group keys.
+        `coefficients` are those of the queries, this model's by default; `estimate`, if given, is the queries'
+        estimate by them, and `keys` are their group keys.
         """
         check_is_fitted(self)
         wanted = [m for m in self.metrics_ if metrics is None or m in metrics]
@@ -208,8 +217,9 @@ class RatioModel(Estimator):
         is_derived = loads.is_derived if set(SOURCES) <= set(self.metrics_) else {}
         needs_sources = any(m in is_derived for m in wanted)
         needed = {*wanted, *(SOURCES if needs_sources else ())}
-        estimate = estimate or estimate_queries(d, self.coefficients_)
-        estimates = estimate_statistics(d, self.coefficients_, estimate, needed)
+        coefficients = coefficients or self.coefficients_
+        estimate = estimate or estimate_queries(d, coefficients)
+        estimates = estimate_statistics(d, coefficients, estimate, needed)
         features, keys = feature_matrix(d, estimate), keys or build_group_keys(d)
         rows = EvaluatedRows.from_features(features, with_means=needs_sources)
         value, mean_correction = {}, {}
@@ -233,9 +243,9 @@ class RatioModel(Estimator):
         weight = np.full(len(engine), self.carry_over_.get(metric, 1.0))
         return weight * self.gates_[metric].weight(keys, engine) if metric in self.gates_ else weight
 
-    def predict(self, X: pd.DataFrame) -> pd.DataFrame:
-        """Return the predicted medians: shape (n_query, n_metric)."""
-        prediction = self.predict_ratio(X)
+    def predict(self, X: pd.DataFrame, stacks: pd.Series | None = None) -> pd.DataFrame:
+        """Return the predicted medians: shape (n_query, n_metric); of the stack of each query, if given."""
+        prediction = self.predict_ratio(X, coefficients=None if stacks is None else self.coefficients_on(stacks, X))
         return build_frame(prediction.value, tuple(prediction.value), X.index)
 
 
@@ -351,17 +361,20 @@ def _fit_fold(
 
 
 def predict_by_fold(
-    folds: Sequence[HeldOutModel], X: pd.DataFrame, carry_over: Mapping[str, float] = MappingProxyType({})
+    folds: Sequence[HeldOutModel],
+    X: pd.DataFrame,
+    carry_over: Mapping[str, float] = MappingProxyType({}),
+    stacks: pd.Series | None = None,
 ) -> pd.DataFrame:
     """Return the prediction of each row by the model that never saw its group; NaN where there is none.
 
-    `carry_over` is `RatioModel.carry_over_`.
+    `carry_over` is `RatioModel.carry_over_`; `stacks` the stack of each row, None if no model knows it.
     """
     predicted = pd.DataFrame(np.nan, index=X.index, columns=list(folds[0].model.metrics if folds else ()))
     for fold in folds:
         model = copy.copy(fold.model)
         model.carry_over_ = carry_over
-        values = model.predict(X.iloc[fold.test])
+        values = model.predict(X.iloc[fold.test], None if stacks is None else stacks.iloc[fold.test])
         predicted.loc[values.index, values.columns] = values
     return predicted
 
@@ -379,7 +392,7 @@ def predict_held_out(
 ) -> pd.DataFrame:
     """Return predictions of each row from a ratio model that never saw the row's group; see `fit_held_out`."""
     folds = fit_held_out(predictor, X, y, groups, progress, trainable=trainable, stacks=stacks, judged=judged)
-    return predict_by_fold(folds, X).reindex(columns=list(predictor.metrics))
+    return predict_by_fold(folds, X, stacks=stacks).reindex(columns=list(predictor.metrics))
 
 
 def without_columns(features: FloatArray, names: Collection[str]) -> FloatArray:

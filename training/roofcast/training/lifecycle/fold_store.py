@@ -18,7 +18,7 @@ from typing import Any, Final
 import pandas as pd
 
 from roofcast.data.errors import InputError, NotReadyError
-from roofcast.features.engine.coefficients import Coefficients
+from roofcast.features.engine.coefficients import Coefficients, OwnerOffsets
 from roofcast.training.cluster import environment
 from roofcast.training.config import TrainingConfig
 from roofcast.training.learner.ratio_model import FOLD_STORE, FoldRows, HeldOutModel, RatioModel
@@ -31,9 +31,18 @@ from roofcast.training.lifecycle.bundles.bundle_key import BundleKey
 logger = logging.getLogger(__name__)
 
 CLASSES: Final[Classes] = {
-    cls: stored_fields(cls) for cls in (Coefficients, HeldOutModel, SupportGate, TrainingConfig)
+    cls: stored_fields(cls) for cls in (Coefficients, HeldOutModel, OwnerOffsets, SupportGate, TrainingConfig)
 } | {
-    RatioModel: ("config", "metrics", "coefficients", "coefficients_", "metrics_", "regressors_", "gates_"),
+    RatioModel: (
+        "config",
+        "metrics",
+        "coefficients",
+        "coefficients_",
+        "owner_offsets_",
+        "metrics_",
+        "regressors_",
+        "gates_",
+    ),
     ResidualRegressor: bundle.CLASSES[ResidualRegressor],
 }
 """Classes of a stored fold, each with its stored attributes."""

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.features.arrays import Descriptors, FloatArray
-from roofcast.features.engine.coefficients import Coefficients
+from roofcast.features.engine.coefficients import CoefficientSource
 from roofcast.features.engine.estimate import Estimate
 from roofcast.features.engine.loop.closed_loop import Loop, Requests, closed_loop
 from roofcast.features.engine.loop.open_loop import open_loop
@@ -24,7 +24,7 @@ QUANTILE_METRICS: Final = ("ttft_s", "itl_s", "tpot_s", "e2e_s")
 
 
 def quantile_ratios(
-    d: Descriptors, c: Coefficients, e: Estimate, metrics: Collection[str] = QUANTILE_METRICS
+    d: Descriptors, c: CoefficientSource, e: Estimate, metrics: Collection[str] = QUANTILE_METRICS
 ) -> dict[str, FloatArray]:
     """Return the ratio of quantile to mean by metric; 1 for means and static batches.
 
@@ -66,8 +66,7 @@ def _quantile(metric: str, loop: Loop, q: float) -> tuple[FloatArray, FloatArray
     return np.maximum(itl_quantile(loop, q), loop.step_s) if q > 0.5 else loop.step_s, loop.step_s
 
 
-def _loop(d: Descriptors, c: Coefficients, e: Estimate, rows: npt.NDArray[np.intp], *, at_rate: bool) -> Loop:
-    interference = c.by_engine("prefill_interference")
+def _loop(d: Descriptors, c: CoefficientSource, e: Estimate, rows: npt.NDArray[np.intp], *, at_rate: bool) -> Loop:
     variation = d["workload.length_variation"][rows]
     width = variation * np.sqrt(12.0)
     n_rank = d["config.dp"][rows]
@@ -80,7 +79,7 @@ def _loop(d: Descriptors, c: Coefficients, e: Estimate, rows: npt.NDArray[np.int
         n_chunk=np.zeros(len(rows)),
         n_together=np.maximum(d["config.chunk_token"][rows] / d["workload.n_input_token"][rows], 1.0),
         poll_step=d["config.poll_interval_step"][rows],
-        interference_ratio=interference[d["config.engine"][rows].astype(np.intp)],
+        interference_ratio=c.by_row(d["config.engine"])["prefill_interference"][rows],
         spread=np.minimum(width / (1 + width / 2), _MAX_SPREAD),
         requests_per_slot=np.where(np.isnan(known := d["workload.n_wave"][rows]), np.inf, known),
     )

@@ -11,6 +11,7 @@ import pandas as pd
 
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.training.config import TrainingConfig
+from roofcast.training.dataset.stacks import stack_owners
 from roofcast.training.evaluation.metrics import error_summary, share_answered
 from roofcast.training.evaluation.protocols.baselines import analytic_estimate, boosted_raw, nearest_measured
 from roofcast.training.evaluation.protocols.campaign_rows import UNANSWERED, CampaignRows
@@ -82,7 +83,7 @@ def predict_fold(
     predictor = fit_predictor(train_rows, config)
     answers = {
         **plain_predictions(predictor, rows, test),
-        **baseline_predictions(predictor, train_rows, rows.X.iloc[test]),
+        **baseline_predictions(predictor, train_rows, rows, test),
         **further(predictor, train_rows, rows, test),
     }
     return build_lines(rows, test, answers)
@@ -129,10 +130,12 @@ def plain_predictions(
 def by_stack(
     predictor: RoofcastPredictor, stacks: pd.Series
 ) -> Iterator[tuple[RoofcastPredictor, npt.NDArray[np.bool_]]]:
-    """Yield the predictor on the stacks that it knows, then without stack for the other queries, each with a mask."""
+    """Yield the predictor on the known stacks of each owner, then without stack, each with a mask of queries."""
     is_known = predictor.knows_stacks(stacks)
-    if is_known.any():
-        yield predictor.on_stack(stacks[is_known]), is_known
+    owners = stack_owners(stacks).to_numpy(dtype=object)
+    for owner in np.unique(owners[is_known]):
+        is_own = is_known & (owners == owner)
+        yield predictor.on_stack(stacks[is_own]), is_own
     if not is_known.all():
         yield predictor, ~is_known
 
@@ -142,12 +145,19 @@ def is_unanswered(rows: CampaignRows, test: npt.NDArray[np.intp]) -> pd.Series:
     return rows.measurements["rule"].iloc[test] == UNANSWERED
 
 
+def calibrated_estimate(predictor: RoofcastPredictor, X: pd.DataFrame, stacks: pd.Series) -> pd.DataFrame:
+    """Return the estimate with the coefficients that the predictor uses for each query's stack."""
+    parts = by_stack(predictor, stacks)
+    return pd.concat([analytic_estimate(X[rows], about.coefficients_, COLUMNS) for about, rows in parts]).loc[X.index]
+
+
 def baseline_predictions(
-    predictor: RoofcastPredictor, train_rows: CampaignRows, queries: pd.DataFrame
+    predictor: RoofcastPredictor, train_rows: CampaignRows, rows: CampaignRows, test: npt.NDArray[np.intp]
 ) -> dict[str, pd.DataFrame]:
     """Return the predictions of `BASELINES`; the calibrated estimate shares the predictor's coefficients."""
+    queries = rows.X.iloc[test]
     answers = (
-        analytic_estimate(queries, predictor.coefficients_, COLUMNS),
+        calibrated_estimate(predictor, queries, rows.stacks.iloc[test]),
         analytic_estimate(queries, DEFAULT_COEFFICIENTS, COLUMNS),
         nearest_measured(train_rows.X, train_rows.y, queries, COLUMNS),
         boosted_raw(train_rows.X, train_rows.y, queries, COLUMNS),

@@ -12,7 +12,7 @@ from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.training.dataset.stacks import name_stacks
 from roofcast.training.evaluation.protocols.baselines import analytic_estimate, boosted_raw
 from roofcast.training.evaluation.protocols.baselines import nearest_measured as nearest
-from roofcast.training.evaluation.protocols.fold_lines import by_stack
+from roofcast.training.evaluation.protocols.fold_lines import by_stack, calibrated_estimate
 from roofcast.training.evaluation.protocols.p3_silicon import COLUMNS, Fold, Method
 from roofcast.training.learner.calibration import fit_coefficients
 
@@ -28,14 +28,14 @@ def roofcast(fold: Fold) -> pd.DataFrame:
 
 
 def analytic_calibrated_all(fold: Fold) -> pd.DataFrame:
-    """Return the estimate with the predictor's coefficients, fitted to all campaigns, without the learner."""
-    return analytic_estimate(fold.test.X, fold.predictor.coefficients_, COLUMNS)
+    """Return the estimate with the predictor's coefficients of each row's stack, without the learner."""
+    return calibrated_estimate(fold.predictor, fold.test.X, name_stacks(fold.test.measurements))
 
 
 def analytic_calibrated(fold: Fold) -> pd.DataFrame:
     """Return the estimate with coefficients fitted to the campaign's training rows, without the learner."""
     train = fold.train
-    return analytic_estimate(fold.test.X, fit_coefficients(train.X, train.y, train.groups), COLUMNS)
+    return analytic_estimate(fold.test.X, fit_coefficients(train.X, train.y, train.groups)[0], COLUMNS)
 
 
 def analytic_priors(fold: Fold) -> pd.DataFrame:

@@ -14,7 +14,7 @@ import pandas as pd
 
 from roofcast.data.errors import InputError
 from roofcast.features.columns import DESCRIPTORS
-from roofcast.features.engine.coefficients import Coefficients
+from roofcast.features.engine.coefficients import Coefficients, OwnerOffsets
 from roofcast.features.fingerprint import fingerprint
 from roofcast.features.pipeline import METRICS
 from roofcast.training.config import TrainingConfig
@@ -105,7 +105,7 @@ class ModelBundle:
 
 _DATACLASSES: Final = (
     BlankDoubt, Coefficients, ErrorDistribution, ErrorScaleModel, GroupKeys, LookupTables, ModelBundle, NumpyBooster,
-    SupportGate, TrainingConfig, TrainingPoints,
+    OwnerOffsets, SupportGate, TrainingConfig, TrainingPoints,
 )  # fmt: skip
 
 CLASSES: Final = {cls: stored_fields(cls) for cls in _DATACLASSES} | {
@@ -117,7 +117,7 @@ CLASSES: Final = {cls: stored_fields(cls) for cls in _DATACLASSES} | {
         "reg_lambda", "objective", "n_jobs", "random_state", "n_features_in_", "median_", "members_", "_booster",
     ),
     RoofcastPredictor: (
-        "config", "metrics", "coefficients", "coefficients_", "metrics_", "regressors_", "gates_",
+        "config", "metrics", "coefficients", "coefficients_", "owner_offsets_", "metrics_", "regressors_", "gates_",
         "carry_over_", "feature_range_", "error_distributions_",
     ),
 }  # fmt: skip
