@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 from roofcast.data.errors import OutOfRangeError
 from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
+from roofcast.features.engine.estimate import estimate as estimate_queries
 from roofcast.features.pipeline import METRICS, build_features
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.training_set import TrainingSet
@@ -198,9 +199,34 @@ def test_a_measured_stack_is_predicted_by_what_it_measured(subset: TrainingSet) 
     first, then = (about.predict_distribution(asked).median["tpot_s"] for about in (before, after))
     pd.testing.assert_series_equal(first, then)
     assert (first > value["slow/b"]).all()
+    with pytest.raises(ValueError, match="several owners, ask about one at a time"):
+        fitted.on_stack(pd.Series(["slow/b", "fast/a"]))
     assert fitted.knows_stacks(pd.Series(["slow/b", "", "nobody"])).tolist() == [True, False, False]
     with pytest.raises(OutOfRangeError, match="is of the stack 'nobody'"):
         fitted.on_stack("nobody")
+
+
+def test_trees_learn_what_the_offsets_of_owners_leave(subset: TrainingSet) -> None:
+    """One of three owners has a step overhead fifty times as long, which its offsets explain."""
+    X = pd.concat([subset.X] * 3, ignore_index=True)
+    groups = pd.concat([subset.groups] * 3, ignore_index=True)
+    stacks = pd.Series(np.repeat(["fast/a", "slow/b", "fair/c"], len(subset.X)))
+    d = descriptor_arrays(X)
+    values = [
+        estimate_queries(d, c).tpot_s
+        for c in (DEFAULT_COEFFICIENTS, DEFAULT_COEFFICIENTS.with_values(step_overhead_s=20e-3))
+    ]
+    y = pd.DataFrame({"tpot_s": np.where(stacks == "slow/b", values[1], values[0])}, X.index).reindex(
+        columns=subset.y.columns
+    )
+    calibrating = QUICK.model_copy(update={"calibrate": True})
+    model = RatioModel(calibrating, ("tpot_s",)).fit(X, y, groups, stacks=stacks)
+    mine = (stacks == "slow/b").to_numpy()
+    own = model.predict_ratio(X[mine], coefficients=model.coefficients_on(stacks[mine], X[mine]))
+    none = model.predict_ratio(X[mine])
+    error = [np.abs(np.log(p.estimates["tpot_s"] / values[1][mine])).mean() for p in (own, none)]
+    assert error[0] < 0.6 * error[1]
+    assert np.abs(np.log(model.predict(X[mine], stacks[mine])["tpot_s"] / values[1][mine])).mean() < 0.6 * error[1]
 
 
 def _training_points(predictor: RoofcastPredictor, campaign: TrainingSet, metric: str) -> npt.NDArray[np.intp]:
