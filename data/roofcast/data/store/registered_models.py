@@ -50,8 +50,10 @@ class RegisteredModels:
             "added_at": dt.datetime.now(dt.UTC),
             "uploader": uploader,
         }
-        connection.execute(self._database.insert_new(MODEL), row)
-        stored = connection.execute(sa.select(MODEL.c.spec, MODEL.c.config).where(MODEL.c.id == spec.id)).one()
+        query, stored = sa.select(MODEL.c.spec, MODEL.c.config).where(MODEL.c.id == spec.id), None
+        while stored is None:  # a removal may commit after the insertion found the model
+            connection.execute(self._database.insert_new(MODEL), row)
+            stored = connection.execute(query).first()
         if current_spec(*stored) != spec:
             raise InputError("model", f"another architecture is registered as {spec.id!r}; choose another id")
 

@@ -79,12 +79,15 @@ def _run(config: uvicorn.Config) -> None:
     Without it the second packet of an answer waits 40 ms for the acknowledgement of the first.
     """
     from uvicorn import Server
-    from uvicorn.supervisors import Multiprocess
+    from uvicorn.supervisors import multiprocess
+
+    from roofcast.serving.cli.server_process import ServerProcess
 
     listener = config.bind_socket()
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
     if config.workers > 1:
-        Multiprocess(config, sockets=[listener]).run()
+        multiprocess.Process = ServerProcess  # type: ignore[misc]  # the supervisor takes no other class
+        multiprocess.Multiprocess(config, sockets=[listener]).run()
         return
     server = Server(config)
     with suppress(KeyboardInterrupt):
