@@ -199,6 +199,55 @@ def test_a_retraining_is_followed_while_it_is_open(service: Service, tab: Tab) -
     state.store.close()
 
 
+def a_retraining(number: int, state: str, **changes: object) -> dict[str, object]:
+    empty = dict.fromkeys(("stage", "n_step", "n_step_done", "error", "report"))
+    return {"id": f"r{number}", "state": state, "requested_at": "2026-11-01T00:00:00Z", **empty, **changes}
+
+
+def follow_lists(tab: Tab, *lists: list[dict[str, object]]) -> None:
+    """Answer each request for the retrainings with the next list, at last with the last one."""
+    left = list(lists)
+    tab.page.route("**/v1/retrainings?*", lambda route: route.fulfill(json=left.pop(0) if len(left) > 1 else left[0]))
+
+
+def test_a_refreshed_list_keeps_the_focus_and_rows_that_did_not_change(service: Service, tab: Tab) -> None:
+    waiting = a_retraining(2, "queued")
+    first = [waiting, a_retraining(1, "running", stage="folds", n_step=9, n_step_done=1)]
+    follow_lists(tab, first, [waiting, a_retraining(1, "running", stage="folds", n_step=9, n_step_done=2)])
+    open_view(tab, service, "predictor")
+    cancel = tab.page.locator("#predictor").get_by_role("button", name="Cancel").first
+    cancel.focus()
+    tab.page.get_by_role("cell", name="folds: 2 of 9").wait_for()
+    assert tab.page.evaluate("document.activeElement.textContent") == "Cancel"
+
+
+def test_a_promoted_retraining_reloads_the_panels_of_the_version(service: Service, tab: Tab) -> None:
+    promoted = a_retraining(1, "succeeded", report={"promoted": True, "reason": "better", "version": "9"})
+    follow_lists(tab, [a_retraining(1, "running", stage="folds")], [promoted])
+    open_view(tab, service, "predictor")
+    with tab.page.expect_response("**/v1/predictor"):
+        tab.page.get_by_role("cell", name="promoted, better").wait_for()
+
+
+def test_a_list_that_cannot_be_read_hides_no_success(service: Service, tab: Tab) -> None:
+    tab.page.route("**/v1/retrainings", lambda route: route.fulfill(json=a_retraining(7, "queued")))
+    open_view(tab, service, "predictor")
+    view = tab.page.locator("#predictor")
+    view.get_by_role("button", name="Retrain").wait_for()
+    tab.page.route("**/v1/retrainings?*", lambda route: route.fulfill(status=500, json={"detail": "damaged"}))
+    view.get_by_role("button", name="Retrain").click()
+    view.get_by_text("The list could not be read again:").wait_for()
+    assert view.get_by_text("Retraining r7 is queued").count() == 1
+
+
+def test_a_schedule_that_cannot_be_read_leaves_the_list(service: Service, tab: Tab) -> None:
+    tab.page.route("**/v1/retraining-schedule", lambda route: route.fulfill(status=500, json={"detail": "damaged"}))
+    follow_lists(tab, [a_retraining(1, "failed", error="no rows")])
+    open_view(tab, service, "predictor")
+    tab.page.get_by_role("cell", name="no rows").wait_for()
+    assert tab.page.get_by_text("The schedule could not be read: damaged.").count() == 1
+
+
 def test_a_schedule_is_shown_with_its_next_time(service: Service, tab: Tab) -> None:
     schedule = {"retrain_at": "30 2 * * *", "next_at": "2026-12-24T02:30:00Z"}
     tab.page.route("**/v1/retraining-schedule", lambda route: route.fulfill(json=schedule))

@@ -76,6 +76,15 @@ def test_the_kind_of_adapter_is_asked_for(service: Service, tab: Tab) -> None:
     tab.page.get_by_label("Kind of adapter").wait_for(state="hidden")
 
 
+def test_the_size_of_an_adapter_is_cleared_where_it_counts_something_else(service: Service, tab: Tab) -> None:
+    open_training(tab, service, {"model": "meta-llama/Llama-3.1-8B", "method": "lora", "adapter_rank": 32})
+    assert tab.page.get_by_label("Rank").input_value() == "32"
+    tab.page.locator("#method").select_option("qlora")
+    assert tab.page.get_by_label("Rank").input_value() == "32"
+    tab.page.locator("#method").select_option("adapter")
+    assert tab.page.get_by_label("Width").input_value() == ""
+
+
 def test_a_link_restores_the_kind_of_adapter(service: Service, tab: Tab) -> None:
     job = {"model": "meta-llama/Llama-3.1-8B", "method": "lora", "adapter": "lora-fa", "n_token": 1e7}
     open_training(tab, service, job)

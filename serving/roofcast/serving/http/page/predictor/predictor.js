@@ -16,16 +16,21 @@ const HELD_OUT_ROWS = "Means over the lineages of models, of every measurement l
 export async function start() {
   at("predictor").replaceChildren(
     h("h2", { id: "predictor-title" }, "Predictor"),
-    panel("In service", inService),
-    h("div", { class: "columns" }, panel("Versions", versionsPanel(load)), panel("Changes", changes)),
-    panel("Challenger", challengerPanel),
-    panel("Predicted against measured", accuracyPanel),
+    h("div", { id: "of-version" }, ...panelsOfVersion()),
     panel("Scoreboard", scoreboardPanel),
-    panel("Retrainings", retrainingsPanel),
+    panel("Retrainings", retrainingsPanel(() => at("of-version").replaceChildren(...panelsOfVersion()))),
   );
 }
 
 export const load = start;
+
+/** Return the panels that depend on the version in service. */
+const panelsOfVersion = () => [
+  panel("In service", inService),
+  h("div", { class: "columns" }, panel("Versions", versionsPanel(load)), panel("Changes", changes)),
+  panel("Challenger", challengerPanel),
+  panel("Predicted against measured", accuracyPanel),
+];
 
 /** Return a panel that fills itself. */
 export function panel(title, fill) {

@@ -80,3 +80,13 @@ export function problemBox(error) {
 }
 
 const requestLine = ({ requestId }) => (requestId ? h("p", { class: "hint" }, `Request ${requestId}`) : null);
+
+/** Say that a change is done, then load the list that shows it; a list that cannot be read does not hide the change. */
+export async function sayThenReload(place, text, reload) {
+  place.replaceChildren(h("p", { class: "success box" }, text));
+  try {
+    await reload();
+  } catch (error) {
+    place.append(h("p", { class: "hint" }, "The list could not be read again:"), problemBox(error));
+  }
+}

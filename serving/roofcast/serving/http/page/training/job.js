@@ -56,6 +56,7 @@ function showMethod() {
     at("adapter").dataset.method = at("method").value;
   }
   const [, size, usual] = variants[at("adapter").value];
+  if (at("rank-name").textContent !== size) at("adapter_rank").value = "";
   at("rank-name").textContent = size;
   at("adapter_rank").placeholder = usual;
 }
@@ -97,7 +98,7 @@ export function writeJob(request, changed) {
   }
   at("method").value = request.method in METHODS ? request.method : "full";
   for (const name of SLIDERS) setSlider(name, request[name] ?? DEFAULTS[name]);
-  for (const name of [...LIMITS, "n_global_batch_sequence", "adapter_rank"]) at(name).value = request[name] ?? "";
+  for (const name of [...LIMITS, "n_global_batch_sequence"]) at(name).value = request[name] ?? "";
   if (request.confidence) setSlider("job_confidence", Number((request.confidence * 100).toPrecision(4)));
   for (const box of document.querySelectorAll("input[name=job-pricing]")) {
     box.checked = (constraints.pricing ?? ["on_demand"]).includes(box.value);
@@ -111,6 +112,7 @@ export function writeJob(request, changed) {
   const variants = VARIANTS[at("method").value] ?? {};
   at("adapter").value = request.adapter in variants ? request.adapter : Object.keys(variants)[0] ?? "";
   showMethod();
+  at("adapter_rank").value = request.adapter_rank ?? "";
   changed?.(0);
 }
 
