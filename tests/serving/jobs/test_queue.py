@@ -101,6 +101,8 @@ def test_a_retraining_over_http_runs_in_a_worker_and_is_promoted(
             assert response.json()["state"] == "queued"
             location = response.headers["location"]
         wait_until(lambda: client.get(location).json()["state"] == "done")
+    (done,) = (record for record in store.retrainings.load() if record.state == "done")
+    assert done.learnable_digest == store.learnable_digest()
     assert not is_working(home)
     assert workers_of(os.getpid()) == []
     report = RetrainingReport.model_validate(client.get(location).json()["report"])
