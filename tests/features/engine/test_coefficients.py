@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from roofcast.features.columns import ENGINES
-from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, NAMES, PRIORS, Coefficients, Prior
+from roofcast.features.engine.coefficients import (
+    DEFAULT_COEFFICIENTS,
+    NAMES,
+    PRIORS,
+    Coefficients,
+    Prior,
+    StackCoefficients,
+)
 
 
 @pytest.mark.parametrize(("name", "prior"), PRIORS.items(), ids=PRIORS)
@@ -47,10 +54,10 @@ def test_a_value_reads_as_a_row_takes_it() -> None:
 
 def test_moving_one_leaves_the_others() -> None:
     place = NAMES.index("burst")
-    moved = DEFAULT_COEFFICIENTS.shift(place, 0.5)
-    assert moved.value("burst") == pytest.approx(DEFAULT_COEFFICIENTS.value("burst") * np.exp(0.5))
-    unmoved = np.delete(moved.typical, place)
-    np.testing.assert_array_equal(unmoved, np.delete(DEFAULT_COEFFICIENTS.typical, place))
+    still = StackCoefficients(np.tile(DEFAULT_COEFFICIENTS.typical, (2, 1)), np.array([0, 1, 0]))
+    moved = still.shift(place, 0.5)
+    np.testing.assert_allclose(moved.log[:, place], still.log[:, place] + 0.5)
+    np.testing.assert_array_equal(np.delete(moved.log, place, axis=1), np.delete(still.log, place, axis=1))
 
 
 def test_values_can_be_set_in_their_units() -> None:
@@ -62,11 +69,3 @@ def test_values_can_be_set_in_their_units() -> None:
     assert c != "coefficients"
     with pytest.raises(KeyError, match="nonsense"):
         DEFAULT_COEFFICIENTS.with_values(nonsense=1.0)
-
-
-def test_one_coefficient_of_all_engines_equals_those_of_rows() -> None:
-    rows = DEFAULT_COEFFICIENTS.with_values(lockstep=3.0).by_row(np.arange(len(ENGINES), dtype=float))
-    for name in ("lockstep", "dense_ratio", "prefill_interference"):
-        own = DEFAULT_COEFFICIENTS.with_values(lockstep=3.0).by_engine(name)
-        np.testing.assert_array_equal(own, rows[name])
-    assert set(rows["lockstep"]) == {1.0}

@@ -161,17 +161,6 @@ class Coefficients:
             typical[_INDEX[name]] = np.log(value)
         return Coefficients(typical, self.offset)
 
-    def shift(self, index: int, by: float) -> Coefficients:
-        """Return a copy with one typical logarithm increased by `by`."""
-        typical = self.typical.copy()
-        typical[index] += by
-        return Coefficients(typical, self.offset)
-
-    def by_engine(self, name: str) -> FloatArray:
-        """Return one coefficient of each of `ENGINES`, in its unit: shape (n_engine,)."""
-        i = _INDEX[name]
-        return np.asarray(np.clip(np.exp(self.typical[i] + self.offset[:, i]), _LOWEST[i], _HIGHEST[i]))
-
     def by_row(self, engine: FloatArray) -> RowCoefficients:
         """Return every coefficient by row, from engine codes: shape (n_row,) each."""
         return _take_rows(self.typical + self.offset, engine.astype(np.intp))

@@ -34,17 +34,10 @@ CLASSES: Final[Classes] = {
     cls: stored_fields(cls) for cls in (Coefficients, HeldOutModel, OwnerOffsets, SupportGate, TrainingConfig)
 } | {
     RatioModel: (
-        "config",
-        "metrics",
-        "coefficients",
-        "coefficients_",
-        "owner_offsets_",
-        "metrics_",
-        "regressors_",
-        "gates_",
+        "config", "metrics", "coefficients", "coefficients_", "owner_offsets_", "metrics_", "regressors_", "gates_",
     ),
     ResidualRegressor: bundle.CLASSES[ResidualRegressor],
-}
+}  # fmt: skip
 """Classes of a stored fold, each with its stored attributes."""
 
 
