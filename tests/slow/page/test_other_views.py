@@ -6,7 +6,7 @@ import json
 import math
 import urllib.request
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -18,6 +18,9 @@ from roofcast.training.lifecycle.shipped import FILE, read_manifest
 from tests.serving.http_client import CONFIG, a_measurement
 from tests.slow.page.tabs import Service, Tab
 from tests.training.builders import a_subset
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Route
 
 pytestmark = pytest.mark.slow
 
@@ -262,13 +265,60 @@ def test_a_registered_model_is_removed_once_no_measurement_refers_to_it(service:
     service.post("/v1/measurements", {"rows": [row], "models": models}, key)
     open_view(tab, service, "measurements")
     enter_key(tab, key)
-    view = tab.page.locator("#registered")
+    view, dialog = tab.page.locator("#registered"), tab.page.locator("#dialog")
     view.get_by_role("button", name="Remove lab/small").click()
-    view.locator(".problem", has_text="withdraw").wait_for()
+    dialog.get_by_role("button", name="Remove it").click()
+    dialog.locator(".problem", has_text="withdraw").wait_for()
+    assert focused(tab) == "Remove it"
     service.post("/v1/measurements/withdrawals", {"campaign": "config"}, key)
-    view.get_by_role("button", name="Remove lab/small").click()
+    dialog.get_by_role("button", name="Remove it").click()
     view.get_by_text("lab/small is removed.").wait_for()
-    assert view.get_by_role("button").count() == 0
+    assert focused(tab) == "lab/small is removed."
+    view.get_by_text("None. A benchmark file").wait_for()
+
+
+def focused(tab: Tab) -> str:
+    return str(tab.page.evaluate("document.activeElement.textContent"))
+
+
+def list_models(tab: Tab, *names: str) -> None:
+    one = {"source": "config.json", "n_param": 8e9, "n_param_active": 8e9, "weight_precision": "bf16"}
+    models = [{**one, "id": name, "max_context_token": 8192} for name in names]
+    tab.page.route("**/v1/models", lambda route: route.fulfill(json=models))
+
+
+def test_a_removal_asks_once_and_a_double_click_is_no_answer(service: Service, tab: Tab) -> None:
+    list_models(tab, "lab/one", "lab/two")
+    sent: list[Route] = []
+    tab.page.route("**/v1/models/*", lambda route: sent.append(route))  # noqa: PLW0108 - Playwright marks the function
+    open_view(tab, service, "measurements")
+    button = tab.page.get_by_role("button", name="Remove lab/one")
+    sure = tab.page.get_by_role("button", name="Remove it")
+    button.click()
+    # The second click of a double click on the list, wherever the dialog places its own button.
+    sure.dispatch_event("click", {"detail": 2})
+    tab.page.keyboard.press("Escape")
+    assert focused(tab) == "Remove"
+    button.click()
+    with tab.page.expect_request("**/v1/models/*"):
+        sure.dblclick()
+    list_models(tab, "lab/two")
+    (removal,) = sent
+    assert removal.request.url.endswith("/lab%2Fone")
+    removal.fulfill(status=204 if removal.request.method == "DELETE" else 500, json={})
+    tab.page.get_by_text("lab/one is removed.").wait_for()
+    assert tab.page.get_by_role("button", name="Remove lab/").count() == 1
+
+
+def test_a_list_of_models_that_cannot_be_read_hides_no_removal(service: Service, tab: Tab) -> None:
+    list_models(tab, "lab/one")
+    tab.page.route("**/v1/models/*", lambda route: route.fulfill(json={}))
+    open_view(tab, service, "measurements")
+    tab.page.get_by_role("button", name="Remove lab/one").click()
+    tab.page.route("**/v1/models", lambda route: route.fulfill(status=500, json={"detail": "damaged"}))
+    tab.page.get_by_role("button", name="Remove it").click()
+    tab.page.locator("#registered .problem", has_text="damaged").wait_for()
+    assert tab.page.get_by_text("lab/one is removed.").is_visible()
 
 
 def test_rows_of_a_key_are_not_claimed_and_the_page_says_so(service: Service, tab: Tab, tmp_path: Path) -> None:
@@ -281,3 +331,8 @@ def test_rows_of_a_key_are_not_claimed_and_the_page_says_so(service: Service, ta
     tab.page.get_by_label("Campaign", exact=True).fill("claims")
     tab.page.get_by_label("Benchmark files").set_input_files([file])
     tab.page.locator("#measurements .warning", has_text="not claimed by this import").wait_for()
+    tab.page.get_by_label("Claim rows that another key imported").check()
+    tab.page.get_by_label("Benchmark files").set_input_files([file])
+    tab.page.get_by_role("button", name="Claim 1 row stored before").click()
+    tab.page.locator("#measurements caption", has_text="Stored").wait_for()
+    assert tab.page.locator("#measurements .warning", has_text="not claimed").count() == 0

@@ -13,15 +13,23 @@ export async function start() {
     h("h2", { id: "measurements-title" }, "Measurements"),
     panel("Import benchmark files", async () => uploadPanel(load)),
     h("div", { class: "columns", id: "stored" }, ...storedPanels()),
-    h("div", { id: "registered" }, panel("Registered models", registeredModelsPanel)),
+    h("div", { id: "registered" }),
     panel("Shipped campaigns", shipped),
   );
+  showRegistered();
 }
 
 /** Show what is stored, again after an import; the import itself stays. */
 export async function load() {
-  at("stored")?.replaceChildren(...storedPanels());
-  at("registered")?.replaceChildren(panel("Registered models", registeredModelsPanel));
+  at("stored").replaceChildren(...storedPanels());
+  showRegistered();
+}
+
+/** Show the registered models, above what a removal has to say: a list that cannot be read again does not hide it. */
+function showRegistered(...news) {
+  const said = news.length ? h("div", { tabindex: "-1" }, news) : null;
+  at("registered").replaceChildren(panel("Registered models", registeredModelsPanel(showRegistered)), said ?? "");
+  said?.focus();
 }
 
 const storedPanels = () => [panel("Kept, and learnt from", kept), panel("Your stack, before and after", stackPanel)];

@@ -81,7 +81,11 @@ async function readFile(file, changed) {
 /** Listen to the fields and to files dropped on the form. */
 export function bindModel(form, changed) {
   for (const id of ["model", "config", "config-name"]) at(id).addEventListener("input", showFacts);
-  at("config-file").addEventListener("change", () => { if (at("config-file").files[0]) readFile(at("config-file").files[0], changed); });
+  at("config-file").addEventListener("change", () => {
+    const [file] = at("config-file").files;
+    if (file) readFile(file, changed);
+    at("config-file").value = ""; // the same file can be chosen again
+  });
   form.addEventListener("dragover", (event) => { event.preventDefault(); form.classList.add("dropping"); });
   form.addEventListener("dragleave", () => form.classList.remove("dropping"));
   form.addEventListener("drop", (event) => {

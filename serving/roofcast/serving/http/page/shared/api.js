@@ -71,10 +71,11 @@ async function sendOnce(path, { method, body, type, signal }) {
 const MEDIA_TYPES = { json: "application/json", jsonl: "application/x-ndjson", ndjson: "application/x-ndjson", csv: "text/csv" };
 
 /** Import a benchmark file and compare it with the predictor, or only check it. */
-export function uploadFile(file, { campaign, values, isDryRun }) {
+export function uploadFile(file, { campaign, values, isDryRun, isClaim }) {
   const query = new URLSearchParams({ name: file.name });
   if (campaign) query.set("campaign", campaign);
   for (const value of values) query.append("set", value);
+  if (isClaim) query.set("claim", "true");
   query.set(isDryRun ? "dry_run" : "compare", "true");
   const type = MEDIA_TYPES[file.name.split(".").at(-1).toLowerCase()] ?? "application/octet-stream";
   return send(`v1/measurements/files?${query}`, { method: "POST", body: file, type });
