@@ -27,6 +27,19 @@ settings.register_profile("thorough", derandomize=True, deadline=None)
 settings.register_profile("wandering", deadline=None)
 settings.load_profile(PROFILE)
 
+collect_ignore = ["few_campaigns"]
+"""A module that changes the process which imports it."""
+
+FEW_CAMPAIGNS = Path(__file__).parent / "few_campaigns"
+"""Folder on the path of processes whose retrainings are short."""
+
+LONGEST = (
+    "tests/training/lifecycle/test_shipped.py", "tests/attack/test_openapi.py", "tests/docs/test_blocks.py",
+    "tests/test_wheel.py", "tests/training/lifecycle/test_retraining.py",
+    "tests/training/evaluation/protocols/test_p4_p5_campaigns.py",
+)  # fmt: skip
+"""Files that take longest: a worker that begins one last lets the others wait."""
+
 QUICK = TrainingConfig(n_estimators=40, n_fold=3, calibrate=False)
 """Settings of a training of seconds, accurate enough for tests."""
 
@@ -40,6 +53,11 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the tests of `LONGEST`."""
+    items.sort(key=lambda item: item.nodeid.partition("::")[0] not in LONGEST)
 
 
 @pytest.fixture(scope="session", autouse=True)

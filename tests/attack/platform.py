@@ -16,14 +16,12 @@ import httpx
 
 from tests.attack.service import Service, is_ready, start_service
 from tests.conditions import PATIENCE_S, wait_until
+from tests.conftest import FEW_CAMPAIGNS
 from tests.postgres import PostgresServer, is_running, new_database
 
 Victim = Literal["service", "server process", "worker", "mlflow", "postgresql"]
 
 VICTIMS: Final[tuple[Victim, ...]] = get_args(Victim)
-
-FEW_CAMPAIGNS: Final = Path(__file__).parent / "few_campaigns"
-"""Folder that makes the retrainings of a process short."""
 
 QUICK: Final = '{"n_estimators": 20, "n_fold": 3, "calibrate": false}'
 

@@ -55,7 +55,7 @@ def test_a_value_reads_as_a_row_takes_it() -> None:
 def test_moving_one_leaves_the_others() -> None:
     place = NAMES.index("burst")
     still = StackCoefficients(np.tile(DEFAULT_COEFFICIENTS.typical, (2, 1)), np.array([0, 1, 0]))
-    moved = still.shift(place, 0.5)
+    moved = still.shift(["burst"], 0.5)
     np.testing.assert_allclose(moved.log[:, place], still.log[:, place] + 0.5)
     np.testing.assert_array_equal(np.delete(moved.log, place, axis=1), np.delete(still.log, place, axis=1))
 

@@ -7,6 +7,7 @@ import logging
 
 import pytest
 
+from roofcast.serving.app_state import app_state
 from tests.conditions import wait_until
 from tests.serving.http_client import CONFIG, MODEL, Client, Run, a_measurement, a_question, problem_of
 
@@ -83,8 +84,9 @@ def test_a_model_of_a_stack_profile_stays(client: Client) -> None:
     assert client.send("DELETE", f"{PATH}/{NAME}").status_code == 200
 
 
-def test_rows_restored_without_their_model_teach_nothing(client: Client) -> None:
+def test_rows_restored_without_their_model_teach_nothing(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """The service goes on; the rows teach again once the model is registered again."""
+    monkeypatch.setattr(app_state, "TRAINED_ON", ("llm_pilot",))
     client.use_key(client.make_key("admin"))
     selection = {"import_id": register(client)}
     client.post(f"{MEASUREMENTS}/withdrawals", selection)

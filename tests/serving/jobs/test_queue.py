@@ -30,7 +30,6 @@ from tests.conditions import wait_until
 from tests.serving.http_client import Client, Run, problem_of
 
 PATH = "/v1/retrainings"
-QUICKEST = '{"n_member": 1, "n_estimators": 2, "calibrate": false}'
 
 
 def is_working(home: Path) -> bool:
@@ -76,15 +75,12 @@ def queue(settings: Settings) -> Iterator[JobQueue]:
 
 
 @pytest.mark.slow  # a retraining in a process of its own
-def test_a_retraining_over_http_runs_in_a_worker_and_is_promoted(
-    client: Client, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("short_retrainings")
+def test_a_retraining_over_http_runs_in_a_worker_and_is_judged(client: Client, home: Path) -> None:
     """A worker waits for another one, replaces it and is killed; a third one continues.
 
     The training lock blocks the first retraining, so that the worker is killed while it runs.
     """
-    monkeypatch.setenv("ROOFCAST_TRAINING", QUICKEST)
-    monkeypatch.setattr(queue_module, "RESTART_PAUSE_S", 0.1)
     store = client.state.store
     interrupted = store.retrainings.add(owner_id(home))
     with worker_process():
@@ -104,10 +100,12 @@ def test_a_retraining_over_http_runs_in_a_worker_and_is_promoted(
     assert not is_working(home)
     assert workers_of(os.getpid()) == []
     report = RetrainingReport.model_validate(client.get(location).json()["report"])
-    assert report.version == "2"
-    assert report.champion_error is not None
+    assert (report.version, report.promoted) == ("2", False)
+    assert report.reason == "the candidate no longer predicts output_throughput_token_per_s"
     assert [record["state"] for record in client.get(PATH).json()] == ["done", "cancelled"]
-    assert client.state.registry.champion() is not None
+    champion = client.state.registry.champion()
+    assert champion is not None
+    assert champion.version == "1"
 
 
 def test_an_unknown_retraining_is_404(shared: Client) -> None:
@@ -275,11 +273,10 @@ def test_a_retraining_that_fails_as_it_is_cancelled_stays_cancelled(
 
 
 @pytest.mark.slow  # a retraining in a process of its own
+@pytest.mark.usefixtures("short_retrainings")
 def test_a_retraining_whose_worker_is_killed_resumes_with_its_folds(
-    client: Client, home: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    client: Client, home: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("ROOFCAST_TRAINING", QUICKEST)
-    monkeypatch.setattr(queue_module, "RESTART_PAUSE_S", 0.1)
     folder, retrainings = home / "folds", client.state.store.retrainings
     with worker_process():
         record = retrainings.find(client.send("POST", PATH).json()["id"])

@@ -23,7 +23,6 @@ from tests.conditions import wait_until
 from tests.data.row_builders import many_rows
 from tests.serving.http.test_app import drop_tables
 from tests.serving.http_client import Client, Run, running
-from tests.serving.jobs.test_queue import QUICKEST
 
 NIGHTLY = "30 2 * * *"
 DUE, NOT_DUE = dt.time(2, 30), dt.time(2, 31)
@@ -178,10 +177,10 @@ def test_the_schedule_is_shown(client: Client, settings: Settings, run: Run, mon
 
 
 @pytest.mark.slow  # a worker in a process of its own
+@pytest.mark.usefixtures("short_retrainings")
 def test_a_worker_follows_the_schedule(client: Client, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ROOFCAST_TRAINING", QUICKEST)
     monkeypatch.setenv("ROOFCAST_RETRAIN_AT", "* * * * *")
     client.state.store.add(many_rows(3))
     retrainings = client.state.store.retrainings
     with worker_process():
-        wait_until(lambda: [record.state for record in retrainings.load()] == ["running"])
+        wait_until(lambda: [record.state for record in retrainings.load()] in (["running"], ["done"]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -214,10 +214,10 @@ class StackCoefficients:
     log: FloatArray
     unit: npt.NDArray[np.intp]
 
-    def shift(self, index: int, by: float) -> StackCoefficients:
-        """Return a copy with one coefficient's logarithms increased by `by`."""
+    def shift(self, names: Collection[str], by: float) -> StackCoefficients:
+        """Return a copy with the logarithms of some coefficients increased by `by`."""
         log = self.log.copy()
-        log[:, index] += by
+        log[:, [_INDEX[name] for name in names]] += by
         return StackCoefficients(log, self.unit)
 
     def by_row(self, engine: FloatArray) -> RowCoefficients:  # noqa: ARG002  (units know their engine)

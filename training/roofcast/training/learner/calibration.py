@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -11,6 +12,7 @@ import pandas as pd
 from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.columns import ENGINES
 from roofcast.features.descriptors.config_hash import CELL, config_hashes, joint_hash
+from roofcast.features.engine.coefficient_rows import coefficient_rows
 from roofcast.features.engine.coefficients import (
     DEFAULT_COEFFICIENTS,
     NAMES,
@@ -80,7 +82,13 @@ def fit_coefficients(
 
     Every coefficient has a typical value, most a value of each engine that is shrunk towards it, and all a value of
     each engine at each owner. A row depends on one engine and one owner alone, so the derivatives for all of them
-    cost no more evaluations than those of the typical values.
+    cost no more evaluations than those of the typical values. Coefficients that act on different rows are shifted
+    together.
+
+    References
+    ----------
+    A. R. Curtis, M. J. D. Powell and J. K. Reid, "On the Estimation of Sparse Jacobian Matrices", IMA Journal of
+    Applied Mathematics 13(1), 1974.
     """
     targets = fitted_targets(measured)
     names = pd.Series("", index=descriptors.index) if stacks is None else stacks
@@ -108,12 +116,39 @@ def fit_coefficients(
     def coefficients(x: FloatArray) -> StackCoefficients:
         return StackCoefficients(DEFAULT_COEFFICIENTS.typical + blocks.local(x), space.unit)
 
+    acts_on = {name: is_active[row] for name, is_active in coefficient_rows(d).items()}
+    columns = group_columns(acts_on)
+
     def jacobian(x: FloatArray, at: FloatArray) -> FloatArray:
-        c = coefficients(x)
-        return np.stack([(residuals(c.shift(i, _STEP)) - at) / _STEP for i in range(len(NAMES))], axis=1)
+        c, slope = coefficients(x), np.zeros((len(at), len(NAMES)))
+        for names in columns:
+            change = (residuals(c.shift(names, _STEP)) - at) / _STEP
+            for name in names:
+                slope[acts_on[name], NAMES.index(name)] = change[acts_on[name]]
+        return slope
 
     x = levenberg_marquardt(lambda x: residuals(coefficients(x)), jacobian, blocks, weight[row])
     return space.read(x, blocks)
+
+
+def group_columns(acts_on: Mapping[str, npt.NDArray[np.bool_]]) -> list[list[str]]:
+    """Return the names in groups of which no two act on one row: first fit, the most rows first.
+
+    Examples
+    --------
+    >>> group_columns({"a": np.array([True, False]), "b": np.array([True, True]), "c": np.array([False, True])})
+    [['b'], ['a', 'c']]
+    """
+    groups: list[list[str]] = []
+    taken: list[npt.NDArray[np.bool_]] = []
+    for name in sorted(acts_on, key=lambda name: -int(acts_on[name].sum())):
+        fit = next((i for i, rows in enumerate(taken) if not (rows & acts_on[name]).any()), len(groups))
+        if fit == len(groups):
+            groups.append([])
+            taken.append(np.zeros_like(acts_on[name]))
+        groups[fit].append(name)
+        taken[fit] |= acts_on[name]
+    return groups
 
 
 def limit_groups(weight: FloatArray, groups: pd.Series) -> FloatArray:

@@ -48,7 +48,7 @@ N_REWEIGHTING: Final = 10
 CHUNK: Final = 2048
 """Queries whose covariance with the training points is held at once."""
 
-_CACHES: Final = ("_factor", "_weights", "_tables")
+_CACHES: Final = ("_factor", "_precision", "_weights", "_tables")
 
 
 class RandomEffects(Estimator):
@@ -220,7 +220,7 @@ class RandomEffects(Estimator):
         ``Q_rr - Q_rg Q_gg ** -1 Q_gr`` (Rasmussen and Williams, section A.3).
         """
         check_is_fitted(self)
-        precision = linalg.cho_solve((self._factor, True), np.eye(len(self.errors_)))
+        precision = self._precision
         sd = np.empty(len(groups))
         for group in np.unique(groups):
             rows, own = np.flatnonzero(groups == group), training_groups == group
@@ -282,6 +282,11 @@ class RandomEffects(Estimator):
         covariance = self.covariance(self.training_points_, self.training_points_)
         covariance[np.diag_indices(len(self.errors_))] += self._noise
         return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+
+    @cached_property
+    def _precision(self) -> FloatArray:
+        """Inverse of that covariance."""
+        return np.asarray(linalg.cho_solve((self._factor, True), np.eye(len(self.errors_))), dtype=np.float64)
 
     @cached_property
     def _weights(self) -> FloatArray:

@@ -25,4 +25,4 @@ def _load_few(*_: object) -> pd.DataFrame:
     return _few_rows()
 
 
-campaigns.load_campaigns = _load_few  # type: ignore[misc, assignment]  # each process of the attack, and no other, learns from few
+campaigns.load_campaigns = _load_few  # type: ignore[misc, assignment]  # no other process learns from few
