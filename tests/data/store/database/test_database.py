@@ -151,6 +151,18 @@ def test_errors_of_statements_are_raised_unchanged(tmp_path: Path) -> None:
     database.close()
 
 
+def test_a_statement_that_a_newer_schema_refuses_is_not_ready(tmp_path: Path) -> None:
+    database = Database(url_of(tmp_path / "state.sqlite"))
+    database.migrate()
+    with database.writing() as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
+    newer = pytest.raises(NotReadyError, match="of a newer roofcast; upgrade roofcast and restart it")
+    with newer as caught, database.writing() as connection:
+        connection.execute(sa.text("INSERT INTO model (id) VALUES ('x')"))
+    assert isinstance(caught.value.__cause__, sa.exc.IntegrityError)
+    database.close()
+
+
 def test_an_error_rolls_the_transaction_back(tmp_path: Path) -> None:
     database = Database(url_of(tmp_path / "state.sqlite"))
     database.migrate()

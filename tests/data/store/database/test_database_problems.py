@@ -41,6 +41,7 @@ class DriverError(Exception):
         ("deadlock detected", "40P01", "was changed by another process"),
         ("cannot execute INSERT in a read-only transaction", "25006", "may not be written"),
         ("permission denied for table y", "42501", "may not be written"),
+        ('prepared statement "_pg3_0" does not exist', "26000", "lost a prepared statement"),
     ],
 )
 def test_each_error_has_a_problem_and_how_to_fix_it(text: str, state: str | None, message: str) -> None:

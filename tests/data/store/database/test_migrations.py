@@ -131,7 +131,7 @@ def test_a_downgrade_drops_what_must_not_teach(url: str) -> None:
 
 def test_the_revisions_are_those_of_the_files() -> None:
     scripts = ScriptDirectory.from_config(_alembic_config())
-    assert revisions() == [script.revision for script in scripts.walk_revisions()][::-1]
+    assert [*revisions()] == [script.revision for script in scripts.walk_revisions()][::-1]
     assert revisions()[-1] == scripts.get_current_head()
 
 

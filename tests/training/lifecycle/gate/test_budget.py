@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
 
-import pandas as pd
 import pytest
 
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.lifecycle import retraining
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
-from roofcast.training.lifecycle.gate.budget import MAX_RATIO, N_QUERY, over_budget
+from roofcast.training.lifecycle.gate.budget import MAX_RATIO, N_QUERY, over_budget, query_rows
 from roofcast.training.lifecycle.registry.registry import Registry
 from roofcast.training.lifecycle.retraining import fit_bundle, retrain
 from roofcast.training.lifecycle.shipped import load_shipped
 from tests.training.builders import QUICK
+
+Predict = Callable[[ModelBundle], object]
 
 
 @pytest.fixture(scope="module")
@@ -25,44 +26,47 @@ def candidate(subset: TrainingSet) -> ModelBundle:
     return fit_bundle(subset, QUICK)
 
 
-@dataclass
-class SlowBundle:
-    """A bundle whose predictions take several times as long."""
-
-    bundle: ModelBundle
-    n_time: int
-    n_query: int = 0
-
-    def save(self, path: Path) -> str:
-        return self.bundle.save(path)
-
-    def predict(self, X: pd.DataFrame, assumed: list[str]) -> Any:
-        self.n_query = len(X)
-        for _ in range(1, self.n_time):
-            self.bundle.predict(X, assumed)
-        return self.bundle.predict(X, assumed)
+@pytest.fixture(scope="module")
+def predict(subset: TrainingSet) -> Predict:
+    queries = subset.X.iloc[query_rows(len(subset.X))]
+    return lambda bundle: bundle.predict(queries, [""] * len(queries))
 
 
 def test_the_shipped_predictor_and_a_small_one_are_within_the_budget(
-    candidate: ModelBundle, subset: TrainingSet
+    candidate: ModelBundle, predict: Predict
 ) -> None:
     shipped = load_shipped()
     assert shipped is not None
-    assert over_budget(shipped, subset.X) == ""
-    assert over_budget(candidate, subset.X) == ""
+    assert over_budget(shipped, shipped, predict, N_QUERY) == ""
+    assert over_budget(candidate, shipped, predict, N_QUERY) == ""
 
 
-def test_a_bundle_that_is_too_large_is_named_with_both_sizes(candidate: ModelBundle, subset: TrainingSet) -> None:
+def test_without_a_shipped_predictor_there_is_no_budget(candidate: ModelBundle, predict: Predict) -> None:
+    assert over_budget(candidate, None, predict, N_QUERY) == ""
+
+
+def test_a_bundle_that_is_too_large_is_named_with_both_sizes(candidate: ModelBundle, predict: Predict) -> None:
     ids = tuple(f"{i * 2654435761 % 2**32:08x}" for i in range(500_000))
-    excess = over_budget(replace(candidate, row_ids=ids), subset.X, candidate)
+    excess = over_budget(replace(candidate, row_ids=ids), candidate, predict, N_QUERY)
     ratio = f"more than {MAX_RATIO:g} times"
     assert re.match(rf"its bundle has [\d,]+ bytes, {ratio} the [\d,]+ bytes of the shipped predictor", excess)
 
 
-def test_a_candidate_that_is_too_slow_is_named_with_both_times(candidate: ModelBundle, subset: TrainingSet) -> None:
-    slow = SlowBundle(candidate, 6)
-    assert "ms of processor time" in over_budget(cast("ModelBundle", slow), subset.X, candidate)
-    assert 0 < slow.n_query <= N_QUERY
+def test_a_candidate_that_is_too_slow_is_named_with_both_times(candidate: ModelBundle, predict: Predict) -> None:
+    slow = replace(candidate)
+
+    def predict_slowly(bundle: ModelBundle) -> object:
+        return [predict(bundle) for _ in range(6 if bundle is slow else 1)]
+
+    excess = over_budget(slow, candidate, predict_slowly, 7)
+    assert "ms of processor time for 7 predictions, more than 2 times the" in excess
+
+
+@pytest.mark.parametrize("n_row", [1, N_QUERY, N_QUERY + 1, 5 * N_QUERY - 1])
+def test_queries_are_few_and_spread_over_all_rows(n_row: int) -> None:
+    rows = query_rows(n_row)
+    assert 0 < len(rows) <= N_QUERY
+    assert rows[-1] > n_row - 1 - n_row / len(rows)
 
 
 def test_a_candidate_beyond_the_budget_is_registered_and_not_promoted(

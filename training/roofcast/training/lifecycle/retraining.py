@@ -22,12 +22,13 @@ from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.learner.ratio_model import Progress
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle, layout
 from roofcast.training.lifecycle.bundles.bundle_kind import B
-from roofcast.training.lifecycle.gate.budget import over_budget
+from roofcast.training.lifecycle.gate.budget import over_budget, query_rows
 from roofcast.training.lifecycle.gate.challenger import set_challenger
 from roofcast.training.lifecycle.gate.judgement import judge
 from roofcast.training.lifecycle.gate.promotion import PromotionDecision
 from roofcast.training.lifecycle.registry.registry import Champion, Registry
 from roofcast.training.lifecycle.registry.version_description import describe_version
+from roofcast.training.lifecycle.shipped import load_shipped
 
 logger = logging.getLogger(__name__)
 
@@ -148,18 +149,15 @@ def retrain(
     folds = score_folds(data, candidate.predictor.held_out_)
     stacks = score_folds(data, candidate.predictor.stack_held_out_, stack_owners(data.stacks))
     rows = {"campaigns": data.measurements["campaign"], "stacks": data.stacks, "groups": data.groups}
-    excess = over_budget(candidate, data.X)
-
-    def judge_against(incumbent: ModelBundle | None, no_champion: str) -> PromotionDecision:
-        decision = judge(candidate, incumbent, no_champion, data, progress)
-        return decision.refuse(excess) if excess and decision.promoted else decision
-
+    queries = data.X.iloc[query_rows(len(data.X))]
+    assumed = [""] * len(queries)
     is_challenger = shadow and registry.champion() is not None
     version, decision = submit_candidate(
         registry,
-        judge_against,
+        lambda incumbent, no_champion: judge(candidate, incumbent, no_champion, data, progress),
         lambda: log_training(registry, candidate, data, config, folds=folds, stacks=stacks),
         lambda decision, champion, moment: describe_version(decision, champion, candidate.scores, moment, **rows),
+        excess=over_budget(candidate, load_shipped(), lambda bundle: bundle.predict(queries, assumed), len(queries)),
         hold="it answers beside the champion" if is_challenger else "",
         progress=progress,
     )
@@ -185,6 +183,7 @@ def submit_candidate(
     register: Callable[[], str],
     describe: Callable[[PromotionDecision, Champion | None, dt.datetime], str],
     *,
+    excess: str = "",
     hold: str = "",
     progress: Progress | None = None,
 ) -> tuple[str, PromotionDecision]:
@@ -200,20 +199,27 @@ def submit_candidate(
         Registers the candidate and returns its version.
     describe
         Returns the description of the version.
+    excess
+        What the candidate takes too much of, for which it is refused; blank if nothing.
     hold
         Why a candidate is registered and not promoted, however it is judged; blank if it may be promoted.
     progress
         The registration is its last round. An error that it raises before leaves the registry as it was.
     """
+
+    def decide(champion: Champion | None) -> PromotionDecision:
+        decision = judge_against(*_load(registry, champion))
+        return decision.refuse(excess) if excess and decision.promoted else decision
+
     champion = registry.champion()
-    decision = judge_against(*_load(registry, champion))
+    decision = decide(champion)
     rounds = progress([register], 1, "registration") if progress else [register]
     (version,) = [step() for step in rounds]
     if hold:
         decision = decision.refuse(f"{hold}; judgement: {decision.reason}")
     while decision.promoted and not _promote_over(champion, version, registry):
         champion = registry.champion()
-        decision = judge_against(*_load(registry, champion))
+        decision = decide(champion)
     try:
         registry.describe(version, describe(decision, champion, dt.datetime.now(dt.UTC)))
     except Exception:  # the promotion stands whatever fails after it

@@ -21,7 +21,7 @@ from roofcast.data.training_campaigns import load_training_campaigns, training_c
 from roofcast.training.lifecycle.bundles.bundle import checksum_file, sha256
 from roofcast.training.lifecycle.registry.registry import SHIPPED, Champion, ShippedPredictor
 from roofcast.training.lifecycle.shipped import catalog_fingerprint, code_fingerprint, rows_fingerprint
-from roofcast.training.training_jobs.lifecycle.bundle import load_training_bundle
+from roofcast.training.training_jobs.lifecycle.bundle import TrainingJobBundle, load_training_bundle
 from roofcast.training.training_jobs.lifecycle.fit import fit_training_bundle
 from roofcast.training.training_jobs.lifecycle.run_set import RunSet, build_run_set
 from roofcast.training.training_jobs.predictor import TrainingJobPredictor
@@ -105,6 +105,12 @@ def load_shipped_training_predictor() -> TrainingJobPredictor:
     if not FILE.is_file() or sha256(FILE) != read_manifest().sha256:
         raise InputError("training_jobs", f"{FILE.name} is not the file of its manifest; run `{COMMAND}`")
     return load_training_bundle(FILE, sha256(FILE)).predictor
+
+
+def load_shipped_training_bundle() -> TrainingJobBundle | None:
+    """Return the bundle of `shipped_training_predictor`, if there is one."""
+    shipped = shipped_training_predictor()
+    return load_training_bundle(shipped.file, shipped.champion.sha256) if shipped else None
 
 
 def shipped_run_set() -> RunSet:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 import sqlite3
 import threading
 import time
@@ -21,6 +23,8 @@ from roofcast.data.units import ms_from_s
 
 if TYPE_CHECKING:
     from alembic.config import Config
+
+logger = logging.getLogger(__name__)
 
 BUSY_TIMEOUT_S: Final = 60.0
 
@@ -255,9 +259,20 @@ class Database:
         except (sa.exc.DBAPIError, sa.exc.TimeoutError, UnicodeDecodeError) as error:
             problem = DAMAGED if isinstance(error, UnicodeDecodeError) else problem_of(error)
             if not problem:
+                self._check_not_newer(error)
                 raise
             place = self.url.render_as_string(hide_password=True)
             raise NotReadyError(f"the database {place} {problem}") from error
+
+    def _check_not_newer(self, error: Exception) -> None:
+        """Raise `NotReadyError` if a newer roofcast has migrated the schema: its rules refuse our statements."""
+        try:
+            with self.engine.connect() as connection:
+                _known_revision(connection)
+        except NotReadyError as newer:
+            raise newer from error
+        except sa.exc.SQLAlchemyError:
+            logger.warning("schema not checked after an error of a statement", exc_info=True)
 
 
 def _known_revision(connection: sa.Connection) -> str | None:
@@ -267,13 +282,17 @@ def _known_revision(connection: sa.Connection) -> str | None:
     current: str | None = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
     if current is not None and current not in revisions():
         problem = f"the database has schema {current!r} of a newer roofcast"
-        raise NotReadyError(f"{problem}; upgrade roofcast, or use another database")
+        raise NotReadyError(f"{problem}; upgrade roofcast and restart it, or use another database")
     return current
 
 
-def revisions() -> list[str]:
-    """Return the revisions of the schema, oldest first: the numbers of the files in ``migrations/versions``."""
-    return sorted(file.stem[1:5] for file in Path(__file__).with_name("migrations").glob("versions/v*.py"))
+@functools.cache
+def revisions() -> tuple[str, ...]:
+    """Return the revisions of the schema, oldest first: the numbers of the files in ``migrations/versions``.
+
+    An upgrade of the package adds files; a process that runs knows those of its start.
+    """
+    return tuple(sorted(file.stem[1:5] for file in Path(__file__).with_name("migrations").glob("versions/v*.py")))
 
 
 def _parse_url(url: str) -> sa.URL:

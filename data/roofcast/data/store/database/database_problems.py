@@ -69,6 +69,11 @@ PROBLEMS: Final = (
     ),
     Problem("was changed by another process at the same moment", "try again", ("40001", "40P01")),
     Problem(
+        "lost a prepared statement",
+        "connect to the server itself, or to a pooler in session mode",
+        ("26000", "42P05"),
+    ),
+    Problem(
         "does not answer",
         "check host and port in the URL, and that the server runs",
         ("57P01", "57P03", "08000", "08003", "08006"),

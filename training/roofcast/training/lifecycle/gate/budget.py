@@ -6,15 +6,16 @@ The shipped predictor is the measure, not the champion, so that candidate after 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
-import pandas as pd
+import numpy as np
 
 from roofcast.data.units import ms_from_s
-from roofcast.training.lifecycle.bundles.bundle import FILE_NAME, ModelBundle
-from roofcast.training.lifecycle.shipped import load_shipped
+from roofcast.features.arrays import RowIndex
+from roofcast.training.lifecycle.bundles.bundle import FILE_NAME
 
 MAX_RATIO: Final = 2.0
 """Size and time of a candidate over those of the shipped predictor."""
@@ -23,40 +24,59 @@ N_QUERY: Final = 100
 N_REPEAT: Final = 5
 
 
-def over_budget(candidate: ModelBundle, X: pd.DataFrame, reference: ModelBundle | None = None) -> str:
+class Savable(Protocol):
+    """A bundle of any target."""
+
+    def save(self, path: Path) -> str:
+        """Write the bundle to a file."""
+
+
+S = TypeVar("S", bound=Savable)
+
+
+def query_rows(n_row: int) -> RowIndex:
+    """Return the indices of at most `N_QUERY` rows, evenly spread: the queries of `over_budget`.
+
+    Examples
+    --------
+    >>> query_rows(250).tolist()[:4]
+    [0, 3, 6, 9]
+    """
+    return np.arange(0, n_row, max(1, -(-n_row // N_QUERY)))
+
+
+def over_budget(candidate: S, shipped: S | None, predict: Callable[[S], object], n_query: int) -> str:
     """Return what a candidate takes too much of; blank if nothing.
 
     Parameters
     ----------
-    X : shape (n_row, n_descriptor)
-        Queries; at most `N_QUERY` of them are predicted.
-    reference
-        Measure of the budget; the shipped predictor by default. Without any there is no budget.
+    shipped
+        Measure of the budget; without one there is no budget.
+    predict
+        Predicts `n_query` queries by a bundle.
     """
-    reference = reference or load_shipped()
-    if reference is None:
+    if shipped is None:
         return ""
-    sizes = [_n_byte(bundle) for bundle in (candidate, reference)]
+    sizes = [_n_byte(bundle) for bundle in (candidate, shipped)]
     if sizes[0] > MAX_RATIO * sizes[1]:
         mine, other = (f"{n:,} bytes" for n in sizes)
         return f"its bundle has {mine}, more than {MAX_RATIO:g} times the {other} of the shipped predictor"
-    queries = X.iloc[:: -(-len(X) // N_QUERY)]
-    rounds = [[_cpu_s(bundle, queries) for bundle in (candidate, reference)] for _ in range(N_REPEAT)]
+    rounds = [[_cpu_s(predict, bundle) for bundle in (candidate, shipped)] for _ in range(N_REPEAT)]
     mine_s, other_s = map(min, zip(*rounds, strict=True))
     if mine_s > MAX_RATIO * other_s:
         mine, other = (f"{ms_from_s(time_s):.0f} ms" for time_s in (mine_s, other_s))
-        times = f"{mine} of processor time for {len(queries)} predictions"
+        times = f"{mine} of processor time for {n_query} predictions"
         return f"it takes {times}, more than {MAX_RATIO:g} times the {other} of the shipped predictor"
     return ""
 
 
-def _n_byte(bundle: ModelBundle) -> int:
+def _n_byte(bundle: Savable) -> int:
     with TemporaryDirectory() as folder:
         bundle.save(Path(folder) / FILE_NAME)
         return (Path(folder) / FILE_NAME).stat().st_size
 
 
-def _cpu_s(bundle: ModelBundle, queries: pd.DataFrame) -> float:
+def _cpu_s(predict: Callable[[S], object], bundle: S) -> float:
     start = time.process_time()
-    bundle.predict(queries, [""] * len(queries))
+    predict(bundle)
     return time.process_time() - start

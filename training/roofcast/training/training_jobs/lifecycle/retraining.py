@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from roofcast.training.learner.ratio_model import Progress
+from roofcast.training.lifecycle.gate.budget import over_budget, query_rows
 from roofcast.training.lifecycle.registry.registry import Registry
 from roofcast.training.lifecycle.registry.version_description import describe_version
 from roofcast.training.lifecycle.retraining import RetrainingReport, submit_candidate
+from roofcast.training.training_jobs.job_table import table_of_runs
 from roofcast.training.training_jobs.lifecycle.bundle import TrainingJobBundle
 from roofcast.training.training_jobs.lifecycle.fit import fit_training_bundle
 from roofcast.training.training_jobs.lifecycle.judgement import judge
 from roofcast.training.training_jobs.lifecycle.run_set import RunSet
+from roofcast.training.training_jobs.predictor import TrainingJobPrediction
+from roofcast.training.training_jobs.shipped import load_shipped_training_bundle
+
+COVERAGE: Final = 0.9
+"""Coverage of the intervals that candidates predict for their budget, if they support it."""
 
 
 def retrain_training_jobs(
@@ -32,6 +41,7 @@ def retrain_training_jobs(
         lambda incumbent, no_champion: judge(candidate, incumbent, no_champion, data, progress),
         lambda: log_training_jobs(registry, candidate, data),
         lambda decision, champion, moment: describe_version(decision, champion, candidate.scores, moment, **groups),
+        excess=training_excess(candidate, data),
         hold="it waits for `roofcast promote --target training`" if hold else "",
         progress=progress,
     )
@@ -47,3 +57,14 @@ def retrain_training_jobs(
         set_aside=data.set_aside,
         scores=candidate.scores,
     )
+
+
+def training_excess(candidate: TrainingJobBundle, data: RunSet) -> str:
+    """Return what a candidate takes too much of, by the shipped predictor and some of the runs: see `over_budget`."""
+    queries = query_rows(len(data.ids))
+    table = table_of_runs(data.rows.take(queries))
+
+    def predict(bundle: TrainingJobBundle) -> TrainingJobPrediction:
+        return bundle.predictor.predict_table(table, coverage=min(COVERAGE, bundle.predictor.highest_coverage))
+
+    return over_budget(candidate, load_shipped_training_bundle(), predict, len(queries))
