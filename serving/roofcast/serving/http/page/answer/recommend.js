@@ -3,10 +3,11 @@
 import { at } from "../shared/dom.js";
 import { ask } from "../shared/api.js";
 import { nameAccelerators } from "../shared/format.js";
+import { latestOnly } from "../shared/latest.js";
 import { questionView } from "../shared/question_view.js";
 import { listModels } from "../question/model.js";
 import { keepInAddress, questionOfAddress } from "../question/permalink.js";
-import { buildForm, fillChoices, fillStacks, readQuestion, summary, writeQuestion } from "../question/question.js";
+import { buildForm, fillChoices, fillStacks, question, summary } from "../question/question.js";
 import { showAnswer } from "./answer.js";
 
 const ID = {
@@ -15,13 +16,15 @@ const ID = {
 };
 const view = questionView(ID, {
   path: "v1/recommendations",
-  read: readQuestion,
-  write: writeQuestion,
+  ...question,
   find: () => questionOfAddress(),
   keep: (request) => keepInAddress(request),
   describe: summary,
   show: showAnswer,
 });
+
+const latestStacks = latestOnly();
+const latestModels = latestOnly();
 
 /** Build the view and answer the question of the address, or the one in the form. */
 export async function start() {
@@ -35,10 +38,11 @@ export async function load() {
   try {
     const choices = await ask("v1/choices");
     nameAccelerators(choices.accelerators);
-    if (!at("pricing").children.length) fillChoices(choices, view.changed);
-    fillStacks(...await Promise.all(["v1/stacks", "v1/measured-stacks"].map((path) => ask(path).catch(() => []))));
-    if (!view.readAddress()) view.submit();
-    listModels(await ask("v1/models"));
+    const isFirst = !at("pricing").children.length;
+    if (isFirst) fillChoices(choices, view.changed);
+    await latestStacks(Promise.all(["v1/stacks", "v1/measured-stacks"].map((path) => ask(path).catch(() => []))), (stacks) => fillStacks(...stacks));
+    if (!isFirst || !view.readAddress()) view.submit();
+    await latestModels(ask("v1/models"), listModels);
   } catch (error) {
     view.fail(error);
   }

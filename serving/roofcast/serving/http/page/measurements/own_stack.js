@@ -3,6 +3,7 @@
 import { h, problemBox, table } from "../shared/dom.js";
 import { ask } from "../shared/api.js";
 import { METRICS, errorPercent } from "../shared/format.js";
+import { latestOnly } from "../shared/latest.js";
 import { medianError, predictRows } from "../shared/predictions.js";
 
 const SHOWN = ["ttft_s", "tpot_s", "itl_s", "e2e_s", "output_throughput_token_per_s"];
@@ -14,10 +15,11 @@ export async function stackPanel() {
   if (!own.length) return h("p", { class: "hint" }, "Import measurements of your stack to see how far they shift its predictions.");
   const select = h("select", {}, own.map(({ name }) => h("option", { value: name }, name)));
   const place = h("div", { "aria-live": "polite" });
+  const latest = latestOnly();
   const load = async () => {
     place.replaceChildren(h("p", { class: "hint" }, "Predicting each half from the other …"));
     try {
-      place.replaceChildren(...await compare(select.value));
+      await latest(compare(select.value), (content) => place.replaceChildren(...content));
     } catch (error) {
       place.replaceChildren(problemBox(error));
     }

@@ -3,6 +3,7 @@
 import { h, problemBox } from "../shared/dom.js";
 import { ask } from "../shared/api.js";
 import { METRICS, errorPercent } from "../shared/format.js";
+import { latestOnly } from "../shared/latest.js";
 import { medianError, predictRows } from "../shared/predictions.js";
 import { showAccuracy } from "../charts/accuracy.js";
 
@@ -14,13 +15,14 @@ export async function accuracyPanel() {
   const campaign = h("select", {}, campaigns.map(({ name, n_row }) => h("option", { value: name }, `${name} (${n_row.toLocaleString("en")})`)));
   const metric = h("select", {}, SHOWN.map((name) => h("option", { value: name }, METRICS[name])));
   const place = h("div", { "aria-live": "polite" });
+  const latest = latestOnly();
   let rows = null;
   const draw = () => show(place, rows, metric.value);
   const load = async () => {
     place.replaceChildren(h("p", { class: "hint" }, "Predicting the measurements …"));
+    rows = null;
     try {
-      rows = await predicted(campaign.value);
-      draw();
+      await latest(predicted(campaign.value), (found) => { rows = found; draw(); });
     } catch (error) {
       place.replaceChildren(problemBox(error));
     }

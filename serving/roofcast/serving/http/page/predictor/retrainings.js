@@ -3,6 +3,7 @@
 import { at, h, problemBox, sayThenReload, table } from "../shared/dom.js";
 import { ask } from "../shared/api.js";
 import { few, moment } from "../shared/format.js";
+import { latestOnly } from "../shared/latest.js";
 
 const REFRESH_MS = 5000;
 
@@ -14,14 +15,13 @@ export function retrainingsPanel(promoted) {
     const button = h("button", { type: "button", on: { click: () => start(button, place, fill) } }, "Retrain on all measurements");
     const show = listOfRetrainings(list, (id, target) => cancel(id, target, place, fill));
     const open = new Set();
+    const latest = latestOnly();
     let timer = 0;
-    let n_asked = 0;
-    async function fill() {
+    function fill() {
       clearTimeout(timer);
-      n_asked += 1;
-      const n = n_asked;
-      const rows = await ask("v1/retrainings?limit=20");
-      if (n !== n_asked) return;
+      return latest(ask("v1/retrainings?limit=20"), fillWith);
+    }
+    function fillWith(rows) {
       show(rows);
       if (rows.some((r) => open.has(r.id) && isPromoted(r))) promoted();
       open.clear();

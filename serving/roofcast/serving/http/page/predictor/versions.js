@@ -8,7 +8,13 @@ export function versionsPanel(reload) {
   return async () => {
     const versions = await ask("v1/predictor/versions");
     const place = h("div", { "aria-live": "assertive" });
-    const act = (path, method, body) => change(place, reload, path, method, body);
+    let isBusy = false;
+    async function act(path, method, body) {
+      if (isBusy) return;
+      isBusy = true;
+      await change(place, reload, path, method, body);
+      isBusy = false;
+    }
     return [
       table("The newest first, the shipped one last", {
         "Version": (v) => v.version,

@@ -2,6 +2,7 @@
 
 import { at, h } from "../shared/dom.js";
 import { pricing } from "../shared/format.js";
+import { isNames, isNumber } from "./kept.js";
 
 /** Fields of `constraints` with a list of names: the field, its label, and the names in `/v1/choices`. */
 const LISTS = [
@@ -13,6 +14,16 @@ const LISTS = [
   ["weight_precisions", "Precisions of the weights", (c) => c.weight_precisions.map((name) => [name, name])],
   ["speculation", "Speculative decoding", (c) => c.speculations.map((name) => [name, name])],
 ];
+
+const OWNED = { accelerator: (x) => typeof x === "string" && x !== "", count: isNumber, n_per_node: isNumber, usd_per_h: isNumber, name: (x) => typeof x === "string" };
+
+/** What the fields show of `constraints`, see `keptFields`. */
+export const SHOWN_CONSTRAINTS = {
+  pricing: (names) => isNames(names) && names.every((name) => document.querySelector(`input[name=pricing][value="${CSS.escape(name)}"]`)),
+  ...Object.fromEntries(LISTS.map(([field]) => [field, isNames])),
+  max_usd_per_h: isNumber, max_nodes: isNumber,
+  inventory: (items) => Array.isArray(items) && items.every((item) => Object.entries(item ?? {}).every(([name, value]) => OWNED[name]?.(value)) && ["accelerator", "count", "n_per_node", "usd_per_h"].every((name) => name in item)),
+};
 
 let accelerators = [];
 
@@ -66,9 +77,9 @@ function buildInventory(changed) {
     rows, h("div", { class: "row" }, add, only));
 }
 
-function inventoryRow({ accelerator = "", count = 8, n_per_node = 8, usd_per_h = 0 }, changed) {
+function inventoryRow({ accelerator = "", count = 8, n_per_node = 8, usd_per_h = 0, name = "" }, changed) {
   const field = (label, name, attributes) => h("label", { class: "stack" }, label, h("input", { "data-field": name, ...attributes }));
-  const row = h("div", { class: "owned" },
+  const row = h("div", { class: "owned", "data-owned": name },
     field("Accelerator", "accelerator", { list: "accelerator-names", value: nameOf(accelerator) }),
     field("Count", "count", { type: "number", min: 1, value: count }),
     field("In a node", "n_per_node", { type: "number", min: 1, value: n_per_node }),
@@ -85,10 +96,11 @@ export function readConstraints() {
   const constraints = { pricing: [...document.querySelectorAll("input[name=pricing]:checked")].map((box) => box.value) };
   for (const [field] of LISTS) if (chosen(field).length) constraints[field] = chosen(field);
   if (at("max_usd_per_h")?.value) constraints.max_usd_per_h = Number(at("max_usd_per_h").value);
-  if (Number(at("max_nodes")?.value) > 1) constraints.max_nodes = Number(at("max_nodes").value);
+  if (at("max_nodes")?.value && at("max_nodes").value !== "1") constraints.max_nodes = Number(at("max_nodes").value);
   const owned = [...document.querySelectorAll(".owned")].map((row) => {
     const value = (name) => row.querySelector(`[data-field=${name}]`).value;
-    return { accelerator: idOf(value("accelerator")), count: Number(value("count")), n_per_node: Number(value("n_per_node")), usd_per_h: Number(value("usd_per_h")) };
+    const name = row.dataset.owned ? { name: row.dataset.owned } : {};
+    return { ...name, accelerator: idOf(value("accelerator")), count: Number(value("count")), n_per_node: Number(value("n_per_node")), usd_per_h: Number(value("usd_per_h")) };
   }).filter((item) => item.accelerator);
   if (owned.length) constraints.inventory = owned;
   if (owned.length && at("owned-only").checked) constraints.providers = ["owned"];

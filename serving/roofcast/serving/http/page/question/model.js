@@ -24,7 +24,8 @@ export function readModel() {
   return { name: at("config-name").value.trim() || "my-model", config: parse(text) };
 }
 
-export function writeModel(model) {
+/** Show a model of a request; without one that the fields can show, the name stays. */
+export function writeModel(model = at("model").value) {
   if (typeof model === "string") {
     at("model").value = model;
     at("config").value = "";

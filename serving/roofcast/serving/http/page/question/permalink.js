@@ -1,20 +1,26 @@
 // The question in the address: `#/recommend?q={...}`, with the name of the view. Nothing is stored on the server.
 
+import { at } from "../shared/dom.js";
+import { isObject } from "./kept.js";
+
 const prefix = (view) => `#/${view}?q=`;
 
 /** Return the address of a question. */
 export const linkTo = (request, view = "recommend") => new URL(`${location.pathname}${prefix(view)}${encodeURIComponent(JSON.stringify(request))}`, location.href).href;
 
-/** Put a question into the address of this page. */
-export const keepInAddress = (request, view = "recommend") => history.replaceState(null, "", linkTo(request, view));
+/** Put a question into the address of this page, unless another view is shown by now. */
+export function keepInAddress(request, view = "recommend") {
+  if (!at(view).hidden) history.replaceState(null, "", linkTo(request, view));
+}
 
-/** Return the question of the address; null if it has none that can be read. */
+/** Return the question of the address; null if it has none. Throws if it has one that cannot be read. */
 export function questionOfAddress(view = "recommend") {
   if (!location.hash.startsWith(prefix(view))) return null;
   try {
     const request = JSON.parse(decodeURIComponent(location.hash.slice(prefix(view).length)));
-    return typeof request === "object" && request !== null ? request : null;
+    if (isObject(request)) return request;
   } catch {
-    return null;
+    // Told below: neither the escapes nor the JSON of a cut link say what is missing.
   }
+  throw new Error("the question of this link cannot be read, it may be cut off; copy the link again, or ask with the form");
 }

@@ -2,15 +2,36 @@
 
 import { at, h } from "../shared/dom.js";
 import { few } from "../shared/format.js";
-import { buildConstraints, readConstraints, writeConstraints } from "./constraints.js";
+import { SHOWN_CONSTRAINTS, buildConstraints, readConstraints, writeConstraints } from "./constraints.js";
+import { isModelShown, isNames, isNumber, keptFields } from "./kept.js";
 import { addLimit, readLimits, writeLimits } from "./limits.js";
 import { bindModel, isModel, readModel, writeModel } from "./model.js";
-import { buildSlider, setSlider } from "./sliders.js";
+import { buildSlider, setShare, setSlider, shareOf } from "./sliders.js";
 
 const LENGTHS = ["n_input_token", "n_output_token"];
 const USUAL = "chat";
+const USUAL_CONFIDENCE = 0.8;
 const TYPING_MS = 300;
 const presets = new Map();
+const presetOf = (name) => presets.get(name?.trim().toLowerCase().replaceAll("-", "_"));
+const isOfUsers = (value, workload) => isNumber(value) && !("request_rate_per_s" in workload);
+
+/** What the form shows of a request, see `keptFields`. */
+const SHOWN = {
+  model: isModelShown,
+  workload: {
+    preset: (name) => typeof name === "string" && presetOf(name) !== undefined,
+    ...Object.fromEntries([...LENGTHS, "request_rate_per_s"].map((name) => [name, isNumber])),
+    users: isOfUsers, think_time_s: isOfUsers,
+  },
+  limits: isNames,
+  confidence: isNumber,
+  stack: (name) => [...at("stack").options].some(({ value }) => value === name),
+  constraints: SHOWN_CONSTRAINTS,
+};
+
+/** The form with the fields of a link that it does not show. */
+export const question = keptFields("kept", { shown: () => SHOWN, read: readQuestion, write: writeQuestion });
 const kind = () => document.querySelector("input[name=kind]:checked").value;
 const number = (id) => Number(at(id).value);
 
@@ -84,46 +105,49 @@ const usualThinkTime = () => presets.get(at("preset").value)?.think_time_s ?? 0;
 
 const slider = (name) => document.querySelector(`.slider[data-name=${name}]`);
 
-/** Return the request; throws if a pasted config.json is no JSON. */
-export function readQuestion() {
+/** Return the request of the form; throws if a pasted config.json is no JSON. */
+function readQuestion() {
   const workload = { [kind()]: number(kind()) };
   if (kind() === "users" && number("think_time_s") !== usualThinkTime()) workload.think_time_s = number("think_time_s");
-  if (at("preset").value) workload.preset = at("preset").value;
-  else for (const name of LENGTHS) workload[name] = number(name);
-  const request = { model: readModel(), workload, limits: readLimits(), confidence: number("confidence") / 100, constraints: readConstraints() };
+  const preset = presets.get(at("preset").value);
+  if (preset) workload.preset = preset.name;
+  for (const name of LENGTHS) if (number(name) !== preset?.[name]) workload[name] = number(name);
+  const request = { model: readModel(), workload, limits: readLimits(), confidence: shareOf("confidence"), constraints: readConstraints() };
   if (at("stack").value) request.stack = at("stack").value;
   return request;
 }
 
-/** Show a request in the form. */
-export function writeQuestion(request, changed) {
+/** Show a request in the form; its values are those that `SHOWN` admits. */
+function writeQuestion(request, changed) {
   const { workload = {} } = request;
-  if (request.model) writeModel(request.model);
-  at("preset").value = presets.has(workload.preset) ? workload.preset : "";
-  const radio = document.querySelector(`input[name=kind][value=${workload.request_rate_per_s ? "request_rate_per_s" : "users"}]`);
+  writeModel(request.model);
+  at("preset").value = presetOf(workload.preset)?.name ?? "";
+  const radio = document.querySelector(`input[name=kind][value=${"request_rate_per_s" in workload ? "request_rate_per_s" : "users"}]`);
   radio.checked = true;
   choosePreset();
-  for (const name of ["users", "request_rate_per_s", ...LENGTHS]) if (typeof workload[name] === "number") setSlider(name, workload[name]);
+  for (const name of ["users", "request_rate_per_s", ...LENGTHS]) setSlider(name, workload[name]);
   setSlider("think_time_s", workload.think_time_s ?? usualThinkTime());
   if (request.limits) writeLimits(request.limits, changed);
-  if (request.confidence) setSlider("confidence", Number((request.confidence * 100).toPrecision(4)));
-  if ([...at("stack").options].some(({ value }) => value === request.stack)) at("stack").value = request.stack;
+  setShare("confidence", request.confidence ?? USUAL_CONFIDENCE);
+  at("stack").value = request.stack ?? "";
   writeConstraints(request.constraints ?? {}, changed);
   showKind();
 }
 
-/** Return the lengths of the request in tokens, those of the preset included. */
+/** Return the lengths of the request in tokens, those of the preset included; of percentiles the median, or the next one. */
 export function lengthsOf(workload) {
-  const preset = presets.get(workload.preset) ?? {};
-  return Object.fromEntries(LENGTHS.map((name) => [name, workload[name] ?? preset[name]]));
+  const preset = presetOf(workload.preset) ?? {};
+  const one = (length) => (isNumber(length) ? length : length.p50 ?? Object.values(length)[0]);
+  return Object.fromEntries(LENGTHS.map((name) => [name, one(workload[name] ?? preset[name])]));
 }
 
-/** Return the question in a line. */
-export function summary(request) {
+/** Return the question of the form in a line, with the names of fields that it does not show. */
+export function summary() {
+  const request = readQuestion();
   const { workload } = request;
   const name = typeof request.model === "string" ? request.model : request.model.name;
   const load = workload.users ? `${few(workload.users)} users` : `${few(workload.request_rate_per_s)} requests/s`;
-  return [name.split("/").at(-1), load, ...request.limits.map(words)].join(" · ");
+  return [name.split("/").at(-1), load, ...request.limits.map(words), ...question.names()].join(" · ");
 }
 
-const words = (limit) => limit.replace(/^(ttft|tpot|itl|e2e)/, (metric) => metric.toUpperCase()).replace(":", " ").replace("<=", " ≤ ").replace(">=", " ≥ ").replace(/(\d)(ms|s)$/, "$1 $2");
+const words = (limit) => limit.replace("throughput_per_user", "tokens/s of a user").replace(/^(ttft|tpot|itl|e2e)/, (metric) => metric.toUpperCase()).replace(":", " ").replace("<=", " ≤ ").replace(">=", " ≥ ").replace(/(\d)(ms|s)$/, "$1 $2");

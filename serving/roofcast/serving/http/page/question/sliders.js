@@ -35,6 +35,11 @@ function nice(value, scale) {
   return value >= 1 ? Math.round(Number(value.toPrecision(2))) : Number(value.toPrecision(2));
 }
 
+const exact = (value) => Number(value.toPrecision(12));
+/** Set a slider of percent to a share, and return the share of one. */
+export const setShare = (name, share) => setSlider(name, exact(share * 100));
+export const shareOf = (name) => exact(Number(at(name).value) / 100);
+
 /** Set a slider by its name; without an element of that name nothing happens. */
 export function setSlider(name, value) {
   const number = at(name);

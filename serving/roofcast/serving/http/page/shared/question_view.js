@@ -13,6 +13,7 @@ export function questionView(id, { path, read, write, find, keep, describe, show
   let timer = 0;
   let isRunning = false;
   let isWaiting = false;
+  let unreadable = null;
 
   const setOutdated = (isOutdated) => at(id.answer).classList.toggle("outdated", isOutdated);
 
@@ -23,7 +24,11 @@ export function questionView(id, { path, read, write, find, keep, describe, show
     timer = setTimeout(submit, wait_ms);
   }
 
-  /** Answer the question of the form; one request is under way at a time, the latest question follows it. */
+  /**
+   * Answer the question of the form; one request is under way at a time, the latest question follows it.
+   *
+   * While a slider moves, the answer under way is shown as outdated; neither its address nor its failure outlives a later question.
+   */
   async function submit() {
     clearTimeout(timer);
     isWaiting = true;
@@ -40,25 +45,31 @@ export function questionView(id, { path, read, write, find, keep, describe, show
 
   async function answerOnce() {
     try {
+      const error = unreadable;
+      unreadable = null;
+      if (error) throw error;
       const request = read();
-      at(id.summary).textContent = describe(request);
+      at(id.summary).textContent = describe();
       const answer = await ask(path, { body: request });
-      keep(request);
+      if (!isWaiting) keep(request);
       at(id.problem).replaceChildren();
       show(request, answer);
     } catch (error) {
-      fail(error);
+      if (!isWaiting) fail(error);
     }
   }
 
-  /** Answer the question of the address; return whether it has one. */
+  /** Answer the question of the address, or say that it cannot be read; return whether it has one. */
   function readAddress() {
-    const request = find();
-    if (request) {
+    try {
+      const request = find();
+      if (request === null) return false;
       write(request, changed);
-      submit();
+    } catch (error) {
+      unreadable = error;
     }
-    return request !== null;
+    submit();
+    return true;
   }
 
   function fail(error) {

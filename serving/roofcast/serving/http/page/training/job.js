@@ -3,11 +3,14 @@
 import { at, h } from "../shared/dom.js";
 import { big, few, pricing, usd } from "../shared/format.js";
 import { chosen, picker } from "../question/constraints.js";
-import { buildSlider, setSlider } from "../question/sliders.js";
+import { isModelShown, isNames, isNumber, keptFields } from "../question/kept.js";
+import { buildSlider, setShare, setSlider, shareOf } from "../question/sliders.js";
 
 const TYPING_MS = 300;
 const SLIDERS = ["n_token", "n_epoch", "n_token_per_sequence"];
 const DEFAULTS = { n_epoch: 1, n_token_per_sequence: 2048 };
+const USUAL_CONFIDENCE = 0.8;
+const N_REJECTION = 100;
 const LIMITS = ["deadline_h", "budget_usd"];
 const LISTS = [
   ["providers", "Providers", (c) => c.providers.map((name) => [name, name])],
@@ -23,6 +26,24 @@ const VARIANTS = {
   adapter: { bottleneck: ["bottlenecks", "Width", 64], "prompt-tuning": ["prompt tuning", "Virtual tokens", 100] },
 };
 const idOf = (field) => `job-${field}`;
+
+/** What the form shows of a request, see `keptFields`. */
+const SHOWN = {
+  model: isModelShown,
+  method: (name) => Object.hasOwn(METHODS, name),
+  adapter: (name, { method }) => typeof name === "string" && Object.hasOwn(VARIANTS[method] ?? {}, name),
+  adapter_rank: (value, { method }) => isNumber(value) && Object.hasOwn(VARIANTS, method),
+  ...Object.fromEntries([...SLIDERS, ...LIMITS, "n_global_batch_sequence", "confidence"].map((name) => [name, isNumber])),
+  n_rejection: (value) => value === N_REJECTION,
+  constraints: {
+    pricing: (names) => isNames(names) && names.every((name) => document.querySelector(`input[name=job-pricing][value="${CSS.escape(name)}"]`)),
+    ...Object.fromEntries(LISTS.map(([field]) => [field, isNames])),
+    max_nodes: isNumber,
+  },
+};
+
+/** The form with the fields of a link that it does not show. */
+export const job = keptFields("job-kept", { shown: () => SHOWN, read: readJob, write: writeJob });
 
 /** Build the fields that need no answer of the service; `changed` is called after every change. */
 export function buildJob(changed) {
@@ -61,9 +82,9 @@ function showMethod() {
   at("adapter_rank").placeholder = usual;
 }
 
-/** Return the request; throws if a pasted config.json is no JSON. */
-export function readJob() {
-  const request = { model: readModel(), method: at("method").value, confidence: Number(at("job_confidence").value) / 100 };
+/** Return the request of the form; throws if a pasted config.json is no JSON. */
+function readJob() {
+  const request = { model: readModel(), method: at("method").value, confidence: shareOf("job_confidence") };
   for (const name of SLIDERS) request[name] = Number(at(name).value);
   for (const name of LIMITS) if (at(name).value) request[name] = Number(at(name).value);
   if (at("n_global_batch_sequence").value) request.n_global_batch_sequence = Number(at("n_global_batch_sequence").value);
@@ -71,9 +92,8 @@ export function readJob() {
   if (!at("rank-label").hidden && at("adapter_rank").value) request.adapter_rank = Number(at("adapter_rank").value);
   request.constraints = { pricing: [...document.querySelectorAll("input[name=job-pricing]:checked")].map((box) => box.value) };
   for (const [field] of LISTS) if (chosen(idOf(field)).length) request.constraints[field] = chosen(idOf(field));
-  request.n_rejection = 100;
-  const nodes = Number(at("job-max_nodes")?.value);
-  if (nodes) request.constraints.max_nodes = nodes;
+  request.n_rejection = N_REJECTION;
+  if (at("job-max_nodes")?.value) request.constraints.max_nodes = Number(at("job-max_nodes").value);
   return request;
 }
 
@@ -87,19 +107,20 @@ function readModel() {
   }
 }
 
-/** Show a request in the form. */
-export function writeJob(request, changed) {
+/** Show a request in the form; its values are those that `SHOWN` admits. */
+function writeJob(request) {
   const { model, constraints = {} } = request;
-  if (typeof model === "string") at("job-model").value = model;
-  else if (model) {
+  at("job-config").value = "";
+  if (model === undefined || typeof model === "string") at("job-model").value = model ?? at("job-model").value;
+  else {
     at("job-config-name").value = model.name;
     at("job-config").value = JSON.stringify(model.config, null, 1);
     at("job-config-fold").open = true;
   }
-  at("method").value = request.method in METHODS ? request.method : "full";
+  at("method").value = request.method ?? "full";
   for (const name of SLIDERS) setSlider(name, request[name] ?? DEFAULTS[name]);
   for (const name of [...LIMITS, "n_global_batch_sequence"]) at(name).value = request[name] ?? "";
-  if (request.confidence) setSlider("job_confidence", Number((request.confidence * 100).toPrecision(4)));
+  setShare("job_confidence", request.confidence ?? USUAL_CONFIDENCE);
   for (const box of document.querySelectorAll("input[name=job-pricing]")) {
     box.checked = (constraints.pricing ?? ["on_demand"]).includes(box.value);
   }
@@ -113,7 +134,6 @@ export function writeJob(request, changed) {
   at("adapter").value = request.adapter in variants ? request.adapter : Object.keys(variants)[0] ?? "";
   showMethod();
   at("adapter_rank").value = request.adapter_rank ?? "";
-  changed?.(0);
 }
 
 function methodText({ method, adapter }) {
@@ -121,9 +141,10 @@ function methodText({ method, adapter }) {
   return method === "adapter" ? VARIANTS.adapter[adapter]?.[0] ?? adapter : `${METHODS[method]} (${adapter})`;
 }
 
-/** Return the job in a line. */
-export function jobSummary(request) {
+/** Return the job of the form in a line, with the names of fields that it does not show. */
+export function jobSummary() {
+  const request = readJob();
   const name = typeof request.model === "string" ? request.model : request.model.name;
   const limits = [request.deadline_h ? `${few(request.deadline_h)} h` : "", request.budget_usd ? usd(request.budget_usd) : ""];
-  return [name.split("/").at(-1), methodText(request), `${big(request.n_token * request.n_epoch)} tokens`, ...limits].filter(Boolean).join(" · ");
+  return [name.split("/").at(-1), methodText(request), `${big(request.n_token * request.n_epoch)} tokens`, ...limits, ...job.names()].filter(Boolean).join(" · ");
 }

@@ -7,7 +7,7 @@ import { questionView } from "../shared/question_view.js";
 import { listModels } from "../question/model.js";
 import { keepInAddress, questionOfAddress } from "../question/permalink.js";
 import { showTraining } from "./answer.js";
-import { buildJob, fillJobChoices, jobSummary, readJob, writeJob } from "./job.js";
+import { buildJob, fillJobChoices, job, jobSummary } from "./job.js";
 
 const VIEW = "training";
 const ID = {
@@ -16,10 +16,9 @@ const ID = {
 };
 const view = questionView(ID, {
   path: "v1/training/recommendations",
-  read: readJob,
-  write: writeJob,
+  ...job,
   find: () => questionOfAddress(VIEW),
-  keep: (request) => { if (location.hash.startsWith(`#/${VIEW}`)) keepInAddress(request, VIEW); },
+  keep: (request) => keepInAddress(request, VIEW),
   describe: jobSummary,
   show: showTraining,
 });
@@ -36,8 +35,9 @@ export async function load() {
   try {
     const choices = await ask("v1/choices");
     nameAccelerators(choices.accelerators);
-    if (!at("job-pricing").children.length) fillJobChoices(choices, view.changed);
-    if (!view.readAddress()) view.submit();
+    const isFirst = !at("job-pricing").children.length;
+    if (isFirst) fillJobChoices(choices, view.changed);
+    if (!isFirst || !view.readAddress()) view.submit();
     if (!at("models").children.length) listModels(await ask("v1/models"));
   } catch (error) {
     view.fail(error);
