@@ -12,6 +12,7 @@ from roofcast.serving.cli.arguments.job_options import JOB_OPTIONS
 from roofcast.serving.cli.text.training_text import REASON_TEXT, _near_ties
 from roofcast.serving.training_jobs.response import MissReason
 from roofcast.serving.training_jobs.rows import JOB_COLUMNS
+from tests.data.importers.training_logs.test_training_logs import MEGATRON, TORCHTITAN
 from tests.serving.http_client import Run
 from tests.serving.training_jobs.builders import a_job, an_estimate_model
 
@@ -152,3 +153,48 @@ def test_references_are_read_from_a_file(run: Run, tmp_path: Path) -> None:
         status, _, err = run("training", *command, "--reference", file)
         assert status != 0
         assert "references.0: must state what was measured" in " ".join(err.split())
+
+
+def test_a_log_is_one_measured_job(run: Run, tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_text(TORCHTITAN, encoding="utf-8")
+    status, out, err = run("training", "import", log, "--set", "model=llama-3.1-8b", "--json")
+    assert status == 0, err
+    (summary,) = json.loads(out)
+    assert (summary["n_row"], summary["n_new"]) == (1, 1)
+    (row,) = json.loads(run("measurements", "--target", "training", "--json")[1])
+    assert (row["model"], row["accelerator"]) == ("meta-llama/Llama-3.1-8B", "nvidia-h100-sxm-80gb")
+    assert row["throughput_token_per_s"] == 48_800.0
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "message"),
+    [
+        (MEGATRON, ["accelerator=h200"], "run.log, line 23: model: is not in the log; set it, such as --set model="),
+        (TORCHTITAN, ["model=llama-3.1-70b"], "whose hidden_size is 8192; the log says 4096"),
+        (TORCHTITAN, ["model=no-such"], "no 'no-such' is known"),
+        ("loss 3.1\n", [], "is neither CSV nor a log of torchtitan or megatron-lm"),
+    ],
+)
+def test_a_log_that_cannot_be_read_says_what_is_missing(
+    run: Run, tmp_path: Path, text: str, given: list[str], message: str
+) -> None:
+    log = tmp_path / "run.log"
+    log.write_text(text, encoding="utf-8")
+    status, _, err = run("training", "import", log, *(part for one in given for part in ("--set", one)))
+    assert status != 0
+    assert message in " ".join(err.split())
+
+
+def test_values_fill_the_blank_cells_of_a_table(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "jobs.csv"
+    cells = "8,torchtitan,4096,32,56000"
+    file.write_text(
+        "n_accelerator,framework,n_token_per_sequence,n_global_batch_sequence,throughput_token_per_s\n" + cells,
+        encoding="utf-8",
+    )
+    given = ("--set", "model=llama-3.1-8b", "--set", "accelerator=h100-sxm-80gb")
+    assert run("training", "import", file, *given, "--dry-run")[0] == 0
+    status, _, err = run("training", "import", file, *given, "--set", "n_accelerator=16")
+    assert status != 0
+    assert "jobs.csv, line 2: n_accelerator: is '8' in the file, but is set to '16'" in " ".join(err.split())

@@ -50,10 +50,14 @@ SLOPES: Final[dict[tuple[str, ...], float]] = {(): 0.3, ("framework",): 0.3, ("o
 SMOOTH: Final[dict[tuple[str, ...], float]] = {("owner", "framework"): 0.4, ("accelerator",): 0.3}
 """Groupings in which like jobs have like errors, and the prior median of the standard deviation of each."""
 
+OF_ACCELERATOR: Final = (("accelerator",),)
+"""Of `SMOOTH`, those that rest on few owners each and do not carry over to stacks without runs."""
+
 REACH: Final = 0.5
 """Root mean square distance of columns, in standard deviations, at which the likeness of jobs is `exp(-1/2)`."""
 
 _STACK: Final = tuple(TERMS).index(("owner", "framework"))
+_STACK_ACCELERATOR: Final = tuple(TERMS).index(("owner", "framework", "accelerator"))
 
 NOISE_SD: Final = 0.4
 """Prior median of the standard deviation of the noise."""
@@ -199,20 +203,27 @@ class GroupEffects:
         """Return whether runs of each job's owner with its framework are known: shape (n_query,)."""
         return np.isin(keys[:, _STACK], self.keys[:, _STACK])
 
+    def knows_accelerator(self, keys: KeyArray) -> npt.NDArray[np.bool_]:
+        """Return whether runs of each job's stack on its accelerator are known: shape (n_query,)."""
+        return np.isin(keys[:, _STACK_ACCELERATOR], self.keys[:, _STACK_ACCELERATOR])
+
     def predict(self, keys: KeyArray, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and standard deviation of the error of a new measurement: shapes (n_query,)."""
         mean, explained = np.empty(len(x)), np.empty(len(x))
         order = np.lexsort(keys.T)  # jobs of the same groups share a block
         for start in range(0, len(x), N_BLOCK_ROW):
             rows = order[start : start + N_BLOCK_ROW]
-            cross = self._covariance(keys[rows], x[rows], self.keys, self.x)
+            cross = self._covariance(keys[rows], x[rows], self.keys, self.x, is_query=True)
             mean[rows] = cross @ self.weights
             explained[rows] = (linalg.blas.dtrmm(1.0, self.root.T, cross.T, trans_a=1) ** 2).sum(axis=0)
         return mean, np.sqrt(np.maximum(self._variance(x) - explained, self.sd[-1] ** 2))
 
-    def _covariance(self, keys: KeyArray, x: FloatArray, other: KeyArray, other_x: FloatArray) -> FloatArray:
+    def _covariance(
+        self, keys: KeyArray, x: FloatArray, other: KeyArray, other_x: FloatArray, *, is_query: bool = False
+    ) -> FloatArray:
         groups, group = np.unique(keys, axis=0, return_inverse=True)
-        offset, slope, smooth = self._shared_variance(groups, other)
+        carries = self.knows_stack(groups) if is_query else np.ones(len(groups), dtype=bool)
+        offset, slope, smooth = self._shared_variance(groups, other, carries)
         product, near = self.space.likeness(x, other_x)
         product *= slope[group]
         near *= smooth[group]
@@ -220,12 +231,21 @@ class GroupEffects:
         near += offset[group]
         return near
 
-    def _shared_variance(self, keys: KeyArray, other: KeyArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the variance that pairs of jobs share of `TERMS`, `SLOPES` and `SMOOTH`: shapes (n_row, n_other)."""
+    def _shared_variance(
+        self, keys: KeyArray, other: KeyArray, carries: npt.NDArray[np.bool_]
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the variance that pairs of jobs share of `TERMS`, `SLOPES` and `SMOOTH`: shapes (n_row, n_other).
+
+        Parameters
+        ----------
+        carries : shape (n_row,)
+            Whether the functions of `OF_ACCELERATOR` count.
+        """
         same, variance = same_groups(keys, other), iter(self.sd**2)
+        carried = same | {term: same[term] & carries[:, None] for term in OF_ACCELERATOR}
         offset, slope, smooth = (
-            sum((next(variance) * same[term] for term in terms), np.zeros((len(keys), len(other))))
-            for terms in (TERMS, SLOPES, SMOOTH)
+            sum((next(variance) * shared[term] for term in terms), np.zeros((len(keys), len(other))))
+            for terms, shared in ((TERMS, same), (SLOPES, same), (SMOOTH, carried))
         )
         return offset, slope, smooth
 

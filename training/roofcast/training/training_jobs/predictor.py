@@ -16,6 +16,7 @@ from roofcast.features.training.jobs.plans import USABLE_RATIO
 from roofcast.training.dataset.stacks import is_uploaded, name_stacks
 from roofcast.training.dataset.training_runs import TrainingRunRows, build_training_run_rows
 from roofcast.training.learner.ratio_model import Progress
+from roofcast.training.training_jobs.chip_order import chip_peers
 from roofcast.training.training_jobs.group_effects import KeyArray, group_keys
 from roofcast.training.training_jobs.held_out import ErrorRows, HeldOutErrors
 from roofcast.training.training_jobs.job_features import memory_columns, outside_range, rate_columns
@@ -88,12 +89,15 @@ class TrainingJobPredictor:
         Owners of the stacks of the training rows that no API key stored.
     limits_
         Least and greatest value of the columns of rates in these rows: shape (2, n_column).
+    n_run_
+        Measured rates in these rows, by accelerator.
     """
 
     models_: dict[str, LogErrorModel]
     held_out_: dict[str, HeldOutErrors]
     owners_: tuple[str, ...]
     limits_: FloatArray
+    n_run_: dict[str, int]
 
     def fit(self, measurements: pd.DataFrame, *, catalog: Catalog | None = None) -> Self:
         """Fit to rows of `roofcast.data.training_campaigns.load_training_campaigns`; return the predictor.
@@ -114,6 +118,8 @@ class TrainingJobPredictor:
             if name == RATE:
                 x = errors.rows.x[errors.rows.is_public]
                 self.limits_ = np.array([x.min(axis=0), x.max(axis=0)])
+                measured = rows.measurements["accelerator"].iloc[errors.index[errors.rows.is_public]]
+                self.n_run_ = {str(one): int(n) for one, n in measured.value_counts().items()}
         self.owners_ = tuple(sorted(set(rows.owners[~is_uploaded(rows.owners)])))
         return self
 
@@ -143,14 +149,22 @@ class TrainingJobPredictor:
         OutOfRangeError
             If `coverage` exceeds `highest_coverage`.
         """
-        return self.predict_table(build_job_table(jobs, catalog or training_catalog()), coverage=coverage)
+        catalog = catalog or training_catalog()
+        return self.predict_table(build_job_table(jobs, catalog), coverage=coverage, catalog=catalog)
 
-    def predict_table(self, table: JobTable, *, coverage: float = 0.9) -> TrainingJobPrediction:
+    def predict_table(
+        self, table: JobTable, *, coverage: float = 0.9, catalog: Catalog | None = None
+    ) -> TrainingJobPrediction:
         """Return the prediction of jobs with their plans."""
         table = self._with_known_owners(table)
         keys = group_keys(table)
         rate, memory = (self._log_error(name, table, keys, coverage) for name in (RATE, MEMORY))
-        rate_value = rate_per_accelerator(table.runs, table.time) * np.exp(rate.mean)
+        rate_value = self._in_chip_order(
+            table,
+            keys,
+            rate_per_accelerator(table.runs, table.time) * np.exp(rate.mean),
+            catalog or training_catalog(),
+        )
         memory_value = memory_of_kind(table.memory, table.memory_kind) * np.exp(memory.mean)
         outside = outside_range(np.column_stack(list(rate_columns(table).values())), self.limits_)
         return TrainingJobPrediction(
@@ -191,6 +205,18 @@ class TrainingJobPredictor:
             if rows.any():
                 half[rows] = conformal.quantile(coverage) * sd[rows]
         return _LogError(mean, sd, half)
+
+    def _in_chip_order(self, table: JobTable, keys: KeyArray, rate: FloatArray, catalog: Catalog) -> FloatArray:
+        """Return rates within the limits of `roofcast.training.training_jobs.chip_order`."""
+        model = self.models_[RATE]
+        peers = chip_peers(table, catalog, self.n_run_, ~model.effects.knows_accelerator(keys))
+        if peers is None:
+            return rate
+        mean, _ = model.predict(_matrix(RATE, peers.table), group_keys(peers.table))
+        limit, own = rate_per_accelerator(peers.table.runs, peers.table.time) * np.exp(mean), rate[peers.rows]
+        ordered = rate.copy()
+        ordered[peers.rows] = np.where(peers.is_least, np.maximum(own, limit), np.minimum(own, limit))
+        return ordered
 
     def _p_fits(self, table: JobTable, keys: KeyArray, memory: _LogError) -> FloatArray:
         """Return the probability that the memory in use on the device stays within `USABLE_RATIO` of it."""

@@ -33,7 +33,7 @@ MANIFEST: Final = FILE.with_suffix(".json")
 COMMAND: Final = "make training-predictor"
 
 _FIT: Final = (
-    "group_effects", "held_out", "job_features", "job_table", "log_error_model", "predictor",
+    "chip_order", "group_effects", "held_out", "job_features", "job_table", "log_error_model", "predictor",
     "lifecycle/bundle", "lifecycle/fit", "lifecycle/run_set",
 )  # fmt: skip
 """Modules of this room that fit and store."""

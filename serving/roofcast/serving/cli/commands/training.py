@@ -296,8 +296,21 @@ def _predict_file(rows: Path, out: Path, asked: _Asked, *, as_json: bool) -> Non
 
 @training.command("import")
 def import_(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="CSV files of measured jobs.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...", help="CSV files of measured jobs (.csv), or logs of torchtitan and Megatron-LM."
+        ),
+    ],
     *,
+    given: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="COLUMN=VALUE",
+            help="A value that the files do not hold, such as accelerator=nvidia-h100-sxm-80gb; repeatable.",
+        ),
+    ] = None,
     campaign: Annotated[str | None, typer.Option(help="Campaign of rows without one; own by default.")] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Validate and count the rows, and store nothing.")
@@ -312,16 +325,18 @@ def import_(
     compare: Annotated[bool, typer.Option(help="Compare the new rows with the predictor.")] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Import measured training jobs into the store: all rows of a file, or none."""
+    """Import measured training jobs into the store: all rows of a file, or none. A log is one job."""
+    from roofcast.data.importers.overrides import parse_overrides
     from roofcast.serving.app_state.imports.import_warnings import added_warnings
-    from roofcast.serving.cli.files import read_table
+    from roofcast.serving.cli.files import read_runs
     from roofcast.serving.training_jobs.imports.import_errors import compare_runs
     from roofcast.serving.training_jobs.imports.run_import import import_table
 
+    values = parse_overrides(given or ())
     state = load_predictor(open_app_state(), TRAINING)
     summaries = []
     for file in files:
-        table = read_table(file)
+        table = read_runs(file, values, state.training_catalog)
         added = import_table(state, table, file.name, campaign=campaign, dry_run=dry_run, claim_of_keys=claim)
         errors = compare_runs(state, added) if compare and not dry_run else None
         for warning in added_warnings(added, "command"):

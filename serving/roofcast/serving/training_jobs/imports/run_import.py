@@ -10,6 +10,8 @@ import pandas as pd
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import SchemaError, join_errors
+from roofcast.data.importers.overrides import fill_blanks
+from roofcast.data.importers.training_logs import read_training_log
 from roofcast.data.measurements.training_schema import TRAINING_CONFIG_COLUMNS
 from roofcast.data.measurements.training_validation import token_per_step, validate_training_measurements
 from roofcast.serving.app_state.app_state import AppState
@@ -196,6 +198,36 @@ def import_table(
         source=source,
         lines=table.lines,
     )
+
+
+def read_log_table(content: bytes, source: str, overrides: Mapping[str, str], catalog: Catalog) -> CsvTable:
+    """Return the run of a log of torchtitan or Megatron-LM as a table of one row.
+
+    Raises
+    ------
+    SchemaError
+        As of `read_training_log`, or if the model of the catalogue has other layers or another width than the log's.
+    """
+    log = read_training_log(content.decode(errors="replace"), source, overrides)
+    spec = catalog.model(str(log.cells["model"]))
+    for name, count in log.shape.items():
+        if getattr(spec, name) != count:
+            problem = f"is {spec.id}, whose {name} is {getattr(spec, name)}; the log says {count}"
+            raise SchemaError("model", problem, source, log.line)
+    return CsvTable(list(log.cells), [[str(cell) for cell in log.cells.values()]], [log.line])
+
+
+def fill_table(table: CsvTable, overrides: Mapping[str, str], source: str) -> CsvTable:
+    """Return a table whose blank cells have the user's values.
+
+    Raises
+    ------
+    SchemaError
+        If a cell contradicts its value, or a column is named twice.
+    """
+    rows = [fill_blanks(row, overrides, source, line) for row, line in zip(table.records(), table.lines, strict=True)]
+    header = list(dict.fromkeys(name for row in rows for name in row)) or table.header
+    return CsvTable(header, [[row[name] for name in header] for row in rows], table.lines)
 
 
 def _check_rates(runs: pd.DataFrame, catalog: Catalog, source: str, lines: Sequence[int]) -> None:

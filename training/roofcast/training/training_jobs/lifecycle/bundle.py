@@ -61,7 +61,7 @@ class TrainingJobBundle:
 _DATACLASSES: Final = (TrainingJobBundle, LogErrorModel, CarriedDeviation, JobSpace, GroupEffects, ErrorScaleModel)
 
 CLASSES: Final[Classes] = {
-    TrainingJobPredictor: ("models_", "owners_", "limits_"),
+    TrainingJobPredictor: ("models_", "owners_", "limits_", "n_run_"),
     **{cls: stored_fields(cls) for cls in _DATACLASSES},
     **{cls: INFERENCE_CLASSES[cls] for cls in (GroupedConformal, ResidualRegressor)},
 }
