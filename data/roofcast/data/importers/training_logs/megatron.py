@@ -19,6 +19,7 @@ from roofcast.data.importers.training_logs.run_log import (
     is_out_of_memory,
     median_step,
 )
+from roofcast.data.units import s_from_ms
 
 FRAMEWORK: Final = "megatron-lm"
 _ITERATION: Final = re.compile(r"\biteration\s+(\d+)/\s*\d+\s*\|.*elapsed time per iteration \(ms\):\s*([0-9.]+)")
@@ -66,7 +67,7 @@ def read(lines: Sequence[str], source: str) -> RunLog:
     shape = {field: int(arguments[name]) for name, field in _SHAPE.items() if arguments.get(name, "").isdigit()}
     cells = {"framework": FRAMEWORK, "date": first_day(lines), **_settings(arguments)}
     iterations = [
-        (Step(int(match[1]), i, float(match[2]) / 1e3), int(batch[1]) if (batch := _BATCH.search(line)) else 0)
+        (Step(int(match[1]), i, s_from_ms(float(match[2]))), int(batch[1]) if (batch := _BATCH.search(line)) else 0)
         for i, line in enumerate(lines, start=1)
         if (match := _ITERATION.search(line))
     ]

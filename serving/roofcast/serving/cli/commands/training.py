@@ -297,10 +297,7 @@ def _predict_file(rows: Path, out: Path, asked: _Asked, *, as_json: bool) -> Non
 @training.command("import")
 def import_(
     files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE...", help="CSV files of measured jobs (.csv), or logs of torchtitan and Megatron-LM."
-        ),
+        list[Path], typer.Argument(metavar="FILE...", help="CSV, or logs of torchtitan and Megatron-LM.")
     ],
     *,
     given: Annotated[
