@@ -87,16 +87,31 @@ def test_the_lever_of_a_limit_names_it_with_both_values(shared: Client) -> None:
     assert [one["change"] for one in levers if one["kind"] == "limit"] == ["TPOT p95 up to 30 ms instead of 20 ms"]
 
 
-def test_the_lever_of_spot_costs_what_the_recommendation_on_spot_does(shared: Client) -> None:
+def test_levers_are_of_the_question_and_cost_what_its_changed_form_does(shared: Client) -> None:
     question = {
-        "model": "Qwen/Qwen3-32B", "workload": {"preset": "chat", "users": 200}, "constraints": {},
-        "limits": ["ttft:p95<=1s", "tpot:p90<=50ms"], "n_entry": 1,
+        "model": "Qwen/Qwen3-32B", "workload": {"preset": "chat", "users": 200, "think_time_s": 20}, "constraints": {},
+        "limits": ["ttft:p95<=2s", "tpot:p50<=60ms"],
     }  # fmt: skip
-    own = ask(shared, **question | {"constraints": {"pricing": ["spot"]}, "levers": False})
-    for n_entry in (1, 6):
-        levers = ask(shared, **question | {"n_entry": n_entry})["levers"]
-        (spot,) = [one for one in levers if one["pricing"] == "spot"]
-        assert spot["cost_usd_per_h"] == own["entries"][0]["cost_usd_per_h"]
+    levers = ask(shared, **question, n_entry=1)["levers"]
+    assert levers == ask(shared, **question, n_entry=6)["levers"]
+    users = {one["kind"]: int(one["change"].split()[0]) for one in levers if one["kind"] == "users"}
+    changed = {
+        "spot": {"constraints": {"pricing": ["spot"]}},
+        "fp8": {"constraints": {"weight_precisions": ["fp8"]}},
+        "users": {"workload": {"preset": "chat", "users": users["users"], "think_time_s": 20}},
+    }
+    for name, change in changed.items():
+        (lever,) = [one for one in levers if name in (one["kind"], one["pricing"], one["weight_precision"])]
+        own = ask(shared, **question | change, n_entry=1, levers=False)["entries"][0]
+        assert lever["cost_usd_per_h"] == pytest.approx(own["cost_usd_per_h"])
+
+
+def test_fewer_users_are_no_lever_where_a_floor_needs_them(shared: Client) -> None:
+    levers = ask(
+        shared, workload={"n_input_token": 2000, "n_output_token": 500, "users": 256}, limits=["throughput>=5000"],
+        model="meta-llama/Llama-3.1-70B",
+    )["levers"]  # fmt: skip
+    assert "users" not in {one["kind"] for one in levers}
 
 
 def test_every_kind_of_lever_is_in_the_response_model() -> None:

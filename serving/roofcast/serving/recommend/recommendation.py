@@ -127,9 +127,7 @@ def recommend(
         result = replace(result, calibration_effect=find_calibration_effect(search, problem.baseline))
     if not has_levers:
         return result
-    rejected = [rejection.replica.accelerator for rejection in result.families if rejection.reason != "no_engine"]
-    levers = find_levers(search, result.entries, [one.replica.accelerator for one in result.entries] or rejected)
-    return replace(result, levers=levers)
+    return replace(result, levers=find_levers(search, result.entries[0] if result.entries else None))
 
 
 def _check(bundle: ModelBundle, model: ModelSpec, demand: Demand, confidence: float, level: float) -> LimitModel:

@@ -1,20 +1,18 @@
 """Levers: changes of the question that lower the cost, each with the cheapest deployment that is found with it.
 
-Levers of load combine what the search has evaluated, so they cost nothing and are bounds from above. Other prices, a
-looser limit and other precisions are searched, exactly among their candidates.
+Each is searched, exactly among its candidates, so that it is a property of the question and not of the entries shown.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final, Self
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.data.specs import Offer
 from roofcast.features.descriptors.precisions import WEIGHT_BYTE
 from roofcast.features.validity.engine_support import needs_copy
 from roofcast.serving.app_state.catalog.user_files import OWNED
@@ -24,11 +22,9 @@ from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.slo import floor_to_three_digits, loosen_limit
 from roofcast.serving.recommend.search.confidence import LimitModel
 from roofcast.serving.recommend.search.configurations import enumerate_replicas
-from roofcast.serving.recommend.search.deployment_sizes import Pairs
-from roofcast.serving.recommend.search.problem import SearchProblem, with_replicas
-from roofcast.serving.recommend.search.search import Search, SearchTarget
+from roofcast.serving.recommend.search.problem import with_replicas
+from roofcast.serving.recommend.search.search import Deployment, Search, SearchTarget
 
-FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.intp]
 
 MAX_LEVERS: Final = 6
@@ -37,10 +33,10 @@ MIN_SAVING: Final = 0.05
 
 QUANTISED: Final = ("fp8", "fp4", "int4")
 """Precisions of levers, most bits first; one with fewer bits has to save more than those before it."""
-MAX_ACCELERATORS: Final = 6
-"""Accelerators on which other precisions are searched: those of the first entries."""
 
 LOAD_SHARES: Final = (0.9, 0.75, 0.5)
+RATE_STEP: Final = 1.01
+"""Factor between request rates that are told apart: levers name three digits."""
 LOOSER: Final = 1.5
 """Factor by which the limit that binds is raised."""
 
@@ -52,20 +48,18 @@ _PRICING: Final = {
 }
 
 
-def find_levers(search: Search, entries: Sequence[Entry], accelerators: Sequence[str]) -> tuple[Lever, ...]:
+def find_levers(search: Search, first: Entry | None) -> tuple[Lever, ...]:
     """Return the levers that matter, by rising cost: one of each pricing, precision, and kind of change.
 
     Parameters
     ----------
-    entries
-        Of the recommendation; levers are compared with the first.
-    accelerators
-        Those on which other precisions are searched, the first `MAX_ACCELERATORS`.
+    first
+        Cheapest entry, which levers are compared with; None if there is none.
     """
-    cost = entries[0].cost_usd_per_h if entries else math.inf
-    levers = [*_price_levers(search), *_load_levers(search, cost), *_precision_levers(search, accelerators)]
-    if entries:
-        levers += _limit_levers(search, entries[0])
+    cost = first.cost_usd_per_h if first else math.inf
+    levers = [*_price_levers(search), *_load_levers(search, cost), *_precision_levers(search, cost)]
+    if first:
+        levers += _limit_levers(search, first)
     matters = [lever for lever in levers if lever.cost_usd_per_h < (1 - MIN_SAVING) * cost]
     if math.isfinite(cost):
         matters = [replace(lever, saving_ratio=1 - lever.cost_usd_per_h / cost) for lever in matters]
@@ -95,66 +89,52 @@ def _cheapest(search: Search, kind: str, change: str, constraints: Constraints) 
 
 
 @dataclass(frozen=True, slots=True)
-class _KnownReplicas:
-    """Replicas of known capacity on offers.
+class _AtLoad:
+    """The cheapest deployment for a load, and the peak load that it serves."""
 
-    Parameters
-    ----------
-    rows : shape (n_replica,)
-        Indices of the replicas in the problem; `pairs` has indices in it.
-    served : shape (n_pair,)
-        Load that one replica serves.
-    """
-
-    search: Search
-    offers: list[Offer]
-    rows: IndexArray
-    pairs: Pairs
-    served: FloatArray
-
-    @classmethod
-    def on(cls, search: Search, offers: list[Offer]) -> Self:
-        """Return those of a search."""
-        problem, state = search.problem, search.state(search.problem.confidence)
-        rows = np.flatnonzero(state.is_known & (state.capacity >= 0))
-        replicas = [problem.replicas[row] for row in rows]
-        pairs = Pairs.build(replicas, offers, problem.market.accelerators, problem.constraints.max_nodes)
-        return cls(search, offers, rows, pairs, search.grid.served[rows, state.capacity[rows]][pairs.row])
-
-    def cheapest(self, required: float) -> Lever | None:
-        """Return the cheapest deployment that serves a load within the budget; None if there is none."""
-        sizes = self.pairs.size(slice(None), required, self.served)
-        if not len(sizes.cost) or not sizes.cost.min() <= min(self.search.budget, np.finfo(float).max):
-            return None
-        k = int(sizes.cost.argmin())
-        row, offer = int(self.rows[self.pairs.row[k]]), self.offers[self.pairs.offer[k]]
-        return _lever(self.search.problem, row, offer, (sizes.n_replica[k], sizes.n_instance[k], sizes.cost[k]))
-
-    def most_load(self, usd_per_h: float) -> float:
-        """Return the largest load that one of them serves at this cost."""
-        price = np.where(self.pairs.price > 0, self.pairs.price, np.nan)
-        affordable = np.floor(np.nan_to_num(usd_per_h / price, nan=np.inf) + 1e-9)
-        n_instance = np.minimum(affordable, self.pairs.n_node)
-        is_bounded = np.isfinite(n_instance)
-        n_replica = np.floor(np.where(is_bounded, n_instance, 0.0) * self.pairs.per_instance + 1e-9)
-        return float((n_replica * self.served).max(initial=0.0))
+    lever: Lever
+    served: float
 
 
 def _load_levers(search: Search, cost: float) -> Iterator[Lever]:
     """Yield the largest load of the lower cost that the largest share of the load has."""
-    demand, known = search.demand, _KnownReplicas.on(search, search.problem.offers)
+    demand = search.demand
+    floors = [limit.value for limit in demand.limits if limit.is_floor and demand.users is None]
+    least = max(floors, default=0.0) / demand.n_output_token
     for share in LOAD_SHARES:
-        lever = known.cheapest(demand.required_load * share)
-        if lever is None or not lever.cost_usd_per_h < (1 - MIN_SAVING) * cost:
+        less = _cheapest_at(search, demand.peak_load * share) if demand.peak_load * share >= least else None
+        if less is None or not less.lever.cost_usd_per_h < (1 - MIN_SAVING) * cost:
             continue
-        load = demand.peak_load * known.most_load(lever.cost_usd_per_h) / demand.required_load
-        fewer = _fewer(demand, load)
-        at_most = known.cheapest(demand.required_load * fewer / demand.peak_load) if fewer else None
-        if at_most is not None and fewer < demand.peak_load:
+        most = _most_load(search, less)
+        fewer = _fewer(demand, most.served)
+        if 0 < fewer < demand.peak_load:
             unit = "users" if demand.users is not None else "requests a second"
             change = f"{fewer:,.10g} instead of {demand.peak_load:,.10g} {unit}"
-            yield replace(at_most, kind="users", change=change)
+            yield replace(most.lever, kind="users", change=change)
         return
+
+
+def _cheapest_at(search: Search, peak_load: float) -> _AtLoad | None:
+    """Return the cheapest deployment for a load, after a search; None if there is none."""
+    inner = search.with_demand(search.demand.at_peak(peak_load))
+    target = SearchTarget(inner.problem.confidence, np.zeros_like(inner.pairs.offer), 1)
+    inner.run([target])
+    for one in inner.deployments(inner.winners(target), target.confidence):
+        capacity = inner.state(target.confidence).capacity[one.row]
+        served = one.n_replica * float(inner.grid.served[one.row, capacity]) * (1 - inner.demand.headroom)
+        return _AtLoad(_lever_of(inner, one), max(served, peak_load))
+    return None
+
+
+def _most_load(search: Search, less: _AtLoad) -> _AtLoad:
+    """Return the deployment of the largest load that costs no more than a deployment of less load."""
+    while True:
+        demand = search.demand
+        step = math.floor(less.served + 1e-9) + 1.0 if demand.users is not None else less.served * RATE_STEP
+        more = _cheapest_at(search, step) if step < demand.peak_load else None
+        if more is None or more.lever.cost_usd_per_h > less.lever.cost_usd_per_h + 1e-9:
+            return less
+        less = more
 
 
 def _fewer(demand: Demand, load: float) -> float:
@@ -178,14 +158,13 @@ def _limit_levers(search: Search, first: Entry) -> Iterator[Lever]:
     yield from _search(search.with_limits(model), "limit", change)
 
 
-def _precision_levers(search: Search, accelerators: Sequence[str]) -> Iterator[Lever]:
+def _precision_levers(search: Search, cost: float) -> Iterator[Lever]:
     """Yield the precisions of fewer bytes than the checkpoint's that cost less than those before them."""
     problem = search.problem
     stored, constraints = problem.model.weight_precision, problem.constraints
     least = min(WEIGHT_BYTE.get(one, 2.0) for one in constraints.weight_precisions or {stored})
     precisions = [one for one in QUANTISED if WEIGHT_BYTE[one] < least]
-    wanted = set(dict.fromkeys(accelerators[:MAX_ACCELERATORS]))
-    offers = [offer for offer in problem.offers if offer.accelerator in wanted]
+    offers = [offer for offer in problem.offers if float(offer.price_usd_per_h) < (1 - MIN_SAVING) * cost]
     if not precisions or not offers:
         return
     bounds = replace(constraints, weight_precisions=frozenset(precisions), speculations=(None,))
@@ -220,22 +199,22 @@ def _search(search: Search, kind: str, change: str, group: IndexArray | None = N
     target = SearchTarget(problem.confidence, group, n)
     search.run([target])
     for one in search.deployments(search.winners(target), problem.confidence):
-        size = (one.n_replica, one.n_instance, one.cost)
-        yield replace(_lever(problem, one.row, problem.offers[one.offer], size), kind=kind, change=change)
+        yield replace(_lever_of(search, one), kind=kind, change=change)
 
 
-def _lever(problem: SearchProblem, row: int, offer: Offer, size: tuple[float, float, float]) -> Lever:
-    """Return the lever of a replica on an offer, with replicas, instances and cost, its change left blank."""
-    replica = problem.replicas[row]
+def _lever_of(search: Search, deployment: Deployment) -> Lever:
+    """Return the lever of a deployment, its change left blank."""
+    problem = search.problem
+    replica = problem.replicas[deployment.row]
     accelerator = problem.market.accelerators[replica.accelerator]
     return Lever(
         kind="",
         change="",
-        offer=offer,
+        offer=problem.offers[deployment.offer],
         replica=replica,
-        n_replica=int(size[0]),
-        n_instance=int(size[1]),
-        cost_usd_per_h=float(size[2]),
+        n_replica=deployment.n_replica,
+        n_instance=deployment.n_instance,
+        cost_usd_per_h=deployment.cost,
         saving_ratio=None,
         needs_quantised_copy=needs_copy(
             replica.engine, problem.model.weight_precision, replica.weight_precision, accelerator

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import overload
+from dataclasses import dataclass, replace
+from typing import Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -75,6 +75,11 @@ class Demand:
         """Users, or requests per second, at the peak."""
         load = self.users if self.users is not None else self.request_rate_per_s
         return float(load or 0.0) * self.peak_factor
+
+    def at_peak(self, peak_load: float) -> Self:
+        """Return the demand with another peak, in users or requests per second."""
+        load = peak_load / self.peak_factor
+        return replace(self, users=load) if self.users is not None else replace(self, request_rate_per_s=load)
 
     @property
     def required_load(self) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.data.specs import Offer
+from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.search.confidence import LimitModel
 from roofcast.serving.recommend.search.deployment_sizes import Pairs, Sizes
 from roofcast.serving.recommend.search.evaluation import Evaluator, max_users_per_accelerator, user_levels
@@ -131,6 +132,12 @@ class Search:
         """Return a search with other values of the limits on the same quantities; it keeps what was evaluated."""
         search = copy(self)
         search.grid, search._states = self.grid.with_limits(limits), {}
+        return search
+
+    def with_demand(self, demand: Demand) -> Self:
+        """Return a search of another load under the same limits; it keeps what was evaluated."""
+        search = self.with_limits(LimitModel(demand, self.problem.bundle.predictor))
+        search.problem, search.demand = replace(self.problem, demand=demand), demand
         return search
 
     def with_offers(self, offers: list[Offer]) -> Self:
