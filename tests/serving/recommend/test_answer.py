@@ -89,8 +89,8 @@ def test_the_lever_of_a_limit_names_it_with_both_values(shared: Client) -> None:
 
 def test_levers_are_of_the_question_and_cost_what_its_changed_form_does(shared: Client) -> None:
     question = {
-        "model": "Qwen/Qwen3-32B", "workload": {"preset": "chat", "users": 200, "think_time_s": 20}, "constraints": {},
-        "limits": ["ttft:p95<=2s", "tpot:p50<=60ms"],
+        "model": "Qwen/Qwen3-32B", "workload": {"preset": "chat", "users": 200, "think_time_s": 20},
+        "limits": ["ttft:p95<=2s", "tpot:p50<=60ms"], "constraints": {},
     }  # fmt: skip
     levers = ask(shared, **question, n_entry=1)["levers"]
     assert levers == ask(shared, **question, n_entry=6)["levers"]
