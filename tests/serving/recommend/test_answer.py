@@ -106,6 +106,14 @@ def test_levers_are_of_the_question_and_cost_what_its_changed_form_does(shared: 
         assert lever["cost_usd_per_h"] == pytest.approx(own["cost_usd_per_h"])
 
 
+def test_the_lever_of_any_region_costs_what_the_recommendation_without_regions_does(shared: Client) -> None:
+    bounds = {"vendors": ["NVIDIA"], "regions": ["eu-central-1"]}
+    question = {"model": "meta-llama/Llama-3.1-70B", "workload": CHAT["workload"] | {"users": 20}}  # type: ignore[operator]
+    (lever,) = [one for one in ask(shared, **question, constraints=bounds)["levers"] if one["kind"] == "region"]
+    own = ask(shared, **question, n_entry=1, levers=False)["entries"][0]
+    assert lever["cost_usd_per_h"] == pytest.approx(own["cost_usd_per_h"])
+
+
 def test_fewer_users_are_no_lever_where_a_floor_needs_them(shared: Client) -> None:
     levers = ask(
         shared, workload={"n_input_token": 2000, "n_output_token": 500, "users": 256}, limits=["throughput>=5000"],

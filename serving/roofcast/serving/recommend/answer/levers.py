@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from roofcast.data.specs import Offer
 from roofcast.features.descriptors.precisions import WEIGHT_BYTE
 from roofcast.features.validity.engine_support import needs_copy
 from roofcast.serving.app_state.catalog.user_files import OWNED
@@ -21,7 +22,7 @@ from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.slo import floor_to_three_digits, loosen_limit
 from roofcast.serving.recommend.search.confidence import LimitModel
-from roofcast.serving.recommend.search.configurations import enumerate_replicas
+from roofcast.serving.recommend.search.configurations import assume_acceptance, enumerate_replicas
 from roofcast.serving.recommend.search.problem import with_replicas
 from roofcast.serving.recommend.search.search import Deployment, Search, SearchTarget
 
@@ -57,7 +58,7 @@ def find_levers(search: Search, first: Entry | None) -> tuple[Lever, ...]:
         Cheapest entry, which levers are compared with; None if there is none.
     """
     cost = first.cost_usd_per_h if first else math.inf
-    levers = [*_price_levers(search), *_load_levers(search, cost), *_precision_levers(search, cost)]
+    levers = [*_price_levers(search, cost), *_load_levers(search, cost), *_precision_levers(search, cost)]
     if first:
         levers += _limit_levers(search, first)
     matters = [lever for lever in levers if lever.cost_usd_per_h < (1 - MIN_SAVING) * cost]
@@ -66,26 +67,48 @@ def find_levers(search: Search, first: Entry | None) -> tuple[Lever, ...]:
     return tuple(sorted(matters, key=lambda lever: lever.cost_usd_per_h)[:MAX_LEVERS])
 
 
-def _price_levers(search: Search) -> Iterator[Lever]:
-    """Yield other pricings, and regions and providers beyond those named."""
+def _price_levers(search: Search, cost: float) -> Iterator[Lever]:
+    """Yield other pricings of the same replicas, and regions and providers beyond those named."""
     constraints = replace(search.problem.constraints, inventory=())
     if constraints.providers and constraints.providers <= {OWNED}:
         return
     for pricing, text in _PRICING.items():
         if constraints.pricing and pricing not in constraints.pricing:
-            yield from _cheapest(search, "pricing", text, replace(constraints, pricing=frozenset({pricing})))
+            other = replace(constraints, pricing=frozenset({pricing}))
+            if offers := _cheaper(other.admissible_offers(search.problem.market.offers), cost):
+                yield from _search(search.with_offers(offers), "pricing", text)
+    anywhere = replace(constraints, regions=frozenset())
     if constraints.regions:
-        yield from _cheapest(search, "region", "any region", replace(constraints, regions=frozenset()))
+        yield from _elsewhere(search, "region", "any region", anywhere, cost)
     if constraints.providers:
-        any_provider = replace(constraints, providers=frozenset(), regions=frozenset())
-        yield from _cheapest(search, "provider", "any provider and region", any_provider)
+        any_provider = replace(anywhere, providers=frozenset())
+        yield from _elsewhere(search, "provider", "any provider and region", any_provider, cost)
 
 
-def _cheapest(search: Search, kind: str, change: str, constraints: Constraints) -> Iterator[Lever]:
-    """Yield the cheapest deployment on other offers."""
-    offers = constraints.admissible_offers(search.problem.market.offers)
-    if offers:
-        yield from _search(search.with_offers(offers), kind, change)
+def _elsewhere(search: Search, kind: str, change: str, constraints: Constraints, cost: float) -> Iterator[Lever]:
+    """Yield the cheapest deployment under wider constraints, which may admit other accelerators."""
+    offers = _cheaper(constraints.admissible_offers(search.problem.market.offers), cost)
+    if wider := _search_of(search, constraints, offers):
+        yield from _search(wider, kind, change)
+
+
+def _cheaper(offers: list[Offer], cost: float) -> list[Offer]:
+    """Return the offers of which one instance costs less than a lever may."""
+    return [offer for offer in offers if float(offer.price_usd_per_h) < (1 - MIN_SAVING) * cost]
+
+
+def _search_of(
+    search: Search, constraints: Constraints, offers: list[Offer], *, has_pipelines: bool = True
+) -> Search | None:
+    """Return a search of the replicas that other constraints and offers admit; None if there are none."""
+    problem = search.problem
+    replicas, _ = enumerate_replicas(problem.model, problem.market.accelerators, offers, constraints)
+    replicas = [replica for replica in replicas if has_pipelines or replica.pp == 1]
+    if not replicas:
+        return None
+    replicas = assume_acceptance(replicas, search.evaluator.coefficients)
+    other = with_replicas(replace(problem, offers=offers), constraints, replicas)
+    return Search(other, search.grid.limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,17 +187,11 @@ def _precision_levers(search: Search, cost: float) -> Iterator[Lever]:
     stored, constraints = problem.model.weight_precision, problem.constraints
     least = min(WEIGHT_BYTE.get(one, 2.0) for one in constraints.weight_precisions or {stored})
     precisions = [one for one in QUANTISED if WEIGHT_BYTE[one] < least]
-    offers = [offer for offer in problem.offers if float(offer.price_usd_per_h) < (1 - MIN_SAVING) * cost]
-    if not precisions or not offers:
+    if not precisions:
         return
     bounds = replace(constraints, weight_precisions=frozenset(precisions), speculations=(None,))
-    replicas, _ = enumerate_replicas(problem.model, problem.market.accelerators, offers, bounds)
-    replicas = [replica for replica in replicas if replica.pp == 1]
-    if not replicas:
-        return
-    quantised = with_replicas(replace(problem, offers=offers), bounds, replicas)
-    inner = Search(quantised, search.grid.limits)
-    found = _by_precision(inner, precisions)
+    inner = _search_of(search, bounds, _cheaper(problem.offers, cost), has_pipelines=False)
+    found = _by_precision(inner, precisions) if inner else {}
     least_usd_per_h = math.inf
     for precision in precisions:
         lever = found.get(precision)
