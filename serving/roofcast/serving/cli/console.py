@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -50,16 +50,16 @@ def _flush() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more
 
 
-def show(rows: list[dict[str, Any]], *, as_json: bool, title: str = "", is_listing: bool = False) -> None:
-    """Print rows as a table as wide as the terminal, or as JSON.
+def show(rows: list[dict[str, Any]], *, as_json: bool, title: str = "", group_by: Sequence[str] = ()) -> None:
+    """Print rows as a table as wide as the terminal, `WIDTH` characters without one, or as JSON.
 
-    Without a terminal a table is `WIDTH` characters wide, and a listing has one row a line, for `grep`.
+    A table that is too wide has a part for each group of rows that follow each other with the same `group_by`.
     """
     if as_json:
         print(json.dumps(rows, default=str, allow_nan=False))
         return
-    width = out.width if out.is_terminal else sys.maxsize if is_listing else WIDTH
-    lines = [table_text(rows, width)]
+    width = out.width if out.is_terminal else WIDTH
+    lines = [table_text(rows, width, group_by)]
     if title:
         lines.insert(0, fold(title, width=min(width, WIDTH)))
     out.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)

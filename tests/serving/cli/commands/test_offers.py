@@ -42,6 +42,13 @@ def test_offers_are_selected_and_have_an_age(run: Run, monkeypatch: pytest.Monke
     ]
 
 
+@pytest.mark.parametrize("command", ["offers", "accelerators", "models"])
+def test_a_listing_fits_into_80_columns(run: Run, command: str) -> None:
+    status, out, err = run(command)
+    assert status == 0, err
+    assert max(map(len, out.splitlines())) <= 80
+
+
 def test_of_a_refreshed_offer_the_newest_price_counts(run: Run, tmp_path: Path) -> None:
     rows = (f"{KNOWN},1.5,2026-11-01", KNOWN.replace("1x", "9x") + ",9,2026-11-01")
     file = write_file(tmp_path, "prices.csv", "\n".join((HEADER, *rows)))

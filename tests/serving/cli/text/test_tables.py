@@ -29,3 +29,16 @@ def test_a_table_that_stays_too_wide_becomes_a_paragraph_for_each_row() -> None:
 
 def test_a_table_of_equal_rows_keeps_its_columns() -> None:
     assert "the same in each row" not in table_text([WIDE, WIDE], 40)
+
+
+def test_a_wide_table_has_a_part_for_each_group() -> None:
+    rows = [
+        {"provider": provider, "accelerator": "a" * 50, "price": n, "as_of": "b" * 20}
+        for provider, n in zip("xyy", (1, 2, 3), strict=True)
+    ]
+    first, second = table_text(rows, WIDTH, ["provider"]).split("\n\n")
+
+    assert first.startswith("provider x")
+    assert second.splitlines()[0].startswith("the same in each row: provider y")
+    assert second.splitlines()[-3:] == ["price", "2", "3"]
+    assert "the same" not in table_text(rows, 200, ["provider"])

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from roofcast.data.errors import InputError, SchemaError
+from roofcast.data.units import BYTE_PER_GB
 from roofcast.serving.cli.arguments.options import require_one, require_with
 from roofcast.serving.cli.console import show, step, warn
 from roofcast.serving.cli.context import AsJson, Server, open_app_state, open_catalog, open_model_catalog
@@ -22,22 +23,20 @@ def list_models(context: typer.Context, *, as_json: AsJson = False) -> None:
     """List the models of the catalogue and the registered ones."""
     if context.invoked_subcommand:
         return
-    columns = {
-        "id",
-        "lineage",
-        "n_layer",
-        "hidden_size",
-        "n_param",
-        "n_param_active",
-        "attention",
-        "weight_precision",
-    }
     specs = open_model_catalog().models.values()
-    show(
-        [spec.model_dump(mode="json", include=None if as_json else columns) for spec in specs],
-        as_json=as_json,
-        is_listing=True,
-    )
+    if as_json:
+        show([spec.model_dump(mode="json") for spec in specs], as_json=True)
+        return
+    rows = [
+        {
+            "id": spec.id,
+            "n_param": f"{spec.n_param / 1e9:,.1f}B",
+            "active": f"{spec.n_param_active / 1e9:,.1f}B",
+            "precision": spec.weight_precision,
+        }
+        for spec in specs
+    ]
+    show(rows, as_json=False)
 
 
 @models.command()
@@ -79,13 +78,16 @@ def accelerators(
     elif lint:
         _show_findings(as_json=as_json)
     else:
-        columns = {"id", "memory_byte", "bandwidth_byte_per_s", "link", "link_domain_size"}
         specs = open_catalog().accelerators.values()
-        show(
-            [spec.model_dump(mode="json", include=None if as_json else columns) for spec in specs],
-            as_json=as_json,
-            is_listing=True,
-        )
+        rows = [
+            {
+                "id": spec.id,
+                "memory_gb": round(spec.memory_byte / BYTE_PER_GB, 1),
+                "bandwidth_gb_per_s": round(spec.bandwidth_byte_per_s / BYTE_PER_GB),
+            }
+            for spec in specs
+        ]
+        show([spec.model_dump(mode="json") for spec in specs] if as_json else rows, as_json=as_json)
 
 
 def _add_accelerator(file: Path, *, replace: bool, as_json: bool) -> None:

@@ -208,7 +208,7 @@ def formats(as_json: AsJson = False) -> None:
     from roofcast.data.importers import FORMATS
 
     rows = [{"name": f.name, "title": f.title, "delivers": f.delivers} for f in FORMATS.values()]
-    show(rows, as_json=as_json, is_listing=True)
+    show(rows, as_json=as_json)
 
 
 measurements = typer.Typer(help="List the imported measurements, withdraw or confirm them.", no_args_is_help=False)
@@ -339,7 +339,7 @@ def campaigns(
     rows = [{"name": c.name, "n_row": c.n_row, "licence": c.licence, "source": c.source} for c in shipped]
     own = count_own_campaigns()
     rows += [{"name": name, "n_row": n, "licence": "", "source": "imported here"} for name, n in own.items()]
-    show(rows, as_json=as_json, is_listing=True)
+    show(rows, as_json=as_json)
 
 
 def _report(*, as_json: bool) -> None:
@@ -350,4 +350,4 @@ def _report(*, as_json: bool) -> None:
 
     store, catalog = open_store()
     own = own_campaign_report(store.load(), catalog)
-    show([*rows_from_table(campaign_report(load_catalog())), *own], as_json=as_json, is_listing=True)
+    show([*rows_from_table(campaign_report(load_catalog())), *own], as_json=as_json)

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import asdict
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -182,12 +183,31 @@ def _list_offers(catalog: Catalog, selection: tuple[str | None, ...], *, as_json
     listed, day = list(_select(catalog, selection)), today()
     for warning in staleness_warnings(listed, day):
         warn(warning)
-    hidden = {"vcpu", "memory_byte", "source", "licence"}
-    rows: list[dict[str, Any]] = [
-        offer.model_dump(mode="json", exclude=None if as_json else hidden) | {"age_day": (day - offer.as_of).days}
-        for offer in listed
+    ages = [(day - offer.as_of).days for offer in listed]
+    if as_json:
+        show(
+            [offer.model_dump(mode="json") | {"age_day": age} for offer, age in zip(listed, ages, strict=True)],
+            as_json=True,
+        )
+        return
+    rows = [
+        {
+            "provider": offer.provider,
+            "accelerator": offer.accelerator,
+            "pricing": offer.pricing,
+            "market": offer.market if offer.market == "marketplace" else "",
+            "instance_type": offer.instance_type,
+            "region": offer.region,
+            "n_accelerator": offer.n_accelerator,
+            "usd_per_h": f"{offer.price_usd_per_h:.2f}",
+            "as_of": offer.as_of,
+            "age_day": age,
+        }
+        for offer, age in zip(listed, ages, strict=True)
     ]
-    show(rows, as_json=as_json, is_listing=True)
+    group_by = ("provider", "accelerator", "pricing")
+    rows.sort(key=itemgetter(*group_by, "instance_type", "region"))
+    show(rows, as_json=False, group_by=group_by)
 
 
 def _select(catalog: Catalog, selection: tuple[str | None, ...]) -> Iterable[Offer]:

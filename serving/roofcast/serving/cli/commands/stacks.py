@@ -102,7 +102,7 @@ def list_(
             {name: cell if name in ("name", "n_row") else ", ".join(cell) for name, cell in row.items()}
             for row in rows
         )
-        show(rows if as_json else [*texts], as_json=as_json, is_listing=True)
+        show(rows if as_json else [*texts], as_json=as_json)
         return
     if server:
         from roofcast.serving.cli.remote import ask

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,11 +17,12 @@ NO_BREAK: Final = "\u00a0"
 Cells = Mapping[str, str]
 
 
-def table_text(rows: Sequence[Mapping[str, Any]], width: int = WIDTH) -> str:
+def table_text(rows: Sequence[Mapping[str, Any]], width: int = WIDTH, group_by: Sequence[str] = ()) -> str:
     """Return rows as a table, in lines of up to `width` characters where words allow it.
 
-    Cells that a row lacks are blank. A table that is too wide loses its blank columns, and columns of one value
-    become a line above it. If it is still too wide, each row is a paragraph of names and values.
+    Cells that a row lacks are blank. A table that is too wide becomes a table for each group of consecutive rows of
+    equal `group_by`, loses its blank columns, and columns of one value become a line above it. If it is still too
+    wide, each row is a paragraph of names and values.
 
     Examples
     --------
@@ -44,6 +46,9 @@ def table_text(rows: Sequence[Mapping[str, Any]], width: int = WIDTH) -> str:
     cells: list[Cells] = [{str(name): cell_text(row.get(name)) for name in head} for row in rows]
     if not cells or _width(cells) <= width:
         return _columns(cells)
+    if group_by:
+        groups = itertools.groupby(rows, lambda row: [row.get(name) for name in group_by])
+        return "\n\n".join(table_text([*group], width) for _, group in groups)
     names = [name for name in cells[0] if any(row[name] for row in cells)]
     equal = [name for name in names if len(cells) > 1 and len({row[name] for row in cells}) == 1]
     heading = ""
