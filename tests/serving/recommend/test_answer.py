@@ -102,7 +102,7 @@ def test_levers_are_of_the_question_and_cost_what_its_changed_form_does(shared: 
     }
     for name, change in changed.items():
         (lever,) = [one for one in levers if name in (one["kind"], one["pricing"], one["weight_precision"])]
-        own = ask(shared, **question | change, n_entry=1, levers=False)["entries"][0]
+        own = ask(shared, **{**question, **change}, n_entry=1, levers=False)["entries"][0]
         assert lever["cost_usd_per_h"] == pytest.approx(own["cost_usd_per_h"])
 
 
