@@ -95,14 +95,14 @@ def test_levers_are_of_the_question_and_cost_what_its_changed_form_does(shared: 
     levers = ask(shared, **question, n_entry=1)["levers"]
     assert levers == ask(shared, **question, n_entry=6)["levers"]
     users = {one["kind"]: int(one["change"].split()[0]) for one in levers if one["kind"] == "users"}
-    changed = {
+    changed: dict[str, dict[str, Any]] = {
         "spot": {"constraints": {"pricing": ["spot"]}},
         "fp8": {"constraints": {"weight_precisions": ["fp8"]}},
         "users": {"workload": {"preset": "chat", "users": users["users"], "think_time_s": 20}},
     }
     for name, change in changed.items():
         (lever,) = [one for one in levers if name in (one["kind"], one["pricing"], one["weight_precision"])]
-        own = ask(shared, **{**question, **change}, n_entry=1, levers=False)["entries"][0]
+        own = ask(shared, **question | change, n_entry=1, levers=False)["entries"][0]
         assert lever["cost_usd_per_h"] == pytest.approx(own["cost_usd_per_h"])
 
 
