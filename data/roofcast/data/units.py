@@ -15,6 +15,7 @@ BYTE_PER_MIB: Final = 2.0**20
 BYTE_PER_GBIT: Final = 1e9 / 8.0
 FLOP_PER_TFLOP: Final = 1e12
 TOKEN_PER_MTOKEN: Final = 1e6
+PARAMETER_PER_BILLION: Final = 1e9
 H_PER_MONTH: Final = 730.0
 H_PER_YEAR: Final = 8760.0
 W_PER_KW: Final = 1e3

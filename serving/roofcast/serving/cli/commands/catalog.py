@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from roofcast.data.errors import InputError, SchemaError
-from roofcast.data.units import BYTE_PER_GB
+from roofcast.data.units import BYTE_PER_GB, PARAMETER_PER_BILLION
 from roofcast.serving.cli.arguments.options import require_one, require_with
 from roofcast.serving.cli.console import show, step, warn
 from roofcast.serving.cli.context import AsJson, Server, open_app_state, open_catalog, open_model_catalog
@@ -30,8 +30,8 @@ def list_models(context: typer.Context, *, as_json: AsJson = False) -> None:
     rows = [
         {
             "id": spec.id,
-            "n_param": f"{spec.n_param / 1e9:,.1f}B",
-            "active": f"{spec.n_param_active / 1e9:,.1f}B",
+            "n_param": f"{spec.n_param / PARAMETER_PER_BILLION:,.1f}B",
+            "active": f"{spec.n_param_active / PARAMETER_PER_BILLION:,.1f}B",
             "precision": spec.weight_precision,
         }
         for spec in specs
