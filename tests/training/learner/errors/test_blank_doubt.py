@@ -5,7 +5,9 @@ import pandas as pd
 import pytest
 
 from roofcast.training.dataset.blanked_rows import BlankedRows
+from roofcast.training.learner.derived_metrics import THROUGHPUT
 from roofcast.training.learner.errors.blank_doubt import OPEN_LOOP, OTHER_LOAD, BlankDoubt, unshared_blanks
+from roofcast.training.learner.predictor import CalibrationPoints
 from roofcast.training.learner.ratio_model import RatioModel
 from tests.builders import a_question, describe_questions
 
@@ -53,4 +55,25 @@ def test_own_runs_on_the_same_hardware_share_what_they_leave_blank() -> None:
     assert unshared_blanks(here, assumed, here, ["n_request"]) == ["graphs"]
     assert unshared_blanks(here, assumed, elsewhere, ["n_request"]) == assumed
     assert unshared_blanks(here, assumed, here, [""]) == assumed
-    assert unshared_blanks(here, assumed, here, ()) == assumed
+
+
+def test_own_runs_show_blanks_only_of_what_they_measured() -> None:
+    here = describe_questions(a_question())
+    by_metric = dict.fromkeys(("ttft_s", "tpot_s", "itl_s", "e2e_s", THROUGHPUT), 0.1)
+    doubt = BlankDoubt({OTHER_LOAD: {"n_request": by_metric}})
+
+    def remaining(**measured: float) -> set[str]:
+        runs = CalibrationPoints(here, pd.DataFrame([measured], here.index), assumed=["n_request"])
+        variance = doubt.predict_given_runs(np.array([False]), ["n_request"], here, runs)
+        return {metric for metric, values in variance.items() if values.any()}
+
+    assert remaining(tpot_s=0.02) == {"ttft_s", "e2e_s", THROUGHPUT}
+    assert remaining(ttft_s=0.2) == {"tpot_s", "itl_s", "e2e_s", THROUGHPUT}
+    assert remaining(ttft_s=0.2, tpot_s=0.02) == set()
+    assert remaining(**{THROUGHPUT: 500.0}) == {"ttft_s", "tpot_s", "itl_s", "e2e_s"}
+
+
+def test_blanks_do_not_change_the_rate_of_an_open_loop() -> None:
+    doubt = BlankDoubt({OPEN_LOOP: {"graphs": {THROUGHPUT: 0.1, "ttft_s": 0.2}}})
+    variance = doubt.predict(np.array([True]), ["graphs"])
+    assert (variance[THROUGHPUT].tolist(), variance["ttft_s"].tolist()) == ([0.0], [0.2])

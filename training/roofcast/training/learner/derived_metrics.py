@@ -170,19 +170,25 @@ def derived_scores(
     return scores
 
 
-def impute_source_errors(error: dict[str, FloatArray], is_derived: Mapping[str, BoolArray]) -> None:
-    """Impute a missing TTFT or TPOT error from the derived metric's error, then drop the derived one.
+def impute_source_errors(
+    error: dict[str, FloatArray], is_derived: Mapping[str, BoolArray], shares: Mapping[str, ByMetric]
+) -> None:
+    """Attribute the error of a derived metric to TTFT or TPOT, whose error it then is, and set its own to 0.
 
-    Otherwise it would count twice. A derived error whose sources are both known becomes 0.
+    Where both errors of `SOURCES` are missing it is the error of the source with at least half of the latency,
+    which determines it; the other stays unknown. Where one is known the derived metric adds nothing. `shares` are
+    `source_shares` by derived metric.
     """
     for metric in DERIVED:
         if metric not in error:
             continue
         rows, sign = is_derived[metric], 1 if metric == E2E else -1
+        is_missing = np.all([np.isnan(error[source]) for source in SOURCES], axis=0)
+        is_known = ~np.isnan(error[metric]) | np.all([~np.isnan(error[source]) for source in SOURCES], axis=0)
         for source in SOURCES:
-            error[source] = np.where(rows & np.isnan(error[source]), sign * error[metric], error[source])
-        has_sources = ~np.isnan(error["ttft_s"]) & ~np.isnan(error["tpot_s"])
-        error[metric] = np.where(rows, np.where(has_sources, 0.0, np.nan), error[metric])
+            takes = rows & is_missing & (shares[metric][source] >= 0.5)
+            error[source] = np.where(takes, sign * error[metric], error[source])
+        error[metric] = np.where(rows, np.where(is_known, 0.0, np.nan), error[metric])
 
 
 def _latency_parts(

@@ -22,7 +22,6 @@ from roofcast.serving.recommend.search.configurations import describe_replicas, 
 from roofcast.serving.recommend.search.deployment_sizes import Market
 from roofcast.serving.recommend.search.evaluation import THROUGHPUT
 from roofcast.serving.recommend.search.replica import Replica
-from roofcast.training.learner.errors.blank_doubt import unshared_blanks
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 
@@ -86,9 +85,7 @@ def replica_doubt(
     n = len(descriptors)
     known = {"n_request": np.full(n, np.inf), ASSUMED_LOAD: np.zeros(n, dtype=bool)}
     assumed: Sequence[str] = assumed_columns(table | known)
-    if references is not None:
-        assumed = unshared_blanks(descriptors, assumed, references.X, references.assumed)
-    return bundle.doubt.predict(np.full(n, demand.users is None), assumed)
+    return bundle.doubt.predict_given_runs(np.full(n, demand.users is None), assumed, descriptors, references)
 
 
 def with_replicas(problem: SearchProblem, constraints: Constraints, replicas: list[Replica]) -> SearchProblem:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Self
+from itertools import compress
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,14 +14,27 @@ import pandas as pd
 from roofcast.features.descriptors.config_hash import config_hashes, joint_hash
 from roofcast.features.pipeline import METRICS
 from roofcast.training.dataset.blanked_rows import BlankedRows
-from roofcast.training.learner.derived_metrics import Loads
+from roofcast.training.learner.derived_metrics import E2E, SOURCES, THROUGHPUT, Loads
 from roofcast.training.learner.ratio_model import RatioModel
+
+if TYPE_CHECKING:
+    from roofcast.training.learner.predictor import CalibrationPoints
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 NEAR: Final = ("accelerator", "engine")
 """Columns of `config_hashes` within which own runs share what they leave blank."""
+
+EVIDENCE: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
+    "ttft_s": (("ttft_s",),),
+    "nttft_s_per_token": (("nttft_s_per_token",), ("ttft_s",)),
+    "tpot_s": (("tpot_s",), ("itl_s",)),
+    "itl_s": (("itl_s",), ("tpot_s",)),
+    E2E: ((E2E,), SOURCES),
+    THROUGHPUT: ((THROUGHPUT,), SOURCES),
+}
+"""Sets of metrics by metric: a run that measured one of the sets shows the metric."""
 
 OPEN_LOOP: Final = "open_loop"
 OTHER_LOAD: Final = "other_load"
@@ -56,15 +70,37 @@ class BlankDoubt:
                     variance[load][column] = {str(m): float(v) for m, v in mean_square.items() if np.isfinite(v)}
         return cls(variance)
 
-    def predict(self, is_open_loop: BoolArray, assumed: Sequence[str]) -> dict[str, FloatArray]:
+    def predict(
+        self, is_open_loop: BoolArray, assumed: Sequence[str], metrics: Collection[str] = METRICS
+    ) -> dict[str, FloatArray]:
         """Return the variance that the blank columns of each query add, by metric: shapes (n_query,).
 
-        `assumed` names the columns of each query, separated by spaces.
+        `assumed` names the columns of each query, separated by spaces. No blank changes the throughput of an open loop,
+        which is the rate.
         """
         loads = np.where(is_open_loop, OPEN_LOOP, OTHER_LOAD).tolist()
         cases = list(zip(loads, assumed, strict=True))
         total = {case: self._sum(*case) for case in set(cases)}
-        return {metric: np.array([total[case].get(metric, 0.0) for case in cases]) for metric in METRICS}
+        return {metric: np.array([total[case].get(metric, 0.0) for case in cases]) for metric in metrics}
+
+    def predict_given_runs(
+        self, is_open_loop: BoolArray, assumed: Sequence[str], X: pd.DataFrame, runs: CalibrationPoints | None
+    ) -> dict[str, FloatArray]:
+        """Return the variance of `predict` without that of the columns that own runs show; see `unshared_blanks`.
+
+        A run shows the effect of its settings on the metrics that it measured, and on those that follow from them.
+        `X` has the queries: shape (n_query, n_descriptor).
+        """
+        if runs is None:
+            return self.predict(is_open_loop, assumed)
+        measured = runs.y.reindex(columns=list(METRICS)).notna()
+        variance: dict[str, FloatArray] = {}
+        for metric, evidence in EVIDENCE.items():
+            shows = np.any([measured[[*names]].all(axis=1) for names in evidence], axis=0)
+            own_assumed = list(compress(runs.assumed, shows))
+            blanks = unshared_blanks(X, assumed, runs.X[shows], own_assumed) if own_assumed else assumed
+            variance |= self.predict(is_open_loop, blanks, (metric,))
+        return variance
 
     def _sum(self, load: str, assumed: str) -> dict[str, float]:
         """Return the variance of all assumed columns by metric."""
@@ -72,6 +108,8 @@ class BlankDoubt:
         for column in assumed.split():
             for metric, variance in self.variance.get(load, {}).get(column, {}).items():
                 total[metric] = total.get(metric, 0.0) + variance
+        if load == OPEN_LOOP:
+            total.pop(THROUGHPUT, None)
         return total
 
 
@@ -89,8 +127,6 @@ def unshared_blanks(
     assumed, own_assumed : shapes (n_query,) and (n_run,)
         Blank columns, separated by spaces.
     """
-    if not len(own_assumed):
-        return assumed
     here, there = (joint_hash(config_hashes(table), NEAR).tolist() for table in (X, own_X))
     shared: dict[int, set[str]] = {}
     for key, columns in zip(there, own_assumed, strict=True):

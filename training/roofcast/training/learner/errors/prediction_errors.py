@@ -31,8 +31,9 @@ def calibration_surprises(
 ) -> dict[str, FloatArray]:
     """Return log(measurement / expected) of calibration points: shapes (n_row,), NaN where there is no information.
 
-    A mean or median of ITL informs TPOT, and the other way round. A measurement of a derived metric informs the TTFT
-    or TPOT that its row lacks, so that the three agree. Throughput of an open loop is its rate and informs nothing.
+    A mean or median of ITL informs TPOT, and the other way round. A measurement of a derived metric informs TTFT or
+    TPOT, whichever takes most of the latency, if its row has neither. Throughput of an open loop is its rate and
+    informs nothing.
     """
     measured = y.reindex(columns=list(expected)).astype(float)
     error = {metric: log_ratio(measured[metric].to_numpy(), value) for metric, value in expected.items()}
@@ -43,7 +44,7 @@ def calibration_surprises(
         if metric in error and other in error:
             error[metric] = np.where(is_central & np.isnan(error[metric]), error[other], error[metric])
     if prediction.mean_correction:
-        impute_source_errors(error, prediction.loads.is_derived)
+        impute_source_errors(error, prediction.loads.is_derived, prediction.shares())
     return error
 
 

@@ -20,7 +20,7 @@ from roofcast.features.pipeline import METRICS
 from roofcast.training.config import TrainingConfig
 from roofcast.training.explain.contributions import TrainingPoints
 from roofcast.training.learner.derived_metrics import Loads
-from roofcast.training.learner.errors.blank_doubt import BlankDoubt, unshared_blanks
+from roofcast.training.learner.errors.blank_doubt import BlankDoubt
 from roofcast.training.learner.errors.error_distribution import ErrorDistribution, ErrorScaleModel, GroupedConformal
 from roofcast.training.learner.errors.group_keys import STACK_TERMS, TERMS, WORKLOAD_GRID, GroupKeys, build_group_keys
 from roofcast.training.learner.errors.lookup_tables import LENGTH_SCALE, LookupTables, key_signatures, keys_by_term
@@ -84,7 +84,7 @@ class ModelBundle:
         *,
         metrics: Collection[str] | None = None,
     ) -> Prediction:
-        """Return the predictive distribution of queries, wider where columns are blank; see `unshared_blanks`.
+        """Return the predictive distribution of queries, wider where columns are blank; see `BlankDoubt`.
 
         Parameters
         ----------
@@ -93,9 +93,7 @@ class ModelBundle:
             Blank columns of each query, separated by spaces.
         """
         prediction = self.predictor.predict_distribution(X, references, metrics=metrics)
-        if references is not None:
-            assumed = unshared_blanks(X, assumed, references.X, references.assumed)
-        return prediction.widen(self.doubt.predict(Loads.of(X).is_open_loop, assumed))
+        return prediction.widen(self.doubt.predict_given_runs(Loads.of(X).is_open_loop, assumed, X, references))
 
     def save(self, path: Path) -> str:
         """Write the bundle with its lookup tables, and its SHA-256 into `checksum_file`; return the SHA-256."""
@@ -228,7 +226,7 @@ class _BundleModel:
     def predict(self, model_input: pd.DataFrame, params: dict[str, Any] | None = None) -> pd.DataFrame:
         """Return the predicted metrics of a table of descriptors."""
         del params
-        return self._bundle.predictor.predict(model_input)
+        return self._bundle.predictor.predict_distribution(model_input).median
 
 
 def _load_pyfunc(path: str) -> _BundleModel:
