@@ -296,9 +296,7 @@ def _predict_file(rows: Path, out: Path, asked: _Asked, *, as_json: bool) -> Non
 
 @training.command("import")
 def import_(
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="CSV, or logs of torchtitan and Megatron-LM.")
-    ],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="CSV, or logs of torchtitan or Megatron.")],
     *,
     given: Annotated[
         list[str] | None,

@@ -75,8 +75,8 @@ class BlankDoubt:
     ) -> dict[str, FloatArray]:
         """Return the variance that the blank columns of each query add, by metric: shapes (n_query,).
 
-        `assumed` names the columns of each query, separated by spaces. No blank changes the throughput of an open loop,
-        which is the rate.
+        `assumed` names the columns of each query, separated by spaces. Throughput of an open loop is the rate, and no
+        blank changes it.
         """
         loads = np.where(is_open_loop, OPEN_LOOP, OTHER_LOAD).tolist()
         cases = list(zip(loads, assumed, strict=True))
