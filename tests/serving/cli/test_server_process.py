@@ -23,7 +23,7 @@ class Importing(ServerProcess):
 
 
 def test_a_process_that_dies_before_it_answers_is_noticed_at_once() -> None:
-    process = Importing(Config("app:app"), [])
+    process = Importing(Config("app:app", log_config=None), [])
     process.start()
     found: list[bool] = []
     asking = threading.Thread(target=lambda: found.append(process.ping(timeout=LONG_S)), daemon=True)

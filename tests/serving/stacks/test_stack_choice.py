@@ -57,7 +57,7 @@ class FakeProfiles:
 
 @pytest.fixture
 def state(monkeypatch: pytest.MonkeyPatch) -> AppState:
-    stacks = tuple(MeasuredStack(name, 1, (), (), ()) for name in STACKS)
+    stacks = tuple(MeasuredStack(name, 1, (), (), ("tgi", "vllm")) for name in STACKS)
     monkeypatch.setattr(measured, "_shipped_stacks", lambda: stacks)
     return cast(
         "AppState",
@@ -94,7 +94,9 @@ def test_a_measured_stack_is_named_in_full_or_by_an_owner_of_one_alone(state: Ap
     bundle, points, used = choose_stack(state, active, "ann", name, POINTS)
     assert cast("FakePredictor", bundle.predictor).stack == "hut/rig"
     assert points is POINTS
-    assert used == StackUsed("hut/rig", "measured")
+    assert used is not None
+    assert (used.name, used.kind) == ("hut/rig", "measured")
+    assert used.notes[0].startswith("it measured tgi, vllm: intervals about any other engine are too narrow")
 
 
 def test_another_name_is_an_error_with_near_misses(state: AppState) -> None:

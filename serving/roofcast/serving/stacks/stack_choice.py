@@ -32,7 +32,7 @@ class StackUsed:
     name
         Of a measured stack in full, as `owner/part`.
     notes
-        Such as rows of the profile that are left out.
+        Such as rows of the profile that are left out, or the engines that a measured stack knows.
     """
 
     name: str
@@ -89,7 +89,9 @@ def _choose_measured(
     references: CalibrationPoints | None,
     no_profile: UnknownNameError,
 ) -> StackChoice:
-    known = [stack.name for stack in measured_stacks(active.bundle.predictor)]
+    known = {stack.name: stack for stack in measured_stacks(active.bundle.predictor)}
     if (stack := match_stack(name, known)) is None:
         raise UnknownNameError("stack", name, [*no_profile.args[2], *known])
-    return StackChoice(state.measured_bundles.load(active, stack), references, StackUsed(stack, "measured"))
+    engines = ", ".join(known[stack].engines) or "no named engine"
+    note = f"it measured {engines}: intervals about any other engine are too narrow, leave `stack` out there"
+    return StackChoice(state.measured_bundles.load(active, stack), references, StackUsed(stack, "measured", (note,)))

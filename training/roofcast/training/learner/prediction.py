@@ -62,7 +62,7 @@ class Prediction:
         return self._table(low), self._table(high)
 
     def bounds(self, level: float) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-        """Return the bounds, by metric, that hold an unseen LLM's measurement with probability `level`.
+        """Return the bounds, by metric, that hold a measurement of an unseen LLM or stack with probability `level`.
 
         Raises
         ------
