@@ -159,7 +159,7 @@ def test_an_earlier_list_of_retrainings_is_not_shown(service: Service, tab: Tab)
     held = Held(tab, "**/v1/retrainings?*", [record | {"id": "r1", "error": "the later list"}])
     with tab.page.expect_request("**/v1/retrainings?*"):
         button.click()
-    # The button waits for its own list; whoever follows a retraining asks again.
+    # The button is disabled until the list arrives; enabled again, it asks for a later list.
     button.evaluate("(one) => { one.disabled = false; one.click(); }")
     tab.page.get_by_role("cell", name="the later list").wait_for()
     held.release([record | {"id": "r1", "error": "the earlier list"}])

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from roofcast.data.importers.training_logs.run_log import (
-    BYTE_PER_MIB,
     MIN_STEP,
     RunLog,
     Step,
@@ -19,7 +18,7 @@ from roofcast.data.importers.training_logs.run_log import (
     is_out_of_memory,
     median_step,
 )
-from roofcast.data.units import s_from_ms
+from roofcast.data.units import BYTE_PER_MIB, s_from_ms
 
 FRAMEWORK: Final = "megatron-lm"
 _ITERATION: Final = re.compile(r"\biteration\s+(\d+)/\s*\d+\s*\|.*elapsed time per iteration \(ms\):\s*([0-9.]+)")

@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from roofcast.data.errors import SchemaError
 
-BYTE_PER_GIB: Final = 2**30
-BYTE_PER_MIB: Final = 2**20
 MIN_STEP: Final = 2
 """Logged steps of a run that is measured: the first holds the start-up."""
 

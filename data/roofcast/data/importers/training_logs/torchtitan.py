@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from roofcast.data.importers.training_logs.run_log import (
-    BYTE_PER_GIB,
     MIN_STEP,
     RunLog,
     Step,
@@ -21,6 +20,7 @@ from roofcast.data.importers.training_logs.run_log import (
     is_out_of_memory,
     median_step,
 )
+from roofcast.data.units import BYTE_PER_GIB
 
 FRAMEWORK: Final = "torchtitan"
 _STEP: Final = re.compile(

@@ -37,7 +37,7 @@ QUANTISED: Final = ("fp8", "fp4", "int4")
 
 LOAD_SHARES: Final = (0.9, 0.75, 0.5)
 RATE_STEP: Final = 1.01
-"""Factor between request rates that are told apart: levers name three digits."""
+"""Factor by which the search for the largest request rate goes on; a lever names three digits of the rate."""
 LOOSER: Final = 1.5
 """Factor by which the limit that binds is raised."""
 
