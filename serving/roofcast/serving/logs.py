@@ -33,10 +33,14 @@ def configure_logs() -> None:
 
 
 def configure_service_logs(chosen: LogFormat, level: LogLevel = "info") -> dict[str, Any]:
-    """Configure the logs of the service, each line with its request id; return the configuration for its workers."""
+    """Configure the logs of the service, each line with its request id; return the configuration for its workers.
+
+    Warnings of libraries are log lines too: standard error holds nothing else.
+    """
     is_text = chosen == "text" or (chosen == "auto" and sys.stderr.isatty())
     config = _config(_TEXT if is_text else _json_lines(), {"request": _REQUEST_ID}, level)
     logging.config.dictConfig(config)
+    logging.captureWarnings(True)
     return config
 
 

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
 import time
+import warnings
 from socket import socket
 
+import pytest
 from uvicorn import Config
 
 from roofcast.serving.cli.server_process import ServerProcess
@@ -33,3 +36,23 @@ def test_a_process_that_dies_before_it_answers_is_noticed_at_once() -> None:
     process.join()
     wait_until(lambda: bool(found))
     assert found == [False]
+
+
+class Asked:
+    """A server whose run emits a warning."""
+
+    def run(self, sockets: list[socket] | None) -> None:  # noqa: ARG002
+        warnings.warn("said by a library", stacklevel=1)
+
+
+def test_a_warning_in_a_server_process_is_a_log_line(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = ServerProcess(Config("app:app", log_config=None), [])
+    monkeypatch.setattr(process, "_server", Asked())
+    monkeypatch.setattr(process, "always_pong", lambda: None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        process.target()
+        logging.captureWarnings(False)
+    assert ["said by a library" in line.getMessage() for line in caplog.records] == [True]

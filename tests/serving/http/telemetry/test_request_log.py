@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import logging
 import logging.config
+import subprocess
 import sys
 from typing import Any
 
@@ -88,6 +89,18 @@ def test_logs_are_json_lines_without_a_terminal(
     assert line["time"].endswith("+00:00")
     assert set(json.loads(second)) == {"level", "logger", "message", "request_id", "time"}
     assert "INFO roofcast.access [mine]: GET /v1/nothing 404" in third
+
+
+def test_a_warning_of_a_library_is_a_json_line() -> None:
+    """A process of its own: the capture of warnings is global."""
+    code = (
+        "import warnings; from roofcast.serving.logs import configure_service_logs as configure;"
+        "configure('json'); warnings.warn('two\\nlines', stacklevel=1)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    (line,) = map(json.loads, done.stderr.splitlines())
+    assert (line["level"], line["logger"]) == ("WARNING", "py.warnings")
+    assert "two\nlines" in line["message"]
 
 
 def test_promotions_are_logged_at_any_level(
