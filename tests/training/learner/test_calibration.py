@@ -133,6 +133,16 @@ def test_engines_have_offsets_only_where_they_were_measured() -> None:
     assert not fitted.offset[:, shared].any()
 
 
+def test_engines_without_a_class_share_no_offset() -> None:
+    """Two owners' engines are alike and have no class; a question that names no engine keeps the typical values."""
+    X = questions().assign(**{"config.engine": float(ENGINES.index("other"))})
+    stacks = pd.Series([f"owner {i % 2}/main" for i in range(len(X))], index=X.index)
+    y = measured(truth(sequence_overhead_s=3.0), noise=0.02)
+    shared, owners = fit_coefficients(X, y, GROUPS, stacks)
+    assert not shared.offset.any()
+    assert np.abs(owners.offset).sum(axis=1).min() > 0
+
+
 def test_tails_are_left_out() -> None:
     y = measured(truth())
     tail = questions().assign(**{"workload.quantile": 0.99, "workload.is_mean": 0.0})

@@ -181,7 +181,10 @@ def asked_at(X: pd.DataFrame, quantile: float) -> pd.DataFrame:
 def test_a_request_is_as_uncertain_as_its_parts(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
     answer = quick.predict_distribution(means)
     whole, loop, ttft, tpot = (sd(answer, m) for m in ("e2e_s", THROUGHPUT, *SOURCES))
-    np.testing.assert_allclose(whole, loop, rtol=1e-9)
+    waits = quick.predict_ratio(means).estimate.queue_s > 1e-9
+    assert 0 < waits.sum() < len(means)
+    np.testing.assert_allclose(whole[~waits], loop[~waits], rtol=1e-6)
+    assert (whole != loop)[waits].any()
     assert (whole <= np.hypot(ttft, tpot) + 1e-12).all()
     assert (whole >= np.minimum(ttft, tpot) / np.sqrt(2) - 1e-12).all()
 
@@ -217,9 +220,20 @@ def test_scores_of_derived_metrics_combine_those_of_the_sources(
     n = len(means)
     errors = {"ttft_s": np.full(n, 0.3), "tpot_s": np.full(n, 0.3), "e2e_s": np.full(n, 5.0)}
     same = dict.fromkeys(errors, np.full(n, 0.1))
-    scores = derived_scores(parts.shares(), parts.loads, errors, same)
+    scores = derived_scores(parts.error_shares(), parts.loads, errors, same)
     assert list(scores) == ["e2e_s"]
     assert (scores["e2e_s"] >= 3 - 1e-9).all()
     assert (scores["e2e_s"] <= 3 * np.sqrt(2) + 1e-9).all()
     without = errors | {"tpot_s": np.full(n, np.nan)}
-    assert np.isnan(derived_scores(parts.shares(), parts.loads, without, same)["e2e_s"]).all()
+    assert np.isnan(derived_scores(parts.error_shares(), parts.loads, without, same)["e2e_s"]).all()
+
+
+def test_the_queue_of_a_full_loop_has_no_error_of_its_own(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
+    """Ten times as many clients as slots: the throughput is as uncertain as what happens in a slot."""
+    slots = {"config.max_num_seqs": 4.0, "workload.concurrency": 4.0}
+    roomy, full = (means.assign(**slots | {"workload.concurrency": n}) for n in (4.0, 40.0))
+    parts = quick.predict_ratio(full)
+    assert (parts.estimate.queue_s > parts.estimate.e2e_s / 2).all()
+    assert (parts.shares()[THROUGHPUT]["ttft_s"] > 0.5).all()
+    in_slot, in_roomy = (quick.predict_ratio(X).error_shares()[THROUGHPUT]["ttft_s"] for X in (full, roomy))
+    np.testing.assert_allclose(in_slot, in_roomy, atol=0.1)

@@ -208,7 +208,8 @@ class _SearchSpace:
     """Coordinates of the solver: distances from the priors, in their standard deviations.
 
     The typical values and the free offsets of each engine are shared. A *unit*, an engine at an owner, has offsets of
-    its own; the unit of rows without a named stack has none.
+    its own; the unit of rows without a named stack has none. Engines without a class of their own share no offset:
+    they are different engines, and a question that names none is of their class.
     """
 
     def __init__(self, engine: IndexArray, owner: npt.NDArray[np.object_]) -> None:
@@ -219,7 +220,8 @@ class _SearchSpace:
         self.unit = units.get_indexer(keys)
         self.owner, self.engine = (units.get_level_values(i).to_numpy() for i in range(2))
         self.free = np.flatnonzero(engine_sd > 0)
-        self.present, place = np.unique(self.engine, return_inverse=True)
+        is_other = self.engine == ENGINES.index("other")
+        self.present = np.unique(self.engine[~is_other])
         spread = np.where(np.isin(np.array(ENGINES)[self.present], MEASURED_ENGINES), 1.0, UNMEASURED_SPREAD)
         self.engine_sd = spread[:, None] * engine_sd[self.free]
         unit_sd = np.where(engine_sd > 0, engine_sd, SHARED_SPREAD * self.sd)
@@ -227,10 +229,13 @@ class _SearchSpace:
         n = len(NAMES)
         shared = np.zeros((len(units), n, n + self.engine_sd.size))
         shared[:, :, :n] = np.diag(self.sd)
-        for unit, of_engine in enumerate(place):
+        for unit in np.flatnonzero(~is_other):
+            of_engine = np.searchsorted(self.present, self.engine[unit])
             columns = n + of_engine * len(self.free) + np.arange(len(self.free))
             shared[unit, self.free, columns] = self.engine_sd[of_engine]
-        self.own = np.diag(unit_sd) * (self.owner != "")[:, None, None]
+        of_engine_and_owner = np.hypot(unit_sd, UNMEASURED_SPREAD * engine_sd)
+        deviation = np.where(is_other[:, None], of_engine_and_owner, unit_sd) * (self.owner != "")[:, None]
+        self.own = deviation[:, :, None] * np.eye(n)
         self.shared = shared
 
     def blocks(self, row: IndexArray) -> Blocks:

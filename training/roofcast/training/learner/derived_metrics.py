@@ -8,7 +8,7 @@ the metrics would contradict each other.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Self
 
 import numpy as np
@@ -118,6 +118,15 @@ def source_shares(correction: ByMetric, estimate: Estimate, loads: Loads) -> dic
     before, after = _latency_parts(correction, estimate, loads)
     total = logarithmic_mean(np.asarray(sum(after.values())), np.asarray(sum(before.values())))
     return {metric: logarithmic_mean(after[metric], before[metric]) / total for metric in SOURCES}
+
+
+def service_shares(correction: ByMetric, estimate: Estimate, loads: Loads) -> dict[str, FloatArray]:
+    """Return the weights of TTFT's and TPOT's errors in that of a closed loop's throughput: shapes (n_query,).
+
+    They are `source_shares` of the time that a request holds a slot. The queue before it lasts as long as other
+    requests hold theirs: it has their error, which TPOT has mostly, and none of its own.
+    """
+    return source_shares(correction, replace(estimate, ttft_s=estimate.ttft_s - estimate.queue_s), loads)
 
 
 def combine_sds(share: ByMetric, sd: ByMetric) -> FloatArray:

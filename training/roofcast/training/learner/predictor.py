@@ -151,7 +151,8 @@ class RoofcastPredictor(RatioModel):
         self.metrics_ = tuple(self.error_distributions_)
         self.scores_ = {metric: np.abs(errors[metric]) / expected[metric] for metric in errors}
         if set(SOURCES) <= errors.keys():
-            for metric, scores in derived_scores(prediction.shares(), prediction.loads, errors, expected).items():
+            shares = prediction.error_shares()
+            for metric, scores in derived_scores(shares, prediction.loads, errors, expected).items():
                 self.scores_[metric] = scores
                 distribution = self.error_distributions_[metric]
                 self.error_distributions_[metric] = distribution.with_scores(scores, (groups, owners))

@@ -36,6 +36,7 @@ from roofcast.training.learner.derived_metrics import (
     Loads,
     corrections_by_metric,
     reconcile,
+    service_shares,
     source_shares,
 )
 from roofcast.training.learner.errors.group_keys import GroupKeys, build_group_keys
@@ -113,6 +114,12 @@ class RatioPrediction:
             return {}
         corrections = corrections_by_metric(self.value, self.estimates, self.mean_correction)
         return {metric: source_shares(c, self.estimate, self.loads) for metric, c in corrections.items()}
+
+    def error_shares(self) -> dict[str, dict[str, FloatArray]]:
+        """Return `shares` by which errors combine: throughput's are `service_shares`."""
+        if not self.mean_correction:
+            return {}
+        return self.shares() | {THROUGHPUT: service_shares(self.mean_correction, self.estimate, self.loads)}
 
 
 class RatioModel(Estimator):

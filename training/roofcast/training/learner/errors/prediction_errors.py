@@ -54,7 +54,7 @@ def derived_sds(prediction: RatioPrediction, errors: Mapping[str, LogError]) -> 
     Throughput is of the run: it follows from the means, whatever percentile the query names.
     """
     sds = {metric: error.sd for metric, error in errors.items()}
-    result, shares = dict(sds), prediction.shares()
+    result, shares = dict(sds), prediction.error_shares()
     for metric in prediction.value.keys() & shares.keys():
         sources = {m: errors[m].median_sd if metric == THROUGHPUT else sds[m] for m in SOURCES}
         combined = combine_sds(shares[metric], sources)
