@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from roofcast.serving.http import errors
+from roofcast.serving.http.errors import problem_response as answer
 from roofcast.serving.http.telemetry.prometheus import count_answers
 from roofcast.serving.http.telemetry.request_log import logger
 from roofcast.serving.logs import configure_service_logs
@@ -48,6 +50,23 @@ def test_problems_have_the_request_id(client: Client, monkeypatch: pytest.Monkey
     monkeypatch.setattr(client.state.store, "retrainings", lambda **_: 1 / 0)
     response = client.send("GET", "/v1/retrainings", headers={"x-request-id": "mine"})
     assert problem_of(response, 500)["request_id"] == response.headers["x-request-id"] == "mine"
+
+
+def test_the_traceback_of_a_bug_is_logged_before_its_answer(
+    client: Client, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    monkeypatch.setattr(logging.getLogger("httpx"), "propagate", False)
+    monkeypatch.setattr(client.state.store, "retrainings", lambda **_: 1 / 0)
+    order: list[str] = []
+    monkeypatch.setattr(errors, "problem_response", lambda *a: order.append(capsys.readouterr().err) or answer(*a))
+    configure_service_logs("json")
+    capsys.readouterr()
+    response = client.send("GET", "/v1/retrainings", headers={"x-request-id": "mine"})
+    assert response.status_code == 500
+    (line,) = (json.loads(line) for line in order[0].splitlines() if '"mine"' in line)
+    assert line.items() >= {"level": "ERROR", "status": 500, "path": "/v1/retrainings"}.items()
+    assert "has no attribute 'load'" in line["exc_info"]
 
 
 def test_each_request_is_logged_without_secrets(client: Client, caplog: pytest.LogCaptureFixture) -> None:

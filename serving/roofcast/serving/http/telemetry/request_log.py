@@ -59,24 +59,27 @@ class RequestLog:
                 status = message["status"]
             await send(message)
 
-        start = time.perf_counter()
+        start, bug = time.perf_counter(), None
         try:
             await self.app(scope, receive, send_and_note_status)
-        except Exception:
-            status = 500
+        except Exception as error:
+            status, bug = 500, error
             raise
         finally:
-            _log(scope, status, time.perf_counter() - start)
+            _log(scope, status, time.perf_counter() - start, bug)
 
 
-def _log(scope: Scope, status: int, duration_s: float) -> None:
+def _log(scope: Scope, status: int, duration_s: float, bug: Exception | None) -> None:
+    """Log a request, with the traceback of a bug: before the answer, which refers to it."""
     route = getattr(scope.get("route"), "path", OTHER)
     method = scope["method"] if scope["method"] in METHODS else OTHER
     REQUEST_SECONDS.labels(method, route, str(status)).observe(duration_s)
-    level = logging.DEBUG if route in QUIET and status < 400 else logging.INFO
+    is_quiet = route in QUIET and status < 400
+    level = logging.ERROR if bug else logging.DEBUG if is_quiet else logging.INFO
     if logger.isEnabledFor(level):
         took_ms = round(ms_from_s(duration_s), 2)
         path = quote(scope["path"])[:MAX_PATH]
         fields = {"method": method, "path": path, "route": route, "status": status, "took_ms": took_ms}
         fields["caller"] = scope.get(CALLER, "")
-        logger.log(level, "%s %s %d in %g ms for %s", method, path, status, took_ms, fields["caller"], extra=fields)
+        values = method, path, status, took_ms, fields["caller"]
+        logger.log(level, "%s %s %d in %g ms for %s", *values, extra=fields, exc_info=bug)
