@@ -28,6 +28,7 @@ from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.learner.ratio_model import RatioModel, predict_held_out
+from roofcast.training.lifecycle.gate.comparison import held_out_error
 from roofcast.training.lifecycle.gate.judgement import (
     BASELINE,
     CHAMPION,
@@ -38,7 +39,6 @@ from roofcast.training.lifecycle.gate.judgement import (
     predict_stacks_held_out,
     significance_of_each,
 )
-from roofcast.training.lifecycle.gate.promotion import held_out_error
 from roofcast.training.lifecycle.quarantine import shipped_limits
 from roofcast.training.lifecycle.shipped import shipped_training_set
 

@@ -25,7 +25,10 @@ def documented_rooms() -> set[str]:
 
 
 def test_the_tree_lists_all_packages_and_nothing_else() -> None:
-    packages = {str(file.parent.relative_to(ROOT)) for root in ROOTS for file in (ROOT / root).rglob("__init__.py")}
+    files = (
+        file for root in ROOTS for kind in ("__init__.py", "*.js", "*.css") for file in (ROOT / root).rglob(kind)
+    )
+    packages = {str(file.parent.relative_to(ROOT)) for file in files}
     assert documented_rooms() == packages
 
 

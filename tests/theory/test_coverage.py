@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
-from roofcast.training.learner.errors.error_distribution import GroupedConformal
+from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
 
 N_DRAW = 2000
 N_GROUP = 9

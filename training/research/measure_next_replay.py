@@ -202,7 +202,7 @@ def regrets(table: pd.DataFrame) -> npt.NDArray[np.float64]:
 
 
 def page(lines: pd.DataFrame) -> str:
-    """Return the page of the lines of all owners."""
+    """Return the Markdown report of the replay: the mean errors over all owners of stacks."""
     errors = lines.groupby(["metric", "n_run", "strategy", "unit"])["error"].mean()
     parts = []
     lower: dict[int, dict[str, bool]] = {n_run: {} for n_run in BUDGETS}

@@ -168,11 +168,11 @@ MODEL_REPAIRS: Final[Mapping[str, Row]] = {
         "7,936 router biases",
     },
 }
-"""Model to collected cells, in the names of the collected table or those that it lacks.
+"""Corrected cells by model; their names are columns of the collected table, or columns that it lacks.
 
 Sparse attention: ``index_topk`` and ``num_hidden_layers`` of the config that the row's source names, every layer of
-which has an indexer. Look-ups: layers x 262,144 words x 256 numbers, as the note of the row says. The dense MLP of
-Gemma 4's experts' layers (``enable_moe_block``, ``intermediate_size`` 2112) runs for every token, beside the experts.
+which has an indexer. Embedding look-ups: layers x 262,144 words x 256 numbers, as the note of the row says. The dense
+MLP in expert layers of Gemma 4 (``enable_moe_block``, ``intermediate_size`` 2112) runs for every token.
 """
 
 OFFER_REPAIRS: Final[Mapping[tuple[str, ...], Row]] = {

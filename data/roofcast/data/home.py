@@ -23,18 +23,22 @@ def home_path() -> Path:
     return Path(path).expanduser().absolute() if path else platformdirs.user_data_path("roofcast")
 
 
-def roofcast_home() -> Path:
-    """Return the state folder, created if absent.
+def make_home(home: Path) -> Path:
+    """Create the state folder if it does not exist, for its owner alone, and return it.
 
     Raises
     ------
     NotReadyError
-        If the folder cannot be created.
+        If it cannot be created.
     """
-    home = home_path()
     try:
         make_private_folder(home, DATABASE_NAME)
     except OSError as error:
-        problem = f"the state folder {home} cannot be created ({error.strerror})"
+        problem = f"the state folder {home} cannot be created: {error.strerror}"
         raise NotReadyError(f"{problem}; set {HOME_VARIABLE} to a folder that can be written") from error
     return home
+
+
+def roofcast_home() -> Path:
+    """Return the state folder, created if absent; raises as `make_home`."""
+    return make_home(home_path())

@@ -23,7 +23,7 @@ from roofcast.serving.app_state.retraining_stages import REGISTRATION
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.jobs import queue as queue_module
 from roofcast.serving.jobs.queue import INTERRUPTED, MAX_INTERRUPTION, JobQueue, owner_id, work, worker_process
-from roofcast.training.lifecycle.gate.promotion import PromotionDecision
+from roofcast.training.lifecycle.gate.comparison import PromotionDecision
 from roofcast.training.lifecycle.registry.registry import Champion, ShippedPredictor
 from roofcast.training.lifecycle.retraining import RetrainingReport, submit_candidate
 from tests.conditions import wait_until

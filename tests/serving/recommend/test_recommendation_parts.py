@@ -26,7 +26,7 @@ from roofcast.serving.recommend.search.confidence import LimitModel, check_floor
 from roofcast.serving.recommend.search.configurations import enumerate_replicas, splits
 from roofcast.serving.recommend.search.deployment_sizes import Pairs
 from roofcast.serving.recommend.search.replica import REASONS, Replica
-from roofcast.training.learner.errors.error_distribution import GroupedConformal
+from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
 from tests.builders import a_model
 
 H100 = "nvidia-h100-sxm-80gb"

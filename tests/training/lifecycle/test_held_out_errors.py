@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from roofcast.training.learner.errors.error_distribution import GroupedConformal
+from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
 from roofcast.training.lifecycle.bundles.bundle import load_bundle
 from roofcast.training.lifecycle.held_out_errors import FILE, SPLITS, read_held_out_errors, write_held_out_errors
 from roofcast.training.lifecycle.shipped import FILE as SHIPPED

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from roofcast.training.learner.errors.error_distribution import GroupedConformal
+from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
 from roofcast.training.training_jobs.group_effects import TERMS, JobSpace, condition_effects
 from roofcast.training.training_jobs.held_out import CarriedDeviation, carry_over_share
 

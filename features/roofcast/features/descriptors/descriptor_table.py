@@ -61,7 +61,7 @@ TYPICAL_NETWORK: Final = "infiniband_ndr"
 TYPICAL_TDP_W: Final = 500.0
 
 HOST_SIZE: Final = 8.0
-"""Accelerators on the PCIe of one host if `network` is blank: the double-width slots of most servers."""
+"""Accelerators on the PCIe of one host if `network` is blank: most servers have eight double-width slots."""
 
 
 def describe(

@@ -15,7 +15,7 @@ IDLE_RATIO: Final = 0.29
 """Share of the thermal design power that does not depend on the clock."""
 
 VOLTAGE_FLOOR_RATIO: Final = 0.6
-"""Share of the dynamic power below which the voltage no longer falls."""
+"""Fraction of the full dynamic power at which the voltage is at its minimum: below it only the clock falls."""
 
 PCIE_BYTE_PER_S: Final = {3: 32e9, 4: 64e9, 5: 128e9, 6: 256e9}
 """Both directions of 16 lanes by generation: PCI-SIG, "PCI Express Base Specification"."""

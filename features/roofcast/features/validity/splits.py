@@ -1,4 +1,4 @@
-"""Which splits over accelerators a model and an engine admit."""
+"""Degrees of tensor, expert and data parallelism that a model and an engine admit."""
 
 from __future__ import annotations
 

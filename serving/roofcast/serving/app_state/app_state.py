@@ -13,6 +13,7 @@ from filelock import FileLock, Timeout
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, NotReadyError
+from roofcast.data.home import make_home
 from roofcast.data.measurements.target import INFERENCE, TRAINING, Target
 from roofcast.data.measurements.validation import row_ids
 from roofcast.data.training_campaigns import load_training_campaigns
@@ -20,7 +21,6 @@ from roofcast.serving.app_state.catalog.live_catalog import LiveCatalog
 from roofcast.serving.app_state.catalog.user_files import UserFiles
 from roofcast.serving.app_state.champion_loader import ChampionLoader, LoadedModel
 from roofcast.serving.app_state.settings import Settings
-from roofcast.serving.app_state.state_folder import make_home
 from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.drift.learnt_rows import LearntRowsCache
 from roofcast.serving.shadow.challenger_loader import ChallengerLoader

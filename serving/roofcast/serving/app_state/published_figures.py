@@ -14,7 +14,7 @@ from typing import Any, Final
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from roofcast.data.errors import NotReadyError
-from roofcast.serving.app_state.state_folder import make_home
+from roofcast.data.home import make_home
 
 logger = logging.getLogger(__name__)
 

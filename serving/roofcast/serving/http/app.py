@@ -16,11 +16,11 @@ from fastapi import Depends, FastAPI
 from fastapi_offline import FastAPIOffline
 
 from roofcast.data.errors import NotReadyError
+from roofcast.data.home import make_home
 from roofcast.data.measurements.target import TRAINING
 from roofcast.data.store.api_keys import KeyStore
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings, load_settings
-from roofcast.serving.app_state.state_folder import make_home
 from roofcast.serving.http.auth import Admission, KeyRing, describe_access
 from roofcast.serving.http.body import BodyLimit
 from roofcast.serving.http.errors import REQUEST_ID_HEADER, RESPONSES, describe_problems, install_handlers

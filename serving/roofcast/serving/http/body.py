@@ -19,7 +19,13 @@ from roofcast.data.errors import InputError
 from roofcast.data.model_config.huggingface import parse_config
 from roofcast.serving.http.auth import CALLER
 from roofcast.serving.http.bulk.media import Kind, accepted_kind, bulk_kind, is_file_upload
-from roofcast.serving.http.errors import RETRY_AFTER_S, not_acceptable, problem_response, unsupported_media_type
+from roofcast.serving.http.errors import (
+    RETRY_AFTER_S,
+    busy_response,
+    not_acceptable,
+    problem_response,
+    unsupported_media_type,
+)
 
 JSON_TYPE: Final = "application/json"
 
@@ -78,13 +84,12 @@ class BodyLimit:
 
     def _busy_response(self, caller: str) -> Response | None:
         if self._n_bulk.total() >= self.max_bulk_request:
-            detail = f"{self.max_bulk_request} bulk requests are in progress, the most at a time"
+            problem = f"{self.max_bulk_request} bulk requests are in progress, the most at a time"
         elif self._n_bulk[caller] >= max(1, self.max_bulk_request - 1):
-            detail = f"{self._n_bulk[caller]} of your bulk requests are in progress, the most of one caller"
+            problem = f"{self._n_bulk[caller]} of your bulk requests are in progress, the most of one caller"
         else:
             return None
-        detail += f"; try again in {RETRY_AFTER_S} seconds"
-        return problem_response(HTTPStatus.SERVICE_UNAVAILABLE, "busy", detail)
+        return busy_response(problem, RETRY_AFTER_S)
 
     async def _read(self, scope: Scope, receive: Receive, body: IO[bytes], max_byte: int) -> Message | Response:
         """Return the last message of a body written to `body`, or the response to a refused one."""

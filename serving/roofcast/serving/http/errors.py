@@ -51,6 +51,8 @@ _QUOTED: Final = re.compile(r"'(\w+)'")
 PROBLEM_TYPE: Final = "application/problem+json"
 REQUEST_ID_HEADER: Final = "X-Request-ID"
 RETRY_AFTER_S: Final = 5
+"""`Retry-After` of a service that is not ready, and of bulk requests, which take seconds."""
+
 RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     int(status): {"model": ProblemResponse, "description": status.phrase}
     for status in (
@@ -99,6 +101,14 @@ def problem_response(
     return JSONResponse(
         body.model_dump(exclude_none=True), int(status), {**retry, **(headers or {})}, media_type=PROBLEM_TYPE
     )
+
+
+def busy_response(problem: str, retry_after_s: int) -> JSONResponse:
+    """Return the refusal of a request that the service has no room for."""
+    unit = "second" if retry_after_s == 1 else "seconds"
+    detail = f"the service is busy: {problem}; try again in {retry_after_s} {unit}"
+    headers = {"retry-after": str(retry_after_s)}
+    return problem_response(HTTPStatus.SERVICE_UNAVAILABLE, "busy", detail, headers=headers)
 
 
 def error_response(error: RoofcastError) -> JSONResponse:

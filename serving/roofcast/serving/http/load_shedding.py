@@ -7,19 +7,17 @@ import time
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from anyio import move_on_after
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from roofcast.serving.abandonment import IS_ABANDONED, AbandonedError
 from roofcast.serving.http.auth import API, CALLER
 from roofcast.serving.http.bulk.media import PATH as PREDICTIONS
 from roofcast.serving.http.bulk.media import TRAINING_FILES_PATH, bulk_kind
-from roofcast.serving.http.errors import problem_response
+from roofcast.serving.http.errors import busy_response
 from roofcast.serving.http.telemetry.prometheus import SHED
 
 DEAR_PATHS: Final = frozenset({
@@ -151,7 +149,7 @@ class EarlyRefusal:
     def __init__(self, app: ASGIApp, lanes: Lanes) -> None:
         self.app = app
         self.lanes = lanes
-        self._refusal = _busy_response("its queue is too long")
+        self._refusal = busy_response("its queue is too long", SHED_RETRY_AFTER_S)
         self._refusal.headers["x-content-type-options"] = "nosniff"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -193,7 +191,7 @@ class LoadShedding:
                 SHED.labels(lane.name, "left").inc()
             elif problem:
                 SHED.labels(lane.name, "refused").inc()
-                await _busy_response(problem)(scope, receive, send)
+                await busy_response(problem, SHED_RETRY_AFTER_S)(scope, receive, send)
             else:
                 await self._compute(first, departure, scope, send)
         finally:
@@ -248,9 +246,3 @@ async def _departure(receive: Receive) -> None:
     """Return when the client has left, or has its response."""
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-def _busy_response(problem: str) -> Response:
-    detail = f"the service is busy: {problem}; try again in {SHED_RETRY_AFTER_S} second"
-    headers = {"retry-after": str(SHED_RETRY_AFTER_S)}
-    return problem_response(HTTPStatus.SERVICE_UNAVAILABLE, "busy", detail, headers=headers)

@@ -27,7 +27,7 @@ runs above it, all of which reached 0.96 of their rate or more, 133 are within."
 
 
 MAX_SUGGESTION: Final = 20
-"""Unknown names of a table for which similar names are looked up, which takes milliseconds each."""
+"""Most unknown names of a table that get suggestions: each look-up takes milliseconds."""
 
 NO_MORE_SUGGESTIONS: Final = f"similar names are suggested for the first {MAX_SUGGESTION} unknown names"
 

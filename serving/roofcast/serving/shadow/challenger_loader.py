@@ -7,10 +7,10 @@ import threading
 from pathlib import Path
 
 from roofcast.data.errors import InputError
+from roofcast.data.home import make_home
 from roofcast.serving.app_state.champion_cache import CHALLENGER_FILE_NAME, ChampionCache
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.process_memory import release_freed_memory
-from roofcast.serving.app_state.state_folder import make_home
 from roofcast.training.lifecycle.gate.challenger import challenger_of
 from roofcast.training.lifecycle.registry.registry import Champion, Registry
 

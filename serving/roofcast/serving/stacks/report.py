@@ -205,7 +205,7 @@ def same_runs(table: pd.DataFrame, rows: Iterable[Mapping[str, Any]]) -> npt.NDA
 
 
 def _models(own: Iterable[str], catalog: Catalog) -> list[str]:
-    """Return the profile's models, and recent ones of other lineages at even distances in the order of size."""
+    """Return the profile's models, and recent models of other lineages evenly spaced in the order of size."""
     specs = [catalog.model(name) for name in sorted(own)]
     known = {spec.fold_group for spec in specs}
     others: dict[str, ModelSpec] = {}

@@ -15,7 +15,7 @@ from roofcast.features.training.step.step import TrainingTime
 FSDP: Final = "torchtitan"
 MEGATRON: Final = "megatron-lm"
 ADAPTERS: Final = "transformers"
-"""Frameworks whose conventions stand for FSDP2, for Megatron-LM, and for PEFT with accelerate."""
+"""Default frameworks of jobs with FSDP2, with Megatron-LM, and with PEFT and accelerate."""
 
 FRAMEWORK_OF_VENDOR: Final = {"Google": "maxtext", "AWS": "neuronx-distributed"}
 

@@ -57,16 +57,23 @@ def test_the_traceback_of_a_bug_is_logged_before_its_answer(
 ) -> None:
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
     monkeypatch.setattr(logging.getLogger("httpx"), "propagate", False)
-    monkeypatch.setattr(client.state.store, "retrainings", lambda **_: 1 / 0)
-    order: list[str] = []
-    monkeypatch.setattr(errors, "problem_response", lambda *a: order.append(capsys.readouterr().err) or answer(*a))
+    logged: list[str] = []
+
+    def answer_and_read_log(*details: Any, **more: Any) -> Any:
+        logged.extend(capsys.readouterr().err.splitlines())
+        return answer(*details, **more)
+
+    def divide() -> float:
+        return 1 / 0
+
+    monkeypatch.setattr(errors, "problem_response", answer_and_read_log)
+    client.app.add_api_route("/bug", divide)
     configure_service_logs("json")
-    capsys.readouterr()
-    response = client.send("GET", "/v1/retrainings", headers={"x-request-id": "mine"})
-    assert response.status_code == 500
-    (line,) = (json.loads(line) for line in order[0].splitlines() if '"mine"' in line)
-    assert line.items() >= {"level": "ERROR", "status": 500, "path": "/v1/retrainings"}.items()
-    assert "has no attribute 'load'" in line["exc_info"]
+    response = client.send("GET", "/bug", headers={"x-request-id": "mine"})
+    assert problem_of(response, 500)["request_id"] == "mine"
+    (line,) = (json.loads(line) for line in logged if '"mine"' in line)
+    assert line.items() >= {"level": "ERROR", "status": 500, "path": "/bug"}.items()
+    assert "ZeroDivisionError" in line["exc_info"]
 
 
 def test_each_request_is_logged_without_secrets(client: Client, caplog: pytest.LogCaptureFixture) -> None:

@@ -23,7 +23,7 @@ from roofcast.training.evaluation.protocols.campaign_rows import (
     load_campaign_rows,
 )
 from roofcast.training.evaluation.scoreboard import Scoreboard, run_scoreboard
-from roofcast.training.learner.errors.error_distribution import GroupedConformal
+from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
 from roofcast.training.learner.prediction import Prediction
 from roofcast.training.learner.predictor import CalibrationPoints
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roofcast.data.errors import OutOfRangeError
-from roofcast.training.learner.errors.error_distribution import GroupedConformal
+from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
 
 ROWS = st.lists(st.tuples(st.sampled_from("abcdef"), st.floats(1e-9, 10)), min_size=1, max_size=80)
 

@@ -12,10 +12,11 @@ import pytest
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.training_set import TrainingSet
-from roofcast.training.learner.errors.error_distribution import GroupedConformal
+from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 from roofcast.training.lifecycle.gate import judgement
+from roofcast.training.lifecycle.gate.comparison import PromotionDecision, compare
 from roofcast.training.lifecycle.gate.judgement import (
     BASELINE,
     CHAMPION,
@@ -24,7 +25,6 @@ from roofcast.training.lifecycle.gate.judgement import (
     rivals,
     uncovered_intervals,
 )
-from roofcast.training.lifecycle.gate.promotion import PromotionDecision, compare
 from tests.builders import a_model, a_question, an_accelerator
 
 STACKS = ["lab/a", "lab/b", "", "key:a/rig", "key:b/rig"]

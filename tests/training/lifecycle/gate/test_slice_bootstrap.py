@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from roofcast.training.lifecycle.gate.promotion import compare
+from roofcast.training.lifecycle.gate.comparison import compare
 from roofcast.training.lifecycle.gate.slice_bootstrap import REST, find_regressions
 
 N_LINEAGE, N_ROW = 24, 960

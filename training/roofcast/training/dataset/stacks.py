@@ -38,7 +38,7 @@ def is_uploaded(stacks: pd.Series) -> pd.Series:
 
 
 def separate_uploads(groups: pd.Series, stacks: pd.Series) -> pd.Series:
-    """Return groups in which an API key's rows are apart from others', so that they take no weight from these.
+    """Return the groups with the rows of each API key apart, so that uploads take no weight from the rows of others.
 
     Examples
     --------

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from roofcast.features.engine.coefficients import PRIORS, Coefficients
-from roofcast.training.learner.errors.error_distribution import GroupedConformal
+from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from roofcast.features.arrays import build_frame
 from roofcast.features.engine.estimate import Estimate
-from roofcast.training.learner.errors.error_distribution import GroupedConformal
+from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -23,7 +23,7 @@ LEVELS: Final = ((), ("accelerator",), ("engine", "load"), ("accelerator", "engi
 
 
 def limit_uploads(weight: FloatArray, stacks: pd.Series, hashes: Mapping[str, HashArray]) -> FloatArray:
-    """Return the weights of rows, those of each key at most `MAX_SHARE` of the others' in each group of `LEVELS`.
+    """Return the weights, the total of each API key at most `MAX_SHARE` of the others' in every group of `LEVELS`.
 
     Parameters
     ----------

@@ -24,8 +24,8 @@ from roofcast.training.lifecycle.bundles.bundle import ModelBundle, layout
 from roofcast.training.lifecycle.bundles.bundle_kind import B
 from roofcast.training.lifecycle.gate.budget import over_budget, query_rows
 from roofcast.training.lifecycle.gate.challenger import set_challenger
+from roofcast.training.lifecycle.gate.comparison import PromotionDecision
 from roofcast.training.lifecycle.gate.judgement import judge
-from roofcast.training.lifecycle.gate.promotion import PromotionDecision
 from roofcast.training.lifecycle.registry.registry import Champion, Registry
 from roofcast.training.lifecycle.registry.version_description import describe_version
 from roofcast.training.lifecycle.shipped import load_shipped

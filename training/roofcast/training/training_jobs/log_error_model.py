@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.features.arrays import FloatArray
-from roofcast.training.learner.errors.error_distribution import ErrorScaleModel, GroupedConformal
+from roofcast.training.learner.errors.error_distribution import ErrorScaleModel
+from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
 from roofcast.training.training_jobs.group_effects import GroupEffects, KeyArray
 from roofcast.training.training_jobs.held_out import CarriedDeviation, ErrorRows, HeldOutErrors, fit_effects
 

@@ -1,9 +1,9 @@
 """Kernel efficiency: the fitted parameters, one frozen dataclass for each kind of kernel.
 
-Each parameter is a number or an array of shape (n_row,). Pads in rows or heads are shares of the roofline's ridge
-point, the operations per byte at which computing takes as long as moving: kernels select tiles so that few rows stay
-limited by memory on the accelerator at hand, hence padding costs a share of the memory time. Pads of fixed numbers of
-rows predict accelerators outside the fit worse (docs/KERNELS.md).
+Each parameter is a number or an array of shape (n_row,). A pad is the extra work of partly filled tiles. Pads in rows
+or heads are fractions of the ridge point (operations per byte at which compute time equals memory time), because
+kernels scale their tiles with it. Pads of fixed numbers of rows predict accelerators outside the fit worse
+(docs/KERNELS.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Queues of runs that end: of clients that start together, and of arrivals up to and beyond saturation."""
+"""Mean queueing times of finite runs: closed loops with a joint start, open loops below and above saturation."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ OPTIMIZER_PASS_BYTE: Final = 14.0
 """Bytes per weight that an optimizer moves beside reading and writing its states: gradient, and 16-bit weight."""
 
 HOST_ADAM_BYTE_PER_S: Final = 50e9
-"""Bytes of states per second that one host processor's share updates: judgement, from DDR5 bandwidth."""
+"""Host memory bandwidth of one rank for the update of an offloaded optimizer: judgement, from DDR5."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ BoolArray = npt.NDArray[np.bool_]
 TYPICAL_SD: Final = 0.3
 """Standard deviation of the logarithm at cells that were not evaluated; it only steers the search."""
 
-SLACK: Final = 2.0
-"""Upper bound on interpolated throughput, relative to the nearest evaluated load."""
+MAX_RATE_RATIO: Final = 2.0
+"""Upper bound on the throughput at a cell that was not evaluated, relative to the interpolated value."""
 
 RATE: Final[Quantity] = (THROUGHPUT, "mean")
 
@@ -144,7 +144,7 @@ class LoadGrid:
         if self.has_think_time:
             rate = np.exp(medians[RATE].log_value) / self.demand.n_output_token
             self.served[rows] = self.demand.served_load(loads, rate)
-            bound = self.demand.served_load(loads, rate * np.where(self.is_known[rows], 1.0, SLACK))
+            bound = self.demand.served_load(loads, rate * np.where(self.is_known[rows], 1.0, MAX_RATE_RATIO))
             self.max_served[rows] = np.maximum.accumulate(bound, axis=1)
 
 

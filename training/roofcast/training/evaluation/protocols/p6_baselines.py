@@ -1,4 +1,4 @@
-"""Baselines of P6: constant MFU, the nearest measured run, trees without physics, and the core without a fit."""
+"""Baselines of P6: constant MFU, the nearest run, trees without the estimate, the estimate without a fit."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from roofcast.training.learner.errors.effect_sizes import fit_standard_deviations
 from roofcast.training.learner.errors.group_keys import (
     STACK_TERM_INDEX,
     TARGET_STACK,
@@ -35,7 +36,6 @@ from roofcast.training.learner.errors.lookup_tables import (
     workload_kernel,
 )
 from roofcast.training.learner.estimator import Estimator, check_is_fitted
-from roofcast.training.learner.trees.hyperparameters import fit_standard_deviations
 
 ERROR_CLIP: Final = 3.0
 """Errors are winsorised at this many scaled units."""

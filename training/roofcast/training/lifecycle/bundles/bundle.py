@@ -21,8 +21,9 @@ from roofcast.training.config import TrainingConfig
 from roofcast.training.explain.contributions import TrainingPoints
 from roofcast.training.learner.derived_metrics import Loads
 from roofcast.training.learner.errors.blank_doubt import BlankDoubt
-from roofcast.training.learner.errors.error_distribution import ErrorDistribution, ErrorScaleModel, GroupedConformal
+from roofcast.training.learner.errors.error_distribution import ErrorDistribution, ErrorScaleModel
 from roofcast.training.learner.errors.group_keys import STACK_TERMS, TERMS, WORKLOAD_GRID, GroupKeys, build_group_keys
+from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
 from roofcast.training.learner.errors.lookup_tables import LENGTH_SCALE, LookupTables, key_signatures, keys_by_term
 from roofcast.training.learner.errors.random_effects import RandomEffects
 from roofcast.training.learner.out_of_memory import OutOfMemoryClassifier

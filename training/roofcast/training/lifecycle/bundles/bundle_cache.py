@@ -35,7 +35,7 @@ class BundleCache(Generic[B]):
         return self._folder / f"{checksum}.roofcast"
 
     def load(self, version: str, checksum: str, download_uri: Callable[[str], str]) -> B:
-        """Return the bundle of a version; a download enters the folder only if its trees are sound.
+        """Return the bundle of a version; a download is kept in the folder only if it passes `check_trees`.
 
         Parameters
         ----------

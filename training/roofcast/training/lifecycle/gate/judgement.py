@@ -18,7 +18,7 @@ from roofcast.features.descriptors.config_hash import CELL, config_hashes, joint
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.stacks import is_uploaded, stack_owners
 from roofcast.training.dataset.training_set import TrainingSet
-from roofcast.training.learner.errors.error_distribution import pool_scores
+from roofcast.training.learner.errors.grouped_conformal import pool_scores
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.learner.ratio_model import (
     Progress,
@@ -29,7 +29,7 @@ from roofcast.training.learner.ratio_model import (
 )
 from roofcast.training.learner.trees.carry_over import fit_carry_over
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
-from roofcast.training.lifecycle.gate.promotion import PromotionDecision, compare
+from roofcast.training.lifecycle.gate.comparison import PromotionDecision, compare
 from roofcast.training.lifecycle.gate.slice_bootstrap import SIGNIFICANCE
 
 BoolArray = npt.NDArray[np.bool_]

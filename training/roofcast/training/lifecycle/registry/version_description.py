@@ -8,7 +8,7 @@ from typing import Final
 import pandas as pd
 
 from roofcast.training.dataset.stacks import is_uploaded
-from roofcast.training.lifecycle.gate.promotion import PromotionDecision
+from roofcast.training.lifecycle.gate.comparison import PromotionDecision
 from roofcast.training.lifecycle.registry.registry import Champion
 
 N_NAMED: Final = 8

@@ -14,7 +14,8 @@ import pandas as pd
 from roofcast.data.errors import InputError
 from roofcast.data.measurements.target import TRAINING
 from roofcast.data.training_campaigns import training_catalog
-from roofcast.training.learner.errors.error_distribution import ErrorScaleModel, GroupedConformal
+from roofcast.training.learner.errors.error_distribution import ErrorScaleModel
+from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
 from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
 from roofcast.training.lifecycle.bundles.bundle import CLASSES as INFERENCE_CLASSES
 from roofcast.training.lifecycle.bundles.bundle import read_bundle, write_bundle

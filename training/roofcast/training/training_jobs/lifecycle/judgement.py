@@ -16,8 +16,9 @@ import pandas as pd
 
 from roofcast.features.arrays import FloatArray
 from roofcast.training.dataset.stacks import is_uploaded
-from roofcast.training.learner.errors.error_distribution import GroupedConformal
+from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
 from roofcast.training.learner.ratio_model import Progress
+from roofcast.training.lifecycle.gate.comparison import PromotionDecision, compare
 from roofcast.training.lifecycle.gate.judgement import (
     BASELINE,
     CHAMPION,
@@ -26,7 +27,6 @@ from roofcast.training.lifecycle.gate.judgement import (
     LEVELS,
     changed_rows,
 )
-from roofcast.training.lifecycle.gate.promotion import PromotionDecision, compare
 from roofcast.training.lifecycle.gate.slice_bootstrap import SIGNIFICANCE
 from roofcast.training.training_jobs.held_out import HeldOutErrors
 from roofcast.training.training_jobs.job_table import framework_families

@@ -1,4 +1,4 @@
-"""Promotion decision: a candidate replaces the champion unless it is worse on held-out rows that both know."""
+"""Comparison of a candidate with the champion on held-out rows that both know, slice by slice."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ import math
 import pandas as pd
 import pytest
 
-from roofcast.training.lifecycle.gate.promotion import compare, held_out_error
+from roofcast.training.lifecycle.gate.comparison import compare, held_out_error
 from roofcast.training.lifecycle.gate.slice_bootstrap import TOLERANCE
 
 NAN = float("nan")

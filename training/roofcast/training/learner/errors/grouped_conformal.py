@@ -1,0 +1,128 @@
+"""Conformal quantiles: the distribution of held-out scores, by which an interval's half-width is scaled."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from roofcast.data.errors import OutOfRangeError
+
+FloatArray = npt.NDArray[np.float64]
+
+MIN_QUANTILE: Final = 1e-9
+"""Floor of conformal quantiles: an interval never collapses to a point."""
+
+MIN_OWNER: Final = 19
+"""Owners of stacks whose scores alone support intervals of 95 %."""
+
+N_LEVEL: Final = 50
+"""Levels from 0 to 1 at which the distribution of standardised errors is tabulated; it is linear between them."""
+
+
+class GroupedConformal:
+    """Group-weighted conformal distribution of absolute held-out scores.
+
+    If groups are exchangeable, and rows within a group too, the score of a row of a new group, drawn by such weights,
+    is below ``quantile(level)`` with a probability that approaches `level` as groups grow many and none dominates.
+    For n groups of equal weight that probability is ``level * n / (n + 1)`` at least; with a `size_exponent` over 0
+    it is lower if large groups are the hard ones.
+
+    Parameters
+    ----------
+    scores : shape (n_row,)
+        Absolute errors of rows whose group was held out; NaN rows are left out.
+    groups : shape (n_row,)
+    size_exponent
+        A group of n rows weighs ``n ** size_exponent``: 0 is one vote a group, 1 one vote a row.
+
+    References
+    ----------
+    R. Dunn, L. Wasserman and A. Ramdas, "Distribution-Free Prediction Sets for Two-Layer Hierarchical Models", JASA
+    2023: the quantile of pooled groups.
+    Y. Lee, R. F. Barber and R. Willett, "Distribution-free inference with hierarchical data", 2023: the bound.
+    """
+
+    def __init__(self, scores: FloatArray, groups: pd.Series, size_exponent: float = 0.5) -> None:
+        known = ~np.isnan(scores)
+        codes, names = pd.factorize(np.asarray(groups, dtype=object)[known])
+        order = np.argsort(scores[known], kind="stable")
+        size = np.bincount(codes, minlength=len(names))
+        weight = size**size_exponent
+        mass = (weight / size)[codes] / weight.sum()
+        self.n_group = len(names)
+        self._scores = scores[known][order]
+        self._cumulative = np.cumsum(mass[order])
+
+    @property
+    def highest_level(self) -> float:
+        """Highest level that this many groups support: n / (n + 1)."""
+        return self.n_group / (self.n_group + 1.0)
+
+    def quantile(self, level: float) -> float:
+        """Return the score that a row of a new group stays below with probability `level`.
+
+        Raises
+        ------
+        OutOfRangeError
+            If there are too few groups for `level`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> c = GroupedConformal(np.array([0.1, 0.2, 0.3, 0.4]), pd.Series(list("abcd")))
+        >>> c.quantile(0.8), c.quantile(0.4)
+        (0.4, 0.2)
+        """
+        if not 0 < level < 1:
+            raise OutOfRangeError(f"level must lie between 0 and 1, got {level:g}")
+        if level > self.highest_level + 1e-9:
+            raise OutOfRangeError(
+                f"a level of {level:g} needs {int(np.ceil(level / (1 - level) - 1e-9))} groups of measurements, "
+                f"there are {self.n_group}; ask for at most {np.floor(self.highest_level * 10**3) / 10**3:.3f}"
+            )
+        index = int(np.searchsorted(self._cumulative, level - 1e-9))
+        return max(float(self._scores[min(index, len(self._scores) - 1)]), MIN_QUANTILE)
+
+    def p_below(self, z: FloatArray) -> FloatArray:
+        """Return the probability that a signed standardised error is below `z`, of any shape.
+
+        Errors are taken to be symmetric. Beyond the largest measured error the probability stays that of the highest
+        level.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> c = GroupedConformal(np.linspace(0.1, 2.0, 20), pd.Series(range(20)))
+        >>> c.p_below(np.array([-1.0, 0.0, 1.0, 9.0])).round(2).tolist()
+        [0.25, 0.5, 0.75, 0.98]
+        """
+        levels, quantiles = self._table
+        return np.asarray(0.5 + np.sign(z) * np.interp(np.abs(z), quantiles, levels) / 2, dtype=np.float64)
+
+    def z_at(self, confidence: float) -> float:
+        """Return the signed standardised error not exceeded with probability `confidence`, at least one half."""
+        return float(np.interp(2 * confidence - 1, *self._table))
+
+    @cached_property
+    def _table(self) -> tuple[FloatArray, FloatArray]:
+        """Return levels, rising from 0, and their quantiles."""
+        highest = self.highest_level
+        levels = [*(i / N_LEVEL for i in range(1, N_LEVEL) if i / N_LEVEL < highest), highest]
+        return np.array([0.0, *levels]), np.array([0.0, *map(self.quantile, levels)])
+
+
+def pool_scores(scores: FloatArray, groups: tuple[pd.Series, pd.Series]) -> GroupedConformal:
+    """Return the conformal distribution of held-out scores: of stacks left out, a vote an owner, if enough have any.
+
+    With fewer than `MIN_OWNER` owners they are those of lineages and stacks together. Queries are about a stack that
+    nobody measured. Scores have shape (2, n_row), groups are the lineage and the owner of the stack of each row.
+    """
+    lineage, owner = groups
+    if owner[~np.isnan(scores[1])].nunique() >= MIN_OWNER:
+        return GroupedConformal(scores[1], owner, size_exponent=0.0)
+    names = [group.astype(str).add(f" {i}") for i, group in enumerate((lineage, owner))]
+    return GroupedConformal(scores.ravel(), pd.concat(names))
