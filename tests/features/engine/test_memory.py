@@ -11,6 +11,7 @@ from roofcast.features.engine.memory import (
     estimate_memory,
     kv_replication,
     kv_token,
+    n_slot,
     weight_byte,
 )
 from tests.builders import an_example
@@ -108,3 +109,13 @@ def test_padding_and_encoders_waste_in_their_own_measure() -> None:
 
 def test_a_model_without_cache_is_bounded_all_the_same() -> None:
     assert np.isfinite(memory(model__kv_width=0).capacity).all()
+
+
+def test_each_rank_of_data_parallelism_has_the_slots_that_the_engine_allows() -> None:
+    few, many, no_bound = (
+        an_example(config__dp=dp, config__ep=4.0, config__n_accelerator=4.0, config__max_num_seqs=n)
+        for dp, n in ((1.0, 8.0), (4.0, 8.0), (4.0, np.inf))
+    )
+    slots = [n_slot(d, estimate_memory(d, free_coefficients()))[0] for d in (few, many, no_bound)]
+    assert slots[:2] == [8.0, 32.0]
+    assert slots[2] > 32.0
