@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+import pytest
+
+from roofcast.features.validity.context import context_error
+from tests.builders import a_model
+
+
+@pytest.mark.parametrize(("n_output_token", "is_answered"), [(1, True), (96, True), (97, False)])
+def test_requests_up_to_the_context_are_answered(n_output_token: int, is_answered: bool) -> None:
+    model = a_model(max_context_token=4096)
+    assert (context_error(model, 4000, n_output_token) is None) == is_answered
+
+
+def test_models_without_a_limit_have_no_bound() -> None:
+    assert context_error(a_model(max_context_token=0), 10**9, 1) is None
