@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeVar
 
@@ -11,6 +12,9 @@ MAX_PROBLEM: Final = 10
 
 MAX_SIMILAR_LENGTH: Final = 200
 """Longest name for which similar ones are looked up."""
+
+_SEPARATOR: Final = re.compile(r"[-_/ ]")
+"""Between the words of a name."""
 
 
 class RoofcastError(Exception):
@@ -141,10 +145,14 @@ def join_problems(messages: Sequence[str]) -> str:
 def near_misses(name: str, known: Iterable[str], n: int = 3) -> list[str]:
     """Return up to `n` known names similar to `name`, the best first, compared without case.
 
+    The words of a known name that is longer are compared too, as many in a row as `name` has.
+
     Examples
     --------
     >>> near_misses("LLAMA-7", ["llama-7b", "llama-13b", "t5"])[0]
     'llama-7b'
+    >>> near_misses("h1000", ["nvidia-h100-sxm-80gb", "nvidia-a10-24gb"])
+    ['nvidia-h100-sxm-80gb']
     """
     if len(name) > MAX_SIMILAR_LENGTH:
         return []
@@ -152,5 +160,19 @@ def near_misses(name: str, known: Iterable[str], n: int = 3) -> list[str]:
     lower = name.lower()
     containing = [candidate for candidate in by_lower if len(lower) > 2 and lower in candidate]
     close = difflib.get_close_matches(lower, by_lower, n=n, cutoff=0.5)
-    ordered = dict.fromkeys([*sorted(containing, key=len), *close])
+    words = _SEPARATOR.split(lower)
+    by_words = _by_words(by_lower, len(words))
+    close_words = difflib.get_close_matches("-".join(words), by_words, n=n, cutoff=0.75)
+    within = [candidate for part in close_words for candidate in by_words[part]]
+    ordered = dict.fromkeys([*sorted(containing, key=len), *close, *within])
     return [by_lower[c] for c in ordered][:n]
+
+
+def _by_words(names: Iterable[str], n_word: int) -> dict[str, list[str]]:
+    """Return the names that have each sequence of `n_word` words, the shortest first."""
+    found: dict[str, list[str]] = {}
+    for name in sorted(names, key=len):
+        words = _SEPARATOR.split(name)
+        for start in range(len(words) - n_word + 1):
+            found.setdefault("-".join(words[start : start + n_word]), []).append(name)
+    return found

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from roofcast.data.catalog import load_catalog
+from roofcast.data.errors import InputError
 from roofcast.data.model_config.huggingface import model_from_config
 from roofcast.serving.cli.files import parse_configs, read_model
 from tests.serving.http_client import CONFIG
@@ -32,8 +33,15 @@ def test_a_quantisation_file_beside_the_config_is_read(folder: Path) -> None:
         assert model_from_config(fields, "mine").weight_precision == "fp8"
 
 
-def test_a_catalogue_name_has_precedence_over_a_folder(folder: Path) -> None:
+def test_a_catalogue_name_has_precedence_over_a_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert read_model(folder.name, load_catalog()) == folder.name
+    assert "write ./llama-3.1-8b for the file or folder of this name" in capsys.readouterr().err
+
+
+def test_a_folder_without_a_config_is_no_model(folder: Path) -> None:
+    folder.with_name("empty").mkdir()
+    with pytest.raises(InputError, match=r"no 'empty' is known, and the folder of this name has no config\.json"):
+        read_model("empty", load_catalog())
 
 
 @pytest.mark.parametrize("text", ["./llama-3.1-8b", "llama-3.1-8b/", "llama-3.1-8b/config.json", "mine"])

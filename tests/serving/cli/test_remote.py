@@ -71,6 +71,22 @@ def test_recommend_prints_the_same_with_and_without_a_service(run: Run, url: str
         assert local == remote
 
 
+def test_a_folder_is_read_with_and_without_a_service_unless_its_name_is_known(
+    run: Run, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("my-moe", "llama-3.1-8b"):
+        write_file(tmp_path, f"{name}/config.json", json.dumps(CONFIG))
+        question = ("--model", name, *QUESTION[2:])
+        local, remote = (run("predict", *question, *more) for more in ((), ("--server", url)))
+        assert local == remote
+        assert local[1].startswith(f"{name} on 1 x "), local
+        assert ("write ./llama-3.1-8b" in local[2]) == (name == "llama-3.1-8b")
+    local, remote = (run("recommend", "--model", "my-moe", *DEMAND, *more) for more in ((), ("--server", url)))
+    assert local == remote
+    assert local[1].startswith("my-moe: "), local
+
+
 def test_explain_prints_the_same_with_and_without_a_service(run: Run, url: str) -> None:
     local, remote = (run("explain", *QUESTION, *more, "--json") for more in ((), ("--server", url)))
     assert local[0] == 0, local[2]
@@ -87,7 +103,7 @@ def test_explain_prints_the_same_with_and_without_a_service(run: Run, url: str) 
         ("ftp://127.0.0.1", (), 2, "server: must be a URL"),
         ("http://", (), 2, "server: must be a URL"),
         ("http://127.0.0.1:99999", (), 2, "server: must be a URL"),
-        ("", ("--model", "no/such"), 2, "error: model: no 'no/such' is known"),
+        ("", ("--model", "no/such"), 2, "error: --model: no 'no/such' is known"),
         ("", ("--scale", "bandwidth=2"), 2, "server: cannot be combined with --scale or --plot"),
     ],
 )
@@ -114,7 +130,7 @@ def test_problems_of_a_request_to_a_service_are_named_at_once_a_line_each(run: R
 
 def test_values_of_a_question_to_a_service_are_checked_beside_a_misspelt_option(run: Run, url: str) -> None:
     _, _, err = run("explain", *QUESTION, "--tp", "x", "--engine", "of-the-service", "--fo", "--server", url)
-    assert [line.split(": ")[1] for line in err.splitlines()] == ["--fo", "tp"]
+    assert [line.split(": ")[1] for line in err.splitlines()] == ["--fo", "--tp"]
 
 
 @pytest.mark.parametrize("key", ["clé", "two words", "line\nbreak"])
@@ -143,7 +159,7 @@ def test_an_accelerator_without_a_price_is_the_same_error(run: Run, url: str, un
     local, remote = (run(*arguments, *more) for more in ((), ("--server", url)))
     assert local == remote
     assert local[0] == 2
-    assert local[2].startswith(f"error: constraints.accelerators: {unpriced}: no price is known; add one with")
+    assert local[2].startswith(f"error: --accelerator: {unpriced}: no price is known; add one with")
 
 
 def test_an_accelerator_without_a_price_beside_another_is_the_same_warning(run: Run, url: str, unpriced: str) -> None:

@@ -6,7 +6,7 @@ import csv
 import importlib.util
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -202,42 +202,75 @@ def _pair(option: str, form: str, text: str) -> tuple[str, str]:
     return name, value
 
 
-def read_model(model: str, catalog: Catalog | None = None) -> str | dict[str, Any]:
+def read_model(model: str, catalog: Catalog) -> str | dict[str, Any]:
     """Return a model as requests take it: a name, or the name and the fields of a ``config.json``.
 
     A name of the catalogue has precedence over a file or folder of that name, unless it is written as a path: with a
     separator, or ending in ``.json``. Another name is looked up on the Hugging Face hub if it has the form
     ``owner/name`` and the hub's library is installed.
 
-    Parameters
-    ----------
-    catalog
-        None for a name that a service looks up: only paths are read here.
-
     Raises
     ------
     InputError
         If a file does not exist, cannot be read or is not a JSON object, or the hub has no such repository.
     """
-    exists = bool(model) and os.path.exists(model)  # noqa: PTH110  (a name that is too long for a path is none)
-    if not exists and (model.startswith((".", "~", os.sep)) or model.endswith(".json")):
-        raise InputError("model", f"no such file or folder: {model[:200]!r}")
-    if exists and (model.endswith(".json") or "/" in model or os.sep in model):
-        return _read_config(model)
-    if catalog is None:
-        return model
+    choice = read_local_model(model, catalog.knows_model)
+    if choice != model or not is_hub_id(model) or importlib.util.find_spec("huggingface_hub") is None:
+        return choice
     try:
         catalog.model(model)
     except UnknownNameError as unknown:
-        if exists:
-            return _read_config(model)
-        if not is_hub_id(model) or importlib.util.find_spec("huggingface_hub") is None:
-            return model
         try:
             return _read_config(model)
         except InputError as error:
             raise InputError("model", f"{unknown.problem}; {error.problem}") from error
     return model
+
+
+def read_local_model(model: str, is_known: Callable[[str], bool]) -> str | dict[str, Any]:
+    """Return a name, or the name and the fields of a configuration at this path, as `read_model` chooses.
+
+    Parameters
+    ----------
+    is_known
+        Whether a name is one of the catalogue that answers, called for the name of a file or folder only.
+
+    Raises
+    ------
+    InputError
+        As of `read_model_path`, or if an unknown name is that of a folder without a ``config.json``.
+    """
+    if config := read_model_path(model):
+        return config
+    if not _exists(model):
+        return model
+    has_config = not Path(model).is_dir() or Path(model, "config.json").exists()
+    if is_known(model):
+        if has_config:
+            note(f"{model!r} is the model of the catalogue; write ./{model} for the file or folder of this name")
+        return model
+    if not has_config:
+        raise InputError("model", f"no {model!r} is known, and the folder of this name has no config.json")
+    return _read_config(model)
+
+
+def read_model_path(model: str) -> dict[str, Any] | None:
+    """Return the name and the fields of a configuration if a model is written as the path of one.
+
+    Raises
+    ------
+    InputError
+        If a file does not exist, cannot be read or is not a JSON object.
+    """
+    exists = _exists(model)
+    if not exists and (model.startswith((".", "~", os.sep)) or model.endswith(".json")):
+        raise InputError("model", f"no such file or folder: {model[:200]!r}")
+    is_path = model.endswith(".json") or "/" in model or os.sep in model
+    return _read_config(model) if exists and is_path else None
+
+
+def _exists(model: str) -> bool:
+    return bool(model) and os.path.exists(model)  # noqa: PTH110  (a name that is too long for a path is none)
 
 
 def _read_config(path: str) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from roofcast.data import errors
+from roofcast.data.catalog import load_catalog
 from roofcast.serving.cli.console import spinner
-from roofcast.serving.cli.files import read_model
+from roofcast.serving.cli.files import read_local_model
 
 if TYPE_CHECKING:
     from roofcast.client import Client, RoofcastError
@@ -82,7 +83,28 @@ def _raise(error: RoofcastError, url: str) -> NoReturn:
     raise errors.NotReadyError(f"the service at {url}: {error.detail}{cure}") from error
 
 
-def model_and_configs(model: str) -> tuple[str, list[dict[str, Any]]]:
+def read_served_model(model: str, url: str) -> str | dict[str, Any]:
+    """Return a model as a request to the service takes it: its name, or a configuration of this machine.
+
+    A name that the service knows has precedence, as in `read_model`.
+
+    Raises
+    ------
+    InputError
+        If a file does not exist, cannot be read or is not a JSON object.
+    NotReadyError
+        If the service is asked for its names and does not answer.
+    """
+
+    def is_known(name: str) -> bool:
+        with ask(url) as client:
+            ids = [spec["id"].casefold() for spec in client.models()]
+        return name.casefold() in {*ids, *(one.rpartition("/")[2] for one in ids)} or load_catalog().knows_model(name)
+
+    return read_local_model(model, is_known)
+
+
+def model_and_configs(model: str, url: str) -> tuple[str, list[dict[str, Any]]]:
     """Return a model as the rows of a request name it, and the configurations to send along."""
-    choice = read_model(model)
+    choice = read_served_model(model, url)
     return (choice, []) if isinstance(choice, str) else (choice["name"], [choice])

@@ -13,8 +13,8 @@ import pytest
 
 from roofcast.serving.cli import app
 from roofcast.serving.cli.arguments.completion import complete_model
+from roofcast.serving.cli.arguments.job_search_options import SEARCH_OPTIONS
 from roofcast.serving.cli.commands.recommend import OPTIONS
-from roofcast.serving.cli.commands.training import OPTIONS as TRAINING_OPTIONS
 from roofcast.serving.recommend.api.request import Artefact
 from roofcast.serving.training_jobs.request import Framework
 
@@ -26,7 +26,7 @@ def test_a_model_is_completed_by_either_part_of_its_name() -> None:
 
 
 def test_the_choices_are_those_of_the_requests() -> None:
-    for option, choices in ((OPTIONS["deployment"], Artefact), (TRAINING_OPTIONS["framework"], Framework)):
+    for option, choices in ((OPTIONS["deployment"], Artefact), (SEARCH_OPTIONS["framework"], Framework)):
         assert option.complete is not None
         assert option.complete("") == sorted({*get_args(choices)} - {""})
 

@@ -24,7 +24,7 @@ from tests.serving.http_client import ACCELERATOR, Run
                 "--slo: must have a value",
                 "--model: must be given",
                 "--users: must be a valid number, got 'many'",
-                "workload: give n_input_token and n_output_token, or a preset such as chat",
+                "give --n-input-token and --n-output-token, or a preset such as chat",
             ),
         ),
         (
@@ -36,6 +36,12 @@ from tests.serving.http_client import ACCELERATOR, Run
             ),
         ),
         (("recomend", "--isl", "9"), ("recomend: no such command; did you mean recommend",)),
+        (
+            ("--server", "http://x", "recommend"),
+            ("--server: is an option of commands; write it after one, as in `roofcast recommend --server ...`",),
+        ),
+        (("import", "autoo", "x.csv"), ("format: no 'autoo' is known; did you mean 'auto'?",)),
+        (("import", "x", "x.csv"), ("format: no 'x' is known; there are aiperf, auto, ",)),
         (("zzz",), ("zzz: no such command; `roofcast --help` lists them",)),
         (("keys", "creat"), ("creat: no such command; did you mean create",)),
         (("accelerators", "x", "--colour"), ("--colour: no such option", "unexpected argument 'x'")),
@@ -60,6 +66,23 @@ def test_every_problem_of_the_arguments_is_named(run: Run, arguments: tuple[str,
         assert line.startswith(problem)
 
 
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--users", "3", "--provider", "awz"), "--provider: no 'awz' is known; did you mean 'aws'"),
+        (("--users", "0"), "--users: input should be greater than or equal to 1"),
+        (("--concurrency", "0"), "--concurrency: input should be greater than or equal to 1"),
+        (("--rate", "1", "--think-time", "3"), "--think-time-s needs users; arrivals at a rate do not wait"),
+        (("--users", "3", "--draft-model", "x"), "--draft-model needs speculation; name a kind such as eagle"),
+        (("--users", "3", "--accelerator", "h1000"), "--accelerator: no 'h1000' is known; did you mean 'nvidia-h100"),
+    ],
+)
+def test_problems_of_a_request_name_the_options(run: Run, arguments: tuple[str, ...], problem: str) -> None:
+    _, _, err = run("recommend", "--model", "llama-3.1-8b", "--preset", "chat", "--limit", "ttft<=1s", *arguments)
+    assert err.removeprefix("error: ").startswith(problem)
+
+
 LIMIT = ("--slo", "ttft<=1s")
 JOB = ("--model", "no-such", "--accelerator", "h1")
 
@@ -70,37 +93,37 @@ JOB = ("--model", "no-such", "--accelerator", "h1")
     [
         (
             ("recommend", *JOB, "--isl", "x", "--users", "2", "--slo", "tpo<=1s", "--top", "0", "--fo"),
-            ["--fo", "--n-input-token", "n_entry", "model", "limits.metric", "accelerator"],
+            ["--fo", "--n-input-token", "--n-entry", "--model", "--limit, metric", "--accelerator"],
         ),
         (
             ("recommend", *JOB, "--preset", "chat", "--users", "2", *LIMIT, "--inventory", "x", "--inventory", "y"),
-            ["inventory", "inventory", "model", "accelerator"],
+            ["--inventory", "--inventory", "--model", "--accelerator"],
         ),
         (
             ("predict", "--rows", "no.csv", "--out", "no/out.csv", "--reference", "none.csv", "--level", "2"),
-            ["no.csv", "out", "none.csv", "level"],
+            ["no.csv", "--out", "none.csv", "--level"],
         ),
         (("predict", "--rows", "no.csv", "--out", "out.csv", "--level", "x"), ["--level", "no.csv"]),
         (
             ("explain", *JOB, "--isl", "0", "--osl", "9", "--scale", "x", "--scale", "y=2", "--level", "1", "--fo"),
-            ["--fo", "n_input_token", "model", "accelerator", "scale", "scale", "level"],
+            ["--fo", "--n-input-token", "--model", "--accelerator", "--scale", "--scale", "--level"],
         ),
         (
             ("whatif", *JOB, "--isl", "9", "--osl", "9", "--engine", "vlm", "--sweep", "y=2"),
-            ["model", "accelerator", "engine", "sweep"],
+            ["--model", "--accelerator", "--engine", "--sweep"],
         ),
-        (("whatif", *JOB, "--isl", "9", "--osl", "9"), ["--sweep", "model", "accelerator"]),
+        (("whatif", *JOB, "--isl", "9", "--osl", "9"), ["--sweep", "--model", "--accelerator"]),
         (
             ("training", "predict", *JOB, "--tp", "x", "--n-node", "9", "--level", "2", "--out", "no/out.csv"),
-            ["out", "tp", "model", "accelerator", "n_node", "level"],
+            ["--out", "--tp", "--model", "--accelerator", "--n-node", "--level"],
         ),
         (
             ("training", "recommend", *JOB, "--tokens", "x", "--method", "lor", "--launch", "slurm", "--fo"),
-            ["--fo", "--n-token", "launch", "method", "model", "accelerator"],
+            ["--fo", "--n-token", "--launch", "--method", "--model", "--accelerator"],
         ),
         (
             ("training", "predict", "--rows", "no.csv", "--out", "no/out.csv", "--level", "2"),
-            ["no.csv", "out", "level"],
+            ["no.csv", "--out", "--level"],
         ),
     ],
 )
@@ -120,11 +143,14 @@ ELSEWHERE = ("--model", "org/my-own", "--accelerator", ACCELERATOR, "--tp", "7",
         (("explain", *ELSEWHERE, "--isl", "500000", "--osl", "10", "--fo"), ["--fo"]),
         (
             ("explain", *ELSEWHERE, "--isl", "500000", "--osl", "10", "--engine", "vlm", "--level", "2"),
-            ["engine", "level"],
+            ["--engine", "--level"],
         ),
-        (("training", "predict", *ELSEWHERE, "--level", "2"), ["level"]),
-        (("training", "predict", *ELSEWHERE, "--n-node", "9", "--level", "2"), ["n_node", "level"]),
-        (("training", "predict", "--model", "", "--accelerator", ACCELERATOR, "--level", "2"), ["model", "level"]),
+        (("training", "predict", *ELSEWHERE, "--level", "2"), ["--level"]),
+        (("training", "predict", *ELSEWHERE, "--n-node", "9", "--level", "2"), ["--n-node", "--level"]),
+        (
+            ("training", "predict", "--model", "", "--accelerator", ACCELERATOR, "--level", "2"),
+            ["--model", "--level"],
+        ),
     ],
 )
 def test_no_model_stands_for_one_that_is_elsewhere(run: Run, arguments: tuple[str, ...], fields: list[str]) -> None:
@@ -144,7 +170,7 @@ def test_an_error_is_reported_even_if_a_check_after_it_fails(
     caplog.set_level("DEBUG", "roofcast.serving.cli.arguments.request_check")
     status, _, err = run("explain", *ELSEWHERE, "--isl", "9", "--osl", "9", "--scale", "x", "--fo")
     assert status == 2
-    assert [line.removeprefix("error: ").partition(": ")[0] for line in err.splitlines()] == ["--fo", "scale"]
+    assert [line.removeprefix("error: ").partition(": ")[0] for line in err.splitlines()] == ["--fo", "--scale"]
     assert "ZeroDivisionError" in caplog.text
 
 
@@ -162,7 +188,7 @@ def test_checks_of_a_command_share_one_predictor(run: Run, tmp_path: Path, monke
     question = ("--model", "llama-3.1-8b", "--accelerator", ACCELERATOR, "--isl", "9", "--osl", "9")
     status, _, err = run("explain", *question, "--reference", references, "--stack", "no-such", "--fo")
     assert status == 2
-    assert [line.removeprefix("error: ").partition(":")[0] for line in err.splitlines()][-1] == "stack"
+    assert [line.removeprefix("error: ").partition(":")[0] for line in err.splitlines()][-1] == "--stack"
     assert "references.csv" in err
     assert len(loads) == 1
 
@@ -182,8 +208,8 @@ def test_every_problem_of_a_request_is_named_in_a_line_of_its_own(run: Run) -> N
     assert status == 2
     fields = [line.removeprefix("error: ").partition(":")[0] for line in err.splitlines()]
     assert fields == [
-        "concurrency", "workload.n_input_token", "confidence", "model", "limits.metric", "accelerator",
-        "constraints.pricing", "workload",
+        "--concurrency", "--n-input-token", "--confidence", "--model", "--limit, metric", "--accelerator",
+        "--pricing", "give --n-input-token and --n-output-token, or a preset such as chat",
     ]  # fmt: skip
 
 
@@ -193,4 +219,4 @@ def test_every_problem_of_a_training_request_is_named(run: Run) -> None:
     status, _, err = run("training", "recommend", *wrong)
     assert status == 2
     fields = [line.removeprefix("error: ").partition(":")[0] for line in err.splitlines()]
-    assert fields == ["method", "model", "constraints.providers"]
+    assert fields == ["--method", "--model", "--provider"]

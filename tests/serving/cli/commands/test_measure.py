@@ -134,7 +134,7 @@ def test_a_folder_of_another_server_is_refused(run: Run, tmp_path: Path, stub: P
         ((*GRID, "--set", "tp=two"), "tp: must be a number"),
         ((*GRID, "--target", "http://me:secret@h:1", "--guidellm", "/bin/true"), "target: has a user or password"),
         ((*GRID, "--set", "speed=2"), "column: no 'speed' is known"),
-        ((*GRID, "--plan", "plan.csv"), "n_input_token: cannot be combined with --plan"),
+        ((*GRID, "--plan", "plan.csv"), "--n-input-token: cannot be combined with --plan"),
         ((*GRID[:-1], "1", "--set", "engine_version=1", "--guidellm", "/no/guidellm"), "pip install"),
         ((*GRID, "--stack", "a b"), "stack: must be up to 100 letters"),
     ],

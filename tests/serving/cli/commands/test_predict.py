@@ -51,7 +51,7 @@ def test_the_model_of_a_question_may_be_a_file(run: Run, tmp_path: Path) -> None
         (("--out", "x.csv", *QUESTION), "out: requires --rows"),
         (("--rows", "x.csv"), "out: must be given with --rows"),
         (("--rows", "x.csv", "--out", "y.csv", "--tp", "2"), "tp: cannot be combined with --rows"),
-        (("--model", MODEL, "--accelerator", ACCELERATOR), "n_input_token: must be given"),
+        (("--model", MODEL, "--accelerator", ACCELERATOR), "--n-input-token: must be given"),
     ],
 )
 def test_a_question_and_a_file_exclude_each_other(run: Run, arguments: tuple[str, ...], problem: str) -> None:

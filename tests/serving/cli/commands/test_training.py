@@ -152,7 +152,7 @@ def test_references_are_read_from_a_file(run: Run, tmp_path: Path) -> None:
     for command in (("recommend", *DEMAND), ("predict", *options(a_job()))):
         status, _, err = run("training", *command, "--reference", file)
         assert status != 0
-        assert "references.0: must state what was measured" in " ".join(err.split())
+        assert "--reference number 1: must state what was measured" in " ".join(err.split())
 
 
 def test_a_log_is_one_measured_job(run: Run, tmp_path: Path) -> None:

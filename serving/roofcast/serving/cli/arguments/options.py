@@ -33,7 +33,10 @@ class Option:
 
 
 def with_options(options: Mapping[str, Option]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that adds the options to a command, which gets their values as its first argument."""
+    """Return a decorator that adds the options to a command, which gets their values as its first argument.
+
+    A command with `--rows` has their values in the columns of a file instead.
+    """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
@@ -61,6 +64,7 @@ def with_options(options: Mapping[str, Option]) -> Callable[[Callable[..., None]
         ]
         own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
         wrapper.__signature__ = inspect.Signature([*added, *own])  # type: ignore[attr-defined]
+        wrapper.columns = [*options]  # type: ignore[attr-defined]
         wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in (*added, *own)}
         return wrapper
 

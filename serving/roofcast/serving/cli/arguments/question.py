@@ -54,9 +54,9 @@ def question_table(question: Mapping[str, str], state: AppState) -> tuple[pd.Dat
     return pd.DataFrame([given], dtype=object), catalog
 
 
-def question_row(question: Mapping[str, str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def question_row(question: Mapping[str, str], server: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the question as a row for a service, and the configurations to send along."""
     from roofcast.serving.cli.remote import model_and_configs
 
-    name, configs = model_and_configs(question["model"])
+    name, configs = model_and_configs(question["model"], server)
     return {column: value for column, value in question.items() if value} | {"model": name}, configs

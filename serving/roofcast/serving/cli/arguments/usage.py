@@ -22,11 +22,16 @@ Check = Callable[[Mapping[str, Any]], Iterable[InputError]]
 """Returns the errors of a command's values, by parameter; those that cannot be read are None."""
 
 
-def with_check(check: Check) -> Callable[[Callable[..., None]], Callable[..., None]]:
+Fields = Callable[[], Mapping[str, str]]
+"""Returns the path in the request of each parameter that has another name there."""
+
+
+def with_check(check: Check, fields: Fields = dict) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that gives a command its check, which runs only after another error was found."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         command.check = check  # type: ignore[attr-defined]
+        command.fields = fields  # type: ignore[attr-defined]
         return command
 
     return decorate
@@ -51,8 +56,16 @@ class _Usage:
             return super().parse_args(ctx, [*args])  # type: ignore[misc, no-any-return]
         except USAGE_ERROR as error:
             errors, unread = self._usage_errors(ctx, args)
-            of_values = [InputError("", text) for text in self._check(ctx) if not unread & {*_WORD.findall(text)}]
-            raise join_errors([*errors, *of_values]) from error
+            of_values = [text for text in self._check(ctx) if not unread & {*_WORD.findall(text)}]
+            raise self._joined(ctx, [*(one.message for one in errors), *of_values]) from error
+
+    def _joined(self, ctx: Any, messages: Iterable[str]) -> InputError:
+        """Return one error of all messages, in which options have the place of the fields that they set."""
+        fields: Fields = getattr(self.callback, "fields", dict)
+        columns = getattr(self.callback, "columns", ()) if ctx.params.get("rows") else ()
+        params = [param for param in self.get_params(ctx) if param.name not in columns]
+        names = _options_by_field(params, fields(), ctx.params)
+        return join_errors([InputError("", name_options(text, names)) for text in dict.fromkeys(messages)])
 
     def _check(self, ctx: Any) -> list[str]:
         """Return the problems of the values that were read."""
@@ -76,7 +89,8 @@ class _Usage:
                 name = str(getattr(error, "option_name", None) or "")
                 param = next((one for one in self.get_params(ctx) if name in (*one.opts, *one.secondary_opts)), None)
                 unread |= _names(param) if param else set()
-                errors.append(InputError(name, self._problem(ctx, name, param) if name else _lower(error.message)))
+                problem = self._problem(ctx, name, param, args) if name else _lower(error.message)
+                errors.append(InputError(name, problem))
                 at = next((i for i, arg in enumerate(args) if _is_option(arg, name)), None)
                 if at is None:
                     return errors, unread.union(*map(_names, self.get_params(ctx)))
@@ -92,9 +106,14 @@ class _Usage:
         unexpected = [] if ctx.allow_extra_args else rest
         return [*errors, *(InputError("", f"unexpected argument {arg!r}") for arg in unexpected)], unread
 
-    def _problem(self, ctx: Any, name: str, param: Any) -> str:
+    def _problem(self, ctx: Any, name: str, param: Any, args: list[str]) -> str:
         if param:
             return "takes no value" if param.is_flag else "must have a value"
+        commands: Mapping[str, Any] = getattr(self, "commands", {})
+        takers = [one for one, command in commands.items() if name in (opt for p in command.params for opt in p.opts)]
+        if takers:
+            example = next((arg for arg in args if arg in takers), takers[0])
+            return f"is an option of commands; write it after one, as in `{ctx.command_path} {example} {name} ...`"
         known = {opt.lstrip("-"): opt for param in self.get_params(ctx) for opt in param.opts if opt.startswith("-")}
         from roofcast.data.measurements.schema import QUESTION_COLUMNS
 
@@ -115,10 +134,7 @@ class Command(_Usage, TyperCommand):
         except InputError as error:
             found = {text: _field(text) for text in self._check(ctx)}
             own = [text for text in (error.message, *error.further) if _field(text) not in found.values()]
-            texts = dict.fromkeys([*own, *found])
-            if len(texts) > 1:
-                raise join_errors([InputError("", text) for text in texts]) from error
-            raise
+            raise self._joined(ctx, [*own, *found]) from error
 
 
 class Group(_Usage, TyperGroup):
@@ -144,6 +160,44 @@ class Group(_Usage, TyperGroup):
 def _is_option(arg: str, name: str) -> bool:
     """Return whether an argument is the option of this name: underscores are hyphens, short options may be joined."""
     return bool(name) and name in (arg.partition("=")[0].replace("_", "-"), arg[:2])
+
+
+def _options_by_field(params: Iterable[Any], fields: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, str]:
+    """Return the option that sets each field, one with a value if several do, also by all names of the option."""
+    options = [param for param in params if param.opts[0].startswith("-")]
+    options.sort(key=lambda param: values.get(param.name) is not None)
+    by_name = {name: param.opts[0] for param in options for name in _names(param)}
+    return by_name | {fields[param.name]: param.opts[0] for param in options if param.name in fields}
+
+
+_FIELD: Final = re.compile(r"([a-z][\w.-]*): ")
+_FIELD_IN_TEXT: Final = re.compile(r"(?<![\w.'=`-])[a-z]+[_.][\w.]*\w(?![\w'=])")
+
+
+def name_options(message: str, options: Mapping[str, str]) -> str:
+    """Return a message that names options in place of the fields that they set.
+
+    Examples
+    --------
+    >>> options = {"limits": "--limit", "workload.n_input_token": "--isl"}
+    >>> name_options("limits.metric: no 'tftt' is known", options)
+    "--limit, metric: no 'tftt' is known"
+    >>> name_options("workload: give n_input_token", options)
+    'give --isl'
+    """
+    match = _FIELD.match(message)
+    place, text = "", message
+    if match:
+        parts, text = match[1].split("."), message[match.end() :]
+        n = next((n for n in range(len(parts), 0, -1) if ".".join(parts[:n]) in options), 0)
+        if n:
+            within = (f" number {int(part) + 1}" if part.isdigit() else f", {part}" for part in parts[n:])
+            place = "".join([options[".".join(parts[:n])], *within])
+        elif not any(field.startswith(f"{match[1]}.") for field in options):
+            place = match[1]
+    leaves = {field.rpartition(".")[2]: option for field, option in options.items()} | {**options}
+    text = _FIELD_IN_TEXT.sub(lambda found: leaves.get(found[0], found[0]), text)
+    return f"{place}: {text}" if place else text
 
 
 _WORD: Final = re.compile(r"[\w-]*\w")

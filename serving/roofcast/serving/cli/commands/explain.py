@@ -147,7 +147,7 @@ def _ask_service(
     from roofcast.serving.cli.files import read_references_table
     from roofcast.serving.cli.remote import ask
 
-    row, configs = question_row(question)
+    row, configs = question_row(question, url)
     references = read_references_table(reference).records() if reference else []
     request: dict[str, Any] = {"rows": [row], "models": configs, "references": references, "level": level}
     request |= {"stack": stack} if stack else {}

@@ -51,6 +51,9 @@ TRAINING_TABLE_COLUMNS: Final = (
 )  # fmt: skip
 """The same of measured training jobs."""
 
+AUTO: Final = "auto"
+"""In place of a format: detect it."""
+
 REPORT_HELP: Final = """Report the rows of each campaign: n_read published rows, n_rejected of them by a rule, n_kept
 measurements (one row for each statistic), and n_learnable of these that training uses; rejected and not_learnt
 count the rows by rule. Campaigns that teach the predictor of training jobs follow those of serving.
@@ -119,15 +122,18 @@ def import_files(
     compare: bool = True,
 ) -> tuple[dict[str, Any], DriftReport | None]:
     """Import files with the options of `import_`; return the summary, and the comparison with the predictor."""
-    from roofcast.data.importers import detect_format, read_measurements
+    from roofcast.data.importers import FORMATS, detect_format, read_measurements
     from roofcast.data.importers.overrides import MissingColumnsError, parse_overrides
     from roofcast.serving.app_state.imports.import_warnings import added_warnings, count_failed_runs, import_warnings
     from roofcast.serving.app_state.imports.measurement_import import import_rows
     from roofcast.serving.app_state.imports.name_errors import check_names
     from roofcast.serving.cli.files import parse_configs
+    from roofcast.serving.predict.unknown_names import unknown_name_error
 
     configs, values = parse_configs(model_config), parse_overrides(given)
-    name = detect_format(paths).name if format_ == "auto" else format_
+    name = detect_format(paths).name if format_ == AUTO else format_
+    if name not in FORMATS:
+        raise unknown_name_error("format", name, [AUTO, *FORMATS])
     state = open_app_state()
     names = check_names(state, configs, dry_run=dry_run, model_cure=_model_cure)
     try:

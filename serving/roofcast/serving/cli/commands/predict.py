@@ -158,7 +158,7 @@ def _predict_one(question: Mapping[str, str], asked: _Asked, *, as_json: bool) -
     from roofcast.serving.cli.text.prediction_text import question_text
 
     if asked.server:
-        row, models = question_row(question)
+        row, models = question_row(question, asked.server)
         answer = _ask_service([row], models, asked)[0]
     else:
         state = open_app_state()

@@ -140,7 +140,7 @@ DEPLOYMENT_FILE: Final = "deployment-file"
 
 def _errors(values: Mapping[str, Any]) -> list[InputError]:
     from roofcast.features.columns import ENGINES
-    from roofcast.serving.cli.files import parse_inventory, read_model, read_references_table
+    from roofcast.serving.cli.files import parse_inventory, read_model_path, read_references_table
     from roofcast.serving.recommend.api.request import RecommendationRequest, option_fields, with_one_load
 
     options = {**values, "model": values["model"] or "", "inventory": []}
@@ -148,7 +148,7 @@ def _errors(values: Mapping[str, Any]) -> list[InputError]:
     server, reference = values["server"], values["reference"]
     return collect_errors(
         lambda: options.update(inventory=parse_inventory(values["inventory"] or [])),
-        lambda: read_model(options["model"]),
+        lambda: read_model_path(options["model"]),
         lambda: read_references_table(reference) if reference else None,
         lambda: require_with("deployment", values["deployment"], {DEPLOYMENT_FILE: values["deployment_file"]}),
         lambda: check_out(values["deployment_file"], DEPLOYMENT_FILE),
@@ -158,7 +158,13 @@ def _errors(values: Mapping[str, Any]) -> list[InputError]:
     )
 
 
-@with_check(_errors)
+def _fields() -> Mapping[str, str]:
+    from roofcast.serving.recommend.api.request import OPTION_FIELDS
+
+    return OPTION_FIELDS
+
+
+@with_check(_errors, _fields)
 @with_options(OPTIONS)
 def recommend(
     options: dict[str, Any],
@@ -220,11 +226,10 @@ def _recommend(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ask_service(url: str, options: dict[str, Any]) -> dict[str, Any]:
-    from roofcast.serving.cli.files import read_model
-    from roofcast.serving.cli.remote import ask
+    from roofcast.serving.cli.remote import ask, read_served_model
     from roofcast.serving.recommend.api.request import RecommendationRequest
 
-    request = RecommendationRequest.from_options(options | {"model": read_model(options["model"])})
+    request = RecommendationRequest.from_options(options | {"model": read_served_model(options["model"], url)})
     fields: Any = request.model_dump(mode="json", exclude_unset=True)
     with ask(url) as client:
         return dict(client.recommend(**fields))

@@ -15,18 +15,9 @@ import typer
 
 from roofcast.data.errors import InputError
 from roofcast.data.measurements.target import TRAINING
-from roofcast.serving.cli.arguments.completion import (
-    complete_accelerator,
-    complete_column,
-    complete_model,
-    complete_names,
-    complete_pricing,
-    complete_provider,
-    complete_region,
-    complete_vendor,
-)
 from roofcast.serving.cli.arguments.job_options import JOB_OPTIONS
-from roofcast.serving.cli.arguments.options import Option, with_options
+from roofcast.serving.cli.arguments.job_search_options import SEARCH_OPTIONS
+from roofcast.serving.cli.arguments.options import with_options
 from roofcast.serving.cli.arguments.request_check import (
     check_level,
     check_names,
@@ -37,7 +28,6 @@ from roofcast.serving.cli.arguments.request_check import (
 from roofcast.serving.cli.arguments.usage import with_check
 from roofcast.serving.cli.console import show, spinner, warn
 from roofcast.serving.cli.context import AsJson, Server, load_predictor, open_app_state, today
-from roofcast.serving.cli.text.amounts import parse_amount
 
 TrainingReferenceFile = Annotated[
     Path | None,
@@ -47,88 +37,6 @@ TrainingReferenceFile = Annotated[
         "throughput_token_per_s (of all accelerators together), step_time_s or memory_byte_per_accelerator.",
     ),
 ]
-Number = float | None
-Names = list[str] | None
-
-OPTIONS: Final = {
-    "model": Option(
-        "Catalogue name, path of a config.json, or owner/name on the Hugging Face hub.", complete=complete_model
-    ),
-    "n_token": Option(
-        "Tokens of the data set, such as 20000000, 2e7 or 20m.",
-        float,
-        metavar="NUMBER",
-        names=("--n-token", "--tokens"),
-        parse=parse_amount,
-    ),
-    "n_epoch": Option("Passes over the data set; 1 by default.", float | None, None, names=("--n-epoch", "--epochs")),
-    "method": Option(
-        "pretrain, full, lora, qlora or adapter.",
-        str,
-        "full",
-        show_default=True,
-        complete=complete_column("method", TRAINING),
-    ),
-    "n_token_per_sequence": Option(
-        "Tokens of a packed sequence; 2048 by default.",
-        int | None,
-        None,
-        names=("--n-token-per-sequence", "--seq-len"),
-    ),
-    "n_global_batch_sequence": Option(
-        "Sequences of an optimizer step; 128 by default, of pretraining 4 million tokens.",
-        int | None,
-        None,
-        names=("--n-global-batch-sequence", "--batch"),
-    ),
-    "deadline_h": Option("Most hours of the run.", Number, None, names=("--deadline-h", "--deadline")),
-    "budget_usd": Option("Most US dollars of the run.", Number, None, names=("--budget-usd", "--budget")),
-    "adapter": Option(
-        "lora-fa, bottleneck or prompt-tuning.",
-        str | None,
-        None,
-        complete=complete_names("lora-fa", "bottleneck", "prompt-tuning"),
-    ),
-    "adapter_rank": Option(
-        "Rank of LoRA, 16 by default; width or virtual tokens of other adapters.",
-        int | None,
-        None,
-        names=("--adapter-rank", "--rank"),
-    ),
-    "adapter_targets": Option(
-        "A projection that adapters change: q, k, v, o, gate, up or down; repeatable.", Names, None
-    ),
-    "compute_precision": Option(
-        "Precision of the products, such as bf16 or fp8.",
-        str | None,
-        None,
-        complete=complete_column("compute_precision", TRAINING),
-    ),
-    "framework": Option(
-        "torchtitan, megatron-lm or transformers; repeatable.",
-        Names,
-        None,
-        complete=complete_names("torchtitan", "megatron-lm", "transformers"),
-    ),
-    "provider": Option("Admit this provider; repeatable.", Names, None, complete=complete_provider),
-    "region": Option("Admit this region; repeatable.", Names, None, complete=complete_region),
-    "vendor": Option("Admit accelerators of this vendor; repeatable.", Names, None, complete=complete_vendor),
-    "accelerator": Option("Admit this accelerator; repeatable.", Names, None, complete=complete_accelerator),
-    "pricing": Option("Admit this kind of price; repeatable.", Names, None, complete=complete_pricing),
-    "max_usd_per_h": Option("Maximum USD per hour.", Number, None),
-    "max_nodes": Option("Maximum number of nodes.", int, 8, show_default=True, names=("--max-nodes", "--nodes")),
-    "inventory": Option(
-        "Nodes that you own and the hourly price of one accelerator, such as h100-sxm-80gb=16,8,1.2; repeatable.",
-        Names,
-        None,
-        metavar="ACCELERATOR=COUNT,PER_NODE,USD_PER_H",
-    ),
-    "marketplaces": Option("Admit marketplaces and community clouds.", bool | None, None, names=("--marketplaces",)),
-    "confidence": Option("Minimum probability that the run fits its limits.", float, 0.8, show_default=True),
-    "level": Option("Probability of the intervals.", float, 0.8, show_default=True),
-    "n_entry": Option("Maximum number of entries.", int, 10, show_default=True, names=("--n-entry", "--top")),
-}
-"""Options of the request; `OPTION_FIELDS` of the request model names the field of each."""
 
 N_MISS_JSON: Final = 500
 
@@ -247,11 +155,15 @@ def _read_references(file: Path | None) -> list[dict[str, Any]]:
 def _predict_one(job: dict[str, Any], asked: _Asked) -> list[dict[str, Any]]:
     """Return the answered row of a job, whose model may be a file."""
     from roofcast.serving.cli.files import read_model
+    from roofcast.serving.cli.remote import read_served_model
 
     for name in ("model", "accelerator"):
         if name not in job:
             raise InputError(name, "must be given")
-    choice = read_model(job["model"], None if asked.server else open_app_state().training_catalog)
+    if asked.server:
+        choice = read_served_model(job["model"], asked.server)
+    else:
+        choice = read_model(job["model"], open_app_state().training_catalog)
     models = [] if isinstance(choice, str) else [choice]
     name = choice if isinstance(choice, str) else choice["name"]
     return _answer([job | {"model": name}], models, asked)
@@ -350,19 +262,25 @@ def import_(
 
 
 def _recommend_errors(values: Mapping[str, Any]) -> list[InputError]:
-    from roofcast.serving.cli.files import parse_inventory, read_model
+    from roofcast.serving.cli.files import parse_inventory, read_model_path
     from roofcast.serving.training_jobs.request import TrainingRecommendationRequest, option_fields
 
     options = {**values, "model": values["model"] or "", "inventory": []}
-    options = {name: options[name] for name in OPTIONS}
+    options = {name: options[name] for name in SEARCH_OPTIONS}
     return collect_errors(
         lambda: options.update(inventory=parse_inventory(values["inventory"] or [])),
-        lambda: read_model(options["model"]),
+        lambda: read_model_path(options["model"]),
         lambda: _read_references(values["reference"]),
         lambda: _check_launcher(values["launch"]),
         lambda: TrainingRecommendationRequest.from_options(options),
         lambda: check_names(option_fields(options), (), values["server"]),
     )
+
+
+def _fields() -> Mapping[str, str]:
+    from roofcast.serving.training_jobs.request import OPTION_FIELDS
+
+    return OPTION_FIELDS
 
 
 def _check_launcher(name: str) -> None:
@@ -373,8 +291,8 @@ def _check_launcher(name: str) -> None:
 
 
 @training.command()
-@with_check(_recommend_errors)
-@with_options(OPTIONS)
+@with_check(_recommend_errors, _fields)
+@with_options(SEARCH_OPTIONS)
 def recommend(
     options: dict[str, Any],
     *,
@@ -435,9 +353,10 @@ def _recommend(options: dict[str, Any], server: str) -> dict[str, Any]:
 
     TrainingRecommendationRequest.from_options(options)
     if server:
-        from roofcast.serving.cli.remote import ask
+        from roofcast.serving.cli.remote import ask, read_served_model
 
-        request = TrainingRecommendationRequest.from_options(options | {"model": read_model(options["model"])})
+        model = read_served_model(options["model"], server)
+        request = TrainingRecommendationRequest.from_options(options | {"model": model})
         fields: Any = request.model_dump(mode="json", exclude_unset=True)
         with ask(server) as client:
             return dict(client.recommend_training(**fields))
