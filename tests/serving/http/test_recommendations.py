@@ -8,6 +8,7 @@ import pytest
 
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog
+from roofcast.data.prices.regions import AREAS, COUNTRIES
 from roofcast.features.columns import ENGINES
 from tests.serving.http_client import CONFIG, MODEL, Client, a_demand, problem_of
 
@@ -325,6 +326,15 @@ def test_extreme_demands_are_answered_with_finite_numbers(shared: Client) -> Non
         assert all(entry["n_replica"] >= 1 for entry in answer["entries"])
         numbers = [v for e in answer["entries"] for v in e.values() if isinstance(v, float)]
         assert all(math.isfinite(number) for number in numbers)
+
+
+def test_an_area_admits_its_regions_and_says_which_providers_it_leaves_out(shared: Client) -> None:
+    answer = recommend(shared, constraints={"regions": ["eu"]})
+    assert {COUNTRIES[entry["region"]] for entry in answer["entries"]} <= AREAS["EU"]
+    (warning,) = (text for text in answer["warnings"] if "name no country" in text)
+    assert "left out of eu; add the region global" in warning
+    for constraints in ({"regions": ["eu-central-1"]}, {"regions": ["EU"], "providers": ["aws"]}):
+        assert not any("name no country" in text for text in recommend(shared, constraints=constraints)["warnings"])
 
 
 def test_entries_are_of_the_vendors_named(shared: Client) -> None:

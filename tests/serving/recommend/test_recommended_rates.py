@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from dataclasses import replace
 from importlib.metadata import version
 
 import numpy as np
 import pytest
 
 from roofcast.serving.app_state.app_state import AppState
-from roofcast.serving.app_state.catalog.user_files import staleness_warnings
 from roofcast.serving.recommend import recommendation as recommending
 from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
@@ -103,15 +100,6 @@ def test_the_front_has_load_latency_and_cost_of_each_replica(state: AppState, lo
     assert in_flight == pytest.approx(expected, rel=0.1)
     for point in result.pareto:
         assert point.cost_usd_per_h == pytest.approx(point.n_instance * float(point.offer.price_usd_per_h))
-
-
-def test_old_prices_of_the_front_have_a_warning(state: AppState) -> None:
-    demand = Demand(500, 100, 400, None, (parse_limit("tpot:p50<=60ms"),), think_time_s=5.0)
-    result = recommending.recommend(state.active_model.bundle, a_model(), Market(), demand)
-    front_only = replace(result, entries=(), fleet=())
-    assert {offer.id for offer in front_only.offers} == {point.offer.id for point in result.pareto}
-    (warning,) = staleness_warnings(front_only.offers, dt.date(2036, 1, 1))
-    assert f"{len(front_only.offers)} of {len(front_only.offers)} prices" in warning
 
 
 def test_recommendations_are_of_a_steady_state() -> None:

@@ -14,9 +14,10 @@ from roofcast.data.specs import ModelSpec
 from roofcast.features.arrays import RowIndex
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.catalog.registered_models import Config, build_model, find_model, with_configs
-from roofcast.serving.app_state.catalog.user_files import staleness_warnings
+from roofcast.serving.app_state.catalog.user_files import old_price_warnings
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.predict.json_rows import columns_from_rows, rows_from_columns
+from roofcast.serving.recommend.api.cautions import region_warnings
 from roofcast.serving.recommend.api.request import ConstraintsRequest
 from roofcast.serving.recommend.api.request_errors import request_errors
 from roofcast.serving.recommend.api.service import resolve_constraints
@@ -115,7 +116,9 @@ def answer_training_recommendation(
         raise InputError("constraints", f"admit no accelerator that trains the job: {reasons[:400]}")
     entries = best_runs(found, request.confidence)[: request.n_entry]
     found = at_level(found, entries, predictor, request.level)
-    return _response(request, found, entries, today, active.champion.version)
+    response = _response(request, found, entries, today, active.champion.version)
+    response.warnings += region_warnings(own.regions, market.offers, constraints)
+    return response
 
 
 def _resolve_model(choice: str | ModelConfig, catalog: Catalog) -> tuple[ModelSpec, Catalog]:
@@ -155,8 +158,8 @@ def _response(
 ) -> TrainingRecommendationResponse:
     demand = found.demand
     misses = list_misses(found, entries, request.confidence)
-    offers = [found.offers[k] for k in found.runs.offer[entries].tolist()]
-    warnings = staleness_warnings(offers, today)
+    first = [found.offers[k] for k in found.runs.offer[entries[:1]].tolist()]
+    warnings = old_price_warnings({"first entry": first}, today)
     if not len(entries):
         warnings.append(f"no hardware runs the job within its limits with probability {request.confidence:g}{CURE}")
     return TrainingRecommendationResponse(

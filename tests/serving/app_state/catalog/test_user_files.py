@@ -15,7 +15,7 @@ from roofcast.data.specs import ModelSpec, Offer
 from roofcast.data.store.registered_models import RegisteredModels
 from roofcast.serving.app_state import app_state
 from roofcast.serving.app_state.app_state import AppState
-from roofcast.serving.app_state.catalog.user_files import UserFiles, staleness_warnings
+from roofcast.serving.app_state.catalog.user_files import UserFiles, old_price_warnings, staleness_warnings
 from roofcast.serving.app_state.imports.measurement_import import import_rows
 from roofcast.serving.http.dependencies import today
 from roofcast.serving.predict.json_rows import table_from_rows
@@ -199,14 +199,24 @@ def test_a_broken_file_is_logged_and_no_request_fails(
     assert len(warnings) <= 3  # a poll between the two writes reads the first file once more
 
 
+def test_only_choices_have_a_warning_of_old_prices() -> None:
+    offer = load_catalog().offers[0].model_copy(update={"as_of": dt.date(2026, 1, 1)})
+    owned = offer.model_copy(update={"provider": "owned"})
+    day = dt.date(2026, 1, 1) + dt.timedelta(days=91)
+    assert old_price_warnings({"first entry": [offer]}, day - dt.timedelta(days=1)) == []
+    assert old_price_warnings({"first entry": [owned], "mixed fleet": []}, day) == []
+    (warning,) = old_price_warnings({"first entry": [owned], "mixed fleet": [offer, owned]}, day)
+    assert warning.startswith("the mixed fleet has a price of 2026-01-01, 91 days ago; check it")
+
+
 def test_an_answer_with_old_prices_has_a_warning(client: Client) -> None:
     client.app.dependency_overrides[today] = lambda: dt.date(2030, 1, 1)
     demand = a_demand()
     demand["workload"] |= {"think_time_s": 10}
     (warning,) = client.post("/v1/recommendations", demand).json()["warnings"]
-    assert "prices are more than 90 days old" in warning
+    assert warning.startswith("the first entry has a price of ")
     newest = max(o.as_of for o in load_catalog().offers)
     client.app.dependency_overrides[today] = lambda: newest
     answer = client.post("/v1/recommendations", demand).json()
-    is_old = any((newest - dt.date.fromisoformat(e["price_as_of"])).days > 90 for e in answer["entries"])
+    is_old = (newest - dt.date.fromisoformat(answer["entries"][0]["price_as_of"])).days > 90
     assert bool(answer["warnings"]) == is_old

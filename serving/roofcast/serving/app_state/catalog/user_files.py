@@ -6,7 +6,7 @@ import contextlib
 import datetime as dt
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -14,7 +14,7 @@ from roofcast.data.catalog import Catalog, load_catalog
 from roofcast.data.catalog.accelerator_file import load_accelerator_file
 from roofcast.data.errors import InputError, SchemaError, UnknownNameError
 from roofcast.data.prices.offer_file import load_offer_file
-from roofcast.data.prices.price_book import PriceBook
+from roofcast.data.prices.price_book import MAX_AGE_DAY, PriceBook
 from roofcast.data.specs import AcceleratorSpec, Offer
 
 logger = logging.getLogger(__name__)
@@ -178,3 +178,24 @@ def staleness_warnings(offers: Iterable[Offer], today: dt.date) -> list[str]:
     owned = tuple(offer for offer in offers if offer.provider == OWNED)
     warning = PriceBook(offers, today, owned).staleness_warning(today)
     return [warning] if warning else []
+
+
+def old_price_warnings(choices: Mapping[str, Iterable[Offer]], today: dt.date) -> list[str]:
+    """Return a warning for each choice with an old price, named by the choice; owned hardware has none.
+
+    Only what an answer proposes to rent is a choice: its first entry and its fleet. Others show their date.
+
+    Examples
+    --------
+    >>> offer = load_catalog().offers[0].model_copy(update={"as_of": dt.date(2025, 1, 1)})
+    >>> old_price_warnings({"first entry": [offer], "mixed fleet": []}, dt.date(2026, 1, 1))
+    ['the first entry has a price of 2025-01-01, 365 days ago; check it, or `roofcast offers --refresh` prices']
+    """
+    warnings = []
+    for name, offers in choices.items():
+        dates = [offer.as_of for offer in offers if offer.provider != OWNED]
+        age = (today - min(dates, default=today)).days
+        if age > MAX_AGE_DAY:
+            text = f"the {name} has a price of {min(dates)}, {age} days ago"
+            warnings.append(f"{text}; check it, or `roofcast offers --refresh` prices")
+    return warnings

@@ -82,7 +82,12 @@ SEARCH_OPTIONS: Final = {
         complete=complete_names("torchtitan", "megatron-lm", "transformers"),
     ),
     "provider": Option("Admit this provider; repeatable.", Names, None, complete=complete_provider),
-    "region": Option("Admit this region; repeatable.", Names, None, complete=complete_region),
+    "region": Option(
+        "Admit this region, country such as DE, or area such as EU, US or Asia; repeatable.",
+        Names,
+        None,
+        complete=complete_region,
+    ),
     "vendor": Option("Admit accelerators of this vendor; repeatable.", Names, None, complete=complete_vendor),
     "accelerator": Option("Admit this accelerator; repeatable.", Names, None, complete=complete_accelerator),
     "pricing": Option("Admit this kind of price; repeatable.", Names, None, complete=complete_pricing),

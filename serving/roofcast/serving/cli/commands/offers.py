@@ -34,7 +34,7 @@ def offers(
     provider: Annotated[
         str | None, typer.Option(help="Select a provider; with --add-skypilot and --refresh: of the list.")
     ] = None,
-    region: Annotated[str | None, typer.Option(help="Select a region.")] = None,
+    region: Annotated[str | None, typer.Option(help="Select a region, a country such as DE, or EU.")] = None,
     accelerator: Annotated[str | None, typer.Option(help="Select an accelerator.")] = None,
     pricing: Annotated[str | None, typer.Option(help="Select on_demand, spot, reserved_1y or reserved_3y.")] = None,
     refresh: Annotated[
@@ -212,12 +212,17 @@ def _list_offers(catalog: Catalog, selection: tuple[str | None, ...], *, as_json
 
 def _select(catalog: Catalog, selection: tuple[str | None, ...]) -> Iterable[Offer]:
     """Return the offers with these values of provider, region, accelerator and pricing; None selects all."""
+    from roofcast.data.prices.regions import resolve_region
+
     names = ("provider", "region", "accelerator", "pricing")
-    wanted = dict(zip(names, selection, strict=True))
-    if wanted["accelerator"]:
-        wanted["accelerator"] = catalog.accelerator(wanted["accelerator"]).id
-    for name, value in wanted.items():
+    wanted = {name: {value} for name, value in zip(names, selection, strict=True) if value}
+    for name, values in wanted.items():
         known = {str(getattr(offer, name)) for offer in catalog.offers}
-        if value and name != "accelerator" and value not in known:
+        (value,) = values
+        if name == "accelerator":
+            wanted[name] = {catalog.accelerator(value).id}
+        elif name == "region":
+            wanted[name] = {*resolve_region(name, value, known)}
+        elif value not in known:
             raise UnknownNameError(name, value, known)
-    return (offer for offer in catalog.offers if all(v in {None, getattr(offer, n)} for n, v in wanted.items()))
+    return (offer for offer in catalog.offers if all(getattr(offer, n) in v for n, v in wanted.items()))

@@ -85,7 +85,8 @@ OPTIONS: Final = {
     "prefix_cache_ratio": Option("Share of the input that the prefix cache holds.", Number, None),
     "provider": Option("Admit this provider; repeatable.", Names, None, complete=complete_provider),
     "region": Option(
-        "Admit this region; repeatable. Without it the cheapest of an instance counts.",
+        "Admit this region, country such as DE, or area such as EU, US or Asia; repeatable. Without it the cheapest "
+        "region of an instance counts.",
         Names,
         None,
         complete=complete_region,

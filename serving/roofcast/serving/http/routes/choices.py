@@ -8,6 +8,7 @@ from typing import get_args
 
 from fastapi import APIRouter
 
+from roofcast.data.prices.regions import offered_areas
 from roofcast.data.specs import Precision, Pricing
 from roofcast.serving.http.dependencies import ActiveModel, State
 from roofcast.serving.http.schemas.choices import AcceleratorName, ChoicesResponse, PresetResponse
@@ -21,6 +22,7 @@ router = APIRouter(tags=["knowledge"])
 def get_choices(state: State, active: ActiveModel) -> ChoicesResponse:
     """Return the valid names of request fields, for forms and completion."""
     offers = state.catalog.offers
+    regions = {offer.region for offer in offers if offer.region}
     priced = {offer.accelerator for offer in offers}
     specs = sorted(
         (spec for spec in state.catalog.accelerators.values() if spec.id in priced),
@@ -31,7 +33,7 @@ def get_choices(state: State, active: ActiveModel) -> ChoicesResponse:
         accelerators=[AcceleratorName(id=spec.id, name=spec.name, vendor=spec.vendor) for spec in specs],
         vendors=sorted({spec.vendor for spec in specs}),
         providers=sorted({offer.provider for offer in offers}),
-        regions=sorted({offer.region for offer in offers if offer.region}),
+        regions=[*offered_areas(regions), *sorted(regions)],
         pricing=[*get_args(Pricing)],
         engines=[*active.bundle.engines],
         weight_precisions=[*get_args(Precision)],

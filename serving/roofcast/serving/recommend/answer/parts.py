@@ -201,13 +201,3 @@ class Recommendation:
     warnings: tuple[str, ...] = ()
     levers: tuple[Lever, ...] = ()
     calibration_effect: CalibrationEffect | None = None
-
-    @property
-    def offers(self) -> tuple[Offer, ...]:
-        """Distinct offers of entries, fleet and Pareto front."""
-        offers = [
-            *(entry.offer for entry in self.entries),
-            *(part.offer for part in self.fleet),
-            *(point.offer for point in self.pareto),
-        ]
-        return tuple({offer.id: offer for offer in offers}.values())

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 from typing import Final
 
+from roofcast.data.prices.regions import COUNTRIES, is_area
 from roofcast.data.specs import Offer
-from roofcast.serving.counts import quantity_text
+from roofcast.serving.counts import count_text, quantity_text
 from roofcast.serving.recommend.answer.parts import Entry, Recommendation
+from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.recommend.demand.presets import PRESETS
@@ -53,6 +57,22 @@ def offer_warnings(offer: Offer, n_instance: int) -> list[str]:
     if offer.market == "marketplace":
         warnings.append(f"third parties host the instances of {offer.provider}")
     return warnings
+
+
+def region_warnings(names: Iterable[str], offers: Collection[Offer], constraints: Constraints) -> list[str]:
+    """Return a warning if areas are named and offers of unknown country would be within the other constraints."""
+    known = {offer.region for offer in offers}
+    areas = [name for name in names if is_area(name, known)]
+    unlocated = known - COUNTRIES.keys() - constraints.regions
+    if not areas or not unlocated:
+        return []
+    anywhere = replace(constraints, regions=frozenset(unlocated), inventory=())
+    providers = sorted({offer.provider for offer in anywhere.admissible_offers(offers)})
+    if not providers:
+        return []
+    left_out = f"{count_text(len(providers), 'provider')} such as {', '.join(providers[:3])}"
+    cure = f"add the region {' or '.join(sorted(unlocated)[:3])} to admit them"
+    return [f"prices of {left_out} name no country, so they are left out of {' and '.join(areas)}; {cure}"]
 
 
 def _above_itl(entry: Entry, demand: Demand) -> list[str]:

@@ -25,7 +25,9 @@ class OfferConstraintsRequest(Message):
 
     providers: Texts = Field(default_factory=list)
     regions: Texts = Field(
-        default_factory=list, description="if none is named, only the cheapest region of each instance counts"
+        default_factory=list,
+        description="regions of offers, countries such as DE, areas such as EU, US and Asia; if none is named, "
+        "only the cheapest region of each instance counts",
     )
     vendors: Texts = Field(default_factory=list, description="makers of the accelerators, such as NVIDIA")
     accelerators: Texts = Field(default_factory=list)

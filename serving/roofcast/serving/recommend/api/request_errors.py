@@ -8,6 +8,7 @@ from typing import Any, Final, get_args
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError
+from roofcast.data.prices.regions import resolve_region
 from roofcast.data.specs import Pricing
 from roofcast.serving.app_state.catalog.user_files import OWNED
 from roofcast.serving.predict.unknown_names import unknown_name_error
@@ -38,7 +39,6 @@ def request_errors(fields: Mapping[str, Any], catalog: Catalog, engines: Collect
     known = {
         "vendors": {spec.vendor for spec in specs},
         "providers": {OWNED, *(offer.provider for offer in offers)},
-        "regions": {offer.region for offer in offers},
         "pricing": {*get_args(Pricing)},
         "engines": {*engines},
     }
@@ -49,6 +49,8 @@ def request_errors(fields: Mapping[str, Any], catalog: Catalog, engines: Collect
         (catalog.accelerator, constraints.get("accelerators")),
         (partial(check_name, "constraints.engines", known["engines"]), [constraints.get("engine") or None]),
     ]
+    regions = {offer.region for offer in offers}
+    checks.append((partial(resolve_region, "constraints.regions", known=regions), constraints.get("regions")))
     checks += [(partial(check_name, f"constraints.{name}", known[name]), constraints.get(name)) for name in known]
     errors = [error for check, names in checks for error in _errors(check, names)]
     if problem := workload_problem(workload) if workload else "":

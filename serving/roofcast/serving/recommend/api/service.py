@@ -10,12 +10,13 @@ from typing import Final, get_args
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, UnknownNameError, join_errors
+from roofcast.data.prices.regions import resolve_region
 from roofcast.data.specs import ModelSpec, Pricing
 from roofcast.features.columns import ENGINES
 from roofcast.features.validity.context import context_error, context_limit
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.catalog.registered_models import build_model, find_model
-from roofcast.serving.app_state.catalog.user_files import staleness_warnings
+from roofcast.serving.app_state.catalog.user_files import old_price_warnings
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.deployment import Question, checkpoint_of, deployment
 from roofcast.serving.deployment.engine_config import ENGINES as DEPLOYABLE_ENGINES
@@ -23,7 +24,7 @@ from roofcast.serving.predict.references import references_of
 from roofcast.serving.recommend.answer.basis import Basis, BasisFactory
 from roofcast.serving.recommend.answer.parts import Recommendation
 from roofcast.serving.recommend.api.calibration_text import calibration_text
-from roofcast.serving.recommend.api.cautions import demand_warnings, entry_warnings
+from roofcast.serving.recommend.api.cautions import demand_warnings, entry_warnings, region_warnings
 from roofcast.serving.recommend.api.load import load_response
 from roofcast.serving.recommend.api.request import ConstraintsRequest, RecommendationRequest
 from roofcast.serving.recommend.api.request_errors import NAMED_FIELDS, check_name, request_errors
@@ -105,7 +106,10 @@ def answer_recommendation(
         has_levers=request.levers,
     )
     response = _response(result, model, demand, request, basis_of(catalog, loaded.champion))
-    response.warnings += unpriced + staleness_warnings(result.offers, today)
+    response.warnings += unpriced + region_warnings(request.constraints.regions, market.offers, constraints)
+    first = [entry.offer for entry in result.entries[:1]]
+    choices = {"first entry": first, "mixed fleet": [part.offer for part in result.fleet]}
+    response.warnings += old_price_warnings(choices, today)
     response.warnings += demand_warnings(demand, result)
     if used:
         response.stack = StackResponse.of(used)
@@ -240,9 +244,12 @@ def resolve_constraints(
         engine_names = [deployment]
     inventory = owned_nodes(request.inventory, catalog, today)
     providers = {offer.provider for offer in (*catalog.offers, *inventory)}
+    regions = {offer.region for offer in catalog.offers}
     return Constraints(
         providers=_resolve_names("constraints.providers", request.providers, providers),
-        regions=_resolve_names("constraints.regions", request.regions, {o.region for o in catalog.offers}),
+        regions=frozenset[str]().union(
+            *(resolve_region("constraints.regions", name, regions) for name in request.regions)
+        ),
         accelerators=frozenset(admissible),
         pricing=_resolve_names("constraints.pricing", request.pricing, get_args(Pricing)),
         max_usd_per_h=request.max_usd_per_h,
