@@ -2,7 +2,7 @@
 
 import { METRICS, errorPercent, ofMetric } from "../shared/format.js";
 import { medianError } from "../shared/predictions.js";
-import { draw, figure, legendBelow } from "./bokeh.js";
+import { draw, figure, legendBelow, markPowers } from "./bokeh.js";
 
 /** Draw rows with `measured_METRIC` and METRIC. */
 export function showAccuracy(place, points, metric) {
@@ -11,8 +11,9 @@ export function showAccuracy(place, points, metric) {
   draw(place, {
     label: `Predicted against measured ${METRICS[metric]} of ${points.length} measurements; median error ${errorPercent(medianError(points, metric))}`,
     build: (Bokeh, colour) => {
-      const unit = metric === "output_throughput_token_per_s" ? "tokens/s" : "s";
-      const fig = figure(Bokeh, colour, { x: `measured, ${unit}`, y: `predicted, ${unit}`, height: 420, x_axis_type: "log", y_axis_type: "log" });
+      const fig = figure(Bokeh, colour, { x: "measured", y: "predicted", height: 420, x_axis_type: "log", y_axis_type: "log" });
+      markPowers(Bokeh, fig, "x", measured, (value) => ofMetric(metric, value));
+      markPowers(Bokeh, fig, "y", predicted, (value) => ofMetric(metric, value));
       const ends = [Math.min(...measured, ...predicted), Math.max(...measured, ...predicted)];
       for (const factor of [0.5, 1, 2]) {
         fig.line(ends, ends.map((x) => x * factor), { color: colour.quiet, line_dash: factor === 1 ? "solid" : "dashed", line_width: factor === 1 ? 1.5 : 1 });

@@ -88,8 +88,12 @@ export function figure(Bokeh, colour, { x, y, height = NARROW.matches ? 230 : 30
   return fig;
 }
 
-/** Mark round numbers on a logarithmic axis: as many of each power of ten as there is room for. It has no zero, such as sunk costs. */
-export function markPowers(Bokeh, axis, values) {
+/**
+ * Mark round numbers on the logarithmic axis "x" or "y", with their text and a grid line: as many of each power of ten as there is room for.
+ *
+ * Such an axis has no zero, such as sunk costs. Where fewer than two round numbers lie within the values the axis keeps Bokeh's own marks.
+ */
+export function markPowers(Bokeh, fig, axis, values, text) {
   const positive = values.filter((value) => value > 0 && Number.isFinite(value));
   if (!positive.length) return;
   const [low, high] = [Math.min(...positive) / 1.2, Math.max(...positive) * 1.2];
@@ -97,7 +101,10 @@ export function markPowers(Bokeh, axis, values) {
   for (let n = Math.floor(Math.log10(low)); n <= Math.log10(high); n += 1) powers.push(10 ** n);
   const within = (steps) => powers.flatMap((power) => steps.map((step) => step * power)).filter((x) => x >= low && x <= high);
   const ticks = [[1, 2, 3, 5], [1, 2, 5], [1]].map(within).find((list) => list.length <= MAX_TICK);
-  if (ticks?.length > 1) axis.ticker = new Bokeh.FixedTicker({ ticks });
+  if (!(ticks?.length > 1)) return;
+  const ticker = new Bokeh.FixedTicker({ ticks });
+  Object.assign(fig[`${axis}axis`], { ticker, major_label_overrides: new Map(ticks.map((tick) => [tick, text(tick)])) });
+  Object.assign(fig[`${axis}grid`], { ticker });
 }
 
 /** Show a legend below a figure. */

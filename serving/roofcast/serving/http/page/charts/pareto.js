@@ -50,11 +50,11 @@ function build(Bokeh, colour, { pareto, entries }, choose) {
     cost: pareto.map((p) => usd(p.cost_usd_per_h * HOURS_PER_MONTH)), latency: pareto.map((p) => seconds(p.e2e_s)),
     likely: pareto.map((p) => percent(p.p_limits_met)), colour: pareto.map((p) => (isEntry(p) ? colour.accent : colour.panel)),
   } });
-  const fig = figure(Bokeh, colour, { x: "median end-to-end latency, s", y: "USD per month", x_axis_type: "log", y_axis_type: "log" });
+  const fig = figure(Bokeh, colour, { x: "median end-to-end latency", y: "cost per month", x_axis_type: "log", y_axis_type: "log" });
   fig.yaxis.formatter = new Bokeh.NumeralTickFormatter({ format: "$0,0" });
   fig.xaxis.formatter = new Bokeh.NumeralTickFormatter({ format: "0.[00]" });
-  markPowers(Bokeh, fig.xaxis, pareto.map((p) => p.e2e_s));
-  markPowers(Bokeh, fig.yaxis, pareto.map((p) => p.cost_usd_per_h * HOURS_PER_MONTH));
+  markPowers(Bokeh, fig, "x", pareto.map((p) => p.e2e_s), seconds);
+  markPowers(Bokeh, fig, "y", pareto.map((p) => p.cost_usd_per_h * HOURS_PER_MONTH), usd);
   fig.step({ field: "x" }, { field: "y" }, "after", { source, color: colour.accent, line_alpha: 0.5, line_width: 2 });
   const dots = fig.scatter({ field: "x" }, { field: "y" }, { source, size: 12, fill_color: { field: "colour" }, line_color: colour.accent, line_width: 2, nonselection_fill_alpha: 1 });
   fig.add_tools(

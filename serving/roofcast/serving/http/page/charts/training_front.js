@@ -48,11 +48,11 @@ function build(Bokeh, colour, { pareto, entries }, choose) {
     likely: pareto.map((p) => percent(p.p_limits_met)),
     colour: pareto.map((p) => (entries.some((one) => isSame(one, p)) ? colour.accent : colour.panel)),
   } });
-  const fig = figure(Bokeh, colour, { x: "hours", y: "USD", x_axis_type: "log", y_axis_type: "log" });
+  const fig = figure(Bokeh, colour, { x: "time", y: "cost", x_axis_type: "log", y_axis_type: "log" });
   fig.yaxis.formatter = new Bokeh.NumeralTickFormatter({ format: "$0,0.[00]" });
   fig.xaxis.formatter = new Bokeh.NumeralTickFormatter({ format: "0,0.[00]" });
-  markPowers(Bokeh, fig.xaxis, pareto.map((p) => p.hours));
-  markPowers(Bokeh, fig.yaxis, pareto.map((p) => p.cost_usd));
+  markPowers(Bokeh, fig, "x", pareto.map((p) => p.hours), hours);
+  markPowers(Bokeh, fig, "y", pareto.map((p) => p.cost_usd), usd);
   fig.step({ field: "x" }, { field: "y" }, "after", { source, color: colour.accent, line_alpha: 0.5, line_width: 2 });
   const dots = fig.scatter({ field: "x" }, { field: "y" }, { source, size: 12, fill_color: { field: "colour" }, line_color: colour.accent, line_width: 2, nonselection_fill_alpha: 1 });
   fig.add_tools(

@@ -27,7 +27,8 @@ const FIRST = "P4_methods";
 const LABELS = {
   mape: "mean error", median_ape: "median error", so: "S/O", within_25: "within 25%", within_5: "within 5%", n_row: "rows", n_owner: "owners",
   n_failed: "ran out of memory", n_ran: "ran", n_decision: "decisions", n_without_price: "without a price",
-  ttft: "TTFT", tpot: "TPOT", itl: "ITL", e2e: "end to end", output_throughput: "throughput",
+  analytic_calibrated: "estimate, calibrated", analytic_priors: "estimate, not calibrated", nearest_measured: "nearest measurement",
+  xgboost_raw: "XGBoost without the estimate", raw_trees: "trees without the estimate", ttft: "TTFT", tpot: "TPOT", itl: "ITL", e2e: "end to end", output_throughput: "throughput",
   coverage_50: "in 50% interval", coverage_80: "in 80% interval", coverage_90: "in 90% interval", width_90: "width of 90% interval",
 };
 
@@ -59,7 +60,7 @@ function tables(title, figures) {
     const nValue = rows[0].path.map((_, i) => new Set(rows.map(({ path }) => path[i])).size);
     const of = nValue.indexOf(Math.max(...nValue));
     const groups = Object.groupBy(rows, ({ path }) => path.filter((_, i) => i !== of).map(label).join(" · "));
-    return Object.entries(groups).map(([caption, some]) => h("div", { class: caption ? "board" : "board untitled" }, table(caption || title, columns(some, of), some)));
+    return Object.entries(groups).map(([caption, some]) => h("div", { class: caption ? "board" : "board untitled" }, table(capitalised(caption || title), columns(some, of), some)));
   });
 }
 
@@ -67,7 +68,7 @@ function columns(rows, of) {
   const names = new Set(rows.flatMap(({ values }) => Object.keys(values)));
   return {
     [heading(rows, of)]: ({ path }) => (path.length ? label(path[of]) : "all"),
-    ...Object.fromEntries([...names].map((name) => [label(name), ({ values }) => figure(name, values[name])])),
+    ...Object.fromEntries([...names].map((name) => [capitalised(label(name)), ({ values }) => figure(name, values[name])])),
   };
 }
 
@@ -93,6 +94,7 @@ function figure(name, value) {
 }
 
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+const capitalised = (text) => text[0].toUpperCase() + text.slice(1);
 const label = (name) => LABELS[name] ?? name.replaceAll("_", " ");
 
 function text(value) {
