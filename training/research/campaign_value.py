@@ -31,12 +31,15 @@ N_DRAW: Final = 400
 
 _TITLE: Final = """# Value of each campaign
 
-Does a campaign that was added improve predictions about the stacks of the others? Ratio models, without random
-effects and the share that carries over, are fitted with stacks left out, {n_fold} folds of owners, once with all
-campaigns and once without the one in question; both are judged on the rows of all other campaigns. Cells are the
-change of the median absolute percentage error, pooled over rows, with the campaign less without it, so that **less
-than zero is a gain**, and its 90 % interval over draws of owners. An interval that holds zero shows no effect; of
-{n_test} intervals, {n_chance} would leave zero out by chance. Written by `python -m research.campaign_value`.
+This page shows whether each added campaign improves predictions about the stacks of the other campaigns. Ratio models
+are fitted in {n_fold} folds of owners, once with all campaigns and once without the campaign in question. They have
+neither random effects nor the factor by which the correction carries over to unmeasured stacks. Both are evaluated on
+the rows of all other campaigns.
+
+A cell has the change of the median absolute percentage error, pooled over rows: the error with the campaign less the
+error without it, so **less than zero is a gain**. In brackets is the 90 % interval of the change over draws of
+owners. An interval that includes zero shows no effect; of {n_test} intervals, {n_chance} would exclude zero by
+chance. `python -m research.campaign_value` writes this page.
 """
 
 

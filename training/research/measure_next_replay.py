@@ -52,21 +52,22 @@ _DECISION: Final = (
 _TITLE: Final = """# Measure next, replayed
 
 `roofcast measure --budget` and `roofcast stacks show` propose the runs that narrow the intervals of predictions most.
-Are these the runs to take? {n_unit} units, each an engine and an accelerator of one stack, of {n_owner} owners
-({owners}) are replayed with predictors that were fitted without the owner. Half of a unit's runs, drawn at random,
-are the plan; 1, 3 or 10 of them are chosen by the proposal, at random ({n_draw} draws), or spread over load and
-lengths as a grid would be ({n_draw} starts), and predictions of the other half are given the chosen runs.
+This page compares these proposals with other choices. A *unit* is an engine and an accelerator of one stack.
+{n_unit} units of {n_owner} owners ({owners}) are replayed with predictors that were fitted without the owner. Half of
+a unit's runs, drawn at random, are the plan. From it 1, 3 or 10 runs are chosen by the proposal, at random ({n_draw}
+draws), or spread over load and lengths as in a grid ({n_draw} starts). The chosen runs are references for predictions
+of the other half.
 
-Cells are the median absolute percentage error of a unit's rows, averaged over draws and then over units; *better in*
+A cell has the median absolute percentage error of a unit's rows, averaged over draws and then over units. *Better in*
 counts the units in which the proposal's error is below the mean of the random draws. {regret}
 {verdict}
 
-No figure was used to choose anything. Written by `python -m research.measure_next_replay`.
+No choice of method used these figures. `python -m research.measure_next_replay` writes this page.
 """
 
-_REGRET: Final = """*Regret* is how much less output the configuration with the most predicted output throughput per
-accelerator has than the best measured one of the same model, lengths and load; it is the mean over the decisions of a
-unit, {n_decision} in all."""
+_REGRET: Final = """*Regret* compares the configuration of highest predicted output throughput per
+accelerator with the best measured one of the same model, lengths and load. It is the share of output that the
+predicted choice loses, averaged over the decisions of a unit, {n_decision} in all."""
 
 _NO_REGRET: Final = (
     "No unit has two configurations of one model, lengths and load: the regret of decisions is unknown."
