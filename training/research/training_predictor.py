@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from roofcast.training.evaluation.metrics import error_summary
-from roofcast.training.evaluation.protocols.p6_training import of_first_training_campaigns
+from roofcast.training.evaluation.protocols.training_jobs.p6_training import of_first_training_campaigns
 
 PARTS = ("campaign", "method", "is_mixture", "accelerator")
 """Columns of the dump by which errors are printed."""

@@ -15,7 +15,7 @@ from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http import auth
 from roofcast.serving.http.app import ROUTERS, create_app
 from roofcast.serving.http.auth import READING_POSTS, needed_scope
-from roofcast.serving.http.routes import training_measurements
+from roofcast.serving.http.routes.measurements import training_measurements
 from tests.conditions import wait_until
 from tests.conftest import QUICK
 from tests.serving.http.test_app import register_copy

@@ -7,8 +7,8 @@ import pytest
 
 from roofcast.data.campaigns.llm_pilot_peers import LATENCY_COLUMNS, MEASURED_COLUMNS, PEERS, load_measured_points
 from roofcast.data.errors import UnknownNameError
-from roofcast.training.evaluation.protocols.capacity import Rule, cheapest
-from roofcast.training.evaluation.protocols.p1_p2_llm_pilot import (
+from roofcast.training.evaluation.protocols.llm_pilot.capacity import Rule, cheapest
+from roofcast.training.evaluation.protocols.llm_pilot.p1_p2_llm_pilot import (
     P2_DEMANDS,
     decide,
     score_decisions,

@@ -27,25 +27,16 @@ from roofcast.serving.http.errors import REQUEST_ID_HEADER, RESPONSES, describe_
 from roofcast.serving.http.load_shedding import EarlyRefusal, Lanes, LoadShedding
 from roofcast.serving.http.query_parameters import refuse_unknown_parameters
 from roofcast.serving.http.rate_limits import RateLimits
-from roofcast.serving.http.routes import (
+from roofcast.serving.http.routes import choices, health, knowledge, page, predictions, recommendations, training
+from roofcast.serving.http.routes.measurements import (
     campaigns,
-    challenger,
-    choices,
     drift,
-    health,
-    knowledge,
     measurement_files,
     measurements,
-    page,
-    predictions,
-    predictor_history,
-    promotions,
-    recommendations,
-    retrainings,
     stacks,
-    training,
     training_measurements,
 )
+from roofcast.serving.http.routes.predictor import challenger, predictor_history, promotions, retrainings
 from roofcast.serving.http.safe_responses import SafeResponses, serve_docs
 from roofcast.serving.http.telemetry.health import HealthMonitor
 from roofcast.serving.http.telemetry.prometheus import count_shadow

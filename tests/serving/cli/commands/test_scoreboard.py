@@ -46,7 +46,7 @@ def test_an_unwritable_state_folder_is_an_error_before_anything_is_computed(
     (tmp_path / "home").touch()
     status, _, err = run("scoreboard", "--protocol", "P3")
     assert status != 0
-    assert "set ROOFCAST_HOME to another folder" in err
+    assert "set ROOFCAST_HOME to a folder that can be written" in err
 
 
 @pytest.mark.slow

@@ -25,9 +25,9 @@ from roofcast.training.dataset.training_runs import (
     load_training_run_rows,
 )
 from roofcast.training.evaluation.protocols.campaign_rows import CampaignRows, load_campaign_rows
-from roofcast.training.evaluation.protocols.capacity import Rule, cheapest
 from roofcast.training.evaluation.protocols.fold_lines import DERIVED
-from roofcast.training.evaluation.protocols.p1_p2_llm_pilot import (
+from roofcast.training.evaluation.protocols.llm_pilot.capacity import Rule, cheapest
+from roofcast.training.evaluation.protocols.llm_pilot.p1_p2_llm_pilot import (
     DEMANDS,
     decide,
     join_measured,
@@ -52,19 +52,6 @@ from roofcast.training.evaluation.protocols.p4_p5_campaigns import (
     reference_figures,
     with_sources,
 )
-from roofcast.training.evaluation.protocols.p6_baselines import METHODS as RUN_METHODS
-from roofcast.training.evaluation.protocols.p6_baselines import RunMethod
-from roofcast.training.evaluation.protocols.p6_methods import RoofcastMethod
-from roofcast.training.evaluation.protocols.p6_training import N_FOLD as N_FOLD_TRAINING
-from roofcast.training.evaluation.protocols.p6_training import (
-    judge_figures,
-    of_first_training_campaigns,
-    predict_judges,
-    predict_referenced,
-    predict_training,
-    training_figures,
-    training_parts,
-)
 from roofcast.training.evaluation.protocols.p7_blanks import COLUMN_MARK, blank_figures, blank_lines
 from roofcast.training.evaluation.protocols.p7_p8_stacks import N_FOLD as N_FOLD_STACK
 from roofcast.training.evaluation.protocols.p7_p8_stacks import (
@@ -82,6 +69,19 @@ from roofcast.training.evaluation.protocols.regret import (
     regret_figures,
     regrets,
     without_price,
+)
+from roofcast.training.evaluation.protocols.training_jobs.p6_baselines import METHODS as RUN_METHODS
+from roofcast.training.evaluation.protocols.training_jobs.p6_baselines import RunMethod
+from roofcast.training.evaluation.protocols.training_jobs.p6_methods import RoofcastMethod
+from roofcast.training.evaluation.protocols.training_jobs.p6_training import N_FOLD as N_FOLD_TRAINING
+from roofcast.training.evaluation.protocols.training_jobs.p6_training import (
+    judge_figures,
+    of_first_training_campaigns,
+    predict_judges,
+    predict_referenced,
+    predict_training,
+    training_figures,
+    training_parts,
 )
 
 PROTOCOLS: Final = (*DEMANDS, "P3", "P4", "P5", "P6", "P7", "P8")

@@ -153,7 +153,7 @@ def scoreboard(
     from roofcast.serving.app_state.published_figures import ship_figures, store_figures, writable_home
     from roofcast.serving.app_state.settings import load_settings
     from roofcast.serving.cli.files import make_folder
-    from roofcast.training.evaluation.protocols.p1_p2_predictions import LlmPilotPredictor
+    from roofcast.training.evaluation.protocols.llm_pilot.p1_p2_predictions import LlmPilotPredictor
     from roofcast.training.evaluation.scoreboard import figure_rows, run_scoreboard
     from roofcast.training.evaluation.scoreboard_page import write_page
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from roofcast.training.evaluation.protocols.capacity import (
+from roofcast.training.evaluation.protocols.llm_pilot.capacity import (
     NO_PROFILE,
     Choices,
     Demand,

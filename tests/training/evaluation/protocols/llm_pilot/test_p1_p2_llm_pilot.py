@@ -6,7 +6,7 @@ import pytest
 
 from roofcast.data.campaigns.llm_pilot_peers import LATENCY_COLUMNS, MEASURED_COLUMNS, PEERS, load_measured_points
 from roofcast.data.errors import SchemaError, UnknownNameError
-from roofcast.training.evaluation.protocols.p1_p2_llm_pilot import (
+from roofcast.training.evaluation.protocols.llm_pilot.p1_p2_llm_pilot import (
     P1_DEMANDS,
     P2_DEMANDS,
     Score,

@@ -7,9 +7,9 @@ import pytest
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.campaigns.llm_pilot_peers import load_tie_order
 from roofcast.training.config import TrainingConfig
-from roofcast.training.evaluation.protocols import p1_p2_predictions
-from roofcast.training.evaluation.protocols.capacity import NO_PROFILE, Demand, LatencyTable
-from roofcast.training.evaluation.protocols.p1_p2_predictions import LlmPilotPredictor
+from roofcast.training.evaluation.protocols.llm_pilot import p1_p2_predictions
+from roofcast.training.evaluation.protocols.llm_pilot.capacity import NO_PROFILE, Demand, LatencyTable
+from roofcast.training.evaluation.protocols.llm_pilot.p1_p2_predictions import LlmPilotPredictor
 
 N_ASKED = 1
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from roofcast.training.evaluation.protocols.capacity import (
+from roofcast.training.evaluation.protocols.llm_pilot.capacity import (
     NO_PROFILE,
     Choices,
     Demand,

@@ -16,7 +16,7 @@ from roofcast.serving.drift.import_drift import compare_import
 from roofcast.serving.http.auth import CALLER, KEY
 from roofcast.serving.http.body import JsonRoute
 from roofcast.serving.http.dependencies import ClaimOfKeys, Compare, State, origin_of
-from roofcast.serving.http.routes.drift import drift_url
+from roofcast.serving.http.routes.measurements.drift import drift_url
 from roofcast.serving.http.schemas.resources import (
     ImportSummary,
     MeasurementsAdded,

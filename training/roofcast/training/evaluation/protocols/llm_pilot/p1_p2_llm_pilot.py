@@ -33,7 +33,7 @@ from roofcast.data.campaigns.llm_pilot_peers import (
 )
 from roofcast.data.errors import SchemaError, UnknownNameError
 from roofcast.training.evaluation.metrics import mean_overspend, overspends, so_score, success_share
-from roofcast.training.evaluation.protocols.capacity import (
+from roofcast.training.evaluation.protocols.llm_pilot.capacity import (
     NO_PROFILE,
     Choices,
     Demand,

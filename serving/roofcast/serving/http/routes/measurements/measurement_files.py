@@ -25,7 +25,7 @@ from roofcast.serving.http.body import BODY
 from roofcast.serving.http.bulk.media import FILES_PATH
 from roofcast.serving.http.dependencies import ClaimOfKeys, Compare, DryRun, State, origin_of
 from roofcast.serving.http.errors import unsupported_media_type
-from roofcast.serving.http.routes.drift import drift_url
+from roofcast.serving.http.routes.measurements.drift import drift_url
 from roofcast.serving.http.schemas.resources import FileAdded
 
 router = APIRouter(tags=["measurements"])

@@ -12,7 +12,7 @@ import pandas as pd
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.stacks import name_stacks
 from roofcast.training.dataset.training_runs import TrainingRunRows
-from roofcast.training.evaluation.protocols.p6_baselines import RunPrediction
+from roofcast.training.evaluation.protocols.training_jobs.p6_baselines import RunPrediction
 from roofcast.training.training_jobs.job_table import table_of_runs
 from roofcast.training.training_jobs.predictor import TrainingJobPredictor
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roofcast.training.evaluation.protocols.capacity import NO_PROFILE, Demand, LatencyTable, cheapest
-from roofcast.training.evaluation.protocols.expected_utility import expected_utility
+from roofcast.training.evaluation.protocols.llm_pilot.capacity import NO_PROFILE, Demand, LatencyTable, cheapest
+from roofcast.training.evaluation.protocols.llm_pilot.expected_utility import expected_utility
 
 USERS = np.array([1, 2, 4, 8])
 OK, LATE = 1.0, 9.0

@@ -19,8 +19,8 @@ from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.training_runs import OUT_OF_MEMORY, TrainingRunRows
 from roofcast.training.evaluation.metrics import error_summary
 from roofcast.training.evaluation.protocols.fold_lines import Progress
-from roofcast.training.evaluation.protocols.p6_baselines import METHODS, RunMethod, RunPrediction
-from roofcast.training.evaluation.protocols.p6_methods import (
+from roofcast.training.evaluation.protocols.training_jobs.p6_baselines import METHODS, RunMethod, RunPrediction
+from roofcast.training.evaluation.protocols.training_jobs.p6_methods import (
     TEN_RUNS,
     THREE_RUNS,
     RoofcastMethod,

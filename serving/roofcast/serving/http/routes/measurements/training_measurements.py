@@ -18,8 +18,8 @@ from roofcast.serving.http.body import BODY, JsonRoute
 from roofcast.serving.http.bulk.media import TRAINING_FILES_PATH
 from roofcast.serving.http.dependencies import ClaimOfKeys, Compare, DryRun, State, origin_of
 from roofcast.serving.http.errors import unsupported_media_type
-from roofcast.serving.http.routes.measurement_files import FILE_NAME
-from roofcast.serving.http.routes.measurements import Limit, OfCampaign, Offset
+from roofcast.serving.http.routes.measurements.measurement_files import FILE_NAME
+from roofcast.serving.http.routes.measurements.measurements import Limit, OfCampaign, Offset
 from roofcast.serving.http.schemas.training import MAX_ROW, TrainingMeasurementsAdded, TrainingMeasurementsRequest
 from roofcast.serving.predict.json_rows import rows_from_table
 from roofcast.serving.request_fields import Cell

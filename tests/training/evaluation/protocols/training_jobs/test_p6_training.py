@@ -13,9 +13,14 @@ from roofcast.data.measurements.training_validation import validate_training_mea
 from roofcast.data.training_campaigns import load_training_campaigns
 from roofcast.features.training.jobs.plans import choose_plans
 from roofcast.training.dataset.training_runs import TrainingRunRows, build_training_run_rows
-from roofcast.training.evaluation.protocols import p6_methods
-from roofcast.training.evaluation.protocols.p6_baselines import METHODS, RunPrediction, constant_mfu, read_memory
-from roofcast.training.evaluation.protocols.p6_training import (
+from roofcast.training.evaluation.protocols.training_jobs import p6_methods
+from roofcast.training.evaluation.protocols.training_jobs.p6_baselines import (
+    METHODS,
+    RunPrediction,
+    constant_mfu,
+    read_memory,
+)
+from roofcast.training.evaluation.protocols.training_jobs.p6_training import (
     REFERENCED,
     SPLITS,
     of_first_training_campaigns,

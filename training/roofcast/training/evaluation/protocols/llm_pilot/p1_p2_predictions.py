@@ -14,8 +14,8 @@ from roofcast.data.catalog import load_catalog
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.training_set import TrainingSet, build_training_set
-from roofcast.training.evaluation.protocols.capacity import FloatArray, LatencyTable, Rule
-from roofcast.training.evaluation.protocols.expected_utility import expected_utility
+from roofcast.training.evaluation.protocols.llm_pilot.capacity import FloatArray, LatencyTable, Rule
+from roofcast.training.evaluation.protocols.llm_pilot.expected_utility import expected_utility
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.learner.ratio_model import RatioModel
 
@@ -67,7 +67,7 @@ class LlmPilotPredictor:
         self._seeded: dict[int, list[tuple[RoofcastPredictor, pd.DataFrame]]] = {}
 
     def __call__(self, seed: int) -> pd.DataFrame:
-        """Return the points in the form of `roofcast.training.evaluation.protocols.p1_p2_llm_pilot.score_p1`."""
+        """Return the points, as `score_p1` of `p1_p2_llm_pilot` takes them."""
         folds = self._predictors(seed)
         predicted = [predictor.predict_distribution(X).median for predictor, X in folds]
         return _points(self._data, pd.concat(predicted))

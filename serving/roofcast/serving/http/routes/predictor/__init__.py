@@ -1,0 +1,1 @@
+"""Versions of the predictor: retraining, promotion, history, the challenger."""
