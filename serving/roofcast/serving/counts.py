@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from roofcast.data.units import ms_from_s
+from roofcast.serving.display_names import without_unit
+
+CENTS_FROM: Final = 0.1
+WHOLE_FROM: Final = 1000.0
+"""US dollars from which a text has cents, and only whole dollars."""
 
 
 def count_text(n: float, noun: str) -> str:
@@ -27,18 +34,17 @@ def three_digits(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def metric_text(metric: str) -> str:
-    """Return the name of a metric without its unit, as limits name it.
+def usd_text(value: float) -> str:
+    """Return US dollars in cents, in whole dollars from a thousand on, in three digits below ten cents.
 
     Examples
     --------
-    >>> metric_text("ttft_s"), metric_text("output_throughput_token_per_s")
-    ('ttft', 'output_throughput')
+    >>> usd_text(9820.4), usd_text(4.4), usd_text(0.38), usd_text(0.072084), usd_text(0)
+    ('9,820', '4.40', '0.38', '0.0721', '0.00')
     """
-    for unit in ("_token_per_s", "_per_s", "_s_per_token", "_s", "_w"):
-        if metric.endswith(unit):
-            return metric.removesuffix(unit)
-    return metric
+    if 0 < abs(value) < CENTS_FROM:
+        return f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= WHOLE_FROM else f"{value:.2f}"
 
 
 def quantity_text(metric: str, value: float) -> str:
@@ -51,10 +57,25 @@ def quantity_text(metric: str, value: float) -> str:
     >>> quantity_text("output_throughput_token_per_s", 1203)
     '1,203 tokens/s'
     """
-    unit = metric.removeprefix(metric_text(metric))
+    unit = metric.removeprefix(without_unit(metric))
     if unit == "_s":
         return f"{three_digits(ms_from_s(value))} ms" if value < 1 else f"{three_digits(value)} s"
     return f"{three_digits(value)}{_UNITS.get(unit, '')}"
+
+
+def interval_text(metric: str, value: float, low: float, high: float) -> str:
+    """Return a figure of a metric with its interval, whose ends have a unit only if it is another.
+
+    Examples
+    --------
+    >>> interval_text("ttft_s", 0.1481, 0.0703, 0.3114), interval_text("ttft_s", 0.257, 0.0645, 1.03)
+    ('148 ms (70.3 to 311)', '257 ms (64.5 ms to 1.03 s)')
+    """
+    figure, *ends = (quantity_text(metric, one) for one in (value, low, high))
+    unit = figure.lstrip("0123456789.,-")
+    if all(end.endswith(unit) and end.removesuffix(unit)[-1].isdigit() for end in ends):
+        ends = [end.removesuffix(unit) for end in ends]
+    return f"{figure} ({' to '.join(ends)})"
 
 
 _UNITS = {"_token_per_s": " tokens/s", "_per_s": "/s", "_s_per_token": " s/token", "_w": " W"}

@@ -214,7 +214,7 @@ def test_limits_that_nothing_meets_yield_rejections_with_reasons(shared: Client)
     assert answer["rejections"][0]["reason"] == "misses_limit"
     assert min(missed) > 1
     detail = answer["rejections"][0]["detail"]
-    assert "itl:p50<=0.001ms is missed with a single user: met with probability" in detail
+    assert "for a single user, itl:p50<=0.001ms is met with probability" in detail
     assert detail.endswith("0.8 is required")
     assert answer["pareto"] == answer["fleet"] == []
     assert answer["runner_up_usd_per_h"] is None

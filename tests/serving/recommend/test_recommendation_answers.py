@@ -295,13 +295,13 @@ def test_the_probability_of_a_missed_limit_is_rounded_below_the_confidence(share
     one = recommend(shared, limits=["ttft:p50<=0.05ms"], n_rejection=500)["rejections"]
     both = recommend(shared, limits=["ttft:p50<=0.05ms", "itl:p50<=1ms"], n_rejection=500)["rejections"]
     for rejections, words in (
-        (one, "is missed with a single user: met with"),
-        (both, "all limits are met together with"),
+        (one, "for a single user, ttft:p50<=0.05ms is met with"),
+        (both, "for a single user, all limits are met with"),
     ):
         missed = [r["detail"] for r in rejections if r["reason"] == "misses_limit"]
         assert missed
         for detail in missed:
-            match = re.search(r" probability (\S+), 0\.8 is required$", detail)
+            match = re.search(r" probability (\S+); probability 0\.8 is required", detail)
             assert match
             assert words in detail
             assert float(match[1]) < 0.8
@@ -320,8 +320,8 @@ def test_recommend_on_the_command_line(run: Run) -> None:
     status, out, _ = run("recommend", *demand, *bounds, "--slo", "tpot:p50<=60ms")
     assert status == 0
     assert "limits met with probability 0.7" in out
-    assert "cost of confidence" not in out
+    assert "least cost by the probability" not in out
     status, out, _ = run("recommend", *demand, *bounds, "--limit", "tpot:p50<=60ms", "--why")
     assert status == 0
-    for text in ("cost of confidence", "accelerators without an entry"):
+    for text in ("least cost by the probability", "accelerators without an entry"):
         assert text in out

@@ -182,10 +182,12 @@ def test_rejection_details_show_enough_digits() -> None:
     assert detail_of("dearer", 250.0).startswith("costs 250.00 USD/h at least; ")
     assert detail_of("over_budget", 300.001) == "costs 300.001000 USD/h, over the budget of 300.000000"
     assert detail_of("same_cost", 2.0).startswith("costs 2.00 USD/h, as the cheapest does; among equal costs ")
-    problem = "with a single user: {} with probability {}, 0.8 is required"
-    assert detail_of("misses_limit", 4.0, 0.79996) == "e2e<=1s is missed " + problem.format("met", 0.799)
+    assert detail_of("misses_limit", 4.0, 0.79996) == (
+        "for a single user, e2e<=1s is met with probability 0.799; probability 0.8 is required"
+    )
     assert detail_of("misses_limit", 4.0, 0.0123456, ("ttft<=1s", "itl<=1s")) == (
-        "ttft<=1s is furthest off " + problem.format("all limits are met together", 0.0123)
+        "for a single user, all limits are met with probability 0.0123; probability 0.8 is required; "
+        "ttft<=1s is furthest off"
     )
 
 

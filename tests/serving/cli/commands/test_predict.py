@@ -32,16 +32,27 @@ def test_one_question_has_a_table_with_its_level(run: Run) -> None:
     status, text, _ = run("predict", "--model", MODEL, *QUESTION, "--level", "0.5")
     assert status == 0
     assert "interval of 50%" in text
-    assert [line.split()[0] for line in text.splitlines()[2:4]] == ["ttft", "tpot"]
+    assert [line.split()[0] for line in text.splitlines()[2:4]] == ["TTFT", "TPOT"]
     assert "blank and assumed to be usual: " in text
     assert max(map(len, text.splitlines())) <= WIDTH
+
+
+def test_own_runs_are_shown_beside_the_prediction_without_them(run: Run, tmp_path: Path) -> None:
+    header = "model,accelerator,n_input_token,n_output_token,concurrency,tpot_s"
+    references = write_file(tmp_path, "own.csv", f"{header}\n{MODEL},{ACCELERATOR},120,20,1,0.02\n")
+    status, text, err = run("predict", "--model", MODEL, *QUESTION, "--reference", references)
+    assert status == 0, err
+    assert "without own runs" in text.splitlines()[1]
+    assert "uncalibrated" not in text
+    (line,) = (line for line in text.splitlines() if line.startswith("TPOT"))
+    assert line.count(" ms (") == 2
 
 
 def test_the_model_of_a_question_may_be_a_file(run: Run, tmp_path: Path) -> None:
     config = write_file(tmp_path, "config.json", json.dumps(CONFIG))
     status, text, _ = run("predict", "--model", config, *QUESTION)
     assert status == 0
-    assert "tpot" in text
+    assert "TPOT" in text
 
 
 @pytest.mark.parametrize(

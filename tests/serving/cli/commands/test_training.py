@@ -92,8 +92,8 @@ def test_accelerators_without_an_entry_are_counted_by_reason(run: Run) -> None:
     others = ("--accelerator", "l4-24gb", "--accelerator", "h100-sxm-80gb", "--accelerator", "aws-inferentia2")
     status, out, err = run("training", "recommend", *DEMAND, *others, "--n-entry", "1")
     assert status == 0, err
-    counts = "2 at no less than the first entry's cost (--n-entry shows more), 1 unfit to train this job; --why"
-    assert f"other accelerators of these offers: {counts}" in " ".join(out.split())
+    counts = "--why has the details 2 not cheaper than the entries (--n-entry shows more) 1 unfit to train this job"
+    assert f"3 other accelerators of these offers without an entry; {counts}" in " ".join(out.split())
 
 
 def test_defaults_near_ties_and_the_age_of_prices_are_always_shown(run: Run) -> None:

@@ -40,7 +40,8 @@ def a_response(**changes: Any) -> dict[str, Any]:
     }  # fmt: skip
     cost = {"confidence": 0.9, "cost_usd_per_h": 120.0}
     return {
-        "model": "owner/a-model-of-a-long-name", "confidence": 0.8, "entries": [an_entry()], "fleet": [],
+        "model": "owner/a-model-of-a-long-name", "confidence": 0.8, "level": 0.8,
+        "entries": [an_entry()], "fleet": [],
         "cost_of_confidence": [cost, {"confidence": 0.95, "cost_usd_per_h": None}], "families": [family],
         "n_configuration": 390, "load": {"text": "2 users, 0 s think time = 2 requests in flight"}, "levers": [lever],
         **changes,
@@ -51,19 +52,21 @@ def test_reasons_are_folded_until_they_are_asked_for() -> None:
     folded, unfolded = (recommendation_text(a_response(), why=why) for why in (False, True))
 
     assert "1. 98.32 USD/h, 71,774 USD a month; price of 2026-10-10" in folded
-    assert "ttft:p95 242 ms (100 ms to 1.5 s), limit 2 s" in folded
+    assert "TTFT p95 242 ms (100 ms to 1.5 s), limit 2 s" in folded
     assert "2 users, 0 s think time = 2 requests in flight" in folded
     one_line = " ".join(folded.split())
+    assert "(aws, us-east-1, on demand): 4 replicas on nvidia-h100-sxm-80gb tp2, vLLM, BF16" in one_line
     assert "FP8 weights: 49.16 USD/h (50% less), 2 x p5.4xlarge (aws, us-east-1), needs a quantised" in one_line
     assert "warning: 24 accelerators are many" in folded
-    assert "other accelerators of these offers: 1 at no less than the entries' cost" in folded
+    assert "1 other accelerator of these offers without an entry; --why has the details" in one_line
+    assert "   1 not cheaper than the entries (--n-entry shows more)\n" in folded
     for reason in (
-        "google-tpu-v6e vllm tp8: x",
-        "up to 2 users; 1.23 of 3",
-        "0.9: 120",
-        "0.1 USD per million input",
+        "google-tpu-v6e vLLM tp8: x",
+        "up to 2 users within the limits; 1.23 requests in flight on each, of at most 3",
+        "120.00 USD/h at 0.9",
+        "0.10 USD per million input tokens, 1.00 USD per million output tokens",
     ):
-        assert reason in unfolded
+        assert reason in " ".join(unfolded.split())
         assert reason not in folded
     assert max(map(len, (folded + unfolded).splitlines())) <= WIDTH
     assert not [line for line in unfolded.splitlines() if line.startswith(" ") and not line.startswith("   ")]
@@ -83,15 +86,15 @@ def test_tpot_stands_beside_a_limited_itl() -> None:
         for predictions in ([itl, tpot], [tpot, itl | {"statistic": "p90"}])
     )
 
-    assert "limit 30 ms; tpot:p50 50 ms (40 ms to 60 ms); all limits" in " ".join(text.split())
-    assert "tpot" not in without
+    assert "limit 30 ms; TPOT p50 50 ms (40 to 60); meets all limits" in " ".join(text.split())
+    assert "TPOT" not in without
 
 
 def test_without_an_entry_the_reasons_are_given() -> None:
     text = recommendation_text(a_response(entries=[]))
 
-    assert text.index("no deployment meets the limits") < text.index("what would change this")
-    assert "google-tpu-v6e vllm tp8: x" in text
+    assert text.index("no deployment meets the limits") < text.index("what would meet the limits")
+    assert "google-tpu-v6e vLLM tp8: x" in text
 
 
 def test_what_all_accelerators_of_a_reason_share_is_said_once() -> None:
@@ -116,24 +119,23 @@ def test_what_all_accelerators_of_a_reason_share_is_said_once() -> None:
     text = recommendation_text(a_response(entries=[], families=families))
 
     assert "2 beyond a limit in every configuration searched; ttft:p95<=1ms is" in text
-    assert "      a-1 vllm tp1, a-2 vllm tp2\n" in text
+    assert "      a-1 vLLM tp1, a-2 vLLM tp2\n" in text
     assert "2 with too little memory; weights and one request need 65.9 GB" in text
-    assert "      a-2 vllm tp2: 2 GB are usable\n" in text
+    assert "      a-2 vLLM tp2: 2 GB are usable\n" in text
     assert "      b-1, b-2\n" in text
     assert max(map(len, text.splitlines())) <= WIDTH
 
 
 def test_entries_that_cost_little_more_than_the_first_are_near_ties() -> None:
     entries = [an_entry(cost_usd_per_h=usd) for usd in (10.0, 11.0, 11.1)]
-    assert "near ties with entry 1: 2; each costs at most 10% more" in recommendation_text(
-        a_response(entries=entries)
-    )
+    text = " ".join(recommendation_text(a_response(entries=entries)).split())
+    assert "near ties with entry 1: 2; each costs at most 10% more, so the prices of the day decide" in text
     assert "near ties" not in recommendation_text(a_response(entries=[entries[0], entries[2]]))
 
 
 def test_capacities_are_whole_users() -> None:
     text = recommendation_text(a_response(entries=[an_entry(users_per_replica=1425.7)]), why=True)
-    assert "each replica serves up to 1,425 users" in text
+    assert "each replica serves up to 1,425 users within the limits" in text
 
 
 @pytest.mark.parametrize("n_entry", [0, 1])
@@ -143,8 +145,8 @@ def test_a_mixed_fleet_has_a_total(n_entry: int) -> None:
     text = recommendation_text(a_response(entries=[an_entry()] * n_entry, fleet=fleet))
 
     reason = "cheaper than the first entry" if n_entry else "no single instance type meets the demand"
-    assert f"mixed fleet for 3.5 USD/h: {reason}" in text
-    assert text.count("1.23 of 3") == 2
+    assert f"mixed fleet for 3.50 USD/h: {reason}" in text
+    assert " ".join(text.split()).count("1.23 requests in flight on each, of at most 3") == 2
 
 
 def test_an_extrapolation_names_its_columns() -> None:

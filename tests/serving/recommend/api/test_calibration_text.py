@@ -35,8 +35,8 @@ def text(entry: Any, without: Any, calibrated: Any) -> str:
 
 def test_more_hardware_has_the_figures_and_capacity_of_the_answer_without() -> None:
     assert text(an_entry(3), an_entry(2, 0.02, users=60), an_entry(2)) == (
-        "without the stack profile rack-7: 2 x H100 (tp1, vllm, bf16) for 4.1 USD/h; with it: 3 x H100 (tp1, vllm, "
-        "bf16) for 6.15 USD/h, because on the former tpot:p95 is 32 ms, 1.60 times the 20 ms without it, so a "
+        "without the stack profile rack-7: 2 x H100 (tp1, vLLM, BF16) for 4.10 USD/h; with it: 3 x H100 (tp1, vLLM, "
+        "BF16) for 6.15 USD/h, because on the former TPOT p95 is 32 ms, 1.60 times the 20 ms without it, so a "
         "replica serves 40 users instead of 60 users"
     )
 
@@ -50,7 +50,7 @@ def test_another_winner_has_the_probability_of_the_former_if_that_rules_it_out()
 
 
 def test_a_cheaper_answer_has_the_figures_of_its_own_deployment() -> None:
-    assert "because on the latter tpot:p95 is 18 ms, 0.90 times" in text(an_entry(1, 0.018), an_entry(2), an_entry(2))
+    assert "because on the latter TPOT p95 is 18 ms, 0.90 times" in text(an_entry(1, 0.018), an_entry(2), an_entry(2))
     assert "without the stack profile rack-7: no deployment meets the limits; with it: 1 x" in text(
         an_entry(1), None, None
     )
@@ -69,7 +69,7 @@ def test_the_same_answer_is_named_once() -> None:
 def test_without_a_comparison_the_answer_is_named() -> None:
     result: Any = SimpleNamespace(entries=[an_entry(2)], calibration_effect=None)
     assert calibration_text("the references", result, 0.8) == (
-        "with the references: 2 x H100 (tp1, vllm, bf16) for 4.1 USD/h"
+        "with the references: 2 x H100 (tp1, vLLM, BF16) for 4.10 USD/h"
     )
 
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -217,16 +217,26 @@ def whatif(
     show(rows if as_json else [_with_units(row) for row in rows], as_json=as_json)
 
 
+_STEP_ENDS: Final = {"_predicted": " predicted", "_uncalibrated": " without the stack"}
+"""Ends of the columns that are predictions, in words; the metrics without are estimates."""
+
+
 def _with_units(row: dict[str, Any]) -> dict[str, str]:
     """Return the cells of a step as text: metrics in ms, s or tokens/s."""
-    from roofcast.serving.counts import metric_text, quantity_text
+    from roofcast.serving.counts import quantity_text
+    from roofcast.serving.display_names import metric_name, without_unit
 
-    return {
-        metric_text(name): quantity_text(name, value)
-        if isinstance(value, float) and metric_text(name) != name
-        else cell_text({True: "yes", False: "no"}.get(value, value) if isinstance(value, bool) else value)
-        for name, value in row.items()
-    }
+    cells = {}
+    for name, value in row.items():
+        end = next((end for end in _STEP_ENDS if name.endswith(end)), "")
+        metric = name.removesuffix(end)
+        if isinstance(value, float) and without_unit(metric) != metric:
+            cells[f"{metric_name(metric)}{_STEP_ENDS.get(end, '')}"] = quantity_text(metric, value)
+        else:
+            cells[name] = cell_text(
+                {True: "yes", False: "no"}.get(value, value) if isinstance(value, bool) else value
+            )
+    return cells
 
 
 def _step(explanation: Explanation, i: int) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from roofcast.data.units import ms_from_s
 from roofcast.serving.cli.console import note, show, warn
 from roofcast.serving.cli.text.comparison_text import show_paired
 from roofcast.serving.counts import count_text
+from roofcast.serving.display_names import metric_name
 from roofcast.training.drift.report import Change, DriftReport, GroupErrors, distinct_groups
 
 MAX_ROW: Final = 24
@@ -19,7 +20,8 @@ def show_drift(report: DriftReport) -> None:
     errors = distinct_groups(report.errors)
     if errors:
         version, compared = report.predictor_version, count_text(report.n_compared, "row")
-        title = f"\npredicted against actual, {compared} that version {version} has not learnt"
+        what = f"{compared} that version {version} has not learnt"
+        title = f"\npredicted against actual, {what}; a p-value near 0 is a sign of drift"
         show([_error_row(one, report.level) for one in errors[:MAX_ROW]], as_json=False, title=title)
     if report.challenger:
         show_paired(report.challenger)
@@ -51,14 +53,14 @@ def _remarks(report: DriftReport) -> list[str]:
 
 def _error_row(one: GroupErrors, level: float) -> dict[str, Any]:
     return {
-        "metric": one.metric,
+        "metric": metric_name(one.metric),
         "group": f"{one.kind} {one.name}".strip(),
         "rows": one.n_row,
         "configurations": one.n_configuration,
         "median error": f"{one.median_ape:.1%}",
         "measured / predicted": one.bias,
-        f"in {level:.0%} interval": f"{one.coverage:.0%}",
-        "p": "" if one.p_value is None else f"{one.p_value:.2g}",
+        f"within the intervals of {level:.0%}": f"{one.coverage:.0%} of rows",
+        "p-value": "" if one.p_value is None else f"{one.p_value:.2g}",
         "drift": "yes" if one.is_drift else "",
     }
 
@@ -67,7 +69,7 @@ def _change_row(one: Change) -> dict[str, Any]:
     load = f"{one.concurrency:g} in flight" if one.concurrency else f"{one.request_rate or 0:g}/s"
     lengths = f"{one.n_input_token:g} -> {one.n_output_token:g}"
     return {
-        "metric": f"{one.metric} {one.statistic}",
+        "metric": f"{metric_name(one.metric)} {one.statistic}",
         "configuration": f"{one.model}, {one.n_accelerator:g} x {one.accelerator}, {lengths} tokens, {load}",
         "before": f"{_value(one.metric, one.before)} on {one.date_before}",
         "now": f"{_value(one.metric, one.after)} on {one.date_after}",

@@ -8,7 +8,8 @@ from typing import Any
 
 from roofcast.data.units import BYTE_PER_GB, ms_from_s
 from roofcast.serving.cli.text.tables import INDENT, fold, table_text
-from roofcast.serving.counts import metric_text, quantity_text, three_digits
+from roofcast.serving.counts import interval_text, quantity_text, three_digits
+from roofcast.serving.display_names import engine_name, metric_name, precision_name
 
 
 def explanation_text(document: Mapping[str, Any]) -> str:
@@ -23,7 +24,7 @@ def _sections(document: Mapping[str, Any]) -> Iterator[str]:
     yield fold(f"{row['model']} on {row['n_accelerator']:g} x {row['accelerator']}{level}")
     yield table_text([_metric(name, value, metrics.get(name)) for name, value in document["estimate"].items()])
     yield "\nshare of the time by bound"
-    yield table_text([{"metric": metric_text(name), **_shares(of)} for name, of in document["bounds"].items()])
+    yield table_text([{"metric": metric_name(name), **_shares(of)} for name, of in document["bounds"].items()])
     yield "\noperators: prefill and queue make TTFT, decode makes TPOT"
     yield table_text([_operator(part) for part in document["operators"] if part["seconds"]])
     yield f"\nmemory\n{table_text(_memory(document['memory']))}"
@@ -33,12 +34,12 @@ def _sections(document: Mapping[str, Any]) -> Iterator[str]:
     if any(reasons["nearest"] for reasons in metrics.values()):
         yield "\nnearest measurements, and what differs there"
         for name, reasons in metrics.items():
-            yield metric_text(name)
+            yield metric_name(name)
             yield from (fold(_near(name, one), INDENT) for one in reasons["nearest"])
 
 
 def _metric(name: str, estimate: float, reasons: Mapping[str, Any] | None) -> dict[str, str]:
-    row = {"metric": metric_text(name), "estimate": quantity_text(name, estimate)}
+    row = {"metric": metric_name(name), "estimate": quantity_text(name, estimate)}
     if reasons:
         row["prediction"] = _interval(name, reasons)
         if reasons["uncalibrated"]:
@@ -47,8 +48,7 @@ def _metric(name: str, estimate: float, reasons: Mapping[str, Any] | None) -> di
 
 
 def _interval(name: str, values: Mapping[str, float]) -> str:
-    value, low, high = (quantity_text(name, values[key]) for key in ("value", "low", "high"))
-    return f"{value} ({low} to {high})"
+    return interval_text(name, values["value"], values["low"], values["high"])
 
 
 def _shares(shares: Mapping[str, float]) -> dict[str, str]:
@@ -82,7 +82,7 @@ def _factors(metrics: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]:
     """Return a row for each factor and a column for each metric; the estimate, the first factor, has its unit."""
     parts = dict.fromkeys(part for reasons in metrics.values() for part in reasons["contributions"])
     return [
-        {"factor": part} | {metric_text(name): _factor(part, name, of) for name, of in metrics.items()}
+        {"factor": part} | {metric_name(name): _factor(part, name, of) for name, of in metrics.items()}
         for part in parts
     ]
 
@@ -96,7 +96,8 @@ def _near(name: str, row: Mapping[str, Any]) -> str:
     rate = row["request_rate"]
     load = f"{three_digits(rate)}/s" if rate else f"{three_digits(row['concurrency'] or 0)} in flight"
     lengths = f"{row['n_input_token']:,.0f} in, {row['n_output_token']:,.0f} out"
-    on = f"{row['n_accelerator']:g} x {row['accelerator']}, {row['engine']} {row['weight_precision']}"
+    engine = f"{engine_name(row['engine'])} {precision_name(row['weight_precision'])}".strip()
+    on = ", ".join(filter(None, [f"{row['n_accelerator']:g} x {row['accelerator']}", engine]))
     differs: Sequence[str] = row["differs"]
     return (
         f"{quantity_text(name, row['measured'])}, correlation {row['correlation']:.2f}: {row['model']} on {on}; "

@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from roofcast.serving.cli.text.tables import INDENT, fold, table_text
-from roofcast.serving.counts import metric_text, quantity_text
+from roofcast.serving.counts import interval_text
+from roofcast.serving.display_names import metric_name
+
+UNCALIBRATED: Final = "_uncalibrated"
+"""End of the columns without own runs."""
 
 MAX_REASON: Final = 3
 """Failed rows whose reasons are printed without `--why`."""
@@ -24,11 +28,10 @@ def question_text(question: Mapping[str, str], answer: Mapping[str, Any], level:
     """
     on = f"{question['n_accelerator'] or 1} x {question['accelerator']}"
     rows = []
-    for name in (name.removesuffix("_lo") for name in answer if name.endswith("_lo")):
-        value, low, high = (quantity_text(name, answer[key]) for key in (name, f"{name}_lo", f"{name}_hi"))
-        row = {"metric": metric_text(name), "prediction": value, f"interval of {level:.0%}": f"{low} to {high}"}
-        if (without := answer.get(f"{name}_uncalibrated")) is not None:
-            row["without own runs"] = quantity_text(name, without)
+    for name in (name for name in answer if f"{name}_lo" in answer and not name.endswith(UNCALIBRATED)):
+        row = {"metric": metric_name(name), f"prediction (interval of {level:.0%})": _figure(name, name, answer)}
+        if answer.get(f"{name}{UNCALIBRATED}") is not None:
+            row["without own runs"] = _figure(name, f"{name}{UNCALIBRATED}", answer)
         rows.append(row)
     lines = [fold(f"{question['model']} on {on}"), table_text(rows)]
     if answer["assumed"]:
@@ -36,6 +39,10 @@ def question_text(question: Mapping[str, str], answer: Mapping[str, Any], level:
     if answer["outside"] in {True, "True"}:
         lines.append("extrapolates: rests on the analytic estimate")
     return "\n".join(lines) + "\n"
+
+
+def _figure(metric: str, name: str, answer: Mapping[str, Any]) -> str:
+    return interval_text(metric, *(answer[f"{name}{end}"] for end in ("", "_lo", "_hi")))
 
 
 def prediction_text(answers: Sequence[dict[str, Any]], lines: Sequence[int], out: Path, *, why: bool) -> str:

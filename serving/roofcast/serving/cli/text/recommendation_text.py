@@ -7,11 +7,12 @@ from math import floor
 from typing import Any, Final
 
 from roofcast.serving.cli.text.tables import INDENT, NO_BREAK, counts_text, fold
-from roofcast.serving.counts import count_text, metric_text, quantity_text, three_digits
+from roofcast.serving.counts import count_text, interval_text, quantity_text, three_digits, usd_text
+from roofcast.serving.display_names import engine_name, metric_name, precision_name, pricing_name
 
 REASON_TEXT: Final = {
-    "same_cost": "at no less than the entries' cost (--n-entry shows more)",
-    "dearer": "at no less than the entries' cost (--n-entry shows more)",
+    "same_cost": "not cheaper than the entries (--n-entry shows more)",
+    "dearer": "not cheaper than the entries (--n-entry shows more)",
     "over_budget": "over the budget",
     "too_few_nodes": "without enough nodes",
     "misses_limit": "beyond a limit in every configuration searched",
@@ -38,9 +39,8 @@ def recommendation_text(response: dict[str, Any], *, why: bool = False) -> str:
 
 
 def _paragraphs(response: dict[str, Any], *, why: bool) -> Iterator[str]:
-    yield fold(
-        f"{response['model']}: least cost first, limits met with probability {response['confidence']:g} or more"
-    )
+    met = f"limits met with probability {response['confidence']:g} or more"
+    yield fold(f"{response['model']}: least cost first, {met}; intervals of {response['level']:.0%} in brackets")
     yield fold(response["load"]["text"])
     if effect := response.get("stack_effect"):
         yield fold(effect)
@@ -56,15 +56,15 @@ def _paragraphs(response: dict[str, Any], *, why: bool) -> Iterator[str]:
         yield from _costs(response)
         yield from _families(response)
     elif response["families"]:
-        yield fold(f"\n{_rejection_counts(response)}; --why has the details, capacity and token prices")
+        yield from _rejection_counts(response)
 
 
 def _entry(entry: dict[str, Any], label: str, *, why: bool) -> Iterator[str]:
-    costs = f"{_number(entry['cost_usd_per_h'])} USD/h, {_number(entry['cost_usd_per_month'])} USD a month"
+    costs = f"{usd_text(entry['cost_usd_per_h'])} USD/h, {entry['cost_usd_per_month']:,.0f} USD a month"
     yield f"{label} {costs}; price of {entry['price_as_of']}"
     yield fold(_deployment(entry), INDENT)
     predictions = [_prediction(metric) for metric in _shown(entry["predictions"])]
-    yield fold(f"{'; '.join(predictions)}; all limits with probability {entry['p_limits_met']:.2f}", INDENT)
+    yield fold(f"{'; '.join(predictions)}; meets all limits with probability {entry['p_limits_met']:.2f}", INDENT)
     yield from _warnings(entry, INDENT)
     if entry["outside"]:
         columns = ", ".join(entry["outside_columns"])
@@ -72,8 +72,8 @@ def _entry(entry: dict[str, Any], label: str, *, why: bool) -> Iterator[str]:
     if why:
         yield fold(_capacity(entry), INDENT)
         yield fold(
-            f"{_number(entry['cost_usd_per_million_input_token'])} USD per million input tokens, "
-            f"{_number(entry['cost_usd_per_million_output_token'])} output; "
+            f"{usd_text(entry['cost_usd_per_million_input_token'])} USD per million input tokens, "
+            f"{usd_text(entry['cost_usd_per_million_output_token'])} USD per million output tokens; "
             f"bottleneck: {entry['bottleneck']}",
             INDENT,
         )
@@ -85,17 +85,17 @@ def _deployment(entry: dict[str, Any]) -> str:
     speculation = entry["speculation"]
     drafts = f", {speculation['kind']} x {speculation['n_token']}" if speculation else ""
     replicas = f"{entry['n_replica']} replica{'s' if entry['n_replica'] != 1 else ''}"
-    place = f"{entry['provider']}, {entry['region']}, {entry['pricing']}"
+    place = f"{entry['provider']}, {entry['region']}, {pricing_name(entry['pricing'])}"
     instance = f"{entry['n_instance']} x {entry['instance_type']} ({place})"
-    engine = f"{entry['engine']}, {entry['weight_precision']}{drafts}"
+    engine = f"{engine_name(entry['engine'])}, {precision_name(entry['weight_precision'])}{drafts}"
     return f"{instance}: {replicas} on {entry['accelerator']} {split}, {engine}"
 
 
 def _prediction(metric: dict[str, Any]) -> str:
-    value, low, high = (quantity_text(metric["metric"], metric[name]) for name in ("value", "low", "high"))
-    name = f"{metric_text(metric['metric'])}:{metric['statistic']}"
+    name = f"{metric_name(metric['metric'])} {metric['statistic']}"
+    figure = interval_text(metric["metric"], metric["value"], metric["low"], metric["high"])
     limit = "" if metric["limit"] is None else f", limit {quantity_text(metric['metric'], metric['limit'])}"
-    return f"{name} {value} ({low} to {high}){limit}"
+    return f"{name} {figure}{limit}"
 
 
 def _shown(predictions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -113,12 +113,12 @@ def _capacity(entry: dict[str, Any]) -> str:
     most = f"{three_digits(entry['request_rate_per_replica'])} requests/s"
     if users is not None:
         most = count_text(floor(users) if users >= 1 else users, "user")
-    return f"each replica serves up to {most}; {_in_flight(entry)}"
+    return f"each replica serves up to {most} within the limits; {_in_flight(entry)}"
 
 
 def _in_flight(entry: dict[str, Any]) -> str:
-    load, slots = (three_digits(entry[name]) for name in ("load_per_replica", "in_flight_per_replica"))
-    return f"{load} of {slots} requests in flight"
+    load, most = (three_digits(entry[name]) for name in ("load_per_replica", "in_flight_per_replica"))
+    return f"{load} requests in flight on each, of at most {most}"
 
 
 def _near_ties(entries: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -128,7 +128,8 @@ def _near_ties(entries: Sequence[dict[str, Any]]) -> Iterator[str]:
     most = entries[0]["cost_usd_per_h"] * (1 + NEAR_TIE_RATIO)
     ranks = [str(rank) for rank, entry in enumerate(entries, 1) if rank > 1 and entry["cost_usd_per_h"] <= most]
     if ranks:
-        yield fold(f"\nnear ties with entry 1: {', '.join(ranks)}; each costs at most {NEAR_TIE_RATIO:.0%} more")
+        more = f"each costs at most {NEAR_TIE_RATIO:.0%} more, so the prices of the day decide"
+        yield fold(f"\nnear ties with entry 1: {', '.join(ranks)}; {more}")
 
 
 def _fleet(response: dict[str, Any]) -> Iterator[str]:
@@ -136,9 +137,9 @@ def _fleet(response: dict[str, Any]) -> Iterator[str]:
         return
     reason = "cheaper than the first entry" if response["entries"] else "no single instance type meets the demand"
     total = sum(part["cost_usd_per_h"] for part in response["fleet"])
-    yield fold(f"\nmixed fleet for {_number(total)} USD/h: {reason}")
+    yield fold(f"\nmixed fleet for {usd_text(total)} USD/h: {reason}")
     for part in response["fleet"]:
-        yield fold(f"{_deployment(part)}; {_in_flight(part)} on each replica", INDENT)
+        yield fold(f"{_deployment(part)}; {_in_flight(part)}", INDENT)
         yield from _warnings(part, 2 * INDENT)
 
 
@@ -149,27 +150,29 @@ def _warnings(deployment: dict[str, Any], indent: str) -> Iterator[str]:
 
 def _levers(response: dict[str, Any]) -> Iterator[str]:
     if response["levers"]:
-        yield fold("\nwhat would change this")
+        yield fold("\nwhat would cost less" if response["entries"] else "\nwhat would meet the limits")
     for lever in response["levers"]:
         saving = lever["saving_ratio"]
         saves = "" if saving is None else f" ({abs(saving):.0%} {'less' if saving >= 0 else 'more'})"
         copy = ", needs a quantised checkpoint" if lever["needs_quantised_copy"] else ""
         instances = f"{lever['n_instance']} x {lever['instance_type']} ({lever['provider']}, {lever['region']})"
-        yield fold(f"{lever['change']}: {_number(lever['cost_usd_per_h'])} USD/h{saves}, {instances}{copy}", INDENT)
+        yield fold(f"{lever['change']}: {usd_text(lever['cost_usd_per_h'])} USD/h{saves}, {instances}{copy}", INDENT)
         yield from _warnings(lever, 2 * INDENT)
 
 
 def _costs(response: dict[str, Any]) -> Iterator[str]:
     costs = [cost for cost in response["cost_of_confidence"] if cost["cost_usd_per_h"] is not None]
     if costs:
-        listed = ", ".join(f"{cost['confidence']:g}: {_number(cost['cost_usd_per_h'])}" for cost in costs)
-        yield fold(f"\ncost of confidence in USD/h: {listed}")
+        listed = ", ".join(f"{usd_text(cost['cost_usd_per_h'])} USD/h at {cost['confidence']:g}" for cost in costs)
+        yield fold(f"\nleast cost by the probability that all limits are met: {listed}")
 
 
-def _rejection_counts(response: dict[str, Any]) -> str:
-    """Return the number of accelerators without an entry by reason, that of their nearest configuration."""
-    listed = counts_text((family["reason"] for family in response["families"]), REASON_TEXT)
-    return f"other accelerators of these offers: {listed}"
+def _rejection_counts(response: dict[str, Any]) -> Iterator[str]:
+    """Yield the number of accelerators without an entry by reason, that of their nearest configuration."""
+    n = count_text(len(response["families"]), "other accelerator")
+    yield fold(f"\n{n} of these offers without an entry; --why has the details, capacity and token prices")
+    counts = counts_text((family["reason"] for family in response["families"]), REASON_TEXT)
+    yield from (fold(count, INDENT) for count in counts)
 
 
 def _families(response: dict[str, Any]) -> Iterator[str]:
@@ -205,16 +208,5 @@ def _group(text: str, group: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def _family_name(family: dict[str, Any]) -> str:
-    tried = f" {family['engine']} tp{family['tp']}" if family["engine"] else ""
+    tried = f" {engine_name(family['engine'])} tp{family['tp']}" if family["engine"] else ""
     return f"{family['accelerator']}{tried}"
-
-
-def _number(value: float) -> str:
-    """Return a number in four digits.
-
-    Examples
-    --------
-    >>> _number(9820.4), _number(0.072084), _number(4), _number(123456.0)
-    ('9,820', '0.07208', '4', '123,456')
-    """
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

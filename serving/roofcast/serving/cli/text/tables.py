@@ -87,16 +87,16 @@ def fold(text: str, indent: str = "", width: int = WIDTH) -> str:
     return breaks + folded.replace(NO_BREAK, " ")
 
 
-def counts_text(reasons: Iterable[str], texts: Mapping[str, str]) -> str:
-    """Return how often each text of a reason occurs, in the order of `texts`.
+def counts_text(reasons: Iterable[str], texts: Mapping[str, str]) -> list[str]:
+    """Return each text of the reasons with its number, in the order of `texts`.
 
     Examples
     --------
     >>> counts_text(["slow", "dear", "late"], {"dear": "over the budget", "slow": "too slow", "late": "too slow"})
-    '1 over the budget, 2 too slow'
+    ['1 over the budget', '2 too slow']
     """
     counts = Counter(texts[reason] for reason in reasons)
-    return ", ".join(f"{counts[text]} {text}" for text in dict.fromkeys(texts.values()) if counts[text])
+    return [f"{counts[text]} {text}" for text in dict.fromkeys(texts.values()) if counts[text]]
 
 
 def _listed(row: Cells) -> str:

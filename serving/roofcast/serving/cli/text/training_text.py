@@ -7,11 +7,12 @@ from typing import Any, Final
 
 from roofcast.data.units import BYTE_PER_GB
 from roofcast.serving.cli.text.tables import INDENT, counts_text, fold
-from roofcast.serving.counts import count_text, three_digits
+from roofcast.serving.counts import count_text, three_digits, usd_text
+from roofcast.serving.display_names import pricing_name
 
 MEMORY_PARTS: Final = ("weights", "gradients", "optimizer", "activations", "logits", "buffers", "reserve")
 REASON_TEXT: Final = {
-    "dearer": "at no less than the first entry's cost (--n-entry shows more)",
+    "dearer": "not cheaper than the entries (--n-entry shows more)",
     "over_budget": "over the budget or the price an hour",
     "too_slow": "too slow for the deadline",
     "may_not_fit": "below the required probability to fit",
@@ -61,7 +62,10 @@ def _recommendation(response: Mapping[str, Any], *, why: bool) -> Iterator[str]:
     limits += [f"{response['budget_usd']:g} USD"] if response["budget_usd"] else []
     within = f" within {' and '.join(limits)}" if limits else ""
     probability = f"with probability {response['confidence']:g} or more"
-    yield fold(f"{response['model']}, {response['method']}: least cost first, fits{within} {probability}")
+    intervals = f"intervals of {response['level']:.0%} in brackets"
+    yield fold(
+        f"{response['model']}, {response['method']}: least cost first, fits{within} {probability}; {intervals}"
+    )
     batch, length = response["n_global_batch_sequence"], response["n_token_per_sequence"]
     tokens, steps = three_digits(response["total_token"]), three_digits(response["n_step"])
     yield fold(f"{tokens} tokens, {steps} steps of {batch} sequences of {length} tokens")
@@ -84,8 +88,10 @@ def _recommendation(response: Mapping[str, Any], *, why: bool) -> Iterator[str]:
         for miss in misses:
             yield fold(f"{miss['accelerator']}: {miss['detail']}", INDENT)
     elif misses:
+        n = count_text(response["n_miss"], "other accelerator")
+        yield fold(f"\n{n} of these offers without an entry; --why has the details")
         counts = counts_text((miss["reason"] for miss in misses), REASON_TEXT)
-        yield fold(f"\nother accelerators of these offers: {counts}; --why has the details")
+        yield from (fold(count, INDENT) for count in counts)
     if why:
         yield fold("\nassumed")
         yield from (fold(assumption, INDENT) for assumption in response["assumptions"])
@@ -100,12 +106,11 @@ def _near_ties(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _entry(entry: Mapping[str, Any], *, why: bool) -> Iterator[str]:
-    cost, hours, energy = (
-        _with_interval(entry[name]) for name in ("cost_usd_interval", "hours_interval", "energy_kwh")
-    )
-    yield fold(f"{entry['rank']}. {cost} USD, {hours} h, {energy} kWh")
-    place = f"{entry['provider']}, {entry['region']}, {entry['pricing']}"
-    price = f"{entry['usd_per_h']:g} USD/h, price of {entry['price_as_of']}"
+    units = {"cost_usd_interval": "USD", "hours_interval": "h", "energy_kwh": "kWh"}
+    figures = ", ".join(_with_interval(entry[name], unit) for name, unit in units.items())
+    yield fold(f"{entry['rank']}. {figures}")
+    place = f"{entry['provider']}, {entry['region']}, {pricing_name(entry['pricing'])}"
+    price = f"{usd_text(entry['usd_per_h'])} USD/h, price of {entry['price_as_of']}"
     yield fold(f"{entry['n_instance']} x {entry['instance_type']} ({place}) for {price}", INDENT)
     plan = entry["plan"]
     yield fold(f"{entry['n_accelerator']} x {entry['accelerator']}, {plan['framework']} {plan_text(plan)}", INDENT)
@@ -122,9 +127,9 @@ def _entry(entry: Mapping[str, Any], *, why: bool) -> Iterator[str]:
         )
 
 
-def _with_interval(interval: Mapping[str, float]) -> str:
+def _with_interval(interval: Mapping[str, float], unit: str) -> str:
     value, low, high = (three_digits(interval[name]) for name in ("value", "low", "high"))
-    return f"{value} ({low} to {high})"
+    return f"{value} {unit} ({low} to {high})"
 
 
 def plan_text(plan: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.data.units import BYTE_PER_GB, ms_from_s
+from roofcast.serving.display_names import engine_name, precision_name
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.recommend.demand.slo import Limit
 from roofcast.serving.recommend.search.confidence import MAX_EXCESS_RATIO, deployment_throughput
@@ -207,13 +208,12 @@ def _detail(i: int, rejections: Rejections, search: Search) -> str:
     if reason == "misses_limit":
         limits = search.grid.limits.limits
         p_met = float(ROUND_DOWN_3.create_decimal_from_float(search.grid.p_met[i, 0]))
-        load = "with a single user" if search.demand.users is not None else "at the lowest rate searched"
-        if len(limits) == 1:
-            missed, met = "is missed", "met"
-        else:
-            missed, met = "is furthest off", "all limits are met together"
-        text = f"{limits[int(rejections.limit[i])].text} {missed} {load}: {met} with probability {p_met:g}"
-        return f"{text}, {search.problem.confidence:g} is required"
+        load = "for a single user" if search.demand.users is not None else "at the lowest rate searched"
+        limit = limits[int(rejections.limit[i])].text
+        met = f"{limit} is met" if len(limits) == 1 else "all limits are met"
+        furthest = "" if len(limits) == 1 else f"; {limit} is furthest off"
+        required = f"probability {search.problem.confidence:g} is required"
+        return f"{load}, {met} with probability {p_met:g}; {required}{furthest}"
     return _cost_detail(i, reason, rejections, search.budget) + _wait_clause(i, search, search.problem.confidence)
 
 
@@ -282,4 +282,5 @@ def _best(limit: Limit, ratio: FloatArray, rows: IndexArray, search: Search) -> 
 
 def _where(row: int, search: Search) -> str:
     replica = search.problem.replicas[row]
-    return f"on {replica.accelerator} {replica.split} ({replica.engine}, {replica.weight_precision})"
+    engine, precision = engine_name(replica.engine), precision_name(replica.weight_precision)
+    return f"on {replica.accelerator} {replica.split} ({engine}, {precision})"

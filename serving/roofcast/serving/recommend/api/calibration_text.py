@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roofcast.data.units import ms_from_s
+from roofcast.serving.counts import quantity_text, three_digits, usd_text
+from roofcast.serving.display_names import engine_name, metric_name, precision_name
 from roofcast.serving.recommend.answer.parts import CalibrationEffect, Entry, PredictedMetric, Recommendation
 
 _NOTHING = "no deployment meets the limits"
@@ -40,8 +41,8 @@ def _reason(effect: CalibrationEffect, entry: Entry | None, confidence: float) -
 
 def _capacity(entry: Entry) -> str:
     if entry.users_per_replica is None:
-        return f"{_number(entry.request_rate_per_replica)} requests/s"
-    return f"{_number(entry.users_per_replica)} users"
+        return f"{three_digits(entry.request_rate_per_replica)} requests/s"
+    return f"{three_digits(entry.users_per_replica)} users"
 
 
 def _key(entry: Entry) -> tuple[object, ...]:
@@ -52,8 +53,8 @@ def _name(entry: Entry | None) -> str:
     if entry is None:
         return _NOTHING
     replica = entry.replica
-    how = f"{replica.split}, {replica.engine}, {replica.weight_precision}"
-    return f"{entry.n_instance} x {entry.offer.instance_type} ({how}) for {_number(entry.cost_usd_per_h)} USD/h"
+    how = f"{replica.split}, {engine_name(replica.engine)}, {precision_name(replica.weight_precision)}"
+    return f"{entry.n_instance} x {entry.offer.instance_type} ({how}) for {usd_text(entry.cost_usd_per_h)} USD/h"
 
 
 def _figures(predictions: Sequence[PredictedMetric]) -> str:
@@ -64,13 +65,7 @@ def _figures(predictions: Sequence[PredictedMetric]) -> str:
 
 def _figure(one: PredictedMetric) -> str:
     value, without = one.value, one.uncalibrated or one.value
-    is_latency = one.metric.endswith("_s") and not one.metric.endswith("per_s")
-    name = f"{one.metric.removesuffix('_s') if is_latency else one.metric}:{one.statistic}"
-    ratio = f"{value / without:.2f} times"
-    if is_latency:
-        return f"{name} is {_number(ms_from_s(value))} ms, {ratio} the {_number(ms_from_s(without))} ms without it"
-    return f"{name} is {_number(value)}, {ratio} the {_number(without)} without it"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}" if value >= 100 else f"{value:.3g}"
+    figure, usual = (quantity_text(one.metric, amount) for amount in (value, without))
+    return (
+        f"{metric_name(one.metric)} {one.statistic} is {figure}, {value / without:.2f} times the {usual} without it"
+    )

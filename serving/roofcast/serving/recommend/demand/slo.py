@@ -13,6 +13,7 @@ import numpy as np
 from roofcast.data.errors import InputError
 from roofcast.data.specs import STATISTICS
 from roofcast.data.units import ms_from_s, s_from_ms
+from roofcast.serving.display_names import metric_name
 from roofcast.serving.predict.unknown_names import unknown_name_error
 
 RATE_OF_USER: Final = "throughput_per_user"
@@ -158,9 +159,8 @@ def loosen_limit(limit: Limit, factor: float) -> tuple[Limit, str]:
         text = f"down to {_decimal(lower)} tokens/s instead of {_decimal(rate)} tokens/s"
         return replace(limit, value=1.0 / lower), f"throughput per user {limit.statistic} {text}"
     looser = replace(limit, value=limit.value * factor)
-    name = _NAME_OF[limit.metric]
-    shown = "nTTFT" if name == "nttft" else name.upper()
-    return looser, f"{shown} {limit.statistic} up to {_latency(looser)} instead of {_latency(limit)}"
+    name = metric_name(limit.metric)
+    return looser, f"{name} {limit.statistic} up to {_latency(looser)} instead of {_latency(limit)}"
 
 
 def floor_to_three_digits(value: float) -> float:
