@@ -86,6 +86,23 @@ def test_rows_survive_a_round_trip(store: MeasurementStore) -> None:
     assert row_ids(loaded) == sorted(ids)
 
 
+def test_columns_that_are_blank_in_every_row_cost_nothing(store: MeasurementStore) -> None:
+    table = many_rows(3)
+    blank = [name for name in table if table[name].isna().all()]
+    statements: list[str] = []
+
+    @sa.event.listens_for(store.database.engine, "before_cursor_execute")
+    def listen(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        statements.append(statement)
+
+    store.add(table)
+    (insert,) = (text for text in statements if text.startswith("INSERT INTO measurement"))
+    columns = insert.partition("(")[2].partition(")")[0].split(", ")
+    assert blank
+    assert not set(blank) & set(columns)
+    assert store.load()[blank].isna().all(axis=None)
+
+
 def test_adding_again_adds_nothing(store: MeasurementStore) -> None:
     table = many_rows(100)
     store.add(table)

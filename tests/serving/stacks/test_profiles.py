@@ -12,7 +12,7 @@ import pytest
 
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.measurements.validation import validate_measurements
-from roofcast.data.store.stack_profiles import SHARED, StoredProfile
+from roofcast.data.store.stack_profiles import MAX_ROW, SHARED, StoredProfile
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.predict.answers import PredictOptions, answer
@@ -70,6 +70,14 @@ def test_failed_runs_and_rows_without_a_metric_are_left_out() -> None:
     assert n_left_out == 2
     assert [row["concurrency"] for row in kept] == [16]
     assert "engine_version" not in kept[0]
+
+
+def test_more_rows_than_a_profile_may_have_are_refused_before_any_is_predicted() -> None:
+    rows = [a_run(1 + n, campaign="mine", load="closed_loop") for n in range(MAX_ROW + 1)]
+    kept, _ = rows_of_measurements(validate_measurements(pd.DataFrame([*rows[:MAX_ROW], *rows[:MAX_ROW]])))
+    assert len(kept) == 2 * MAX_ROW
+    with pytest.raises(InputError, match=f"rows: a stack has at most {MAX_ROW}, this would make {MAX_ROW + 1}; give"):
+        rows_of_measurements(validate_measurements(pd.DataFrame(rows)))
 
 
 @pytest.mark.parametrize(

@@ -248,11 +248,15 @@ class Measurements:
     def _database_rows(
         self, table: pd.DataFrame, origin: Origin, quarantine: pd.Series | None
     ) -> list[dict[str, Any]]:
-        """Return the rows by column name, ordered by id: writers that lock rows in one order never deadlock."""
-        names = list(self.tables.schema)
-        cells = [_cells(table[name]) for name in names]
+        """Return the rows by column name, ordered by id: writers that lock rows in one order never deadlock.
+
+        A column that is blank in every row is left out: most are, and each value costs as much as another.
+        """
+        columns = {name: _cells(table[name]) for name in self.tables.schema}
+        names = [name for name, cells in columns.items() if any(cell is not None for cell in cells)]
         reasons = [""] * len(table) if quarantine is None else quarantine.tolist()
-        rows = zip(self._row_ids(table), reasons, zip(*cells, strict=True), strict=True)
+        values = zip(*(columns[name] for name in names), strict=True)
+        rows = zip(self._row_ids(table), reasons, values, strict=True)
         common = {**asdict(origin), "confirmed_by": "", "withdrawn_by": "", "withdrawn_at": None}
         common |= {"is_withdrawn_by_operator": False, "added_at": dt.datetime.now(dt.UTC)}
         return [

@@ -50,6 +50,12 @@ class StackSummary:
     is_shared: bool
 
 
+def too_many_rows(n_row: int) -> InputError:
+    """Return the error of a profile that would have more rows than `MAX_ROW`."""
+    cure = "give the runs that are most like your load, or `roofcast import` all and retrain"
+    return InputError("rows", f"a stack has at most {MAX_ROW:,}, this would make {n_row:,}; {cure}")
+
+
 class StackProfiles:
     """Stack profiles of a database; every method is one transaction.
 
@@ -100,8 +106,7 @@ class StackProfiles:
             n_new = len(connection.execute(insert, lines).all()) if lines else 0
             sizes = _sizes(connection, owner)
             if sizes.get(name, 0) > MAX_ROW:
-                problem = f"a stack has at most {MAX_ROW}, this would make {sizes[name]}; give fewer runs"
-                raise InputError("rows", problem)
+                raise too_many_rows(sizes[name])
             if len(sizes) > MAX_STACK:
                 raise InputError("name", f"there are {MAX_STACK} stacks, which is the most; remove one first")
         return n_new

@@ -263,8 +263,21 @@ def rows_of_measurements(table: pd.DataFrame) -> tuple[list[dict[str, Any]], int
     """Return validated measurements as rows of a profile, and the number of those left out.
 
     Left out are runs that failed and rows without a metric of references.
+
+    Raises
+    ------
+    InputError
+        If there are more different rows than a profile may have.
     """
+    from roofcast.data.store.stack_profiles import (  # noqa: PLC0415  (an answer needs no store)
+        MAX_ROW,
+        too_many_rows,
+    )
+
     has_metric = table[list(REFERENCE_METRICS)].notna().any(axis=1)
     usable = table[has_metric & (table["status"] == "ok")]
-    rows = rows_from_table(usable[[name for name in _STORED if name in usable]])
+    cells = usable[[name for name in _STORED if name in usable]]
+    if len(cells) > MAX_ROW and (n_row := len(cells.drop_duplicates())) > MAX_ROW:
+        raise too_many_rows(n_row)
+    rows = rows_from_table(cells)
     return [without_blanks(row) for row in rows], len(table) - len(usable)
