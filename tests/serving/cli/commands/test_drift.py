@@ -22,7 +22,10 @@ def test_the_exit_status_tells_drift_from_its_absence_and_from_errors(run: Run, 
     assert json.loads(out)[0]["drift"]["n_compared"] == 1
     status, out, err = run("drift")
     assert status == 0, err
-    assert "predicted against actual, 1 row that version 1 has not learnt" in out
+    assert "predicted against actual, 1 row that version 1 has not learnt; a p-value near 0 is a sign of drift" in (
+        " ".join(out.split())
+    )
+    assert "within the intervals of 90%" in " ".join(out.split())
     second = write_file(tmp_path, "second.csv", f"{HEADER}{RUN}0.0396,2026-11-23\n")
     status, out, err = run("import", "auto", second)
     assert status == 0, err

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,9 @@ def test_a_stack_calibrates_predictions_explanations_and_sweeps(run: Run, home: 
     status, out, err = run("whatif", *QUESTION, "--sweep", "bandwidth=1,2", "--stack", "rack-7", "--json")
     assert status == 0, err
     assert all(step["tpot_s_predicted"] > step["tpot_s_uncalibrated"] for step in json.loads(out))
+    text = " ".join(run("whatif", *QUESTION, "--sweep", "bandwidth=1,2", "--stack", "rack-7")[1].split())
+    assert re.search(r"TPOT estimated [\d.]+ ms.* TPOT predicted [\d.]+ ms, TPOT without the stack [\d.]+ ms", text)
+    assert "uncalibrated" not in text
     assert json.loads(run("stacks", "remove", "rack-7", "--json")[1]) == [{"name": "rack-7", "n_row": 3}]
 
 

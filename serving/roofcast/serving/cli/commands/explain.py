@@ -218,7 +218,7 @@ def whatif(
 
 
 _STEP_ENDS: Final = {"_predicted": " predicted", "_uncalibrated": " without the stack"}
-"""Ends of the columns that are predictions, in words; the metrics without are estimates."""
+"""Ends of the columns that are predictions, in words; metrics without an end are estimates."""
 
 
 def _with_units(row: dict[str, Any]) -> dict[str, str]:
@@ -226,12 +226,13 @@ def _with_units(row: dict[str, Any]) -> dict[str, str]:
     from roofcast.serving.counts import quantity_text
     from roofcast.serving.display_names import metric_name, without_unit
 
-    cells = {}
+    cells, is_predicted = {}, any(name.endswith("_predicted") for name in row)
     for name, value in row.items():
         end = next((end for end in _STEP_ENDS if name.endswith(end)), "")
         metric = name.removesuffix(end)
         if isinstance(value, float) and without_unit(metric) != metric:
-            cells[f"{metric_name(metric)}{_STEP_ENDS.get(end, '')}"] = quantity_text(metric, value)
+            kind = _STEP_ENDS[end] if end else " estimated" if is_predicted else ""
+            cells[f"{metric_name(metric)}{kind}"] = quantity_text(metric, value)
         else:
             cells[name] = cell_text(
                 {True: "yes", False: "no"}.get(value, value) if isinstance(value, bool) else value
