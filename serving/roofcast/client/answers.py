@@ -622,6 +622,7 @@ class ChoicesResponse(TypedDict):
     weight_precisions: list[str]
     speculations: list[str]
     deployments: list[str]
+    names: dict[str, str]
     highest_level: float
 
 

@@ -10,6 +10,7 @@ from fastapi import APIRouter
 
 from roofcast.data.prices.regions import offered_areas
 from roofcast.data.specs import Precision, Pricing
+from roofcast.serving.display_names import engine_name, precision_name, pricing_name
 from roofcast.serving.http.dependencies import ActiveModel, State
 from roofcast.serving.http.schemas.choices import AcceleratorName, ChoicesResponse, PresetResponse
 from roofcast.serving.recommend.api.request import Artefact, SpeculationKind
@@ -28,17 +29,23 @@ def get_choices(state: State, active: ActiveModel) -> ChoicesResponse:
         (spec for spec in state.catalog.accelerators.values() if spec.id in priced),
         key=lambda spec: (spec.vendor, -(spec.year or 0), spec.name),
     )
+    engines, precisions, pricing = active.bundle.engines, get_args(Precision), get_args(Pricing)
     return ChoicesResponse(
         presets=[_preset(preset) for preset in PRESETS.values()],
         accelerators=[AcceleratorName(id=spec.id, name=spec.name, vendor=spec.vendor) for spec in specs],
         vendors=sorted({spec.vendor for spec in specs}),
         providers=sorted({offer.provider for offer in offers}),
         regions=[*offered_areas(regions), *sorted(regions)],
-        pricing=[*get_args(Pricing)],
-        engines=[*active.bundle.engines],
-        weight_precisions=[*get_args(Precision)],
+        pricing=[*pricing],
+        engines=[*engines],
+        weight_precisions=[*precisions],
         speculations=[*get_args(SpeculationKind)],
         deployments=[kind for kind in get_args(Artefact) if kind],
+        names={
+            **{engine: engine_name(engine) for engine in engines},
+            **{precision: precision_name(precision) for precision in precisions},
+            **{kind: pricing_name(kind) for kind in pricing},
+        },
         highest_level=active.bundle.predictor.highest_level(),
     )
 

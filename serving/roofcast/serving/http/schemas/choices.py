@@ -43,4 +43,7 @@ class ChoicesResponse(BaseModel):
     weight_precisions: list[str]
     speculations: list[str]
     deployments: list[str]
+    names: Annotated[
+        dict[str, str], Field(description="Names for people of the codes in engines, weight_precisions and pricing.")
+    ]
     highest_level: float

@@ -2,7 +2,7 @@
 
 import { h, problemBox, showDialog, table } from "../shared/dom.js";
 import { ask } from "../shared/api.js";
-import { accelerator, few, METRICS, nAccelerator, ofMetric, percent, replicaName, runs, seconds } from "../shared/format.js";
+import { nameOf, few, METRICS, nAccelerator, ofMetric, percent, replicaName, runs, seconds } from "../shared/format.js";
 import { showRoofline } from "../charts/roofline.js";
 import { showTimes } from "../charts/times.js";
 import { lengthsOf } from "../question/question.js";
@@ -89,8 +89,8 @@ function nearest(prediction) {
   return table("Measurements whose errors correlate most with this prediction's", {
     "Measured": (r) => `${METRICS[r.metric]} ${ofMetric(r.metric, r.measured)}`,
     "Model": (r) => r.model.split("/").at(-1),
-    "On": (r) => `${few(r.n_accelerator)} × ${accelerator(r.accelerator)}`,
-    "Engine": (r) => [r.engine, r.weight_precision].filter(Boolean).join(", "),
+    "On": (r) => `${few(r.n_accelerator)} × ${nameOf(r.accelerator)}`,
+    "Engine": (r) => [r.engine, r.weight_precision].filter(Boolean).map(nameOf).join(", "),
     "Differs in": (r) => r.differs.map((name) => name.replace(/^n_/, "").replaceAll("_", " ")).join(", ") || "nothing",
     "Correlation": (r) => few(r.correlation, 2),
     "Campaign": (r) => [r.campaign, r.date].filter(Boolean).join(", "),

@@ -2,7 +2,7 @@
 
 import { at } from "../shared/dom.js";
 import { ask } from "../shared/api.js";
-import { nameAccelerators } from "../shared/format.js";
+import { registerNames } from "../shared/format.js";
 import { latestOnly } from "../shared/latest.js";
 import { questionView } from "../shared/question_view.js";
 import { listModels } from "../question/model.js";
@@ -37,7 +37,7 @@ export async function start() {
 export async function load() {
   try {
     const choices = await ask("v1/choices");
-    nameAccelerators(choices.accelerators);
+    registerNames(choices);
     const isFirst = !at("pricing").children.length;
     if (isFirst) fillChoices(choices, view.changed);
     await latestStacks(Promise.all(["v1/stacks", "v1/measured-stacks"].map((path) => ask(path).catch(() => []))), (stacks) => fillStacks(...stacks));

@@ -1,7 +1,7 @@
 // Why not that: the nearest miss of each accelerator without an entry.
 
 import { h, table } from "../shared/dom.js";
-import { accelerator, few, runs } from "../shared/format.js";
+import { nameOf, few, runs } from "../shared/format.js";
 
 const NARROW = matchMedia("(max-width: 40rem)");
 
@@ -28,7 +28,7 @@ export function rejections(request, answer) {
 }
 
 const COLUMNS = {
-  "Accelerator": (row) => accelerator(row.accelerator),
+  "Accelerator": (row) => nameOf(row.accelerator),
   "Tried": (row) => runs(row),
   "Reason": (row) => REASONS[row.reason] ?? row.reason,
   "Detail": (row) => row.detail,

@@ -1,7 +1,7 @@
 // Predicted against actual of an import: errors by group, and what changed since the same configuration was measured before.
 
 import { h, table } from "../shared/dom.js";
-import { METRICS, accelerator, count, errorPercent, few, figurePercent, ofMetric, percent, plural } from "../shared/format.js";
+import { METRICS, count, errorPercent, few, figurePercent, nameOf, ofMetric, percent, plural } from "../shared/format.js";
 
 const KINDS = { all: "all rows", accelerator: "accelerator", engine_version: "engine", lineage: "model lineage", stack: "stack" };
 const MAX_ROW = 20;
@@ -13,7 +13,7 @@ export function driftPanel(report) {
   return [
     errors.length ? table(`Predicted against actual: ${plural(report.n_compared, "row")} that version ${report.predictor_version} has not learnt`, {
       "Metric": (r) => METRICS[r.metric],
-      "Of": (r) => (r.kind === "all" ? KINDS.all : `${KINDS[r.kind]} ${r.kind === "accelerator" ? accelerator(r.name) : r.name}`),
+      "Of": (r) => (r.kind === "all" ? KINDS.all : `${KINDS[r.kind]} ${r.kind === "accelerator" ? nameOf(r.name) : r.name}`),
       "Rows": (r) => count(r.n_row),
       "Median error": (r) => errorPercent(r.median_ape),
       "Measured / predicted": (r) => few(r.bias),
@@ -30,7 +30,7 @@ function changes(title, rows) {
   if (!rows.length) return "";
   return table(title, {
     "Metric": (r) => `${METRICS[r.metric]}, ${r.statistic}`,
-    "Configuration": (r) => `${r.model}, ${few(r.n_accelerator)} × ${accelerator(r.accelerator)}, ${r.concurrency ? `${few(r.concurrency)} in flight` : `${few(r.request_rate ?? 0)}/s`}`,
+    "Configuration": (r) => `${r.model}, ${few(r.n_accelerator)} × ${nameOf(r.accelerator)}, ${r.concurrency ? `${few(r.concurrency)} in flight` : `${few(r.request_rate ?? 0)}/s`}`,
     "Before": (r) => `${ofMetric(r.metric, r.before)} on ${r.date_before}`,
     "Now": (r) => `${ofMetric(r.metric, r.after)} on ${r.date_after}`,
     "Differs in": (r) => r.settings.join(", ") || "no recorded setting differs",

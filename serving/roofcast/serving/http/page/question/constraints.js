@@ -1,7 +1,7 @@
 // Constraints on hardware and offers, from the names that the service knows, and the nodes that one owns.
 
 import { at, h } from "../shared/dom.js";
-import { pricing } from "../shared/format.js";
+import { nameOf } from "../shared/format.js";
 import { isNames, isNumber } from "./kept.js";
 
 /** Fields of `constraints` with a list of names: the field, its label, and the names in `/v1/choices`. */
@@ -10,8 +10,8 @@ const LISTS = [
   ["regions", "Regions", (c) => c.regions.map((name) => [name, name])],
   ["vendors", "Vendors", (c) => c.vendors.map((name) => [name, name])],
   ["accelerators", "Accelerators", (c) => c.accelerators.map(({ id, name }) => [id, name])],
-  ["engines", "Engines", (c) => c.engines.map((name) => [name, name])],
-  ["weight_precisions", "Precisions of the weights", (c) => c.weight_precisions.map((name) => [name, name])],
+  ["engines", "Engines", (c) => c.engines.map((name) => [name, nameOf(name)])],
+  ["weight_precisions", "Precisions of the weights", (c) => c.weight_precisions.map((name) => [name, nameOf(name)])],
   ["speculation", "Speculative decoding", (c) => c.speculations.map((name) => [name, name])],
 ];
 
@@ -31,7 +31,7 @@ let accelerators = [];
 export function buildConstraints(choices, changed) {
   accelerators = choices.accelerators;
   at("pricing").replaceChildren(...choices.pricing.map((name) =>
-    h("label", {}, h("input", { type: "checkbox", name: "pricing", value: name, checked: name === "on_demand" }), ` ${pricing(name)}`)));
+    h("label", {}, h("input", { type: "checkbox", name: "pricing", value: name, checked: name === "on_demand" }), ` ${nameOf(name)}`)));
   at("constraints").replaceChildren(
     ...LISTS.map(([field, label, names]) => picker(field, label, names(choices), changed)),
     h("div", { class: "pair" },
@@ -88,7 +88,6 @@ function inventoryRow({ accelerator = "", count = 8, n_per_node = 8, usd_per_h =
   return row;
 }
 
-const nameOf = (id) => accelerators.find((one) => one.id === id)?.name ?? id;
 const idOf = (name) => accelerators.find((one) => one.name === name)?.id ?? name;
 
 /** Return the constraints as the API reads them, without those that are blank. */

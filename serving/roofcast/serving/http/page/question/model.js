@@ -1,7 +1,7 @@
 // The model: a name of the catalogue, or a config.json that is pasted, chosen or dropped.
 
 import { at, h } from "../shared/dom.js";
-import { big } from "../shared/format.js";
+import { big, nameOf } from "../shared/format.js";
 
 const models = new Map();
 const ownName = (file) => (file.name.replace(/\.json$/i, "") === "config" ? "" : file.name.replace(/\.json$/i, ""));
@@ -58,7 +58,7 @@ function showFacts() {
   else if (!model) at("model-facts").textContent = models.size ? "Not in the catalogue: choose a listed name, or paste its config.json." : "";
   else {
     const active = model.n_param_active < model.n_param ? `, ${big(model.n_param_active)} active` : "";
-    at("model-facts").textContent = `${big(model.n_param)} parameters${active}, ${model.weight_precision}, context ${big(model.max_context_token)} tokens`;
+    at("model-facts").textContent = `${big(model.n_param)} parameters${active}, ${nameOf(model.weight_precision)}, context ${big(model.max_context_token)} tokens`;
   }
 }
 

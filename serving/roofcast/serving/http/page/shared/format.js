@@ -40,12 +40,12 @@ export const ofMetric = (metric, value) => (isTime(metric) ? seconds(value) : `$
 
 const names = new Map();
 
-/** Register display names of accelerators, from `/v1/choices`. */
-export const nameAccelerators = (accelerators) => accelerators.forEach((one) => names.set(one.id, one.name));
-export const accelerator = (id) => names.get(id) ?? id;
-
-const PRICING = { on_demand: "on demand", spot: "spot", reserved_1y: "reserved 1 year", reserved_3y: "reserved 3 years" };
-export const pricing = (name) => PRICING[name] ?? name;
+/** Register the names of accelerators, engines, precisions and pricing, from `/v1/choices`. */
+export function registerNames(choices) {
+  choices.accelerators.forEach((one) => names.set(one.id, one.name));
+  Object.entries(choices.names).forEach(([code, name]) => names.set(code, name));
+}
+export const nameOf = (code) => names.get(code) ?? code;
 
 /** Return the parallel degrees of a replica above one, such as TP4 PP2. */
 export function split(replica) {
@@ -55,12 +55,12 @@ export function split(replica) {
 
 export const nAccelerator = (replica) =>
   replica.tp * replica.pp * replica.dp;
-export const replicaName = (r) => `${nAccelerator(r) > 1 ? `${nAccelerator(r)} × ` : ""}${accelerator(r.accelerator)}`;
+export const replicaName = (r) => `${nAccelerator(r) > 1 ? `${nAccelerator(r)} × ` : ""}${nameOf(r.accelerator)}`;
 
-/** Return how a replica runs, such as vllm, fp8, TP2, eagle with 3 tokens. */
+/** Return how a replica runs, such as vLLM, FP8, TP2, eagle with 3 tokens. */
 export function runs(replica) {
   const draft = replica.speculation ? `${replica.speculation.kind} with ${plural(replica.speculation.n_token, "token")}` : "";
-  return [replica.engine, replica.weight_precision, split(replica), draft].filter(Boolean).join(", ");
+  return [nameOf(replica.engine), nameOf(replica.weight_precision), split(replica), draft].filter(Boolean).join(", ");
 }
 export const offer = (o) =>
-  [o.provider, o.instance_type, o.region, pricing(o.pricing)].filter(Boolean).join(" · ");
+  [o.provider, o.instance_type, o.region, nameOf(o.pricing)].filter(Boolean).join(" · ");

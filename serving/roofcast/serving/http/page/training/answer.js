@@ -1,7 +1,7 @@
 // An answer on training: a line of facts, warnings, the runs, the front of time and cost, near misses, assumptions.
 
 import { at, copyButton, h, table } from "../shared/dom.js";
-import { accelerator, big, count, percent, plural, usd } from "../shared/format.js";
+import { nameOf, big, count, percent, plural, usd } from "../shared/format.js";
 import { showTrainingFront } from "../charts/training_front.js";
 import { linkTo } from "../question/permalink.js";
 import { hours, trainingCard } from "./cards.js";
@@ -42,7 +42,7 @@ function misses({ misses: rows, n_miss: n, entries }) {
   return h("details", { class: "panel", id: "training-misses", open: !entries.length && !NARROW.matches },
     h("summary", {}, h("strong", {}, `Why not another? ${plural(n, "accelerator")} without an entry`)),
     table("The nearest miss of each accelerator, the cheapest first", {
-      "Accelerator": (row) => accelerator(row.accelerator),
+      "Accelerator": (row) => nameOf(row.accelerator),
       "Reason": (row) => REASONS[row.reason] ?? row.reason,
       "Detail": (row) => row.detail,
       "Cost": (row) => (row.cost_usd === null ? "" : usd(row.cost_usd)),

@@ -1,25 +1,25 @@
 // Cards of runs: time, cost, memory by part, launch commands.
 
 import { copyButton, h, showDialog } from "../shared/dom.js";
-import { accelerator, count, few, gigabytes, offer, percent, plural, seconds, usd } from "../shared/format.js";
+import { nameOf, count, few, gigabytes, offer, percent, plural, seconds, usd } from "../shared/format.js";
 
 const ROOM = 1.15;
 const PARTS = { weights: "weights", gradients: "gradients", optimizer: "optimizer", activations: "activations", logits: "logits", buffers: "buffers", reserve: "reserve" };
 
-export const runName = (run) => `${run.n_accelerator > 1 ? `${run.n_accelerator} × ` : ""}${accelerator(run.accelerator)}`;
+export const runName = (run) => `${run.n_accelerator > 1 ? `${run.n_accelerator} × ` : ""}${nameOf(run.accelerator)}`;
 /** Return a duration in hours with the unit that suits it, such as 3.2 days or 41.1 min. */
 export function hours(value) {
   if (value >= 1) return value >= 72 ? `${few(value / 24)} days` : `${few(value)} h`;
   return value >= 1 / 60 ? `${few(value * 60)} min` : seconds(value * 3600);
 }
 
-/** Return the plan of a run, such as megatron-lm, TP2 PP4 DP2, zero1, 1 × 16 sequences. */
+/** Return the plan of a run, such as torchtitan, BF16, TP2 PP4 DP2, zero1, 1 × 16 sequences. */
 export function planText({ plan }) {
   const degrees = { TP: plan.tp, PP: plan.pp, VP: plan.vp, CP: plan.cp, EP: plan.ep, DP: plan.dp };
   const split = Object.entries(degrees).filter(([, n]) => n > 1).map(([name, n]) => name + n).join(" ");
   const batch = `micro-batch ${few(plan.n_micro_batch_sequence)} × ${few(plan.n_gradient_accumulation)}`;
   const again = plan.recomputation === "none" ? "no recomputation" : `${plan.recomputation} recomputation`;
-  return [plan.framework, plan.compute_precision, split, plan.sharding, batch, again].filter(Boolean).join(", ");
+  return [nameOf(plan.framework), nameOf(plan.compute_precision), split, plan.sharding, batch, again].filter(Boolean).join(", ");
 }
 
 /** Return the card of an entry, as an item of a list. */

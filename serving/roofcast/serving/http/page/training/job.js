@@ -1,7 +1,7 @@
 // The form of a training job and the request that it stands for.
 
 import { at, h } from "../shared/dom.js";
-import { big, few, pricing, usd } from "../shared/format.js";
+import { big, few, nameOf, usd } from "../shared/format.js";
 import { chosen, picker } from "../question/constraints.js";
 import { isModelShown, isNames, isNumber, keptFields } from "../question/kept.js";
 import { buildSlider, setShare, setSlider, shareOf } from "../question/sliders.js";
@@ -61,7 +61,7 @@ export function buildJob(changed) {
 /** Fill in the names that `/v1/choices` lists. */
 export function fillJobChoices(choices, changed) {
   at("job-pricing").replaceChildren(...choices.pricing.map((name) =>
-    h("label", {}, h("input", { type: "checkbox", name: "job-pricing", value: name, checked: name === "on_demand" }), ` ${pricing(name)}`)));
+    h("label", {}, h("input", { type: "checkbox", name: "job-pricing", value: name, checked: name === "on_demand" }), ` ${nameOf(name)}`)));
   at("job-constraints").replaceChildren(
     ...LISTS.map(([field, label, names]) => picker(idOf(field), label, names(choices), changed)),
     h("label", { class: "stack" }, "At most nodes", h("input", { id: "job-max_nodes", type: "number", min: 1, max: 128, value: 8 })));

@@ -2,7 +2,7 @@
 
 import { at } from "../shared/dom.js";
 import { ask } from "../shared/api.js";
-import { nameAccelerators } from "../shared/format.js";
+import { registerNames } from "../shared/format.js";
 import { questionView } from "../shared/question_view.js";
 import { listModels } from "../question/model.js";
 import { keepInAddress, questionOfAddress } from "../question/permalink.js";
@@ -34,7 +34,7 @@ export async function start() {
 export async function load() {
   try {
     const choices = await ask("v1/choices");
-    nameAccelerators(choices.accelerators);
+    registerNames(choices);
     const isFirst = !at("job-pricing").children.length;
     if (isFirst) fillJobChoices(choices, view.changed);
     if (!isFirst || !view.readAddress()) view.submit();
