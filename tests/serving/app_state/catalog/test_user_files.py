@@ -206,7 +206,7 @@ def test_only_choices_have_a_warning_of_old_prices() -> None:
     assert old_price_warnings({"first entry": [offer]}, day - dt.timedelta(days=1)) == []
     assert old_price_warnings({"first entry": [owned], "mixed fleet": []}, day) == []
     (warning,) = old_price_warnings({"first entry": [owned], "mixed fleet": [offer, owned]}, day)
-    assert warning.startswith("the mixed fleet has a price of 2026-01-01, 91 days ago; check it")
+    assert warning.startswith("the price of the mixed fleet is 91 days old (2026-01-01): check it")
 
 
 def test_an_answer_with_old_prices_has_a_warning(client: Client) -> None:

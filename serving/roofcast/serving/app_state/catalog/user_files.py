@@ -189,13 +189,13 @@ def old_price_warnings(choices: Mapping[str, Iterable[Offer]], today: dt.date) -
     --------
     >>> offer = load_catalog().offers[0].model_copy(update={"as_of": dt.date(2025, 1, 1)})
     >>> old_price_warnings({"first entry": [offer], "mixed fleet": []}, dt.date(2026, 1, 1))
-    ['the first entry has a price of 2025-01-01, 365 days ago; check it, or `roofcast offers --refresh` prices']
+    ['the price of the first entry is 365 days old (2025-01-01): check it, or run `roofcast offers --refresh`']
     """
     warnings = []
     for name, offers in choices.items():
         dates = [offer.as_of for offer in offers if offer.provider != OWNED]
         age = (today - min(dates, default=today)).days
         if age > MAX_AGE_DAY:
-            text = f"the {name} has a price of {min(dates)}, {age} days ago"
-            warnings.append(f"{text}; check it, or `roofcast offers --refresh` prices")
+            text = f"the price of the {name} is {age} days old ({min(dates)})"
+            warnings.append(f"{text}: check it, or run `roofcast offers --refresh`")
     return warnings
