@@ -214,7 +214,7 @@ def test_an_answer_with_old_prices_has_a_warning(client: Client) -> None:
     demand = a_demand()
     demand["workload"] |= {"think_time_s": 10}
     (warning,) = client.post("/v1/recommendations", demand).json()["warnings"]
-    assert warning.startswith("the first entry has a price of ")
+    assert warning.startswith("the price of the first entry is ")
     newest = max(o.as_of for o in load_catalog().offers)
     client.app.dependency_overrides[today] = lambda: newest
     answer = client.post("/v1/recommendations", demand).json()

@@ -270,7 +270,7 @@ def test_a_recommendation_from_old_prices_has_a_warning(run: Run, tmp_path: Path
     status, out, err = run("recommend", "--model", MODEL, *demand, "--json")
     assert status == 0, err
     assert json.loads(out)["warnings"] == [line.removeprefix("warning: ") for line in err.strip().splitlines()]
-    assert "the first entry has a price of 2020-01-01, " in err
+    assert "days old (2020-01-01): check it" in err
 
 
 def install_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, downloads: list[str]) -> None:
