@@ -6,15 +6,10 @@ from typing import Final
 
 from roofcast.data.measurements.target import TRAINING
 from roofcast.serving.cli.arguments.completion import (
-    complete_accelerator,
     complete_column,
-    complete_model,
     complete_names,
-    complete_pricing,
-    complete_provider,
-    complete_region,
-    complete_vendor,
 )
+from roofcast.serving.cli.arguments.offer_options import MODEL_OPTION, OFFER_OPTIONS
 from roofcast.serving.cli.arguments.options import Option
 from roofcast.serving.cli.text.amounts import parse_amount
 
@@ -22,9 +17,7 @@ Number = float | None
 Names = list[str] | None
 
 SEARCH_OPTIONS: Final = {
-    "model": Option(
-        "Catalogue name, path of a config.json, or owner/name on the Hugging Face hub.", complete=complete_model
-    ),
+    "model": MODEL_OPTION,
     "n_token": Option(
         "Tokens of the data set, such as 20000000, 2e7 or 20m.",
         float,
@@ -81,25 +74,9 @@ SEARCH_OPTIONS: Final = {
         None,
         complete=complete_names("torchtitan", "megatron-lm", "transformers"),
     ),
-    "provider": Option("Admit this provider; repeatable.", Names, None, complete=complete_provider),
-    "region": Option(
-        "Admit this region, country such as DE, or area such as EU, US or Asia; repeatable.",
-        Names,
-        None,
-        complete=complete_region,
-    ),
-    "vendor": Option("Admit accelerators of this vendor; repeatable.", Names, None, complete=complete_vendor),
-    "accelerator": Option("Admit this accelerator; repeatable.", Names, None, complete=complete_accelerator),
-    "pricing": Option("Admit this kind of price; repeatable.", Names, None, complete=complete_pricing),
+    **OFFER_OPTIONS,
     "max_usd_per_h": Option("Maximum USD per hour.", Number, None),
     "max_nodes": Option("Maximum number of nodes.", int, 8, show_default=True, names=("--max-nodes", "--nodes")),
-    "inventory": Option(
-        "Nodes that you own and the hourly price of one accelerator, such as h100-sxm-80gb=16,8,1.2; repeatable.",
-        Names,
-        None,
-        metavar="ACCELERATOR=COUNT,PER_NODE,USD_PER_H",
-    ),
-    "marketplaces": Option("Admit marketplaces and community clouds.", bool | None, None, names=("--marketplaces",)),
     "confidence": Option("Minimum probability that the run fits its limits.", float, 0.8, show_default=True),
     "level": Option("Probability of the intervals.", float, 0.8, show_default=True),
     "n_entry": Option("Maximum number of entries.", int, 10, show_default=True, names=("--n-entry", "--top")),

@@ -13,16 +13,11 @@ import typer
 
 from roofcast.data.errors import InputError
 from roofcast.serving.cli.arguments.completion import (
-    complete_accelerator,
     complete_column,
     complete_engine,
-    complete_model,
     complete_names,
-    complete_pricing,
-    complete_provider,
-    complete_region,
-    complete_vendor,
 )
+from roofcast.serving.cli.arguments.offer_options import MODEL_OPTION, OFFER_OPTIONS
 from roofcast.serving.cli.arguments.options import Option, require_with, with_options
 from roofcast.serving.cli.arguments.request_check import (
     check_names,
@@ -49,9 +44,7 @@ Number = float | None
 Names = list[str] | None
 
 OPTIONS: Final = {
-    "model": Option(
-        "Catalogue name, path of a config.json, or owner/name on the Hugging Face hub.", complete=complete_model
-    ),
+    "model": MODEL_OPTION,
     "slo": Option("A limit such as 'ttft:p95<=500ms'; repeatable.", list[str], names=("--limit", "--slo")),
     "isl": Option(
         "Mean input tokens; 32k is 32,000.",
@@ -83,16 +76,7 @@ OPTIONS: Final = {
     ),
     "headroom": Option("Share of the capacity to keep free at the peak.", Number, None),
     "prefix_cache_ratio": Option("Share of the input that the prefix cache holds.", Number, None),
-    "provider": Option("Admit this provider; repeatable.", Names, None, complete=complete_provider),
-    "region": Option(
-        "Admit this region, country such as DE, or area such as EU, US or Asia; repeatable. Without it the cheapest "
-        "region of an instance counts.",
-        Names,
-        None,
-        complete=complete_region,
-    ),
-    "vendor": Option("Admit accelerators of this vendor; repeatable.", Names, None, complete=complete_vendor),
-    "accelerator": Option("Admit this accelerator; repeatable.", Names, None, complete=complete_accelerator),
+    **OFFER_OPTIONS,
     "engine": Option("Admit this engine; repeatable.", Names, None, complete=complete_engine),
     "precision": Option(
         "Admit this weight precision in place of the checkpoint's; repeatable.",
@@ -101,7 +85,6 @@ OPTIONS: Final = {
         names=("--weight-precision", "--precision"),
         complete=complete_column("weight_precision"),
     ),
-    "pricing": Option("Admit this kind of price; repeatable.", Names, None, complete=complete_pricing),
     "budget": Option("Maximum USD per hour.", Number, None, names=("--max-usd-per-h", "--budget")),
     "nodes": Option(
         "Maximum number of nodes of one replica.", int, 1, show_default=True, names=("--max-nodes", "--nodes")
@@ -115,13 +98,6 @@ OPTIONS: Final = {
     "n_speculative_token": Option("Speculated tokens per step; 3 by default.", int | None, None),
     "acceptance_ratio": Option("Probability that a speculated token is accepted.", Number, None),
     "draft_model": Option("Checkpoint of the drafts, for --deployment.", str | None, None),
-    "inventory": Option(
-        "Nodes that you own and the hourly price of one accelerator, such as h100-sxm-80gb=16,8,1.2; repeatable.",
-        Names,
-        None,
-        metavar="ACCELERATOR=COUNT,PER_NODE,USD_PER_H",
-    ),
-    "marketplaces": Option("Admit marketplaces and community clouds.", bool | None, None, names=("--marketplaces",)),
     "confidence": Option("Minimum probability that all limits are met.", float, 0.8, show_default=True),
     "deployment": Option(
         "Print how to run the first entry: vllm, sglang, trtllm, kubernetes or kserve.",

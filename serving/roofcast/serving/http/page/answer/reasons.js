@@ -2,7 +2,7 @@
 
 import { h, problemBox, showDialog, table } from "../shared/dom.js";
 import { ask } from "../shared/api.js";
-import { nameOf, few, METRICS, nAccelerator, ofMetric, percent, replicaName, runs, seconds } from "../shared/format.js";
+import { few, METRICS, nAccelerator, nameOf, ofMetric, percent, replicaName, runs, seconds } from "../shared/format.js";
 import { showRoofline } from "../charts/roofline.js";
 import { showTimes } from "../charts/times.js";
 import { lengthsOf } from "../question/question.js";

@@ -1,7 +1,7 @@
 // Why not that: the nearest miss of each accelerator without an entry.
 
 import { h, table } from "../shared/dom.js";
-import { nameOf, few, runs } from "../shared/format.js";
+import { few, nameOf, runs } from "../shared/format.js";
 
 const NARROW = matchMedia("(max-width: 40rem)");
 

@@ -1,7 +1,7 @@
 // An answer on training: a line of facts, warnings, the runs, the front of time and cost, near misses, assumptions.
 
 import { at, copyButton, h, table } from "../shared/dom.js";
-import { nameOf, big, count, percent, plural, usd } from "../shared/format.js";
+import { big, count, nameOf, percent, plural, usd } from "../shared/format.js";
 import { showTrainingFront } from "../charts/training_front.js";
 import { linkTo } from "../question/permalink.js";
 import { hours, trainingCard } from "./cards.js";

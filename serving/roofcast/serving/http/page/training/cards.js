@@ -1,7 +1,7 @@
 // Cards of runs: time, cost, memory by part, launch commands.
 
 import { copyButton, h, showDialog } from "../shared/dom.js";
-import { nameOf, count, few, gigabytes, offer, percent, plural, seconds, usd } from "../shared/format.js";
+import { count, few, gigabytes, nameOf, offer, percent, plural, seconds, usd } from "../shared/format.js";
 
 const ROOM = 1.15;
 const PARTS = { weights: "weights", gradients: "gradients", optimizer: "optimizer", activations: "activations", logits: "logits", buffers: "buffers", reserve: "reserve" };
