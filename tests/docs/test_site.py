@@ -51,7 +51,7 @@ def test_every_command_is_in_the_reference() -> None:
     text = command_reference(typer.main.get_group(app))
     for heading in ("## roofcast recommend", "## roofcast keys create", "## roofcast runs"):
         assert f"{heading}\n" in text
-    assert "| `--n-input-token`, `--isl` | Mean input tokens. |  |" in text
+    assert "| `--n-input-token`, `--isl` | Mean input tokens; 4k is 4,000. |  |" in text
 
 
 @pytest.mark.slow

@@ -41,7 +41,7 @@ def test_blank_cells_have_defaults(cell: Any) -> None:
 def test_a_number_out_of_bounds_is_invalid_and_quoted(cell: Any) -> None:
     table, problems = read(concurrency=cell)
     assert problems == [
-        Problem("invalid", "concurrency", f"must be a number from 1 to 1e+06, got {str(cell)[:40]!r}")
+        Problem("invalid", "concurrency", f"must be a number from 1 to 1,000,000, got {str(cell)[:40]!r}")
     ]
     assert table[ASSUMED_LOAD].tolist() == [True]
 

@@ -118,7 +118,7 @@ def _parse_numbers(name: str, cells: ColumnArray, problems: list[Problem | None]
     values[is_blank] = _DEFAULTS.get(name, math.nan)
     is_wrong = ~is_blank & ~((values >= low) & (values <= high))
     values[is_wrong] = np.nan
-    message = f"must be a number from {low:g} to {high:g}"
+    message = f"must be a number from {low:,.12g} to {high:,.12g}"
     add_problems(problems, is_wrong, "invalid", name, lambda i: f"{message}, got {str(cells[i])[:40]!r}")
     if name in _REQUIRED_NUMBERS:
         add_problems(problems, is_blank, "invalid", name, "must be given")

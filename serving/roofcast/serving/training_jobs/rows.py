@@ -134,7 +134,7 @@ def _number(name: str, text: str, column: Column) -> float:
     kind = "a whole number" if name in TRAINING_WHOLE_COLUMNS else "a number"
     is_valid = column.low <= value <= column.high and (name not in TRAINING_WHOLE_COLUMNS or value.is_integer())
     if not is_valid:
-        raise InputError(name, f"must be {kind} from {column.low:g} to {column.high:g}, got {text[:40]!r}")
+        raise InputError(name, f"must be {kind} from {column.low:,.12g} to {column.high:,.12g}, got {text[:40]!r}")
     return value
 
 

@@ -12,6 +12,7 @@ import typer
 
 from roofcast.data.errors import InputError
 from roofcast.serving.cli.arguments.completion import Complete
+from roofcast.serving.cli.text.amounts import expand_amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,11 @@ class Option:
     names: tuple[str, ...] = ()
     complete: Complete | None = None
     parse: Callable[[str], Any] | None = None
+
+
+def number_option(help_: str, names: tuple[str, ...] = ()) -> Option:
+    """Return the option of a column of numbers, blank unless given; 4k is 4000."""
+    return Option(help_, default="", metavar="NUMBER", names=names, parse=expand_amount)
 
 
 def with_options(options: Mapping[str, Option]) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -32,3 +32,14 @@ def parse_amount(text: str | float) -> float:
         raise typer.BadParameter(f"must be {forms}, got {text!r}")
     number, suffix = match.groups()
     return float(number) * _FACTORS[suffix.lower()]
+
+
+def expand_amount(text: str) -> str:
+    """Return the number of an amount as text without suffix; other texts as they are, for the check of their field.
+
+    Examples
+    --------
+    >>> expand_amount("4k"), expand_amount("0.5"), expand_amount("fast")
+    ('4000', '0.5', 'fast')
+    """
+    return f"{parse_amount(text):.15g}" if _AMOUNT.fullmatch(text.strip()) else text

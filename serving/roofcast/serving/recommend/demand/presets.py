@@ -233,7 +233,7 @@ def lengths_from_percentiles(percentiles: Mapping[str, float]) -> Lengths:
     points = sorted((_normal_quantile(name), float(value), name) for name, value in percentiles.items())
     for _, value, name in points:
         if not 0 < value <= MAX_TOKEN:
-            raise InputError(name, f"must lie between 0 and {MAX_TOKEN:g} tokens, got {value:g}")
+            raise InputError(name, f"must lie between 0 and {MAX_TOKEN:,.12g} tokens, got {value:g}")
     for (z, low, first), (z_next, high, second) in pairwise(points):
         if z == z_next:
             raise InputError(second, f"is the same as {first}; give each percentile once")
@@ -243,7 +243,7 @@ def lengths_from_percentiles(percentiles: Mapping[str, float]) -> Lengths:
     variance = float(slope) ** 2
     log_mean = float(middle) + variance / 2
     if log_mean > math.log(MAX_TOKEN):
-        raise InputError("", f"imply a mean above {MAX_TOKEN:g} tokens; check the last one")
+        raise InputError("", f"imply a mean above {MAX_TOKEN:,.12g} tokens; check the last one")
     if log_mean < -_ROUNDING:
         raise InputError("", "imply a mean of less than one token; check the first one, or give the median")
     return Lengths(math.exp(log_mean), math.sqrt(math.expm1(variance)))
