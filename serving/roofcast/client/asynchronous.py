@@ -231,9 +231,8 @@ class AsyncClient:
             Wait for a comparison of the rows with predictions and earlier measurements; `drift` has it at any time,
             by the answer's `import_id`.
         """
-        set_ = [f"{column}={value}" for column, value in (values or {}).items()]
-        params = {"format": format_, "name": name, "campaign": campaign, "set": set_, "dry_run": dry_run}
-        return await self._send(upload("/v1/measurements/files", file, **params, claim=claim, compare=compare))
+        params = {"format": format_, "name": name, "campaign": campaign, "dry_run": dry_run, "claim": claim}
+        return await self._send(upload("/v1/measurements/files", file, values, **params, compare=compare))
 
     async def add_training_measurements(
         self, *, compare: bool = True, claim: bool = False, **request: Unpack[TrainingMeasurementsRequest]
@@ -247,11 +246,12 @@ class AsyncClient:
         *,
         name: str | None = None,
         campaign: str | None = None,
+        values: Mapping[str, object] | None = None,
         dry_run: bool = False,
         claim: bool = False,
         compare: bool = True,
     ) -> TrainingMeasurementsAdded:
-        """Import a CSV file of measured training jobs: all of its rows, or none.
+        """Import a CSV file of measured training jobs, or a log of torchtitan or Megatron-LM: all rows, or none.
 
         Parameters
         ----------
@@ -259,6 +259,8 @@ class AsyncClient:
             Name of the file for messages; its own by default.
         campaign
             Campaign of rows without one.
+        values
+            Value by column, for what the file does not hold.
         dry_run
             Validate and count only.
         claim
@@ -267,7 +269,7 @@ class AsyncClient:
             Compare the rows with predictions.
         """
         params = {"name": name, "campaign": campaign, "dry_run": dry_run, "claim": claim, "compare": compare}
-        return await self._send(upload("/v1/training/measurements/files", file, **params))
+        return await self._send(upload("/v1/training/measurements/files", file, values, **params))
 
     async def training_measurements(
         self, campaign: str | None = None, offset: int = 0, limit: int = 100

@@ -228,9 +228,8 @@ class Client:
             Wait for a comparison of the rows with predictions and earlier measurements; `drift` has it at any time,
             by the answer's `import_id`.
         """
-        set_ = [f"{column}={value}" for column, value in (values or {}).items()]
-        params = {"format": format_, "name": name, "campaign": campaign, "set": set_, "dry_run": dry_run}
-        return self._send(upload("/v1/measurements/files", file, **params, claim=claim, compare=compare))
+        params = {"format": format_, "name": name, "campaign": campaign, "dry_run": dry_run, "claim": claim}
+        return self._send(upload("/v1/measurements/files", file, values, **params, compare=compare))
 
     def add_training_measurements(
         self, *, compare: bool = True, claim: bool = False, **request: Unpack[TrainingMeasurementsRequest]
@@ -244,11 +243,12 @@ class Client:
         *,
         name: str | None = None,
         campaign: str | None = None,
+        values: Mapping[str, object] | None = None,
         dry_run: bool = False,
         claim: bool = False,
         compare: bool = True,
     ) -> TrainingMeasurementsAdded:
-        """Import a CSV file of measured training jobs: all of its rows, or none.
+        """Import a CSV file of measured training jobs, or a log of torchtitan or Megatron-LM: all rows, or none.
 
         Parameters
         ----------
@@ -256,6 +256,8 @@ class Client:
             Name of the file for messages; its own by default.
         campaign
             Campaign of rows without one.
+        values
+            Value by column, for what the file does not hold.
         dry_run
             Validate and count only.
         claim
@@ -264,7 +266,7 @@ class Client:
             Compare the rows with predictions.
         """
         params = {"name": name, "campaign": campaign, "dry_run": dry_run, "claim": claim, "compare": compare}
-        return self._send(upload("/v1/training/measurements/files", file, **params))
+        return self._send(upload("/v1/training/measurements/files", file, values, **params))
 
     def training_measurements(self, campaign: str | None = None, offset: int = 0, limit: int = 100) -> list[Row]:
         """List the measured training jobs stored at the service."""

@@ -94,10 +94,11 @@ def post(path: str, body: object, **params: Any) -> Call[Any]:
     return Call("POST", path, read_json, params, content=to_json(body, inf_nan_mode="null"))
 
 
-def upload(path: str, file: Path, **params: Any) -> Call[Any]:
-    """Return a call with the content of a file; parameters that are None are left out."""
+def upload(path: str, file: Path, values: Mapping[str, object] | None, **params: Any) -> Call[Any]:
+    """Return a call with the content of a file and values by column; parameters that are None are left out."""
     kind = FILE_TYPES.get(file.suffix.lower(), "application/octet-stream")
-    given = {"name": file.name} | {name: value for name, value in params.items() if value is not None}
+    set_ = [f"{column}={value}" for column, value in (values or {}).items()]
+    given = {"name": file.name, "set": set_} | {name: value for name, value in params.items() if value is not None}
     return Call("POST", path, read_json, given, content=file.read_bytes(), content_type=kind)
 
 

@@ -11,6 +11,7 @@ from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http.app import create_app
 from roofcast.serving.http.load_shedding import DEAR_PATHS
+from tests.data.importers.training_logs.test_training_logs import TORCHTITAN
 from tests.data.row_builders import a_training_row
 from tests.serving.http_client import Client, problem_of, running
 from tests.serving.training_jobs.builders import an_estimate_model
@@ -83,6 +84,29 @@ def test_a_file_is_read_as_the_command_line_reads_it(service_client: Client) -> 
     assert problem_of(post_file(service_client, "\n\n" + csv_of(1) + "a,b\n"), 422)["detail"].startswith(
         "upload, line 5"
     )
+
+
+def test_a_log_is_one_measured_job(service_client: Client) -> None:
+    path, headers = f"{RUNS}/files?name=run.log&campaign=logs", {"content-type": "application/octet-stream"}
+    about = "&set=model=llama-3.1-8b&set=accelerator=nvidia-h100-sxm-80gb"
+    added = service_client.send("POST", path + about, content=TORCHTITAN, headers=headers).json()
+    assert (added["n_new"], added["is_kept"]) == (1, True)
+    (listed,) = service_client.get(f"{RUNS}?campaign=logs").json()
+    assert (listed["framework"], listed["throughput_token_per_s"]) == ("torchtitan", 6100.0 * 8)
+    other = service_client.send("POST", f"{path}&set=model=llama-3.1-70b", content=TORCHTITAN, headers=headers)
+    assert "whose hidden_size is 8192; the log says 4096" in problem_of(other, 422)["detail"]
+    form = service_client.send("POST", path + about, content=TORCHTITAN, headers={"content-type": "text/plain"})
+    assert "a log as application/octet-stream" in problem_of(form, 415)["detail"]
+
+
+def test_a_value_fills_the_blanks_of_a_table(service_client: Client) -> None:
+    row = a_training_row(campaign="filled")
+    del row["accelerator"]
+    text = f"{','.join(row)}\n{','.join(map(str, row.values()))}\n"
+    path, headers = f"{RUNS}/files?set=accelerator=nvidia-h100-sxm-80gb", {"content-type": "text/csv"}
+    assert service_client.send("POST", path, content=text, headers=headers).json()["n_new"] == 1
+    (listed,) = service_client.get(f"{RUNS}?campaign=filled").json()
+    assert listed["accelerator"] == "nvidia-h100-sxm-80gb"
 
 
 def test_a_file_of_too_many_rows_is_refused_with_the_cure(service_client: Client) -> None:

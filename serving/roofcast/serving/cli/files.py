@@ -36,9 +36,6 @@ meta-llama/Llama-3.1-70B,nvidia-h100-sxm-80gb,64,pretrain,8192,512
 """
 """Training jobs that have answers."""
 
-_LOG_SUFFIXES: Final = (".log", ".out")
-"""Of files that are logs whatever they hold, so that a message names what was expected."""
-
 _INVENTORY: Final = re.compile(r"(\d{1,9}),(\d{1,9}),(\d{1,9}(?:\.\d{1,9})?)", re.ASCII)
 
 
@@ -62,23 +59,10 @@ def read_table(path: Path) -> CsvTable:
 
 
 def read_runs(path: Path, overrides: Mapping[str, str], catalog: Catalog) -> CsvTable:
-    """Return the measured training jobs of a CSV file, or the one of a log, with the user's values in blank cells.
+    """Return the measured training jobs of a CSV file or a log; raises as `read_table` and `read_run_file`."""
+    from roofcast.serving.training_jobs.imports.run_import import read_run_file  # noqa: PLC0415  (needs the predictor)
 
-    Raises
-    ------
-    SchemaError
-        If the file cannot be read, or as of `parse_table`, `read_log_table` and `fill_table`.
-    """
-    from roofcast.data.importers.training_logs import is_training_log  # noqa: PLC0415  (see `CsvTable.frame`)
-    from roofcast.serving.training_jobs.imports.run_import import (  # noqa: PLC0415  (needs the predictor)
-        fill_table,
-        read_log_table,
-    )
-
-    content = _read(path)
-    if path.suffix in _LOG_SUFFIXES or is_training_log(content.decode(errors="replace")):
-        return read_log_table(content, path.name, overrides, catalog)
-    return fill_table(parse_table(content, path.name), overrides, path.name)
+    return read_run_file(_read(path), path.name, overrides, catalog)
 
 
 def _read(path: Path) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -11,7 +12,7 @@ import pandas as pd
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import SchemaError, join_errors
 from roofcast.data.importers.overrides import fill_blanks
-from roofcast.data.importers.training_logs import read_training_log
+from roofcast.data.importers.training_logs import is_training_log, read_training_log
 from roofcast.data.measurements.training_schema import TRAINING_CONFIG_COLUMNS
 from roofcast.data.measurements.training_validation import token_per_step, validate_training_measurements
 from roofcast.serving.app_state.app_state import AppState
@@ -21,7 +22,7 @@ from roofcast.serving.app_state.catalog.registered_models import (
     registered_ids,
     with_configs,
 )
-from roofcast.serving.csv_table import CsvTable
+from roofcast.serving.csv_table import CsvTable, parse_table
 from roofcast.serving.training_jobs.rows import parse_jobs
 from roofcast.training.dataset.training_runs import build_training_run_rows
 from roofcast.training.training_jobs.lifecycle.quarantine import run_quarantine_reasons
@@ -35,6 +36,9 @@ SOURCE: Final = "rows"
 
 OWN_CAMPAIGN: Final = "own"
 RATE: Final = "throughput_token_per_s"
+
+_LOG_SUFFIXES: Final = (".log", ".out")
+"""Of files that are logs whatever they hold, so that a message names what was expected."""
 
 
 def read_runs(
@@ -200,34 +204,40 @@ def import_table(
     )
 
 
-def read_log_table(content: bytes, source: str, overrides: Mapping[str, str], catalog: Catalog) -> CsvTable:
-    """Return the run of a log of torchtitan or Megatron-LM as a table of one row.
+def read_run_file(content: bytes, name: str, overrides: Mapping[str, str], catalog: Catalog) -> CsvTable:
+    """Return the measured training jobs of a CSV file, or the one of a log, with the user's values in blank cells.
+
+    Parameters
+    ----------
+    name
+        Of the file, for messages; by the suffix `.log` or `.out` it is a log, whatever it holds.
 
     Raises
     ------
     SchemaError
-        As of `read_training_log`, or if the model of the catalogue has other layers or another width than the log's.
+        As of `parse_table` and `read_training_log`, if a cell contradicts its value, or if the model of the catalogue
+        has other layers or another width than the log's.
     """
-    log = read_training_log(content.decode(errors="replace"), source, overrides)
+    text = content.decode(errors="replace")
+    if Path(name).suffix in _LOG_SUFFIXES or is_training_log(text):
+        return _log_table(text, name, overrides, catalog)
+    return _filled(parse_table(content, name), overrides, name)
+
+
+def _log_table(text: str, name: str, overrides: Mapping[str, str], catalog: Catalog) -> CsvTable:
+    log = read_training_log(text, name, overrides)
     spec = catalog.model(str(log.cells["model"]))
-    for name, count in log.shape.items():
-        if getattr(spec, name) != count:
-            problem = f"is {spec.id}, whose {name} is {getattr(spec, name)}; the log says {count}"
-            raise SchemaError("model", problem, source, log.line)
+    for shape, count in log.shape.items():
+        if getattr(spec, shape) != count:
+            problem = f"is {spec.id}, whose {shape} is {getattr(spec, shape)}; the log says {count}"
+            raise SchemaError("model", problem, name, log.line)
     return CsvTable(list(log.cells), [[str(cell) for cell in log.cells.values()]], [log.line])
 
 
-def fill_table(table: CsvTable, overrides: Mapping[str, str], source: str) -> CsvTable:
-    """Return a table whose blank cells have the user's values.
-
-    Raises
-    ------
-    SchemaError
-        If a cell contradicts its value, or a column is named twice.
-    """
-    rows = [fill_blanks(row, overrides, source, line) for row, line in zip(table.records(), table.lines, strict=True)]
-    header = list(dict.fromkeys(name for row in rows for name in row)) or table.header
-    return CsvTable(header, [[row[name] for name in header] for row in rows], table.lines)
+def _filled(table: CsvTable, overrides: Mapping[str, str], name: str) -> CsvTable:
+    rows = [fill_blanks(row, overrides, name, line) for row, line in zip(table.records(), table.lines, strict=True)]
+    header = list(dict.fromkeys(column for row in rows for column in row)) or table.header
+    return CsvTable(header, [[row[column] for column in header] for row in rows], table.lines)
 
 
 def _check_rates(runs: pd.DataFrame, catalog: Catalog, source: str, lines: Sequence[int]) -> None:

@@ -41,6 +41,12 @@ SUFFIXES: Final = {
 """Suffix of a file without a name, by media type. A form on another site's page can send none of these types."""
 
 FILE_NAME: Final = r"^[^/\\\x00-\x1f]{1,200}$"
+
+Overrides = Annotated[
+    list[Annotated[str, Query(max_length=400)]] | None,
+    Query(alias="set", max_length=100, description="`COLUMN=VALUE` that the file does not hold; repeatable."),
+]
+
 _BINARY: Final[dict[str, Any]] = {"schema": {"type": "string", "format": "binary"}}
 
 
@@ -64,10 +70,7 @@ def post_file(
         str | None,
         Query(max_length=200, pattern=r"^[^\x00]+$", description="Campaign; the format's name by default."),
     ] = None,
-    set_: Annotated[
-        list[Annotated[str, Query(max_length=400)]] | None,
-        Query(alias="set", max_length=100, description="`COLUMN=VALUE` that the file does not hold; repeatable."),
-    ] = None,
+    set_: Overrides = None,
     dry_run: DryRun,
     claim_of_keys: ClaimOfKeys,
     compare: Compare = False,
@@ -78,7 +81,7 @@ def post_file(
     wrong values and unknown names. A dry run counts what an import would do, and answers 200. The answer waits for
     the database alone: `drift_url` of the answer compares the rows.
     """
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = media_type(request)
     if kind not in SUFFIXES:
         raise unsupported_media_type(f"send the file as {', '.join(SUFFIXES)}")
     overrides = parse_overrides(set_ or [])
@@ -97,6 +100,11 @@ def post_file(
         drift_url=None if dry_run else drift_url(added),
         drift=compare_import(state, added) if compare and not dry_run else None,
     )
+
+
+def media_type(request: Request) -> str:
+    """Return the media type of a request's body, without parameters; empty if it has none."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _file_name(name: str, suffix: str) -> str:

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from fastapi import APIRouter, Query, Request
 
 from roofcast.data.errors import SchemaError
+from roofcast.data.importers.overrides import parse_overrides
 from roofcast.serving.app_state.imports.import_warnings import added_warnings
-from roofcast.serving.csv_table import parse_table
 from roofcast.serving.http.body import BODY, JsonRoute
 from roofcast.serving.http.bulk.media import TRAINING_FILES_PATH
 from roofcast.serving.http.dependencies import ClaimOfKeys, Compare, DryRun, State, origin_of
 from roofcast.serving.http.errors import unsupported_media_type
-from roofcast.serving.http.routes.measurements.measurement_files import FILE_NAME
+from roofcast.serving.http.routes.measurements.measurement_files import FILE_NAME, Overrides, media_type
 from roofcast.serving.http.routes.measurements.measurements import Limit, OfCampaign, Offset
 from roofcast.serving.http.schemas.training import MAX_ROW, TrainingMeasurementsAdded, TrainingMeasurementsRequest
 from roofcast.serving.predict.json_rows import rows_from_table
 from roofcast.serving.request_fields import Cell
 from roofcast.serving.training_jobs.imports.import_errors import TrainingImportErrors, compare_runs
-from roofcast.serving.training_jobs.imports.run_import import import_runs, import_table
+from roofcast.serving.training_jobs.imports.run_import import import_runs, import_table, read_run_file
 
 if TYPE_CHECKING:
     from roofcast.data.store.measurement_store import Added
@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 router = APIRouter(tags=["training"], route_class=JsonRoute)
 files = APIRouter(tags=["training"])
 
-CSV: Final = "text/csv"
-_CSV_BODY: Final[dict[str, Any]] = {CSV: {"schema": {"type": "string", "format": "binary"}}}
+KINDS: Final = ("text/csv", "application/octet-stream")
+"""Media types of tables, and of logs (a form on another site's page could send `text/plain`)."""
+
+_FILE_BODY: Final[dict[str, Any]] = {kind: {"schema": {"type": "string", "format": "binary"}} for kind in KINDS}
 
 
 @router.post("/v1/training/measurements", status_code=HTTPStatus.CREATED)
@@ -61,7 +63,7 @@ def post_training_measurements(
     responses={
         HTTPStatus.OK: {"model": TrainingMeasurementsAdded, "description": "Counts of a dry run; nothing is stored."}
     },
-    openapi_extra={"requestBody": {"required": True, "content": _CSV_BODY}},
+    openapi_extra={"requestBody": {"required": True, "content": _FILE_BODY}},
 )
 def post_training_file(
     request: Request,
@@ -71,15 +73,19 @@ def post_training_file(
     campaign: Annotated[
         str | None, Query(max_length=200, pattern=r"^[^\x00]+$", description="Campaign of rows without one.")
     ] = None,
+    set_: Overrides = None,
     dry_run: DryRun,
     claim_of_keys: ClaimOfKeys,
     compare: Compare = True,
 ) -> TrainingMeasurementsAdded:
-    """Import a CSV file of measured training jobs, as `roofcast training import` does: all of its rows, or none."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != CSV:
-        raise unsupported_media_type(f"send the file as {CSV}")
-    table = parse_table(request.scope[BODY].read(), name)
+    """Import a CSV file of measured training jobs, or a log of torchtitan or Megatron-LM, as `training import` does.
+
+    All rows of a file are stored, or none. A log is one job.
+    """
+    if media_type(request) not in KINDS:
+        raise unsupported_media_type(f"send a table as {KINDS[0]}, a log as {KINDS[1]}")
+    overrides = parse_overrides(set_ or [])
+    table = read_run_file(request.scope[BODY].read(), name, overrides, state.training_catalog)
     if len(table.rows) > MAX_ROW:
         raise SchemaError("", f"has {len(table.rows)} rows, of at most {MAX_ROW}; send it in parts", name)
     origin = origin_of(request)
