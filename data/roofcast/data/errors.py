@@ -13,6 +13,9 @@ MAX_PROBLEM: Final = 10
 MAX_SIMILAR_LENGTH: Final = 200
 """Longest name for which similar ones are looked up."""
 
+MAX_GIVEN: Final = 40
+"""Characters of a wrong value that a message has."""
+
 _SEPARATOR: Final = re.compile(r"[-_/ ]")
 """Between the words of a name."""
 
@@ -30,6 +33,8 @@ class InputError(RoofcastError, ValueError):
         The field, as the caller wrote it; empty for the input as a whole.
     problem
         What was expected, what was given and how to fix it, in lower case.
+    mentions
+        Other fields that `problem` names, as it spells them.
 
     Examples
     --------
@@ -37,17 +42,27 @@ class InputError(RoofcastError, ValueError):
     'n_output_token: must be at least 1, got 0'
     """
 
-    def __init__(self, field: str, problem: str) -> None:
+    def __init__(self, field: str, problem: str, mentions: Sequence[str] = ()) -> None:
         super().__init__(field, problem)
         self.field = field
         self.problem = problem
+        self.mentions = tuple(mentions)
+        self.given: str | None = None
+        """The value that the caller wrote; None where there is no single one."""
+        self.expected: list[str] = []
+        """All values that the field takes, where they are few."""
         self.near: list[str] = []
         """Known names similar to a wrong one, the most similar first."""
-        self.further: tuple[str, ...] = ()
-        """Messages of the other problems of the same input."""
+        self.further: tuple[InputError, ...] = ()
+        """The other problems of the same input."""
 
     def __str__(self) -> str:
-        return join_problems([self.message, *self.further])
+        return join_problems([one.message for one in self.all])
+
+    @property
+    def all(self) -> tuple[InputError, ...]:
+        """All problems of the input, this one first."""
+        return (self, *(one for error in self.further for one in error.all))
 
     @property
     def message(self) -> str:
@@ -71,6 +86,7 @@ class UnknownNameError(InputError):
         super().__init__(field, f"no {name!r} is known{cure}")
         self.near = near
         self.name = name
+        self.given = name
         self.args = (field, name, names)
 
 
@@ -116,7 +132,7 @@ class NotReadyError(RoofcastError):
 
 
 def join_errors(errors: Sequence[ErrorT]) -> ErrorT:
-    """Return the first of several errors of one input, with the messages of the others.
+    """Return the first of several errors of one input, with the others as its further ones.
 
     Examples
     --------
@@ -124,9 +140,26 @@ def join_errors(errors: Sequence[ErrorT]) -> ErrorT:
     'tp: must be given; pp: must be given'
     """
     first, *others = errors
-    messages = [text for error in others for text in (error.message, *error.further)]
-    first.further = tuple(dict.fromkeys([*first.further, *messages]))
+    further: list[InputError] = [*first.further, *(one for error in others for one in error.all)]
+    distinct = {one.message: one for one in reversed(further) if one.message != first.message}
+    first.further = tuple(reversed(distinct.values()))
     return first
+
+
+def choice_error(field: str, given: str, choices: Iterable[str]) -> InputError:
+    """Return the error of a value that is none of a field's few choices, with the similar ones.
+
+    Examples
+    --------
+    >>> str(choice_error("method", "lor", ["full", "lora", "qlora"]))
+    "method: must be one of full, lora, qlora, got 'lor'; did you mean lora or qlora?"
+    """
+    expected = [one for one in choices if one]
+    near = near_misses(given, expected)
+    guess = f"; did you mean {' or '.join(near)}?" if near else ""
+    error = InputError(field, f"must be one of {', '.join(expected)}, got {given[:MAX_GIVEN]!r}{guess}")
+    error.given, error.expected, error.near = given, expected, near
+    return error
 
 
 def join_problems(messages: Sequence[str]) -> str:

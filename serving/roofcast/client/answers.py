@@ -157,6 +157,17 @@ class ElsewhereResponse(TypedDict):
     cost_usd_per_h: float
 
 
+class FieldError(TypedDict):
+    field: str
+    problem: str
+    given: NotRequired[str | None]
+    expected: NotRequired[list[str]]
+    did_you_mean: NotRequired[list[str]]
+    mentions: NotRequired[list[str]]
+    source: NotRequired[str]
+    line: NotRequired[int]
+
+
 class GroupChange(TypedDict):
     kind: str
     name: str
@@ -365,6 +376,7 @@ class ProblemResponse(TypedDict):
     status: int
     detail: str
     problems: NotRequired[list[str]]
+    errors: NotRequired[list[FieldError]]
     field: NotRequired[str]
     did_you_mean: NotRequired[list[str]]
     request_id: NotRequired[str]

@@ -46,6 +46,11 @@ class RoofcastError(Exception):
         return list(self.problem.get("problems", [])) or [self.detail]
 
     @property
+    def errors(self) -> list[dict[str, Any]]:
+        """Each problem of a refused request in parts: `field`, `problem`, `given`, `expected`, `did_you_mean`."""
+        return list(self.problem.get("errors", []))
+
+    @property
     def did_you_mean(self) -> list[str]:
         """Known names similar to the one given."""
         return list(self.problem.get("did_you_mean", []))

@@ -49,27 +49,31 @@ class CsvTable(NamedTuple):
         return CsvTable([self.header[i] for i in places], rows, self.lines)
 
 
-def parse_table(content: bytes, name: str) -> CsvTable:
+def parse_table(content: bytes, name: str, max_row: int | None = None) -> CsvTable:
     """Return the table of a CSV file's content; blank lines are no rows.
 
     Parameters
     ----------
     name
         Of the file, for messages.
+    max_row
+        Most rows that the table may have; the rows after these are not read.
 
     Raises
     ------
     SchemaError
-        If it is not CSV in UTF-8, or a row has more or fewer cells than the header.
+        If it is not CSV in UTF-8, a row has more or fewer cells than the header, or there are too many rows.
     """
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SchemaError("", "cannot be read: it is not UTF-8 text", name) from error
-    rows = _rows(text, name)
+    rows = _rows(text, name, None if max_row is None else max_row + 2)
     if not rows:
         raise SchemaError("", "is empty; the first line must name the columns", name, 1)
     (_, header), *body = rows
+    if max_row is not None and len(body) > max_row:
+        raise SchemaError("", f"has more than {max_row:,} rows; send it in parts", name)
     for line, row in body:
         if len(row) != len(header):
             problem = f"must have {len(header)} cells as the header has, got {len(row)}; is the file truncated?"
@@ -77,7 +81,7 @@ def parse_table(content: bytes, name: str) -> CsvTable:
     return CsvTable([name.strip() for name in header], [row for _, row in body], [line for line, _ in body])
 
 
-def _rows(text: str, name: str) -> list[tuple[int, list[str]]]:
+def _rows(text: str, name: str, n_most: int | None) -> list[tuple[int, list[str]]]:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows, line = [], 1
     try:
@@ -85,6 +89,8 @@ def _rows(text: str, name: str) -> list[tuple[int, list[str]]]:
             if row:
                 rows.append((line, row))
             line = reader.line_num + 1  # a quoted line break makes a row longer than a line
+            if len(rows) == n_most:
+                break
     except csv.Error as error:
         raise SchemaError("", f"is not valid CSV: {error}", name, line) from error
     return rows

@@ -20,6 +20,33 @@ _ENGINES: Final = {
     "turbomind": "TurboMind",
     "vllm": "vLLM",
 }
+_PROVIDERS: Final = {
+    "aws": "AWS",
+    "azure": "Azure",
+    "coreweave": "CoreWeave",
+    "crusoe": "Crusoe",
+    "dataoorts": "Dataoorts",
+    "digitalocean": "DigitalOcean",
+    "gcp": "Google Cloud",
+    "genesis-cloud": "Genesis Cloud",
+    "gpuhub": "GPUhub",
+    "hyperstack": "Hyperstack",
+    "jarvis-labs": "Jarvislabs",
+    "lambda": "Lambda",
+    "modal": "Modal",
+    "nebius": "Nebius",
+    "novita": "Novita",
+    "oci": "Oracle Cloud",
+    "packet-ai": "Packet.ai",
+    "qubrid": "Qubrid",
+    "runpod": "Runpod",
+    "runpod-community": "Runpod (community)",
+    "runpod-secure": "Runpod (secure)",
+    "scaleway": "Scaleway",
+    "tensordock": "TensorDock",
+    "verda": "Verda",
+    "vultr": "Vultr",
+}
 _PRICING: Final = {
     "on_demand": "on demand",
     "reserved_1y": "reserved for 1 year",
@@ -55,6 +82,28 @@ def precision_name(precision: str) -> str:
     'BF16'
     """
     return precision.upper()
+
+
+def provider_name(provider: str) -> str:
+    """Return the name of a provider; the code of one without an entry.
+
+    Examples
+    --------
+    >>> provider_name("gcp"), provider_name("my-cloud")
+    ('Google Cloud', 'my-cloud')
+    """
+    return _PROVIDERS.get(provider, provider)
+
+
+def region_name(region: str) -> str:
+    """Return the name of a region; price lists that name none have the code `global`.
+
+    Examples
+    --------
+    >>> region_name("eu-west-1"), region_name("global")
+    ('eu-west-1', 'region not stated')
+    """
+    return "region not stated" if region == "global" else region
 
 
 def pricing_name(pricing: str) -> str:

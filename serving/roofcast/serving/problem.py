@@ -61,7 +61,7 @@ class Problem(NamedTuple):
     def error(self, source: str = "", line: int = 0) -> SchemaError:
         """Return the problem as an error; `source` and `line` say where the row stands."""
         first, *others = (SchemaError(one.field, one.message, source, line) for one in (self, *self.further))
-        first.further = tuple(InputError(error.field, error.problem).message for error in others)
+        first.further = tuple(InputError(error.field, error.problem) for error in others)
         return first
 
 

@@ -56,10 +56,10 @@ def test_the_first_wrong_value_of_each_column_is_reported() -> None:
     rows = a_row(), a_row(ttft_s="fast", statistic="median"), a_row(ttft_s="slow", note="=1")
     with pytest.raises(SchemaError) as error:
         validate_measurements(a_table(*rows), "run.csv", 2)
-    assert str(error.value) == (
-        "run.csv, line 3: ttft_s: must be a number, got 'fast'; " + "; ".join(error.value.further)
-    )
-    assert [text.split(": ")[:2] for text in error.value.further] == [
+    first, *further = error.value.all
+    assert first.message == "run.csv, line 3: ttft_s: must be a number, got 'fast'"
+    assert str(error.value) == "; ".join([first.message, *(one.message for one in further)])
+    assert [one.message.split(": ")[:2] for one in further] == [
         ["run.csv, line 3", "statistic"],
         ["run.csv, line 4", "note"],
     ]

@@ -132,6 +132,18 @@ def test_a_near_miss_is_named_also_where_it_belongs_elsewhere(
     assert f"did you mean {near}" in problem["detail"]
 
 
+def test_each_problem_has_its_field_value_and_choices_apart(shared: Client) -> None:
+    workload = {"preset": "chat", "request_rate_per_s": 2, "think_time_s": 9}
+    problem = problem_of(shared.post(RECOMMEND, a_demand(workload=workload, deployment="kubernets", n_entry=0)), 422)
+    by_field = {one["field"]: one for one in problem["errors"]}
+    assert by_field["deployment"]["given"] == "kubernets"
+    assert by_field["deployment"]["expected"] == ["vllm", "sglang", "trtllm", "kubernetes", "kserve"]
+    assert by_field["deployment"]["did_you_mean"][0] == "kubernetes"
+    assert by_field["n_entry"]["given"] == "0"
+    assert by_field["workload"]["mentions"] == ["think_time_s", "users"]
+    assert [f"{one['field']}: {one['problem']}" for one in problem["errors"]] == problem["problems"]
+
+
 def test_all_problems_of_a_request_are_reported(shared: Client) -> None:
     problem = problem_of(shared.post(RECOMMEND, a_demand(confidence=2, n_entry=0, max_node=1)), 422)
     assert problem["field"] == "max_node"

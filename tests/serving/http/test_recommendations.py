@@ -214,7 +214,7 @@ def test_limits_that_nothing_meets_yield_rejections_with_reasons(shared: Client)
     assert answer["rejections"][0]["reason"] == "misses_limit"
     assert min(missed) > 1
     detail = answer["rejections"][0]["detail"]
-    assert "for a single user, itl:p50<=0.001ms is met with probability" in detail
+    assert "for a single user, ITL p50 up to 0.001 ms is met with probability" in detail
     assert detail.endswith("0.8 is required")
     assert answer["pareto"] == answer["fleet"] == []
     assert answer["runner_up_usd_per_h"] is None
@@ -333,6 +333,9 @@ def test_an_area_admits_its_regions_and_says_which_providers_it_leaves_out(share
     assert {COUNTRIES[entry["region"]] for entry in answer["entries"]} <= AREAS["EU"]
     (warning,) = (text for text in answer["warnings"] if "name no country" in text)
     assert "left out of eu; add the region global" in warning
+    regions = {"regions": ["global"]}
+    n_left_out = recommend(shared, constraints=regions)["n_offer"]
+    assert warning.startswith(f"{n_left_out} offers of ")
     for constraints in ({"regions": ["eu-central-1"]}, {"regions": ["EU"], "providers": ["aws"]}):
         assert not any("name no country" in text for text in recommend(shared, constraints=constraints)["warnings"])
 
@@ -358,7 +361,7 @@ def test_each_entry_has_the_requested_deployment(shared: Client) -> None:
 def test_a_deployment_of_a_copy_has_a_placeholder_and_an_unknown_one_is_refused(shared: Client) -> None:
     answer = recommend(shared, deployment="trtllm", constraints={"vendors": ["AMD"]}, n_entry=2)
     assert answer["entries"] == []
-    assert "none of trtllm is known to run on AMD" in answer["families"][0]["detail"]
+    assert "TensorRT-LLM is not known to run on AMD" in answer["families"][0]["detail"]
     fp8 = recommend(
         shared, deployment="trtllm", n_entry=1, constraints={"vendors": ["NVIDIA"], "weight_precision": "fp8"}
     )

@@ -111,7 +111,7 @@ def test_a_value_fills_the_blanks_of_a_table(service_client: Client) -> None:
 
 def test_a_file_of_too_many_rows_is_refused_with_the_cure(service_client: Client) -> None:
     problem = problem_of(post_file(service_client, csv_of(20_001)), 422)
-    assert "of at most 20000; send it in parts" in problem["detail"]
+    assert "more than 20,000 rows; send it in parts" in problem["detail"]
 
 
 def test_imports_wait_in_the_lane_of_dear_requests() -> None:

@@ -45,7 +45,7 @@ def test_the_command_states_endpoint_lengths_load_and_limits() -> None:
 def test_commas_and_unknown_paths_are_refused() -> None:
     with pytest.raises(InputError, match="tokenizer: has a comma"):
         Endpoint(URL, "tiny", "a,b")
-    with pytest.raises(InputError, match="requests: must be completions or chat"):
+    with pytest.raises(InputError, match="requests: must be one of completions, chat"):
         Endpoint(URL, "tiny", "tiny", "embeddings")
     with pytest.raises(InputError, match="out: has a comma"):
         run_command(

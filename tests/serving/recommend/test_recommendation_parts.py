@@ -183,11 +183,11 @@ def test_rejection_details_show_enough_digits() -> None:
     assert detail_of("over_budget", 300.001) == "costs 300.001000 USD/h, over the budget of 300.000000"
     assert detail_of("same_cost", 2.0).startswith("costs 2.00 USD/h, as the cheapest does; among equal costs ")
     assert detail_of("misses_limit", 4.0, 0.79996) == (
-        "for a single user, e2e<=1s is met with probability 0.799; probability 0.8 is required"
+        "for a single user, E2E p95 up to 1 s is met with probability 0.799; probability 0.8 is required"
     )
     assert detail_of("misses_limit", 4.0, 0.0123456, ("ttft<=1s", "itl<=1s")) == (
         "for a single user, all limits are met with probability 0.0123; probability 0.8 is required; "
-        "ttft<=1s is furthest off"
+        "TTFT p95 up to 1 s is furthest off"
     )
 
 

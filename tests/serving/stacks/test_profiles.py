@@ -4,6 +4,7 @@ import sys
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -17,7 +18,14 @@ from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.predict.answers import PredictOptions, answer
 from roofcast.serving.stacks import profiles
-from roofcast.serving.stacks.profiles import Profile, ProfileCache, add_rows, build_profile, rows_of_measurements
+from roofcast.serving.stacks.profiles import (
+    Profile,
+    ProfileCache,
+    add_rows,
+    build_profile,
+    check_file_rows,
+    rows_of_measurements,
+)
 from roofcast.serving.stacks.report import MetricErrors, next_measurements, profile_errors, run_numbers, same_runs
 from roofcast.training.dataset.targets import outcomes
 from roofcast.training.evaluation.protocols.fold_lines import SCORED_METRICS
@@ -264,3 +272,15 @@ def test_the_next_measurement_is_on_a_setup_of_the_profile(state: AppState) -> N
         assert one["model"] == state.catalog.model(MODEL).id
         assert one.keys() >= {"tp", "pp", "dp", "ep"}
         assert one["narrower"]["tpot_s"] > 0
+
+
+def test_a_file_of_far_too_many_lines_is_refused_unread(tmp_path: Path) -> None:
+    file = tmp_path / "runs.csv"
+    file.write_text("model\n" + "\n".join(map(str, range(20 * MAX_ROW))) + "\n")
+    check_file_rows(file)
+    with file.open("a") as more:
+        more.write("one more\n")
+    with pytest.raises(InputError, match=f"this would make {20 * MAX_ROW + 1:,}"):
+        check_file_rows(file)
+    file.write_text("model\n" + "the same\n" * (30 * MAX_ROW))
+    check_file_rows(file)

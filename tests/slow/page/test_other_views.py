@@ -16,11 +16,11 @@ from roofcast.training.lifecycle.bundles.bundle import load_bundle
 from roofcast.training.lifecycle.registry.tracking import _log_bundle
 from roofcast.training.lifecycle.shipped import FILE, read_manifest
 from tests.serving.http_client import CONFIG, a_measurement
-from tests.slow.page.tabs import Service, Tab
+from tests.slow.page.tabs import PHONE, WIDE, Service, Tab
 from tests.training.builders import a_subset
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Route
+    from playwright.sync_api import Route, ViewportSize
 
 pytestmark = pytest.mark.slow
 
@@ -138,10 +138,14 @@ def test_files_are_checked_then_stored_and_reported(service: Service, tab: Tab, 
     tab.page.locator("#measurements caption", has_text="not among the references").wait_for()
 
 
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("view", VIEWS)
-def test_axe_finds_no_serious_fault(service: Service, tab: Tab, view: str, scheme: Literal["light", "dark"]) -> None:
+def test_axe_finds_no_serious_fault(
+    service: Service, tab: Tab, view: str, scheme: Literal["light", "dark"], size: ViewportSize
+) -> None:
     tab.page.emulate_media(color_scheme=scheme)
+    tab.page.set_viewport_size(size)
     open_view(tab, service, view)
     tab.page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     check_axe(tab)

@@ -32,7 +32,7 @@ def report_errors() -> Iterator[None]:
     try:
         yield
     except RoofcastError as error:
-        problems = [error.message, *error.further] if isinstance(error, InputError) else [str(error)]
+        problems = [one.message for one in error.all] if isinstance(error, InputError) else [str(error)]
         for problem in problems[:MAX_PROBLEM]:
             step(f"error: {problem}")
         if (n_more := len(problems) - MAX_PROBLEM) > 0:

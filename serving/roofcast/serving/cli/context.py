@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roofcast.data.errors import InputError
+from roofcast.data.errors import InputError, choice_error
 from roofcast.data.measurements.target import INFERENCE, TARGETS, Target
 from roofcast.serving.cli.arguments.completion import complete_names
 from roofcast.serving.cli.console import note, warn
@@ -76,7 +76,7 @@ def check_target(name: str) -> Target:
     for target in TARGETS:
         if name == target:
             return target
-    raise InputError("target", f"must be {' or '.join(TARGETS)}, got {name!r}")
+    raise choice_error("target", name, TARGETS)
 
 
 def note_stack(used: Mapping[str, Any] | StackUsed | None) -> None:

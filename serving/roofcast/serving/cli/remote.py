@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -73,14 +73,21 @@ def _raise(error: RoofcastError, url: str) -> NoReturn:
         problem = f"the service at {url} does not answer ({error}); start it with `roofcast serve`"
         raise errors.NotReadyError(problem) from error
     if isinstance(error, client.InputError):
-        if len(error.problems) > 1:
-            raise errors.join_errors([errors.InputError("", text) for text in error.problems]) from error
+        if error.errors:
+            raise errors.join_errors([*map(_input_error, error.errors)]) from error
         problem = error.detail.removeprefix(f"{error.field}: ")
         raise errors.InputError(error.field or "server", problem) from error
     if isinstance(error, client.NoAnswerError):
         raise errors.NoAnswerError(error.detail) from error
     cure = f"; set {KEY_VARIABLE} to an API key" if isinstance(error, client.NotAllowedError) else ""
     raise errors.NotReadyError(f"the service at {url}: {error.detail}{cure}") from error
+
+
+def _input_error(parts: Mapping[str, Any]) -> errors.InputError:
+    """Return a problem that a service names in parts."""
+    if parts["source"] or parts["line"]:
+        return errors.SchemaError(parts["field"], parts["problem"], parts["source"], parts["line"])
+    return errors.InputError(parts["field"], parts["problem"], parts["mentions"])
 
 
 def read_served_model(model: str, url: str) -> str | dict[str, Any]:

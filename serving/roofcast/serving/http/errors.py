@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final, get_args
@@ -22,13 +21,13 @@ from roofcast.data.errors import (
     RoofcastError,
     UnknownNameError,
     join_problems,
-    near_misses,
 )
 from roofcast.data.measurements.column_names import column_cure, same_columns, similar_columns
 from roofcast.features.columns import ENGINES
 from roofcast.serving.app_state.app_state import AppState
-from roofcast.serving.http.schemas.resources import Check, ProblemResponse
+from roofcast.serving.http.schemas.resources import Check, FieldError, ProblemResponse
 from roofcast.serving.recommend.api.request_errors import request_errors
+from roofcast.serving.validation_errors import part_errors
 
 STATUS_OF: Final[tuple[tuple[type[RoofcastError], HTTPStatus, str], ...]] = (
     (UnknownNameError, HTTPStatus.NOT_FOUND, "unknown-name"),
@@ -44,9 +43,6 @@ LISTS: Final = {"accelerator": "/v1/accelerators", "model": "/v1/models"}
 
 CHOICES: Final = frozenset({"/v1/recommendations", "/v1/training/recommendations"})
 """Routes whose requests name what to choose from: an invalid one has the errors of its names too."""
-
-_QUOTED: Final = re.compile(r"'(\w+)'")
-"""A choice in pydantic's text of those that it expects."""
 
 PROBLEM_TYPE: Final = "application/problem+json"
 REQUEST_ID_HEADER: Final = "X-Request-ID"
@@ -81,7 +77,7 @@ def problem_response(
     field: str = "",
     did_you_mean: Sequence[str] = (),
     *,
-    problems: Sequence[str] = (),
+    errors: Sequence[InputError] = (),
     headers: Mapping[str, str] | None = None,
     checks: Mapping[str, Check] | None = None,
 ) -> JSONResponse:
@@ -91,7 +87,8 @@ def problem_response(
         title=status.phrase,
         status=int(status),
         detail=_printable(detail),
-        problems=[_printable(problem) for problem in problems[:MAX_LISTED]] if len(problems) > 1 else [],
+        problems=[_printable(one.message) for one in errors[:MAX_LISTED]] if len(errors) > 1 else [],
+        errors=[_field_error(one) for one in errors[:MAX_LISTED]],
         field=_printable(field),
         did_you_mean=[_printable(name) for name in did_you_mean],
         request_id=correlation_id.get() or "",
@@ -116,8 +113,8 @@ def error_response(error: RoofcastError) -> JSONResponse:
     for error_class, status, kind in STATUS_OF:
         if isinstance(error, error_class):
             detail, field, near = _detail(error), getattr(error, "field", ""), getattr(error, "near", ())
-            problems = (error.message, *error.further) if isinstance(error, InputError) else ()
-            return problem_response(status, kind, detail, field, near, problems=problems)
+            errors = error.all if isinstance(error, InputError) else ()
+            return problem_response(status, kind, detail, field, near, errors=errors)
     raise error
 
 
@@ -137,6 +134,19 @@ def _detail(error: RoofcastError) -> str:
         route = LISTS.get(error.field.rpartition(".")[2])
         return f"{error}; GET {route} lists the known names" if route else str(error)
     return str(error)
+
+
+def _field_error(error: InputError) -> FieldError:
+    return FieldError(
+        field=_printable(error.field),
+        problem=_printable(error.problem),
+        given=None if error.given is None else _printable(error.given),
+        expected=error.expected,
+        did_you_mean=[_printable(name) for name in error.near],
+        mentions=[*error.mentions],
+        source=_printable(getattr(error, "source", "")),
+        line=getattr(error, "line", 0),
+    )
 
 
 def _printable(text: str, limit: int = 1000) -> str:
@@ -166,17 +176,17 @@ def _on_validation_error(request: Request, error: Exception) -> JSONResponse:
     parts = sorted(error.errors(), key=lambda part: part["type"] != "extra_forbidden")  # why another is missing
     if any(part["type"] == "missing" and part["loc"] == ("body", "rows") for part in parts) and _is_row(error.body):
         return error_response(InputError("rows", FLAT_ROW))
-    errors = [_input_error(part, request, error.body) for part in parts]
+    errors = [one for part in parts for one in _input_errors(part, request, error.body)]
     is_bounded = not any(part["type"].endswith("too_long") for part in parts)
     if request.scope["route"].path in CHOICES and isinstance(error.body, Mapping) and is_bounded:
         state: AppState = request.app.state.app_state
         messages = {one.message for one in errors}
         further = request_errors(error.body, state.catalog, ENGINES)
         errors += [one for one in further if one.message not in messages]
-    texts = [one.message for one in errors]
+    detail = join_problems([one.message for one in errors])
     field = "" if errors[0].field == "body" else errors[0].field
     return problem_response(
-        HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-input", join_problems(texts), field, errors[0].near, problems=texts
+        HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-input", detail, field, errors[0].near, errors=errors
     )
 
 
@@ -184,21 +194,16 @@ def _is_row(body: object) -> bool:
     return isinstance(body, Mapping) and {"model", "accelerator"} <= body.keys()
 
 
-def _input_error(part: Mapping[str, Any], request: Request, body: Any) -> InputError:
-    """Return one of the errors of a request that its model refuses."""
+def _input_errors(part: Mapping[str, Any], request: Request, body: Any) -> list[InputError]:
+    """Return the errors of one part of a request that its model refuses."""
     place, *path = part["loc"]
-    field = _field(path, body) if place == "body" else ".".join(map(str, path))
-    message = str(part["msg"]).removeprefix("Value error, ")
-    near: list[str] = []
+    field = (_field(path, body) if place == "body" else ".".join(map(str, path))) or "body"
     if part["type"] == "extra_forbidden" and place == "body":
         cure, near = _field_cure(str(path[-1]), _models_at(request, path))
-        message = f"is not a field here; {cure}"
-    elif part["type"] == "literal_error":
-        near = near_misses(str(part["input"]), _QUOTED.findall(part["ctx"]["expected"]))
-        message += f"; did you mean {' or '.join(near)}?" if near else ""
-    error = InputError(field or "body", f"{message[:1].lower()}{message[1:]}")
-    error.near = near
-    return error
+        error = InputError(field, f"is not a field here; {cure}")
+        error.near = near
+        return [error]
+    return part_errors(part, field)
 
 
 def _field_cure(name: str, models: Sequence[type[BaseModel]]) -> tuple[str, list[str]]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
-from roofcast.data.errors import InputError, NotReadyError
+from roofcast.data.errors import InputError, NotReadyError, choice_error
 from roofcast.serving.measure.plan import PlannedRun
 
 INSTALL: Final = "install it, best into an environment of its own: pip install 'guidellm>=0.8'"
@@ -69,7 +69,7 @@ class Endpoint:
                     name, f"has a comma, which separates GuideLLM's settings: {without_login(value)[:200]!r}"
                 )
         if self.requests not in PATHS:
-            raise InputError("requests", f"must be {' or '.join(PATHS)}, got {self.requests!r}")
+            raise choice_error("requests", self.requests, PATHS)
 
     @property
     def setup(self) -> dict[str, str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
-from roofcast.data.errors import SchemaError, join_errors
+from roofcast.data.errors import MAX_GIVEN, SchemaError, choice_error, join_errors
 from roofcast.data.measurements.column_names import LONG_NAMES, column_cure, similar_columns
 from roofcast.data.measurements.schema import INPUT_COLUMNS, OUTCOME_COLUMNS, QUESTION_COLUMNS, RESULT_COLUMNS
 from roofcast.data.measurements.table_rules import BOOLEANS, date_problem
@@ -38,6 +39,8 @@ _TEXT_TYPES: Final = frozenset({str, type(None)})
 _NESTED_TYPES: Final = frozenset({list, tuple, dict, set, np.ndarray})
 _CHOICES: Final = {name: tuple(filter(None, column.choices)) for name, column in INPUT_COLUMNS.items()}
 
+MAX_GUESS: Final = 20
+"""Wrong words of a column for which similar choices are looked up, which takes time for each."""
 
 ROW_NAMES: Final = dict.fromkeys((*INPUT_COLUMNS, *LONG_NAMES))
 """Names of the columns of questions, in both spellings."""
@@ -149,23 +152,34 @@ def _parse_texts(name: str, cells: ColumnArray, problems: list[Problem | None]) 
     if name in REQUIRED_COLUMNS:
         add_problems(problems, text == "", "invalid", name, "must be given")
     if choices := _CHOICES[name]:
-        message = f"must be one of {', '.join(choices)}"
-        _check_texts(name, text, {*text.tolist()} - {*choices, ""}, message, problems)
+        unknown = dict.fromkeys(word for word in text.tolist() if word and word not in choices)
+        messages = {word: choice_error(name, word, choices).problem for word in islice(unknown, MAX_GUESS)}
+        plain = f"must be one of {', '.join(choices)}"
+        _check_texts(name, text, unknown, lambda word: messages.get(word) or _with_given(plain, word), problems)
     elif name == "date":
         wrong = {date for date in {*text.tolist()} if date_problem(date)}
-        _check_texts(name, text, wrong, "must be a date such as 2025-03-31, 2025-03 or 2025", problems)
+        message = "must be a date such as 2025-03-31, 2025-03 or 2025"
+        _check_texts(name, text, wrong, lambda word: _with_given(message, word), problems)
     return text
 
 
 def _check_texts(
-    name: str, text: ColumnArray, wrong: Collection[str], message: str, problems: list[Problem | None]
+    name: str,
+    text: ColumnArray,
+    wrong: Collection[str],
+    message: Callable[[str], str],
+    problems: list[Problem | None],
 ) -> None:
-    """Add the problem of cells with a wrong text, and make them blank."""
+    """Add the problem of cells with a wrong text, which `message` returns, and make them blank."""
     if wrong:
         is_wrong = np.array([word in wrong for word in text.tolist()], dtype=bool)
         cells = text.copy()
         text[is_wrong] = ""
-        add_problems(problems, is_wrong, "invalid", name, lambda i: f"{message}, got {cells[i][:40]!r}")
+        add_problems(problems, is_wrong, "invalid", name, lambda i: message(cells[i]))
+
+
+def _with_given(message: str, word: str) -> str:
+    return f"{message}, got {word[:MAX_GIVEN]!r}"
 
 
 def _parse_flags(name: str, cells: ColumnArray, problems: list[Problem | None]) -> ColumnArray:

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -40,6 +41,9 @@ CENTRAL: Final = frozenset({"mean", "p50"})
 MAX_CACHED: Final = 16
 MAX_CACHED_ROW: Final = 1000
 """Profiles, and rows of these together, that stay in memory beside the latest; 500 rows take some 95 MB."""
+
+MAX_LINE_RATIO: Final = 20
+"""Different lines of a CSV file over the rows of a profile, above which the file is refused unread."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _STORED: Final = (*INPUT_COLUMNS, *REFERENCE_METRICS)
@@ -257,6 +261,29 @@ class ProfileCache:
     def _is_full(self) -> bool:
         n_row = sum(len(stored.rows) for stored, _, _ in self._cache.values())
         return len(self._cache) > MAX_CACHED or n_row > MAX_CACHED_ROW
+
+
+def check_file_rows(file: Path) -> None:
+    """Refuse a CSV file of far more different lines than a profile has rows, before it is parsed.
+
+    Lines may differ and their rows be equal, or have no metric, so only `MAX_LINE_RATIO` times the rows are too many.
+
+    Raises
+    ------
+    InputError
+        If there are more.
+    """
+    from roofcast.data.store.stack_profiles import (  # noqa: PLC0415  (an answer needs no store)
+        MAX_ROW,
+        too_many_rows,
+    )
+
+    if file.suffix.lower() != ".csv" or not file.is_file():
+        return
+    with file.open("rb") as lines:
+        n_different = len({hash(line) for line in lines}) - 1
+    if n_different > MAX_LINE_RATIO * MAX_ROW:
+        raise too_many_rows(n_different)
 
 
 def rows_of_measurements(table: pd.DataFrame) -> tuple[list[dict[str, Any]], int]:

@@ -7,13 +7,15 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
-from roofcast.data.specs import Precision, input_error
+from roofcast.data.errors import InputError
+from roofcast.data.specs import Precision
 from roofcast.serving.recommend.api.offer_constraints import Inventory, Marketplaces, OfferConstraintsRequest
 from roofcast.serving.recommend.api.request import Confidence
 from roofcast.serving.recommend.demand.inventory import PriceOverride
 from roofcast.serving.request_fields import DEFAULT_LEVEL, InlineModelList, Level, Message, ModelChoice, Row
 from roofcast.serving.training_jobs.rows import MAX_TOKEN
 from roofcast.serving.training_jobs.search.plan_choice import CONFIDENCE
+from roofcast.serving.validation_errors import validation_error
 
 Method = Literal["pretrain", "full", "lora", "qlora", "adapter"]
 Framework = Literal["torchtitan", "megatron-lm", "transformers"]
@@ -137,10 +139,11 @@ class TrainingRecommendationRequest(Message):
         if self.method in {"pretrain", "full"}:
             for name in ("adapter", "adapter_rank", "adapter_targets"):
                 if getattr(self, name):
-                    raise ValueError(f"{name} needs a method with adapters, such as lora")
+                    raise InputError("", f"{name} needs a method with adapters, such as lora", (name, "method"))
         elif self.adapter and (self.adapter == "lora-fa") == (self.method == "adapter"):
             methods = "lora or qlora" if self.adapter == "lora-fa" else "adapter"
-            raise ValueError(f"adapter {self.adapter} is a variant of {methods}, not of {self.method}")
+            problem = f"adapter {self.adapter} is a variant of {methods}, not of {self.method}"
+            raise InputError("", problem)
         return self
 
     @classmethod
@@ -161,7 +164,7 @@ class TrainingRecommendationRequest(Message):
         try:
             return cls.model_validate(option_fields(options))
         except ValidationError as error:
-            raise input_error(error) from error
+            raise validation_error(error) from error
 
 
 OPTION_FIELDS: Final[Mapping[str, str]] = {

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pandas as pd
 
 from roofcast.data.catalog import Catalog
-from roofcast.data.errors import InputError, SchemaError, join_errors
+from roofcast.data.errors import InputError, SchemaError, choice_error, join_errors
 from roofcast.data.measurements.column_names import LONG_NAMES, column_cure
 from roofcast.data.measurements.columns import Column
 from roofcast.data.measurements.training_schema import (
@@ -141,7 +141,7 @@ def _number(name: str, text: str, column: Column) -> float:
 def _text(name: str, text: str, column: Column) -> str:
     choices = tuple(filter(None, column.choices))
     if choices and text not in choices:
-        raise InputError(name, f"must be one of {', '.join(choices)}, got {text[:40]!r}")
+        raise choice_error(name, text, choices)
     if name == "adapter_targets" and not set(text.split()) <= set(ADAPTER_TARGETS):
         raise InputError(name, f"must be some of {' '.join(ADAPTER_TARGETS)}, got {text[:40]!r}")
     if len(text) > 200:

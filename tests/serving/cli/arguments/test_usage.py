@@ -50,6 +50,10 @@ from tests.serving.http_client import ACCELERATOR, Run
             ("keys", "create", "--nam", "y"),
             ("--nam: no such option", "name: must be given", "--scope: must be given"),
         ),
+        (
+            ("keys", "create", "y", "--scope", "writ"),
+            ("--scope: must be one of read, write, admin, got 'writ'; did you mean write?",),
+        ),
         (("offers", "--nam"), ("--nam: no such option",)),
         (("offers", "--js_on", "--zzz"), ("--js-on: no such option; did you mean --json", "--zzz: no such option")),
         (("offers", "--nam", "x", "-zq"), ("--nam: no such option", "-z: no such option")),
@@ -73,7 +77,7 @@ def test_every_problem_of_the_arguments_is_named(run: Run, arguments: tuple[str,
         (("--users", "3", "--provider", "awz"), "--provider: no 'awz' is known; did you mean 'aws'"),
         (("--users", "0"), "--users: input should be greater than or equal to 1"),
         (("--concurrency", "0"), "--concurrency: input should be greater than or equal to 1"),
-        (("--rate", "1", "--think-time", "3"), "--think-time-s needs users; arrivals at a rate do not wait"),
+        (("--rate", "1", "--think-time", "3"), "--think-time-s needs --users; arrivals at a rate do not wait"),
         (("--users", "3", "--draft-model", "x"), "--draft-model needs speculation; name a kind such as eagle"),
         (("--users", "3", "--accelerator", "h1000"), "--accelerator: no 'h1000' is known; did you mean 'nvidia-h100"),
     ],
@@ -81,6 +85,34 @@ def test_every_problem_of_the_arguments_is_named(run: Run, arguments: tuple[str,
 def test_problems_of_a_request_name_the_options(run: Run, arguments: tuple[str, ...], problem: str) -> None:
     _, _, err = run("recommend", "--model", "llama-3.1-8b", "--preset", "chat", "--limit", "ttft<=1s", *arguments)
     assert err.removeprefix("error: ").startswith(problem)
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("arguments", "guess"),
+    [
+        (
+            ("training", "recommend", "--tokens", "1m", "--method", "lor"),
+            "--method: {}'lor'; did you mean lora or qlora?",
+        ),
+        (
+            ("predict", "--accelerator", "h100", "--load", "clsed"),
+            "--load: {}'clsed'; did you mean closed_loop?",
+        ),
+        (
+            ("recommend", "--users", "3", "--preset", "chat", "--slo", "ttft<=1s", "--deployment", "kubernets"),
+            "--deployment: {}'kubernets'; did you mean kubernetes or kserve?",
+        ),
+        (
+            ("recommend", "--users", "3", "--preset", "chat", "--slo", "ttft<=1s", "--speculation", "egle"),
+            "--speculation number 1: {}'egle'; did you mean eagle?",
+        ),
+    ],
+)
+def test_a_misspelt_choice_has_near_misses(run: Run, arguments: tuple[str, ...], guess: str) -> None:
+    place, end = guess.split("{}")
+    _, _, err = run(*arguments, "--model", "llama-3.1-8b")
+    assert any(line.startswith(f"error: {place}must be one of ") and line.endswith(end) for line in err.splitlines())
 
 
 LIMIT = ("--slo", "ttft<=1s")

@@ -42,7 +42,7 @@ def test_a_created_key_is_printed_as_json(run: Run) -> None:
         (("revoke", "nobody"), "no 'nobody' is known"),
         (("create", "a b", "--scope", "read"), "letters, digits"),
         (("create", "a", "--scope", "read", "--expires-in-days", "0"), "longer than 0"),
-        (("create", "a", "--scope", "root"), "--scope: 'root' is not one of"),
+        (("create", "a", "--scope", "root"), "--scope: must be one of read, write, admin, got 'root'"),
     ],
 )
 def test_invalid_key_commands_are_errors(run: Run, arguments: tuple[str, ...], problem: str, tmp_path: Path) -> None:

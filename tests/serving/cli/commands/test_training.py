@@ -138,7 +138,7 @@ def test_a_recommendation_as_json(run: Run) -> None:
 def test_an_unknown_launcher_is_refused(run: Run) -> None:
     status, _, err = run("training", "recommend", *DEMAND, "--launch", "slurm")
     assert status != 0
-    assert "launch: must be torchrun or accelerate or megatron-lm, got 'slurm'" in err
+    assert "launch: must be one of torchrun, accelerate, megatron-lm, got 'slurm'" in err
 
 
 @pytest.mark.parametrize("name", ["predict", "recommend"])

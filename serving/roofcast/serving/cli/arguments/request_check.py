@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from roofcast.data.catalog import Catalog
     from roofcast.serving.app_state.app_state import AppState
     from roofcast.serving.problem import Problem
+
+_WORD = re.compile(r"\w+")
 
 logger = logging.getLogger(__name__)
 
@@ -92,9 +95,16 @@ def check_row(
     problems = (problem, *problem.further) if problem else ()
     problems = tuple(one for one in problems if not (elsewhere and one.field == "model"))
     problems = tuple(one for one in problems if not (server and one.status == "unknown_name"))
-    errors = [InputError(one.field, one.message) for one in problems]
+    errors = [InputError(one.field, one.message, _columns_in(one.message)) for one in problems]
     if errors:
         raise join_errors(errors)
+
+
+def _columns_in(text: str) -> list[str]:
+    """Return the columns of questions that a problem with a row names; those of one word may be words."""
+    from roofcast.serving.predict.row_parser import ROW_NAMES
+
+    return [word for word in _WORD.findall(text) if "_" in word and word in ROW_NAMES]
 
 
 def check_names(fields: Mapping[str, Any], engines: Collection[str], server: str) -> None:

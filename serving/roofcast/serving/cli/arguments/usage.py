@@ -11,12 +11,13 @@ from typing import Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from roofcast.data.errors import InputError, join_errors, near_misses
+from roofcast.data.errors import InputError, SchemaError, choice_error, join_errors, near_misses
 
 USAGE_ERROR: Final[Any] = typer.BadParameter.__base__
 """Base of the errors of arguments, which typer exports under no name of its own."""
 
 EXPECTED: Final = "Input should be"
+NOT_ONE: Final = " is not one of "
 
 Check = Callable[[Mapping[str, Any]], Iterable[InputError]]
 """Returns the errors of a command's values, by parameter; those that cannot be read are None."""
@@ -56,18 +57,18 @@ class _Usage:
             return super().parse_args(ctx, [*args])  # type: ignore[misc, no-any-return]
         except USAGE_ERROR as error:
             errors, unread = self._usage_errors(ctx, args)
-            of_values = [text for text in self._check(ctx) if not unread & {*_WORD.findall(text)}]
-            raise self._joined(ctx, [*(one.message for one in errors), *of_values]) from error
+            of_values = [one for one in self._check(ctx) if not unread & _fields_of(one)]
+            raise join_errors([*errors, *self._with_options(ctx, of_values)]) from error
 
-    def _joined(self, ctx: Any, messages: Iterable[str]) -> InputError:
-        """Return one error of all messages, in which options have the place of the fields that they set."""
+    def _with_options(self, ctx: Any, errors: Iterable[InputError]) -> list[InputError]:
+        """Return the errors with options in place of the fields that they set."""
         fields: Fields = getattr(self.callback, "fields", dict)
         columns = getattr(self.callback, "columns", ()) if ctx.params.get("rows") else ()
         params = [param for param in self.get_params(ctx) if param.name not in columns]
         names = _options_by_field(params, fields(), ctx.params)
-        return join_errors([InputError("", name_options(text, names)) for text in dict.fromkeys(messages)])
+        return [name_options(one, names) for one in errors]
 
-    def _check(self, ctx: Any) -> list[str]:
+    def _check(self, ctx: Any) -> list[InputError]:
         """Return the problems of the values that were read."""
         check: Check | None = getattr(self.callback, "check", None)
         if check is None:
@@ -76,7 +77,7 @@ class _Usage:
         values = {
             name: ([*value] or None) if isinstance(value, list | tuple) else value for name, value in values.items()
         }
-        return list(dict.fromkeys(text for error in check(values) for text in (error.message, *error.further)))
+        return [one for error in check(values) for one in error.all]
 
     def _usage_errors(self, ctx: Any, args: list[str]) -> tuple[list[InputError], set[str]]:
         """Return the errors of the options, and all names of those that are missing or cannot be read."""
@@ -132,9 +133,10 @@ class Command(_Usage, TyperCommand):
         try:
             return super().invoke(ctx)
         except InputError as error:
-            found = {text: _field(text) for text in self._check(ctx)}
-            own = [text for text in (error.message, *error.further) if _field(text) not in found.values()]
-            raise self._joined(ctx, [*own, *found]) from error
+            found = self._check(ctx)
+            places = {_place(one) for one in found}
+            own = [one for one in error.all if _place(one) not in places]
+            raise join_errors(self._with_options(ctx, [*own, *found])) from error
 
 
 class Group(_Usage, TyperGroup):
@@ -170,37 +172,40 @@ def _options_by_field(params: Iterable[Any], fields: Mapping[str, str], values: 
     return by_name | {fields[param.name]: param.opts[0] for param in options if param.name in fields}
 
 
-_FIELD: Final = re.compile(r"([a-z][\w.-]*): ")
-_FIELD_IN_TEXT: Final = re.compile(r"(?<![\w.'=`-])[a-z]+[_.][\w.]*\w(?![\w'=])")
-
-
-def name_options(message: str, options: Mapping[str, str]) -> str:
-    """Return a message that names options in place of the fields that they set.
+def name_options(error: InputError, options: Mapping[str, str]) -> InputError:
+    """Return one error that names options in place of the fields that they set; those of a file stay.
 
     Examples
     --------
     >>> options = {"limits": "--limit", "workload.n_input_token": "--isl"}
-    >>> name_options("limits.metric: no 'tftt' is known", options)
+    >>> str(name_options(InputError("limits.metric", "no 'tftt' is known"), options))
     "--limit, metric: no 'tftt' is known"
-    >>> name_options("workload: give n_input_token", options)
+    >>> str(name_options(InputError("workload", "give n_input_token", ["n_input_token"]), options))
     'give --isl'
     """
-    match = _FIELD.match(message)
-    place, text = "", message
-    if match:
-        parts, text = match[1].split("."), message[match.end() :]
-        n = next((n for n in range(len(parts), 0, -1) if ".".join(parts[:n]) in options), 0)
-        if n:
-            within = (f" number {int(part) + 1}" if part.isdigit() else f", {part}" for part in parts[n:])
-            place = "".join([options[".".join(parts[:n])], *within])
-        elif not any(field.startswith(f"{match[1]}.") for field in options):
-            place = match[1]
-    leaves = {field.rpartition(".")[2]: option for field, option in options.items()} | {**options}
-    text = _FIELD_IN_TEXT.sub(lambda found: leaves.get(found[0], found[0]), text)
-    return f"{place}: {text}" if place else text
+    if isinstance(error, SchemaError) and (error.source or error.line):
+        return SchemaError(error.field, error.problem, error.source, error.line)
+    parts = error.field.split(".")
+    n = next((n for n in range(len(parts), 0, -1) if ".".join(parts[:n]) in options), 0)
+    place = error.field
+    if n:
+        within = (f" number {int(part) + 1}" if part.isdigit() else f", {part}" for part in parts[n:])
+        place = "".join([options[".".join(parts[:n])], *within])
+    elif any(field.startswith(f"{place}.") for field in options):
+        place = ""
+    named = InputError(place, _with_options(error, options))
+    named.given, named.expected, named.near = error.given, error.expected, error.near
+    return named
 
 
-_WORD: Final = re.compile(r"[\w-]*\w")
+def _with_options(error: InputError, options: Mapping[str, str]) -> str:
+    """Return the text of an error with the options of the other fields that it mentions."""
+    if not error.mentions:
+        return error.problem
+    leaves = {field.rpartition(".")[2]: option for field, option in options.items()}
+    names = {one: options.get(one) or leaves.get(one, one) for one in error.mentions}
+    mention = rf"(?<![\w.-])(?:{'|'.join(map(re.escape, names))})(?![\w-])"
+    return re.sub(mention, lambda found: names[found[0]], error.problem)
 
 
 def _names(param: Any) -> set[str]:
@@ -210,10 +215,15 @@ def _names(param: Any) -> set[str]:
     return names | {f"{name}s" for name in names}
 
 
+_QUOTED: Final = re.compile(r"'([^']*)'")
+
+
 def _value_error(param: Any, value: object, error: Any) -> InputError:
     if not isinstance(error, typer.BadParameter) or value is None:
         return InputError(param.opts[0], f"must be given{_meaning(param)}")
     message = str(error.message).removeprefix("Value error, ")
+    if NOT_ONE in message:  # a message of typer
+        return choice_error(param.opts[0], str(value), _QUOTED.findall(message.partition(NOT_ONE)[2]))
     if message.startswith(EXPECTED):  # a message of pydantic
         message = f"must be{message.removeprefix(EXPECTED).partition(',')[0]}, got {str(value)[:40]!r}"
     return InputError(param.opts[0], _lower(message))
@@ -230,5 +240,14 @@ def _lower(text: object) -> str:
     return message[:1].lower() + message[1:]
 
 
-def _field(message: str) -> str:
-    return message.partition(": ")[0]
+def _place(error: InputError) -> str:
+    """Return what an error is about: a field, alone or in a file; without one, the whole problem."""
+    if isinstance(error, SchemaError) and error.source:
+        return f"{error.source}, line {error.line}"
+    return error.field or error.problem
+
+
+def _fields_of(error: InputError) -> set[str]:
+    """Return the names of the fields that an error is about, in full and by their last part."""
+    fields = {error.field, *error.mentions}
+    return fields | {field.rpartition(".")[2] for field in fields}

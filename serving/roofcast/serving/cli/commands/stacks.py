@@ -79,8 +79,10 @@ def _read_rows(paths: list[Path], given: list[str]) -> tuple[list[dict[str, Any]
     """Return the rows of a profile in files, and the number of those left out."""
     from roofcast.data.importers import read_measurements
     from roofcast.data.importers.overrides import parse_overrides
-    from roofcast.serving.stacks.profiles import rows_of_measurements
+    from roofcast.serving.stacks.profiles import check_file_rows, rows_of_measurements
 
+    for path in paths:
+        check_file_rows(path)
     rows, n_left_out = rows_of_measurements(read_measurements(None, paths, None, track, parse_overrides(given)))
     if not rows:
         raise InputError("FILE", "no row has a TTFT, TPOT, ITL, E2E latency or throughput of a run that worked")

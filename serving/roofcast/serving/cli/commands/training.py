@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 
-from roofcast.data.errors import InputError
+from roofcast.data.errors import InputError, choice_error
 from roofcast.data.measurements.target import TRAINING
 from roofcast.serving.cli.arguments.job_options import JOB_OPTIONS
 from roofcast.serving.cli.arguments.job_search_options import SEARCH_OPTIONS
@@ -287,7 +287,7 @@ def _check_launcher(name: str) -> None:
     from roofcast.serving.training_jobs.launch.launch import LAUNCHERS
 
     if name and name not in LAUNCHERS:
-        raise InputError("launch", f"must be {' or '.join(LAUNCHERS)}, got {name!r}")
+        raise choice_error("launch", name, LAUNCHERS)
 
 
 @training.command()

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from roofcast.serving.cli.text.tables import INDENT, NO_BREAK, counts_text, fold
 from roofcast.serving.counts import count_text, interval_text, quantity_text, three_digits, usd_text
-from roofcast.serving.display_names import engine_name, metric_name, precision_name, pricing_name
+from roofcast.serving.display_names import engine_name, metric_name, precision_name, pricing_name, region_name
 
 REASON_TEXT: Final = {
     "same_cost": "not cheaper than the entries (--n-entry shows more)",
@@ -85,7 +85,7 @@ def _deployment(entry: dict[str, Any]) -> str:
     speculation = entry["speculation"]
     drafts = f", {speculation['kind']} x {speculation['n_token']}" if speculation else ""
     replicas = f"{entry['n_replica']} replica{'s' if entry['n_replica'] != 1 else ''}"
-    place = f"{entry['provider']}, {entry['region']}, {pricing_name(entry['pricing'])}"
+    place = f"{entry['provider']}, {region_name(entry['region'])}, {pricing_name(entry['pricing'])}"
     instance = f"{entry['n_instance']} x {entry['instance_type']} ({place})"
     engine = f"{engine_name(entry['engine'])}, {precision_name(entry['weight_precision'])}{drafts}"
     return f"{instance}: {replicas} on {entry['accelerator']} {split}, {engine}"
@@ -155,7 +155,9 @@ def _levers(response: dict[str, Any]) -> Iterator[str]:
         saving = lever["saving_ratio"]
         saves = "" if saving is None else f" ({abs(saving):.0%} {'less' if saving >= 0 else 'more'})"
         copy = ", needs a quantised checkpoint" if lever["needs_quantised_copy"] else ""
-        instances = f"{lever['n_instance']} x {lever['instance_type']} ({lever['provider']}, {lever['region']})"
+        instances = (
+            f"{lever['n_instance']} x {lever['instance_type']} ({lever['provider']}, {region_name(lever['region'])})"
+        )
         yield fold(f"{lever['change']}: {usd_text(lever['cost_usd_per_h'])} USD/h{saves}, {instances}{copy}", INDENT)
         yield from _warnings(lever, 2 * INDENT)
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from roofcast.data.units import BYTE_PER_GB
 from roofcast.serving.cli.text.tables import INDENT, counts_text, fold
 from roofcast.serving.counts import count_text, three_digits, usd_text
-from roofcast.serving.display_names import pricing_name
+from roofcast.serving.display_names import pricing_name, region_name
 
 MEMORY_PARTS: Final = ("weights", "gradients", "optimizer", "activations", "logits", "buffers", "reserve")
 REASON_TEXT: Final = {
@@ -109,7 +109,7 @@ def _entry(entry: Mapping[str, Any], *, why: bool) -> Iterator[str]:
     units = {"cost_usd_interval": "USD", "hours_interval": "h", "energy_kwh": "kWh"}
     figures = ", ".join(_with_interval(entry[name], unit) for name, unit in units.items())
     yield fold(f"{entry['rank']}. {figures}")
-    place = f"{entry['provider']}, {entry['region']}, {pricing_name(entry['pricing'])}"
+    place = f"{entry['provider']}, {region_name(entry['region'])}, {pricing_name(entry['pricing'])}"
     price = f"{usd_text(entry['usd_per_h'])} USD/h, price of {entry['price_as_of']}"
     yield fold(f"{entry['n_instance']} x {entry['instance_type']} ({place}) for {price}", INDENT)
     plan = entry["plan"]

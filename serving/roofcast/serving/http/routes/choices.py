@@ -10,7 +10,7 @@ from fastapi import APIRouter
 
 from roofcast.data.prices.regions import offered_areas
 from roofcast.data.specs import Precision, Pricing
-from roofcast.serving.display_names import engine_name, precision_name, pricing_name
+from roofcast.serving.display_names import engine_name, precision_name, pricing_name, provider_name, region_name
 from roofcast.serving.http.dependencies import ActiveModel, State
 from roofcast.serving.http.schemas.choices import AcceleratorName, ChoicesResponse, PresetResponse
 from roofcast.serving.recommend.api.request import Artefact, SpeculationKind
@@ -29,12 +29,13 @@ def get_choices(state: State, active: ActiveModel) -> ChoicesResponse:
         (spec for spec in state.catalog.accelerators.values() if spec.id in priced),
         key=lambda spec: (spec.vendor, -(spec.year or 0), spec.name),
     )
+    providers = sorted({offer.provider for offer in offers})
     engines, precisions, pricing = active.bundle.engines, get_args(Precision), get_args(Pricing)
     return ChoicesResponse(
         presets=[_preset(preset) for preset in PRESETS.values()],
         accelerators=[AcceleratorName(id=spec.id, name=spec.name, vendor=spec.vendor) for spec in specs],
         vendors=sorted({spec.vendor for spec in specs}),
-        providers=sorted({offer.provider for offer in offers}),
+        providers=providers,
         regions=[*offered_areas(regions), *sorted(regions)],
         pricing=[*pricing],
         engines=[*engines],
@@ -45,6 +46,8 @@ def get_choices(state: State, active: ActiveModel) -> ChoicesResponse:
             **{engine: engine_name(engine) for engine in engines},
             **{precision: precision_name(precision) for precision in precisions},
             **{kind: pricing_name(kind) for kind in pricing},
+            **{provider: provider_name(provider) for provider in providers},
+            **{region: region_name(region) for region in sorted(regions) if region_name(region) != region},
         },
         highest_level=active.bundle.predictor.highest_level(),
     )

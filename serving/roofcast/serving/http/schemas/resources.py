@@ -314,10 +314,28 @@ class TargetRequest(Message):
 DEFAULT_TARGET: Final = TargetRequest()
 
 
+class FieldError(BaseModel):
+    """A problem of a request in parts: its field, what is wrong, and what the field takes.
+
+    `field` is the path in the request, or the column of line `line` in `source`. `mentions` are other fields that the
+    text names. `expected` has all values of a field that takes few, `did_you_mean` those similar to `given`.
+    """
+
+    field: str
+    problem: str
+    given: str | None = None
+    expected: list[str] = []
+    did_you_mean: list[str] = []
+    mentions: list[str] = []
+    source: str = ""
+    line: int = 0
+
+
 class ProblemResponse(BaseModel):
     """RFC 9457 problem details.
 
-    `problems` has each problem of a request with several; `detail` is all of them in one text.
+    `problems` has each problem of a request with several; `detail` is all of them in one text, `errors` has each in
+    parts.
     """
 
     type: str
@@ -325,6 +343,7 @@ class ProblemResponse(BaseModel):
     status: int
     detail: str
     problems: list[str] = []
+    errors: list[FieldError] = []
     field: str = ""
     did_you_mean: list[str] = []
     request_id: str = ""

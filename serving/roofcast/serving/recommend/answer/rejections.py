@@ -13,7 +13,7 @@ import numpy.typing as npt
 from roofcast.data.units import BYTE_PER_GB, ms_from_s
 from roofcast.serving.display_names import engine_name, precision_name
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
-from roofcast.serving.recommend.demand.slo import Limit
+from roofcast.serving.recommend.demand.slo import Limit, describe_limit
 from roofcast.serving.recommend.search.confidence import MAX_EXCESS_RATIO, deployment_throughput
 from roofcast.serving.recommend.search.replica import REASONS, Rejection
 from roofcast.serving.recommend.search.search import Search, SearchTarget
@@ -209,7 +209,7 @@ def _detail(i: int, rejections: Rejections, search: Search) -> str:
         limits = search.grid.limits.limits
         p_met = float(ROUND_DOWN_3.create_decimal_from_float(search.grid.p_met[i, 0]))
         load = "for a single user" if search.demand.users is not None else "at the lowest rate searched"
-        limit = limits[int(rejections.limit[i])].text
+        limit = describe_limit(limits[int(rejections.limit[i])])
         met = f"{limit} is met" if len(limits) == 1 else "all limits are met"
         furthest = "" if len(limits) == 1 else f"; {limit} is furthest off"
         required = f"probability {search.problem.confidence:g} is required"

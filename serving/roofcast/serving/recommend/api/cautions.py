@@ -67,12 +67,14 @@ def region_warnings(names: Iterable[str], offers: Collection[Offer], constraints
     if not areas or not unlocated:
         return []
     anywhere = replace(constraints, regions=frozenset(unlocated), inventory=())
-    providers = sorted({offer.provider for offer in anywhere.admissible_offers(offers)})
+    left_out = anywhere.admissible_offers(offers)
+    providers = sorted({offer.provider for offer in left_out})
     if not providers:
         return []
-    left_out = f"{count_text(len(providers), 'provider')} such as {', '.join(providers[:3])}"
+    whose = f"{count_text(len(left_out), 'offer')} of {count_text(len(providers), 'provider')}"
     cure = f"add the region {' or '.join(sorted(unlocated)[:3])} to admit them"
-    return [f"prices of {left_out} name no country, so they are left out of {' and '.join(areas)}; {cure}"]
+    where = " and ".join(areas)
+    return [f"{whose}, such as {', '.join(providers[:3])}, name no country and are left out of {where}; {cure}"]
 
 
 def _above_itl(entry: Entry, demand: Demand) -> list[str]:

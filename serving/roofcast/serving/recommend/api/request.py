@@ -10,7 +10,7 @@ from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, Vali
 
 from roofcast.data.errors import InputError, join_errors
 from roofcast.data.measurements.schema import NO_SPECULATION
-from roofcast.data.specs import Precision, input_error
+from roofcast.data.specs import Precision
 from roofcast.features.descriptors.descriptor_table import TYPICAL_DRAFT
 from roofcast.serving.recommend.api.offer_constraints import (
     Inventory,
@@ -33,6 +33,7 @@ from roofcast.serving.request_fields import (
     Text,
     Tokens,
 )
+from roofcast.serving.validation_errors import validation_error
 
 Artefact = Literal["", "vllm", "sglang", "trtllm", "kubernetes", "kserve"]
 SpeculationKind = Literal["none", "mtp", "eagle", "draft", "ngram"]
@@ -94,8 +95,8 @@ class WorkloadRequest(Message):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if problem := workload_problem(self.model_dump()):
-            raise ValueError(problem)
+        if errors := workload_errors(self.model_dump()):
+            raise join_errors(errors)
         return self
 
     def demand(self, limits: Iterable[str]) -> Demand:
@@ -134,17 +135,21 @@ class WorkloadRequest(Message):
         )
 
 
-def workload_problem(fields: Mapping[str, Any]) -> str:
-    """Return what a workload lacks or has too much of, whether or not its values are valid; empty for nothing."""
+def workload_errors(fields: Mapping[str, Any], field: str = "") -> list[InputError]:
+    """Return what a workload lacks or has too much of, whether or not its values are valid."""
     given = {name for name, value in fields.items() if value is not None}
-    problems = []
+    lengths = ("n_input_token", "n_output_token")
+    errors = []
     if len(given & {"users", "request_rate_per_s"}) != 1:
-        problems.append("give either users or request_rate_per_s")
+        problem = "give either users or request_rate_per_s"
+        errors.append(InputError(field, problem, ("users", "request_rate_per_s")))
     elif "users" not in given and fields.get("think_time_s"):
-        problems.append("think_time_s needs users; arrivals at a rate do not wait for responses")
-    if "preset" not in given and not {"n_input_token", "n_output_token"} <= given:
-        problems.append("give n_input_token and n_output_token, or a preset such as chat")
-    return "; ".join(problems)
+        problem = "think_time_s needs users; arrivals at a rate do not wait for responses"
+        errors.append(InputError(field, problem, ("think_time_s", "users")))
+    if "preset" not in given and not {*lengths} <= given:
+        problem = "give n_input_token and n_output_token, or a preset such as chat"
+        errors.append(InputError(field, problem, lengths))
+    return errors
 
 
 def _lengths(length: float | dict[str, float]) -> Lengths:
@@ -187,7 +192,8 @@ class ConstraintsRequest(OfferConstraintsRequest):
         if not set(self.speculation) - {NO_SPECULATION}:
             for name in ("n_speculative_token", "acceptance_ratio", "draft_model"):
                 if getattr(self, name) is not None:
-                    raise ValueError(f"{name} needs speculation; name a kind such as eagle")
+                    problem = f"{name} needs speculation; name a kind such as eagle"
+                    raise InputError("", problem, (name,))
         return self
 
     def speculations(self) -> tuple[Speculation | None, ...]:
@@ -294,11 +300,11 @@ class RecommendationRequest(Message):
         """
         errors = []
         if sum(options.get(name) is not None for name in LOAD_OPTIONS) != 1:
-            errors.append(InputError("concurrency", "give exactly one of --concurrency, --request-rate and --users"))
+            errors.append(InputError("concurrency", "give exactly one of concurrency, rate and users", LOAD_OPTIONS))
         try:
             request = cls.model_validate(option_fields(with_one_load(options)))
         except ValidationError as error:
-            errors.append(input_error(error))
+            errors.append(validation_error(error))
         if errors:
             raise join_errors(errors)
         return request

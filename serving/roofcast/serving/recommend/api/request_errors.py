@@ -12,7 +12,7 @@ from roofcast.data.prices.regions import resolve_region
 from roofcast.data.specs import Pricing
 from roofcast.serving.app_state.catalog.user_files import OWNED
 from roofcast.serving.predict.unknown_names import unknown_name_error
-from roofcast.serving.recommend.api.request import workload_problem
+from roofcast.serving.recommend.api.request import workload_errors
 from roofcast.serving.recommend.demand.presets import find_preset
 from roofcast.serving.recommend.demand.slo import parse_limit
 
@@ -53,9 +53,7 @@ def request_errors(fields: Mapping[str, Any], catalog: Catalog, engines: Collect
     checks.append((partial(resolve_region, "constraints.regions", known=regions), constraints.get("regions")))
     checks += [(partial(check_name, f"constraints.{name}", known[name]), constraints.get(name)) for name in known]
     errors = [error for check, names in checks for error in _errors(check, names)]
-    if problem := workload_problem(workload) if workload else "":
-        errors.append(InputError("workload", problem))
-    return errors
+    return [*errors, *(workload_errors(workload, "workload") if workload else ())]
 
 
 def check_name(field: str, known: Iterable[str], name: str) -> str:

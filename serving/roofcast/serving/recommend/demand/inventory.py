@@ -95,7 +95,8 @@ class PriceOverride(Message):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if not self.model_dump(exclude={"price_usd_per_h"}, exclude_none=True):
-            raise ValueError("name the provider, region, instance_type, accelerator or pricing that the price is for")
+            problem = "name the provider, region, instance_type, accelerator or pricing that the price is for"
+            raise InputError("", problem)
         return self
 
     def matches(self, field: str, offers: Sequence[Offer], catalog: Catalog) -> list[int]:

@@ -141,6 +141,23 @@ def format_limit(limit: Limit) -> str:
     return f"{_NAME_OF[limit.metric]}:{limit.statistic}{sign}{number}{unit}"
 
 
+def describe_limit(limit: Limit) -> str:
+    """Return a limit in words.
+
+    Examples
+    --------
+    >>> [describe_limit(parse_limit(text)) for text in ("ttft:p95<=500ms", "throughput>=2000")]
+    ['TTFT p95 up to 500 ms', 'throughput from 2,000 tokens/s']
+    >>> describe_limit(parse_limit("throughput_per_user:p50>=25"))
+    'throughput per user p50 from 25 tokens/s'
+    """
+    if limit.is_rate_of_user:
+        return f"throughput per user {limit.statistic} from {_decimal(float(f'{1.0 / limit.value:.10g}'))} tokens/s"
+    if limit.is_floor:
+        return f"throughput from {_decimal(limit.value)} tokens/s"
+    return f"{metric_name(limit.metric)} {limit.statistic} up to {_latency(limit)}"
+
+
 def loosen_limit(limit: Limit, factor: float) -> tuple[Limit, str]:
     """Return a limit on a latency that is looser by a factor, and both values in words.
 

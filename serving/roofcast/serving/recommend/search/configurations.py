@@ -19,6 +19,7 @@ from roofcast.features.engine.coefficients import Coefficients
 from roofcast.features.validity.engine_support import can_run, default_precision, engines_on, served_precisions
 from roofcast.features.validity.splits import NO_ATTENTION_DP_ENGINES, split_error
 from roofcast.features.validity.support_table import NO_SPECULATION_ENGINES
+from roofcast.serving.display_names import engine_name, precision_name
 from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.search.replica import Rejection, Replica
@@ -98,15 +99,16 @@ def _served_precisions(
     if not constraints.engines:
         engines = [*engines_on(accelerator)]
     if not engines:
-        names = ", ".join(sorted(constraints.engines) or ["vllm", "sglang", "trtllm"])
-        return [], f"none of {names} is known to run on {accelerator.vendor} {accelerator.name}"
+        names = [engine_name(one) for one in sorted(constraints.engines) or ("vllm", "sglang", "trtllm")]
+        who = f"none of {', '.join(names)} is" if len(names) > 1 else f"{names[0]} is not"
+        return [], f"{who} known to run on {accelerator.vendor} {accelerator.name}"
     named = constraints.weight_precisions
     pairs = []
     for engine in engines:
         wanted = named or {default_precision(engine, model.weight_precision, accelerator)}
         pairs += [(precision, engine) for precision in wanted & {*served_precisions(engine, accelerator)}]
-    wanted_names = ", ".join(sorted(named)) or model.weight_precision
-    problem = f"none of {', '.join(engines)} serves {wanted_names} on {accelerator.name}"
+    wanted_names = ", ".join(map(precision_name, sorted(named) or [model.weight_precision]))
+    problem = f"none of {', '.join(map(engine_name, engines))} serves {wanted_names} on {accelerator.name}"
     return sorted(pairs), "" if pairs else problem
 
 

@@ -74,8 +74,8 @@ def read_runs(
         table = validate_training_measurements(pd.DataFrame(cells, dtype=object), source, lines)
     except SchemaError as error:
         jobs = [{name: cell for name, cell in row.items() if name in TRAINING_CONFIG_COLUMNS} for row in filled]
-        named = "\n".join((error.message, *error.further))
-        others = [other for other in _job_errors(jobs, catalog, source, lines) if _place(other) not in named]
+        named = {(one.line, one.field) for one in error.all if isinstance(one, SchemaError)}
+        others = [one for one in _job_errors(jobs, catalog, source, lines) if (one.line, one.field) not in named]
         raise join_errors([error, *others]) from error
     _raise_all(_job_errors(_jobs_of(table), catalog, source, lines))
     computed = token_per_step(table) / table["step_time_s"]
@@ -102,11 +102,6 @@ def _job_errors(
         if problem is not None
         for one in (problem, *problem.further)
     ]
-
-
-def _place(error: SchemaError) -> str:
-    """Return how a message begins that names the line and field of an error."""
-    return f"line {error.line}: {error.field}: "
 
 
 def _raise_all(errors: Sequence[SchemaError]) -> None:
@@ -204,13 +199,17 @@ def import_table(
     )
 
 
-def read_run_file(content: bytes, name: str, overrides: Mapping[str, str], catalog: Catalog) -> CsvTable:
+def read_run_file(
+    content: bytes, name: str, overrides: Mapping[str, str], catalog: Catalog, max_row: int | None = None
+) -> CsvTable:
     """Return the measured training jobs of a CSV file, or the one of a log, with the user's values in blank cells.
 
     Parameters
     ----------
     name
         Of the file, for messages; by the suffix `.log` or `.out` it is a log, whatever it holds.
+    max_row
+        Most rows of a CSV file.
 
     Raises
     ------
@@ -221,7 +220,7 @@ def read_run_file(content: bytes, name: str, overrides: Mapping[str, str], catal
     text = content.decode(errors="replace")
     if Path(name).suffix in _LOG_SUFFIXES or is_training_log(text):
         return _log_table(text, name, overrides, catalog)
-    return _filled(parse_table(content, name), overrides, name)
+    return _filled(parse_table(content, name, max_row), overrides, name)
 
 
 def _log_table(text: str, name: str, overrides: Mapping[str, str], catalog: Catalog) -> CsvTable:

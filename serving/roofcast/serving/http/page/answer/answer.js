@@ -1,6 +1,6 @@
 // An answer: a line of facts, warnings, the alternatives, two charts, and why the others are not among them.
 
-import { at, copyButton, download, h } from "../shared/dom.js";
+import { at, copyButton, download, h, warningBox } from "../shared/dom.js";
 import { count, percent, plural, usd } from "../shared/format.js";
 import { showConfidence } from "../charts/confidence.js";
 import { showPareto } from "../charts/pareto.js";
@@ -25,7 +25,7 @@ export function showAnswer(request, answer) {
   const paretoPlace = h("div", { class: "chart", id: "pareto" });
   const confidencePlace = h("div", { class: "chart", id: "confidence-chart" });
   at("answer").replaceChildren(...[
-    echo(answer), warnings(answer),
+    echo(answer), warningBox(answer.warnings),
     fleetCard(answer),
     h("ol", { class: "cards" }, cards.slice(0, FIRST)),
     cards.length > FIRST ? h("details", { class: "more" }, h("summary", {}, `${plural(cards.length - FIRST, "more alternative")}`), h("ol", { class: "cards", start: FIRST + 1 }, cards.slice(FIRST))) : null,
@@ -42,12 +42,6 @@ export function showAnswer(request, answer) {
     showPareto(paretoPlace, answer);
     if (!NARROW.matches) showConfidence(confidencePlace, answer);
   }
-}
-
-function warnings({ warnings: texts }) {
-  if (!texts.length) return null;
-  if (texts.length === 1) return h("p", { class: "warning box" }, texts[0]);
-  return h("details", { class: "warning box", open: true }, h("summary", {}, plural(texts.length, "warning")), h("ul", {}, texts.map((text) => h("li", {}, text))));
 }
 
 /** How the load was read, and how far the stack moves the answer, where it says so. */

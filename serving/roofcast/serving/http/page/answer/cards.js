@@ -1,6 +1,6 @@
 // Cards of alternatives.
 
-import { h } from "../shared/dom.js";
+import { h, prose } from "../shared/dom.js";
 import { count, few, offer, percent, plural, replicaName, runs, usd } from "../shared/format.js";
 import { intervalBar, memoryBar } from "./bars.js";
 import { showDeployment } from "./deployment.js";
@@ -75,5 +75,5 @@ export function fleetCard({ fleet }) {
     h("header", {}, h("h3", {}, "A mixture costs less")),
     h("div", { class: "price" }, h("strong", {}, usd(total), h("span", {}, " / month"))),
     h("ul", {}, fleet.map((part) => h("li", {}, `${plural(part.n_replica, "replica")} on ${replicaName(part)}, ${runs(part)} · ${offer(part)} · ${usd(part.cost_usd_per_h)}/h`,
-      part.warnings.map((text) => h("div", { class: "hint" }, text))))));
+      part.warnings.map((text) => h("div", { class: "hint" }, prose(text)))))));
 }

@@ -1,6 +1,6 @@
 // Why this: where the time of an entry goes, the corrections that were learnt, and the nearest measurements.
 
-import { h, problemBox, showDialog, table } from "../shared/dom.js";
+import { h, problemBox, prose, showDialog, table } from "../shared/dom.js";
 import { ask } from "../shared/api.js";
 import { few, METRICS, nAccelerator, nameOf, ofMetric, percent, replicaName, runs, seconds } from "../shared/format.js";
 import { showRoofline } from "../charts/roofline.js";
@@ -45,7 +45,7 @@ function show(place, answer, entry, row) {
   const times = h("div", { class: "chart" });
   place.replaceChildren(...[
     h("p", {}, sentence(answer, entry)),
-    row.remarks.length ? h("ul", { class: "warning box" }, row.remarks.map((text) => h("li", {}, text))) : null,
+    row.remarks.length ? h("ul", { class: "warning box" }, row.remarks.map((text) => h("li", {}, prose(text)))) : null,
     h("h3", {}, "Where the time goes"), times,
     h("h3", {}, "Operators under the roofs of one accelerator"), roofline,
     h("h3", {}, "From the estimate to the prediction"), corrections(row.prediction),

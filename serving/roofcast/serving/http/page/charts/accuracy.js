@@ -1,6 +1,6 @@
 // Predicted against measured, on logarithmic axes, with the line of no error and those of a factor of two.
 
-import { METRICS, errorPercent, ofMetric } from "../shared/format.js";
+import { METRICS, errorPercent, nameOf, ofMetric } from "../shared/format.js";
 import { medianError } from "../shared/predictions.js";
 import { draw, figure, legendBelow, markPowers } from "./bokeh.js";
 
@@ -8,7 +8,11 @@ import { draw, figure, legendBelow, markPowers } from "./bokeh.js";
 export function showAccuracy(place, points, metric) {
   const measured = points.map((row) => row[`measured_${metric}`]);
   const predicted = points.map((row) => row[metric]);
+  const text = (row) => `${row.model} on ${row.n_accelerator} × ${nameOf(row.accelerator)}: measured ${ofMetric(metric, row[`measured_${metric}`])}, predicted ${ofMetric(metric, row[metric])}`;
   draw(place, {
+    name: "Predicted against measured",
+    points: [...points].sort((a, b) => a[`measured_${metric}`] - b[`measured_${metric}`])
+      .map((row) => ({ x: row[`measured_${metric}`], y: row[metric], text: text(row) })),
     label: `Predicted against measured ${METRICS[metric]} of ${points.length} measurements; median error ${errorPercent(medianError(points, metric))}`,
     build: (Bokeh, colour) => {
       const fig = figure(Bokeh, colour, { x: "measured", y: "predicted", height: 420, x_axis_type: "log", y_axis_type: "log" });
@@ -26,7 +30,7 @@ export function showAccuracy(place, points, metric) {
           source: new Bokeh.ColumnDataSource({ data: {
             x: own.map((row) => row[`measured_${metric}`]), y: own.map((row) => row[metric]),
             measured: own.map((row) => ofMetric(metric, row[`measured_${metric}`])), predicted: own.map((row) => ofMetric(metric, row[metric])),
-            model: own.map((row) => row.model), on: own.map((row) => `${row.n_accelerator} × ${row.accelerator}`), engine: own.map((row) => row.engine ?? ""),
+            model: own.map((row) => row.model), on: own.map((row) => `${row.n_accelerator} × ${nameOf(row.accelerator)}`), engine: own.map((row) => nameOf(row.engine ?? "")),
           } }),
           size: 7, fill_color: fill, fill_alpha: 0.65, line_color: null, legend_label: label,
         });

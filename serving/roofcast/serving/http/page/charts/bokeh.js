@@ -1,19 +1,32 @@
 // BokehJS, loaded from the installed package when the first chart is drawn, and charts in the colours of the page.
 
 import { h } from "../shared/dom.js";
+import { pointList } from "./point_list.js";
 
 const SCRIPT = document.querySelector("script[nonce]");
 const FILES = ["bokeh.min.js", "bokeh-api.min.js"];
 const NARROW = matchMedia("(max-width: 40rem)");
 const MAX_TICK = 8;
+const ROUND = [[1, 2, 3, 5], [1, 2, 5], [1, 3], [1]];
 const drawn = new Map();
 let loading = null;
 
-/** Draw a chart into an element, described by a label and a table; again when the theme changes. */
-export async function draw(place, { label, asTable, build }) {
+/**
+ * Draw a chart into an element, described by a label and a table; again when the theme changes.
+ *
+ * `points` are what the keyboard reaches: places `x` and `y` in the chart, `text`, and `choose` where a point leads somewhere.
+ */
+export async function draw(place, { name, label, points, asTable, build }) {
   const canvas = h("div", { class: "canvas", role: "img", "aria-label": label });
-  place.replaceChildren(canvas, asTable ? h("details", { class: "quiet" }, h("summary", {}, "As a table"), asTable) : "");
+  const plot = h("div", { class: "plot" }, canvas, pointList(name, points, (point) => mark(canvas, point)));
+  place.replaceChildren(plot, asTable ? h("details", { class: "quiet" }, h("summary", {}, "As a table"), asTable) : "");
   await paint(canvas, build);
+}
+
+/** Show the point that the keyboard has reached in the chart of a canvas. */
+function mark(canvas, point) {
+  const chart = drawn.get(canvas);
+  if (chart) chart.marker.data = point ? { x: [point.x], y: [point.y] } : { x: [], y: [] };
 }
 
 async function paint(canvas, build) {
@@ -21,8 +34,12 @@ async function paint(canvas, build) {
   for (const [other, { view }] of drawn) if (!other.isConnected || other === canvas) dispose(Bokeh, other, view);
   if (!canvas.isConnected) return;
   canvas.replaceChildren();
-  const view = await Bokeh.Plotting.show(build(Bokeh, colours()), canvas);
-  drawn.set(canvas, { view, build });
+  const colour = colours();
+  const fig = build(Bokeh, colour);
+  const marker = new Bokeh.ColumnDataSource({ data: { x: [], y: [] } });
+  fig.scatter({ field: "x" }, { field: "y" }, { source: marker, size: 22, fill_color: null, line_color: colour.ink, line_width: 3 });
+  const view = await Bokeh.Plotting.show(fig, canvas);
+  drawn.set(canvas, { view, build, marker });
   canvas.dataset.drawn = "";
 }
 
@@ -94,13 +111,23 @@ export function figure(Bokeh, colour, { x, y, height = NARROW.matches ? 230 : 30
  * Such an axis has no zero, such as sunk costs. Where fewer than two round numbers lie within the values the axis keeps Bokeh's own marks.
  */
 export function markPowers(Bokeh, fig, axis, values, text) {
+  const powers = (low, high) => Array.from({ length: Math.floor(Math.log10(high)) - Math.floor(Math.log10(low)) + 1 }, (_, i) => 10 ** (Math.floor(Math.log10(low)) + i));
+  markRound(Bokeh, fig, axis, values, text, (low, high) => ROUND.map((steps) => powers(low, high).flatMap((power) => steps.map((step) => step * power))));
+}
+
+/** Mark durations in hours on the logarithmic axis "x" or "y", at round numbers of minutes, hours and days. */
+export function markHours(Bokeh, fig, axis, values, text) {
+  const all = [1 / 60, 2 / 60, 5 / 60, 10 / 60, 20 / 60, 0.5, 1, 2, 5, 10, 24, 48, 120, 240, 480, 960, 2400, 4800, 9600];
+  markRound(Bokeh, fig, axis, values, text, () => [1, 2, 3].map((every) => all.filter((_, i) => i % every === 0)));
+}
+
+/** Mark the first of several lists of round numbers of which there is room for those within the values. */
+function markRound(Bokeh, fig, axis, values, text, lists) {
   const positive = values.filter((value) => value > 0 && Number.isFinite(value));
   if (!positive.length) return;
   const [low, high] = [Math.min(...positive) / 1.2, Math.max(...positive) * 1.2];
-  const powers = [];
-  for (let n = Math.floor(Math.log10(low)); n <= Math.log10(high); n += 1) powers.push(10 ** n);
-  const within = (steps) => powers.flatMap((power) => steps.map((step) => step * power)).filter((x) => x >= low && x <= high);
-  const ticks = [[1, 2, 3, 5], [1, 2, 5], [1]].map(within).find((list) => list.length <= MAX_TICK);
+  const most = axis === "x" && NARROW.matches ? MAX_TICK / 2 : MAX_TICK;
+  const ticks = lists(low, high).map((list) => list.filter((x) => x >= low && x <= high)).find((list) => list.length <= most);
   if (!(ticks?.length > 1)) return;
   const ticker = new Bokeh.FixedTicker({ ticks });
   Object.assign(fig[`${axis}axis`], { ticker, major_label_overrides: new Map(ticks.map((tick) => [tick, text(tick)])) });

@@ -14,6 +14,8 @@ export function showConfidence(place, answer) {
   }
   const month = (point) => point.cost_usd_per_h * HOURS_PER_MONTH;
   draw(place, {
+    name: "Cost of confidence",
+    points: points.map((p) => ({ x: percent(p.confidence), y: month(p), text: `${percent(p.confidence)} confidence costs ${usd(month(p))} per month` })),
     label: `Cost of confidence: ${points.map((p) => `${percent(p.confidence)} costs ${usd(month(p))} per month`).join(", ")}`,
     asTable: table("Least cost by confidence", {
       "Confidence": (p) => percent(p.confidence), "Per month": (p) => (p.cost_usd_per_h === null ? "nothing meets the limits" : usd(month(p))),

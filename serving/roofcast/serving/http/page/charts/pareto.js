@@ -18,6 +18,11 @@ export function showPareto(place, answer) {
     else showPoint(point);
   };
   draw(place, {
+    name: "Cost against latency",
+    points: points.map((p) => ({
+      x: p.e2e_s, y: p.cost_usd_per_h * HOURS_PER_MONTH, choose: () => choose(p),
+      text: `${usd(p.cost_usd_per_h * HOURS_PER_MONTH)} per month, ${seconds(p.e2e_s)} end to end: ${name(p)}, ${runs(p)}`,
+    })),
     label: `Pareto front of ${plural(points.length, "deployment")}: from ${usd(points[0].cost_usd_per_h)}/h at ${seconds(points[0].e2e_s)} to ${usd(points.at(-1).cost_usd_per_h)}/h at ${seconds(points.at(-1).e2e_s)} end to end`,
     asTable: table("Deployments on the front", {
       "End to end": (p) => seconds(p.e2e_s), "Per month": (p) => usd(p.cost_usd_per_h * HOURS_PER_MONTH),

@@ -1,8 +1,8 @@
 // Operators of an explained row under the roofs of one accelerator.
 
 import { table } from "../shared/dom.js";
-import { few, seconds } from "../shared/format.js";
-import { draw, figure, legendBelow } from "./bokeh.js";
+import { few, nameOf, seconds } from "../shared/format.js";
+import { draw, figure, legendBelow, markPowers } from "./bokeh.js";
 
 const TERA = 1e12;
 const N_POINT = 60;
@@ -17,6 +17,10 @@ export function showRoofline(place, { operators, accelerator }) {
   }
   const peaks = peaksOf(accelerator);
   draw(place, {
+    name: "Roofline",
+    points: [...points].sort((a, b) => a.x - b.x).map((p) => ({
+      x: p.x, y: p.y, text: `${p.operator}, ${p.phase}: ${few(p.x)} FLOP per byte, ${few(p.y)} TFLOP/s, ${seconds(p.seconds)}, bound by ${p.bound}`,
+    })),
     label: `Roofline of ${accelerator.name}: ${points.map((p) => `${p.operator} of ${p.phase} at ${few(p.x)} FLOP per byte reaches ${few(p.y)} TFLOP/s`).join("; ")}`,
     asTable: table("Operators", {
       "Operator": (p) => `${p.operator}, ${p.phase}`, "FLOP per byte": (p) => few(p.x), "TFLOP/s": (p) => few(p.y), "Time": (p) => seconds(p.seconds), "Bound by": (p) => p.bound,
@@ -31,7 +35,7 @@ function peaksOf({ peak_flop_per_s: all }) {
   for (const [precision, peak] of Object.entries(all)) {
     if (["fp64", "fp32", "tf32"].includes(precision)) continue;
     const key = few(peak / TERA);
-    peaks.set(key, { peak: peak / TERA, names: [...(peaks.get(key)?.names ?? []), precision] });
+    peaks.set(key, { peak: peak / TERA, names: [...(peaks.get(key)?.names ?? []), nameOf(precision)] });
   }
   return [...peaks.values()];
 }
@@ -39,8 +43,10 @@ function peaksOf({ peak_flop_per_s: all }) {
 function build(Bokeh, colour, points, peaks, { bandwidth_byte_per_s: bandwidth }) {
   const fig = figure(Bokeh, colour, { x: "arithmetic intensity, FLOP/byte", y: "achieved, TFLOP/s", height: 340, x_axis_type: "log", y_axis_type: "log" });
   const slope = bandwidth / TERA;
+  markPowers(Bokeh, fig, "y", [...points.map((p) => p.y), ...peaks.map(({ peak }) => peak)], few);
   const ridge = Math.max(...peaks.map(({ peak }) => peak)) / slope;
   const [first, last] = [Math.min(...points.map((p) => p.x), 1) / 2, Math.max(...points.map((p) => p.x), ridge) * 4];
+  markPowers(Bokeh, fig, "x", [first, last], few);
   const span = Array.from({ length: N_POINT }, (_, i) => first * (last / first) ** (i / (N_POINT - 1)));
   for (const { peak, names } of peaks) {
     fig.line(span, span.map((x) => Math.min(x * slope, peak)), { color: colour.quiet, line_width: 1.5 });

@@ -16,6 +16,8 @@ export function showTimes(place, { operators }) {
   });
   const names = [...new Set(parts.map((one) => one.operator))];
   draw(place, {
+    name: "Shares of the time",
+    points: parts.map((p) => ({ x: startOf(parts, p) + p.share / 2, y: p.metric, text: `${p.metric}, ${p.operator}: ${seconds(p.seconds)}, ${percent(p.share)}, bound by ${p.bound}` })),
     label: `Largest parts: ${["TTFT", "TPOT"].map((metric) => {
       const [largest] = parts.filter((one) => one.metric === metric).sort((a, b) => b.share - a.share);
       return largest ? `${metric}: ${largest.operator} ${percent(largest.share)}` : metric;
@@ -40,9 +42,13 @@ export function showTimes(place, { operators }) {
   });
 }
 
+/** Return the shares of the parts before one, in the bar of its metric. */
+const startOf = (parts, one) =>
+  parts.slice(0, parts.indexOf(one)).filter((other) => other.metric === one.metric).reduce((sum, other) => sum + other.share, 0);
+
 function sourceOf(Bokeh, parts, name) {
   const own = parts.filter((one) => one.operator === name);
-  const left = own.map((one) => parts.slice(0, parts.indexOf(one)).filter((other) => other.metric === one.metric).reduce((sum, other) => sum + other.share, 0));
+  const left = own.map((one) => startOf(parts, one));
   return new Bokeh.ColumnDataSource({ data: {
     y: own.map((one) => one.metric), left, right: own.map((one, i) => left[i] + one.share), name: own.map(() => name),
     time: own.map((one) => seconds(one.seconds)), share: own.map((one) => percent(one.share)), bound: own.map((one) => one.bound),

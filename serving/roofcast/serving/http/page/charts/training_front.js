@@ -3,7 +3,7 @@
 import { at, h, showDialog, table } from "../shared/dom.js";
 import { offer, percent, plural, usd } from "../shared/format.js";
 import { hours, planText, runName } from "../training/cards.js";
-import { draw, figure, markPowers } from "./bokeh.js";
+import { draw, figure, markHours, markPowers } from "./bokeh.js";
 
 const KEYS = ["accelerator", "n_accelerator", "provider", "instance_type", "region", "pricing", "cost_usd"];
 const isSame = (one, other) => KEYS.every((key) => one[key] === other[key]);
@@ -17,6 +17,8 @@ export function showTrainingFront(place, answer) {
     else showPoint(point);
   };
   draw(place, {
+    name: "Cost against time",
+    points: points.map((p) => ({ x: p.hours, y: p.cost_usd, choose: () => choose(p), text: `${usd(p.cost_usd)} in ${hours(p.hours)}: ${runName(p)}, ${planText(p)}` })),
     label: `Pareto front of ${plural(points.length, "run")}: from ${usd(points[0].cost_usd)} in ${hours(points[0].hours)} to ${usd(points.at(-1).cost_usd)} in ${hours(points.at(-1).hours)}`,
     asTable: table("Runs on the front", {
       "Time": (p) => hours(p.hours), "Cost": (p) => usd(p.cost_usd),
@@ -51,7 +53,7 @@ function build(Bokeh, colour, { pareto, entries }, choose) {
   const fig = figure(Bokeh, colour, { x: "time", y: "cost", x_axis_type: "log", y_axis_type: "log" });
   fig.yaxis.formatter = new Bokeh.NumeralTickFormatter({ format: "$0,0.[00]" });
   fig.xaxis.formatter = new Bokeh.NumeralTickFormatter({ format: "0,0.[00]" });
-  markPowers(Bokeh, fig, "x", pareto.map((p) => p.hours), hours);
+  markHours(Bokeh, fig, "x", pareto.map((p) => p.hours), hours);
   markPowers(Bokeh, fig, "y", pareto.map((p) => p.cost_usd), usd);
   fig.step({ field: "x" }, { field: "y" }, "after", { source, color: colour.accent, line_alpha: 0.5, line_width: 2 });
   const dots = fig.scatter({ field: "x" }, { field: "y" }, { source, size: 12, fill_color: { field: "colour" }, line_color: colour.accent, line_width: 2, nonselection_fill_alpha: 1 });

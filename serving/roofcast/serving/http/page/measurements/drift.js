@@ -1,6 +1,6 @@
 // Predicted against actual of an import: errors by group, and what changed since the same configuration was measured before.
 
-import { h, table } from "../shared/dom.js";
+import { h, prose, table } from "../shared/dom.js";
 import { METRICS, count, errorPercent, few, figurePercent, nameOf, ofMetric, percent, plural } from "../shared/format.js";
 
 const KINDS = { all: "all rows", accelerator: "accelerator", engine_version: "engine", lineage: "model lineage", stack: "stack" };
@@ -21,7 +21,7 @@ export function driftPanel(report) {
     }, errors) : "",
     changes(`${plural(report.n_changed, "value")} of ${count(report.n_repeat)} measured before changed by more than repeats do`, report.changes),
     changes(`${plural(report.n_other_settings, "value")} differ from runs with other settings: a change of settings`, report.setting_changes),
-    ...[...report.warnings, ...report.reasons.map((reason) => `Drift: ${reason}`)].map((text) => h("p", { class: "warning box" }, text)),
+    ...[...report.warnings, ...report.reasons.map((reason) => `Drift: ${reason}`)].map((text) => h("p", { class: "warning box" }, prose(text))),
   ].filter(Boolean);
 }
 

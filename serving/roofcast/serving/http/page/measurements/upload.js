@@ -1,6 +1,6 @@
 // Import of benchmark files: checked first, stored then.
 
-import { h, problemBox, table } from "../shared/dom.js";
+import { h, problemBox, prose, table } from "../shared/dom.js";
 import { uploadFile } from "../shared/api.js";
 import { count, plural } from "../shared/format.js";
 import { driftPanel } from "./drift.js";
@@ -94,6 +94,6 @@ function report(title, results) {
       "Stored before": (r) => (r.added ? count(r.added.n_known) : ""),
       "Failed runs": (r) => (r.added ? count(r.added.n_failed_run) : ""),
     }, results),
-    results.flatMap(({ added }) => (added?.warnings ?? []).map((text) => h("p", { class: "warning box" }, text))),
+    results.flatMap(({ added }) => (added?.warnings ?? []).map((text) => h("p", { class: "warning box" }, prose(text)))),
     results.filter((one) => one.error).map(({ error }) => problemBox(error)));
 }

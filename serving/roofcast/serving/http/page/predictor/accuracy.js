@@ -14,17 +14,17 @@ export async function accuracyPanel() {
   const campaigns = (await ask("v1/campaigns")).filter((one) => one.n_row > 0);
   const campaign = h("select", {}, campaigns.map(({ name, n_row }) => h("option", { value: name }, `${name} (${n_row.toLocaleString("en")})`)));
   const metric = h("select", {}, SHOWN.map((name) => h("option", { value: name }, METRICS[name])));
-  const place = h("div", { "aria-live": "polite" });
+  const place = h("div", {}, h("div", { "aria-live": "polite" }), h("div", { class: "chart square" }));
   const latest = latestOnly();
   let rows = null;
   const draw = () => show(place, rows, metric.value);
   const load = async () => {
-    place.replaceChildren(h("p", { class: "hint" }, "Predicting the measurements …"));
+    say(place, h("p", { class: "hint" }, "Predicting the measurements …"));
     rows = null;
     try {
       await latest(predicted(campaign.value), (found) => { rows = found; draw(); });
     } catch (error) {
-      place.replaceChildren(problemBox(error));
+      say(place, problemBox(error));
     }
   };
   campaign.addEventListener("change", load);
@@ -38,20 +38,25 @@ async function predicted(campaign) {
   return Object.assign(await predictRows(rows), { n_row, n_learnt });
 }
 
+/** Put text in place of the figures; the chart is removed. */
+function say(place, ...texts) {
+  const [status, chart] = place.children;
+  status.replaceChildren(...texts);
+  chart.replaceChildren();
+}
+
 function show(place, rows, metric) {
   const points = rows.filter((row) => row[metric] > 0 && row[`measured_${metric}`] > 0);
-  const chart = h("div", { class: "chart square" });
   if (!points.length) {
-    place.replaceChildren(h("p", { class: "hint" }, `${METRICS[metric]} was not measured in this campaign.`));
+    say(place, h("p", { class: "hint" }, `${METRICS[metric]} was not measured in this campaign.`));
     return;
   }
   const unseen = points.filter((row) => !row.isLearnt);
   const errors = [[points.filter((row) => row.isLearnt), "that the predictor learnt from"], [unseen, "that it never saw"]]
     .filter(([some]) => some.length)
     .map(([some, which]) => `${errorPercent(medianError(some, metric))} over ${some.length} measurements ${which}`);
-  place.replaceChildren(
+  say(place,
     h("p", {}, `Median error ${errors.join(", and ")}.`),
-    h("p", { class: "hint" }, `${points.length} of ${rows.n_row.toLocaleString("en")} rows are shown. Errors on what was learnt from flatter; the scoreboard holds models out.`),
-    chart);
-  showAccuracy(chart, points, metric);
+    h("p", { class: "hint" }, `${points.length} of ${rows.n_row.toLocaleString("en")} rows are shown. Errors on what was learnt from flatter; the scoreboard holds models out.`));
+  showAccuracy(place.lastElementChild, points, metric);
 }

@@ -6,8 +6,8 @@ import { isNames, isNumber } from "./kept.js";
 
 /** Fields of `constraints` with a list of names: the field, its label, and the names in `/v1/choices`. */
 const LISTS = [
-  ["providers", "Providers", (c) => c.providers.map((name) => [name, name])],
-  ["regions", "Regions", (c) => c.regions.map((name) => [name, name])],
+  ["providers", "Providers", (c) => c.providers.map((name) => [name, nameOf(name)])],
+  ["regions", "Regions", (c) => c.regions.map((name) => [name, nameOf(name)])],
   ["vendors", "Vendors", (c) => c.vendors.map((name) => [name, name])],
   ["accelerators", "Accelerators", (c) => c.accelerators.map(({ id, name }) => [id, name])],
   ["engines", "Engines", (c) => c.engines.map((name) => [name, nameOf(name)])],

@@ -67,16 +67,29 @@ export function copyButton(label, text) {
   return button;
 }
 
+/** Return a sentence of the service as people write it: with a capital letter, its code in backticks as code. */
+export function prose(text) {
+  const sentence = /^[a-z]+(?![\w:.-])/.test(text) ? text[0].toUpperCase() + text.slice(1) : text;
+  return sentence.split("`").map((part, i) => (i % 2 ? h("code", {}, part) : part));
+}
+
+/** Return the warnings of an answer; null if there are none. */
+export function warningBox(texts) {
+  if (!texts.length) return null;
+  if (texts.length === 1) return h("p", { class: "warning box" }, prose(texts[0]));
+  return h("details", { class: "warning box", open: true }, h("summary", {}, `${texts.length} warnings`), h("ul", {}, texts.map((text) => h("li", {}, prose(text)))));
+}
+
 /** Return the alert of a failed request, with what may be meant and how to report it. */
 export function problemBox(error) {
   if (error.problems?.length > 1) {
-    return h("div", { class: "problem box" }, h("ul", {}, error.problems.map((text) => h("li", {}, text))), requestLine(error));
+    return h("div", { class: "problem box" }, h("ul", {}, error.problems.map((text) => h("li", {}, prose(text)))), requestLine(error));
   }
   const near = error.nearMisses?.length && !error.message.includes("did you mean") ? h("p", {}, `Did you mean ${error.nearMisses.join(" or ")}?`) : null;
   const field = error.field && !error.message.includes(`${error.field}: `) ? h("strong", {}, `${error.field}: `) : null;
   const key = error.status === 401 || error.status === 403
     ? h("button", { type: "button", on: { click: () => at("access").click() } }, "Enter an API key") : null;
-  return h("div", { class: "problem box" }, h("p", {}, field, error.message), near, key, requestLine(error));
+  return h("div", { class: "problem box" }, h("p", {}, field, field ? error.message : prose(error.message)), near, key, requestLine(error));
 }
 
 const requestLine = ({ requestId }) => (requestId ? h("p", { class: "hint" }, `Request ${requestId}`) : null);

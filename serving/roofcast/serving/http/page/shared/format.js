@@ -40,7 +40,7 @@ export const ofMetric = (metric, value) => (isTime(metric) ? seconds(value) : `$
 
 const names = new Map();
 
-/** Register the names of accelerators, engines, precisions and pricing, from `/v1/choices`. */
+/** Register the names of accelerators, engines, precisions, pricing, providers and regions, from `/v1/choices`. */
 export function registerNames(choices) {
   choices.accelerators.forEach((one) => names.set(one.id, one.name));
   Object.entries(choices.names).forEach(([code, name]) => names.set(code, name));
@@ -63,4 +63,4 @@ export function runs(replica) {
   return [nameOf(replica.engine), nameOf(replica.weight_precision), split(replica), draft].filter(Boolean).join(", ");
 }
 export const offer = (o) =>
-  [o.provider, o.instance_type, o.region, nameOf(o.pricing)].filter(Boolean).join(" · ");
+  [nameOf(o.provider), o.instance_type, nameOf(o.region), nameOf(o.pricing)].filter(Boolean).join(" · ");

@@ -1,6 +1,6 @@
 // An answer on training: a line of facts, warnings, the runs, the front of time and cost, near misses, assumptions.
 
-import { at, copyButton, h, table } from "../shared/dom.js";
+import { at, copyButton, h, prose, table, warningBox } from "../shared/dom.js";
 import { big, count, nameOf, percent, plural, usd } from "../shared/format.js";
 import { showTrainingFront } from "../charts/training_front.js";
 import { linkTo } from "../question/permalink.js";
@@ -23,14 +23,14 @@ export function showTraining(request, answer) {
   const cards = entries.map((entry) => trainingCard(request, answer, entry));
   const frontPlace = h("div", { class: "chart", id: "training-front" });
   at("training-answer").replaceChildren(...[
-    answer.warnings.length ? h("p", { class: "warning box" }, answer.warnings.join("; ")) : null,
+    warningBox(answer.warnings),
     h("ol", { class: "cards" }, cards.slice(0, FIRST)),
     cards.length > FIRST ? h("details", { class: "more" }, h("summary", {}, plural(cards.length - FIRST, "more alternative")), h("ol", { class: "cards", start: FIRST + 1 }, cards.slice(FIRST))) : null,
     answer.pareto.length ? h("section", { class: "panel", "aria-label": "Chart" },
       h("figure", {}, h("figcaption", {}, "Cost against time", h("span", { class: "hint" }, " no other run is both faster and cheaper")), frontPlace)) : null,
     misses(answer),
     h("details", { class: "panel quiet" }, h("summary", {}, "What is assumed"),
-      h("ul", {}, [...answer.assumptions, ...answer.defaults.length ? [`usual, as the job names no other: ${answer.defaults.join(", ")}`] : []].map((text) => h("li", {}, text)))),
+      h("ul", {}, [...answer.assumptions, ...answer.defaults.length ? [`usual, as the job names no other: ${answer.defaults.join(", ")}`] : []].map((text) => h("li", {}, prose(text))))),
     h("footer", { class: "answer-foot" }, h("div", { class: "row" }, copyButton("Copy link", () => linkTo(request, "training"))),
       h("p", { class: "hint" }, `Predictor ${answer.predictor_version}`)),
   ].filter(Boolean));

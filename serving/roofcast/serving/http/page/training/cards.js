@@ -6,6 +6,9 @@ import { count, few, gigabytes, nameOf, offer, percent, plural, seconds, usd } f
 const ROOM = 1.15;
 const PARTS = { weights: "weights", gradients: "gradients", optimizer: "optimizer", activations: "activations", logits: "logits", buffers: "buffers", reserve: "reserve" };
 
+const FRAMEWORKS = { "megatron-lm": "Megatron-LM", transformers: "Transformers", torchtitan: "TorchTitan" };
+const SHARDINGS = { ddp: "DDP", fsdp: "FSDP", zero1: "ZeRO-1", zero2: "ZeRO-2", zero3: "ZeRO-3", none: "" };
+
 export const runName = (run) => `${run.n_accelerator > 1 ? `${run.n_accelerator} × ` : ""}${nameOf(run.accelerator)}`;
 /** Return a duration in hours with the unit that suits it, such as 3.2 days or 41.1 min. */
 export function hours(value) {
@@ -13,13 +16,13 @@ export function hours(value) {
   return value >= 1 / 60 ? `${few(value * 60)} min` : seconds(value * 3600);
 }
 
-/** Return the plan of a run, such as torchtitan, BF16, TP2 PP4 DP2, zero1, 1 × 16 sequences. */
+/** Return the plan of a run, such as TorchTitan, BF16, TP2 PP4 DP2, ZeRO-1, micro-batch 1 × 16, no recomputation. */
 export function planText({ plan }) {
   const degrees = { TP: plan.tp, PP: plan.pp, VP: plan.vp, CP: plan.cp, EP: plan.ep, DP: plan.dp };
   const split = Object.entries(degrees).filter(([, n]) => n > 1).map(([name, n]) => name + n).join(" ");
   const batch = `micro-batch ${few(plan.n_micro_batch_sequence)} × ${few(plan.n_gradient_accumulation)}`;
   const again = plan.recomputation === "none" ? "no recomputation" : `${plan.recomputation} recomputation`;
-  return [nameOf(plan.framework), nameOf(plan.compute_precision), split, plan.sharding, batch, again].filter(Boolean).join(", ");
+  return [FRAMEWORKS[plan.framework] ?? plan.framework, nameOf(plan.compute_precision), split, SHARDINGS[plan.sharding] ?? plan.sharding, batch, again].filter(Boolean).join(", ");
 }
 
 /** Return the card of an entry, as an item of a list. */

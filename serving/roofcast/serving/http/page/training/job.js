@@ -13,8 +13,8 @@ const USUAL_CONFIDENCE = 0.8;
 const N_REJECTION = 100;
 const LIMITS = ["deadline_h", "budget_usd"];
 const LISTS = [
-  ["providers", "Providers", (c) => c.providers.map((name) => [name, name])],
-  ["regions", "Regions", (c) => c.regions.map((name) => [name, name])],
+  ["providers", "Providers", (c) => c.providers.map((name) => [name, nameOf(name)])],
+  ["regions", "Regions", (c) => c.regions.map((name) => [name, nameOf(name)])],
   ["vendors", "Vendors", (c) => c.vendors.map((name) => [name, name])],
   ["accelerators", "Accelerators", (c) => c.accelerators.map(({ id, name }) => [id, name])],
 ];

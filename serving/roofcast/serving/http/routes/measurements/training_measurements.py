@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request
 
-from roofcast.data.errors import SchemaError
 from roofcast.data.importers.overrides import parse_overrides
 from roofcast.serving.app_state.imports.import_warnings import added_warnings
 from roofcast.serving.http.body import BODY, JsonRoute
@@ -85,9 +84,7 @@ def post_training_file(
     if media_type(request) not in KINDS:
         raise unsupported_media_type(f"send a table as {KINDS[0]}, a log as {KINDS[1]}")
     overrides = parse_overrides(set_ or [])
-    table = read_run_file(request.scope[BODY].read(), name, overrides, state.training_catalog)
-    if len(table.rows) > MAX_ROW:
-        raise SchemaError("", f"has {len(table.rows)} rows, of at most {MAX_ROW}; send it in parts", name)
+    table = read_run_file(request.scope[BODY].read(), name, overrides, state.training_catalog, MAX_ROW)
     origin = origin_of(request)
     added = import_table(
         state, table, name, origin=origin, campaign=campaign, dry_run=dry_run, claim_of_keys=claim_of_keys
