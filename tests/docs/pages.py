@@ -25,6 +25,11 @@ def blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", PAGES[page], re.MULTILINE | re.DOTALL)
 
 
+def all_blocks(page: str) -> list[tuple[str, str]]:
+    """Return the language and the text of each block of a page, in their order."""
+    return re.findall(r"^```(\w*)[^\n]*\n(.*?)^```$", PAGES[page], re.MULTILINE | re.DOTALL)
+
+
 def commands(block: str) -> Iterator[list[str]]:
     """Yield the arguments of each `roofcast` command of a shell block."""
     text = re.sub(r"<<'END'.*?^END$", "", block, flags=re.MULTILINE | re.DOTALL).replace("\\\n", " ")

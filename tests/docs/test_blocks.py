@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,18 +16,116 @@ import pytest
 import typer
 import uvicorn
 
+from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.cli.app import app
 from roofcast.serving.http.app import create_app
-from roofcast.training.lifecycle.shipped import shipped_predictor
+from roofcast.training.lifecycle.bundles.bundle import load_bundle
+from roofcast.training.lifecycle.registry.tracking import _log_bundle
+from roofcast.training.lifecycle.shipped import FILE, read_manifest, shipped_predictor
 from tests.conditions import wait_until
 from tests.data.row_builders import SAMPLES
-from tests.docs.pages import PAGES, blocks, commands
+from tests.docs.pages import PAGES, all_blocks, blocks, commands
+from tests.training.builders import a_subset
 
 SHELL_PAGES = [page for page in PAGES if any(True for block in blocks(page, "sh") for _ in commands(block))]
-RUN_PAGES = [page for page in SHELL_PAGES if page != "docs/OPERATION.md"]
-NOT_RUN = ("make ", "roofcast serve", "roofcast retrain\n")
-"""Blocks that other tests run: the service and the training."""
+
+LINE_LEFT_OUT = re.compile(r"(make serve|roofcast serve|roofcast retrain)( |$)")
+"""Lines that the run of a page leaves out: a service runs already, and a retraining takes minutes."""
+
+RUN_ELSEWHERE = {
+    ("docs/CLIENT.md", "python"): "tests/docs/test_client_doc.py",
+    ("docs/reference/requests.md", "json"): "tests/docs/test_requests_page.py",
+}
+"""Tests that run the blocks of a page and language."""
+
+ILLUSTRATIONS = {
+    ("docs/OPERATION.md", "{"): "an answer; tests/docs/test_requests_page.py compares its fields",
+    ("docs/OPERATION.md", "roofcast retrain --shadow"): "alternatives; tests/serving/cli/commands/test_versions.py",
+    ("docs/OPERATION.md", "pip install 'roofcast[dask]'"): "needs machines; tests/training/test_cluster.py",
+    ("docs/OPERATION.md", "roofcast measurements withdraw --import ID\n"): "of a model of one's own; "
+    "tests/serving/http/test_registered_models.py",
+    ("docs/DEPLOYMENT.md", "docker build -t roofcast ."): "needs Docker; tests/deploy reads the Dockerfile",
+    ("docs/DEPLOYMENT.md", "cp .env.example .env"): "needs Docker; tests/deploy reads compose.yaml",
+    ("docs/DEPLOYMENT.md", "docker build -t registry.example"): "needs Docker and a cluster; tests/deploy",
+    ("docs/how-to/measure-an-endpoint.md", "python3 -m venv ~/guidellm-venv"): "installs from a registry",
+    ("docs/how-to/measure-an-endpoint.md", "python3 -m venv .llama"): "installs from a registry, runs for minutes",
+    ("docs/how-to/retrain-nightly.md", "30 2 * * * cd"): "a line of cron; `test_times_of_cron_are_valid`",
+    ("docs/how-to/retrain-nightly.md", 'ROOFCAST_RETRAIN_AT="'): "starts a service; `test_times_of_cron_are_valid`",
+}
+"""Blocks that no test runs, by their first words, and why; what is tested of them instead."""
+
+SETUP = {
+    "docs/OPERATION.md": (
+        "ADMIN_KEY=$(roofcast keys create admin --scope admin)",
+        "roofcast import auto own.csv --campaign own",
+        "ID=$(roofcast measurements imports --json | python -c '"
+        'import json, sys; print(json.load(sys.stdin)[0]["import_id"])\')',
+    ),
+}
+"""Lines before the blocks of a page that describe a service with measurements, versions and keys."""
+
+REPLACED = {
+    "docs/OPERATION.md": {
+        "--import ID": "--import $ID",
+        '"ID"': "\"'$ID'\"",
+        "Bearer $KEY": "Bearer ${ADMIN_KEY:-$KEY}",
+    }
+}
+"""Placeholders of a page."""
+
+
+def is_illustration(page: str, text: str) -> bool:
+    return any(page == one and text.startswith(words) for one, words in ILLUSTRATIONS)
+
+
+def runs(page: str, language: str, text: str) -> bool:
+    """Return whether `test_a_page_runs_from_top_to_bottom` runs a block."""
+    is_elsewhere = (page, language) in RUN_ELSEWHERE or is_illustration(page, text)
+    return language in {"sh", "python"} and not is_elsewhere
+
+
+def script_of(page: str) -> str:
+    """Return the blocks of a page as one shell script."""
+    parts = [*SETUP.get(page, ())]
+    for language, text in all_blocks(page):
+        if not runs(page, language, text):
+            continue
+        if language == "python":
+            parts.append(f"python - <<'PYTHON'\n{text}PYTHON")
+            continue
+        parts += [line for line in text.splitlines() if not LINE_LEFT_OUT.match(line)]
+    script = "\n".join(parts)
+    for placeholder, value in REPLACED.get(page, {}).items():
+        script = script.replace(placeholder, value)
+    return script
+
+
+RUN_PAGES = [page for page in PAGES if any(runs(page, *block) for block in all_blocks(page))]
+
+
+def test_every_block_runs_or_has_a_reason() -> None:
+    listed = {(page, language, text) for page in PAGES for language, text in all_blocks(page)}
+    others = {
+        (page, text.splitlines()[0])
+        for page, language, text in listed
+        if not runs(page, language, text) and (page, language) not in RUN_ELSEWHERE
+    }
+    assert {one for one in others if not is_illustration(one[0], f"{one[1]}\n")} == set()
+    for page, words in ILLUSTRATIONS:
+        assert any(one == page and text.startswith(words) for one, _, text in listed), (page, words)
+
+
+def test_times_of_cron_are_valid() -> None:
+    times = [
+        found
+        for page in PAGES
+        for _, text in all_blocks(page)
+        for found in re.findall(r"^(?:\S*RETRAIN_AT=\")?((?:[\d*/,-]+ ){4}[\d*/,-]+)", text, re.MULTILINE)
+    ]
+    assert len(times) >= 2
+    for one in times:
+        assert Settings(retrain_at=one).retrain_at == one
 
 
 @pytest.mark.parametrize("page", SHELL_PAGES)
@@ -47,10 +146,25 @@ def _runs_by_itself(group: Any, arguments: list[str]) -> bool:
     return group.invoke_without_command and (not arguments or arguments[0].startswith("-"))
 
 
+def register_versions(home: Path, n: int) -> None:
+    """Register the shipped predictor several times in a state folder; the last but one is the champion."""
+    state, bundle = AppState(Settings(home=home)), load_bundle(FILE, read_manifest().sha256)
+    versions = []
+    for _ in range(n):
+        with state.registry.run("shipped") as run_id:
+            checksum, uri = _log_bundle(bundle, a_subset())
+        versions.append(state.registry.register(uri, run_id, checksum))
+    for version in versions[:-1]:
+        state.registry.promote(version)
+    state.store.close()
+
+
 @pytest.fixture
-def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[str]:
     """Return the address of a service of the shipped predictor on the state folder of the environment."""
     monkeypatch.setattr("roofcast.serving.app_state.app_state.shipped_predictor", shipped_predictor)
+    if request.node.callspec.params["page"] == "docs/OPERATION.md":
+        register_versions(tmp_path / "home", 3)
     server = uvicorn.Server(uvicorn.Config(create_app(Settings(home=tmp_path / "home")), port=0, log_config=None))
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -61,13 +175,19 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     thread.join()
 
 
+OWN_ROWS = """\
+model,accelerator,n_accelerator,engine,n_input_token,n_output_token,concurrency,statistic,ttft_s,tpot_s
+Qwen/Qwen3-32B,nvidia-h100-sxm-80gb,2,vllm,1155,211,16,mean,0.31,0.0262
+"""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", RUN_PAGES)
 def test_a_page_runs_from_top_to_bottom(page: str, service: str, tmp_path: Path) -> None:
     shutil.copy(SAMPLES / "guidellm" / "rate.json", tmp_path / "guidellm.json")
     shutil.copy(SAMPLES / "vllm_bench" / "default.json", tmp_path / "vllm.json")
-    run = [block for block in blocks(page, "sh") if not any(text in block for text in NOT_RUN)]
-    script = "set -euo pipefail\n" + "\n".join(run).replace("http://127.0.0.1:8000", service)
+    (tmp_path / "own.csv").write_text(OWN_ROWS)
+    script = "set -euo pipefail\n" + script_of(page).replace("http://127.0.0.1:8000", service)
     environment = os.environ | {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "ROOFCAST_HOME": str(tmp_path / "home"),

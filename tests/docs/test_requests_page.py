@@ -60,3 +60,11 @@ def test_each_constraint_has_an_example() -> None:
 def test_the_error_of_a_wrong_field_names_the_right_one(client: Client, wrong: str, right: str) -> None:
     problem = client.post("/v1/recommendations", {"constraints": {wrong: 1}}).json()
     assert (problem["field"], problem["did_you_mean"][0]) == (f"constraints.{wrong}", right)
+
+
+def test_the_readiness_has_the_fields_that_the_page_of_operation_shows(client: Client) -> None:
+    shown = json.loads(blocks("docs/OPERATION.md", "json")[0])
+    answered = client.get("/readyz").json()
+    assert list(shown) == list(answered)
+    assert list(shown["checks"]) == list(answered["checks"])
+    assert list(shown["checks"]["store"]) == list(answered["checks"]["store"])
