@@ -201,7 +201,7 @@ def test_precisions_are_those_that_an_engine_serves_on_the_accelerator() -> None
     offers = [an_offer("intel-gaudi3-128gb", 1, 1.0)]
     replicas, none = enumerate_replicas(a_model(), parts, offers, Constraints(weight_precisions=frozenset({"fp4"})))
     assert replicas == []
-    assert [rejection.detail for rejection in none] == ["none of vllm serves fp4 on Gaudi 3"]
+    assert [rejection.detail for rejection in none] == ["vLLM does not serve FP4 on Gaudi 3"]
 
 
 def test_without_bf16_units_an_engine_serves_fp16_or_nothing() -> None:
@@ -214,4 +214,4 @@ def test_without_bf16_units_an_engine_serves_fp16_or_nothing() -> None:
     replicas, none = enumerate_replicas(a_model(), parts, offers, Constraints(weight_precisions=frozenset({"bf16"})))
     assert {replica.accelerator for replica in replicas} == {L4}
     assert [rejection.reason for rejection in none] == ["no_engine", "no_engine"]
-    assert "none of vllm serves bf16 on" in none[0].detail
+    assert "vLLM does not serve BF16 on" in none[0].detail

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -99,8 +99,7 @@ def _served_precisions(
     if not constraints.engines:
         engines = [*engines_on(accelerator)]
     if not engines:
-        names = [engine_name(one) for one in sorted(constraints.engines) or ("vllm", "sglang", "trtllm")]
-        who = f"none of {', '.join(names)} is" if len(names) > 1 else f"{names[0]} is not"
+        who = _none_of(sorted(constraints.engines) or ["vllm", "sglang", "trtllm"], "is", "is not")
         return [], f"{who} known to run on {accelerator.vendor} {accelerator.name}"
     named = constraints.weight_precisions
     pairs = []
@@ -108,8 +107,14 @@ def _served_precisions(
         wanted = named or {default_precision(engine, model.weight_precision, accelerator)}
         pairs += [(precision, engine) for precision in wanted & {*served_precisions(engine, accelerator)}]
     wanted_names = ", ".join(map(precision_name, sorted(named) or [model.weight_precision]))
-    problem = f"none of {', '.join(map(engine_name, engines))} serves {wanted_names} on {accelerator.name}"
+    problem = f"{_none_of(engines, 'serves', 'does not serve')} {wanted_names} on {accelerator.name}"
     return sorted(pairs), "" if pairs else problem
+
+
+def _none_of(engines: Sequence[str], verb: str, negated: str) -> str:
+    """Return the subject and verb of a sentence on engines that do not do something."""
+    names = [engine_name(one) for one in engines]
+    return f"none of {', '.join(names)} {verb}" if len(names) > 1 else f"{names[0]} {negated}"
 
 
 def assume_acceptance(replicas: Iterable[Replica], coefficients: Coefficients) -> list[Replica]:
