@@ -14,6 +14,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateTable
 
 from roofcast.data.errors import InputError, NotReadyError, SchemaError, UnknownNameError
+from roofcast.data.measurements.target import INFERENCE, TRAINING, Target
 from roofcast.data.measurements.validation import row_ids, validate_measurements
 from roofcast.data.specs import ModelSpec
 from roofcast.data.store.database.tables import INFERENCE_TABLES, METADATA, UtcDateTime
@@ -164,7 +165,8 @@ def test_a_page_is_a_slice_of_all(store: MeasurementStore) -> None:
 
 
 def test_retrainings_are_listed_by_owner_and_up_to_a_limit(store: MeasurementStore) -> None:
-    first, second, third = (store.retrainings.add(owner) for owner in ("a", "b", "a"))
+    asked: tuple[tuple[str, Target], ...] = (("a", INFERENCE), ("b", INFERENCE), ("a", TRAINING))
+    first, second, third = (store.retrainings.add(*one) for one in asked)
     assert store.retrainings.load("a") == [third, first]
     assert store.retrainings.load(limit=2) == [third, second]
 
@@ -315,7 +317,7 @@ def test_a_retraining_is_queued_runs_and_ends(store: MeasurementStore) -> None:
 
 
 def test_a_retraining_fails_before_or_while_it_runs(store: MeasurementStore) -> None:
-    first, second = store.retrainings.add(), store.retrainings.add()
+    first, second = store.retrainings.add(), store.retrainings.add(target=TRAINING)
     store.retrainings.start(second.id)
     for record in (first, second):
         failed = store.retrainings.fail(record.id, "no rows")

@@ -17,6 +17,7 @@ from filelock import FileLock, Timeout
 from huey.exceptions import HueyException
 
 from roofcast.data.errors import NotReadyError, OutOfRangeError
+from roofcast.data.measurements.target import TRAINING
 from roofcast.serving.app_state import app_state
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.retraining_stages import REGISTRATION
@@ -65,13 +66,6 @@ def fail_twice(change: Callable[..., object]) -> Callable[..., object]:
         return change(*arguments)
 
     return fail_or_change
-
-
-@pytest.fixture
-def queue(settings: Settings) -> Iterator[JobQueue]:
-    state = AppState(settings)
-    yield JobQueue(settings.home, state)
-    state.close()
 
 
 @pytest.mark.slow  # a retraining in a process of its own
@@ -218,7 +212,7 @@ def test_a_change_whose_acknowledgement_was_lost_can_be_repeated(
 def test_jobs_of_a_dead_worker_are_recovered(queue: JobQueue) -> None:
     """One that ends worker after worker fails in the end."""
     retrainings = queue._state.store.retrainings
-    running, waiting = queue.submit(), retrainings.add(queue.owner)
+    running, waiting = queue.submit(), queue.submit(TRAINING)
     for n in range(MAX_INTERRUPTION + 1):
         retrainings.start(running.id)
         retrainings.advance(running.id, "candidate, held-out lineages", 1, 8)
@@ -245,11 +239,12 @@ def test_folds_are_removed_with_the_end_of_their_retraining(
         raise OutOfRangeError("too few rows")
 
     monkeypatch.setattr(queue._state, "retrain", fail)
-    failed, cancelled, interrupted = queue.submit(), retrainings.add(queue.owner), retrainings.add(queue.owner)
+    interrupted, cancelled = queue.submit(), queue.submit(TRAINING)
+    retrainings.start(interrupted.id)
+    retrainings.cancel(cancelled.id, "me", REGISTRATION)
+    failed = queue.submit()
     folders = [folds_of(record.id) for record in (failed, cancelled, interrupted)]
     forgotten = folds_of("forgotten")
-    retrainings.cancel(cancelled.id, "me", REGISTRATION)
-    retrainings.start(interrupted.id)
     for record in (failed, cancelled):
         queue.run(record.id)
     assert [folder.exists() for folder in folders] == [False, False, True]
@@ -307,7 +302,7 @@ def test_a_cancelled_retraining_stops_before_its_next_step(
             assert client.send("POST", f"{PATH}/{record.id}/cancellation").json()["state"] == "cancelled"
 
     queue = JobQueue(home, client.state)
-    record, waiting = queue.submit(), client.state.store.retrainings.add(queue.owner)
+    record, waiting = queue.submit(), queue.submit(TRAINING)
     monkeypatch.setattr(client.state, "retrain", retrain)
     client.send("POST", f"{PATH}/{waiting.id}/cancellation")
     for one in (record, waiting):
@@ -412,27 +407,6 @@ def test_a_worker_stops_with_its_parent(home: Path) -> None:
     wait_until(lambda: not workers_of(parent.pid) and not is_working(home))
 
 
-def test_a_queued_retraining_is_returned_to_later_callers(queue: JobQueue) -> None:
-    first, second = queue.submit(), queue.submit()
-    assert second == first
-    queue._state.store.retrainings.start(first.id)
-    assert queue.submit().id != first.id
-
-
-def test_two_state_folders_may_share_a_store(queue: JobQueue, tmp_path: Path) -> None:
-    (tmp_path / "other").mkdir()
-    other, store = JobQueue(tmp_path / "other", queue._state), queue._state.store
-    assert other.owner != queue.owner == owner_id(queue._state.settings.home)
-    own, others = queue.submit(), other.submit()
-    assert others.id != own.id
-    store.retrainings.start(others.id)
-    queue.recover()
-    assert store.retrainings.find(others.id).state == "running"
-    other.recover()
-    assert store.retrainings.find(others.id).state == "queued"
-    assert store.retrainings.find(own.id).state == "queued"
-
-
 @pytest.mark.parametrize("body", ["", "a=1"])
 def test_a_cross_site_form_starts_no_retraining(body: str, shared: Client) -> None:
     form = {"content-type": "application/x-www-form-urlencoded"}
@@ -442,6 +416,6 @@ def test_a_cross_site_form_starts_no_retraining(body: str, shared: Client) -> No
 
 def test_the_latest_retrainings_are_listed_up_to_a_limit(client: Client) -> None:
     store = client.state.store
-    ids = [store.retrainings.add().id for _ in range(3)]
+    ids = [store.retrainings.add(owner).id for owner in "abc"]
     assert [record["id"] for record in client.get(f"{PATH}?limit=2").json()] == ids[:0:-1]
     problem_of(client.get(f"{PATH}?limit=0"), 422)

@@ -70,9 +70,16 @@ class Retrainings:
         self._database = database
 
     def add(self, owner: str = "", target: Target = INFERENCE) -> Retraining:
-        """Return a new retraining, queued."""
+        """Return the owner's queued retraining of a target; a new one if there is none.
+
+        Of several callers at once all get the same.
+        """
+        c = RETRAINING.c
+        query = sa.select(c.id).where(c.owner == owner, c.target == target, c.state == "queued")
         with self._database.writing() as connection:
-            return _insert(connection, owner, target)
+            self._database.lock(connection, f"retraining of {target}")
+            known = connection.execute(query.order_by(c.requested_at).limit(1)).scalar()
+            return _find(connection, known) if known else _insert(connection, owner, target)
 
     def add_if_changed(
         self, owner: str, target: Target, learnable_digest: str, *, is_shared: bool

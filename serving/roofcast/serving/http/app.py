@@ -17,7 +17,7 @@ from fastapi_offline import FastAPIOffline
 
 from roofcast.data.errors import NotReadyError
 from roofcast.data.home import make_home
-from roofcast.data.measurements.target import TRAINING
+from roofcast.data.measurements.target import TARGETS
 from roofcast.data.store.api_keys import KeyStore
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings, load_settings
@@ -114,13 +114,14 @@ def _lifespan(settings: Settings, lanes: Lanes) -> Any:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         state = AppState(settings)
+        run = asyncio.get_running_loop().run_in_executor
+        resumed = [run(None, state.resume, target) for target in TARGETS]  # bundles load during the imports below
         monitor = HealthMonitor(state)
         app.state.app_state, app.state.health_monitor = state, monitor
         app.state.shadow = Shadow(state, count_shadow, lanes.is_busy)
         app.state.jobs = JobQueue(make_home(settings.home), state)
         app.state.key_ring = KeyRing(lambda: KeyStore(state.store.database))
-        is_resumed = await asyncio.to_thread(state.resume)
-        await asyncio.to_thread(state.resume, TRAINING)
+        is_resumed, _ = await asyncio.gather(*resumed)
         checks = (monitor.check_store, monitor.check_registry)
         first = [asyncio.create_task(check()) for check in checks]
         await asyncio.wait(first[:1] if is_resumed else first, timeout=STARTUP_WAIT_S)

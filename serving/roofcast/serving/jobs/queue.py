@@ -91,9 +91,7 @@ class JobQueue:
         NotReadyError
             If the store or the queue cannot be written; nothing is queued then.
         """
-        own = self._state.store.retrainings.load(self.owner)
-        waiting = (record for record in own if record.state == "queued" and record.target == target)
-        record = next(waiting, None) or self._state.store.retrainings.add(self.owner, target)
+        record = self._state.store.retrainings.add(self.owner, target)
         self._enqueue(record)
         return record
 
@@ -118,12 +116,22 @@ class JobQueue:
         return records
 
     def _enqueue(self, record: Retraining) -> None:
+        """Send the worker a message about a record, unless one waits: a process may have ended before it sent its."""
         try:
-            self._task(record.id)
+            if not self._is_sent(record):
+                self._task(record.id)
         except sqlite3.Error as error:
             problem = f"the job queue cannot be written: {error}"
             self._state.store.retrainings.fail(record.id, problem)
             raise NotReadyError(problem) from error
+
+    def _is_sent(self, record: Retraining) -> bool:
+        from huey.exceptions import HueyException
+
+        try:
+            return any(list(task.args) == [record.id] for task in self.huey.pending())
+        except (ValueError, HueyException):  # a damaged message, which the worker logs and drops
+            return False
 
     def run(self, retraining_id: str) -> None:
         """Run one retraining and record its result; one that is not queued is skipped, a cancelled one stops."""

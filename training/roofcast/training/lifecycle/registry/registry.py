@@ -24,6 +24,7 @@ from roofcast.training.lifecycle.bundles.bundle_cache import BundleCache
 from roofcast.training.lifecycle.bundles.bundle_key import KEY_NAME, BundleKey
 from roofcast.training.lifecycle.bundles.bundle_kind import INFERENCE_BUNDLES, B, BundleKind
 from roofcast.training.lifecycle.registry.artifact_paths import relocate
+from roofcast.training.lifecycle.registry.beside_sqlite import open_beside_sqlite
 from roofcast.training.lifecycle.registry.champion_changes import record_change
 from roofcast.training.lifecycle.registry.mlflow_store import create_store, import_mlflow, reachable, set_mlflow_uri
 
@@ -145,9 +146,8 @@ class Registry(Generic[B]):
         if not self._artifact_location:
             return ""
         try:
-            with (self.home / "mlflow.db").open("rb") as file:
-                header = file.read(28)
-                modified_ns = os.fstat(file.fileno()).st_mtime_ns
+            descriptor = open_beside_sqlite(self.home / "mlflow.db")
+            header, modified_ns = os.pread(descriptor, 28, 0), os.fstat(descriptor).st_mtime_ns
         except OSError:
             return ""
         return f"{header[24:28].hex()}-{modified_ns}" if header[18:20] == b"\1\1" else ""
