@@ -27,3 +27,15 @@ def test_littles_law_holds_without_a_duration() -> None:
     open_loop = Run("run.json", 0, CELLS | {"request_rate": 9000.0}, MEAN, fast.totals)
     (note,) = table_of_runs([open_loop], "ours", {})["note"]
     assert note == "asked for 9e+03 requests/s, reached 8e+03"
+
+
+def test_failed_requests_are_neither_in_flight_nor_answered() -> None:
+    """80 of 800 requests are answered in 10 s: 8 a second, each of a second and of ten tokens."""
+    cells = CELLS | {"concurrency": 8.0, "n_request": 800.0, "n_failed": 720.0, "duration_s": 10.0}
+    answered = Run("run.json", 0, cells, MEAN, {"output_throughput_token_per_s": 80.0})
+    assert len(table_of_runs([answered], "ours", {})) == 1
+    everything = Run("run.json", 0, cells, MEAN, {"output_throughput_token_per_s": 800.0})
+    with pytest.raises(SchemaError, match=r"800 tokens/s is far from 800 tokens in 10 s"):
+        table_of_runs([everything], "ours", {})
+    with pytest.raises(SchemaError, match=r"e2e_s: 800 requests in 10 s, each of 1 s, are 80 in flight"):
+        table_of_runs([Run("run.json", 0, cells | {"n_failed": 0.0}, MEAN, answered.totals)], "ours", {})

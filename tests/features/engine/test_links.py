@@ -16,12 +16,16 @@ from roofcast.features.engine.links import (
     all_gather_s,
     all_reduce_s,
     all_to_all_s,
+    direct_all_reduce_s,
     point_to_point_s,
     reduce_scatter_s,
+    ring_all_reduce_s,
+    tree_all_reduce_s,
 )
 
 FloatArray = npt.NDArray[np.float64]
 Collective = Callable[[FloatArray, float, Links], FloatArray]
+Algorithm = Callable[[FloatArray, float, float, float], FloatArray]
 COLLECTIVES: tuple[Collective, ...] = (all_reduce_s, all_gather_s, reduce_scatter_s, all_to_all_s)
 
 
@@ -59,11 +63,20 @@ def test_a_smaller_domain_is_never_faster(collective: Collective, byte: float, n
     assert narrow >= wide * (1 - 1e-12)
 
 
-@given(byte=st.floats(1e9, 1e11), n=st.sampled_from([2.0, 4.0, 8.0]))
+@given(byte=st.floats(1e9, 1e11), n=st.sampled_from([2.0, 4.0, 8.0, 16.0, 64.0]))
 def test_an_all_reduce_is_a_reduce_scatter_and_an_all_gather(byte: float, n: float) -> None:
     links = Links(8.0, 1e9, 0.0, 1e8, 0.0, is_direct=0.0)
     both = reduce_scatter_s(np.array([byte]), n, links) + all_gather_s(np.array([byte]), n, links)
     assert all_reduce_s(np.array([byte]), n, links) == pytest.approx(both)
+
+
+@pytest.mark.parametrize("algorithm", [ring_all_reduce_s, tree_all_reduce_s, direct_all_reduce_s])
+@given(byte=st.floats(1e6, 1e11), n=st.integers(2, 64))
+def test_no_all_reduce_sends_less_than_each_rank_must(algorithm: Algorithm, byte: float, n: int) -> None:
+    """Patarasuk and Yuan, 2009: 2 (n - 1) / n of the message leave each rank; a tree sends both halves whole."""
+    time_s = algorithm(np.array([byte]), float(n), 1e9, 0.0)[0]
+    least_s = 2 * (n - 1) / n * byte / 1e9
+    assert least_s * (1 - 1e-12) <= time_s <= 2 * byte / 1e9
 
 
 def test_a_small_message_costs_one_step_and_across_domains_the_network_too() -> None:

@@ -14,20 +14,24 @@ from hypothesis import strategies as st
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError, OutOfRangeError
 from roofcast.data.specs import Offer
+from roofcast.features.analysis.breakdown import break_down
+from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
+from roofcast.features.engine.estimate import estimate
 from roofcast.features.validity.engine_support import can_run, engines_on
 from roofcast.serving.recommend.answer.pareto_front import non_dominated
 from roofcast.serving.recommend.answer.rejections import Rejections, describe_rejections
+from roofcast.serving.recommend.answer.token_costs import prefill_share, token_costs
 from roofcast.serving.recommend.api.response import Reason
 from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.recommend.demand.slo import parse_limit
-from roofcast.serving.recommend.search.confidence import LimitModel, check_floors, replica_floor
+from roofcast.serving.recommend.search.confidence import LimitModel, Medians, check_floors, replica_floor
 from roofcast.serving.recommend.search.configurations import enumerate_replicas, splits
 from roofcast.serving.recommend.search.deployment_sizes import Pairs
 from roofcast.serving.recommend.search.replica import REASONS, Replica
 from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
-from tests.builders import a_model
+from tests.builders import a_model, an_example
 
 H100 = "nvidia-h100-sxm-80gb"
 L4 = "nvidia-l4-24gb"
@@ -141,17 +145,66 @@ def test_a_rate_meets_floors_up_to_its_output_tokens() -> None:
     assert f"{problem} request_rate_per_s to 5" in str(refusal.value)
 
 
-def test_a_confidence_above_the_highest_is_refused() -> None:
+def test_a_prompt_occupies_one_stage_of_a_pipeline_as_it_occupies_one_rank() -> None:
+    """Other prompts follow it through the stages, so a prompt costs a fourth of four accelerators either way."""
+    shares = []
+    for split in ("config__pp", "config__dp"):
+        changes = {split: 4.0, "config__n_accelerator": 4.0, "workload__concurrency": 64.0}
+        d = an_example(**changes, workload__n_output_token=50.0)
+        e = estimate(d, C)
+        prompt_s, response_s = e.prefill.total_s / 4, 50 * e.itl_s / e.batch
+        shares += prefill_share(d, e, break_down(d, C, e)).tolist()
+        assert shares[-1] == pytest.approx((prompt_s / (prompt_s + response_s))[0], rel=0.15)
+    assert shares[0] == pytest.approx(shares[1], rel=0.01)
+
+
+@pytest.mark.parametrize(("think_time_s", "rate_per_s"), [(0.0, 20.0), (10.0, 20 / 3)])
+def test_tokens_are_paid_for_by_the_requests_of_all_users_off_the_peak(
+    think_time_s: float, rate_per_s: float
+) -> None:
+    """A replica has 10 requests in flight and ends 2 a second: 10 users, or 30 of whom 20 think; there are 100."""
+    demand = Demand(500, 100, 100, None, (), think_time_s=think_time_s, peak_factor=2.0)
+    costs = token_costs(demand, 3.6, 10.0, 2.0, 0.25)
+    usd = 3.6 / 3600 / rate_per_s
+    assert costs.input == pytest.approx(0.25 * usd / 500 * 1e6)
+    assert costs.output == pytest.approx(0.75 * usd / 100 * 1e6)
+    assert costs.total == pytest.approx(usd / 600 * 1e6)
+
+
+def a_limit_model(*limits: str) -> LimitModel:
     predictor: Any = SimpleNamespace(
         error_distributions_={name: SimpleNamespace(conformal=a_conformal()) for name in ("ttft_s", "itl_s")}
     )
-    limits = LimitModel(Demand(500, 100, 1, None, tuple(map(parse_limit, ("ttft<=1s", "itl<=1s")))), predictor)
+    return LimitModel(Demand(500, 100, 1, None, tuple(map(parse_limit, limits))), predictor)
+
+
+def p_met(**limits: float) -> float:
+    """Return the probability of meeting limits in seconds on metrics, or their percentiles, whose medians are 1 s."""
+    model = a_limit_model(*(f"{name.replace('_', ':')}<={value}s" for name, value in limits.items()))
+    medians = {limit.quantity: Medians(np.zeros(1), np.full(1, 0.3)) for limit in model.limits}
+    return float(model.p_met(medians, np.ones(1))[0])
+
+
+def test_limits_on_two_metrics_are_met_independently() -> None:
+    assert p_met(ttft_p50=1) == p_met(itl_p50=1) == 0.5
+    assert p_met(ttft_p50=1, itl_p50=1) == 0.25
+    assert p_met(ttft_p50=1, itl_p50=1.2) == pytest.approx(0.5 * p_met(itl_p50=1.2))
+
+
+def test_limits_on_one_metric_share_its_error_so_the_strictest_counts() -> None:
+    assert p_met(ttft_p50=1, ttft_p95=1) == 0.5
+    assert p_met(ttft_p50=1, ttft_p95=1.2) == p_met(ttft_p50=1.2, ttft_p95=1) == 0.5
+    assert p_met(ttft_p50=1, ttft_p95=1.2, itl_p50=1) == 0.25
+
+
+def test_a_confidence_above_the_highest_is_refused() -> None:
+    limits = a_limit_model("ttft<=1s", "itl<=1s")
     highest = limits.highest_confidence
     assert highest == pytest.approx(((1 + a_conformal().highest_level) / 2) ** 2)
     limits.check_confidence(highest)
     with pytest.raises(OutOfRangeError):
         limits.check_confidence(highest + 1e-6)
-    LimitModel(Demand(500, 100, None, 1, ()), predictor).check_confidence(0.999)
+    a_limit_model().check_confidence(0.999)
 
 
 def detail_of(reason: str, cost: float, p_met: float = 1.0, limits: tuple[str, ...] = ("e2e<=1s",)) -> str:

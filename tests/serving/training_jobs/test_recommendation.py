@@ -133,6 +133,16 @@ def test_a_missed_limit_is_named(limit: dict[str, float], reason: str) -> None:
     assert costs == sorted(costs)
 
 
+def test_an_hourly_budget_is_of_all_instances() -> None:
+    """An hour of one instance may cost less, while that of all which the job needs costs more."""
+    entries = recommend(**LARGE).entries
+    budget = 60.0
+    assert any(entry.usd_per_h / entry.n_instance < budget < entry.usd_per_h for entry in entries)
+    limited = recommend(**LARGE, constraints={"max_usd_per_h": budget})
+    assert limited.entries
+    assert all(entry.usd_per_h <= budget for entry in limited.entries)
+
+
 def test_owned_nodes_are_used_as_far_as_there_are_any() -> None:
     own = [{"accelerator": "h100-sxm-80gb", "count": 32, "n_per_node": 8, "usd_per_h": 0.0}]
     answer = recommend(**LARGE, constraints={"inventory": own, "providers": ["owned"]})

@@ -33,6 +33,15 @@ def test_where_nobody_else_measured_only_the_total_is_limited() -> None:
     assert weight[100:].tolist() == [1.0] * 5
 
 
+def test_the_total_is_limited_where_groups_are_not() -> None:
+    """A key alone on its accelerator has no others there; the hundred rows elsewhere limit it."""
+    accelerator = [1] * 100 + [2] * 50 + [1] * 50
+    stacks = pd.Series(["lab"] * 100 + ["key:a/x"] * 50 + ["key:b/x"] * 50)
+    weight = limit_uploads(np.ones(200), stacks, hashes(accelerator=accelerator))
+    assert weight[100:150].sum() == pytest.approx(MAX_SHARE * 100)
+    assert weight[150:].sum() == pytest.approx(MAX_SHARE * 100)
+
+
 @pytest.mark.parametrize("stack", ["", "lab", "key:a/x"])
 def test_rows_of_one_kind_keep_their_weights(stack: str) -> None:
     weight = np.array([1.0, 2.0])

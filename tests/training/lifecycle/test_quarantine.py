@@ -5,7 +5,14 @@ import pandas as pd
 import pytest
 
 from roofcast.training.lifecycle import limits_manifest, quarantine
-from roofcast.training.lifecycle.quarantine import MARGIN, MIN_ROW, RatioLimits, fit_shipped_limits, shipped_limits
+from roofcast.training.lifecycle.quarantine import (
+    MARGIN,
+    MIN_OWNER,
+    MIN_ROW,
+    RatioLimits,
+    fit_shipped_limits,
+    shipped_limits,
+)
 
 N_ROW = 4 * MIN_ROW
 
@@ -15,9 +22,9 @@ def rows(n: int, **changes: object) -> pd.DataFrame:
     return pd.DataFrame({**columns, **changes}, index=range(n))
 
 
-def limits() -> RatioLimits:
-    """Return limits by rows of four owners on one accelerator, of ratios from 0.5 to 2."""
-    shipped = rows(N_ROW, stack=[f"lab{i % 4}/a" for i in range(N_ROW)])
+def limits(n_owner: int = 4) -> RatioLimits:
+    """Return limits by rows of some owners on one accelerator, of ratios from 0.5 to 2."""
+    shipped = rows(N_ROW, stack=[f"lab{i % n_owner}/a" for i in range(N_ROW)])
     ratios = np.linspace(-np.log(2), np.log(2), N_ROW)
     return RatioLimits.fit(shipped, pd.DataFrame({"tpot_s": ratios, "ttft_s": np.nan}))
 
@@ -41,6 +48,14 @@ def test_where_nobody_measured_the_same_the_next_wider_group_counts() -> None:
     assert "4 owners with vllm closed_loop allow" in reason
     (reason,) = reasons(10.0, accelerator="l4", engine="new", load="open_loop")
     assert "the 200 measurements of 4 owners allow" in reason
+
+
+@pytest.mark.parametrize(("n_owner", "is_limited"), [(MIN_OWNER - 1, False), (MIN_OWNER, True)])
+def test_few_owners_limit_nobody(n_owner: int, is_limited: bool) -> None:
+    """However many their rows are: they may all come from one kind of setup."""
+    table = pd.DataFrame({"tpot_s": [np.log(10.0)], "ttft_s": np.nan})
+    (reason,) = limits(n_owner).reasons(rows(1), table)
+    assert bool(reason) is is_limited
 
 
 def test_a_metric_that_nobody_measured_has_no_limits() -> None:

@@ -4,14 +4,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import OutOfRangeError
 from roofcast.data.training_campaigns import load_training_campaigns
+from roofcast.features.training.jobs.plans import USABLE_RATIO
 from roofcast.training.training_jobs import TrainingJobPredictor, load_shipped_training_predictor
 
+H100 = "nvidia-h100-sxm-80gb"
 JOB = {
-    "model": "meta-llama/Llama-3.1-8B", "accelerator": "nvidia-h100-sxm-80gb", "n_accelerator": 64,
+    "model": "meta-llama/Llama-3.1-8B", "accelerator": H100, "n_accelerator": 64,
     "n_global_batch_sequence": 128, "n_token_per_sequence": 8192, "framework": "torchtitan",
 }  # fmt: skip
+LENGTHS = (2048, 4096, 6144, 8192, 10_240, 12_288, 16_384)
 PLAN = {"tp": 1, "pp": 1, "sharding": "fsdp", "recomputation": "none"}
 
 
@@ -52,6 +56,20 @@ def test_a_job_that_needs_more_memory_fits_with_less_probability(predictor: Trai
     p = predictor.predict(pd.DataFrame([JOB | PLAN | batch for batch in batches])).p_fits
     assert 1.0 >= p[0] > p[1] > p[2] >= 0.0
     assert p[0] > 0.5 > p[2]
+
+
+@pytest.mark.parametrize("memory_ratio", [0.7, 1.4])
+def test_a_job_fits_with_one_half_where_its_median_fills_the_memory(
+    predictor: TrainingJobPredictor, memory_ratio: float
+) -> None:
+    """Also where own runs of less or more memory than predicted move the median."""
+    lengths = [{"n_token_per_sequence": n, "n_micro_batch_sequence": 1, "memory_kind": "device"} for n in LENGTHS]
+    jobs, runs = pd.DataFrame([JOB | PLAN | length for length in lengths]), own_runs(1.0)
+    measured = memory_ratio * predictor.predict(runs).peak_memory_byte
+    runs = runs.assign(memory_byte_per_accelerator=measured, memory_kind="reserved")
+    own = predictor.with_references(runs).predict(jobs)
+    memory_byte = load_catalog().accelerators[H100].memory_byte
+    np.testing.assert_array_equal(own.p_fits > 0.5, own.peak_memory_byte < USABLE_RATIO * memory_byte)
 
 
 @pytest.mark.parametrize("campaign", ["nemo_megatron_bridge", "torchtitan"])

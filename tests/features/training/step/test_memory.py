@@ -51,6 +51,15 @@ def test_states_of_replicas_by_hand() -> None:
     assert states[1] == pytest.approx((6 + 12 / 8) * 6.738e9, rel=1e-3)
 
 
+def test_sharded_adapters_have_their_states_on_one_rank_each() -> None:
+    """Eight ranks of ZeRO-3 hold an eighth of the adapters' weights, gradients and optimizer states each."""
+    changes = ({"method": "lora", "framework": "fsdp", "sharding": sharding} for sharding in ("ddp", "fsdp"))
+    first = estimate_memory(runs_of(*changes)).first
+    for states in (first.gradients, first.optimizer):
+        assert states[0] > 0
+        assert states[1] == pytest.approx(states[0] / 8)
+
+
 def test_recomputation_and_adapters_save_memory() -> None:
     """Megatron-LM's selective recomputation leaves out attention scores, which fused attention never stores."""
     none, selective, full = device_byte(
@@ -61,6 +70,13 @@ def test_recomputation_and_adapters_save_memory() -> None:
         *({"method": m, "framework": "peft", "sharding": "ddp"} for m in ("full", "lora", "qlora"))
     )
     assert trained > lora > qlora
+
+
+def test_the_first_stage_holds_the_micro_batches_between_its_passes() -> None:
+    """1F1B: as many as there are stages after it and itself, or all of a step if these are fewer."""
+    runs = runs_of(*({"pp": 8, "n_global_batch_sequence": n} for n in (2, 8, 64)))
+    kept = estimate_memory(runs).first.activations
+    assert kept / kept[0] == pytest.approx(np.array([1.0, 4.0, 4.0]))
 
 
 def test_weights_on_the_host_pass_through_a_buffer() -> None:

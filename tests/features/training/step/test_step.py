@@ -2,11 +2,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roofcast.features.training.step.coefficients import DEFAULT_TRAINING_COEFFICIENTS
+from roofcast.features.training.step.communication import gradient_s
 from roofcast.features.training.step.flops import forward_flop, model_flop
 from roofcast.features.training.step.memory import estimate_memory
 from roofcast.features.training.step.step import estimate_training, mfu_ratio, throughput_token_per_s
@@ -84,6 +86,22 @@ def test_flop_of_llama_2_7b_by_hand() -> None:
     assert model_flop(runs.model, runs.job)[0] == pytest.approx(3 * (2 * n_weight + attention), rel=1e-3)
 
 
+def test_flop_of_frozen_weights_by_hand() -> None:
+    """Backward computes the gradient of each product's input, not of its weight; attention has no weight."""
+    runs = runs_of({"method": "lora", "framework": "peft", "sharding": "ddp"})
+    n_weight = 32 * (4 * 4096**2 + 3 * 4096 * 11008) + 32000 * 4096
+    attention = 32 * 2 * 2048 * 32 * 256
+    assert model_flop(runs.model, runs.job)[0] == pytest.approx(2 * 2 * n_weight + 3 * attention, rel=1e-3)
+
+
+def test_a_token_attends_to_its_sliding_window_at_most() -> None:
+    """Mistral-7B: 32 layers of 32 heads of width 128, a window of 4,096 tokens."""
+    changes = ({"model": "mistralai/Mistral-7B-v0.1", "n_token_per_sequence": n} for n in (4096, 16_384, 65_536))
+    runs = runs_of(*changes)
+    by_hand = [32 * 2 * n_attended * 32 * 256 for n_attended in (2048, 4096, 4096)]
+    assert forward_flop(runs.model, runs.job).attention == pytest.approx(np.array(by_hand))
+
+
 def test_7b_on_eight_a100() -> None:
     """Published MFU of 7B models on eight A100 with FSDP or Megatron-LM lie between .43 and .60."""
     runs = runs_of({"n_micro_batch_sequence": 2})
@@ -103,6 +121,22 @@ def test_the_bubble_of_equal_stages() -> None:
     time = estimate_training(runs, c.with_values(pp_exposed=1e-9, dp_exposed=1e-9, step_s=1e-9))
     work = time.compute_s + time.recomputation_s
     assert time.bubble_s[0] / work[0] == pytest.approx(7 / (32 * 2), rel=0.15)
+
+
+def test_context_parallel_ranks_reduce_gradients_as_data_parallel_ranks_do() -> None:
+    """Both hold all weights, so eight ranks of either kind reduce the same gradients."""
+    runs = runs_of(*({"sharding": sharding, "cp": cp} for sharding in ("ddp", "zero1") for cp in (1, 2, 4)))
+    time = gradient_s(runs, DEFAULT_TRAINING_COEFFICIENTS, np.full(6, 1e9), np.zeros(6))
+    assert time[:3] == pytest.approx(np.full(3, time[0]))
+    assert time[3:] == pytest.approx(np.full(3, time[3]))
+
+
+@pytest.mark.parametrize("sharding", ["zero1", "zero2", "zero3"])
+def test_ranks_that_share_optimizer_states_update_a_share_of_the_weights(sharding: str) -> None:
+    replica_s, share_s = estimate_training(
+        runs_of({"framework": "deepspeed", "sharding": "ddp"}, {"framework": "deepspeed", "sharding": sharding})
+    ).optimizer_s
+    assert share_s == pytest.approx(replica_s / 8)
 
 
 def test_a_slower_network_never_helps() -> None:

@@ -107,7 +107,7 @@ def test_what_was_answered_stays_answered(before: ModelBundle, after: ModelBundl
     assert bool(lost) == bool(lost_answers(after, before))
 
 
-@pytest.mark.parametrize(("factor", "is_covered"), [(1.0, True), (1.5, False), (0.5, True)])
+@pytest.mark.parametrize(("factor", "is_covered"), [(1.0, True), (1.03, True), (1.5, False), (0.5, True)])
 def test_intervals_hold_for_the_rows_of_others(factor: float, is_covered: bool) -> None:
     data = training_set([f"lab{i % 25}/a" for i in range(500)] + ["key:evil/rig"] * 500)
     scores = np.abs(np.random.default_rng(0).normal(size=1000))
