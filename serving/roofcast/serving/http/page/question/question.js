@@ -1,6 +1,6 @@
 // The form and the request that it stands for.
 
-import { at, h } from "../shared/dom.js";
+import { at, h, prose } from "../shared/dom.js";
 import { few } from "../shared/format.js";
 import { SHOWN_CONSTRAINTS, buildConstraints, readConstraints, writeConstraints } from "./constraints.js";
 import { isModelShown, isNames, isNumber, keptFields } from "./kept.js";
@@ -92,7 +92,7 @@ function leavePreset() {
 function showPreset() {
   const preset = presets.get(at("preset").value);
   at("preset-facts").replaceChildren(...(preset
-    ? [`${preset.meaning}: ${preset.basis}, ${preset.observed}. `, h("a", { href: preset.source, rel: "noreferrer" }, "Source")] : []));
+    ? [...prose(`${preset.meaning}: ${preset.basis}, ${preset.observed}. `), h("a", { href: preset.source, rel: "noreferrer" }, "Source")] : []));
 }
 
 function showKind() {
