@@ -1,6 +1,6 @@
 """Six attempts of one API key to spoil others' predictions, each with the gate's decision; JSON on the last line.
 
-    python -m benchmarks.poison [--scenario NAME ...] [--rows 900] [--calibrate] [--full]
+    python -m benchmarks.poison [--scenario NAME ...] [--control 3] [--rows 900] [--calibrate] [--full]
 
 A reduced training set of shipped rows without a share of the lineages, which judge from outside: `harm` is the
 relative increase of their mean absolute log error. Every row counts as confirmed by its key, and `quarantined` is the
@@ -157,7 +157,14 @@ def adversarial(bench: Bench, rng: np.random.Generator) -> Iterator[TrainingSet]
         yield invented(upload(take(bench.public, where), factor, n_row, rng, night), 30, rng)
 
 
-SCENARIOS: Final[dict[str, Callable[[Bench, np.random.Generator], Iterator[TrainingSet]]]] = {
+def honest(bench: Bench, rng: np.random.Generator) -> Iterator[TrainingSet]:
+    """Yield true repeats: the control, whose harm is what the bench cannot tell from none."""
+    yield upload(bench.public, 1.0, 2000, rng)
+
+
+Scenario = Callable[[Bench, np.random.Generator], Iterator[TrainingSet]]
+
+SCENARIOS: Final[dict[str, Scenario]] = {
     "one_lineage": one_lineage, "all_lineages": all_lineages, "invented_models": invented_models,
     "small_steps": small_steps, "jittered_duplicates": jittered_duplicates, "adversarial": adversarial,
 }  # fmt: skip
@@ -193,11 +200,11 @@ def decide(data: TrainingSet, known: pd.Series, config: TrainingConfig) -> str:
     return ""
 
 
-def run(bench: Bench, scenario: str, seed: int = 0) -> dict[str, Any]:
+def run(bench: Bench, scenario: Scenario, seed: int = 0) -> dict[str, Any]:
     """Return the figures of a scenario."""
     start, rng = time.process_time(), np.random.default_rng(seed)
     champion, stored, reasons = bench.public, bench.public, []
-    for night in SCENARIOS[scenario](bench, rng):
+    for night in scenario(bench, rng):
         stored = joined(stored, night)
         reason = decide(stored, champion.ids, bench.config)
         reasons.append(reason)
@@ -210,7 +217,8 @@ def run(bench: Bench, scenario: str, seed: int = 0) -> dict[str, Any]:
     clean = hidden_error(bench, bench.public)
     own = dataclasses.replace(stored, stacks=stored.stacks.mask(is_uploaded(stored.stacks), ""))
     return {
-        "scenario": scenario,
+        "scenario": scenario.__name__,
+        "seed": seed,
         "n_upload": len(uploads.X),
         "quarantined": float((shipped_limits().reasons(uploads.measurements, ratios) != "").mean()),
         "n_night": len(reasons),
@@ -226,7 +234,8 @@ def run(bench: Bench, scenario: str, seed: int = 0) -> dict[str, Any]:
 def main() -> None:
     """Print a line a scenario, then JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--scenario", nargs="+", choices=list(SCENARIOS), default=list(SCENARIOS))
+    parser.add_argument("--scenario", nargs="*", choices=list(SCENARIOS), default=list(SCENARIOS))
+    parser.add_argument("--control", type=int, default=0, help="draws of honest uploads, whose harm is noise")
     parser.add_argument("--rows", type=int, default=900)
     parser.add_argument("--calibrate", action="store_true", help="also fit the coefficients of the estimate")
     parser.add_argument("--full", action="store_true", help="all shipped rows and the settings of the service")
@@ -235,8 +244,12 @@ def main() -> None:
     bench = build_bench(10**9 if options.full else options.rows, config)
     print(f"{len(bench.public.X)} rows of {bench.public.groups.nunique()} lineages, {len(bench.hidden.X)} hidden")
     figures = []
-    for scenario in options.scenario:
-        figures.append(run(bench, scenario))
+    runs = [
+        *((SCENARIOS[name], 0) for name in options.scenario),
+        *((honest, seed) for seed in range(options.control)),
+    ]
+    for scenario, seed in runs:
+        figures.append(run(bench, scenario, seed))
         print(figures[-1], flush=True)
     print(json.dumps(figures))
 
