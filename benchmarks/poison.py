@@ -1,10 +1,11 @@
 """Six attempts of one API key to spoil others' predictions, each with the gate's decision; JSON on the last line.
 
-    python -m benchmarks.poison [--scenario NAME ...] [--control 3] [--rows 900] [--calibrate] [--full]
+    python -m benchmarks.poison [--scenario NAME ...] [--seeds 10] [--rows 900] [--calibrate] [--full]
 
 A reduced training set of shipped rows without a share of the lineages, which judge from outside: `harm` is the
-relative increase of their mean absolute log error. Every row counts as confirmed by its key, and `quarantined` is the
-share that had to be. `unguarded` is the harm of the same rows as the operator's own, without limit of weight or gate.
+relative increase of their mean absolute log error. `honest` is a control: its harm is what the bench cannot tell from
+none. Every row counts as confirmed by its key, and `quarantined` is the share that had to be. `unguarded` is the harm
+of the same rows as the operator's own, without limit of weight or gate; `limited` that without the gate alone.
 """
 
 from __future__ import annotations
@@ -45,6 +46,10 @@ from roofcast.training.lifecycle.shipped import shipped_training_set
 METRICS: Final = ("ttft_s", "tpot_s")
 CONFIG: Final = TrainingConfig(n_estimators=60, n_fold=4, calibrate=False)
 HIDDEN_SHARE: Final = 0.25
+ALL: Final = "all"
+MIN_ROW: Final = 20
+"""Hidden rows of an accelerator whose error is reported."""
+
 N_NIGHT: Final = 10
 MODEL_COLUMNS: Final = ["model.n_param", "model.n_param_dense", "model.hidden_size"]
 
@@ -178,10 +183,17 @@ def held_out_predictor(data: TrainingSet, config: TrainingConfig) -> RoofcastPre
     return predictor
 
 
-def hidden_error(bench: Bench, data: TrainingSet) -> float:
-    """Return the error on the hidden lineages of what is learnt from `data`."""
+def hidden_errors(bench: Bench, data: TrainingSet) -> pd.Series:
+    """Return the error of what is learnt from `data` on the hidden lineages: of all, and by accelerator."""
     model = RatioModel(bench.config, METRICS).fit(data.X, data.y, data.groups, stacks=data.stacks)
-    return held_out_error(bench.hidden.y, model.predict(bench.hidden.X), bench.hidden.groups)
+    predicted, hidden = model.predict(bench.hidden.X), bench.hidden
+    error = pd.DataFrame(
+        {m: np.abs(log_ratio(hidden.y[m].to_numpy(dtype=float), predicted[m].to_numpy())) for m in METRICS}
+    )
+    rows = error.mean(axis=1).groupby(hidden.measurements["accelerator"].to_numpy())
+    parts: pd.Series = rows.mean()[rows.size() >= MIN_ROW]
+    parts[ALL] = held_out_error(hidden.y, predicted, hidden.groups)
+    return parts
 
 
 def decide(data: TrainingSet, known: pd.Series, config: TrainingConfig) -> str:
@@ -214,8 +226,9 @@ def run(bench: Bench, scenario: Scenario, seed: int = 0) -> dict[str, Any]:
     ratios = pd.DataFrame(
         {m: log_ratio(uploads.y[m].to_numpy(dtype=float), estimates[m]) for m in METRICS}, index=uploads.X.index
     )
-    clean = hidden_error(bench, bench.public)
+    clean = hidden_errors(bench, bench.public)
     own = dataclasses.replace(stored, stacks=stored.stacks.mask(is_uploaded(stored.stacks), ""))
+    harm = (hidden_errors(bench, champion) if champion is not bench.public else clean) / clean - 1
     return {
         "scenario": scenario.__name__,
         "seed": seed,
@@ -223,9 +236,10 @@ def run(bench: Bench, scenario: Scenario, seed: int = 0) -> dict[str, Any]:
         "quarantined": float((shipped_limits().reasons(uploads.measurements, ratios) != "").mean()),
         "n_night": len(reasons),
         "n_promoted": sum(not reason for reason in reasons),
-        "harm": hidden_error(bench, champion) / clean - 1 if champion is not bench.public else 0.0,
-        "limited": hidden_error(bench, stored) / clean - 1,
-        "unguarded": hidden_error(bench, own) / clean - 1,
+        "harm": float(harm[ALL]),
+        "limited": hidden_errors(bench, stored)[ALL] / clean[ALL] - 1,
+        "unguarded": hidden_errors(bench, own)[ALL] / clean[ALL] - 1,
+        "harm_by_accelerator": harm.drop(ALL).to_dict(),
         "reason": next((reason for reason in reasons if reason), ""),
         "cpu_s": time.process_time() - start,
     }
@@ -235,7 +249,7 @@ def main() -> None:
     """Print a line a scenario, then JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scenario", nargs="*", choices=list(SCENARIOS), default=list(SCENARIOS))
-    parser.add_argument("--control", type=int, default=0, help="draws of honest uploads, whose harm is noise")
+    parser.add_argument("--seeds", type=int, default=1, help="draws of each scenario and of the control")
     parser.add_argument("--rows", type=int, default=900)
     parser.add_argument("--calibrate", action="store_true", help="also fit the coefficients of the estimate")
     parser.add_argument("--full", action="store_true", help="all shipped rows and the settings of the service")
@@ -244,14 +258,23 @@ def main() -> None:
     bench = build_bench(10**9 if options.full else options.rows, config)
     print(f"{len(bench.public.X)} rows of {bench.public.groups.nunique()} lineages, {len(bench.hidden.X)} hidden")
     figures = []
-    runs = [
-        *((SCENARIOS[name], 0) for name in options.scenario),
-        *((honest, seed) for seed in range(options.control)),
-    ]
-    for scenario, seed in runs:
-        figures.append(run(bench, scenario, seed))
-        print(figures[-1], flush=True)
+    for scenario in (*(SCENARIOS[name] for name in options.scenario), honest):
+        for seed in range(options.seeds):
+            figures.append(run(bench, scenario, seed))
+            print(figures[-1], flush=True)
+    print(f"\n{summary(pd.DataFrame(figures))}\n")
     print(json.dumps(figures))
+
+
+def summary(figures: pd.DataFrame) -> str:
+    """Return a table: means of each scenario over seeds, and the accelerator with the most harm beside `honest`."""
+    of = figures.groupby("scenario", sort=False)
+    table = of[["n_promoted", "harm", "limited", "unguarded", "quarantined"]].mean()
+    table["harm_se"] = of["harm"].sem()
+    parts = figures["harm_by_accelerator"].apply(pd.Series).groupby(figures["scenario"], sort=False).mean()
+    beside = parts - parts.loc[honest.__name__]
+    table["worst_accelerator"], table["its_harm_beside_honest"] = beside.idxmax(axis=1), beside.max(axis=1)
+    return table.round(4).to_string()
 
 
 if __name__ == "__main__":
