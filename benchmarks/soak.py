@@ -47,7 +47,7 @@ def mix(key: str) -> list[tuple[Request, int]]:
         (Request.of("POST", "/v1/predictions", many), 4),
         (Request.of("POST", "/v1/explanations", {"rows": [QUERY]}), 3),
         (Request.of("POST", "/v1/measurements", {"rows": [MEASURED]}, bearer), 5),
-        (Request.of("GET", "/v1/measurements?limit=50"), 3),
+        (Request.of("GET", "/v1/measurements?limit=50", None, bearer), 3),
         (Request.of("GET", "/v1/models"), 2),
         (Request.of("GET", "/v1/predictor"), 2),
         (Request.of("GET", "/v1/campaigns"), 1),

@@ -31,16 +31,17 @@ def test_a_key_withdraws_its_own_rows_and_an_admin_any(client: Client, caplog: p
     first = post_as(client, "a", a_measurement())
     second = post_as(client, "b", a_measurement(concurrency=32))
     assert (second["n_new"], second["n_quarantined"], second["n_withdrawn"]) == (1, 0, 0)
-    problem = problem_of(client.post(f"{PATH}/withdrawals", {"import_id": first["import_id"]}), 403)
+    problem = problem_of(client.post(f"{PATH}/withdrawals", {"import_id": first["import_id"]}), 404)
     assert problem["field"] == "import_id"
     with caplog.at_level(logging.INFO, "roofcast.audit"):
         assert client.post(f"{PATH}/withdrawals", {"campaign": "nightly"}).json() == ONE
     assert "withdrawal caller=key:b campaign=nightly n_row=1" in caplog.messages
+    assert listed(client) == [("b", "withdrawn", second["import_id"])]
+    client.use_key(admin)
     assert sorted(listed(client)) == [
         ("a", "accepted", first["import_id"]),
         ("b", "withdrawn", second["import_id"]),
     ]
-    client.use_key(admin)
     assert client.post(f"{PATH}/withdrawals", {"key": "a"}).json() == ONE
     assert client.state.store.load().empty
     summaries = client.get(f"{PATH}/imports").json()
@@ -89,7 +90,7 @@ def test_a_selection_has_one_name(client: Client, body: dict[str, str]) -> None:
 
 def test_what_a_key_may_not_restore_is_forbidden_with_the_cure(client: Client) -> None:
     admin, own = client.make_key("admin", name="boss"), client.make_key("write", name="a")
-    first = post_as(client, "b", a_measurement(concurrency=32))
+    first = client.post(PATH, {"rows": [a_measurement(concurrency=32)]}).json()
     client.use_key(own)
     for verb in ("withdrawals", "restorations", "confirmations"):
         problem = problem_of(client.post(f"{PATH}/{verb}", {"import_id": first["import_id"]}), 403)

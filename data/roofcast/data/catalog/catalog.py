@@ -30,6 +30,8 @@ class Catalog:
         Ids by alias.
     alias_precisions
         Precision of the weights by model alias, for the aliases of quantised copies.
+    unlisted
+        Ids of models that a caller can name and that no answer names unasked.
 
     Raises
     ------
@@ -43,6 +45,7 @@ class Catalog:
     model_aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
     accelerator_aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
     alias_precisions: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    unlisted: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         _ = self._model_index, self._accelerator_index  # raise now if names collide
@@ -60,7 +63,7 @@ class Catalog:
         UnknownNameError
             If no name or several names match; lists near misses.
         """
-        spec = self.models[_find("model", name, self._model_index, self.models)]
+        spec = self.models[_find("model", name, self._model_index, self.listed_models)]
         precision = self._precision_index.get(_key(name))
         return spec.model_copy(update={"weight_precision": precision}) if precision else spec
 
@@ -111,6 +114,11 @@ class Catalog:
             If an offer's accelerator is not in the catalogue.
         """
         return dataclasses.replace(self, offers=tuple(offers))
+
+    @functools.cached_property
+    def listed_models(self) -> Mapping[str, ModelSpec]:
+        """Models by id, without those that are unlisted."""
+        return {id_: spec for id_, spec in self.models.items() if id_ not in self.unlisted}
 
     @functools.cached_property
     def _model_index(self) -> Mapping[str, str]:

@@ -105,7 +105,8 @@ def _text_model(config: Mapping[str, Any]) -> tuple[ConfigReader, str, Family]:
 def with_known_lineage(spec: ModelSpec, catalog: Catalog) -> ModelSpec:
     """Return the spec with lineage and fold group of the catalogue's model of the same shape, if there is one.
 
-    So a copy, a fine-tune or a quantised upload of a known model does not count as an unseen model.
+    So a copy, a fine-tune or a quantised upload of a known model does not count as an unseen model. An unlisted
+    model gives no lineage.
 
     Examples
     --------
@@ -115,7 +116,7 @@ def with_known_lineage(spec: ModelSpec, catalog: Catalog) -> ModelSpec:
     'llama-3-8b'
     """
     shape = _core_shape(spec)
-    matches = [known for known in catalog.models.values() if _core_shape(known) == shape]
+    matches = [known for known in catalog.listed_models.values() if _core_shape(known) == shape]
     if not matches:
         return spec
     nearest = min(matches, key=lambda known: (known.vocab_size != spec.vocab_size, known.id))

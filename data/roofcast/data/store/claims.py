@@ -4,6 +4,10 @@ The table of measurements holds the claim that prevails, that of claims the othe
 precede others, then those that are not withdrawn, then those that an operator withdrew, then those of an operator,
 then the earlier ones. An operator claims rows of a key by an explicit choice alone, because they then teach as the
 operator's own.
+
+Where rows are apart, a key sees the claims of operators and its own, and a measurement by the claim that precedes
+among these. In this package `seen_by` is the key that reads: blank for a caller without a key, None for one that sees
+all claims.
 """
 
 from __future__ import annotations
@@ -35,6 +39,25 @@ def all_claims(tables: MeasurementTables) -> sa.Subquery:
             claim, measurement, claim.c.id == measurement.c.id
         ),
     ).subquery()
+
+
+def is_seen_by(claims: sa.FromClause, key: str | None) -> sa.ColumnElement[bool]:
+    """Return whether a key sees each claim: those of operators and its own; None sees all."""
+    return sa.true() if key is None else claims.c.is_operator | (claims.c.uploader == key)
+
+
+def measurements_seen_by(tables: MeasurementTables, key: str | None) -> sa.FromClause:
+    """Return the measurements that a key sees, each with the claim that precedes among those that it sees."""
+    measurement, claim = tables.measurement, tables.claim
+    if key is None:
+        return measurement
+    order = [part.desc() for part in _precedence_columns(claim)]
+    rank = sa.func.row_number().over(partition_by=claim.c.id, order_by=[*order, claim.c.added_at])
+    ranked = sa.select(claim, rank.label("rank")).where(is_seen_by(claim, key)).subquery()
+    columns = [(ranked if column.name in CLAIM_COLUMNS else measurement).c[column.name] for column in measurement.c]
+    second = sa.select(*columns).join_from(ranked, measurement, ranked.c.id == measurement.c.id)
+    first = sa.select(measurement).where(is_seen_by(measurement, key))
+    return sa.union_all(first, second.where(ranked.c.rank == 1, ~is_seen_by(measurement, key))).subquery()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +181,12 @@ def _precedence(claim: Mapping[str, Any]) -> tuple[bool, ...]:
     is_sound = not claim["quarantine"] or bool(claim["confirmed_by"])
     operator = bool(claim["is_withdrawn_by_operator"]), bool(claim["is_operator"])
     return is_present and is_sound, is_present, *operator
+
+
+def _precedence_columns(claims: sa.FromClause) -> list[sa.ColumnElement[bool]]:
+    """Return `_precedence` in SQL."""
+    is_present = claims.c.withdrawn_at.is_(None)
+    return [is_present & is_sound(claims), is_present, claims.c.is_withdrawn_by_operator, claims.c.is_operator]
 
 
 def _parts(ids: Collection[str]) -> Iterator[list[str]]:

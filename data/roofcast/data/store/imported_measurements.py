@@ -9,7 +9,7 @@ from typing import Final
 import pandas as pd
 import sqlalchemy as sa
 
-from roofcast.data.store.claims import is_sound
+from roofcast.data.store.claims import is_seen_by, is_sound, measurements_seen_by
 from roofcast.data.store.database.database import Database
 from roofcast.data.store.database.tables import CLAIM_COLUMNS, MeasurementTables
 
@@ -32,9 +32,12 @@ class ImportedMeasurements:
         self._both = (tables.measurement, tables.claim)
         self._names = [column.name for column in tables.measurement.c]
 
-    def count(self, import_id: str) -> int:
-        """Return the number of claims of an import: the rows that were new, and those of others."""
-        queries = [sa.select(sa.func.count()).where(table.c.import_id == import_id) for table in self._both]
+    def count(self, import_id: str, seen_by: str | None = None) -> int:
+        """Return the number of claims of an import: the rows that were new, and those of others; 0 if not seen."""
+        queries = [
+            sa.select(sa.func.count()).where(table.c.import_id == import_id, is_seen_by(table, seen_by))
+            for table in self._both
+        ]
         with self._database.reading() as connection:
             return sum(connection.execute(query).scalar_one() for query in queries)
 
@@ -70,11 +73,11 @@ class ImportedMeasurements:
             queries += [latest.where(self._tables.measurement.c.model == model) for model in sorted(models)]
         return self._load(queries)
 
-    def load_latest(self, limit: int, since: dt.datetime | None = None) -> pd.DataFrame:
-        """Return the latest rows by the claims that prevail, none in quarantine or withdrawn."""
-        measurement = self._tables.measurement
-        c = measurement.c
-        query = self._of_claims(measurement).where(c.withdrawn_at.is_(None), is_sound(measurement))
+    def load_latest(self, limit: int, since: dt.datetime | None = None, seen_by: str | None = None) -> pd.DataFrame:
+        """Return the latest rows that a key sees, by the claims that prevail; none in quarantine or withdrawn."""
+        seen = measurements_seen_by(self._tables, seen_by)
+        c = seen.c
+        query = sa.select(*(c[name] for name in self._names)).where(c.withdrawn_at.is_(None), is_sound(seen))
         query = query if since is None else query.where(c.added_at >= since)
         return self._load([query.order_by(c.added_at.desc(), c.id).limit(limit)])
 

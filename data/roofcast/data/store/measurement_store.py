@@ -16,7 +16,7 @@ from roofcast.data.measurements.target import INFERENCE, Target
 from roofcast.data.measurements.training_validation import training_row_ids
 from roofcast.data.measurements.validation import row_ids, with_column_types
 from roofcast.data.specs import ModelSpec
-from roofcast.data.store.claims import LOCK, KnownRows, add_claims, find_known, is_sound
+from roofcast.data.store.claims import LOCK, KnownRows, add_claims, find_known, is_sound, measurements_seen_by
 from roofcast.data.store.database.database import Database
 from roofcast.data.store.database.tables import INFERENCE_TABLES, TRAINING_TABLES, MeasurementTables
 from roofcast.data.store.imported_measurements import ImportedMeasurements
@@ -182,6 +182,7 @@ class Measurements:
         model: str | None = None,
         accelerator: str | None = None,
         provenance: bool = False,
+        seen_by: str | None = None,
     ) -> pd.DataFrame:
         """Return the measurements of a campaign, model and accelerator, or all, by campaign and row id.
 
@@ -194,21 +195,24 @@ class Measurements:
             Number of rows to skip, and largest number to return.
         provenance
             Whether to add `PROVENANCE_COLUMNS`, and the withdrawn rows, which are left out otherwise.
+        seen_by
+            See `claims`.
         """
+        seen = measurements_seen_by(self.tables, seen_by)
         conditions = [
-            self._table.c[name] == value
+            seen.c[name] == value
             for name, value in {"campaign": campaign, "model": model, "accelerator": accelerator}.items()
             if value is not None
         ]
         if not provenance:
-            conditions.append(self._table.c.withdrawn_at.is_(None))
-        rows = self._select(*conditions, offset=offset, limit=limit)
+            conditions.append(seen.c.withdrawn_at.is_(None))
+        rows = self._select(seen, *conditions, offset=offset, limit=limit)
         table = with_column_types(rows, self.tables.schema)
         return with_provenance(table, rows) if provenance else table
 
     def load_learnable(self) -> LearnableRows:
         """Return the measurements that are neither withdrawn nor in quarantine, ordered as by `load`."""
-        rows = self._select(self._table.c.withdrawn_at.is_(None), is_sound(self._table))
+        rows = self._select(self._table, self._table.c.withdrawn_at.is_(None), is_sound(self._table))
         is_operator = rows["is_operator"].astype(bool)
         return LearnableRows(
             with_column_types(rows, self.tables.schema), rows["uploader"].astype(object).mask(is_operator, "")
@@ -225,22 +229,25 @@ class Measurements:
                 digest.update(repr(tuple(row)).encode())
         return digest.hexdigest() if n_row else ""
 
-    def _select(self, *conditions: sa.ColumnElement[bool], offset: int = 0, limit: int | None = None) -> pd.DataFrame:
-        """Return the stored columns of some rows, by campaign and row id."""
-        order = (self.database.by_code_point(self._table.c.campaign), self._table.c.id)
-        query = sa.select(self._table).where(*conditions).order_by(*order).offset(offset).limit(limit)
+    def _select(
+        self, table: sa.FromClause, *conditions: sa.ColumnElement[bool], offset: int = 0, limit: int | None = None
+    ) -> pd.DataFrame:
+        """Return the stored columns of some rows of the measurements, by campaign and row id."""
+        order = (self.database.by_code_point(table.c.campaign), table.c.id)
+        query = sa.select(table).where(*conditions).order_by(*order).offset(offset).limit(limit)
         with self.database.reading() as connection:
-            return pd.DataFrame(connection.execute(query).all(), columns=[column.name for column in self._table.c])
+            return pd.DataFrame(connection.execute(query).all(), columns=[column.name for column in table.c])
 
     def count(self) -> int:
         """Return the number of measurements."""
         with self.database.reading() as connection:
             return connection.execute(sa.select(sa.func.count()).select_from(self._table)).scalar_one()
 
-    def campaigns(self) -> dict[str, int]:
+    def campaigns(self, seen_by: str | None = None) -> dict[str, int]:
         """Return the number of measurements by campaign, in order of the names; withdrawn ones do not count."""
-        n_row = sa.func.sum(sa.case((self._table.c.withdrawn_at.is_(None), 1), else_=0))
-        query = sa.select(self._table.c.campaign, n_row).group_by(self._table.c.campaign)
+        c = measurements_seen_by(self.tables, seen_by).c
+        n_row = sa.func.sum(sa.case((c.withdrawn_at.is_(None), 1), else_=0))
+        query = sa.select(c.campaign, n_row).group_by(c.campaign)
         with self.database.reading() as connection:
             rows = connection.execute(query).all()
         return {row[0]: int(row[1]) for row in sorted(rows)}

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 from roofcast.data.errors import InputError, NotAllowedError, UnknownNameError
 from roofcast.data.measurements.target import Target
-from roofcast.data.store.claims import LOCK, all_claims, settle_claims
+from roofcast.data.store.claims import LOCK, all_claims, is_seen_by, settle_claims
 from roofcast.data.store.database.database import Database
 from roofcast.data.store.database.tables import ALL_TABLES, MeasurementTables
 
@@ -82,6 +82,8 @@ class Provenance:
         selection: dict[str, str],
         only_of: str | None = None,
         target: Target | None = None,
+        *,
+        seen_by: str | None = None,
     ) -> Changed:
         """Withdraw, restore or confirm the selected claims to measurements; return the number of those that changed.
 
@@ -96,6 +98,8 @@ class Provenance:
             rows that their key had withdrawn replaces it.
         target
             What the measurements are about; None for any.
+        seen_by
+            See `claims`: rows that the caller does not see are unknown.
 
         Raises
         ------
@@ -113,10 +117,11 @@ class Provenance:
         n_row, n_refused, chosen = 0, 0, [tables for tables in ALL_TABLES if target in {tables.target, None}]
         with self._database.writing() as connection:
             self._database.lock(connection, LOCK)
-            known = {tables.target: _known(connection, tables, SELECTORS[name], only_of) for tables in chosen}
+            column = SELECTORS[name]
+            known = {tables.target: _known(connection, tables, column, only_of, seen_by) for tables in chosen}
             matched = [one for one, values in known.items() if value in values]
             if not matched:
-                if any(value in _known(connection, tables, SELECTORS[name], None) for tables in chosen):
+                if any(value in _known(connection, tables, column, None, seen_by) for tables in chosen):
                     raise _of_others(action, name, value, str(only_of))
                 raise UnknownNameError(name, value, [one for values in known.values() for one in values])
             if len(matched) > 1 and (name == "campaign" or action == "confirmation"):
@@ -126,7 +131,7 @@ class Provenance:
                 measurement = tables.measurement
                 of_campaign = sa.select(measurement.c.id).where(measurement.c.campaign == value)
                 for table in (measurement, tables.claim):
-                    is_of = table.c.id.in_(of_campaign) if name == "campaign" else table.c[SELECTORS[name]] == value
+                    is_of = table.c.id.in_(of_campaign) if name == "campaign" else table.c[column] == value
                     is_due, values = _change(action, by, table, is_operator=only_of is None)
                     selected = _is_own(table, only_of) & is_of
                     n_row += connection.execute(sa.update(table).where(selected & is_due).values(**values)).rowcount
@@ -141,10 +146,11 @@ class Provenance:
         audit.info("%s caller=%s %s=%s n_row=%d", *fields.values(), extra=fields)
         return Changed(n_row, n_refused)
 
-    def imports(self) -> list[dict[str, Any]]:
-        """Return each import with its target, key, time and numbers of rows, the latest first."""
+    def imports(self, seen_by: str | None = None) -> list[dict[str, Any]]:
+        """Return each import that a key sees with its target, key, time and numbers of rows, the latest first."""
+        queries = [_imports(tables, seen_by) for tables in ALL_TABLES]
         with self._database.reading() as connection:
-            found = [dict(row) for tables in ALL_TABLES for row in connection.execute(_imports(tables)).mappings()]
+            found = [dict(row) for query in queries for row in connection.execute(query).mappings()]
         return sorted(found, key=lambda summary: summary["added_at"], reverse=True)
 
 
@@ -177,9 +183,10 @@ def _ask_operator(verb: str, name: str, value: str) -> str:
     return f"ask an operator to run `{command}`, or send a key of the scope admin"
 
 
-def _imports(tables: MeasurementTables) -> sa.Select[Any]:
-    """Return the query of the imports of a target."""
-    count, claim = sa.func.count(), all_claims(tables).c
+def _imports(tables: MeasurementTables, seen_by: str | None) -> sa.Select[Any]:
+    """Return the query of the imports of a target that a key sees."""
+    claims = all_claims(tables)
+    count, claim = sa.func.count(), claims.c
     is_held = claim.withdrawn_at.is_(None) & (claim.quarantine != "") & (claim.confirmed_by == "")
     columns = (
         claim.import_id.label("import_id"),
@@ -190,12 +197,14 @@ def _imports(tables: MeasurementTables) -> sa.Select[Any]:
         sa.func.sum(sa.case((is_held, 1), else_=0)).label("n_quarantined"),
         sa.func.sum(sa.case((claim.withdrawn_at.is_not(None), 1), else_=0)).label("n_withdrawn"),
     )
-    return sa.select(*columns).group_by(claim.import_id, claim.uploader)
+    return sa.select(*columns).where(is_seen_by(claims, seen_by)).group_by(claim.import_id, claim.uploader)
 
 
-def _known(connection: sa.Connection, tables: MeasurementTables, column: str, only_of: str | None) -> list[str]:
+def _known(
+    connection: sa.Connection, tables: MeasurementTables, column: str, only_of: str | None, seen_by: str | None
+) -> list[str]:
     claims = all_claims(tables)
-    query = sa.select(claims.c[column]).where(_is_own(claims, only_of)).distinct()
+    query = sa.select(claims.c[column]).where(_is_own(claims, only_of), is_seen_by(claims, seen_by)).distinct()
     return [*connection.execute(query).scalars()]
 
 

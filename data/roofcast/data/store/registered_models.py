@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import ModelSpec
-from roofcast.data.store.claims import LOCK
+from roofcast.data.store.claims import LOCK, measurements_seen_by
 from roofcast.data.store.database.database import Database
 from roofcast.data.store.database.sqlite_listing import current_spec
 from roofcast.data.store.database.tables import ALL_TABLES, MODEL, STACK_ROW
@@ -29,6 +29,7 @@ class RegisteredModels:
         self._database = database
         self._version: int | None = None
         self._cache: tuple[tuple[Any, ...], list[ModelSpec]] = (), []
+        self._uploaders: tuple[tuple[Any, ...], dict[str, str]] = (), {}
 
     def add(self, spec: ModelSpec, config: dict[str, Any]) -> None:
         """Register a model; the same model again changes nothing.
@@ -71,7 +72,7 @@ class RegisteredModels:
         if removed:
             raise InputError("model", f"{removed[0]!r} was removed meanwhile; send its config.json in `models` again")
 
-    def remove(self, id: str, by: str, only_of: str | None = None) -> None:  # noqa: A002
+    def remove(self, id: str, by: str, only_of: str | None = None, seen_by: str | None = None) -> None:  # noqa: A002
         """Remove a model to which no measurement refers, those that are withdrawn apart. Audited.
 
         Parameters
@@ -80,6 +81,8 @@ class RegisteredModels:
             Caller, for the audit log.
         only_of
             Key that must have registered it; None for an operator, who removes any.
+        seen_by
+            See `claims`: a refusal names only campaigns that the caller sees.
 
         Raises
         ------
@@ -93,10 +96,10 @@ class RegisteredModels:
             self._database.lock(connection, LOCK)
             uploaders = {row.id: row.uploader for row in connection.execute(sa.select(MODEL.c.id, MODEL.c.uploader))}
             if id not in uploaders:
-                raise UnknownNameError("model", id, uploaders)
+                raise UnknownNameError("model", id, [one for one in uploaders if only_of in {None, uploaders[one]}])
             if only_of is not None and uploaders[id] != only_of:
                 raise InputError("model", f"{id!r} was registered by another key or an operator; ask an operator")
-            uses = _uses(connection, id)
+            uses = _uses(connection, id, seen_by)
             if uses:
                 raise InputError("model", f"{id!r} is in use: {'; '.join(uses)}")
             connection.execute(sa.delete(MODEL).where(MODEL.c.id == id))
@@ -115,6 +118,18 @@ class RegisteredModels:
         The result is cached until a model is added or removed; models never change. Where the
         database has a change counter, it is queried only after the counter has changed.
         """
+        return [*self._load()[1]]
+
+    def uploaders(self) -> dict[str, str]:
+        """Return the API key that registered each model first, by id, blank for an operator; cached as by `load`."""
+        stamp = self._load()[0]
+        if stamp != self._uploaders[0]:
+            with self._database.reading() as connection:
+                rows = connection.execute(sa.select(MODEL.c.id, MODEL.c.uploader)).all()
+            self._uploaders = stamp, {row.id: row.uploader for row in rows}
+        return {**self._uploaders[1]}
+
+    def _load(self) -> tuple[tuple[Any, ...], list[ModelSpec]]:
         version = self._database.version()
         if version is None or version != self._version:
             with self._database.reading() as connection:
@@ -123,21 +138,29 @@ class RegisteredModels:
                     rows = connection.execute(_ALL).all()
                     self._cache = stamp, [current_spec(spec, config) for spec, config in rows]
             self._version = version
-        return [*self._cache[1]]
+        return self._cache
 
 
-def _uses(connection: sa.Connection, model: str) -> list[str]:
+def _uses(connection: sa.Connection, model: str, seen_by: str | None) -> list[str]:
     """Return what refers to a model, each with what to do first; nothing if it can be removed."""
     uses = []
     for tables in ALL_TABLES:
-        c = tables.measurement.c
-        query = sa.select(c.campaign, sa.func.count()).where(c.model == model, c.withdrawn_at.is_(None))
-        n_row = {row[0]: row[1] for row in connection.execute(query.group_by(c.campaign))}
+        n_all = _count_by_campaign(connection, tables.measurement, model)
+        n_row = _count_by_campaign(connection, measurements_seen_by(tables, seen_by), model)
         if n_row:
             campaigns = ", ".join(sorted(n_row))
             uses.append(f"withdraw its {sum(n_row.values())} measurements of {tables.target} first ({campaigns})")
+        elif n_all:
+            uses.append(f"other keys have measurements of {tables.target} of it; ask an operator")
     of_model = STACK_ROW.c.cells["model"].as_string() == model
     n_run = connection.execute(sa.select(sa.func.count()).where(of_model)).scalar_one()
     if n_run:
         uses.append(f"remove the stack profiles with its {n_run} runs first")
     return uses
+
+
+def _count_by_campaign(connection: sa.Connection, measurements: sa.FromClause, model: str) -> dict[str, int]:
+    """Return the numbers of a model's rows that are not withdrawn."""
+    c = measurements.c
+    query = sa.select(c.campaign, sa.func.count()).where(c.model == model, c.withdrawn_at.is_(None))
+    return {row[0]: row[1] for row in connection.execute(query.group_by(c.campaign))}

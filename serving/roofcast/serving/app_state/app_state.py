@@ -60,7 +60,7 @@ class AppState:
         self.warn = warn
         self.user_files = UserFiles(settings.home, warn)
         self._store = StoreAccess(settings)
-        self.live_catalog = LiveCatalog(self.user_files, self._store)
+        self.live_catalog = LiveCatalog(self.user_files, self._store, share=settings.share_rows)
         uri, key_file = settings.mlflow_tracking_uri or None, settings.bundle_key
         home = settings.home
         self._registry: Registry = Registry(home, uri, shipped_predictor(), key_file)

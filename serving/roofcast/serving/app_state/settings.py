@@ -78,6 +78,9 @@ class Settings(BaseSettings):
         ``write`` registers at most half of them.
     require_key
         ``write``: only writing needs an API key; ``all``: reading, predicting and metrics do too.
+    share_rows
+        Whether every caller sees the measurements and models of all API keys. Otherwise a key sees its own and those
+        of operators, a caller without a key those of operators, and a key of the scope ``admin`` all.
     rate_limit
         Largest rate of requests of one key or address, such as ``600/minute`` or ``20/second; 10000/day``, counted by
         each server process; ``off`` for no limit.
@@ -129,6 +132,7 @@ class Settings(BaseSettings):
     max_bulk_request: int = Field(default=4, ge=1)
     max_registered_model: int = Field(default=500, ge=0)
     require_key: Literal["write", "all"] = "write"
+    share_rows: bool = False
     rate_limit: Rate = "1000/second"
     max_running: int = Field(default=2, ge=1, le=32)
     max_dear: int = Field(default=2, ge=1, le=32)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from roofcast.data.errors import NotReadyError
 from roofcast.data.specs import ModelSpec
-from roofcast.data.store.database.sqlite_listing import list_models
+from roofcast.data.store.database.sqlite_listing import list_models, list_uploaders
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.app_state.state_folder import open_store
 
@@ -57,8 +57,11 @@ class StoreAccess:
         """Start the pause after a failure."""
         self._problem, self._retry_at = problem, time.monotonic() + RETRY_PAUSE_S
 
-    def load_models(self) -> list[ModelSpec]:
-        """Return the registered models. An SQLite store that is not open yet is read without opening it.
+    def load_models(self) -> tuple[list[ModelSpec], dict[str, str]]:
+        """Return the registered models, and the uploader of each of them.
+
+        An SQLite store that is not open yet is read without opening it. Uploaders are read last, so that no model
+        lacks one.
 
         Raises
         ------
@@ -67,7 +70,11 @@ class StoreAccess:
         """
         file = self._settings.store_file
         models = list_models(file) if self._store is None and file else None
-        return self.open().models.load() if models is None else models
+        uploaders = list_uploaders(file) if models is not None and file else None
+        if models is None or uploaders is None:
+            registered = self.open().models
+            models, uploaders = registered.load(), registered.uploaders()
+        return models, uploaders
 
     def close(self) -> None:
         """Close the store, if it is open."""

@@ -55,7 +55,9 @@ def report_import(
     import_id: str,
     level: float = DEFAULT_LEVEL,
     max_change: float = MAX_CHANGE,
+    *,
     bounds: Bounds | None = None,
+    seen_by: str | None = None,
 ) -> DriftReport:
     """Return the drift report of one import, against the champion and the caller's earlier rows of the same models.
 
@@ -64,17 +66,22 @@ def report_import(
     New rows are all that the import claims, also those that another import claims too, that are in quarantine, or
     that were withdrawn.
 
+    Parameters
+    ----------
+    seen_by
+        See `roofcast.data.store.claims`.
+
     Raises
     ------
     UnknownNameError
-        If the import claims no row.
+        If the import claims no row, or the key does not see it.
     NotReadyError
         If no predictor is in service, or the store cannot be read.
     """
     bounds, imported = bounds or Bounds(), state.store.imported
-    n_row = imported.count(import_id)
+    n_row = imported.count(import_id, seen_by)
     if not n_row:
-        known = [str(summary["import_id"]) for summary in state.store.provenance.imports()]
+        known = [str(summary["import_id"]) for summary in state.store.provenance.imports(seen_by)]
         raise UnknownNameError("import_id", import_id, known)
     new = imported.load_import(import_id, bounds.n_new)
     uploader, models = new["uploader"].iloc[0], set(new["model"])
@@ -85,16 +92,25 @@ def report_import(
 
 
 def report_days(
-    state: AppState, days: float, level: float = DEFAULT_LEVEL, max_change: float = MAX_CHANGE
+    state: AppState,
+    days: float,
+    level: float = DEFAULT_LEVEL,
+    max_change: float = MAX_CHANGE,
+    seen_by: str | None = None,
 ) -> DriftReport:
     """Return the drift report of rows that were imported in the latest days and are not in quarantine.
+
+    Parameters
+    ----------
+    seen_by
+        See `roofcast.data.store.claims`.
 
     Raises
     ------
     NotReadyError
         If no predictor is in service, or the store cannot be read.
     """
-    rows = state.store.imported.load_latest(MAX_STORED)
+    rows = state.store.imported.load_latest(MAX_STORED, seen_by=seen_by)
     since = pd.Timestamp(dt.datetime.now(dt.UTC) - dt.timedelta(days=days))
     return _report(state, rows, rows["added_at"] >= since, level, max_change)
 

@@ -28,7 +28,10 @@ async def app_state(request: Request) -> AppState:
     return state
 
 
-async def active_model(state: Annotated[AppState, Depends(app_state)]) -> LoadedModel:
+State = Annotated[AppState, Depends(app_state)]
+
+
+async def active_model(state: State) -> LoadedModel:
     """Return the champion; `NotReadyError` becomes 503."""
     return state.active_model
 
@@ -62,6 +65,14 @@ async def owner(request: Request) -> str:
     return name if kind == "key" else ""
 
 
+async def viewer(request: Request, state: State) -> str | None:
+    """Return the key that reads stored rows, `seen_by` of `roofcast.data.store.claims`: None sees the rows of all."""
+    key: ApiKey | None = request.scope[KEY]
+    if state.settings.share_rows or (key is not None and key.may("admin")):
+        return None
+    return key.name if key else ""
+
+
 def origin_of(request: Request) -> Origin:
     """Return the origin of measurements that a request stores, by its API key."""
     from roofcast.data.store.provenance import Origin  # noqa: PLC0415  (needs SQLAlchemy)
@@ -83,12 +94,12 @@ async def dry_run(
     return is_wanted
 
 
-State = Annotated[AppState, Depends(app_state)]
 ActiveModel = Annotated[LoadedModel, Depends(active_model)]
 ShadowQueue = Annotated[Shadow, Depends(shadow)]
 Jobs = Annotated[JobQueue, Depends(job_queue)]
 Today = Annotated[dt.date, Depends(today)]
 Owner = Annotated[str, Depends(owner)]
+Viewer = Annotated[str | None, Depends(viewer)]
 
 
 async def claim_of_keys(

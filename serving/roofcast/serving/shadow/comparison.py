@@ -38,13 +38,15 @@ class VersionComparison(Spec):
     measurements: ChallengerErrors
 
 
-def compare_version(state: AppState, version: str, days: float) -> VersionComparison:
+def compare_version(state: AppState, version: str, days: float, seen_by: str | None = None) -> VersionComparison:
     """Return the comparison of a version with the champion.
 
     Parameters
     ----------
     days
         Rows imported in so many days are compared: the latest that the champion has not learnt.
+    seen_by
+        See `roofcast.data.store.claims`.
 
     Raises
     ------
@@ -59,7 +61,7 @@ def compare_version(state: AppState, version: str, days: float) -> VersionCompar
     if other.champion == champion:
         raise InputError("version", f"must be another than the champion's, got {version}, which is in service")
     since = dt.datetime.now(dt.UTC) - dt.timedelta(days=days)
-    rows = state.store.imported.load_latest(MAX_COMPARED, since)
+    rows = state.store.imported.load_latest(MAX_COMPARED, since, seen_by)
     scored, _ = score_rows(state, rows, DEFAULT_LEVEL)
     challenger = state.challenger.model
     return VersionComparison(

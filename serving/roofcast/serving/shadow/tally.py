@@ -60,7 +60,8 @@ def _groups(questions: Columns, is_known: npt.NDArray[np.bool_], catalog: Catalo
         accelerators[name] = catalog.accelerator(name).id
     for name in {str(cell) for cell in questions["model"][is_known]}:
         try:
-            lineages[name] = catalog.model(name).lineage
+            spec = catalog.model(name)
+            lineages[name] = OTHER if spec.id in catalog.unlisted else spec.lineage
         except UnknownNameError:
             lineages[name] = OTHER
     engines = questions.get("engine", np.full(len(is_known), None))

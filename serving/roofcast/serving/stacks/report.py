@@ -209,7 +209,7 @@ def _models(own: Iterable[str], catalog: Catalog) -> list[str]:
     specs = [catalog.model(name) for name in sorted(own)]
     known = {spec.fold_group for spec in specs}
     others: dict[str, ModelSpec] = {}
-    for spec in sorted(catalog.models.values(), key=lambda spec: str(spec.released or ""), reverse=True):
+    for spec in sorted(catalog.listed_models.values(), key=lambda spec: str(spec.released or ""), reverse=True):
         if spec.fold_group not in known:
             others.setdefault(spec.fold_group, spec)
     ordered = sorted([*others.values()][:N_RECENT], key=lambda spec: (spec.n_param, spec.id))

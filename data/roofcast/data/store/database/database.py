@@ -181,7 +181,7 @@ class Database:
             return sqlite.insert(table).on_conflict_do_nothing(index_elements=["id"])
         return postgresql.insert(table).on_conflict_do_nothing(index_elements=["id"])
 
-    def by_code_point(self, column: sa.Column[str]) -> sa.ColumnElement[str]:
+    def by_code_point(self, column: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
         """Return the column ordered by code points: SQLite's default, where PostgreSQL's is that of a language."""
         return column if self._is_sqlite else column.collate("C")
 

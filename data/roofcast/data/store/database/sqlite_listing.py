@@ -24,6 +24,12 @@ def list_models(file: Path) -> list[ModelSpec] | None:
     return None if rows is None else [current_spec(json.loads(spec), json.loads(config)) for spec, config in rows]
 
 
+def list_uploaders(file: Path) -> dict[str, str] | None:
+    """Return the API key that registered each model, blank for an operator; None if the file cannot be read so."""
+    rows = _query(file, "SELECT id, uploader FROM model")
+    return None if rows is None else dict(rows)
+
+
 def count_by_campaign(file: Path) -> dict[str, int] | None:
     """Return the number of measurements of each campaign not withdrawn; None if the file cannot be read so."""
     count = "SELECT campaign, SUM(withdrawn_at IS NULL) FROM measurement GROUP BY campaign ORDER BY campaign"

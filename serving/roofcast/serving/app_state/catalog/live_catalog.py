@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from roofcast.data.catalog import Catalog, load_catalog
 from roofcast.data.errors import NotReadyError
@@ -20,23 +20,43 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
+class Registered:
+    """The registered models, and the API key that registered each, by id; blank for an operator."""
+
+    models: list[ModelSpec] = field(default_factory=list)
+    uploaders: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def of_keys(self) -> frozenset[str]:
+        """Ids of the models that keys registered."""
+        return frozenset(id_ for id_, uploader in self.uploaders.items() if uploader)
+
+
+@dataclass(frozen=True, slots=True)
 class _Cached:
     """A catalogue, and the catalogue and registered models that it was built from."""
 
     base: Catalog
-    models: list[ModelSpec]
+    registered: Registered
     catalog: Catalog
 
 
 class LiveCatalog:
-    """Catalogue that follows changes of the user's files and of the store, whichever process makes them."""
+    """Catalogue that follows changes of the user's files and of the store, whichever process makes them.
 
-    def __init__(self, files: UserFiles, store: StoreAccess) -> None:
+    Parameters
+    ----------
+    share
+        Whether callers see the models that others' keys registered.
+    """
+
+    def __init__(self, files: UserFiles, store: StoreAccess, *, share: bool) -> None:
         self._files = files
         self._store = store
+        self._share = share
         self._polling = threading.Lock()
-        self._models: list[ModelSpec] = []
-        self._cached: dict[Target, _Cached] = {INFERENCE: _Cached(load_catalog(), [], load_catalog())}
+        self._registered = Registered()
+        self._cached: dict[Target, _Cached] = {INFERENCE: _Cached(load_catalog(), Registered(), load_catalog())}
 
     def catalog_of(self, target: Target) -> Catalog:
         """Return the catalogue of a target; the same object until something changes.
@@ -46,25 +66,33 @@ class LiveCatalog:
         One thread polls the store; the others, and all while the store does not answer, get the models of the last
         poll.
         """
-        base, models = self._files.catalog, self._poll_models()
+        base, registered = self._files.catalog, self._poll()
         cached = self._cached.get(target)
-        if cached is None or base is not cached.base or models != cached.models:
+        if cached is None or base is not cached.base or registered != cached.registered:
             shipped = base.with_models(load_training_models()) if target == TRAINING else base
-            cached = self._cached[target] = _Cached(base, models, with_registered(shipped, models))
+            unlisted = frozenset[str]() if self._share else registered.of_keys
+            catalog = with_registered(shipped, registered.models, unlisted)
+            cached = self._cached[target] = _Cached(base, registered, catalog)
         return cached.catalog
 
-    def _poll_models(self) -> list[ModelSpec]:
+    def hidden_from(self, key: str | None) -> set[str]:
+        """Return the ids of the models that other keys registered: see `roofcast.data.store.claims`."""
+        uploaders = self._poll().uploaders
+        return {id_ for id_, uploader in uploaders.items() if key is not None and uploader not in {"", key}}
+
+    def _poll(self) -> Registered:
         if not self._store.is_paused and self._polling.acquire(blocking=False):
             try:
-                self._models = self._store.load_models()
+                self._registered = Registered(*self._store.load_models())
             except NotReadyError as error:
                 logger.warning("registered models not refreshed: %s", error)
                 self._store.pause(str(error))
             finally:
                 self._polling.release()
-        return self._models
+        return self._registered
 
     def reload_models(self) -> None:
         """Load the registered models now, so that the next reader gets them; waits for a poll in progress."""
         with self._polling, contextlib.suppress(NotReadyError):
-            self._models = self._store.open().models.load()
+            models = self._store.open().models
+            self._registered = Registered(models.load(), models.uploaders())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -28,8 +29,15 @@ def find_model(catalog: Catalog, name: str) -> ModelSpec | None:
         return None
 
 
-def with_registered(catalog: Catalog, registered: Iterable[ModelSpec]) -> Catalog:
+def with_registered(
+    catalog: Catalog, registered: Iterable[ModelSpec], unlisted: frozenset[str] = frozenset()
+) -> Catalog:
     """Return the catalogue with the models registered in a store; models of the catalogue take precedence.
+
+    Parameters
+    ----------
+    unlisted
+        Ids of those of API keys whose rows are apart.
 
     Examples
     --------
@@ -41,6 +49,8 @@ def with_registered(catalog: Catalog, registered: Iterable[ModelSpec]) -> Catalo
     (32, 32)
     """
     free = [spec for spec in registered if find_model(catalog, spec.id) is None]
+    if unlisted:
+        catalog = dataclasses.replace(catalog, unlisted=unlisted.intersection(spec.id for spec in free))
     try:
         return catalog.with_models(free)
     except SchemaError as error:
@@ -114,7 +124,9 @@ def registered_ids(state: AppState) -> set[str]:
     return {spec.id for spec in state.store.models.load()}
 
 
-def remove_model(state: AppState, name: str, by: str, only_of: str | None = None) -> ModelSpec:
+def remove_model(
+    state: AppState, name: str, by: str, only_of: str | None = None, seen_by: str | None = None
+) -> ModelSpec:
     """Remove a registered model and return it: see `RegisteredModels.remove`.
 
     Raises
@@ -127,9 +139,10 @@ def remove_model(state: AppState, name: str, by: str, only_of: str | None = None
     registered = {spec.id: spec for spec in state.store.models.load()}
     id_ = name if name in registered else state.catalog.model(name).id
     if id_ not in registered:
-        problem = f"{id_!r} is a model of the package, which stays; registered are {', '.join(registered) or 'none'}"
+        listed = ", ".join(sorted(registered.keys() - state.live_catalog.hidden_from(seen_by))) or "none"
+        problem = f"{id_!r} is a model of the package, which stays; registered are {listed}"
         raise InputError("model", problem)
-    state.store.models.remove(id_, by, only_of)
+    state.store.models.remove(id_, by, only_of, seen_by)
     state.live_catalog.reload_models()
     return registered[id_]
 

@@ -73,8 +73,11 @@ def catalog_of_dry_run(state: AppState) -> Catalog:
     from roofcast.data.store.measurement_store import MeasurementStore  # noqa: PLC0415  (needs SQLAlchemy)
 
     with MeasurementStore(state.settings.store_url) as store:
-        models = [] if store.database.schema_state() == "none" else store.models.load()
-    return with_registered(state.user_files.catalog, models)
+        schema = store.database.schema_state()
+        models = [] if schema == "none" else store.models.load()
+        uploaders = store.models.uploaders() if schema == "current" else {}
+    of_keys = [] if state.settings.share_rows else [id_ for id_, uploader in uploaders.items() if uploader]
+    return with_registered(state.user_files.catalog, models, frozenset(of_keys))
 
 
 def _unknown(find: Callable[[str], object], name: str) -> InputError | None:

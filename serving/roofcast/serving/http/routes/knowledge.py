@@ -13,7 +13,7 @@ from roofcast.serving.app_state.catalog.registered_models import remove_model
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.published_figures import read_figures
 from roofcast.serving.http.auth import CALLER, KEY
-from roofcast.serving.http.dependencies import ActiveModel, State, TargetQuery
+from roofcast.serving.http.dependencies import ActiveModel, State, TargetQuery, Viewer
 from roofcast.serving.http.schemas.resources import OwnCampaign, PredictorResponse, ScoreboardResponse
 
 if TYPE_CHECKING:
@@ -23,21 +23,26 @@ router = APIRouter(tags=["knowledge"])
 
 
 @router.get("/v1/models")
-def list_models(state: State) -> list[ModelSpec]:
-    """List the models of the catalogue and those registered here."""
-    return list(state.catalog.models.values())
+def list_models(state: State, viewer: Viewer) -> list[ModelSpec]:
+    """List the models of the catalogue, and those that operators or the caller's key registered here."""
+    hidden = state.live_catalog.hidden_from(viewer)
+    return [spec for spec in state.catalog.models.values() if spec.id not in hidden]
 
 
 @router.delete("/v1/models/{name:path}")
 def delete_model(
-    name: Annotated[str, Path(max_length=200, pattern=r"^[^\x00]+$")], *, http: Request, state: State
+    name: Annotated[str, Path(max_length=200, pattern=r"^[^\x00]+$")],
+    *,
+    http: Request,
+    state: State,
+    viewer: Viewer,
 ) -> ModelSpec:
     """Remove a registered model and return it; one to which measurements refer is refused until they are withdrawn.
 
     A key of the scope `write` removes models that it registered itself; a key of the scope `admin` any.
     """
     key: ApiKey = http.scope[KEY]
-    return remove_model(state, name, http.scope[CALLER], None if key.may("admin") else key.name)
+    return remove_model(state, name, http.scope[CALLER], None if key.may("admin") else key.name, viewer)
 
 
 @router.get("/v1/accelerators")
@@ -53,9 +58,9 @@ def list_offers(state: State) -> list[Offer]:
 
 
 @router.get("/v1/campaigns")
-def list_campaigns(state: State) -> list[CampaignInfo | OwnCampaign]:
-    """List the measurement campaigns of the package, then your own."""
-    own = [OwnCampaign(name=name, n_row=n) for name, n in state.store.campaigns().items()]
+def list_campaigns(state: State, viewer: Viewer) -> list[CampaignInfo | OwnCampaign]:
+    """List the measurement campaigns of the package, then those imported here that the caller may list."""
+    own = [OwnCampaign(name=name, n_row=n) for name, n in state.store.campaigns(viewer).items()]
     return [*map(load_campaign_info, CAMPAIGNS), *own]
 
 

@@ -12,7 +12,7 @@ from roofcast.training.lifecycle.gate.comparison import PromotionDecision
 from roofcast.training.lifecycle.registry.registry import Champion
 
 N_NAMED: Final = 8
-"""Own campaigns that a description names, the largest first."""
+"""Campaigns of the operator that a description names, the largest first."""
 
 
 def own_rows(stacks: pd.Series) -> pd.Series:
@@ -32,6 +32,8 @@ def describe_version(
 ) -> str:
     """Return the description of a candidate that was compared with the champion.
 
+    Everyone reads it, so it names campaigns of the operator, and counts the rows of API keys.
+
     Parameters
     ----------
     scores
@@ -41,10 +43,14 @@ def describe_version(
     campaigns, stacks, groups : shape (n_row,)
         Of the rows it learnt from; stacks are blank for rows of the operator.
     """
-    is_own = own_rows(stacks)
-    counts = campaigns[is_own].value_counts()
-    named = ", ".join(f"{name} {n:,}" for name, n in counts.head(N_NAMED).items())
-    rest = f" and {len(counts) - N_NAMED} more" if len(counts) > N_NAMED else ""
+    is_own, is_of_key = own_rows(stacks), is_uploaded(stacks)
+    counts = campaigns[stacks == ""].value_counts()
+    named = [f"{name} {n:,}" for name, n in counts.head(N_NAMED).items()]
+    if len(counts) > N_NAMED:
+        named.append(f"{len(counts) - N_NAMED} more campaigns")
+    if is_of_key.any():
+        named.append(f"API keys {is_of_key.sum():,}")
+    imported = f" ({', '.join(named)})" if named else ""
     n_shipped = int((~is_own).sum())
     errors = ", ".join(f"{metric} {one['median_ape']:.1%}" for metric, one in scores.items())
     rival = f", that of version {champion.version} {decision.champion:.4f}" if champion and decision.champion else ""
@@ -52,7 +58,7 @@ def describe_version(
     return (
         f"Trained on {moment.astimezone(dt.UTC):%Y-%m-%d %H:%M} UTC from {len(campaigns):,} measurements of "
         f"{groups.nunique()} lineages: {n_shipped:,} of {campaigns[~is_own].nunique()} shipped campaigns, "
-        f"{len(campaigns) - n_shipped:,} imported{f' ({named}{rest})' if named else ''}.\n"
+        f"{len(campaigns) - n_shipped:,} imported{imported}.\n"
         f"Median error on held-out lineages: {errors}.\n"
         f"Mean absolute log error {decision.candidate:.4f}{rival}.\n"
         f"{verdict}: {decision.reason}."

@@ -1,7 +1,7 @@
 // The view of measurements: import files, what was kept and why not, one's own stack before and after.
 
 import { at, h, table } from "../shared/dom.js";
-import { ask } from "../shared/api.js";
+import { ask, hasKey } from "../shared/api.js";
 import { count } from "../shared/format.js";
 import { panel } from "../predictor/predictor.js";
 import { stackPanel } from "./own_stack.js";
@@ -36,7 +36,7 @@ const storedPanels = () => [panel("Kept, and learnt from", kept), panel("Your st
 
 async function kept() {
   const rows = await ask("v1/campaigns/report");
-  if (!rows.length) return h("p", { class: "hint" }, "Nothing is imported yet. Own measurements calibrate a prediction as its references, and the predictor once it is retrained.");
+  if (!rows.length) return h("p", { class: "hint" }, `Nothing is imported yet${hasKey() ? "" : " by an operator; rows of an API key are listed with it"}. Own measurements calibrate a prediction as its references, and the predictor once it is retrained.`);
   return table("Imported campaigns", {
     "Campaign": (r) => r.campaign, "Stored": (r) => count(r.n_kept), "Training uses": (r) => count(r.n_learnable),
     "Not learnt, by rule": (r) => r.not_learnt.replaceAll("_", " ") || "",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 from fastapi import APIRouter, Query
 
 from roofcast.serving.drift.import_drift import DEFAULT_LEVEL, report_days, report_import
-from roofcast.serving.http.dependencies import State
+from roofcast.serving.http.dependencies import State, Viewer
 from roofcast.serving.http.schemas.resources import Selector
 from roofcast.serving.request_fields import Level
 from roofcast.training.drift.report import MAX_CHANGE, DriftReport
@@ -29,6 +29,7 @@ def drift_url(added: Added) -> str | None:
 @router.get(DRIFT_PATH)
 def get_drift(
     state: State,
+    viewer: Viewer,
     *,
     days: Annotated[
         float | None,
@@ -43,8 +44,9 @@ def get_drift(
 ) -> DriftReport:
     """Compare imported rows with the predictor, and with earlier measurements of the same configurations.
 
-    Rows that the predictor has learnt do not judge it. Of many rows a sample is compared.
+    These are rows that the caller may list. Rows that the predictor has learnt do not judge it. Of many rows a sample
+    is compared.
     """
     if import_id is not None:
-        return report_import(state, import_id, level, max_change)
-    return report_days(state, days or state.settings.drift_days, level, max_change)
+        return report_import(state, import_id, level, max_change, seen_by=viewer)
+    return report_days(state, days or state.settings.drift_days, level, max_change, seen_by=viewer)

@@ -15,7 +15,7 @@ from roofcast.serving.app_state.imports.name_errors import check_names
 from roofcast.serving.drift.import_drift import compare_import
 from roofcast.serving.http.auth import CALLER, KEY
 from roofcast.serving.http.body import JsonRoute
-from roofcast.serving.http.dependencies import ClaimOfKeys, Compare, State, origin_of
+from roofcast.serving.http.dependencies import ClaimOfKeys, Compare, State, Viewer, origin_of
 from roofcast.serving.http.routes.measurements.drift import drift_url
 from roofcast.serving.http.schemas.resources import (
     ImportSummary,
@@ -61,53 +61,66 @@ def post_measurements(
 
 @router.get("/v1/measurements")
 def list_measurements(
-    state: State, campaign: OfCampaign = None, offset: Offset = 0, limit: Limit = 100
+    state: State, viewer: Viewer, campaign: OfCampaign = None, offset: Offset = 0, limit: Limit = 100
 ) -> list[dict[str, Cell]]:
     """List the measurements stored here; those of the package are listed by ``/v1/campaigns``.
+
+    A key lists its own rows and those of operators, a key of the scope `admin` all, unless `ROOFCAST_SHARE_ROWS` says
+    that everyone lists all.
 
     `import_id` and `key` tell where a row comes from, `state` whether training may use it (`accepted`, `confirmed`)
     or not (`quarantined`, `withdrawn`), `reason` why not.
     """
-    return rows_from_table(state.store.load(campaign, offset, limit, provenance=True))
+    return rows_from_table(state.store.load(campaign, offset, limit, provenance=True, seen_by=viewer))
 
 
 @router.get("/v1/measurements/imports")
-def list_imports(state: State) -> list[ImportSummary]:
-    """List the imports, the latest first."""
-    return [ImportSummary(**summary) for summary in state.store.provenance.imports()]
+def list_imports(state: State, viewer: Viewer) -> list[ImportSummary]:
+    """List the imports of the rows that the caller may list, the latest first."""
+    return [ImportSummary(**summary) for summary in state.store.provenance.imports(viewer)]
 
 
 @router.post("/v1/measurements/withdrawals")
-def post_withdrawal(request: MeasurementSelection, *, http: Request, state: State) -> MeasurementsChanged:
+def post_withdrawal(
+    request: MeasurementSelection, *, http: Request, state: State, viewer: Viewer
+) -> MeasurementsChanged:
     """Withdraw measurements: they stay listed, and the next retraining does without them.
 
     A key of the scope `write` withdraws rows that it stored itself; a key of the scope `admin` any.
     """
-    return _change("withdrawal", request, http, state)
+    return _change("withdrawal", request, http, state, viewer)
 
 
 @router.post("/v1/measurements/restorations")
-def post_restoration(request: MeasurementSelection, *, http: Request, state: State) -> MeasurementsChanged:
+def post_restoration(
+    request: MeasurementSelection, *, http: Request, state: State, viewer: Viewer
+) -> MeasurementsChanged:
     """Undo withdrawals.
 
     A key of the scope `write` restores what it withdrew itself, a key of the scope `admin` also what an operator did:
     403 where all withdrawn rows are an operator's, `n_refused` counts them where some are.
     """
-    return _change("restoration", request, http, state)
+    return _change("restoration", request, http, state, viewer)
 
 
 @router.post("/v1/measurements/confirmations")
-def post_confirmation(request: MeasurementSelection, *, http: Request, state: State) -> MeasurementsChanged:
+def post_confirmation(
+    request: MeasurementSelection, *, http: Request, state: State, viewer: Viewer
+) -> MeasurementsChanged:
     """Confirm that measurements in quarantine are right: the next retraining uses them.
 
     A key of the scope `write` confirms rows that it stored itself; a key of the scope `admin` any.
     """
-    return _change("confirmation", request, http, state)
+    return _change("confirmation", request, http, state, viewer)
 
 
-def _change(action: Action, request: MeasurementSelection, http: Request, state: State) -> MeasurementsChanged:
+def _change(
+    action: Action, request: MeasurementSelection, http: Request, state: State, seen_by: str | None
+) -> MeasurementsChanged:
     key: ApiKey = http.scope[KEY]
     only_of = None if key.may("admin") else key.name
     selection = request.model_dump(exclude_none=True, exclude={"target"})
-    changed = state.store.provenance.change(action, http.scope[CALLER], selection, only_of, request.target)
+    changed = state.store.provenance.change(
+        action, http.scope[CALLER], selection, only_of, request.target, seen_by=seen_by
+    )
     return MeasurementsChanged(n_row=changed.n_row, n_refused=changed.n_refused)

@@ -15,7 +15,7 @@ from roofcast.data.importers.overrides import parse_overrides
 from roofcast.serving.app_state.imports.import_warnings import added_warnings
 from roofcast.serving.http.body import BODY, JsonRoute
 from roofcast.serving.http.bulk.media import TRAINING_FILES_PATH
-from roofcast.serving.http.dependencies import ClaimOfKeys, Compare, DryRun, State, origin_of
+from roofcast.serving.http.dependencies import ClaimOfKeys, Compare, DryRun, State, Viewer, origin_of
 from roofcast.serving.http.errors import unsupported_media_type
 from roofcast.serving.http.routes.measurements.measurement_files import FILE_NAME, Overrides, media_type
 from roofcast.serving.http.routes.measurements.measurements import Limit, OfCampaign, Offset
@@ -99,11 +99,11 @@ def _answer(added: Added, errors: TrainingImportErrors | None) -> TrainingMeasur
 
 @router.get("/v1/training/measurements")
 def list_training_measurements(
-    state: State, campaign: OfCampaign = None, offset: Offset = 0, limit: Limit = 100
+    state: State, viewer: Viewer, campaign: OfCampaign = None, offset: Offset = 0, limit: Limit = 100
 ) -> list[dict[str, Cell]]:
-    """List the measured training jobs stored here.
+    """List the measured training jobs stored here that the caller may list, as ``/v1/measurements`` does.
 
     `import_id` and `key` tell where a row comes from, `state` whether training may use it (`accepted`, `confirmed`)
     or not (`quarantined`, `withdrawn`), `reason` why not.
     """
-    return rows_from_table(state.store.training.load(campaign, offset, limit, provenance=True))
+    return rows_from_table(state.store.training.load(campaign, offset, limit, provenance=True, seen_by=viewer))

@@ -11,7 +11,7 @@ from roofcast.serving.app_state import promotion
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.http.auth import CALLER
 from roofcast.serving.http.body import JsonRoute
-from roofcast.serving.http.dependencies import State
+from roofcast.serving.http.dependencies import State, Viewer
 from roofcast.serving.http.schemas.history import ChallengerResponse, ChallengerWithdrawn
 from roofcast.serving.http.schemas.resources import ChallengerRequest
 from roofcast.serving.shadow.comparison import VersionComparison, compare_version
@@ -50,6 +50,7 @@ def delete_challenger(http: Request, state: State) -> ChallengerWithdrawn:
 def get_comparison(
     version: Version,
     state: State,
+    viewer: Viewer,
     days: Annotated[
         float | None,
         Query(gt=0, le=36_500, description="Of the last so many days by import; `ROOFCAST_DRIFT_DAYS` by default."),
@@ -57,9 +58,9 @@ def get_comparison(
 ) -> VersionComparison:
     """Compare a version with the champion: their answers to the same requests, and their errors on measurements.
 
-    Any version has errors on recent measurements; only a challenger's answers are recorded.
+    Any version has errors on recent measurements that the caller may list; only a challenger's answers are recorded.
     """
-    return compare_version(state, version, days or state.settings.drift_days)
+    return compare_version(state, version, days or state.settings.drift_days, viewer)
 
 
 def _response(state: AppState) -> ChallengerResponse:
