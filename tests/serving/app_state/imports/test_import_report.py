@@ -20,7 +20,8 @@ def test_rules_of_own_rows_are_those_of_a_review_beside_all_shipped_rows(monkeyp
     copies = shipped.iloc[40:80].assign(campaign="copies", engine_version="99", note="")
     other = shipped.iloc[80:120].assign(campaign="other")
     other["tpot_s"] *= [1 + i / 9 for i in range(len(other))]
-    stored = pd.concat([same, copies, other], ignore_index=True)
+    held = other.assign(campaign="held", state=["quarantined", "withdrawn"] * 20)
+    stored = pd.concat([same, copies, other, held], ignore_index=True).fillna({"state": "accepted"})
 
     report = own_campaign_report(stored, catalog)
     monkeypatch.setattr(import_report, "_setups", lambda rows: pd.Series("", index=rows.index))
@@ -29,3 +30,4 @@ def test_rules_of_own_rows_are_those_of_a_review_beside_all_shipped_rows(monkeyp
     assert by_name[CAMPAIGN]["not_learnt"] == f"{COMES_WITH_PACKAGE} 40"
     assert "near_duplicate" in by_name["copies"]["not_learnt"]
     assert by_name["other"]["n_learnable"] > 0
+    assert by_name["held"] | {"n_learnable": 0, "not_learnt": "quarantined 20, withdrawn 20"} == by_name["held"]

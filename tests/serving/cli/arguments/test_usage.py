@@ -252,3 +252,10 @@ def test_every_problem_of_a_training_request_is_named(run: Run) -> None:
     assert status == 2
     fields = [line.removeprefix("error: ").partition(":")[0] for line in err.splitlines()]
     assert fields == ["--method", "--model", "--provider"]
+
+
+@pytest.mark.parametrize("group", [(), ("stacks",), ("training",), ("keys",)])
+def test_a_group_without_a_command_prints_its_help(run: Run, group: tuple[str, ...]) -> None:
+    status, out, err = run(*group)
+    assert (status, err) == (2, "")
+    assert f"Usage: {' '.join(('roofcast', *group))} [OPTIONS] COMMAND" in out

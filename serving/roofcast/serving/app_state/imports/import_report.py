@@ -15,6 +15,9 @@ from roofcast.training.dataset.training_set import TRAINED_ON
 COMES_WITH_PACKAGE: Final = "comes_with_package"
 """Rule of a row that is also a row of a shipped campaign."""
 
+HELD: Final = ("quarantined", "withdrawn")
+"""States of rows that no training uses."""
+
 
 def own_campaign_report(stored: pd.DataFrame, catalog: Catalog) -> list[dict[str, Any]]:
     """Return a row for each imported campaign, with the columns of `review.campaign_report`.
@@ -25,7 +28,7 @@ def own_campaign_report(stored: pd.DataFrame, catalog: Catalog) -> list[dict[str
     Parameters
     ----------
     stored
-        All measurements of the store.
+        All measurements of the store, with their `state`; those in quarantine and withdrawn ones are not used.
     catalog
         With the models registered in the store.
     """
@@ -33,11 +36,16 @@ def own_campaign_report(stored: pd.DataFrame, catalog: Catalog) -> list[dict[str
         return []
     shipped = load_campaigns(TRAINED_ON)
     shipped = shipped[_setups(shipped).isin(_setups(stored))]
-    is_new = ~pd.Series(row_ids(stored), index=stored.index).isin(row_ids(shipped))
-    rows = pd.concat([shipped, stored[is_new]], ignore_index=True)
+    is_held = stored["state"].isin(HELD)
+    is_new = ~pd.Series(row_ids(stored), index=stored.index).isin(row_ids(shipped)) & ~is_held
+    rows = pd.concat([shipped, stored.loc[is_new, shipped.columns]], ignore_index=True)
     rejected = review(rows, catalog.models, catalog.accelerators)["rule"]
     own_rejected = rejected[rejected.index >= len(shipped)]
-    rules = pd.Series(COMES_WITH_PACKAGE, index=stored.index, dtype=object).mask(is_new, "")
+    rules = (
+        pd.Series(COMES_WITH_PACKAGE, index=stored.index, dtype=object)
+        .mask(is_new, "")
+        .mask(is_held, stored["state"])
+    )
     rules.loc[stored.index[is_new][own_rejected.index - len(shipped)]] = own_rejected.to_numpy()
     return [_row(str(name), rules[stored["campaign"] == name]) for name in sorted(stored["campaign"].unique())]
 

@@ -58,6 +58,8 @@ class _Usage:
         except USAGE_ERROR as error:
             errors, unread = self._usage_errors(ctx, args)
             of_values = [one for one in self._check(ctx) if not unread & _fields_of(one)]
+            if not errors and not of_values:  # a group without arguments, which prints its help
+                raise
             raise join_errors([*errors, *self._with_options(ctx, of_values)]) from error
 
     def _with_options(self, ctx: Any, errors: Iterable[InputError]) -> list[InputError]:
@@ -237,7 +239,8 @@ def _meaning(param: Any) -> str:
 
 def _lower(text: object) -> str:
     message = str(text).rstrip(".")
-    return message[:1].lower() + message[1:]
+    is_acronym = message[1:2].isupper()
+    return message if is_acronym else message[:1].lower() + message[1:]
 
 
 def _place(error: InputError) -> str:

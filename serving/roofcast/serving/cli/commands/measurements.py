@@ -355,5 +355,5 @@ def _report(*, as_json: bool) -> None:
     from roofcast.training.dataset.review import campaign_report
 
     store, catalog = open_store()
-    own = own_campaign_report(store.load(), catalog)
+    own = own_campaign_report(store.load(provenance=True), catalog)
     show([*rows_from_table(campaign_report(load_catalog())), *own], as_json=as_json)

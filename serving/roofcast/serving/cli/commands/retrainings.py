@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roofcast.serving.cli.console import show
+from roofcast.serving.cli.console import show, step
 from roofcast.serving.cli.context import AsJson, Server, open_app_state
 
 if TYPE_CHECKING:
@@ -27,7 +27,10 @@ def list_retrainings(
 ) -> None:
     """List the retrainings that the service was asked for, the latest first, with their stages and results."""
     if not context.invoked_subcommand:
-        show([_row(one) for one in open_app_state().store.retrainings.load(limit=limit)], as_json=as_json)
+        records = [_row(one) for one in open_app_state().store.retrainings.load(limit=limit)]
+        show(records, as_json=as_json)
+        if not records:
+            step("no retraining was asked for; `roofcast retrain` retrains at once")
 
 
 @retrainings.command()

@@ -11,6 +11,9 @@ from roofcast.serving.counts import count_text
 from roofcast.serving.display_names import metric_name
 from roofcast.training.drift.report import Change, DriftReport, GroupErrors, distinct_groups
 
+MIN_CONFIGURATION: Final = 3
+"""Least number of configurations whose errors can be significant."""
+
 MAX_ROW: Final = 24
 """Lines of each table; JSON has all."""
 
@@ -39,6 +42,9 @@ def show_drift(report: DriftReport) -> None:
         warn(warning)
     for reason in report.reasons:
         warn(f"drift: {reason}")
+    if not report.reasons:
+        is_few = max((one.n_configuration for one in errors), default=0) < MIN_CONFIGURATION
+        note(f"no drift is found{'; so few configurations cannot show it' if is_few else ''}")
 
 
 def _remarks(report: DriftReport) -> list[str]:

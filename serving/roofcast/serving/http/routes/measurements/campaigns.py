@@ -23,7 +23,7 @@ router = APIRouter(tags=["measurements"])
 @router.get("/v1/campaigns/report")
 def get_report(state: State, viewer: Viewer) -> list[CampaignReport]:
     """Report the imported campaigns: rows stored, rows that training uses, and why it skips the others."""
-    rows = own_campaign_report(state.store.load(seen_by=viewer), state.catalog)
+    rows = own_campaign_report(state.store.load(seen_by=viewer, provenance=True), state.catalog)
     return [CampaignReport.model_validate({k: row[k] for k in CampaignReport.model_fields}) for row in rows]
 
 
