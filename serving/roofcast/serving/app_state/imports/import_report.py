@@ -15,8 +15,8 @@ from roofcast.training.dataset.training_set import TRAINED_ON
 COMES_WITH_PACKAGE: Final = "comes_with_package"
 """Rule of a row that is also a row of a shipped campaign."""
 
-HELD: Final = ("quarantined", "withdrawn")
-"""States of rows that no training uses."""
+QUARANTINED: Final = "quarantined"
+"""State of rows that no training uses before they are confirmed, and their rule."""
 
 
 def own_campaign_report(stored: pd.DataFrame, catalog: Catalog) -> list[dict[str, Any]]:
@@ -28,23 +28,22 @@ def own_campaign_report(stored: pd.DataFrame, catalog: Catalog) -> list[dict[str
     Parameters
     ----------
     stored
-        All measurements of the store, with their `state`; those in quarantine and withdrawn ones are not used.
+        All measurements of the store, with their `state`; withdrawn ones do not count.
     catalog
         With the models registered in the store.
     """
+    stored = stored[stored["state"] != "withdrawn"]
     if stored.empty:
         return []
     shipped = load_campaigns(TRAINED_ON)
     shipped = shipped[_setups(shipped).isin(_setups(stored))]
-    is_held = stored["state"].isin(HELD)
+    is_held = stored["state"] == QUARANTINED
     is_new = ~pd.Series(row_ids(stored), index=stored.index).isin(row_ids(shipped)) & ~is_held
     rows = pd.concat([shipped, stored.loc[is_new, shipped.columns]], ignore_index=True)
     rejected = review(rows, catalog.models, catalog.accelerators)["rule"]
     own_rejected = rejected[rejected.index >= len(shipped)]
     rules = (
-        pd.Series(COMES_WITH_PACKAGE, index=stored.index, dtype=object)
-        .mask(is_new, "")
-        .mask(is_held, stored["state"])
+        pd.Series(COMES_WITH_PACKAGE, index=stored.index, dtype=object).mask(is_new, "").mask(is_held, QUARANTINED)
     )
     rules.loc[stored.index[is_new][own_rejected.index - len(shipped)]] = own_rejected.to_numpy()
     return [_row(str(name), rules[stored["campaign"] == name]) for name in sorted(stored["campaign"].unique())]
