@@ -42,6 +42,13 @@ def test_settings_of_the_plan_are_used() -> None:
     assert answer["plan_dp"] == 2
 
 
+def test_a_gpipe_schedule_needs_the_memory_of_all_micro_batches() -> None:
+    staged = {"framework": "megatron-lm", "tp": 1, "pp": 2, "recomputation": "full", "n_micro_batch_sequence": 1}
+    one, gpipe = predict(*(a_job(**staged, pipeline_schedule=name) for name in ("1f1b", "gpipe")))
+    assert gpipe["plan_n_gradient_accumulation"] == 32
+    assert gpipe["memory_activations_byte"] > 4 * one["memory_activations_byte"]
+
+
 def test_stated_replicas_and_micro_batches_are_those_of_the_plan() -> None:
     split, accumulated = predict(
         a_job(framework="megatron-lm", dp=2), a_job(framework="torchtitan", n_gradient_accumulation=4)

@@ -13,12 +13,18 @@ from roofcast.data.training_campaigns import training_catalog
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.training_jobs import service
+from roofcast.serving.training_jobs.conventions import LATENT_ADAPTERS
 from roofcast.serving.training_jobs.memory_parts import MEMORY_PARTS
 from roofcast.serving.training_jobs.request import TrainingRecommendationRequest
 from roofcast.serving.training_jobs.response import TrainingRecommendationResponse
 from roofcast.training.training_jobs import load_shipped_training_predictor
 from roofcast.training.training_jobs.lifecycle.bundle import TrainingJobBundle
 from tests.serving.training_jobs.builders import a_training_demand, an_estimate_model
+
+LATENT = {
+    "model": "deepseek-ai/DeepSeek-V2-Lite",
+    "constraints": {"accelerators": ["h200-sxm-141gb"], "max_nodes": 1},
+}
 
 STEP = {
     "accelerator": "rtx-4090-24gb", "method": "qlora", "framework": "transformers", "n_token_per_sequence": 2048,
@@ -40,6 +46,19 @@ def recommend(*, active: Any = None, **changes: Any) -> TrainingRecommendationRe
     request = TrainingRecommendationRequest.model_validate(a_training_demand(**changes))
     state = cast("AppState", Known(load_catalog(), training_catalog(), active or an_estimate_model()))
     return service.answer_training_recommendation(request, state, dt.date(2026, 6, 1))
+
+
+@pytest.mark.parametrize(
+    ("change", "is_said"),
+    [
+        ({"method": "lora", **LATENT}, True),
+        ({"method": "adapter", "adapter": "bottleneck", **LATENT}, False),
+        ({"method": "full", **LATENT}, False),
+        ({"method": "lora"}, False),
+    ],
+)
+def test_adapters_of_latent_attention_are_said(change: dict[str, Any], is_said: bool) -> None:
+    assert (LATENT_ADAPTERS in recommend(**change).assumptions) == is_said
 
 
 @pytest.mark.parametrize(

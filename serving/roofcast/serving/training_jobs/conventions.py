@@ -98,13 +98,25 @@ def list_defaults(given: Collection[str], method: str, n_token: int, n_batch: in
     return [text for name, text in texts.items() if name not in given]
 
 
-def list_assumptions(method: str, n_batch: int, *, has_batch: bool) -> list[str]:
-    """Return what a recommendation assumes, in words."""
+LATENT_ADAPTERS: Final = (
+    "adapters on keys or values are those of both projections of latent attention that give them (kv_a and kv_b)"
+)
+
+
+def list_assumptions(method: str, n_batch: int, *, has_batch: bool, is_latent: bool) -> list[str]:
+    """Return what a recommendation assumes, in words.
+
+    Parameters
+    ----------
+    is_latent
+        Whether LoRA changes multi-head latent attention.
+    """
     states = "adapters and their optimizer states in 32 bits" if method in FROZEN_METHODS else "AdamW in 32 bits"
     return [
         "sequences are packed; time is that of optimizer steps, without start, evaluation and checkpoints",
         *([] if has_batch else [f"a step has {n_batch} sequences, as n_global_batch_sequence is not given"]),
         f"states: {states}; attention stores no scores",
+        *([LATENT_ADAPTERS] if is_latent else []),
         f"boards draw {DRAW['compute']:.0%} of their design power while they multiply, {DRAW['link']:.0%} while they "
         f"wait for links, {DRAW['queue']:.0%} in pipeline bubbles; hosts and cooling are not counted",
         "several nodes are joined by the network that is usual for the accelerator, such as 400 Gbit/s each for H100",

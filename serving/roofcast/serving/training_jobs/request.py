@@ -96,7 +96,11 @@ class TrainingRecommendationRequest(Message):
     ] = None
     adapter_targets: Annotated[
         list[AdapterTarget],
-        Field(max_length=7, description="Projections that adapters change; by default queries and values."),
+        Field(
+            max_length=7,
+            description="Projections that adapters change; by default queries and values. With latent attention `k` "
+            "or `v` are both projections that give them.",
+        ),
     ] = Field(default_factory=list)
     compute_precision: Annotated[
         Precision | None, Field(description="Of the products; by default the framework's, BF16 or FP16.")

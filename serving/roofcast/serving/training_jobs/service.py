@@ -12,6 +12,8 @@ from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, join_errors
 from roofcast.data.specs import ModelSpec
 from roofcast.features.arrays import RowIndex
+from roofcast.features.training.jobs.methods import OTHER_ADAPTERS
+from roofcast.features.training.jobs.run_table import FROZEN_METHODS
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.catalog.registered_models import Config, build_model, find_model, with_configs
 from roofcast.serving.app_state.catalog.user_files import old_price_warnings
@@ -153,6 +155,11 @@ def _demand(request: TrainingRecommendationRequest, model: ModelSpec) -> Trainin
     )
 
 
+def _adapts_latent(demand: TrainingDemand) -> bool:
+    is_lora = demand.method in FROZEN_METHODS and demand.adapter not in OTHER_ADAPTERS
+    return is_lora and demand.model.attention == "mla"
+
+
 def _response(
     request: TrainingRecommendationRequest, found: TrainingSearch, entries: RowIndex, today: dt.date, version: str
 ) -> TrainingRecommendationResponse:
@@ -185,7 +192,10 @@ def _response(
             request.model_fields_set, demand.method, demand.n_token, demand.n_batch, demand.adapter
         ),
         assumptions=list_assumptions(
-            demand.method, demand.n_batch, has_batch=request.n_global_batch_sequence is not None
+            demand.method,
+            demand.n_batch,
+            has_batch=request.n_global_batch_sequence is not None,
+            is_latent=_adapts_latent(demand),
         ),
         warnings=warnings,
     )

@@ -196,3 +196,28 @@ def test_parts_add_up_to_a_corrected_peak(ratio: float) -> None:
     moved = corrected.first.states[0] / memory.first.states[0]
     assert moved == pytest.approx(1.0) if ratio > 0.5 else ratio < moved < 1.0
     assert corrected.first.activations[0] >= 0.5 * min(ratio, 1.0) * memory.first.activations[0]
+
+
+def test_gpipe_holds_all_micro_batches_in_flight() -> None:
+    """32 instead of 4 of 1F1B on the first of four stages, and 32 instead of 1 on the last."""
+    staged = {"pp": 4, "n_accelerator": 8, "n_global_batch_sequence": 64}
+    one, other = (estimate_memory(runs_of(staged | {"pipeline_schedule": name})) for name in ("1f1b", "gpipe"))
+    assert other.first.activations[0] == pytest.approx(32 / 4 * one.first.activations[0])
+    assert other.last.activations[0] == pytest.approx(32 * one.last.activations[0])
+    assert other.last.logits[0] == pytest.approx((32 + 1) / 2 * one.last.logits[0])
+
+
+def test_gradient_accumulation_without_a_pipeline_holds_one_micro_batch() -> None:
+    one, other = (estimate_memory(runs_of({"pipeline_schedule": name})).device[0] for name in ("1f1b", "gpipe"))
+    assert one == other
+
+
+def test_adapters_of_experts_spread_with_their_experts() -> None:
+    """Rank 16 on gate, up and down: 226.5e6 weights at 16 bytes, one eighth on each of eight ranks."""
+    lora = {
+        "model": "mistralai/Mixtral-8x7B-v0.1", "accelerator": "nvidia-h100-sxm-80gb", "method": "lora",
+        "framework": "megatron-lm", "sharding": "ddp", "adapter_targets": "gate up down", "recomputation": "full",
+    }  # fmt: skip
+    first = estimate_memory(runs_of(*(lora | {"ep": ep} for ep in (1, 8)))).first
+    states = 2 * first.gradients + first.optimizer
+    assert list(states) == pytest.approx([16 * 226_492_416, 16 * 226_492_416 / 8])

@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roofcast.features.training.step.coefficients import DEFAULT_TRAINING_COEFFICIENTS
-from roofcast.features.training.step.communication import gradient_s
+from roofcast.features.training.step.communication import gradient_s, layer_traffic
 from roofcast.features.training.step.flops import forward_flop, model_flop
+from roofcast.features.training.step.layer import estimate_layer
 from roofcast.features.training.step.memory import estimate_memory
+from roofcast.features.training.step.parameters import local_parameters, trained_parameters
 from roofcast.features.training.step.step import estimate_training, mfu_ratio, throughput_token_per_s
 from tests.features.training.samples import runs_of
 
@@ -153,3 +155,101 @@ def test_fewer_micro_batches_than_stages_cannot_interleave() -> None:
     mfu = mfu_ratio(runs, estimate_training(runs))
     assert mfu[0] < 1 / 8
     assert mfu[1] < 4 / 11
+
+
+MIXTURE: dict[str, Any] = {
+    "model": "mistralai/Mixtral-8x7B-v0.1", "accelerator": "nvidia-h100-sxm-80gb", "n_accelerator": 64,
+    "recomputation": "full",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("offload", ["none", "optimizer"])
+@pytest.mark.parametrize(
+    "plan", [{"sharding": "zero1"}, {"sharding": "zero1", "tp": 2}, {"sharding": "fsdp"}, {"sharding": "hsdp"}]
+)
+def test_a_rank_updates_as_many_weights_whatever_the_expert_parallelism(plan: dict[str, Any], offload: str) -> None:
+    """One of 64 (HSDP: of 8) of 46.7e9 weights, and all of the two embeddings over TP."""
+    time = estimate_training(runs_of(*(MIXTURE | plan | {"ep": ep, "offload": offload} for ep in (1, 2, 8))))
+    assert list(time.optimizer_s) == pytest.approx([time.optimizer_s[0]] * 3)
+    assert list(time.offload_s) == pytest.approx([time.offload_s[0]] * 3)
+
+
+def test_the_optimizer_of_a_mixture_by_hand() -> None:
+    """46.7e9 weights on 64 ranks, 24 bytes of states read and written and 14 beside, at 3.35 TB/s, times 1.5."""
+    time = estimate_training(runs_of(MIXTURE | {"ep": 8}))
+    assert time.optimizer_s[0] == pytest.approx(1.5 * 46.7e9 / 64 * (2 * 12 + 14) / 3.35e12, rel=0.01)
+
+
+def test_zero_2_scatters_gradients_in_every_micro_batch() -> None:
+    """Gradients that are held sharded cannot wait: eight times the scatter, and one gathering of weights."""
+    plans = [
+        {"framework": "deepspeed", "sharding": stage, "n_accelerator": 64, "n_global_batch_sequence": 64 * m}
+        for stage in ("zero1", "zero2")
+        for m in (1, 8)
+    ]
+    runs, c = runs_of(*plans), DEFAULT_TRAINING_COEFFICIENTS
+    n = np.full(4, 8e9)
+    one, same, two, more = gradient_s(runs, c, n, np.zeros(4))
+    assert same == one == two  # 16-bit gradients, and 16-bit weights: half of the time is the scatter
+    assert more == pytest.approx((8 + 1) / 2 * one)
+    data_s = estimate_training(runs).data_s
+    assert data_s[1] == data_s[0]
+    assert data_s[3] > 4 * data_s[2]
+
+
+def test_replicas_of_sharded_experts_reduce_their_shard() -> None:
+    """64 ranks, shards over 8: eight replicas of an eighth of all experts, whatever the expert parallelism."""
+    runs = runs_of(*(MIXTURE | {"sharding": "hsdp", "ep": ep} for ep in (1, 8)))
+    local, c = local_parameters(runs.model, runs.plan), DEFAULT_TRAINING_COEFFICIENTS
+    n_dense, n_expert = trained_parameters(runs, local, runs.model.n_layer, np.zeros(2))
+    time_s = gradient_s(runs, c, 0.0 * n_dense, n_expert)
+    assert time_s[1] == pytest.approx(time_s[0])
+
+
+def test_a_pipeline_of_pytorch_gathers_and_scatters_once_a_step() -> None:
+    """torchtitan reshards after the last micro-batch alone: ``fsdp_reshard_after_forward`` is off in a pipeline."""
+    staged = {"framework": "torchtitan", "sharding": "fsdp", "n_accelerator": 64, "pp": 4}
+    runs = runs_of(*(staged | {"n_global_batch_sequence": 16 * m} for m in (4, 32)))
+    c = DEFAULT_TRAINING_COEFFICIENTS.with_values(straggler=1e-9, dp_exposed=1.0)
+    time = estimate_training(runs, c)
+    assert time.data_s[1] == pytest.approx(time.data_s[0])
+    traffic = layer_traffic(runs, c, local_parameters(runs.model, runs.plan))
+    assert time.data_s[0] == pytest.approx(8 * (traffic.gather_s + traffic.reduce_s)[0])
+
+
+def test_a_pipeline_of_maxtext_gathers_in_every_micro_batch() -> None:
+    """Its ``pipeline_fsdp_ag_once`` is false by default: no stage stays gathered."""
+    staged = {"framework": "maxtext", "sharding": "fsdp", "n_accelerator": 64, "pp": 4}
+    runs = runs_of(*(staged | {"n_global_batch_sequence": 16 * m} for m in (4, 32)))
+    time = estimate_training(runs)
+    assert time.data_s[1] == pytest.approx(8 * time.data_s[0])
+    single = estimate_memory(runs_of(staged | {"pp": 1, "n_global_batch_sequence": 64})).first
+    assert estimate_memory(runs).first.buffers[0] == pytest.approx(single.buffers[0])
+
+
+def test_full_recomputation_passes_keys_and_values_again() -> None:
+    """Forward once, backward with their gradients twice, and once again where the forward pass is repeated."""
+    plan = {"cp": 8, "n_token_per_sequence": 131_072, "n_accelerator": 64}
+    full_level = {"recomputation": "full"}
+    levels: list[dict[str, Any]] = [
+        {"recomputation": "none"},
+        full_level,
+        full_level | {"recomputed_layer_ratio": 0.5},
+    ]
+    c = DEFAULT_TRAINING_COEFFICIENTS.with_values(cp_exposed=1.0)
+    none, full, half = estimate_training(runs_of(*(plan | level for level in levels)), c).context_s
+    assert full == pytest.approx(4 / 3 * none)
+    assert half == pytest.approx(7 / 6 * none)
+
+
+def test_quantised_experts_are_unpacked_in_each_pass() -> None:
+    """Mixtral on one B200: 46.4e9 weights in 4 and in 16 bits at 7.7 TB/s, three times as slow as their bytes."""
+    job = {
+        "model": "mistralai/Mixtral-8x7B-v0.1", "accelerator": "nvidia-b200-sxm-180gb", "framework": "transformers",
+        "sharding": "ddp", "n_accelerator": 1, "n_global_batch_sequence": 1, "n_token_per_sequence": 512,
+    }  # fmt: skip
+    runs = runs_of(job | {"method": "lora"}, job | {"method": "qlora"})
+    layer = estimate_layer(runs, DEFAULT_TRAINING_COEFFICIENTS)
+    by_pass = [float(np.diff(part.dense_s + part.expert_s)[0] * 32) for part in (layer.forward, layer.backward)]
+    byte = (46.7e9 - 2 * 32_000 * 4096) * (runs.job.frozen_byte[1] + 2)
+    assert by_pass == pytest.approx([3 * byte / 7.7e12] * 2, rel=0.01)

@@ -24,6 +24,8 @@ class Framework:
         Whether attention stores no scores if blank.
     is_stage_balanced
         Whether layers are spread over pipeline stages by cost.
+    is_stage_gathered
+        Whether a fully sharded pipeline keeps its stage's weights gathered over the micro-batches.
     has_dropout
         Whether pretraining keeps dropout masks.
     is_attention_portable
@@ -69,6 +71,7 @@ class Framework:
     is_compiled: bool = False
     is_flash: bool = True
     is_stage_balanced: bool = False
+    is_stage_gathered: bool = False
     has_dropout: bool = False
     is_attention_portable: bool = False
     is_context_uneven: bool = False
@@ -97,11 +100,11 @@ FRAMEWORKS: Final[dict[str, Framework]] = {
     "nanotron": Framework(2.0, 6.0, 12.0, 4.0, "ddp", has_tensor_parallel=True, is_stage_balanced=True,
                           is_attention_portable=True, is_tensor_strided=True, launch_ratio=2.0, activation_ratio=1.4,
                           backward_gradient_byte=2.0),
-    "fsdp": Framework(4.0, 4.0, 8.0, 2.0, "fsdp", is_operator_recomputed=True,
+    "fsdp": Framework(4.0, 4.0, 8.0, 2.0, "fsdp", is_operator_recomputed=True, is_stage_gathered=True,
                       is_attention_portable=True, frees_gradients=True, has_weight_gradients=True),
     "torchtitan": Framework(4.0, 4.0, 8.0, 4.0, "fsdp", is_eager=True, is_operator_recomputed=True,
                             is_attention_portable=True, is_context_uneven=True, frees_gradients=True,
-                            has_weight_gradients=True),
+                            has_weight_gradients=True, is_stage_gathered=True),
     "deepspeed": Framework(2.0, 2.0, 12.0, 2.0, "zero2", is_eager=True, is_attention_portable=True, step_byte=4.0,
                            bucket_param=5e8),
     "transformers": Framework(2.0, 2.0, 8.0, 2.0, "ddp", is_eager=True, is_attention_portable=True,
@@ -117,7 +120,7 @@ optimizer, 16-bit reduction); NeMo's performance pages, whose tables without a p
 (docs/TRAINING.md); torch's FSDP mixed precision (32-bit shards, 16-bit compute and reduction); S. Rajbhandari et al.,
 "ZeRO", 2020, section 3.1; torch's ``fully_shard``, which casts reduced gradients to the precision of the shards;
 DeepSpeed's ``reduce_bucket_size`` and ``allgather_bucket_size``, and the 32-bit gradients of its ``stage_1_and_2``
-optimizer; MaxText's 32-bit weights and Adam.
+optimizer; MaxText's 32-bit weights and Adam, and its ``pipeline_fsdp_ag_once``, false by default.
 """
 
 _WORDS: Final = (

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from roofcast.data.specs import ModelSpec
 
@@ -18,35 +19,113 @@ DEFAULT_TARGETS: Final = ("q", "v")
 DEFAULT_RANK: Final = 16.0
 
 
-def target_widths(spec: ModelSpec) -> dict[str, tuple[int, int]]:
-    """Return input and output width of each projection of a layer; a mixture's MLP targets are those of one expert.
+GATED_QUERY_TYPES: Final = ("qwen3_next", "qwen3_5")
+"""Beginnings of model types whose projection of queries gives a gate too: Transformers' ``Qwen3NextAttention``."""
+
+
+class Projection(NamedTuple):
+    """A product of the model that adapters may change.
+
+    Parameters
+    ----------
+    name
+        Tells it from others of its widths.
+    n_copy, n_used
+        Its copies in the model, and those that one token passes.
+    is_expert
+        Whether routed experts have it.
+    """
+
+    name: str
+    n_in: int
+    n_out: int
+    n_copy: int
+    n_used: int
+    is_expert: bool = False
+
+
+def target_projections(spec: ModelSpec, targets: Sequence[str]) -> list[Projection]:
+    """Return the projections that targets name, each once.
+
+    Notes
+    -----
+    Queries, keys, values and output are those of the layers with attention. MLP targets are those of dense layers,
+    of shared experts and of every routed expert. Multi-head latent attention has no projections of keys or of values:
+    either target names both projections of the latent from which they come.
+
+    References
+    ----------
+    PEFT, ``LoraConfig.target_modules``: all modules with the name, so those of every expert; DeepSeek-AI,
+    "DeepSeek-V2", 2024, section 2.1.
 
     Examples
     --------
     See `lora_parameters`.
     """
-    value_dim = spec.v_head_dim or spec.head_dim
-    width = spec.intermediate_size or spec.moe_intermediate_size
+    by_target = _projections(spec)
+    return list(dict.fromkeys(p for target in targets for p in by_target.get(target, ())))
+
+
+@functools.lru_cache(maxsize=256)
+def _projections(spec: ModelSpec) -> dict[str, tuple[Projection, ...]]:
+    return _attention_projections(spec) | _mlp_projections(spec)
+
+
+def _attention_projections(spec: ModelSpec) -> dict[str, tuple[Projection, ...]]:
+    n_layer = spec.n_layer - spec.n_linear_layer
+    hidden, value_dim = spec.hidden_size, spec.v_head_dim or spec.head_dim
+
+    def projection(name: str, n_in: int, n_out: int) -> Projection:
+        return Projection(name, n_in, n_out, n_layer, n_layer)
+
+    query = spec.n_head * spec.head_dim * (2 if spec.model_type.startswith(GATED_QUERY_TYPES) else 1)
+    output: dict[str, tuple[Projection, ...]] = {"o": (projection("o", spec.n_head * value_dim, hidden),)}
+    if spec.attention != "mla":
+        key, value = spec.n_kv_head * spec.head_dim, spec.n_kv_head * value_dim
+        widths = {"q": query, "k": key, "v": value}
+        return output | {name: (projection(name, hidden, width),) for name, width in widths.items()}
+    rank, rotated = spec.kv_lora_rank, spec.qk_rope_head_dim
+    latent = (
+        projection("kv_a", hidden, rank + rotated),
+        projection("kv_b", rank, spec.n_head * (spec.head_dim - rotated + value_dim)),
+    )
+    low = spec.q_lora_rank
+    queries = (projection("q_a", hidden, low), projection("q_b", low, query)) if low else ()
+    return output | {"q": queries or (projection("q", hidden, query),), "k": latent, "v": latent}
+
+
+def _mlp_projections(spec: ModelSpec) -> dict[str, tuple[Projection, ...]]:
+    n_dense = spec.n_dense_layer if spec.n_expert else spec.n_layer
+    n_moe, n_chosen = spec.n_layer - n_dense, spec.n_expert_per_token
     hidden = spec.hidden_size
-    widths = {
-        "q": (hidden, spec.n_head * spec.head_dim),
-        "k": (hidden, spec.n_kv_head * spec.head_dim),
-        "v": (hidden, spec.n_kv_head * value_dim),
-        "o": (spec.n_head * value_dim, hidden),
-        "up": (hidden, width),
-        "down": (width, hidden),
-    }
-    return widths | ({"gate": (hidden, width)} if spec.mlp_gated else {})
+    kinds = (
+        Projection("dense", hidden, spec.intermediate_size, n_dense, n_dense),
+        Projection("shared", hidden, spec.shared_expert_intermediate_size, n_moe, n_moe),
+        Projection("routed", hidden, spec.moe_intermediate_size, n_moe * spec.n_expert, n_moe * n_chosen, True),
+    )
+    own = [kind for kind in kinds if kind.n_out]
+    names = ("up", "gate") if spec.mlp_gated else ("up",)
+    inward = {name: tuple(kind._replace(name=f"{kind.name} {name}") for kind in own) for name in names}
+    outward = (kind._replace(name=f"{kind.name} down", n_in=kind.n_out, n_out=hidden) for kind in own)
+    return inward | {"down": tuple(outward)}
 
 
-def adapter_width(spec: ModelSpec, targets: Sequence[str] = DEFAULT_TARGETS) -> int:
-    """Return the sum of the widths that a layer's adapters read and write."""
-    widths = target_widths(spec)
-    return sum(sum(widths[target]) for target in targets if target in widths)
+def adapter_width(spec: ModelSpec, targets: Sequence[str] = DEFAULT_TARGETS) -> float:
+    """Return the sum of the widths that adapters read and write which a token passes, of the mean layer.
+
+    Examples
+    --------
+    Mixtral: two of eight experts of width 14336 on hidden size 4096.
+
+    >>> from roofcast.data.catalog import load_catalog
+    >>> adapter_width(load_catalog().models["mistralai/Mixtral-8x7B-v0.1"], ["up"])
+    36864.0
+    """
+    return sum(p.n_used * (p.n_in + p.n_out) for p in target_projections(spec, targets)) / spec.n_layer
 
 
 def lora_parameters(spec: ModelSpec, rank: float, targets: Sequence[str] = DEFAULT_TARGETS) -> float:
-    """Return the trained weights of LoRA: ``rank (in + out)`` for each target and layer.
+    """Return the trained weights of LoRA: ``rank (in + out)`` for each projection.
 
     References
     ----------
@@ -55,14 +134,18 @@ def lora_parameters(spec: ModelSpec, rank: float, targets: Sequence[str] = DEFAU
     Examples
     --------
     Llama-2-7B: 32 layers, hidden size 4096, MLP width 11008. Rank 16 on queries and values: 32 x 2 x 16 x 8192; on
-    all seven projections: 32 x 16 x (4 x 8192 + 3 x 15104).
+    all seven projections: 32 x 16 x (4 x 8192 + 3 x 15104). Mixtral-8x7B, on all seven, eight experts:
+    32 x 16 x (2 x 8192 + 2 x 5120 + 8 x 3 x 18432).
 
     >>> from roofcast.data.catalog import load_catalog
-    >>> llama = load_catalog().models["meta-llama/Llama-2-7b-hf"]
+    >>> models = load_catalog().models
+    >>> llama, mixtral = models["meta-llama/Llama-2-7b-hf"], models["mistralai/Mixtral-8x7B-v0.1"]
     >>> lora_parameters(llama, 16), lora_parameters(llama, 16, LORA_TARGETS)
     (8388608, 39976960)
+    >>> lora_parameters(mixtral, 16, LORA_TARGETS)
+    240123904
     """
-    return spec.n_layer * rank * adapter_width(spec, targets)
+    return rank * sum(p.n_copy * (p.n_in + p.n_out) for p in target_projections(spec, targets))
 
 
 def full_target_parameters(spec: ModelSpec, targets: Sequence[str]) -> float:
@@ -94,8 +177,15 @@ def lora_fa_parameters(spec: ModelSpec, rank: float, targets: Sequence[str] = DE
     >>> lora_fa_parameters(load_catalog().models["meta-llama/Llama-2-7b-hf"], 16)
     4194304
     """
-    widths = target_widths(spec)
-    return spec.n_layer * rank * sum(widths[target][1] for target in targets if target in widths)
+    return rank * sum(p.n_copy * p.n_out for p in target_projections(spec, targets))
+
+
+def expert_ratio(spec: ModelSpec, variant: str, targets: Sequence[str] = DEFAULT_TARGETS) -> float:
+    """Return the share of the weights of LoRA, or of LoRA-FA, that is in routed experts."""
+    projections = target_projections(spec, targets)
+    width = [p.n_copy * (p.n_out + ("lora-fa" not in variant) * p.n_in) for p in projections]
+    in_experts = sum(w for w, p in zip(width, projections, strict=True) if p.is_expert)
+    return in_experts / max(sum(width), 1)
 
 
 def bottleneck_parameters(spec: ModelSpec, width: float) -> float:
@@ -170,8 +260,8 @@ def trained_parameters(spec: ModelSpec, variant: str, rank: float, targets: Sequ
     return adapters + full_target_parameters(spec, targets)
 
 
-def variant_width(spec: ModelSpec, variant: str, targets: Sequence[str] = DEFAULT_TARGETS) -> int:
-    """Return the sum of the widths that a layer's adapters of a variant read and write.
+def variant_width(spec: ModelSpec, variant: str, targets: Sequence[str] = DEFAULT_TARGETS) -> float:
+    """Return the sum of the widths that adapters of a variant read and write which a token passes, of the mean layer.
 
     Two bottleneck adapters read and write the hidden state; a prompt lengthens the sequence instead.
     """

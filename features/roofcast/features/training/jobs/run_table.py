@@ -25,6 +25,7 @@ from roofcast.features.training.jobs.hardware import HOST_SIZE, build_hardware, 
 from roofcast.features.training.jobs.methods import (
     DEFAULT_TARGETS,
     OTHER_ADAPTERS,
+    expert_ratio,
     full_target_parameters,
     trained_parameters,
     variant_width,
@@ -172,7 +173,8 @@ def _job(
         frozen_byte=frozen_byte,
         is_frozen=is_frozen.astype(float),
         is_quantised=is_quantised.astype(float),
-        n_param_trained=adapters.n_trained, n_adapter_width=adapters.width,
+        n_param_trained=adapters.n_trained, adapter_expert_ratio=adapters.expert_ratio,
+        n_adapter_width=adapters.width,
         is_input_frozen=adapters.is_input_frozen,
         has_dropout=_convention(framework, lambda f: f.has_dropout) * pretrain,
         is_flash=_switch(rows, "flash_attention", default_flash),
@@ -195,6 +197,8 @@ def _job(
         offload_activation=(np.char.find(offload, "activations") >= 0).astype(float),
         recomputed_ratio=number_column(rows, "recomputed_layer_ratio", 1.0),
         is_stage_balanced=_convention(framework, lambda f: f.is_stage_balanced),
+        is_stage_gathered=_convention(framework, lambda f: f.is_stage_gathered),
+        is_gpipe=(text_column(rows, "pipeline_schedule", "") == "gpipe").astype(float),
     )  # fmt: skip
 
 
@@ -263,14 +267,17 @@ class _Adapters:
     ----------
     full_ratio
         Share of the trained weights that are the model's own.
+    expert_ratio
+        Share of them that is in routed experts.
     width
-        Sum of the widths that a layer's adapters read and write.
+        Sum of the widths that the adapters read and write which a token passes, of the mean layer.
     is_input_frozen
         1 if adapters do not keep their inputs.
     """
 
     n_trained: FloatArray
     full_ratio: FloatArray
+    expert_ratio: FloatArray
     width: FloatArray
     n_virtual_token: FloatArray
     is_input_frozen: FloatArray
@@ -284,17 +291,18 @@ def _adapters(
     targets = text_column(rows, "adapter_targets", " ".join(DEFAULT_TARGETS))
     variant = np.char.lower(text_column(rows, "adapter", "").astype(str))
     n_trained = np.nan_to_num(stated)
-    full_ratio, width, n_virtual = np.zeros((3, len(rank)))
+    full_ratio, in_experts, width, n_virtual = np.zeros((4, len(rank)))
     for i in np.flatnonzero(is_frozen):
         spec, name, projections = specs[codes[i]], str(variant[i]), str(targets[i]).split()
         if np.isnan(stated[i]):
             n_trained[i] = trained_parameters(spec, name, rank[i], projections)
         if name not in OTHER_ADAPTERS:
             full_ratio[i] = min(full_target_parameters(spec, projections) / n_trained[i], 1.0)
+            in_experts[i] = (1.0 - full_ratio[i]) * expert_ratio(spec, name, projections)
         width[i] = variant_width(spec, name, projections)
         n_virtual[i] = virtual_token(spec, name, rank[i], n_trained[i])
     is_fa = np.char.find(variant, "lora-fa") >= 0
-    return _Adapters(n_trained, full_ratio, width, n_virtual, is_fa.astype(float))
+    return _Adapters(n_trained, full_ratio, in_experts, width, n_virtual, is_fa.astype(float))
 
 
 def _stated(rows: PredictionInput, framework: ColumnArray, job: Job) -> StatedPlan:

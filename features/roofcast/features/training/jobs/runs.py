@@ -122,8 +122,11 @@ class Job:
         1 if frozen weights are unpacked for each product.
     n_param_trained
         Trained weights of an adapter method; ignored if the model is not frozen.
+    adapter_expert_ratio
+        Share of them that is in routed experts.
     n_adapter_width
-        Sum over the adapted projections of a layer of the widths that their adapters read and write.
+        Sum over the adapted projections that a token passes of the widths that their adapters read and write, of the
+        mean layer.
     is_input_frozen
         1 if adapters do not keep their inputs (LoRA-FA).
     has_dropout, is_flash, is_loss_chunked, is_compiled
@@ -157,6 +160,11 @@ class Job:
         Share of the layers to which full or selective recomputation applies.
     is_stage_balanced
         1 if layers are spread over pipeline stages by cost, 0 if evenly.
+    is_stage_gathered
+        1 if a fully sharded pipeline keeps its stage's weights gathered over the micro-batches, 0 if it gathers them
+        in each.
+    is_gpipe
+        1 if a pipeline runs all micro-batches forward before the first runs backward.
     """
 
     framework: FloatArray
@@ -172,6 +180,7 @@ class Job:
     is_frozen: FloatArray
     is_quantised: FloatArray
     n_param_trained: FloatArray
+    adapter_expert_ratio: FloatArray
     n_adapter_width: FloatArray
     is_input_frozen: FloatArray
     has_dropout: FloatArray
@@ -195,6 +204,8 @@ class Job:
     offload_activation: FloatArray
     recomputed_ratio: FloatArray
     is_stage_balanced: FloatArray
+    is_stage_gathered: FloatArray
+    is_gpipe: FloatArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ from roofcast.features.arrays import FloatArray
 from roofcast.features.engine.kernels.efficiency import LinkEfficiency
 from roofcast.features.engine.kernels.link_efficiency import links_among
 from roofcast.features.engine.links import Links, all_gather_s, all_reduce_s, all_to_all_s, point_to_point_s
-from roofcast.features.training.jobs.runs import TrainingRuns
+from roofcast.features.training.jobs.runs import Plan, TrainingRuns
 from roofcast.features.training.step.coefficients import TrainingCoefficients
 from roofcast.features.training.step.layer import ELEMENT_BYTE, micro_batch_token
-from roofcast.features.training.step.parameters import LocalParameters
+from roofcast.features.training.step.parameters import LocalParameters, state_shards
 
 BUCKET_BYTE: Final = 1e8
 """Bytes of one collective of gradients: torch's DDP takes 25 MB, Megatron-LM at least 40 million elements."""
@@ -107,28 +107,27 @@ def _sharded_layer(
     none = np.zeros_like(plan.tp)
     if not (plan.zero_stage > 2).any():
         return none, none
-    is_sharded = plan.zero_stage > 2
-    expert_shard = np.maximum(plan.n_shard * np.where(plan.ep > 1.0, plan.tp / plan.ep, 1.0), 1.0)
+    dense_shard, expert_shard = state_shards(plan, 3.0)
     gather, reduce = none, none
     reduced_byte = np.where(job.is_frozen > 0, 0.0, job.reduced_byte)
     weight_byte = np.where(job.is_frozen > 0, np.minimum(job.frozen_byte, ELEMENT_BYTE), ELEMENT_BYTE)
     for n_param, n, stride in (
-        (local.layer_dense, plan.n_shard, plan.tp),
+        (local.layer_dense, dense_shard, plan.tp),
         (local.layer_expert, expert_shard, np.where(plan.ep > 1.0, plan.ep, plan.tp)),
     ):
         links = group_links(runs, c, runs.hardware.all_gather, n, stride)
         has = n_param > 0
         gather = gather + np.where(has, all_gather_s(weight_byte * n_param, n, links), 0.0)
         reduce = reduce + np.where(has, all_gather_s(reduced_byte * n_param, n, links), 0.0)
-    ratio = np.where(is_sharded, job.gather_ratio, 0.0)
+    ratio = np.where(plan.zero_stage > 2, job.gather_ratio, 0.0)
     return ratio * gather, np.where(job.is_frozen > 0, 0.0, ratio * reduce)
 
 
 def gradient_s(runs: TrainingRuns, c: TrainingCoefficients, n_dense: FloatArray, n_expert: FloatArray) -> FloatArray:
     """Return the time of the data-parallel collectives of a step, before overlap: shape (n_row,).
 
-    Replicas (DDP) reduce their gradients; ZeRO-1 and -2 scatter them and gather the updated weights. ZeRO-3 does both
-    in each layer; only replicas of its shards (HSDP) reduce here.
+    Replicas (DDP) reduce their gradients; ZeRO-1 scatters them and gathers the updated weights; ZeRO-2 does, and
+    scatters in every micro-batch. ZeRO-3 does both in each layer; only replicas of its shards (HSDP) reduce here.
 
     Parameters
     ----------
@@ -136,23 +135,36 @@ def gradient_s(runs: TrainingRuns, c: TrainingCoefficients, n_dense: FloatArray,
         Trained weights of a rank outside and in experts.
     """
     plan, job = runs.plan, runs.job
-    is_sharded = plan.zero_stage > 2
     n_rank = plan.dp * plan.cp
-    n_replica = np.where(is_sharded, np.maximum(n_rank / plan.n_shard, 1.0), n_rank)
-    stride = np.where(is_sharded, plan.tp * plan.n_shard, plan.tp)
-    spread = np.where(plan.ep > 1.0, plan.tp / plan.ep, 1.0)
+    is_spread = plan.ep > 1.0
+    n_expert_rank = np.where(is_spread, np.maximum(n_rank * plan.tp / plan.ep, 1.0), n_rank)
+    dense_shard, expert_shard = state_shards(plan, 3.0)
     total = np.zeros_like(plan.tp)
-    for n_param, n, step in (
-        (n_dense, n_replica, stride),
-        (n_expert, np.maximum(n_replica * spread, 1.0), np.where(plan.ep > 1.0, plan.ep, stride)),
+    for n_param, n_copy, n_shard, stride in (
+        (n_dense, n_rank, dense_shard, plan.tp),
+        (n_expert, n_expert_rank, expert_shard, np.where(is_spread, plan.ep, plan.tp)),
     ):
-        held = n_param / np.where(is_sharded, plan.n_shard, 1.0)
+        held, n = n_param / n_shard, np.maximum(n_copy / n_shard, 1.0)
         scattered, gathered = (job.reduced_byte * held, _gathered_byte(runs) * held)
-        links = group_links(runs, c, runs.hardware.all_gather, n, step)
+        links = group_links(runs, c, runs.hardware.all_gather, n, stride * n_shard)
         n_bucket = np.maximum(np.ceil(scattered / BUCKET_BYTE), 1.0)
-        bucket_s = all_gather_s(scattered / n_bucket, n, links) + all_gather_s(gathered / n_bucket, n, links)
+        scatter_s = n_scatter(plan) * all_gather_s(scattered / n_bucket, n, links)
+        bucket_s = scatter_s + all_gather_s(gathered / n_bucket, n, links)
         total = total + np.where(held > 0, n_bucket * bucket_s, 0.0)
     return total
+
+
+def n_scatter(plan: Plan) -> FloatArray:
+    """Return how often a step reduces the gradients of replicas: once, or in every micro-batch (ZeRO-2).
+
+    ZeRO-2 keeps the accumulated gradients of its shard alone, so it cannot wait for the last micro-batch.
+
+    References
+    ----------
+    S. Rajbhandari et al., "ZeRO", 2020, section 5.2; DeepSpeed, issue 2252: "for zero stage 2 (and 3), gradient
+    reduction is required after every backward because of gradient partitioning".
+    """
+    return np.where(plan.zero_stage == 2.0, plan.n_micro_batch, 1.0)
 
 
 def _gathered_byte(runs: TrainingRuns) -> FloatArray:

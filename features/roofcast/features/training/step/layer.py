@@ -13,6 +13,7 @@ from roofcast.features.engine.kernels.efficiency import GemmEfficiency
 from roofcast.features.engine.kernels.gemm import gemm_s
 from roofcast.features.training.jobs.runs import TrainingRuns
 from roofcast.features.training.step.coefficients import NEW_ATTENTION, TrainingCoefficients
+from roofcast.features.training.step.parameters import local_parameters
 
 ELEMENT_BYTE: Final = 2.0
 NORM_PASS: Final = 10.0
@@ -121,15 +122,18 @@ def _dense(runs: TrainingRuns, c: TrainingCoefficients) -> tuple[FloatArray, Flo
     for share, n, k in shapes:
         product = _product(runs, c, m, n, k)
         forward, backward = forward + share * product[0], backward + share * product[1]
-    unpack_s = _unpack_s(runs, c)
+    unpack_s = _unpack_s(runs, c, local_parameters(runs.model, runs.plan).layer_dense)
     return forward + unpack_s, backward + unpack_s
 
 
-def _unpack_s(runs: TrainingRuns, c: TrainingCoefficients) -> FloatArray:
-    """Return the time to unpack a layer's quantised weights to 16 bits."""
-    s = runs.model
-    n_weight = (s.n_param - s.n_param_expert - s.n_param_embedding * (2.0 - s.is_tied)) / s.n_layer / runs.plan.tp
-    byte = np.maximum(n_weight, 0.0) * (runs.job.frozen_byte + ELEMENT_BYTE)
+def _unpack_s(runs: TrainingRuns, c: TrainingCoefficients, n_weight: FloatArray) -> FloatArray:
+    """Return the time to unpack a layer's quantised weights to 16 bits, once for each pass, whatever the tokens.
+
+    References
+    ----------
+    T. Dettmers et al., "QLoRA", 2023, section 3, equation 5 (each product dequantises its weight).
+    """
+    byte = n_weight * (runs.job.frozen_byte + ELEMENT_BYTE)
     return runs.job.is_quantised * c.value("dequantise_ratio") * byte / runs.hardware.bandwidth_byte_per_s
 
 
@@ -160,8 +164,9 @@ def _experts(runs: TrainingRuns, c: TrainingCoefficients) -> tuple[FloatArray, F
     passes_s = c.value("dispatch_pass") * ELEMENT_BYTE * pair * s.dispatch_width / runs.hardware.bandwidth_byte_per_s
     share = np.where(s.n_moe_layer > 0, s.n_moe_layer / s.n_layer, 0.0)
     n_product = c.value("expert_ratio") * n_local
-    forward = share * (n_product * (up[0] + down[0]) + passes_s)
-    backward = share * (n_product * (up[1] + down[1]) + 2.0 * passes_s)
+    unpack_s = _unpack_s(runs, c, local_parameters(s, runs.plan).layer_expert)
+    forward = share * (n_product * (up[0] + down[0]) + passes_s) + unpack_s
+    backward = share * (n_product * (up[1] + down[1]) + 2.0 * passes_s) + unpack_s
     return forward, backward
 
 

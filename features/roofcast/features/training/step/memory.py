@@ -8,10 +8,17 @@ from typing import Final
 import numpy as np
 
 from roofcast.features.arrays import FloatArray
-from roofcast.features.training.jobs.runs import Plan, TrainingRuns
+from roofcast.features.training.jobs.runs import TrainingRuns
 from roofcast.features.training.step.coefficients import DEFAULT_TRAINING_COEFFICIENTS, TrainingCoefficients
 from roofcast.features.training.step.layer import ELEMENT_BYTE, expert_split, micro_batch_token
-from roofcast.features.training.step.parameters import LocalParameters, local_parameters, stage_layers
+from roofcast.features.training.step.parameters import (
+    LocalParameters,
+    gathers_once,
+    local_parameters,
+    sharded_parameters,
+    stage_layers,
+    trained_parameters,
+)
 
 SCORE_BYTE: Final = 5.0
 """Bytes of each stored attention score: softmax (2), its dropout (2) and the mask (1)."""
@@ -108,28 +115,31 @@ def estimate_memory(runs: TrainingRuns, c: TrainingCoefficients = DEFAULT_TRAINI
     -----
     States: weight, gradient and optimizer bytes of each trained weight, sharded by ZeRO in the order optimizer,
     gradients, weights. The first stage of a 1F1B pipeline holds the activations of ``min(p, m)`` micro-batches, with
-    v chunks of ``p (1 + (p - 1) / (p v))``; the last stage those of one, and the logits.
+    v chunks of ``p (1 + (p - 1) / (p v))``; the last stage those of one, and the logits. Every stage of a GPipe
+    pipeline holds all m, because the first backward pass follows the last forward pass.
 
     References
     ----------
     V. Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", 2022, sections 4 and 5;
-    S. Rajbhandari et al., "ZeRO", 2020, section 5.
+    S. Rajbhandari et al., "ZeRO", 2020, section 5; D. Narayanan et al., "Efficient Large-Scale Language Model
+    Training on GPU Clusters Using Megatron-LM", 2021, section 2.2.1 (GPipe).
     """
     plan = runs.plan
     local = local_parameters(runs.model, plan)
     one = np.ones_like(plan.tp)
     head_layer = runs.model.vocab_size * runs.model.hidden_size / plan.tp / np.maximum(_layer_weight(local), 1.0)
     n_first, n_last = stage_layers(runs, head_layer)
-    flight = np.minimum(plan.pp, plan.n_micro_batch) * np.where(
-        plan.vp > 1.0, 1.0 + (plan.pp - 1.0) / (plan.pp * plan.vp), 1.0
-    )
     is_single = plan.pp <= 1.0
+    is_gpipe = (runs.job.is_gpipe > 0) & ~is_single
+    chunks = np.where(plan.vp > 1.0, 1.0 + (plan.pp - 1.0) / (plan.pp * plan.vp), 1.0)
+    flight = np.where(is_gpipe, plan.n_micro_batch, np.minimum(plan.pp, plan.n_micro_batch) * chunks)
+    last_flight = np.where(is_gpipe, plan.n_micro_batch, one)
     first_embedding = np.where(is_single, 2.0 - runs.model.is_tied, one)
     first = _stage(
         runs, c, local, n_layer=n_first, n_embedding=first_embedding, n_flight=flight,
         has_head=np.where(is_single, 1.0, 0.0),
     )  # fmt: skip
-    last = _stage(runs, c, local, n_layer=n_last, n_embedding=first_embedding, n_flight=one, has_head=one)
+    last = _stage(runs, c, local, n_layer=n_last, n_embedding=first_embedding, n_flight=last_flight, has_head=one)
     return TrainingMemory(first, last, c.value("fragment_ratio"), c.value("context_byte"))
 
 
@@ -150,25 +160,20 @@ def _stage(
     """Return the memory of a stage with `n_layer` layers, `n_flight` micro-batches in flight, and maybe the head."""
     job, plan = runs.job, runs.plan
     held, expert = n_layer * local.layer_dense + n_embedding * local.embedding, n_layer * local.layer_expert
-    adapters = job.n_param_trained / plan.tp / plan.pp
-    is_frozen = job.is_frozen > 0
-    of_stage = [_sharded(plan, held, expert, stage) for stage in (1.0, 2.0, 3.0)]
-    trained = [
-        np.where(is_frozen, adapters / np.where(plan.zero_stage >= stage, plan.n_shard, 1.0), own)
-        for stage, own in zip((1.0, 2.0, 3.0), of_stage, strict=True)
-    ]
+    n_trained = trained_parameters(runs, local, n_layer, n_embedding)
+    trained = [sharded_parameters(plan, *n_trained, stage) for stage in (1.0, 2.0, 3.0)]
     wide = n_embedding * local.embedding / np.where(plan.zero_stage > 2, plan.n_shard, 1.0)
     wide_byte = np.maximum(ELEMENT_BYTE - job.frozen_byte, 0.0) * wide
-    frozen = np.where(is_frozen, of_stage[2] * job.frozen_byte + wide_byte, 0.0)
+    frozen_byte = sharded_parameters(plan, held, expert, 3.0) * job.frozen_byte + wide_byte
+    frozen = np.where(job.is_frozen > 0, frozen_byte, 0.0)
     on_device = 1.0 - job.offload_parameter
     weights = on_device * (trained[2] * job.weight_byte + frozen)
     token = micro_batch_token(runs)
     logit_share = np.where(job.is_loss_chunked > 0, CHUNK_RATIO, 1.0)
-    logits = has_head * token * runs.model.vocab_size / plan.tp * c.value("logit_byte") * logit_share
+    n_logit = has_head * token * runs.model.vocab_size / plan.tp * logit_share
+    logits = n_logit * c.value("logit_byte") * (1.0 + n_flight) / 2.0  # half are gradients, of one micro-batch
     gathered_byte = _gathered_byte(runs, local, held + expert)
-    bucket = np.where(
-        plan.zero_stage > 0, np.minimum(job.bucket_param, np.where(is_frozen, adapters, held + expert)), 0.0
-    )
+    bucket = np.where(plan.zero_stage > 0, np.minimum(job.bucket_param, sum(n_trained)), 0.0)
     step_byte = (1.0 - job.offload_optimizer) * job.step_byte * trained[0] + 2.0 * ELEMENT_BYTE * bucket
     kept, working = _activation_byte(runs, c)
     kept_byte = np.where(job.offload_activation > 0, 0.0, token * n_layer * n_flight * kept)
@@ -203,28 +208,18 @@ def _moments(runs: TrainingRuns, gradients: FloatArray, kept: FloatArray) -> tup
 def _gathered_byte(runs: TrainingRuns, local: LocalParameters, held: FloatArray) -> FloatArray:
     """Return the bytes of weights and gradients that ranks hold for a time where weights are sharded or on the host.
 
-    Two layers, one in use and one on its way, and the embedding. A pipeline keeps the weights of its stage gathered
-    over the micro-batches, and sums their gradients before it scatters them.
+    Two layers, one in use and one on its way, and the embedding. A pipeline may keep the weights of its stage
+    gathered over the micro-batches, and sum their gradients before it scatters them.
 
     References
     ----------
-    ``torch.distributed.pipelining.stage``: ``backward_maybe_with_nosync``; torchtitan's ``reshard_after_forward``.
+    See `roofcast.features.training.step.parameters.gathers_once`.
     """
     plan, job = runs.plan, runs.job
     layers = ELEMENT_BYTE * (2.0 * _layer_weight(local) + local.embedding)
     gradient_byte = np.where(job.is_frozen > 0, 0.0, job.reduced_byte)
-    byte = np.where(plan.pp > 1.0, (ELEMENT_BYTE + gradient_byte) * held, layers)
+    byte = np.where(gathers_once(runs), (ELEMENT_BYTE + gradient_byte) * held, layers)
     return np.where(plan.zero_stage > 2, byte, job.offload_parameter * layers)
-
-
-def _sharded(plan: Plan, held: FloatArray, expert: FloatArray, stage: float) -> FloatArray:
-    """Return weights of a rank whose states ZeRO shards from this stage on.
-
-    Experts that spread over `ep` ranks have ``tp / ep`` times as many replicas to shard over as the other weights.
-    """
-    of_expert = np.where(plan.ep > 1.0, np.maximum(plan.tp * plan.n_shard / plan.ep, 1.0), plan.n_shard)
-    is_sharded = plan.zero_stage >= stage
-    return held / np.where(is_sharded, plan.n_shard, 1.0) + expert / np.where(is_sharded, of_expert, 1.0)
 
 
 def layer_activation_byte(runs: TrainingRuns) -> tuple[FloatArray, FloatArray, FloatArray]:

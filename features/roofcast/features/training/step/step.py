@@ -15,12 +15,20 @@ from roofcast.features.training.step.communication import (
     LayerTraffic,
     gradient_s,
     layer_traffic,
+    n_scatter,
     stage_message_s,
     tensor_latency_s,
 )
 from roofcast.features.training.step.flops import model_flop
 from roofcast.features.training.step.layer import LayerTime, estimate_layer, micro_batch_token
-from roofcast.features.training.step.parameters import LocalParameters, local_parameters, stage_layers
+from roofcast.features.training.step.parameters import (
+    LocalParameters,
+    gathers_once,
+    local_parameters,
+    sharded_parameters,
+    stage_layers,
+    trained_parameters,
+)
 
 OPTIMIZER_PASS_BYTE: Final = 14.0
 """Bytes per weight that an optimizer moves beside reading and writing its states: gradient, and 16-bit weight."""
@@ -142,21 +150,16 @@ def _layer_parts(runs: TrainingRuns, c: TrainingCoefficients, layer: LayerTime, 
     share = runs.job.recomputed_ratio
     again = share * np.where(is_full, f.total_s, np.where(is_selective, selective_s, 0.0))
     n_pass = np.where(is_full, 2.0 + share, 2.0)
-    context = 3.0 * traffic.context_s
-    hidden_context = np.maximum(context - layer.forward.attention_s - layer.backward.attention_s, 0.0)
-    exposed = c.value("dp_exposed")
-    forward_s, backward_s = layer.forward.total_s, layer.backward.total_s + again
-    gather, reduce = traffic.gather_s, traffic.reduce_s
-    data = exposed * (2.0 * gather + reduce)
-    data = data + np.maximum((1.0 - exposed) * gather - forward_s, 0.0)
-    data = data + np.maximum((1.0 - exposed) * (gather + reduce) - backward_s, 0.0)
+    context = (1.0 + n_pass) * traffic.context_s  # forward passes keys and values, backward their gradients as well
+    attention_s = (n_pass - 1.0) * layer.forward.attention_s + layer.backward.attention_s
+    hidden_context = np.maximum(context - attention_s, 0.0)
     parts = _LayerParts(
         compute_s=layer.forward.total_s + layer.backward.total_s,
         recomputation_s=again,
         tensor_s=c.value("tp_exposed") * n_pass * traffic.tensor_s,
         context_s=np.maximum(c.value("cp_exposed") * context, hidden_context),
         expert_s=c.value("ep_exposed") * n_pass * traffic.expert_s,
-        data_s=data,
+        data_s=_sharded_s(runs, c, traffic, layer.forward.total_s, layer.backward.total_s + again),
     )
     floor_s = c.value("floor_s") * runs.job.launch_ratio * n_pass / 2.0 * (1.0 - runs.job.is_compiled)
     floor_s = floor_s + n_pass * tensor_latency_s(runs, c)
@@ -172,15 +175,25 @@ def _layer_parts(runs: TrainingRuns, c: TrainingCoefficients, layer: LayerTime, 
     )
 
 
+def _sharded_s(
+    runs: TrainingRuns, c: TrainingCoefficients, traffic: LayerTraffic, forward_s: FloatArray, backward_s: FloatArray
+) -> FloatArray:
+    """Return the collectives of a layer's sharded weights that a micro-batch does not hide.
+
+    Each pass gathers the weights, and the backward pass scatters their gradients. Where a step gathers them once, no
+    backward pass hides the scatter after the last one; a micro-batch has its share of both.
+    """
+    exposed, gather, reduce = c.value("dp_exposed"), traffic.gather_s, traffic.reduce_s
+    forward = exposed * gather + np.maximum((1.0 - exposed) * gather - forward_s, 0.0)
+    backward = exposed * (gather + reduce) + np.maximum((1.0 - exposed) * (gather + reduce) - backward_s, 0.0)
+    return np.where(gathers_once(runs), (forward + reduce) / runs.plan.n_micro_batch, forward + backward)
+
+
 def _trained_on_rank(
     runs: TrainingRuns, local: LocalParameters, n_first: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return the trained weights of a rank of the first stage, outside and in experts."""
-    is_frozen = runs.job.is_frozen > 0
-    adapters = runs.job.n_param_trained / runs.plan.pp / runs.plan.tp
-    n_embedding = np.where(runs.plan.pp > 1.0, 1.0, 2.0 - runs.model.is_tied)
-    dense = n_first * local.layer_dense + n_embedding * local.embedding
-    return np.where(is_frozen, adapters, dense), np.where(is_frozen, 0.0, n_first * local.layer_expert)
+    return trained_parameters(runs, local, n_first, np.where(runs.plan.pp > 1.0, 1.0, 2.0 - runs.model.is_tied))
 
 
 def _step_data_s(
@@ -191,17 +204,17 @@ def _step_data_s(
     n_first: FloatArray,
     hiding_s: FloatArray,
 ) -> FloatArray:
-    """Return the collectives once a step that the last micro-batch's backward pass does not hide."""
+    """Return the collectives of replicas that the backward passes of the micro-batches with them do not hide."""
     total = gradient_s(runs, c, *_trained_on_rank(runs, local, n_first))
     exposed = c.value("dp_exposed")
-    return exposed * total + np.maximum((1.0 - exposed) * total - hiding_s, 0.0)
+    return exposed * total + np.maximum((1.0 - exposed) * total - n_scatter(runs.plan) * hiding_s, 0.0)
 
 
 def _optimizer_s(
     runs: TrainingRuns, c: TrainingCoefficients, local: LocalParameters, n_first: FloatArray
 ) -> FloatArray:
     job, plan = runs.job, runs.plan
-    trained = sum(_trained_on_rank(runs, local, n_first)) / np.where(plan.zero_stage > 0, plan.n_shard, 1.0)
+    trained = sharded_parameters(plan, *_trained_on_rank(runs, local, n_first), 1.0)
     byte = trained * (2.0 * job.optimizer_byte + OPTIMIZER_PASS_BYTE)
     device_s = c.value("optimizer_ratio") * byte / runs.hardware.bandwidth_byte_per_s
     return np.where(job.offload_optimizer > 0, byte / HOST_ADAM_BYTE_PER_S, device_s)
@@ -218,11 +231,10 @@ def _offload_s(
     job, plan, h = runs.job, runs.plan, runs.hardware
     if not (job.offload_optimizer + job.offload_parameter + job.offload_activation > 0).any():
         return np.zeros_like(plan.tp)
-    trained = sum(_trained_on_rank(runs, local, n_first))
-    shard = np.where(plan.zero_stage > 0, plan.n_shard, 1.0)
-    state_byte = job.offload_optimizer * trained / shard * (job.reduced_byte + job.weight_byte)
-    n_weight = n_first * (local.layer_dense + local.layer_expert)
-    weight_byte = job.offload_parameter * 2.0 * plan.n_micro_batch * 2.0 * n_weight / plan.n_shard
+    trained = sharded_parameters(plan, *_trained_on_rank(runs, local, n_first), 1.0)
+    state_byte = job.offload_optimizer * trained * (job.reduced_byte + job.weight_byte)
+    n_weight = sharded_parameters(plan, n_first * local.layer_dense, n_first * local.layer_expert, 3.0)
+    weight_byte = job.offload_parameter * 2.0 * plan.n_micro_batch * 2.0 * n_weight
     hidden_byte = 2.0 * micro_batch_token(runs) * runs.model.hidden_size / plan.tp
     kept_byte = job.offload_activation * 2.0 * plan.n_micro_batch * n_first * hidden_byte
     return c.value("offload_exposed") * (state_byte + weight_byte + kept_byte) / h.host_byte_per_s

@@ -32,7 +32,9 @@ _OPTIONS: Final = {
     "adapter": Option("lora-fa, bottleneck or prompt-tuning; other variants count as LoRA.", default=""),
     "adapter_rank": number_option("Rank of LoRA, 16 by default; width or virtual tokens of other adapters."),
     "adapter_targets": Option(
-        "Projections that adapters change, such as 'q k v o'; embedding and head are trained in full.", default=""
+        "Projections that adapters change, such as 'q k v o'; embedding and head are trained in full. With latent "
+        "attention k or v are both projections that give them.",
+        default="",
     ),
     "n_param_trained": number_option("Trained parameters, if not those of the adapter's rank."),
     "weight_precision": Option("Precision of the weights in memory.", default=""),
@@ -45,7 +47,7 @@ _OPTIONS: Final = {
     "pp": number_option("Pipeline parallelism.", names=("--pp", "--pipeline-parallel")),
     "vp": number_option("Model chunks of a pipeline stage."),
     "pipeline_schedule": Option(
-        "gpipe, 1f1b, interleaved or zero_bubble; the estimate knows 1f1b and interleaved.", default=""
+        "gpipe, 1f1b, interleaved or zero_bubble; the estimate takes the last as 1f1b.", default=""
     ),
     "cp": number_option("Context parallelism.", names=("--cp", "--context-parallel")),
     "dp": number_option("Data-parallel replicas.", names=("--dp", "--data-parallel")),
