@@ -295,7 +295,7 @@ def test_the_probability_of_a_missed_limit_is_rounded_below_the_confidence(share
     one = recommend(shared, limits=["ttft:p50<=0.05ms"], n_rejection=500)["rejections"]
     both = recommend(shared, limits=["ttft:p50<=0.05ms", "itl:p50<=1ms"], n_rejection=500)["rejections"]
     for rejections, words in (
-        (one, "for a single user, ttft:p50<=0.05ms is met with"),
+        (one, "for a single user, TTFT p50 up to 0.05 ms is met with"),
         (both, "for a single user, all limits are met with"),
     ):
         missed = [r["detail"] for r in rejections if r["reason"] == "misses_limit"]
