@@ -146,7 +146,7 @@ def run(service: Service, minutes: float, factor: float) -> dict[str, Any]:
     return {
         "minutes": minutes,
         "factor": factor,
-        "closed_loops_per_s": rates,
+        **{f"closed_loop_of_{n_client}_per_s": rate for n_client, rate in rates.items()},
         **figures,
         "capacity_per_cpu_s": sum(rates.values()) * CAPACITY_S / (full_cpu_s - start_cpu_s),
         "served_per_cpu_s": figures["served_per_s"] * for_s / (cpu_s(service.process.pid) - full_cpu_s),
