@@ -58,7 +58,10 @@ def test_a_body_that_does_not_end_is_answered_408(impatient: Client) -> None:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    scope = {"type": "http", "method": "POST", "path": "/v1/predictions", "headers": [], "query_string": b""}
+    scope = {
+        "type": "http", "http_version": "1.1", "method": "POST", "path": "/v1/predictions", "query_string": b"",
+        "headers": [(b"host", b"test")],
+    }  # fmt: skip
     impatient.run(lambda: impatient.app(scope, receive, send))
     headers = dict(sent[0]["headers"])
     assert sent[0]["status"] == 408

@@ -27,7 +27,9 @@ class Exchange:
     """A request and its client, which stays until `leaves` is set."""
 
     def __init__(self, path: str = PREDICTIONS, caller: str = "a", method: str = "POST", body: bytes = b"{}") -> None:
-        self.scope: dict[str, Any] = {"type": "http", "method": method, "path": path, "headers": [], CALLER: caller}
+        headers = [(b"host", b"test")]
+        request = {"type": "http", "http_version": "1.1", "method": method, "path": path, "headers": headers}
+        self.scope: dict[str, Any] = {**request, CALLER: caller}
         self.leaves = anyio.Event()
         self.answer: list[Mapping[str, Any]] = []
         self._pending = [{"type": "http.request", "body": body, "more_body": False}]
@@ -331,7 +333,11 @@ def test_an_explanation_stops_between_its_rows(home: Path, monkeypatch: pytest.M
     monkeypatch.setattr(ExplanationResponse, "model_validate", lambda row: row)
     monkeypatch.setattr(predictions, "stop_if_abandoned", leave_at_the_third)
     exchange = Exchange(EXPLANATIONS, body=json.dumps({"rows": [a_question()] * 5}).encode())
-    exchange.scope |= {"headers": [(b"content-type", b"application/json")], "query_string": b"", "client": None}
+    exchange.scope |= {
+        "headers": [(b"host", b"test"), (b"content-type", b"application/json")],
+        "query_string": b"",
+        "client": None,
+    }
     with running(create_app(Settings(home=home, poll_s=3600))) as client:
         client.run(lambda: client.app(exchange.scope, exchange.receive, exchange.send))
     assert exchange.status == 0

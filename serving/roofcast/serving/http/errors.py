@@ -52,6 +52,7 @@ RETRY_AFTER_S: Final = 5
 RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     int(status): {"model": ProblemResponse, "description": status.phrase}
     for status in (
+        HTTPStatus.BAD_REQUEST,
         HTTPStatus.UNAUTHORIZED,
         HTTPStatus.FORBIDDEN,
         HTTPStatus.NOT_FOUND,

@@ -1,4 +1,4 @@
-"""Headers that limit what a browser does with a response, the page ``/docs``, and requests of ambiguous length."""
+"""Headers that limit what a browser does with a response, the page ``/docs``, and ambiguous requests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class SafeResponses:
     """ASGI middleware that sets ``nosniff`` and a content security policy, and refuses ambiguous requests.
 
     A request with both ``Content-Length`` and ``Transfer-Encoding`` may end elsewhere for a proxy than here: a second
-    request could hide in the body of the first (RFC 9112, section 6.1).
+    request could hide in the body of the first (RFC 9112, section 6.1). One without a ``Host``, or with two, may be
+    meant for another server (section 3.2).
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -49,15 +50,24 @@ class SafeResponses:
                 headers.setdefault(CSP, DATA_POLICY)
             await send(message)
 
-        names = Headers(scope=scope)
-        if "content-length" in names and "transfer-encoding" in names:
-            detail = "send either content-length or transfer-encoding, not both"
+        if problem := _ambiguity(scope):
             response = problem_response(
-                HTTPStatus.BAD_REQUEST, "bad-request", detail, headers={"connection": "close"}
+                HTTPStatus.BAD_REQUEST, "bad-request", problem, headers={"connection": "close"}
             )
             await response(scope, receive, send_with_headers)
             return
         await self.app(scope, receive, send_with_headers)
+
+
+def _ambiguity(scope: Scope) -> str:
+    """Return what is ambiguous in a request; a blank if nothing is."""
+    headers = Headers(scope=scope)
+    if "content-length" in headers and "transfer-encoding" in headers:
+        return "send either content-length or transfer-encoding, not both"
+    n_host = len(headers.getlist("host"))
+    if n_host > 1 or (n_host == 0 and scope["http_version"] != "1.0"):
+        return f"send one host header, not {n_host}"
+    return ""
 
 
 def serve_docs(app: FastAPI) -> None:

@@ -35,7 +35,7 @@ def chunk_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def scope_of(caller: str = "test") -> dict[str, Any]:
-    headers = [(b"content-type", Kind.NDJSON.encode())]
+    headers = [(b"host", b"test"), (b"content-type", Kind.NDJSON.encode())]
     return {
         "type": "http", "method": "POST", "path": PATH, "raw_path": PATH.encode(), "query_string": b"",
         "headers": headers, "http_version": "1.1", "scheme": "http", "server": ("test", 80), "root_path": "",

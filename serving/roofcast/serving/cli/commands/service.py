@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 MAX_HEADER_BYTE: Final = 131_072
-"""Maximum size of the headers of a request, references in the query included. uvicorn answers 400 to more."""
+"""Maximum size of the headers of a request, references in the query included. More is answered with 400."""
 
 FINISH_S: Final = 25
 """Time for requests to finish after the drain; both fit into the 30 s that most platforms grant."""
@@ -61,9 +61,10 @@ def serve(
             host=host,
             port=port,
             workers=workers,
-            http=partial(PromptConnection, max_s=settings.max_body_s),  # type: ignore[arg-type]  # it is only called
+            http=partial(  # type: ignore[arg-type]  # it is only called
+                PromptConnection, max_s=settings.max_body_s, max_header_byte=MAX_HEADER_BYTE
+            ),
             ws="none",
-            h11_max_incomplete_event_size=MAX_HEADER_BYTE,
             timeout_graceful_shutdown=FINISH_S,
             timeout_worker_healthcheck=HUNG_S,
             log_config=log_config,

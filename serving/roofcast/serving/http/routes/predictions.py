@@ -52,8 +52,8 @@ QueryReferences = Annotated[
     Query(
         max_length=20,
         default_factory=_empty_list,
-        description="Reference measurements, in addition to those of the body; one JSON object each. Together with "
-        "all headers they must fit into 128 KiB.",
+        description="Reference measurements, in addition to those of the body; one JSON object each. The address "
+        "must fit into 64 KiB.",
     ),
 ]
 
