@@ -6,17 +6,20 @@ import pytest
 from roofcast.features.columns import ENGINES
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
 from roofcast.features.engine.estimate import (
+    _MIN_DECODING_RATIO,
     Estimate,
+    _decoding_ratio,
+    _loop_at_ratio,
     estimate,
     estimate_at_loads,
     load_independent,
-    n_accepted,
     prompt_wait_s,
     running_batch,
 )
 from roofcast.features.engine.kernels.row_kernels import kernels_by_row
 from roofcast.features.engine.messages import EngineInputs
 from roofcast.features.engine.operators import estimate_prefill, estimate_step
+from roofcast.features.engine.speculation import n_accepted
 from tests.builders import FloatArray, an_example
 
 NAN = float("nan")
@@ -233,9 +236,53 @@ def test_a_static_batch_starts_and_ends_together() -> None:
 def test_prefill_apart_interrupts_nothing() -> None:
     apart = ask(config__n_prefill_accelerator=1.0)
     assert apart.interference_s[0] == 0.0
-    assert apart.tpot_s[0] == apart.itl_s[0] == ask().itl_s[0]
+    assert apart.tpot_s[0] == apart.itl_s[0] <= ask().itl_s[0]
     busy, idle = (ask(config__n_prefill_accelerator=n, workload__concurrency=64.0) for n in (1.0, 8.0))
     assert idle.crowd_s[0] < busy.crowd_s[0]
+
+
+def test_requests_that_prefill_apart_do_not_decode() -> None:
+    split = {"config__n_prefill_accelerator": 1.0, "workload__n_input_token": 4000.0}
+    e = ask(**split, workload__concurrency=256.0, workload__n_output_token=50.0)
+    per_prompt = load_independent(an_example(**split), C).full_s[0]
+    decode_s = 49 * e.tpot_s[0]
+    assert e.request_throughput_per_s[0] == pytest.approx(1 / per_prompt, rel=0.1)  # prefill is the bottleneck
+    assert e.batch[0] == pytest.approx(256 * decode_s / e.e2e_s[0], rel=0.05)  # Little's law
+    assert e.batch[0] < 64
+    many = split | {"config__n_prefill_accelerator": 256.0}
+    assert ask(**many, workload__concurrency=256.0, workload__n_output_token=50.0).batch[0] > 2 * e.batch[0]
+
+
+def test_prompts_that_prefill_apart_share_full_passes() -> None:
+    short = {"workload__n_input_token": 100.0}
+    together, apart = (load_independent(an_example(**short, config__n_prefill_accelerator=n), C) for n in (0.0, 1.0))
+    assert together.full_s[0] == together.prefill.total_s[0]
+    assert apart.full_s[0] < 0.7 * apart.prefill.total_s[0]
+
+
+def test_slots_that_limit_decoding_after_prefill_apart_are_always_in_use() -> None:
+    few = {"config__n_prefill_accelerator": 8.0, "config__max_num_seqs": 8.0, "workload__n_wave": np.inf}
+    e = ask(**few, workload__concurrency=64.0)
+    assert e.queue_s[0] > 5 * 199 * e.tpot_s[0]
+    assert e.request_throughput_per_s[0] * 199 * e.tpot_s[0] == pytest.approx(e.batch[0], rel=1e-3)  # Little's law
+
+
+def test_the_share_that_decodes_reproduces_itself() -> None:
+    n, random = 200, np.random.default_rng(5)
+    d = {name: np.repeat(values, n) for name, values in an_example().items()}
+    ranges = {
+        "workload.concurrency": (1, 8192), "workload.n_input_token": (100, 32_000),
+        "workload.n_output_token": (2, 4000), "config.n_prefill_accelerator": (1, 64), "config.dp": (1, 16),
+    }  # fmt: skip
+    d |= {name: np.exp(random.uniform(np.log(low), np.log(high), n)) for name, (low, high) in ranges.items()}
+    d |= {name: np.round(d[name]) for name in ("config.n_prefill_accelerator", "config.dp")}
+    fixed, concurrency = load_independent(d, C), d["workload.concurrency"]
+    ratio = _decoding_ratio(fixed, concurrency)
+    e = _loop_at_ratio(fixed, concurrency, ratio)
+    decode_s = (d["workload.n_output_token"] - 1) * e.tpot_s + e.queue_s
+    again = np.maximum(decode_s / (decode_s + e.ttft_s - e.queue_s), _MIN_DECODING_RATIO)
+    np.testing.assert_allclose(again, ratio, rtol=1e-9)
+    assert (ratio == 1).sum() < 10 < (ratio < 0.5).sum()
 
 
 def test_stages_of_a_pipeline_take_their_turns() -> None:

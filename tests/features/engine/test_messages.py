@@ -126,7 +126,7 @@ def test_a_slower_network_delays_the_first_token_of_prefill_apart() -> None:
     near, far = (estimate(an_example(**apart, hardware__network_byte_per_s=b), C) for b in (50e9, 50e6))
     assert far.ttft_s[0] - near.ttft_s[0] > 1.0
     assert far.transfer_s[0] > near.transfer_s[0] > 0
-    assert far.tpot_s[0] == near.tpot_s[0]
+    assert far.tpot_s[0] < near.tpot_s[0]  # more requests are on their way, fewer decode
     assert estimate(an_example(), C).transfer_s[0] == 0.0
 
 

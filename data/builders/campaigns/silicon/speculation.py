@@ -4,6 +4,11 @@ A row is first looked up among the configurations of its day. If configurations 
 prediction match, these rules decide, in order: which of the two changed on that day; whether all points of a
 configuration number are exactly those of one of the two; the order of configuration numbers; a copy of the row; the
 other row of the same setting in the same table. The remaining rows are unsure. Latencies are used for equality only.
+
+Disaggregated rows are looked up among the configurations of `workers`. The database dump holds no run with
+multi-token prediction: none of its aggregated rows has it, and none of its 264 disaggregated rows matches only
+configurations that have it. Where configurations of both kinds match, copies of a row of the dump have none, and a
+different measurement of a setting that the dump has is of the other kind.
 """
 
 from __future__ import annotations
@@ -16,6 +21,7 @@ from typing import Final, Literal
 from builders.campaigns.silicon.geometry import label_of
 from builders.campaigns.silicon.history import History
 from builders.campaigns.silicon.source import SourceRow
+from builders.campaigns.silicon.workers import mtp_values, workers_of
 
 Mtp = Literal["yes", "no", "unsure"]
 
@@ -27,7 +33,7 @@ ORDERED_WITHOUT: Final = frozenset({736, 737, 738, 739})
 
 
 def mtp_of(rows: Sequence[SourceRow], history: History) -> dict[int, Mtp]:
-    """Return multi-token prediction by row number; disaggregated rows are all unsure."""
+    """Return multi-token prediction by row number."""
     points: dict[int, set[tuple[str, str, int]]] = defaultdict(set)
     for row in rows:
         if row.config_id is not None:
@@ -41,7 +47,7 @@ def mtp_of(rows: Sequence[SourceRow], history: History) -> dict[int, Mtp]:
 
 def _by_history(row: SourceRow, history: History, points: dict[int, set[tuple[str, str, int]]]) -> Mtp:
     if row.is_disaggregated:
-        return "unsure"
+        return "no" if row.origin == "dump" else _answer(mtp_values(row) or {True, False})
     if not row.is_inferencex:
         return "no"
     label = label_of(row)
@@ -68,8 +74,7 @@ def _answer(specs: Iterable[bool]) -> Mtp:
 def _share_among_copies(rows: Sequence[SourceRow], answers: dict[int, Mtp]) -> None:
     copies: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for row in rows:
-        if not row.is_disaggregated:
-            copies[row.measurement].append(row.number)
+        copies[row.measurement].append(row.number)
     for numbers in copies.values():
         sure = {answers[number] for number in numbers} - {"unsure"}
         if len(sure) == 1:
@@ -77,14 +82,29 @@ def _share_among_copies(rows: Sequence[SourceRow], answers: dict[int, Mtp]) -> N
 
 
 def _resolve_pairs(rows: Sequence[SourceRow], answers: dict[int, Mtp]) -> None:
-    """Of two different rows of one setting and table, if one ran without multi-token prediction, the other had it."""
+    """Of two different rows of one setting, if one ran without multi-token prediction, the other had it.
+
+    Rows of one setting are in the same table; disaggregated rows are of the same day, as the dump is a table too.
+    """
     settings: dict[tuple[object, ...], dict[tuple[str, ...], list[int]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        if row.is_inferencex and not row.is_disaggregated:
-            setting = (row.origin, row.cells["model_path"], row.image, label_of(row), row.concurrency)
-            settings[setting + row.measurement[:6]][row.measurement].append(row.number)
+        if row.is_inferencex:
+            setting = (
+                _apart_setting(row) if row.is_disaggregated else (row.origin, row.cells["model_path"], label_of(row))
+            )
+            settings[(*setting, row.image, row.concurrency, *row.measurement[:6])][row.measurement].append(row.number)
     for unlike in settings.values():
         pair = {answers[numbers[0]] for numbers in unlike.values()}
         if len(unlike) == 2 and pair == {"no", "unsure"}:
             for numbers in unlike.values():
                 answers.update({number: "yes" for number in numbers if answers[number] == "unsure"})
+
+
+def _apart_setting(row: SourceRow) -> tuple[object, ...]:
+    """Return the day, and devices and workers of both stages; the row's number if its workers are unknown."""
+    names = ("prefill", "decode")
+    devices = (row.count(f"{name}_tp_size") * max(row.count(f"{name}_attention_dp_size"), 1) for name in names)
+    stated = tuple(row.count(f"{name}_num_workers") for name in names)
+    known = workers_of(row)
+    workers = stated if all(stated) else tuple(stage.n_worker for stage in known) if known else row.number
+    return (row.date, *devices, workers)

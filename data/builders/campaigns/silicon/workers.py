@@ -58,13 +58,31 @@ Workers = tuple[Stage, Stage]
 """Prefill and decode stage."""
 
 
+@dataclasses.dataclass(frozen=True)
+class _Configuration:
+    """A public configuration, the day from which it applies, and whether it has multi-token prediction."""
+
+    since: dt.date
+    workers: Workers
+    mtp: bool
+
+
 def workers_of(row: SourceRow) -> Workers | None:
     """Return the workers of a disaggregated InferenceX row; None unless all matching configurations agree."""
-    if not row.is_inferencex or row.date is None:
-        return None
-    configurations = _configurations().get((*scenario_of(row), row.concurrency), ())
-    matches = {workers for since, workers in configurations if since <= row.date and _fits(row, workers)}
+    matches = {configuration.workers for configuration in _matches(row)}
     return matches.pop() if len(matches) == 1 else None
+
+
+def mtp_values(row: SourceRow) -> set[bool]:
+    """Return whether the configurations of a disaggregated row have multi-token prediction; empty if none matches."""
+    return {configuration.mtp for configuration in _matches(row)}
+
+
+def _matches(row: SourceRow) -> list[_Configuration]:
+    if not row.is_inferencex or row.date is None:
+        return []
+    configurations = _configurations().get((*scenario_of(row), row.concurrency), ())
+    return [c for c in configurations if c.since <= row.date and _fits(row, c.workers)]
 
 
 def _fits(row: SourceRow, workers: Workers) -> bool:
@@ -80,18 +98,19 @@ def _fits(row: SourceRow, workers: Workers) -> bool:
 
 
 @functools.cache
-def _configurations() -> dict[tuple[object, ...], tuple[tuple[dt.date, Workers], ...]]:
+def _configurations() -> dict[tuple[object, ...], tuple[_Configuration, ...]]:
     text = (resources.files(__package__) / "workers.csv").read_text(encoding="utf-8")
-    workers_by_key: dict[tuple[object, ...], tuple[tuple[dt.date, Workers], ...]] = {}
+    workers_by_key: dict[tuple[object, ...], tuple[_Configuration, ...]] = {}
     for cells in pd.read_csv(io.StringIO(text), dtype=str).to_dict("records"):
         family, precision, system, _, engine = cells["key"].split("-")
         system = system if system.startswith("gb") else f"{system}_sxm"
         scenario = (_FAMILIES[family], system, _ENGINES.get(engine, engine), precision, cells["isl"], cells["osl"])
         since = REWRITTEN.get((cells["key"], cells["isl"]), SINCE)
         workers = _stage(cells, "prefill"), _stage(cells, "decode")
+        configuration = _Configuration(since, workers, cells["mtp"] == "yes")
         for concurrency in cells["concurrency"].split():
             key = (*scenario, int(concurrency))
-            workers_by_key[key] = (*workers_by_key.get(key, ()), (since, workers))
+            workers_by_key[key] = (*workers_by_key.get(key, ()), configuration)
     return workers_by_key
 
 

@@ -18,10 +18,13 @@ from roofcast.features.engine.memo import Memo
 from roofcast.features.engine.memory import Memory, estimate_memory, n_slot
 from roofcast.features.engine.messages import EngineInputs, prefill_descriptors, transfer_s
 from roofcast.features.engine.operators import PassTime, alone_s, estimate_prefill, estimate_step, new_token
+from roofcast.features.engine.speculation import token_cost
+from roofcast.features.engine.stages import pipelined_s, stage_ratio
 
 _MIN_CONCURRENCY = 1e-12
 _BEYOND_CAPACITY = 16.0
 _MAX_QUEUED_PROMPT = 4.5
+_MIN_DECODING_RATIO = 1e-3
 
 _IS_GATHERING = np.array([float(engine in ("tgi", "tgis")) for engine in ENGINES])
 """Engines that prefill once the waiting requests outnumber the running ones 1.2 times.
@@ -86,13 +89,20 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class LoadIndependent:
-    """Quantities that depend on the load only if batches are static; arrays have shape (n_row,)."""
+    """Quantities that depend on the load only if batches are static; arrays have shape (n_row,).
+
+    Parameters
+    ----------
+    full_s
+        Prefill of one prompt; with disaggregated prefill its share of a full pass, of `config.chunk_token` tokens.
+    """
 
     inputs: EngineInputs
     memory: Memory
     prefill: PassTime
     alone_s: FloatArray
     transfer_s: FloatArray
+    full_s: FloatArray
 
     def take(self, rows: RowIndex, d: Descriptors) -> LoadIndependent:
         """Return some rows, whose descriptors are now `d`, with other loads."""
@@ -210,54 +220,15 @@ def load_independent(d: Descriptors, c: CoefficientSource, memo: Memo | None = N
     if ((d["config.pp"] > 1) & (n_prompt * new_token(d) > d["config.chunk_token"])).any():
         alone = pipelined_s(alone, _last_chunk_s(inputs, n_prompt), stage_ratio(d))
     is_apart = d["config.n_prefill_accelerator"] > 0
-    transfer = np.zeros_like(alone)
+    transfer, full = np.zeros_like(alone), prefill.total_s
     if is_apart.any():
         transfer = np.where(is_apart, transfer_s(inputs, n_prompt, alone), 0.0)
-    return LoadIndependent(inputs, estimate_memory(d, inputs.c), prefill, alone, transfer)
-
-
-def stage_ratio(d: Descriptors) -> FloatArray:
-    """Return the share of a pass spent in the longest pipeline stage; layers are not divided.
-
-    Examples
-    --------
-    Four stages of 32 layers have eight each; of 30 layers, two have eight:
-
-    >>> stage_ratio({"model.n_layer": np.array([32.0, 30.0]), "config.pp": np.array([4.0, 4.0])}).round(3)
-    array([0.25 , 0.267])
-    """
-    n_layer, pp = d["model.n_layer"], d["config.pp"]
-    return np.where(pp > 1, np.ceil(n_layer / pp) / n_layer, 1.0)
-
-
-def pipelined_s(whole_s: FloatArray, last_s: FloatArray, stage: FloatArray) -> FloatArray:
-    """Return the time of a prefill whose chunks are pipelined over the stages.
-
-    Parameters
-    ----------
-    whole_s, last_s
-        Time of all chunks, and of the last chunk, through all stages in sequence.
-    stage
-        Share of the longest stage, see `stage_ratio`.
-
-    Notes
-    -----
-    The longest stage processes all chunks in turn; the last chunk then passes the other stages. With m equal chunks
-    and p equal stages this is ``(m + p - 1) / (m p)`` of the sequential time.
-
-    References
-    ----------
-    Y. Huang et al., "GPipe: Efficient Training of Giant Neural Networks using Pipeline Parallelism", NeurIPS 2019,
-    section 2.3.
-
-    Examples
-    --------
-    Eight chunks of a second in four stages take eleven quarters:
-
-    >>> pipelined_s(np.array([8.0]), np.array([1.0]), np.array([0.25]))
-    array([2.75])
-    """
-    return np.asarray(stage * whole_s + (1 - stage) * last_s)
+        rows = np.flatnonzero(is_apart)
+        apart = take_rows(replace(inputs, memo=None), rows)
+        n_full = np.maximum(apart.d["config.chunk_token"] / new_token(apart.d), 1.0)
+        full = full.copy()
+        full[rows] = estimate_prefill(apart, n_full).total_s / n_full
+    return LoadIndependent(inputs, estimate_memory(d, inputs.c), prefill, alone, transfer, full)
 
 
 def _last_chunk_s(s: EngineInputs, n_prompt: FloatArray) -> FloatArray:
@@ -271,7 +242,57 @@ def _last_chunk_s(s: EngineInputs, n_prompt: FloatArray) -> FloatArray:
 
 
 def _closed_loop(fixed: LoadIndependent, concurrency: FloatArray) -> Estimate:
-    """Return the estimate at a concurrency.
+    """Return the estimate at a concurrency; see `_loop_at_ratio`."""
+    ratio = np.ones_like(concurrency)
+    is_apart = fixed.inputs.d["config.n_prefill_accelerator"] > 0
+    if is_apart.any():
+        subset = take_rows(replace(fixed, inputs=replace(fixed.inputs, memo=None)), np.flatnonzero(is_apart))
+        ratio[is_apart] = _decoding_ratio(subset, concurrency[is_apart])
+    return _loop_at_ratio(fixed, concurrency, ratio)
+
+
+def _decoding_ratio(fixed: LoadIndependent, concurrency: FloatArray) -> FloatArray:
+    """Return the share of the requests in flight that decode or wait for a slot while the others are prefilled apart.
+
+    Returns
+    -------
+    shape (n_row,), from `_MIN_DECODING_RATIO` to 1
+
+    Notes
+    -----
+    By Little's law it is the mean time that a request decodes or waits for a slot over the mean time that it is in
+    flight, which depends on the ratio by the batch. Repetition is slow where a decode step grows nearly as fast as
+    the batch (64 times and more where prefill limits thousands of requests), so the root is found.
+
+    References
+    ----------
+    J. D. C. Little, "A Proof for the Queuing Formula L = lambda W", Operations Research 9(3), 1961.
+    """
+
+    def excess_of(rows: RowIndex) -> Function:
+        subset = fixed if len(rows) == len(concurrency) else take_rows(fixed, rows)
+        n_decode_step = subset.inputs.d["workload.n_output_token"] - 1
+
+        def excess(x: FloatArray) -> FloatArray:
+            e = _loop_at_ratio(subset, concurrency[rows], np.exp(x))
+            decode_s = n_decode_step * e.tpot_s + e.queue_s
+            ratio = decode_s / (decode_s + e.ttft_s - e.queue_s)
+            return x - np.log(np.maximum(ratio, _MIN_DECODING_RATIO))
+
+        return excess
+
+    low, high = np.full_like(concurrency, np.log(_MIN_DECODING_RATIO)), np.zeros_like(concurrency)
+    excess = excess_of(np.arange(len(concurrency)))
+    return np.exp(find_roots(excess_of, low, high, excess(low), excess(high)))
+
+
+def _loop_at_ratio(fixed: LoadIndependent, concurrency: FloatArray, decoding_ratio: FloatArray) -> Estimate:
+    """Return the estimate at a concurrency of which a share decodes or waits for a slot, and the rest is prefilled.
+
+    Parameters
+    ----------
+    concurrency, decoding_ratio : shape (n_row,)
+        Requests in flight, and the share; 1 unless prefill is disaggregated.
 
     Notes
     -----
@@ -279,12 +300,20 @@ def _closed_loop(fixed: LoadIndependent, concurrency: FloatArray) -> Estimate:
     decoding. A request waits for the prefills that it meets, at random or in the startup burst, at most once for each
     other request. Requests of one fixed length that start together also end together, and a share of them stays
     synchronised. A static batch enters the engine in its own process, without a server and its tokenizer.
-    Disaggregated prefill interrupts nothing, and the burst is shared by the prefill ranks. Pipeline stages work on
-    micro-batches in turn, at the pace of the longest stage when all are busy.
+    Disaggregated prefill interrupts nothing, its requests hold no slot of the decode ranks, and the burst is shared
+    by the prefill ranks. If these are the bottleneck, the mean time in flight is that of full prefill passes for all
+    requests of a rank. Pipeline stages work on micro-batches in turn, at the pace of the longest stage when all are
+    busy.
+
+    References
+    ----------
+    P. J. Denning and J. P. Buzen, "The Operational Analysis of Queueing Network Models", ACM Computing Surveys 10(3),
+    1978, section on bottleneck analysis.
     """
     d, c = fixed.inputs.d, fixed.inputs.c
     n_output, n_rank = d["workload.n_output_token"], d["config.dp"]
-    admitted = np.minimum(concurrency / n_rank, d["config.max_num_seqs"])
+    decoding = concurrency * decoding_ratio
+    admitted = np.minimum(decoding / n_rank, d["config.max_num_seqs"])
     per_rank = running_batch(admitted, fixed.memory.capacity / n_rank, d["workload.length_variation"])
     batch = per_rank * n_rank
     step = estimate_step(fixed.inputs, np.maximum(per_rank / d["config.pp"], 1.0))
@@ -299,15 +328,22 @@ def _closed_loop(fixed: LoadIndependent, concurrency: FloatArray) -> Estimate:
     wait = _wait_step(d, c, others) * step.total_s
     overhead = np.where(d["workload.is_static"] > 0, c["batch_overhead_s"], c["request_overhead_s"])
     own = overhead + wait + fixed.alone_s + fixed.transfer_s
-    rivals = np.where(is_apart, np.maximum(batch - 1, 0.0) / _n_prefill_rank(d), others)
-    undisturbed = own + (n_output - 1) * tpot
+    n_prefill_rank = _n_prefill_rank(d)
+    rivals = np.where(is_apart, np.maximum(concurrency - 1, 0.0) / n_prefill_rank, others)
+    decode_s = (n_output - 1) * tpot
+    undisturbed = own + decode_s
+    excess = np.maximum(decoding / batch - 1, 0.0)
+    cycle_s = undisturbed + np.where(is_apart, excess * decode_s, 0.0)
     together = np.maximum(in_step, _IS_GATHERING[d["config.engine"].astype(np.intp)])
     burst_wait = np.maximum(startup_burst_ratio(d, c["burst"]), together) * rivals * stage_s / 2
-    random_wait = prompt_wait_s(rivals, stage_s, undisturbed, c["collision"])
+    random_wait = prompt_wait_s(rivals, stage_s, cycle_s, c["collision"])
     crowd = np.minimum(random_wait + burst_wait, rivals * stage_s)
+    crowd = np.where(
+        is_apart, np.maximum(crowd, concurrency / n_prefill_rank * fixed.full_s * stage - cycle_s), crowd
+    )
     stay = undisturbed + crowd
-    steady_queue = np.maximum(concurrency / batch - 1, 0.0) * stay
-    queue = mean_queue_s(steady_queue, requests_per_slot(d), batch / concurrency)
+    steady_queue = excess * np.where(is_apart, decode_s, stay)
+    queue = mean_queue_s(steady_queue, requests_per_slot(d), batch / decoding)
     request_per_s = concurrency / (steady_queue + stay)
     return Estimate(
         memory=fixed.memory,
@@ -383,37 +419,6 @@ def prompt_wait_s(rivals: FloatArray, prompt_s: FloatArray, cycle_s: FloatArray,
     excess = demand - cycle_s
     wait = (excess + np.sqrt(excess**2 + 4 * remainder * demand * prompt_s)) / 2
     return np.asarray(np.minimum(wait, _MAX_QUEUED_PROMPT * collision * prompt_s))
-
-
-def token_cost(d: Descriptors, c: RowCoefficients) -> FloatArray:
-    """Return the decode steps per token of a sequence: 1, or less with accepted speculation.
-
-    The acceptance probability is the query's, or the coefficient where it is unknown.
-    """
-    n_draft = d["config.n_draft_token"]
-    given = d["config.acceptance_ratio"]
-    chance = np.where(np.isnan(given), c["acceptance"], given)
-    return (1 + n_draft * c["draft_ratio"]) / n_accepted(chance, n_draft)
-
-
-def n_accepted(acceptance: FloatArray, n_draft: FloatArray) -> FloatArray:
-    """Return the expected tokens per step and sequence: accepted drafts in a row, plus one.
-
-    References
-    ----------
-    Y. Leviathan, M. Kalman and Y. Matias, "Fast Inference from Transformers via Speculative Decoding", ICML 2023,
-    equation 1.
-
-    Examples
-    --------
-    Three drafts, each accepted with probability 0.7:
-
-    >>> import numpy as np
-    >>> n_accepted(np.array([0.7]), np.array([3.0])).round(3)
-    array([2.533])
-    """
-    chance = np.minimum(acceptance, 0.999)
-    return np.asarray((1 - chance ** (n_draft + 1)) / (1 - chance))
 
 
 def running_batch(concurrency: FloatArray, capacity: FloatArray, variation: FloatArray) -> FloatArray:

@@ -90,15 +90,14 @@ def test_beyond_capacity_requests_wait_for_the_stays_of_others() -> None:
 
 @pytest.mark.parametrize("n_chunk", [0.0, 0.3, 4.0])
 @pytest.mark.parametrize("n_together", [1.0, 3.0])
-def test_a_prefill_is_paid_once_in_ttft_or_in_tpot(n_chunk: float, n_together: float) -> None:
+@pytest.mark.parametrize("n_wave", [1.0, np.inf])
+def test_a_prefill_is_paid_once_in_ttft_or_in_tpot(n_chunk: float, n_together: float, n_wave: float) -> None:
     n = 8
     step = np.full(n, 0.01)
     count = np.arange(2.0, 2 + n)
+    chunks = {"n_chunk": n_chunk, "n_together": n_together, "requests_per_slot": n_wave}
     with_prefill, without = (
-        closed_loop(
-            count, 100 + count, lambda _: step, some_requests(n, prefill_s=p, n_chunk=n_chunk, n_together=n_together)
-        )
-        for p in (0.05, 0.0)
+        closed_loop(count, 100 + count, lambda _: step, some_requests(n, prefill_s=p, **chunks)) for p in (0.05, 0.0)
     )
     np.testing.assert_allclose(with_prefill.e2e_s - without.e2e_s, count * 0.05)
 
@@ -158,6 +157,18 @@ def test_quantiles_rise_with_their_level() -> None:
         values = np.array([quantile(loop, q) for q in LEVELS])
         assert np.isfinite(values).all()
         assert (np.diff(values, axis=0) >= -1e-12).all()
+
+
+@pytest.mark.parametrize(("concurrency", "n_output"), [(8, 20), (32, 20), (16, 60), (8, 100)])
+def test_short_answers_of_varied_lengths_have_the_tpot_of_the_simulation(concurrency: int, n_output: int) -> None:
+    spread, one = 0.9, np.ones(1)
+    load = Load(8000, 100, n_output, concurrency=concurrency, spread=spread, is_steady=True)
+    tpot = simulate(Engine(lambda _batch, _context: 0.02, lambda token: 2e-4 * token), load, seed=1).tpot_s
+    requests = some_requests(n_output=n_output * (1 - spread / 2), prefill_s=0.02 * (1 - spread / 2), spread=spread)
+    loop = closed_loop(concurrency * one, np.inf * one, lambda batch: 0.02 + 0 * batch, requests)
+    for q in LEVELS:
+        measured = np.nanquantile(tpot, q) / np.nanmean(tpot)
+        assert tpot_quantile(loop, q)[0] / loop.tpot_s[0] == pytest.approx(measured, abs=0.04)
 
 
 def test_the_simulation_serves_each_request_once_and_repeats_itself() -> None:

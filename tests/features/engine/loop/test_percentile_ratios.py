@@ -50,6 +50,37 @@ def test_random_arrivals_have_a_longer_tail_than_clients_who_wait_for_answers() 
     assert at_rate(0.99, 1.5)["ttft_s"][0] > at_quantile(0.99, workload__concurrency=in_flight)["ttft_s"][0]
 
 
+@pytest.mark.parametrize("variation", [0.0, 0.5, 2.0])
+@pytest.mark.parametrize("n_input", [100.0, 1000.0, 3000.0])
+def test_a_median_is_at_most_twice_the_mean(n_input: float, variation: float) -> None:
+    one_wave = {"workload__n_wave": 1.0, "workload__n_request": 64.0, "workload__concurrency": 64.0}
+    one_wave |= {"workload__n_output_token": 20.0}
+    lengths = {"workload__n_input_token": n_input, "workload__length_variation": variation}
+    ratio = at_quantile(0.5, **one_wave, **lengths)
+    assert all(ratio[metric][0] <= 2 for metric in METRICS)
+
+
+def test_long_tails_of_lengths_widen_the_tpot_of_a_closed_loop() -> None:
+    at = {q: [at_quantile(q, workload__length_variation=v)["tpot_s"][0] for v in (0.5, 2.0)] for q in (0.9, 0.99)}
+    assert 1.0 < at[0.9][0] < at[0.99][0]
+    assert at[0.9][0] < at[0.9][1] < at[0.99][1]
+
+
+def test_a_steps_experts_and_cache_widen_the_tpot_of_random_arrivals() -> None:
+    d = example_descriptors() | {"workload.concurrency": np.array([np.nan])}
+    routed = {
+        "model.n_moe_layer": 32.0, "model.n_mlp_layer": 0.0, "model.n_expert": 64.0, "model.n_expert_per_token": 4.0,
+        "model.moe_width": 1408.0, "model.n_param_expert": 6e9, "model.n_param_dense": 1e9,
+    }  # fmt: skip
+    ask = {"workload.request_rate_per_s": 1.5, "workload.is_mean": 0.0, "workload.quantile": 0.9}
+    plain, mixture = (d | {name: np.array([v]) for name, v in (ask | more).items()} for more in ({}, routed))
+    spread = [
+        quantile_ratios(row, DEFAULT_COEFFICIENTS, estimate(row, DEFAULT_COEFFICIENTS))["tpot_s"][0]
+        for row in (plain, mixture)
+    ]
+    assert 1.0 < spread[0] < spread[1]
+
+
 def test_rows_are_told_apart() -> None:
     alone = [at_quantile(0.99), at_rate(0.99, 1.5), ratios()]
     row = example_descriptors()

@@ -42,6 +42,8 @@ class Requests:
         Output lengths are uniform between ``1 - spread`` and 1 of the nominal length; 0 if fixed.
     requests_per_slot
         Requests of each client after a simultaneous start; infinite for a steady state.
+    length_variation
+        Coefficient of variation of the output lengths; None for that of `spread`, which is bounded.
     """
 
     n_output: FloatArray
@@ -53,6 +55,13 @@ class Requests:
     interference_ratio: FloatArray
     spread: FloatArray
     requests_per_slot: FloatArray
+    length_variation: FloatArray | None = None
+
+    @property
+    def variation(self) -> FloatArray:
+        """Coefficient of variation of the output lengths."""
+        even = self.length_width_ratio / np.sqrt(12.0)
+        return even if self.length_variation is None else self.length_variation
 
     @property
     def start_ratio(self) -> FloatArray:
@@ -92,8 +101,9 @@ class Loop:
         Queueing time for a slot: mean, mean after the startup burst, and the share of open-loop requests that queue.
     ttft_s, tpot_s, e2e_s, request_per_s
         Means, and completed requests per second over the whole run.
-    deviation, slope_s
-        Standard deviation of the number of requests in an open loop, and the increase of TPOT per request.
+    deviation, slope_s, step_slope_s
+        Standard deviation of the number of requests in an open loop, and the increase of TPOT per request, in all and
+        without prefills.
     is_open, is_saturated
         Whether requests arrive at a rate, and whether the rate exceeds saturation.
     """
@@ -121,6 +131,7 @@ class Loop:
     queue_ratio: FloatArray
     deviation: FloatArray
     slope_s: FloatArray
+    step_slope_s: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +207,8 @@ def closed_loop(concurrency: FloatArray, capacity: FloatArray, step_s: StepTimes
     step = step_s(batch * (1 - drain / 6))
     wait = met.rounding_step + met.look_step + (1 - start) * met.prompt_step + start * r.n_chunk * (1 + met.first)
     ttft = r.fixed_s + (1 + ahead) * r.prefill_s + wait * with_others * step
-    tpot = step + r.interference_ratio * np.maximum(others * (1 - drain / 2) - ahead, 0.0) * r.prefill_s / z
+    absent = (1 - start) * drain / 2
+    tpot = step + r.interference_ratio * np.maximum(others * (1 - absent) - ahead, 0.0) * r.prefill_s / z
     stay = ttft + z * tpot
     later_queue = np.maximum(concurrency / run - 1, 0.0) * stay
     queue = later_queue * (1 - start * (1 + run / concurrency) / 2)
@@ -226,6 +238,7 @@ def closed_loop(concurrency: FloatArray, capacity: FloatArray, step_s: StepTimes
         queue_ratio=zero,
         deviation=zero,
         slope_s=zero,
+        step_slope_s=zero,
     )
 
 

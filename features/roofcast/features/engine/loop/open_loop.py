@@ -99,6 +99,7 @@ def open_loop(rate_per_s: FloatArray, capacity: FloatArray, step_s: StepTimes, r
         request_per_s=rate,
         deviation=np.sqrt(others / (1 - slope)),
         slope_s=(more.tpot_s - loop.tpot_s) / gap,
+        step_slope_s=(more.step_s - loop.step_s) / gap,
         is_open=np.ones(rate.shape, dtype=bool),
         is_saturated=rate_per_s >= limit,
     )

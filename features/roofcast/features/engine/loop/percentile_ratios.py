@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from itertools import product
 from typing import Final
 
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from roofcast.features.arrays import Descriptors, FloatArray
 from roofcast.features.engine.coefficients import CoefficientSource
 from roofcast.features.engine.estimate import Estimate
+from roofcast.features.engine.kernels.moe import touched_expert
 from roofcast.features.engine.loop.closed_loop import Loop, Requests, closed_loop
 from roofcast.features.engine.loop.open_loop import open_loop
 from roofcast.features.engine.loop.percentiles import e2e_quantile, itl_quantile, tpot_quantile, ttft_quantile
@@ -82,9 +84,25 @@ def _loop(d: Descriptors, c: CoefficientSource, e: Estimate, rows: npt.NDArray[n
         interference_ratio=c.by_row(d["config.engine"])["prefill_interference"][rows],
         spread=np.minimum(width / (1 + width / 2), _MAX_SPREAD),
         requests_per_slot=np.where(np.isnan(known := d["workload.n_wave"][rows]), np.inf, known),
+        length_variation=variation,
     )
     capacity = np.maximum(n_slot(d, e.memory)[rows] / n_rank, 1.0)
     if at_rate:
         rate = d["workload.request_rate_per_s"][rows] / n_rank
-        return open_loop(rate, capacity, lambda _batch: gap, requests)
+        loop = open_loop(rate, capacity, lambda _batch: gap, requests)
+        slope = _step_slope_s(d, e, rows)
+        return replace(loop, slope_s=loop.slope_s + slope, step_slope_s=slope)
     return closed_loop(e.concurrency[rows] / n_rank, capacity, lambda _batch: gap, requests)
+
+
+def _step_slope_s(d: Descriptors, e: Estimate, rows: npt.NDArray[np.intp]) -> FloatArray:
+    """Return the increase of a decode step per request: its cache is read, and its experts.
+
+    Products of few tokens read the same weights whatever their number.
+    """
+    step, n_expert, n_choice = e.step, d["model.n_expert"][rows], d["model.n_expert_per_token"][rows]
+    batch = np.maximum(e.batch[rows] / d["config.dp"][rows], 1.0)
+    touched, more = (touched_expert(n_expert, n_choice, n) for n in (batch, batch + 1))
+    experts = np.where(n_expert > 0, more / np.maximum(touched, 1.0) - 1, 0.0)
+    slope = step.attention_s[rows] / batch + step.expert_s[rows] * experts
+    return np.asarray(slope * e.itl_s[rows] / step.total_s[rows])

@@ -40,7 +40,8 @@ def find_roots(
     Notes
     -----
     A first step of slope 1, then regula falsi. Where one end of the bracket is retained twice, its function value is
-    reduced, at first by Anderson and Bjorck's rule, later by half.
+    reduced, at first by Anderson and Bjorck's rule, later by half. A row that has converged keeps its root, so it
+    does not depend on the other rows.
 
     References
     ----------
@@ -61,7 +62,7 @@ def find_roots(
     x, side = np.minimum(low - f_low, high), np.zeros_like(low)
     for step in range(_N_STEP):
         f = function(x)
-        is_nearer = np.abs(f) < residual[rows]
+        is_nearer = (np.abs(f) < residual[rows]) & (residual[rows] > _TOLERANCE)
         root[rows[is_nearer]], residual[rows[is_nearer]] = x[is_nearer], np.abs(f[is_nearer])
         is_low = f < 0
         high_factor, low_factor = (

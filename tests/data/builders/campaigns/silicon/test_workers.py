@@ -6,7 +6,8 @@ from builders.campaigns.silicon.campaign import HISTORY, SAMPLE, resolve_rows
 from builders.campaigns.silicon.geometry import _stated_workers, geometry_of
 from builders.campaigns.silicon.history import History, load_history
 from builders.campaigns.silicon.source import SourceRow, load_source_rows
-from builders.campaigns.silicon.workers import Stage, workers_of
+from builders.campaigns.silicon.speculation import mtp_of
+from builders.campaigns.silicon.workers import Stage, mtp_values, workers_of
 from roofcast.data.campaigns import load_campaign_info, load_campaigns
 from roofcast.data.campaigns.silicon_index import load_silicon_index
 from tests.data.builders.campaigns.samples import BESIDE, needs_raw
@@ -82,6 +83,45 @@ def test_configuration_does_not_apply_to_older_row(date: str, length: str, ep: s
     assert (workers_of(a_disaggregated_row(16, (8, 8), ep, **changes)) is not None) is is_known
 
 
+def a_pair(concurrency: int, stated: dict[str, str]) -> list[SourceRow]:
+    """Return a row of the dump and a row of a table: other latencies, the same setting."""
+    source = f"{{}}; silicon_concurrency={concurrency}; measured=2026-01-29T0"
+    dump = a_disaggregated_row(
+        concurrency, (4, 8), silicon_ttft_ms="150.0", silicon_tpot_ms="6.5", **stated,
+        silicon_data_source=source.format("db-dump/x"),
+    )  # fmt: skip
+    table = a_disaggregated_row(
+        concurrency, (4, 8), silicon_ttft_ms="190.0", silicon_tpot_ms="3.5",
+        silicon_data_source=source.format("source_file=2026-03-25.csv"),
+    )  # fmt: skip
+    return [SourceRow(1, "dump", dump.cells), SourceRow(2, "2026-03-25.csv", table.cells)]
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "values", "answer"),
+    [(1214, {True}, "yes"), (2192, {False}, "no"), (15, {True, False}, "unsure"), (7, set(), "unsure")],
+)
+def test_configurations_tell_multi_token_prediction(concurrency: int, values: set[bool], answer: str) -> None:
+    row = a_disaggregated_row(concurrency, silicon_ttft_ms="150.0", silicon_tpot_ms="6.5")
+    assert mtp_values(row) == values
+    assert mtp_of([row], History([])) == {1: answer}
+
+
+def test_another_measurement_of_a_setting_of_the_dump_has_multi_token_prediction() -> None:
+    rows = a_pair(15, {"prefill_num_workers": "1", "decode_num_workers": "5"})
+    assert mtp_of(rows, History([])) == {1: "no", 2: "yes"}
+    elsewhere = a_pair(15, {"prefill_num_workers": "1", "decode_num_workers": "4"})
+    assert mtp_of(elsewhere, History([])) == {1: "no", 2: "unsure"}
+
+
+@needs_raw
+def test_the_dump_has_no_run_that_only_configurations_with_multi_token_prediction_match() -> None:
+    dump = [row for row in load_source_rows(BESIDE / SAMPLE) if row.origin == "dump" and row.is_disaggregated]
+    values = [mtp_values(row) for row in dump]
+    assert sum(found == {False} for found in values) > 100
+    assert {True} not in values
+
+
 @needs_raw
 def test_stated_counts_match_configurations_and_notes() -> None:
     rows = load_source_rows(BESIDE / SAMPLE)
@@ -106,5 +146,11 @@ def test_counts_in_notes_match_rows() -> None:
     assert set(minimax["weight_precision"]) == {"fp8"}
     assert f"{len(minimax)} measurements of MiniMax-M2.5 in FP8" in notes
     assert f"{rows['note'].str.contains('mtp unsure').sum()} measurements remain unsure" in notes
+    apart = rows[rows["n_prefill_accelerator"].notna()]
+    number = apart["note"].str.extract(r"row (\d+)")[0].astype(int)
+    mtp = index.set_index("row").loc[number, "mtp"].value_counts()
+    assert f"Of the {len(apart)} measurements {mtp['yes']} have it" in notes
+    assert f"{mtp['no']} have none, and {mtp['unsure']} are unsure" in notes
+    assert (apart["speculation"] == "mtp").sum() == mtp["yes"]
     for fault, n in index.loc[index["set_aside"] == "", "fault"].value_counts().drop("").items():
         assert f"{fault} ({n}" in notes
