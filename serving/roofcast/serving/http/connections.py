@@ -22,8 +22,8 @@ class PromptConnection(HttpToolsProtocol):
     client that does not read. The application sees a disconnect also while further requests of the connection wait.
     Trailers are dropped, and the offer of another protocol is ignored.
 
-    A client that closes its sending half counts as gone: it cannot be told from one that closes the connection, and
-    work for clients that have left stops.
+    A client that closes only its sending half is treated as disconnected, and its work stops: the server cannot
+    distinguish it from one that has closed the connection.
 
     Parameters
     ----------
