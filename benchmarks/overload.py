@@ -31,6 +31,7 @@ N_CLIENTS: Final = (2, 4, 8, 16)
 CAPACITY_S: Final = 15.0
 MAX_CONNECTION: Final = 2000
 PATIENCE_S: Final = 60.0
+MINUTE_S: Final = 60.0
 _LENGTH: Final = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 
 
@@ -106,6 +107,14 @@ async def send_at_rate(address: Address, request: Request, rate: float, for_s: f
     return answers, n_due - len(answers)
 
 
+def served_by_minute(answers: list[Answer]) -> list[float]:
+    """Return the served requests per second of each whole minute."""
+    served_s = [answer.at_s for answer in answers if answer.status == 200]
+    n_minute = int((max(served_s) - min(served_s)) / MINUTE_S)
+    edges_s = min(served_s) + MINUTE_S * np.arange(n_minute + 1)
+    return (np.histogram(served_s, edges_s)[0] / MINUTE_S).tolist() if n_minute else []
+
+
 def figures_of(answers: list[Answer], n_unanswered: int, capacity: float, for_s: float) -> dict[str, Any]:
     """Return the figures of an overload."""
     by_status = Counter(answer.status for answer in answers)
@@ -115,6 +124,7 @@ def figures_of(answers: list[Answer], n_unanswered: int, capacity: float, for_s:
         "capacity_per_s": capacity,
         "served_per_s": len(served) / for_s,
         "served_of_capacity": len(served) / for_s / capacity,
+        **{f"served_per_s_in_minute_{i}": rate for i, rate in enumerate(served_by_minute(answers), start=1)},
         "served_p50_ms": float(ms_from_s(np.percentile(served, 50))),
         "served_p99_ms": float(ms_from_s(np.percentile(served, 99))),
         "refused": len(refused),
@@ -140,7 +150,7 @@ def run(service: Service, minutes: float, factor: float) -> dict[str, Any]:
     rates = {n_client: closed_loop_rate(service, n_client) for n_client in N_CLIENTS}
     full_cpu_s = cpu_s(service.process.pid)
     capacity = max(rates.values())
-    for_s = minutes * 60
+    for_s = minutes * MINUTE_S
     answers, n_unanswered = asyncio.run(send_at_rate(service.address, PREDICTION, factor * capacity, for_s))
     figures = figures_of(answers, n_unanswered, capacity, for_s)
     return {

@@ -14,7 +14,7 @@ from roofcast.serving.abandonment import AbandonedError, stop_if_abandoned
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http import load_shedding
 from roofcast.serving.http.app import create_app
-from roofcast.serving.http.auth import CALLER
+from roofcast.serving.http.auth import CALLER, presume_caller
 from roofcast.serving.http.load_shedding import EarlyRefusal, Lane, Lanes, LoadShedding
 from roofcast.serving.http.routes import predictions
 from roofcast.serving.http.schemas.explanations import ExplanationResponse
@@ -128,6 +128,52 @@ def test_a_full_queue_is_noticed_before_anything_else_is_done() -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize("has_key", [False, True])
+def test_a_caller_who_has_his_share_of_the_queue_is_noticed_before_anything_else_is_done(has_key: bool) -> None:
+    async def scenario() -> None:
+        app, calls = Computation(), []
+        shed = shedding(app, max_waiting=4)
+        keys = {secret: SimpleNamespace(name=secret, state="valid") for secret in ("a", "b")}
+        server = SimpleNamespace(state=SimpleNamespace(key_ring=SimpleNamespace(cached=keys.get)))
+
+        async def middle(scope: Any, receive: Any, send: Any) -> None:
+            calls.append(scope[CALLER])
+            await shed(scope, receive, send)
+
+        def exchange(name: str) -> Exchange:
+            made = Exchange(caller=f"key:{name}" if has_key else name)
+            made.scope |= {"client": ("proxy" if has_key else name, 1), "app": server}
+            if has_key:
+                made.scope["headers"] = [(b"authorization", b"Bearer " + name.encode())]
+            return made
+
+        early = EarlyRefusal(middle, shed.lanes)
+        admitted, refused, other = [exchange("a") for _ in range(4)], exchange("a"), exchange("b")
+        async with anyio.create_task_group() as group:
+            for each in admitted:
+                group.start_soon(early, each.scope, each.receive, each.send)
+                await anyio.wait_all_tasks_blocked()
+            await early(refused.scope, refused.receive, refused.send)
+            group.start_soon(early, other.scope, other.receive, other.send)
+            await anyio.wait_all_tasks_blocked()
+            app.may_end.set()
+        assert refused.status == 503
+        assert calls == [each.scope[CALLER] for each in (*admitted, other)]
+        assert [each.status for each in (*admitted, other)] == [200] * 5
+
+    run(scenario)
+
+
+def test_a_key_that_nobody_looked_up_has_no_presumed_caller() -> None:
+    state = SimpleNamespace(
+        key_ring=SimpleNamespace(cached={"revoked": SimpleNamespace(name="r", state="revoked")}.get)
+    )
+    scope = {"type": "http", "app": SimpleNamespace(state=state), "client": ("10.0.0.1", 1)}
+    assert presume_caller({**scope, "headers": []}) == "10.0.0.1"
+    for credentials in (b"Bearer unknown", b"Bearer revoked", b"Basic a"):
+        assert not presume_caller({**scope, "headers": [(b"authorization", credentials)]})
+
+
 def test_a_queue_that_moves_too_slowly_is_noticed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 100.0
     monkeypatch.setattr(load_shedding, "time", SimpleNamespace(monotonic=lambda: now_s))
@@ -140,19 +186,19 @@ def test_a_queue_that_moves_too_slowly_is_noticed_at_once(monkeypatch: pytest.Mo
             lane.release()
 
     lane.waiting["a"] = 9
-    assert not lane.is_hopeless()
+    assert not lane.is_hopeless("b")
     release_each(interval_s=0.1)
-    assert lane.is_hopeless()
+    assert lane.is_hopeless("b")
     lane.waiting["a"] = 7
-    assert not lane.is_hopeless()
+    assert not lane.is_hopeless("b")
     lane.waiting["a"] = 9
     release_each(interval_s=0.05)
-    assert not lane.is_hopeless()
+    assert not lane.is_hopeless("b")
     lane.waiting["a"] = 0
     lane.release()
     release_each(interval_s=10.0)
     lane.waiting["a"] = 9
-    assert not lane.is_hopeless(), "nobody waited"
+    assert not lane.is_hopeless("b"), "nobody waited"
 
 
 def test_a_request_that_waits_too_long_is_refused() -> None:
@@ -215,8 +261,8 @@ def test_one_caller_cannot_fill_the_queue() -> None:
         pytest.param(PREDICTIONS, "POST", b'{"st\\u0061ck": "a", "references": []}', 1, id="an escaped stack"),
         pytest.param("/v1/stacks", "POST", b"{}", 1, id="rows of a stack"),
         pytest.param("/v1/stacks/rack", "GET", b"", 1, id="reports of a stack"),
-        pytest.param("/v1/stacks", "GET", b"", 2, id="stacks"),
-        pytest.param(MODELS, "GET", b"", 2, id="listings"),
+        pytest.param("/v1/stacks", "GET", b"", 4, id="stacks"),
+        pytest.param(MODELS, "GET", b"", 4, id="listings"),
     ],
 )
 def test_predictions_do_not_wait_for_other_kinds(path: str, method: str, body: bytes, n_slot: int) -> None:
@@ -229,7 +275,7 @@ def test_predictions_do_not_wait_for_other_kinds(path: str, method: str, body: b
 
         shed = shedding(app)
         async with anyio.create_task_group() as group:
-            for each in [Exchange(path, name, method, body) for name in "abcd"]:
+            for each in [Exchange(path, name, method, body) for name in "abcde"]:
                 group.start_soon(shed, {**each.scope, "id": ""}, each.receive, each.send)
             await anyio.wait_all_tasks_blocked()
             quick = Exchange()

@@ -85,7 +85,7 @@ class Settings(BaseSettings):
         Largest rate of requests of one key or address, such as ``600/minute`` or ``20/second; 10000/day``, counted by
         each server process; ``off`` for no limit.
     max_running
-        Predictions that a server process computes at once, and half as many as the other requests that are not dear.
+        Predictions that a server process computes at once; of other requests that are not dear, four times as many.
     max_dear
         Recommendations, explanations and predictions of many rows that a server process computes at once.
     max_waiting
@@ -134,7 +134,7 @@ class Settings(BaseSettings):
     require_key: Literal["write", "all"] = "write"
     share_rows: bool = False
     rate_limit: Rate = "1000/second"
-    max_running: int = Field(default=2, ge=1, le=32)
+    max_running: int = Field(default=1, ge=1, le=32)
     max_dear: int = Field(default=2, ge=1, le=32)
     max_waiting: int = Field(default=64, ge=0)
     max_wait_s: float = Field(default=0.7, gt=0, le=60)

@@ -96,9 +96,10 @@ class KeyRing:
         self._open_store = open_store
         self._cache: LRUCache[str, _CachedKey] = LRUCache(maxsize=1024)
 
-    def has_cached(self, secret: str) -> bool:
-        """Return whether the key of a secret is cached."""
-        return digest_of(secret) in self._cache
+    def cached(self, secret: str) -> ApiKey | None:
+        """Return the key of a secret as it was at its last lookup; None if it is not cached."""
+        cached = self._cache.get(digest_of(secret))
+        return cached.key if cached else None
 
     async def find(self, secret: str) -> ApiKey | None:
         """Return the key of a secret, in whatever state; None if there is none.
@@ -147,7 +148,7 @@ class Admission:
         count_first = self.rates and is_guess and self._is_over_limit.get(address)
         rate = await self.rates.hit(address) if self.rates and count_first else None
         key, refusal = (None, None) if rate and not rate.is_admitted else await self._authorise(scope, need)
-        scope[CALLER], scope[KEY] = f"key:{key.name}" if key else address, key
+        scope[CALLER], scope[KEY] = _name_caller(key, scope), key
         is_counted = scope["path"].startswith(API) or (is_guess and not key)
         if self.rates and is_counted and (key or not rate):
             rate = await self.rates.hit(scope[CALLER])
@@ -163,7 +164,7 @@ class Admission:
         """Return whether a request brings a key that has to be looked up and is not cached."""
         secret = _secret(scope)
         is_looked_up = need is not None or scope["path"].startswith(GUARDED)
-        return is_looked_up and secret is not None and not scope["app"].state.key_ring.has_cached(secret)
+        return is_looked_up and secret is not None and scope["app"].state.key_ring.cached(secret) is None
 
     async def _authorise(self, scope: Scope, need: api_keys.Scope | None) -> tuple[ApiKey | None, Response | None]:
         """Return the valid key of a request, if it has one, and the refusal, if it is refused."""
@@ -211,6 +212,19 @@ def _secret(scope: Scope) -> str | None:
     """Return the secret of a request's bearer token; None if it has none."""
     kind, _, secret = Headers(scope=scope).get("authorization", "").partition(" ")
     return secret.strip() if kind.lower() == "bearer" else None
+
+
+def presume_caller(scope: Scope) -> str:
+    """Return the caller that `Admission` will find, without a lookup; a blank if only a lookup tells."""
+    if not Headers(scope=scope).get("authorization"):
+        return _address(scope)
+    secret = _secret(scope)
+    key = scope["app"].state.key_ring.cached(secret) if secret else None
+    return _name_caller(key, scope) if key and key.state == "valid" else ""
+
+
+def _name_caller(key: ApiKey | None, scope: Scope) -> str:
+    return f"key:{key.name}" if key else _address(scope)
 
 
 def _address(scope: Scope) -> str:

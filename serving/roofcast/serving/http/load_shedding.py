@@ -14,7 +14,7 @@ from anyio import move_on_after
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from roofcast.serving.abandonment import IS_ABANDONED, AbandonedError
-from roofcast.serving.http.auth import API, CALLER
+from roofcast.serving.http.auth import API, CALLER, presume_caller
 from roofcast.serving.http.bulk.media import PATH as PREDICTIONS
 from roofcast.serving.http.bulk.media import TRAINING_FILES_PATH, bulk_kind
 from roofcast.serving.http.errors import busy_response
@@ -80,11 +80,10 @@ class Lane:
             return True
         return self.waiting[caller] >= max(1, int(CALLER_SHARE * self.max_waiting))
 
-    def is_hopeless(self) -> bool:
+    def is_hopeless(self, caller: str) -> bool:
         """Return whether the queue is full, or too long for the pace at which slots were released of late."""
-        n_waiting = self.waiting.total()
-        expected_s = n_waiting * self._interval_s
-        return n_waiting >= self.max_waiting or expected_s > EXPECTED_SHARE * self.max_wait_s
+        expected_s = self.waiting.total() * self._interval_s
+        return self.is_full(caller) or expected_s > EXPECTED_SHARE * self.max_wait_s
 
     def release(self) -> None:
         """Release a slot. Intervals between releases count where requests wait for the whole of them."""
@@ -104,7 +103,7 @@ class Lanes:
     Parameters
     ----------
     max_running, max_dear
-        Slots for predictions and for dear requests; the others have twice those for predictions.
+        Slots for predictions and for dear requests; the others have four times those for predictions.
     max_waiting
         Most requests that wait in each of the three queues.
     max_wait_s
@@ -114,7 +113,7 @@ class Lanes:
     def __init__(self, max_running: int, max_dear: int, max_waiting: int, max_wait_s: float) -> None:
         self._predictions = Lane("predictions", max_running, max_waiting, max_wait_s)
         self._dear = Lane("dear", max_dear, max_waiting, max_wait_s)
-        self._others = Lane("others", 2 * max_running, max_waiting, max_wait_s)
+        self._others = Lane("others", 4 * max_running, max_waiting, max_wait_s)
 
     def is_busy(self) -> bool:
         """Return whether a prediction or a dear request waits for a slot."""
@@ -141,7 +140,7 @@ class Lanes:
 
 
 class EarlyRefusal:
-    """ASGI middleware that answers 503 before anything else is done for a request whose queue is full or too long.
+    """ASGI middleware that answers 503 before anything else is done for a request that would be refused later.
 
     It goes outermost: under overload, time spent on refusing is taken from the requests that are served.
     """
@@ -155,7 +154,7 @@ class EarlyRefusal:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Call the application, or refuse in its place."""
         lane = self.lanes.lane(scope, _declared_byte(scope))
-        if lane and lane.slots.locked() and lane.is_hopeless():
+        if lane and lane.slots.locked() and lane.is_hopeless(presume_caller(scope)):
             SHED.labels(lane.name, "refused").inc()
             await self._refusal(scope, receive, send)
         else:
