@@ -14,7 +14,7 @@ from roofcast.data.store.api_keys import ApiKey, KeyStore
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http import auth
 from roofcast.serving.http.app import ROUTERS, create_app
-from roofcast.serving.http.auth import READING_POSTS, needed_scope
+from roofcast.serving.http.auth import READING_POSTS, needed_scope, presume_caller
 from roofcast.serving.http.routes.measurements import training_measurements
 from tests.conditions import wait_until
 from tests.conftest import QUICK
@@ -211,3 +211,13 @@ def test_every_path_but_probes_and_the_page_can_require_a_key() -> None:
     routes = {route.path for module in ROUTERS for route in module.router.routes if isinstance(route, APIRoute)}
     open_to_all = {path for path in routes if needed_scope("GET", path, "all") is None}
     assert open_to_all == {"/healthz", "/readyz", "/", "/page/{name:path}"}
+
+
+def test_a_key_that_nobody_looked_up_has_no_presumed_caller() -> None:
+    state = SimpleNamespace(
+        key_ring=SimpleNamespace(cached={"revoked": SimpleNamespace(name="r", state="revoked")}.get)
+    )
+    scope = {"type": "http", "app": SimpleNamespace(state=state), "client": ("10.0.0.1", 1)}
+    assert presume_caller({**scope, "headers": []}) == "10.0.0.1"
+    for credentials in (b"Bearer unknown", b"Bearer revoked", b"Basic a"):
+        assert not presume_caller({**scope, "headers": [(b"authorization", credentials)]})

@@ -14,8 +14,8 @@ from roofcast.serving.abandonment import AbandonedError, stop_if_abandoned
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http import load_shedding
 from roofcast.serving.http.app import create_app
-from roofcast.serving.http.auth import CALLER, presume_caller
-from roofcast.serving.http.load_shedding import EarlyRefusal, Lane, Lanes, LoadShedding
+from roofcast.serving.http.auth import CALLER
+from roofcast.serving.http.load_shedding import EarlyRefusal, Lanes, LoadShedding
 from roofcast.serving.http.routes import predictions
 from roofcast.serving.http.schemas.explanations import ExplanationResponse
 from tests.serving.http_client import a_question, running
@@ -164,41 +164,47 @@ def test_a_caller_who_has_his_share_of_the_queue_is_noticed_before_anything_else
     run(scenario)
 
 
-def test_a_key_that_nobody_looked_up_has_no_presumed_caller() -> None:
-    state = SimpleNamespace(
-        key_ring=SimpleNamespace(cached={"revoked": SimpleNamespace(name="r", state="revoked")}.get)
-    )
-    scope = {"type": "http", "app": SimpleNamespace(state=state), "client": ("10.0.0.1", 1)}
-    assert presume_caller({**scope, "headers": []}) == "10.0.0.1"
-    for credentials in (b"Bearer unknown", b"Bearer revoked", b"Basic a"):
-        assert not presume_caller({**scope, "headers": [(b"authorization", credentials)]})
+def test_a_client_that_does_not_read_its_response_has_no_slot() -> None:
+    async def scenario() -> None:
+        app = Computation()
+        app.may_end.set()
+        shed, slow, next_ = shedding(app), Exchange(), Exchange()
+        reads = anyio.Event()
+
+        async def send_slowly(message: Any) -> None:
+            await reads.wait()
+            await slow.send(message)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(shed, slow.scope, slow.receive, send_slowly)
+            await anyio.wait_all_tasks_blocked()
+            await shed(next_.scope, next_.receive, next_.send)
+            assert (slow.status, next_.status) == (0, 200)
+            reads.set()
+        assert slow.status == 200
+        assert not shed.lanes.lane(slow.scope, 0).slots.locked()  # type: ignore[union-attr]
+
+    run(scenario)
 
 
-def test_a_queue_that_moves_too_slowly_is_noticed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    now_s = 100.0
-    monkeypatch.setattr(load_shedding, "time", SimpleNamespace(monotonic=lambda: now_s))
-    lane = Lane("predictions", n_slot=1, max_waiting=64, max_wait_s=1.0)
+def test_a_body_of_unknown_size_is_not_refused_early() -> None:
+    async def scenario() -> None:
+        app = Computation()
+        shed = shedding(app, max_waiting=0)
+        early = EarlyRefusal(shed, shed.lanes)
+        busy, plain = Exchange(), Exchange()
+        large = Exchange(body=b" " * (load_shedding.DEAR_BYTE + 1))
+        large.scope["headers"] = [(b"transfer-encoding", b"chunked")]
+        async with anyio.create_task_group() as group:
+            group.start_soon(early, busy.scope, busy.receive, busy.send)
+            await anyio.wait_all_tasks_blocked()
+            await early(plain.scope, plain.receive, plain.send)
+            group.start_soon(early, large.scope, large.receive, large.send)
+            await anyio.wait_all_tasks_blocked()
+            app.may_end.set()
+        assert [each.status for each in (busy, plain, large)] == [200, 503, 200]
 
-    def release_each(interval_s: float) -> None:
-        nonlocal now_s
-        for _ in range(30):
-            now_s += interval_s
-            lane.release()
-
-    lane.waiting["a"] = 9
-    assert not lane.is_hopeless("b")
-    release_each(interval_s=0.1)
-    assert lane.is_hopeless("b")
-    lane.waiting["a"] = 7
-    assert not lane.is_hopeless("b")
-    lane.waiting["a"] = 9
-    release_each(interval_s=0.05)
-    assert not lane.is_hopeless("b")
-    lane.waiting["a"] = 0
-    lane.release()
-    release_each(interval_s=10.0)
-    lane.waiting["a"] = 9
-    assert not lane.is_hopeless("b"), "nobody waited"
+    run(scenario)
 
 
 def test_a_request_that_waits_too_long_is_refused() -> None:
@@ -261,6 +267,7 @@ def test_one_caller_cannot_fill_the_queue() -> None:
         pytest.param(PREDICTIONS, "POST", b'{"st\\u0061ck": "a", "references": []}', 1, id="an escaped stack"),
         pytest.param("/v1/stacks", "POST", b"{}", 1, id="rows of a stack"),
         pytest.param("/v1/stacks/rack", "GET", b"", 1, id="reports of a stack"),
+        pytest.param(PREDICTIONS, "POST", b'{"stack": "a", "rows": []}', 4, id="a stack alone"),
         pytest.param("/v1/stacks", "GET", b"", 4, id="stacks"),
         pytest.param(MODELS, "GET", b"", 4, id="listings"),
     ],
@@ -290,13 +297,14 @@ def test_predictions_do_not_wait_for_other_kinds(path: str, method: str, body: b
 @pytest.mark.parametrize(
     ("query", "body", "name"),
     [
-        (b"", b'{"rows": [], "stack": "a"}', "predictions"),
+        (b"", b'{"rows": [], "stack": "a"}', "others"),
+        (b"stack=a", b'{"rows": []}', "others"),
         (b"", b'{"rows": [], "references": [{}]}', "predictions"),
         (b"stack=a", b'{"rows": [], "references": [{}]}', "dear"),
         (b"%73tack=a&reference=%7B%7D", b"{}", "dear"),
     ],
 )
-def test_a_prediction_with_a_stack_and_references_is_dear(query: bytes, body: bytes, name: str) -> None:
+def test_a_prediction_that_names_a_stack_uses_the_store(query: bytes, body: bytes, name: str) -> None:
     scope = {**Exchange(PREDICTIONS, "a", "POST", body).scope, "query_string": query}
     lane = Lanes(1, 1, 1, 1.0).lane(scope, len(body), body)
     assert lane is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote_to_bytes
@@ -35,9 +35,12 @@ COMPARISON: Final = "/comparison"
 DEAR_BYTE: Final = 32_768
 """Body from which a prediction counts as dear: about 150 rows. One with a stack and references counts as dear too."""
 
-_STACK: Final = (b'"stack"', b"\\u")
-_REFERENCES: Final = (b'"references"', b"\\u")
-"""Parts of a JSON body that may name a stack, or give references; an escape may hide either."""
+STACK: Final = b"stack"
+REFERENCES: Final = b"reference"
+"""Start of the names of the field and of the query parameter by which a prediction names a stack, or gives runs."""
+
+MAX_DIGIT: Final = 10
+"""Digits from which a stated length of a body is not read."""
 
 SHED_RETRY_AFTER_S: Final = 1
 CALLER_SHARE: Final = 0.75
@@ -75,21 +78,24 @@ class Lane:
         self.slots = asyncio.Semaphore(self.n_slot)
 
     def is_full(self, caller: str) -> bool:
-        """Return whether the queue has no place for a caller."""
-        if self.waiting.total() >= self.max_waiting:
-            return True
-        return self.waiting[caller] >= max(1, int(CALLER_SHARE * self.max_waiting))
+        """Return whether no slot is free and the queue has no place for a caller."""
+        if not self.slots.locked():
+            return False
+        n_place = self._n_place()
+        return self.waiting.total() >= n_place or self.waiting[caller] >= max(1, int(CALLER_SHARE * n_place))
 
-    def is_hopeless(self, caller: str) -> bool:
-        """Return whether the queue is full, or too long for the pace at which slots were released of late."""
-        expected_s = self.waiting.total() * self._interval_s
-        return self.is_full(caller) or expected_s > EXPECTED_SHARE * self.max_wait_s
+    def _n_place(self) -> float:
+        """Return the number of requests that may wait, at the pace at which slots were released of late."""
+        if not self._interval_s:
+            return self.max_waiting
+        return min(self.max_waiting, EXPECTED_SHARE * self.max_wait_s / self._interval_s)
 
     def release(self) -> None:
         """Release a slot. Intervals between releases count where requests wait for the whole of them."""
         now = time.monotonic()
         if self._last_release_s is not None:
-            self._interval_s += INTERVAL_WEIGHT * (now - self._last_release_s - self._interval_s)
+            interval_s = min(now - self._last_release_s, self.max_wait_s)
+            self._interval_s += INTERVAL_WEIGHT * (interval_s - self._interval_s)
         self._last_release_s = now if self.waiting.total() else None
         self.slots.release()
 
@@ -98,7 +104,7 @@ class Lanes:
     """Lanes of a server process, which its middlewares share.
 
     Predictions, dear requests and those that use the store have slots of their own, so that none of them blocks the
-    others.
+    others. A prediction that names a stack uses the store.
 
     Parameters
     ----------
@@ -134,15 +140,19 @@ class Lanes:
             is_dear = scope["method"] == "GET" and (path.startswith(DEAR_READS) or path.endswith(COMPARISON))
             return self._dear if is_dear else self._others
         if scope["path"] == PREDICTIONS:
-            is_dear = body_byte > DEAR_BYTE or _has_stack_and_references(scope, body)
-            return self._dear if is_dear else self._predictions
+            has_stack = _has(STACK, scope, body)
+            if body_byte > DEAR_BYTE or (has_stack and _has(REFERENCES, scope, body)):
+                return self._dear
+            return self._others if has_stack else self._predictions
         return self._dear if scope["path"] in DEAR_PATHS else self._others
 
 
 class EarlyRefusal:
-    """ASGI middleware that answers 503 before anything else is done for a request that would be refused later.
+    """ASGI middleware that answers 503 before anything else is done for a request, if its queue has no place.
 
-    It goes outermost: under overload, time spent on refusing is taken from the requests that are served.
+    It goes outermost: under overload, time spent on refusing is taken from the requests that are served. The queue is
+    that of a request whose head tells all: a prediction counts as one without a stack unless its query names one. A
+    body of unknown size is never refused here.
     """
 
     def __init__(self, app: ASGIApp, lanes: Lanes) -> None:
@@ -153,8 +163,9 @@ class EarlyRefusal:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Call the application, or refuse in its place."""
-        lane = self.lanes.lane(scope, _declared_byte(scope))
-        if lane and lane.slots.locked() and lane.is_hopeless(presume_caller(scope)):
+        n_byte = _stated_byte(scope)
+        lane = None if n_byte is None else self.lanes.lane(scope, n_byte)
+        if lane and lane.is_full(presume_caller(scope)):
             SHED.labels(lane.name, "refused").inc()
             await self._refusal(scope, receive, send)
         else:
@@ -183,24 +194,23 @@ class LoadShedding:
         if lane is None or first["type"] == "http.disconnect":
             return
         departure = asyncio.ensure_future(_departure(receive))
-        problem = "not entered"
-        try:
+        with ExitStack() as undo:
+            undo.callback(departure.cancel)
             problem = await self._enter(lane, scope.get(CALLER, ""), departure)
+            slot = undo.enter_context(ExitStack())
+            if not problem:
+                slot.callback(lane.release)
             if departure.done():
                 SHED.labels(lane.name, "left").inc()
             elif problem:
                 SHED.labels(lane.name, "refused").inc()
                 await busy_response(problem, SHED_RETRY_AFTER_S)(scope, receive, send)
             else:
-                await self._compute(first, departure, scope, send)
-        finally:
-            departure.cancel()
-            if not problem:
-                lane.release()
+                await self._compute(first, departure, slot, scope, send)
 
     async def _enter(self, lane: Lane, caller: str, departure: asyncio.Future[None]) -> str:
         """Take a slot, waiting for it up to the limit; return the problem if there was none, else a blank."""
-        if lane.slots.locked() and lane.is_full(caller):
+        if lane.is_full(caller):
             return f"{lane.waiting[caller]} of your requests wait already, and {lane.waiting.total()} of all callers"
         problem = f"no slot was free within {lane.max_wait_s:g} seconds"
         lane.waiting[caller] += 1
@@ -213,7 +223,10 @@ class LoadShedding:
             lane.waiting -= Counter([caller])
         return problem
 
-    async def _compute(self, first: Message, departure: asyncio.Future[None], scope: Scope, send: Send) -> None:
+    async def _compute(
+        self, first: Message, departure: asyncio.Future[None], slot: ExitStack, scope: Scope, send: Send
+    ) -> None:
+        """Call the application; release its slot once the response is there, however slowly the client reads it."""
         pending = [first]
 
         async def receive() -> Message:
@@ -221,24 +234,30 @@ class LoadShedding:
                 await asyncio.shield(departure)
             return pending.pop() if pending else {"type": "http.disconnect"}
 
+        async def send_without_slot(message: Message) -> None:
+            slot.close()
+            await send(message)
+
         token = IS_ABANDONED.set(departure.done)
         try:
             with suppress(AbandonedError):
-                await self.app(scope, receive, send)
+                await self.app(scope, receive, send_without_slot)
         finally:
             IS_ABANDONED.reset(token)
 
 
-def _has_stack_and_references(scope: Scope, body: bytes) -> bool:
-    """Return whether a prediction may be conditioned on a profile and references, which no cache may have."""
-    query = unquote_to_bytes(scope.get("query_string", b""))
-    has_stack = b"stack" in query or any(part in body for part in _STACK)
-    return has_stack and (b"reference" in query or any(part in body for part in _REFERENCES))
+def _has(name: bytes, scope: Scope, body: bytes) -> bool:
+    """Return whether the query or the JSON body of a request may have a field; an escape in the body may hide it."""
+    in_body = b'"' + name in body or b"\\u" in body
+    return in_body or name in unquote_to_bytes(scope.get("query_string", b""))
 
 
-def _declared_byte(scope: Scope) -> int:
-    length = next((value for name, value in scope.get("headers", ()) if name == b"content-length"), b"0")
-    return int(length) if length.isdigit() and len(length) < 10 else 0
+def _stated_byte(scope: Scope) -> int | None:
+    """Return the size of the body that the head of a request states; None if it is not known."""
+    headers = dict(scope.get("headers", ()))
+    length = headers.get(b"content-length", b"0")
+    is_stated = b"transfer-encoding" not in headers and length.isdigit() and len(length) < MAX_DIGIT
+    return int(length) if is_stated else None
 
 
 async def _departure(receive: Receive) -> None:

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from roofcast.data.catalog import load_catalog
-from roofcast.data.errors import NotReadyError
+from roofcast.data.errors import NotReadyError, UnknownNameError
 from roofcast.data.measurements.validation import validate_measurements
 from roofcast.data.model_config.huggingface import model_from_config
 from roofcast.data.specs import ModelSpec
@@ -13,7 +13,7 @@ from roofcast.data.store.registered_models import RegisteredModels
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.imports.measurement_import import import_rows
 from roofcast.serving.predict.json_rows import table_from_rows
-from tests.conditions import PATIENCE_S
+from tests.conditions import PATIENCE_S, wait_until
 from tests.serving.http_client import CONFIG, MODEL, a_measurement
 
 
@@ -49,6 +49,24 @@ def test_readers_do_not_wait_while_a_thread_polls_the_store(state: AppState, mon
     can_answer.set()
     first.join(PATIENCE_S)
     assert state.catalog.model("mine/one")
+
+
+def test_a_reader_does_not_wait_for_a_store_that_hangs(state: AppState, monkeypatch: pytest.MonkeyPatch) -> None:
+    state.store.models.add(model_from_config(CONFIG, "mine/one"), CONFIG)
+    assert state.catalog.model("mine/one")
+    can_answer, load = threading.Event(), RegisteredModels.load
+
+    def hang(models: RegisteredModels) -> list[ModelSpec]:
+        assert can_answer.wait(PATIENCE_S)
+        return load(models)
+
+    monkeypatch.setattr(RegisteredModels, "load", hang)
+    state.store.models.add(model_from_config(CONFIG, "mine/two"), CONFIG)
+    assert state.catalog.model("mine/one")
+    with pytest.raises(UnknownNameError):
+        state.catalog.model("mine/two")
+    can_answer.set()
+    wait_until(lambda: "mine/two" in state.catalog.models)
 
 
 def test_an_imported_model_is_known_during_a_poll(state: AppState) -> None:

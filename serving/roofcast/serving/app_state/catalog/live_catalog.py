@@ -6,6 +6,7 @@ import contextlib
 import logging
 import threading
 from dataclasses import dataclass, field
+from typing import Final
 
 from roofcast.data.catalog import Catalog, load_catalog
 from roofcast.data.errors import NotReadyError
@@ -17,6 +18,10 @@ from roofcast.serving.app_state.catalog.user_files import UserFiles
 from roofcast.serving.app_state.store_access import StoreAccess
 
 logger = logging.getLogger(__name__)
+
+FIRST_WAIT_S: Final = 5.0
+POLL_WAIT_S: Final = 0.25
+"""Longest time that a reader waits for the first and for a later poll of the store, which then goes on without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,7 @@ class LiveCatalog:
         self._share = share
         self._polling = threading.Lock()
         self._registered = Registered()
+        self._wait_s = FIRST_WAIT_S
         self._cached: dict[Target, _Cached] = {INFERENCE: _Cached(load_catalog(), Registered(), load_catalog())}
 
     def catalog_of(self, target: Target) -> Catalog:
@@ -63,8 +69,8 @@ class LiveCatalog:
 
         That of training jobs also has the models of the training campaigns, which precede registered ones.
 
-        One thread polls the store; the others, and all while the store does not answer, get the models of the last
-        poll.
+        One reader at a time polls the store; the others, and all while the store does not answer, get the models of
+        the last poll.
         """
         base, registered = self._files.catalog, self._poll()
         cached = self._cached.get(target)
@@ -82,14 +88,21 @@ class LiveCatalog:
 
     def _poll(self) -> Registered:
         if not self._store.is_paused and self._polling.acquire(blocking=False):
-            try:
-                self._registered = Registered(*self._store.load_models())
-            except NotReadyError as error:
-                logger.warning("registered models not refreshed: %s", error)
-                self._store.pause(str(error))
-            finally:
-                self._polling.release()
+            poll = threading.Thread(target=self._refresh, name="registered-models", daemon=True)
+            poll.start()
+            poll.join(self._wait_s)
+            self._wait_s = POLL_WAIT_S
         return self._registered
+
+    def _refresh(self) -> None:
+        """Load the registered models, and release the lock of polls, which the caller holds."""
+        try:
+            self._registered = Registered(*self._store.load_models())
+        except NotReadyError as error:
+            logger.warning("registered models not refreshed: %s", error)
+            self._store.pause(str(error))
+        finally:
+            self._polling.release()
 
     def reload_models(self) -> None:
         """Load the registered models now, so that the next reader gets them; waits for a poll in progress."""
