@@ -65,6 +65,7 @@ def serve(
                 PromptConnection, max_s=settings.max_body_s, max_header_byte=MAX_HEADER_BYTE
             ),
             ws="none",
+            lifespan="on",
             timeout_graceful_shutdown=FINISH_S,
             timeout_worker_healthcheck=HUNG_S,
             log_config=log_config,
