@@ -49,6 +49,11 @@ class StoreAccess:
             return self._store
 
     @property
+    def is_file(self) -> bool:
+        """Whether the store is an SQLite file, which answers or fails at once."""
+        return self._settings.store_file is not None
+
+    @property
     def is_paused(self) -> bool:
         """Whether the store failed less than `RETRY_PAUSE_S` ago."""
         return time.monotonic() < self._retry_at

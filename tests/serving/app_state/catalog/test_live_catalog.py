@@ -12,6 +12,7 @@ from roofcast.data.specs import ModelSpec
 from roofcast.data.store.registered_models import RegisteredModels
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.imports.measurement_import import import_rows
+from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.predict.json_rows import table_from_rows
 from tests.conditions import PATIENCE_S, wait_until
 from tests.serving.http_client import CONFIG, MODEL, a_measurement
@@ -60,6 +61,7 @@ def test_a_reader_does_not_wait_for_a_store_that_hangs(state: AppState, monkeypa
         assert can_answer.wait(PATIENCE_S)
         return load(models)
 
+    monkeypatch.setattr(StoreAccess, "is_file", False)
     monkeypatch.setattr(RegisteredModels, "load", hang)
     state.store.models.add(model_from_config(CONFIG, "mine/two"), CONFIG)
     assert state.catalog.model("mine/one")

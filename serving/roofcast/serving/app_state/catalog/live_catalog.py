@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 FIRST_WAIT_S: Final = 5.0
 POLL_WAIT_S: Final = 0.25
-"""Longest time that a reader waits for the first and for a later poll of the store, which then goes on without it."""
+"""Longest time that a reader waits for the first and for a later poll of a database server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +88,13 @@ class LiveCatalog:
 
     def _poll(self) -> Registered:
         if not self._store.is_paused and self._polling.acquire(blocking=False):
-            poll = threading.Thread(target=self._refresh, name="registered-models", daemon=True)
-            poll.start()
-            poll.join(self._wait_s)
-            self._wait_s = POLL_WAIT_S
+            if self._store.is_file:
+                self._refresh()
+            else:
+                poll = threading.Thread(target=self._refresh, name="registered-models", daemon=True)
+                poll.start()
+                poll.join(self._wait_s)
+                self._wait_s = POLL_WAIT_S
         return self._registered
 
     def _refresh(self) -> None:
