@@ -34,6 +34,31 @@ def answers(url: str, process: subprocess.Popen[bytes]) -> bool:
         return False
 
 
+def test_a_service_whose_start_fails_ends(home: Path) -> None:
+    """Otherwise the server takes the failure for an application without a start, and answers 500 to everything."""
+    broken = """
+from roofcast.serving.cli.app import main
+from roofcast.serving.http.load_shedding import EarlyRefusal
+
+async def fail(*_):
+    raise RuntimeError("cannot start")
+
+EarlyRefusal.__call__ = fail
+main()
+"""
+    process = subprocess.Popen(  # noqa: S603
+        [sys.executable, "-c", broken, "serve", "--port", "0"],
+        env={**os.environ, "ROOFCAST_HOME": str(home)},
+        stderr=subprocess.PIPE,
+    )
+    try:
+        _, log = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode != 0
+        assert b"cannot start" in log
+    finally:
+        process.kill()
+
+
 def test_the_service_starts_answers_and_stops_with_its_worker(home: Path) -> None:
     port = free_port()
     command = [

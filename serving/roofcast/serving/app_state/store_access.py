@@ -50,7 +50,7 @@ class StoreAccess:
 
     @property
     def is_file(self) -> bool:
-        """Whether the store is an SQLite file, which answers or fails at once."""
+        """Whether the store is an SQLite file, whose readers wait for no server."""
         return self._settings.store_file is not None
 
     @property

@@ -150,9 +150,9 @@ class Lanes:
 class EarlyRefusal:
     """ASGI middleware that answers 503 before anything else is done for a request, if its queue has no place.
 
-    It goes outermost: under overload, time spent on refusing is taken from the requests that are served. The queue is
-    that of a request whose head tells all: a prediction counts as one without a stack unless its query names one. A
-    body of unknown size is never refused here.
+    It goes outermost: under overload, time spent on refusing is taken from the requests that are served. It does not
+    read the body, so a prediction counts as one that names no stack, unless its query names one. A request whose
+    headers do not state the size of its body is never refused here.
     """
 
     def __init__(self, app: ASGIApp, lanes: Lanes) -> None:
