@@ -12,6 +12,7 @@ from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, NAMES, P
 from roofcast.features.engine.estimate import estimate
 from roofcast.features.pipeline import estimate_metrics
 from roofcast.training.learner.calibration import (
+    MAX_OPEN_ROWS_PER_CELL,
     MAX_ROWS_PER_CELL,
     MAX_ROWS_PER_GROUP,
     fit_coefficients,
@@ -152,13 +153,32 @@ def test_tails_are_left_out() -> None:
     assert fit(X, both, groups) == fit(questions(), y, GROUPS)
 
 
-def test_request_rates_are_left_out_where_there_is_anything_else() -> None:
-    y = measured(truth())
-    opened = questions().assign(**{"workload.concurrency": np.nan, "workload.request_rate_per_s": 0.5})
-    X = pd.concat([questions(), opened], ignore_index=True)
-    both = pd.concat([y, y * 1e4], ignore_index=True)
-    assert select_rows(X, both)[0].max() < len(y)
-    assert len(select_rows(opened, y)[0]) > 0
+def test_few_rows_of_request_rates_are_fitted_to_in_a_cell() -> None:
+    closed = describe_questions(*(a_question(concurrency=users) for users in range(1, 31)))
+    rate = np.linspace(0.1, 3.0, 30)
+    opened = closed.assign(**{"workload.concurrency": np.nan})
+    opened["workload.request_rate_per_s"] = rate
+    y = measured(truth()).iloc[:60]
+    rows, count = select_rows(pd.concat([closed, opened], ignore_index=True), y)
+    assert rows[:30].tolist() == list(range(30))
+    assert len(rows) == 30 + MAX_OPEN_ROWS_PER_CELL
+    assert count[30:].sum() == pytest.approx(30)
+    assert np.diff(rate[rows[30:] - 30]).min() > 0.5
+
+
+def test_an_owner_of_open_loops_alone_has_offsets() -> None:
+    """The fixed time of its requests is told from theirs, though all other owners measured closed loops."""
+    X, half = questions(), len(questions()) // 2
+    slow = truth(request_overhead_s=8.0)
+    slow.typical[NAMES.index("request_overhead_s")] += np.log(8.0)
+    of_open = X.iloc[half:].assign(**{"workload.concurrency": np.nan, "workload.request_rate_per_s": 0.02})
+    d = descriptor_arrays(of_open)
+    opened = pd.DataFrame(estimate_metrics(d, estimate(d, slow)), index=of_open.index)
+    stacks = pd.Series(["lab/closed"] * half + ["shop/open"] * (len(X) - half), index=X.index)
+    y = pd.concat([measured(truth()).iloc[:half], opened])
+    common, offsets = fit_coefficients(pd.concat([X.iloc[:half], of_open]), y, GROUPS, stacks)
+    own = {owner: offsets.of_owner(owner, common).value("request_overhead_s", "trtllm") for owner in ("lab", "shop")}
+    assert own["shop"] > 3 * own["lab"]
 
 
 def test_of_many_rows_of_a_cell_some_are_fitted_to_over_all_loads() -> None:
@@ -268,6 +288,22 @@ def test_one_owner_moves_the_common_coefficients_less_than_its_own() -> None:
     assert gone["own"] == pytest.approx(gone["pooled"], abs=0.1)
     assert 0 < gone["common"] < 0.9 * gone["own"]
     assert not none.owner
+
+
+def test_a_lineage_counts_in_full_for_each_owner_who_measured_it() -> None:
+    """Twenty owners measured each group: an owner's own time is found as if it alone had measured them."""
+    X, name = questions(), "request_overhead_s"
+    owner = np.arange(len(X)) // 4 % 20
+    own = np.log(np.where(np.arange(20) == 7, 6.0, 1.0))
+    logs = np.tile(truth().typical, (20, 1))
+    logs[:, NAMES.index(name)] += own
+    d = descriptor_arrays(X)
+    y = pd.DataFrame(estimate_metrics(d, estimate(d, StackCoefficients(logs, owner))), index=X.index)
+    stacks = pd.Series([f"owner {i}/stack" for i in owner], index=X.index)
+    groups = pd.Series("one group", index=X.index)
+    common, offsets = fit_coefficients(X, y, groups, stacks)
+    gone = np.log(offsets.of_owner("owner 7", common).value(name, "vllm") / truth().value(name, "vllm"))
+    assert gone == pytest.approx(np.log(6.0), abs=0.2)
 
 
 def test_a_stack_without_name_has_no_offset_of_its_own() -> None:

@@ -50,17 +50,19 @@ def test_curved_residuals_are_followed() -> None:
 
 
 def test_blocks_give_the_solution_of_the_whole_problem() -> None:
-    """Three groups of observations share two coordinates, and each has two of its own."""
+    """Three groups of observations share two coordinates, and each has two of its own and an origin."""
     random = np.random.default_rng(1)
     block = random.integers(0, 3, 60)
     local, wanted = random.normal(size=(60, 4)), random.standard_t(3, 60)
     shared, own = random.normal(size=(3, 4, 2)), random.normal(size=(3, 4, 2))
-    blocks = Blocks(shared, own, block)
+    origin = random.normal(size=(3, 4))
+    blocks = Blocks(shared, own, origin)
     design = np.zeros((60, 8))
     design[:, :2] = np.einsum("ik,ikn->in", local, shared[block])
     for i in range(60):
         design[i, 2 + 2 * block[i] : 4 + 2 * block[i]] = local[i] @ own[block[i]]
     found = levenberg_marquardt(
-        lambda x: (local * blocks.local(x)[block]).sum(axis=1) - wanted, lambda _x, _r: local, blocks
+        lambda x: (local * blocks.local(x)[block]).sum(axis=1) - wanted, lambda _x, _r: local, blocks, block=block
     )
+    wanted -= (local * origin[block]).sum(axis=1)
     np.testing.assert_allclose(found, linear(design, wanted), rtol=1e-9, atol=1e-12)

@@ -159,6 +159,16 @@ def test_quantiles_rise_with_their_level() -> None:
         assert (np.diff(values, axis=0) >= -1e-12).all()
 
 
+@pytest.mark.parametrize("load_ratio", [0.01, 0.3, 0.9])
+def test_tpot_at_a_rate_rises_from_its_median_without_a_jump(load_ratio: float) -> None:
+    requests, capacity = some_requests(20, spread=0.5), np.full(20, 50.0)
+    rate = load_ratio * saturation_rate(capacity, a_step, requests)
+    loop = open_loop(rate, capacity, a_step, requests)
+    values = np.array([tpot_quantile(loop, q) for q in (0.1, 0.499, 0.5, 0.501, 0.9, 0.95, 0.99)])
+    assert (np.diff(values, axis=0) >= 0).all()
+    np.testing.assert_allclose(values[1:4], np.broadcast_to(values[2], (3, 20)), rtol=5e-3)
+
+
 @pytest.mark.parametrize(("concurrency", "n_output"), [(8, 20), (32, 20), (16, 60), (8, 100)])
 def test_short_answers_of_varied_lengths_have_the_tpot_of_the_simulation(concurrency: int, n_output: int) -> None:
     spread, one = 0.9, np.ones(1)

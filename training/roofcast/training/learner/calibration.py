@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.arrays import descriptor_arrays
+from roofcast.features.arrays import Descriptors, descriptor_arrays, take_rows
 from roofcast.features.columns import ENGINES
 from roofcast.features.descriptors.config_hash import CELL, config_hashes, joint_hash
 from roofcast.features.engine.coefficient_rows import coefficient_rows
@@ -43,12 +43,18 @@ MAX_ROWS_PER_GROUP: Final = 6.0
 kernels. Its other rows share these choices. Each measured metric counts by itself, so that a row of TTFT and TPOT
 counts twice."""
 
+OWNER_SPREAD: Final = 2.0
+"""Factor on the deviation of an owner's offsets in the fit of measured stacks, over that of the joint fit."""
+
 SPECULATION_WEIGHT: Final = 0.02
 """Weight of rows with speculation whose acceptance is unknown: they would set the typical one."""
 
 MAX_ROWS_PER_CELL: Final = 40
 """Fitted rows of one LLM, engine, accelerator, precision and kind of load, spread over their workloads; more rows add
 little."""
+
+MAX_OPEN_ROWS_PER_CELL: Final = 4
+"""`MAX_ROWS_PER_CELL` of open loops, whose estimate costs many times as much."""
 
 UNMEASURED_SPREAD: Final = 3.0
 """Factor on the prior deviation from the typical engine of engines whose kernels are in no table."""
@@ -75,6 +81,11 @@ def fit_coefficients(
     `MAX_ROWS_PER_GROUP` at most, however many they are. The rows of a named stack have an offset of the engine at the
     stack's owner, so that the coefficients, of a stack that nobody measured, are what owners have in common.
 
+    The offsets are fitted twice. In the joint fit a group's weight is shared by all owners who measured it, for it is
+    one piece of evidence about what they have in common. With the coefficients fixed each owner has the whole weight
+    of the group and deviations `OWNER_SPREAD` times as large, for it is evidence about the owner's engine alone. Open
+    loops count in the second fit: their latency near saturation multiplies errors of the rate that saturates.
+
     Notes
     -----
     A residual is log(measured / estimated) in units of `ERROR_SCALE`; see `levenberg_marquardt` for the loss. A row's
@@ -92,43 +103,27 @@ def fit_coefficients(
     """
     targets = fitted_targets(measured)
     names = pd.Series("", index=descriptors.index) if stacks is None else stacks
-    groups = separate_uploads(groups, names)
-    rows, weight = select_rows(descriptors, targets, names)
-    d = descriptor_arrays(descriptors.iloc[rows])
+    rows, count = select_rows(descriptors, targets, names)
+    chosen, names = descriptors.iloc[rows], names.iloc[rows]
+    d, owner = descriptor_arrays(chosen), stack_owners(names)
     outcome = {m: targets[m].to_numpy()[rows] for m in ERROR_SCALE if (targets[m].iloc[rows] > 0).any()}
     if not outcome:
         return DEFAULT_COEFFICIENTS, OwnerOffsets()
-    weight = limit_groups(weight, groups.iloc[rows])
-    weight = limit_uploads(weight, names.iloc[rows], config_hashes(descriptors.iloc[rows]))
     is_guess = (d["config.n_draft_token"] > 0) & np.isnan(d["config.acceptance_ratio"])
-    weight = np.where(is_guess, SPECULATION_WEIGHT * weight, weight)
-    is_known = np.concatenate([values > 0 for values in outcome.values()])
-    memo = Memo()
-    space = _SearchSpace(d["config.engine"].astype(np.intp), stack_owners(names.iloc[rows]).to_numpy(dtype=object))
-    row = np.tile(np.arange(len(rows)), len(outcome))[is_known]
-    blocks = space.blocks(row)
+    is_closed = np.isnan(d["workload.request_rate_per_s"])
+    space = _SearchSpace(d["config.engine"].astype(np.intp), owner.to_numpy(dtype=object))
 
-    def residuals(c: StackCoefficients) -> FloatArray:
-        values = estimate_metrics(d, estimate(d, c, memo))
-        parts = [log_ratio(outcome[m], values[m]) / ERROR_SCALE[m] for m in outcome]
-        return np.asarray(np.nan_to_num(np.concatenate(parts)[is_known]), dtype=np.float64)
+    def solve(part: IndexArray, blocks: Blocks, groups: pd.Series) -> FloatArray:
+        weight = limit_groups(count[part], groups.iloc[part])
+        weight = limit_uploads(weight, names.iloc[part], config_hashes(chosen.iloc[part]))
+        weight = np.where(is_guess[part], SPECULATION_WEIGHT * weight, weight)
+        fitted = _FittedRows(take_rows(d, part), take_rows(outcome, part), space.unit[part])
+        return fitted.solve(blocks, weight)
 
-    def coefficients(x: FloatArray) -> StackCoefficients:
-        return StackCoefficients(DEFAULT_COEFFICIENTS.typical + blocks.local(x), space.unit)
-
-    acts_on = {name: is_active[row] for name, is_active in coefficient_rows(d).items()}
-    columns = group_columns(acts_on)
-
-    def jacobian(x: FloatArray, at: FloatArray) -> FloatArray:
-        c, slope = coefficients(x), np.zeros((len(at), len(NAMES)))
-        for names in columns:
-            change = (residuals(c.shift(names, _STEP)) - at) / _STEP
-            for name in names:
-                slope[acts_on[name], NAMES.index(name)] = change[acts_on[name]]
-        return slope
-
-    x = levenberg_marquardt(lambda x: residuals(coefficients(x)), jacobian, blocks, weight[row])
-    return space.read(x, blocks)
+    everything = np.arange(len(rows))
+    groups = separate_uploads(groups.iloc[rows], names)
+    x = solve(np.flatnonzero(is_closed) if is_closed.any() else everything, space.joint, groups)
+    return space.read(x, solve(everything, space.around(x), groups.astype(str) + "\0" + owner))
 
 
 def group_columns(acts_on: Mapping[str, npt.NDArray[np.bool_]]) -> list[list[str]]:
@@ -168,25 +163,24 @@ def select_rows(
 ) -> tuple[IndexArray, FloatArray]:
     """Return rows of central statistics that have a target, and how many rows each represents.
 
-    They are `MAX_ROWS_PER_CELL` of each cell at most. Open loops are left out unless there is nothing else: the
-    estimate of one costs as much as twenty others, and it depends on the same coefficients. Cells of an API key are
+    They are `MAX_ROWS_PER_CELL` of each cell at most, of open loops `MAX_OPEN_ROWS_PER_CELL`. Cells of an API key are
     its own, see `separate_uploads`.
     """
-    is_candidate = (targets > 0).any(axis=1) & (descriptors["workload.quantile"] == 0.5)
-    is_open = descriptors["workload.request_rate_per_s"].notna()
-    rows = np.flatnonzero(is_candidate & ~is_open if (is_candidate & ~is_open).any() else is_candidate)
+    rows = np.flatnonzero((targets > 0).any(axis=1) & (descriptors["workload.quantile"] == 0.5))
     subset = descriptors.iloc[rows]
+    is_open = subset["workload.request_rate_per_s"].notna()
     load = subset["workload.concurrency"].fillna(subset["workload.request_rate_per_s"])
     cells = pd.Series(joint_hash(config_hashes(subset), CELL), index=subset.index)
     if stacks is not None and is_uploaded(stacks).any():
         cells = pd.Series(pd.factorize(separate_uploads(cells, stacks.iloc[rows]))[0], index=subset.index)
-    table = pd.DataFrame({"cell": cells.to_numpy(), "load": load.to_numpy(), "row": rows})
+    most = np.where(is_open, MAX_OPEN_ROWS_PER_CELL, MAX_ROWS_PER_CELL)
+    table = pd.DataFrame({"cell": cells.to_numpy(), "load": load.to_numpy(), "row": rows, "most": most})
     table = table.sort_values(["cell", "load", "row"])
     size = table.groupby("cell")["row"].transform("size")
     rank = table.groupby("cell").cumcount()
-    is_spread = (rank * MAX_ROWS_PER_CELL // size) != ((rank - 1) * MAX_ROWS_PER_CELL // size)
-    is_selected = (size <= MAX_ROWS_PER_CELL) | is_spread
-    selected = table.assign(weight=np.maximum(size / MAX_ROWS_PER_CELL, 1.0))[is_selected].sort_values("row")
+    is_spread = (rank * table["most"] // size) != ((rank - 1) * table["most"] // size)
+    is_selected = (size <= table["most"]) | is_spread
+    selected = table.assign(weight=np.maximum(size / table["most"], 1.0))[is_selected].sort_values("row")
     return selected["row"].to_numpy(), selected["weight"].to_numpy(dtype=float)
 
 
@@ -202,6 +196,46 @@ def fitted_targets(measured: pd.DataFrame) -> pd.DataFrame:
         output_throughput_token_per_s=targets["output_throughput_token_per_s"].mask(has_latency),
         itl_s=targets["itl_s"].where(targets["tpot_s"].isna()),
     )
+
+
+class _FittedRows:
+    """Rows that coefficients are fitted to: their descriptors, measured metrics and unit, see `_SearchSpace`."""
+
+    def __init__(self, d: Descriptors, outcome: Mapping[str, FloatArray], unit: IndexArray) -> None:
+        self.d, self.outcome, self.unit, self.memo = d, outcome, unit, Memo()
+        self.is_known = np.concatenate([values > 0 for values in outcome.values()])
+        self.row = np.tile(np.arange(len(unit)), len(outcome))[self.is_known]
+        self.acts_on = {name: is_active[self.row] for name, is_active in coefficient_rows(d).items()}
+        self.columns = group_columns(self.acts_on)
+
+    def solve(self, blocks: Blocks, weight: FloatArray) -> FloatArray:
+        """Return the solver's coordinates, given the blocks of units and the weight of each row, shape (n_row,)."""
+
+        def coefficients(x: FloatArray) -> StackCoefficients:
+            return StackCoefficients(DEFAULT_COEFFICIENTS.typical + blocks.local(x), self.unit)
+
+        return levenberg_marquardt(
+            lambda x: self.residuals(coefficients(x)),
+            lambda x, at: self.slopes(coefficients(x), at),
+            blocks,
+            weight[self.row],
+            self.unit[self.row],
+        )
+
+    def residuals(self, c: StackCoefficients) -> FloatArray:
+        """Return log(measured / estimated) in units of `ERROR_SCALE`: shape (n_residual,)."""
+        values = estimate_metrics(self.d, estimate(self.d, c, self.memo))
+        parts = [log_ratio(self.outcome[m], values[m]) / ERROR_SCALE[m] for m in self.outcome]
+        return np.asarray(np.nan_to_num(np.concatenate(parts)[self.is_known]), dtype=np.float64)
+
+    def slopes(self, c: StackCoefficients, at: FloatArray) -> FloatArray:
+        """Return the derivatives of residuals, which are `at`, by coefficient: shape (n_residual, n_coefficient)."""
+        slope = np.zeros((len(at), len(NAMES)))
+        for names in self.columns:
+            change = (self.residuals(c.shift(names, _STEP)) - at) / _STEP
+            for name in names:
+                slope[self.acts_on[name], NAMES.index(name)] = change[self.acts_on[name]]
+        return slope
 
 
 class _SearchSpace:
@@ -235,20 +269,22 @@ class _SearchSpace:
             shared[unit, self.free, columns] = self.engine_sd[of_engine]
         of_engine_and_owner = np.hypot(unit_sd, UNMEASURED_SPREAD * engine_sd)
         deviation = np.where(is_other[:, None], of_engine_and_owner, unit_sd) * (self.owner != "")[:, None]
-        self.own = deviation[:, :, None] * np.eye(n)
-        self.shared = shared
+        self.joint = Blocks(shared, deviation[:, :, None] * np.eye(n))
 
-    def blocks(self, row: IndexArray) -> Blocks:
-        """Return the blocks of residuals, from the row of each."""
-        return Blocks(self.shared, self.own, self.unit[row])
+    def around(self, x: FloatArray) -> Blocks:
+        """Return blocks of owners' offsets alone, around what the joint fit, x, found owners to have in common."""
+        shared, _ = self.joint.split(x)
+        n_unit, n, _ = self.joint.shared.shape
+        return Blocks(np.zeros((n_unit, n, 0)), OWNER_SPREAD * self.joint.own, origin=self.joint.shared @ shared)
 
-    def read(self, x: FloatArray, blocks: Blocks) -> tuple[Coefficients, OwnerOffsets]:
-        """Return the coefficients of a stack that nobody measured, and the offsets of owners."""
-        shared, own = blocks.split(x)
+    def read(self, x: FloatArray, of_owners: FloatArray) -> tuple[Coefficients, OwnerOffsets]:
+        """Return the coefficients of a stack that nobody measured, and the offsets of owners around them."""
+        shared, _ = self.joint.split(x)
         n, named = len(NAMES), self.owner != ""
         offset = np.zeros((len(ENGINES), n))
         of_engines = shared[n:].reshape(self.engine_sd.shape)
         offset[np.ix_(self.present, self.free)] = of_engines * self.engine_sd
         coefficients = Coefficients(DEFAULT_COEFFICIENTS.typical + shared[:n] * self.sd, offset)
-        of_units = (self.own @ own[:, :, None])[:, :, 0]
+        around = self.around(x)
+        of_units = around.local(of_owners) - around.origin
         return coefficients, OwnerOffsets(tuple(self.owner[named]), self.engine[named], of_units[named])

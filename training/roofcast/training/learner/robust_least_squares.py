@@ -17,11 +17,12 @@ N_TRIAL: Final = 8
 MAX_STEP: Final = 1.5
 MAX_DISTANCE: Final = 4.0
 TOLERANCE: Final = 3e-4
+MIN_DAMPING: Final = 1e-2
 
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Blocks of residuals: those of block b depend on x through ``shared[b] @ x_shared + own[b] @ x_own[b]`` alone.
+    """Blocks of residuals: those of block b depend on ``origin[b] + shared[b] @ x_shared + own[b] @ x_own[b]`` alone.
 
     Parameters
     ----------
@@ -29,13 +30,13 @@ class Blocks:
         Derivatives of the k local coordinates of a block by the n coordinates that blocks share.
     own : shape (n_block, k, m)
         Derivatives of the local coordinates by the m coordinates of the block alone.
-    block : shape (n_residual,)
-        Block of each residual, from 0; every block has a residual.
+    origin : shape (n_block, k)
+        Local coordinates at x = 0.
     """
 
     shared: FloatArray
     own: FloatArray
-    block: IndexArray
+    origin: FloatArray | float = 0.0
 
     def split(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the shared coordinates, shape (n,), and those of each block, shape (n_block, m)."""
@@ -45,7 +46,9 @@ class Blocks:
     def local(self, x: FloatArray) -> FloatArray:
         """Return the local coordinates of each block: shape (n_block, k)."""
         shared, own = self.split(x)
-        return self.shared @ shared + (self.own @ own[:, :, None])[:, :, 0]
+        return np.asarray(
+            self.origin + self.shared @ shared + (self.own @ own[:, :, None])[:, :, 0], dtype=np.float64
+        )
 
     @property
     def size(self) -> int:
@@ -71,10 +74,12 @@ class _NormalEquations:
     own_gradient: FloatArray
 
     @classmethod
-    def build(cls, slope: FloatArray, weight: FloatArray, r: FloatArray, x: FloatArray, blocks: Blocks) -> Self:
-        order = np.argsort(blocks.block, kind="stable")
+    def build(
+        cls, slope: FloatArray, weight: FloatArray, r: FloatArray, x: FloatArray, blocks: Blocks, *, block: IndexArray
+    ) -> Self:
+        order = np.argsort(block, kind="stable")
         table = np.column_stack([slope, r])[order]
-        ends = np.cumsum(np.bincount(blocks.block, minlength=len(blocks.own)))
+        ends = np.cumsum(np.bincount(block, minlength=len(blocks.own)))
         parts = zip(np.split(table, ends[:-1]), np.split(weight[order], ends[:-1]), strict=True)
         gram = np.stack([(part.T * of_part) @ part for part, of_part in parts])
         local, pull = gram[:, :-1, :-1], gram[:, :-1, -1:]
@@ -95,8 +100,8 @@ class _NormalEquations:
         """Return the step, the diagonal increased by a share `damping`: the Schur complement of the blocks first."""
         own = self.own + damping * self.own * np.eye(self.own.shape[1])
         solved = np.linalg.solve(own, np.concatenate([self.between, self.own_gradient[:, :, None]], axis=2))
-        n = len(self.shared)
-        taken = self.between.reshape(-1, n).T @ solved.reshape(-1, n + 1)
+        n, n_own = len(self.shared), self.own_gradient.size
+        taken = self.between.reshape(n_own, n).T @ solved.reshape(n_own, n + 1)
         reduced = self.shared + damping * np.diag(np.diag(self.shared)) - taken[:, :n]
         step = np.linalg.solve(reduced, self.gradient - taken[:, n])
         return np.concatenate([step, (solved[:, :, n] - solved[:, :, :n] @ step).ravel()])
@@ -107,6 +112,7 @@ def levenberg_marquardt(
     jacobian: Callable[[FloatArray, FloatArray], FloatArray],
     blocks: Blocks | int,
     weight: FloatArray | float = 1.0,
+    block: IndexArray | int = 0,
 ) -> FloatArray:
     """Return the x of least ``sum 2 w (sqrt(1 + r ** 2) - 1) + x . x``, at most 4 from 0 in any direction.
 
@@ -122,6 +128,8 @@ def levenberg_marquardt(
         How the coordinates of x enter, or their number where all residuals depend on all of them.
     weight
         Multiplies each residual's loss.
+    block
+        Block of each residual, from 0.
 
     References
     ----------
@@ -137,21 +145,23 @@ def levenberg_marquardt(
     array([0.47])
     """
     n = blocks if isinstance(blocks, int) else blocks.size
-    x, damping = np.zeros(n), 1e-2
+    x, damping = np.zeros(n), MIN_DAMPING
     r = residuals(x)
     if isinstance(blocks, int):
-        blocks = Blocks(np.eye(n)[None], np.zeros((1, n, 0)), np.zeros(len(r), dtype=np.intp))
+        blocks = Blocks(np.eye(n)[None], np.zeros((1, n, 0)))
+    block_of = np.broadcast_to(block, len(r))
     cost = _cost(r, x, weight)
     for _ in range(N_ITERATION):
-        equations = _NormalEquations.build(jacobian(x, r), weight / np.sqrt(1 + r * r), r, x, blocks)
+        equations = _NormalEquations.build(jacobian(x, r), weight / np.sqrt(1 + r * r), r, x, blocks, block=block_of)
         before = cost
-        for _ in range(N_TRIAL):
+        for n_rejected in range(N_TRIAL):
             step = equations.solve(damping)
             trial = np.clip(x - np.clip(step, -MAX_STEP, MAX_STEP), -MAX_DISTANCE, MAX_DISTANCE)
             trial_r = residuals(trial)
             trial_cost = _cost(trial_r, trial, weight)
             if trial_cost < cost:
-                x, r, cost, damping = trial, trial_r, trial_cost, max(damping / 5, 1e-6)
+                x, r, cost = trial, trial_r, trial_cost
+                damping = damping if n_rejected else max(damping / 5, MIN_DAMPING)
                 break
             damping *= 5
         if before - cost <= TOLERANCE * before:

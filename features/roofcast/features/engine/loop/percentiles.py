@@ -115,15 +115,18 @@ def tpot_quantile(loop: Loop, q: float) -> FloatArray:
     that a mean answer meets, one of each other request. A gamma distribution has this mean and variance. In the
     startup burst the first in line meets all others and the last one none, evenly between, with a variance of 1/3. In
     an open loop the batch varies too; its mean over an answer has 2/3 of its variance, because the covariance
-    decreases linearly to zero over the length of an answer. Above the median both deviations add in squares, as
-    independent ones do; below it they simply add.
+    decreases linearly to zero over the length of an answer. Above the median both deviations from it add in squares,
+    as independent ones do; below it they simply add.
     """
     r = loop.requests
     n_met = np.maximum(loop.running - np.where(loop.is_open, 0.0, 1.0), _TINY)
     variance = (1 - r.start_ratio) * (1 + r.variation**2) / n_met + r.start_ratio * _EVEN_VARIANCE
-    excess = (loop.tpot_s - loop.step_s) * (_gamma_quantile(variance, q) - 1)
+    interference = loop.tpot_s - loop.step_s
+    middle = _gamma_quantile(variance, 0.5)
+    met = interference * (_gamma_quantile(variance, q) - middle)
     varied = NormalDist().inv_cdf(q) * _batch_deviation(loop)
-    return loop.tpot_s + np.where(varied > 0, np.hypot(np.maximum(excess, 0.0), varied), excess + varied)
+    median = loop.tpot_s + interference * (middle - 1)
+    return np.asarray(median + np.where(varied > 0, np.hypot(met, varied), met + varied), dtype=np.float64)
 
 
 def e2e_quantile(loop: Loop, q: float) -> FloatArray:
