@@ -11,6 +11,7 @@ from roofcast.features.columns import ENGINES
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, NAMES, PRIORS, Coefficients, StackCoefficients
 from roofcast.features.engine.estimate import estimate
 from roofcast.features.pipeline import estimate_metrics
+from roofcast.training.learner import calibration
 from roofcast.training.learner.calibration import (
     MAX_OPEN_ROWS_PER_CELL,
     MAX_ROWS_PER_CELL,
@@ -167,7 +168,7 @@ def test_few_rows_of_request_rates_are_fitted_to_in_a_cell() -> None:
 
 
 def test_an_owner_of_open_loops_alone_has_offsets() -> None:
-    """The fixed time of its requests is told from theirs, though all other owners measured closed loops."""
+    """The fixed time of its requests is fitted to its open loops; the other owner measured closed loops alone."""
     X, half = questions(), len(questions()) // 2
     slow = truth(request_overhead_s=8.0)
     slow.typical[NAMES.index("request_overhead_s")] += np.log(8.0)
@@ -179,6 +180,39 @@ def test_an_owner_of_open_loops_alone_has_offsets() -> None:
     common, offsets = fit_coefficients(pd.concat([X.iloc[:half], of_open]), y, GROUPS, stacks)
     own = {owner: offsets.of_owner(owner, common).value("request_overhead_s", "trtllm") for owner in ("lab", "shop")}
     assert own["shop"] > 3 * own["lab"]
+
+
+def test_open_loops_move_nothing_that_owners_have_in_common() -> None:
+    X, wild = questions(), measured(truth()) * 30
+    opened = X.assign(**{"workload.concurrency": np.nan}).assign(**{"workload.request_rate_per_s": 0.02})
+    both, y = pd.concat([X, opened], ignore_index=True), pd.concat([measured(truth()), wild], ignore_index=True)
+    stacks = pd.Series(["lab/closed"] * len(X) + ["shop/open"] * len(X))
+    alone = fit(X, measured(truth()), GROUPS, stacks.iloc[: len(X)])
+    assert fit(both, y, pd.concat([GROUPS, GROUPS], ignore_index=True), stacks).typical == pytest.approx(
+        alone.typical
+    )
+
+
+def test_open_loops_alone_are_fitted_to() -> None:
+    X = questions().assign(**{"workload.concurrency": np.nan}).assign(**{"workload.request_rate_per_s": 0.02})
+    d, slow = descriptor_arrays(X), truth()
+    slow.typical[NAMES.index("request_overhead_s")] += np.log(4.0)
+    y = pd.DataFrame(estimate_metrics(d, estimate(d, slow)), index=X.index)
+    assert fit(X, y, GROUPS).value("request_overhead_s", "vllm") > 2 * truth().value("request_overhead_s", "vllm")
+
+
+def test_an_owners_own_fit_follows_its_rows_further_than_the_joint_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, name = questions(), "decode_attention_ratio"
+    slow = truth()
+    slow.typical[NAMES.index(name)] += np.log(6.0)
+    d, lab = descriptor_arrays(X), pd.Series("lab/rig", index=X.index)
+    y = pd.DataFrame(estimate_metrics(d, estimate(d, slow)), index=X.index)
+    left = []
+    for spread in (1.0, calibration.OWNER_SPREAD):
+        monkeypatch.setattr(calibration, "OWNER_SPREAD", spread)
+        common, offsets = fit_coefficients(X, y, GROUPS, lab)
+        left.append(abs(np.log(offsets.of_owner("lab", common).value(name, "vllm") / slow.value(name, "vllm"))))
+    assert left[1] < 0.9 * left[0]
 
 
 def test_of_many_rows_of_a_cell_some_are_fitted_to_over_all_loads() -> None:
@@ -233,7 +267,7 @@ def test_one_row_in_twenty_may_be_nonsense() -> None:
         assert np.log(fitted.value(name, "vllm") / value) == pytest.approx(0.0, abs=0.3), name
 
 
-def test_throughput_counts_where_nothing_else_isfitted_targets() -> None:
+def test_throughput_counts_where_nothing_else_is_measured() -> None:
     y = measured(truth(), noise=0.02)
     y.loc[:, ["ttft_s", "tpot_s", "itl_s", "e2e_s", "nttft_s_per_token"]] = np.nan
     fitted = fit(questions(), y, GROUPS)

@@ -64,5 +64,7 @@ def test_blocks_give_the_solution_of_the_whole_problem() -> None:
     found = levenberg_marquardt(
         lambda x: (local * blocks.local(x)[block]).sum(axis=1) - wanted, lambda _x, _r: local, blocks, block=block
     )
+    with pytest.raises(ValueError, match="block: residuals of several blocks"):
+        levenberg_marquardt(lambda _x: wanted, lambda _x, _r: local, blocks)
     wanted -= (local * origin[block]).sum(axis=1)
     np.testing.assert_allclose(found, linear(design, wanted), rtol=1e-9, atol=1e-12)

@@ -44,7 +44,7 @@ kernels. Its other rows share these choices. Each measured metric counts by itse
 counts twice."""
 
 OWNER_SPREAD: Final = 2.0
-"""Factor on the deviation of an owner's offsets in the fit of measured stacks, over that of the joint fit."""
+"""Factor on the deviations of the joint fit, in that of owners; with 1 and 4 errors of P3 or P4 are larger."""
 
 SPECULATION_WEIGHT: Final = 0.02
 """Weight of rows with speculation whose acceptance is unknown: they would set the typical one."""
@@ -63,11 +63,12 @@ OF_STACKS: Final = ("request_overhead_s", "batch_overhead_s")
 """Coefficients that depend on the stack more than on the engine: host, client and network."""
 
 STACK_LOG_SD: Final = 1.2
-"""Standard deviation of the logarithm of `OF_STACKS` among owners of one engine: the time at one to four requests
-beside the estimated prefill has a variance of 1.4 among stacks of an engine (eight stacks, six engines)."""
+"""Standard deviation of the logarithm of `OF_STACKS` among owners of one engine in the joint fit: the time at one to
+four requests beside the estimated prefill has a variance of 1.4 among stacks of an engine (8 stacks, 6 engines)."""
 
 SHARED_SPREAD: Final = 0.5
-"""Standard deviation among owners of a coefficient without offsets of engines, in units of the typical one's."""
+"""Standard deviation among owners of a coefficient without offsets of engines, in units of the typical one's, in the
+joint fit."""
 
 _STEP: Final = 1e-3
 
@@ -77,14 +78,17 @@ def fit_coefficients(
 ) -> tuple[Coefficients, OwnerOffsets]:
     """Return the maximum-a-posteriori coefficients: robust least squares of log ratios plus log-normal priors.
 
-    The estimate is of typical requests, so rows of tail percentiles are left out. A group's rows weigh
-    `MAX_ROWS_PER_GROUP` at most, however many they are. The rows of a named stack have an offset of the engine at the
-    stack's owner, so that the coefficients, of a stack that nobody measured, are what owners have in common.
+    The estimate is of typical requests, so rows of tail percentiles are left out. The rows of a named stack have an
+    offset of the engine at the stack's owner, so that the coefficients, of a stack that nobody measured, are what
+    owners have in common. The offsets are fitted twice; in both fits rows of API keys have a limited weight.
 
-    The offsets are fitted twice. In the joint fit a group's weight is shared by all owners who measured it, for it is
-    one piece of evidence about what they have in common. With the coefficients fixed each owner has the whole weight
-    of the group and deviations `OWNER_SPREAD` times as large, for it is evidence about the owner's engine alone. Open
-    loops count in the second fit: their latency near saturation multiplies errors of the rate that saturates.
+    The joint fit finds what owners have in common. A group is one piece of evidence about that, so its rows weigh
+    `MAX_ROWS_PER_GROUP` at most over all owners. Open loops are left out unless there is nothing else: near
+    saturation a small error of the capacity is a large error of the latency.
+
+    The fit of owners holds what they have in common and fits offsets alone. An owner's rows move no offset but its
+    own, so a group weighs `MAX_ROWS_PER_GROUP` at each owner, and deviations are `OWNER_SPREAD` times as large. Open
+    loops are included, for an owner may have measured nothing else.
 
     Notes
     -----
