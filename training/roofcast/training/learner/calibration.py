@@ -80,15 +80,17 @@ def fit_coefficients(
 
     The estimate is of typical requests, so rows of tail percentiles are left out. The rows of a named stack have an
     offset of the engine at the stack's owner, so that the coefficients, of a stack that nobody measured, are what
-    owners have in common. The offsets are fitted twice; in both fits rows of API keys have a limited weight.
+    owners have in common. The offsets are fitted twice.
 
     The joint fit finds what owners have in common. A group is one piece of evidence about that, so its rows weigh
-    `MAX_ROWS_PER_GROUP` at most over all owners. Open loops are left out unless there is nothing else: near
-    saturation a small error of the capacity is a large error of the latency.
+    `MAX_ROWS_PER_GROUP` at most over all owners, and those of API keys a share of it, see `limit_uploads`. Open loops
+    are left out unless there is nothing else: near saturation a small error of the capacity is a large error of the
+    latency.
 
     The fit of owners holds what they have in common and fits offsets alone. An owner's rows move no offset but its
     own, so a group weighs `MAX_ROWS_PER_GROUP` at each owner, and deviations are `OWNER_SPREAD` times as large. Open
-    loops are included, for an owner may have measured nothing else.
+    loops are included, for an owner may have measured nothing else. Rows of an API key count in full: its offsets
+    are asked for by its own questions alone.
 
     Notes
     -----
@@ -117,17 +119,20 @@ def fit_coefficients(
     is_closed = np.isnan(d["workload.request_rate_per_s"])
     space = _SearchSpace(d["config.engine"].astype(np.intp), owner.to_numpy(dtype=object))
 
-    def solve(part: IndexArray, blocks: Blocks, groups: pd.Series) -> FloatArray:
-        weight = limit_groups(count[part], groups.iloc[part])
-        weight = limit_uploads(weight, names.iloc[part], config_hashes(chosen.iloc[part]))
+    def solve(blocks: Blocks, part: IndexArray, weight: FloatArray) -> FloatArray:
         weight = np.where(is_guess[part], SPECULATION_WEIGHT * weight, weight)
-        fitted = _FittedRows(take_rows(d, part), take_rows(outcome, part), space.unit[part])
-        return fitted.solve(blocks, weight)
+        return _FittedRows(take_rows(d, part), take_rows(outcome, part), space.unit[part]).solve(blocks, weight)
 
-    everything = np.arange(len(rows))
     groups = separate_uploads(groups.iloc[rows], names)
-    x = solve(np.flatnonzero(is_closed) if is_closed.any() else everything, space.joint, groups)
-    return space.read(x, solve(everything, space.around(x), groups.astype(str) + "\0" + owner))
+    part = np.flatnonzero(is_closed if is_closed.any() else ~is_closed)
+    weight = limit_groups(count[part], groups.iloc[part])
+    x = solve(space.joint, part, limit_uploads(weight, names.iloc[part], config_hashes(chosen.iloc[part])))
+    part = np.flatnonzero(owner != "")
+    if not part.size:
+        return space.coefficients(x), OwnerOffsets()
+    weight = limit_groups(count[part], groups.iloc[part].astype(str) + "\0" + owner.iloc[part])
+    around = space.around(x)
+    return space.coefficients(x), space.offsets(around.local(solve(around, part, weight)) - around.origin)
 
 
 def group_columns(acts_on: Mapping[str, npt.NDArray[np.bool_]]) -> list[list[str]]:
@@ -167,8 +172,8 @@ def select_rows(
 ) -> tuple[IndexArray, FloatArray]:
     """Return rows of central statistics that have a target, and how many rows each represents.
 
-    They are `MAX_ROWS_PER_CELL` of each cell at most, of open loops `MAX_OPEN_ROWS_PER_CELL`. Cells of an API key are
-    its own, see `separate_uploads`.
+    They are `MAX_ROWS_PER_CELL` of each cell at most, of open loops `MAX_OPEN_ROWS_PER_CELL`, each of which is
+    itself alone. Cells of an API key are its own, see `separate_uploads`.
     """
     rows = np.flatnonzero((targets > 0).any(axis=1) & (descriptors["workload.quantile"] == 0.5))
     subset = descriptors.iloc[rows]
@@ -178,13 +183,16 @@ def select_rows(
     if stacks is not None and is_uploaded(stacks).any():
         cells = pd.Series(pd.factorize(separate_uploads(cells, stacks.iloc[rows]))[0], index=subset.index)
     most = np.where(is_open, MAX_OPEN_ROWS_PER_CELL, MAX_ROWS_PER_CELL)
-    table = pd.DataFrame({"cell": cells.to_numpy(), "load": load.to_numpy(), "row": rows, "most": most})
+    table = pd.DataFrame(
+        {"cell": cells.to_numpy(), "load": load.to_numpy(), "row": rows, "most": most, "is_open": is_open.to_numpy()}
+    )
     table = table.sort_values(["cell", "load", "row"])
     size = table.groupby("cell")["row"].transform("size")
     rank = table.groupby("cell").cumcount()
     is_spread = (rank * table["most"] // size) != ((rank - 1) * table["most"] // size)
     is_selected = (size <= table["most"]) | is_spread
-    selected = table.assign(weight=np.maximum(size / table["most"], 1.0))[is_selected].sort_values("row")
+    represented = np.where(table["is_open"], 1.0, np.maximum(size / table["most"], 1.0))
+    selected = table.assign(weight=represented)[is_selected].sort_values("row")
     return selected["row"].to_numpy(), selected["weight"].to_numpy(dtype=float)
 
 
@@ -281,14 +289,16 @@ class _SearchSpace:
         n_unit, n, _ = self.joint.shared.shape
         return Blocks(np.zeros((n_unit, n, 0)), OWNER_SPREAD * self.joint.own, origin=self.joint.shared @ shared)
 
-    def read(self, x: FloatArray, of_owners: FloatArray) -> tuple[Coefficients, OwnerOffsets]:
-        """Return the coefficients of a stack that nobody measured, and the offsets of owners around them."""
+    def coefficients(self, x: FloatArray) -> Coefficients:
+        """Return the coefficients of a stack that nobody measured, from the joint fit, x."""
         shared, _ = self.joint.split(x)
-        n, named = len(NAMES), self.owner != ""
+        n = len(NAMES)
         offset = np.zeros((len(ENGINES), n))
         of_engines = shared[n:].reshape(self.engine_sd.shape)
         offset[np.ix_(self.present, self.free)] = of_engines * self.engine_sd
-        coefficients = Coefficients(DEFAULT_COEFFICIENTS.typical + shared[:n] * self.sd, offset)
-        around = self.around(x)
-        of_units = around.local(of_owners) - around.origin
-        return coefficients, OwnerOffsets(tuple(self.owner[named]), self.engine[named], of_units[named])
+        return Coefficients(DEFAULT_COEFFICIENTS.typical + shared[:n] * self.sd, offset)
+
+    def offsets(self, of_units: FloatArray) -> OwnerOffsets:
+        """Return the offsets of named owners, given those of all units: shape (n_unit, n_coefficient)."""
+        named = self.owner != ""
+        return OwnerOffsets(tuple(self.owner[named]), self.engine[named], of_units[named])
