@@ -172,8 +172,8 @@ def select_rows(
 ) -> tuple[IndexArray, FloatArray]:
     """Return rows of central statistics that have a target, and how many rows each represents.
 
-    They are `MAX_ROWS_PER_CELL` of each cell at most, of open loops `MAX_OPEN_ROWS_PER_CELL`, each of which is
-    itself alone. Cells of an API key are its own, see `separate_uploads`.
+    They are `MAX_ROWS_PER_CELL` of each cell at most, of open loops `MAX_OPEN_ROWS_PER_CELL`, which represent no
+    others. Cells of an API key are its own, see `separate_uploads`.
     """
     rows = np.flatnonzero((targets > 0).any(axis=1) & (descriptors["workload.quantile"] == 0.5))
     subset = descriptors.iloc[rows]
