@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -69,6 +69,9 @@ four requests beside the estimated prefill has a variance of 1.4 among stacks of
 SHARED_SPREAD: Final = 0.5
 """Standard deviation among owners of a coefficient without offsets of engines, in units of the typical one's, in the
 joint fit."""
+
+MAX_TILED_ROW: Final = 2**14
+"""Rows of one call that estimates few rows for many coefficients: enough for speed, in tens of megabytes."""
 
 _STEP: Final = 1e-3
 
@@ -211,10 +214,18 @@ def fitted_targets(measured: pd.DataFrame) -> pd.DataFrame:
 
 
 class _FittedRows:
-    """Rows that coefficients are fitted to: their descriptors, measured metrics and unit, see `_SearchSpace`."""
+    """Rows that coefficients are fitted to: their descriptors, measured metrics and unit, see `_SearchSpace`.
+
+    Rows whose batch is the root of an equation, at a request rate or with disaggregated prefill, are estimated for
+    many coefficients in one call. They are few, so the time of an estimate is mostly that of the calls in it. The
+    others are many, and a memo has what a coefficient leaves unchanged.
+    """
 
     def __init__(self, d: Descriptors, outcome: Mapping[str, FloatArray], unit: IndexArray) -> None:
         self.d, self.outcome, self.unit, self.memo = d, outcome, unit, Memo()
+        is_root = ~np.isnan(d["workload.request_rate_per_s"]) | (d["config.n_prefill_accelerator"] > 0)
+        self.of_roots, self.others = np.flatnonzero(is_root), np.flatnonzero(~is_root)
+        self.d_of_others = take_rows(d, self.others)
         self.is_known = np.concatenate([values > 0 for values in outcome.values()])
         self.row = np.tile(np.arange(len(unit)), len(outcome))[self.is_known]
         self.acts_on = {name: is_active[self.row] for name, is_active in coefficient_rows(d).items()}
@@ -227,27 +238,47 @@ class _FittedRows:
             return StackCoefficients(DEFAULT_COEFFICIENTS.typical + blocks.local(x), self.unit)
 
         return levenberg_marquardt(
-            lambda x: self.residuals(coefficients(x)),
+            lambda x: self.residuals([coefficients(x)])[0],
             lambda x, at: self.slopes(coefficients(x), at),
             blocks,
             weight[self.row],
             self.unit[self.row],
         )
 
-    def residuals(self, c: StackCoefficients) -> FloatArray:
-        """Return log(measured / estimated) in units of `ERROR_SCALE`: shape (n_residual,)."""
-        values = estimate_metrics(self.d, estimate(self.d, c, self.memo))
-        parts = [log_ratio(self.outcome[m], values[m]) / ERROR_SCALE[m] for m in self.outcome]
-        return np.asarray(np.nan_to_num(np.concatenate(parts)[self.is_known]), dtype=np.float64)
-
     def slopes(self, c: StackCoefficients, at: FloatArray) -> FloatArray:
         """Return the derivatives of residuals, which are `at`, by coefficient: shape (n_residual, n_coefficient)."""
         slope = np.zeros((len(at), len(NAMES)))
-        for names in self.columns:
-            change = (self.residuals(c.shift(names, _STEP)) - at) / _STEP
+        shifted = self.residuals([c.shift(names, _STEP) for names in self.columns])
+        for names, change in zip(self.columns, (shifted - at) / _STEP, strict=True):
             for name in names:
                 slope[self.acts_on[name], NAMES.index(name)] = change[self.acts_on[name]]
         return slope
+
+    def residuals(self, several: Sequence[StackCoefficients]) -> FloatArray:
+        """Return log(measured / estimated) in units of `ERROR_SCALE`: shape (n_coefficients, n_residual)."""
+        values = {m: np.empty((len(several), len(self.unit))) for m in self.outcome}
+        for places, rows, metrics in self._estimates(several):
+            for m, table in values.items():
+                table[places, rows] = metrics[m].reshape(-1, len(rows))
+        errors = [log_ratio(self.outcome[m], table) / ERROR_SCALE[m] for m, table in values.items()]
+        return np.asarray(np.nan_to_num(np.concatenate(errors, axis=1)[:, self.is_known]), dtype=np.float64)
+
+    def _estimates(
+        self, several: Sequence[StackCoefficients]
+    ) -> Iterator[tuple[slice, IndexArray, Mapping[str, FloatArray]]]:
+        """Yield some of the coefficients, some rows, and the metrics of these rows: shape (n_coefficients * n_row,)."""
+        d, rows = self.d_of_others, self.others
+        for place, c in enumerate(several if rows.size else ()):
+            e = estimate(d, StackCoefficients(c.log, c.unit[rows]), self.memo)
+            yield slice(place, place + 1), rows, estimate_metrics(d, e)
+        rows = self.of_roots
+        n_at_once = max(MAX_TILED_ROW // max(len(rows), 1), 1)
+        for place in range(0, len(several) if rows.size else 0, n_at_once):
+            tile = several[place : place + n_at_once]
+            d = take_rows(self.d, np.tile(rows, len(tile)))
+            unit = np.concatenate([c.unit[rows] + i * len(c.log) for i, c in enumerate(tile)])
+            e = estimate(d, StackCoefficients(np.concatenate([c.log for c in tile]), unit))
+            yield slice(place, place + n_at_once), rows, estimate_metrics(d, e)
 
 
 class _SearchSpace:
