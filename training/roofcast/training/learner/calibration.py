@@ -266,7 +266,7 @@ class _FittedRows:
     def _estimates(
         self, several: Sequence[StackCoefficients]
     ) -> Iterator[tuple[slice, IndexArray, Mapping[str, FloatArray]]]:
-        """Yield some of the coefficients, some rows, and the metrics of these rows: shape (n_coefficients * n_row,)."""
+        """Yield which coefficients, which rows, and metrics for each of the two: shape (n_coefficients * n_row,)."""
         d, rows = self.d_of_others, self.others
         for place, c in enumerate(several if rows.size else ()):
             e = estimate(d, StackCoefficients(c.log, c.unit[rows]), self.memo)
