@@ -217,6 +217,27 @@ def test_a_keys_offsets_are_those_of_any_owner_with_the_same_rows() -> None:
     assert gone["key:shop"] == pytest.approx(gone["shop"], abs=0.1)
 
 
+def test_a_fit_does_not_depend_on_what_is_estimated_in_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows at a request rate and rows with disaggregated prefill are estimated for many coefficients at once."""
+    X = questions().iloc[::4].copy()
+    kind = np.arange(len(X)) % 3
+    X["workload.request_rate_per_s"] = np.where(kind == 0, 0.02, np.nan)
+    X["workload.concurrency"] = X["workload.concurrency"].mask(kind == 0)
+    X["config.n_prefill_accelerator"] = np.where(kind == 1, 2.0 * X["config.tp"] * X["config.pp"], 0.0)
+    d = descriptor_arrays(X)
+    y = pd.DataFrame(estimate_metrics(d, estimate(d, truth(request_overhead_s=3.0))), index=X.index)
+    stacks = pd.Series([f"owner {i % 2}/rig" for i in range(len(X))], index=X.index)
+    fits = []
+    for most in (2**14, 100, 1):
+        monkeypatch.setattr(calibration, "MAX_TILED_ROW", most)
+        fits.append(fit_coefficients(X, y, GROUPS.loc[X.index], stacks))
+    (common, owners), *others = fits
+    assert common != DEFAULT_COEFFICIENTS
+    for other, of_owners in others:
+        assert other == common
+        np.testing.assert_array_equal(of_owners.offset, owners.offset)
+
+
 def test_an_owners_own_fit_follows_its_rows_further_than_the_joint_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     X, name = questions(), "decode_attention_ratio"
     slow = truth()
