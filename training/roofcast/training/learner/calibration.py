@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -70,8 +70,8 @@ SHARED_SPREAD: Final = 0.5
 """Standard deviation among owners of a coefficient without offsets of engines, in units of the typical one's, in the
 joint fit."""
 
-MAX_TILED_ROW: Final = 2**14
-"""Rows of one call that estimates few rows for many coefficients: enough for speed, in tens of megabytes."""
+MAX_ROWS_PER_CALL: Final = 2**14
+"""Rows of one call that estimates roots for several coefficients, if there are fewer roots; it takes about 45 MB."""
 
 _STEP: Final = 1e-3
 
@@ -86,14 +86,15 @@ def fit_coefficients(
     owners have in common. The offsets are fitted twice.
 
     The joint fit finds what owners have in common. A group is one piece of evidence about that, so its rows weigh
-    `MAX_ROWS_PER_GROUP` at most over all owners, and those of API keys a share of it, see `limit_uploads`. Open loops
-    are left out unless there is nothing else: near saturation a small error of the capacity is a large error of the
-    latency.
+    `MAX_ROWS_PER_GROUP` at most over all owners. The rows of an API key have at most a tenth of the weight of the
+    others' (`limit_uploads`). Open loops are left out unless there is nothing else: near saturation a small error of
+    the capacity is a large error of the latency.
 
     The fit of owners holds what they have in common and fits offsets alone. An owner's rows move no offset but its
     own, so a group weighs `MAX_ROWS_PER_GROUP` at each owner, and deviations are `OWNER_SPREAD` times as large. Open
-    loops are included, for an owner may have measured nothing else. Rows of an API key count in full: its offsets
-    are asked for by its own questions alone.
+    loops are included, for an owner may have measured nothing else. Rows of an API key count in full. Its offsets
+    enter the tree targets of its own rows alone; the more they explain, the less of it is left for the trees. The
+    rows of both fits are selected by cell over all owners, so an owner with few rows of a large cell can lose them.
 
     Notes
     -----
@@ -127,15 +128,15 @@ def fit_coefficients(
         return _FittedRows(take_rows(d, part), take_rows(outcome, part), space.unit[part]).solve(blocks, weight)
 
     groups = separate_uploads(groups.iloc[rows], names)
-    part = np.flatnonzero(is_closed if is_closed.any() else ~is_closed)
-    weight = limit_groups(count[part], groups.iloc[part])
-    x = solve(space.joint, part, limit_uploads(weight, names.iloc[part], config_hashes(chosen.iloc[part])))
-    part = np.flatnonzero(owner != "")
-    if not part.size:
+    joint = np.flatnonzero(is_closed) if is_closed.any() else np.arange(len(rows))
+    weight = limit_groups(count[joint], groups.iloc[joint])
+    x = solve(space.joint, joint, limit_uploads(weight, names.iloc[joint], config_hashes(chosen.iloc[joint])))
+    named = np.flatnonzero(owner != "")
+    if not named.size:
         return space.coefficients(x), OwnerOffsets()
-    weight = limit_groups(count[part], groups.iloc[part].astype(str) + "\0" + owner.iloc[part])
+    weight = limit_groups(count[named], groups.iloc[named].astype(str) + "\0" + owner.iloc[named])
     around = space.around(x)
-    return space.coefficients(x), space.offsets(around.local(solve(around, part, weight)) - around.origin)
+    return space.coefficients(x), space.offsets(around.local(solve(around, named, weight)) - around.origin)
 
 
 def group_columns(acts_on: Mapping[str, npt.NDArray[np.bool_]]) -> list[list[str]]:
@@ -173,10 +174,12 @@ def limit_groups(weight: FloatArray, groups: pd.Series) -> FloatArray:
 def select_rows(
     descriptors: pd.DataFrame, targets: pd.DataFrame, stacks: pd.Series | None = None
 ) -> tuple[IndexArray, FloatArray]:
-    """Return rows of central statistics that have a target, and how many rows each represents.
+    """Return rows of central statistics that have a target, and the weight of each.
 
-    They are `MAX_ROWS_PER_CELL` of each cell at most, of open loops `MAX_OPEN_ROWS_PER_CELL`, which represent no
-    others. Cells of an API key are its own, see `separate_uploads`.
+    They are `MAX_ROWS_PER_CELL` of each cell at most, of open loops `MAX_OPEN_ROWS_PER_CELL`. The weight is the
+    number of rows that a row represents; an open loop has 1, so that those of a large cell, uncertain near
+    saturation, take little weight from the closed loops of their group. Cells of an API key are its own, see
+    `separate_uploads`.
     """
     rows = np.flatnonzero((targets > 0).any(axis=1) & (descriptors["workload.quantile"] == 0.5))
     subset = descriptors.iloc[rows]
@@ -194,8 +197,8 @@ def select_rows(
     rank = table.groupby("cell").cumcount()
     is_spread = (rank * table["most"] // size) != ((rank - 1) * table["most"] // size)
     is_selected = (size <= table["most"]) | is_spread
-    represented = np.where(table["is_open"], 1.0, np.maximum(size / table["most"], 1.0))
-    selected = table.assign(weight=represented)[is_selected].sort_values("row")
+    weight = np.where(table["is_open"], 1.0, np.maximum(size / table["most"], 1.0))
+    selected = table.assign(weight=weight)[is_selected].sort_values("row")
     return selected["row"].to_numpy(), selected["weight"].to_numpy(dtype=float)
 
 
@@ -216,16 +219,16 @@ def fitted_targets(measured: pd.DataFrame) -> pd.DataFrame:
 class _FittedRows:
     """Rows that coefficients are fitted to: their descriptors, measured metrics and unit, see `_SearchSpace`.
 
-    Rows whose batch is the root of an equation, at a request rate or with disaggregated prefill, are estimated for
-    many coefficients in one call. They are few, so the time of an estimate is mostly that of the calls in it. The
-    others are many, and a memo has what a coefficient leaves unchanged.
+    The batch of a row is the root of an equation if the row has a request rate or disaggregated prefill. These rows
+    are few, so NumPy's overhead dominates their estimate; one call estimates them for several coefficients. The other
+    rows are many; a memo stores the operator times that a coefficient does not change.
     """
 
     def __init__(self, d: Descriptors, outcome: Mapping[str, FloatArray], unit: IndexArray) -> None:
         self.d, self.outcome, self.unit, self.memo = d, outcome, unit, Memo()
         is_root = ~np.isnan(d["workload.request_rate_per_s"]) | (d["config.n_prefill_accelerator"] > 0)
-        self.of_roots, self.others = np.flatnonzero(is_root), np.flatnonzero(~is_root)
-        self.d_of_others = take_rows(d, self.others)
+        self.root_rows, self.other_rows = np.flatnonzero(is_root), np.flatnonzero(~is_root)
+        self.d_of_others = take_rows(d, self.other_rows)
         self.is_known = np.concatenate([values > 0 for values in outcome.values()])
         self.row = np.tile(np.arange(len(unit)), len(outcome))[self.is_known]
         self.acts_on = {name: is_active[self.row] for name, is_active in coefficient_rows(d).items()}
@@ -254,31 +257,36 @@ class _FittedRows:
                 slope[self.acts_on[name], NAMES.index(name)] = change[self.acts_on[name]]
         return slope
 
-    def residuals(self, several: Sequence[StackCoefficients]) -> FloatArray:
+    def residuals(self, coefficients: Sequence[StackCoefficients]) -> FloatArray:
         """Return log(measured / estimated) in units of `ERROR_SCALE`: shape (n_coefficients, n_residual)."""
-        values = {m: np.empty((len(several), len(self.unit))) for m in self.outcome}
-        for places, rows, metrics in self._estimates(several):
-            for m, table in values.items():
-                table[places, rows] = metrics[m].reshape(-1, len(rows))
-        errors = [log_ratio(self.outcome[m], table) / ERROR_SCALE[m] for m, table in values.items()]
+        estimated = {m: np.empty((len(coefficients), len(self.unit))) for m in self.outcome}
+        for rows, estimate_rows in ((self.root_rows, self._estimate_roots), (self.other_rows, self._estimate_others)):
+            if rows.size:
+                metrics = estimate_rows(coefficients)
+                for m, values in estimated.items():
+                    values[:, rows] = metrics[m]
+        errors = [log_ratio(self.outcome[m], values) / ERROR_SCALE[m] for m, values in estimated.items()]
         return np.asarray(np.nan_to_num(np.concatenate(errors, axis=1)[:, self.is_known]), dtype=np.float64)
 
-    def _estimates(
-        self, several: Sequence[StackCoefficients]
-    ) -> Iterator[tuple[slice, IndexArray, Mapping[str, FloatArray]]]:
-        """Yield which coefficients, which rows, and metrics for each of the two: shape (n_coefficients * n_row,)."""
-        d, rows = self.d_of_others, self.others
-        for place, c in enumerate(several if rows.size else ()):
-            e = estimate(d, StackCoefficients(c.log, c.unit[rows]), self.memo)
-            yield slice(place, place + 1), rows, estimate_metrics(d, e)
-        rows = self.of_roots
-        n_at_once = max(MAX_TILED_ROW // max(len(rows), 1), 1)
-        for place in range(0, len(several) if rows.size else 0, n_at_once):
-            tile = several[place : place + n_at_once]
-            d = take_rows(self.d, np.tile(rows, len(tile)))
-            unit = np.concatenate([c.unit[rows] + i * len(c.log) for i, c in enumerate(tile)])
-            e = estimate(d, StackCoefficients(np.concatenate([c.log for c in tile]), unit))
-            yield slice(place, place + n_at_once), rows, estimate_metrics(d, e)
+    def _estimate_roots(self, coefficients: Sequence[StackCoefficients]) -> dict[str, FloatArray]:
+        """Return the metrics of `root_rows`: shape (n_coefficients, n_row)."""
+        rows, parts = self.root_rows, []
+        n_at_once = max(MAX_ROWS_PER_CALL // len(rows), 1)
+        for first in range(0, len(coefficients), n_at_once):
+            some = coefficients[first : first + n_at_once]
+            d = take_rows(self.d, np.tile(rows, len(some)))
+            unit = np.concatenate([c.unit[rows] + i * len(c.log) for i, c in enumerate(some)])
+            e = estimate(d, StackCoefficients(np.concatenate([c.log for c in some]), unit))
+            parts.append(estimate_metrics(d, e))
+        return {m: np.concatenate([part[m] for part in parts]).reshape(-1, len(rows)) for m in self.outcome}
+
+    def _estimate_others(self, coefficients: Sequence[StackCoefficients]) -> dict[str, FloatArray]:
+        """Return the metrics of `other_rows`: shape (n_coefficients, n_row)."""
+        rows, d = self.other_rows, self.d_of_others
+        parts = [
+            estimate_metrics(d, estimate(d, StackCoefficients(c.log, c.unit[rows]), self.memo)) for c in coefficients
+        ]
+        return {m: np.stack([part[m] for part in parts]) for m in self.outcome}
 
 
 class _SearchSpace:
