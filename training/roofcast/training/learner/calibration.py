@@ -44,7 +44,8 @@ kernels. Its other rows share these choices. Each measured metric counts by itse
 counts twice."""
 
 OWNER_SPREAD: Final = 2.0
-"""Factor on the deviations of the joint fit, in that of owners; with 1 and 4 errors of P3 or P4 are larger."""
+"""Deviations of owners' offsets in the fit of owners over those in the joint fit; with 1 and 4 errors on P3's or P4's
+rows are larger."""
 
 SPECULATION_WEIGHT: Final = 0.02
 """Weight of rows with speculation whose acceptance is unknown: they would set the typical one."""
@@ -71,7 +72,7 @@ SHARED_SPREAD: Final = 0.5
 joint fit."""
 
 MAX_ROWS_PER_CALL: Final = 2**14
-"""Rows of one call that estimates roots for several coefficients, if there are fewer roots; it takes about 45 MB."""
+"""Rows of a call that estimates `_FittedRows.root_rows` for several coefficients, at least one; about 45 MB."""
 
 _STEP: Final = 1e-3
 
@@ -93,8 +94,8 @@ def fit_coefficients(
     The fit of owners holds what they have in common and fits offsets alone. An owner's rows move no offset but its
     own, so a group weighs `MAX_ROWS_PER_GROUP` at each owner, and deviations are `OWNER_SPREAD` times as large. Open
     loops are included, for an owner may have measured nothing else. Rows of an API key count in full. Its offsets
-    enter the tree targets of its own rows alone; the more they explain, the less of it is left for the trees. The
-    rows of both fits are selected by cell over all owners, so an owner with few rows of a large cell can lose them.
+    enter the tree targets of its own rows alone; the more of the key's deviation they explain, the less is left for
+    the trees. Rows are selected by cell over all owners, so an owner with few rows in a large cell can lose them.
 
     Notes
     -----

@@ -108,8 +108,8 @@ class RoofcastPredictor(RatioModel):
             As in `predict_held_out`.
         stacks : shape (n_row,)
             Stack that measured each row; empty for the user's own, None if all rows are.
-            Rows of an API key teach what the ratio model shares, with a limited weight, and not the distribution of
-            its errors.
+            Rows of an API key have a limited weight in the joint fit of the calibration and in the trees, and none in
+            the distribution of errors.
         """
         self.__dict__.pop("_on_measured_stacks", None)
         stacks = pd.Series("", index=X.index) if stacks is None else stacks.reindex(X.index)

@@ -167,7 +167,8 @@ class RatioModel(Estimator):
             LLM lineage of each row.
         stacks : shape (n_row,)
             Stack that measured each row; None for one stack. The estimate of a row has the offsets of its owner. The
-            rows of an API key have a limited weight in what owners share, and count as one lineage of the gates.
+            rows of an API key have a limited weight in the joint fit of the calibration and in the trees, and count
+            as one lineage of the gates.
         """
         config = self.config or TrainingConfig()
         stacks = pd.Series("", index=X.index) if stacks is None else stacks
