@@ -20,7 +20,7 @@ from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.learner.calibration import fit_coefficients
 from roofcast.training.learner.errors.group_keys import build_group_keys
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
-from roofcast.training.learner.ratio_model import RatioModel, fit_held_out, predict_held_out
+from roofcast.training.learner.ratio_model import RatioModel, fit_held_out, predict_by_each, predict_held_out
 from tests.training.builders import LINEAGES, QUICK, synthetic
 
 LATENCIES = tuple(metric for metric in METRICS if metric != "output_throughput_token_per_s")
@@ -349,6 +349,18 @@ def test_held_out_predictions_are_those_of_a_predictor_without_the_lineage(subse
         rest = subset.take(~inside)
         alone = RatioModel(QUICK, ("tpot_s",)).fit(rest.X, rest.y, rest.groups).predict(subset.X[inside])
         pd.testing.assert_frame_equal(held_out[inside], alone)
+
+
+def test_each_model_of_a_fold_predicts_all_rows_and_its_own_as_held_out(subset: TrainingSet) -> None:
+    predictor = RatioModel(QUICK, ("tpot_s",))
+    folds = fit_held_out(predictor, subset.X, subset.y, subset.groups, stacks=subset.stacks)
+    fold, by_fold = predict_by_each(folds, subset.X, subset.stacks)
+    held_out = predict_held_out(predictor, subset.X, subset.y, subset.groups, stacks=subset.stacks)
+    np.testing.assert_allclose(by_fold["tpot_s"][fold, np.arange(len(fold))], held_out["tpot_s"], rtol=1e-12)
+    for i, one in enumerate(folds):
+        every = one.model.predict(subset.X, subset.stacks)["tpot_s"]
+        np.testing.assert_array_equal(by_fold["tpot_s"][i], every)
+        assert not set(subset.groups.iloc[fold == i]) & set(subset.groups.iloc[fold != i])
 
 
 def test_uploads_do_not_decide_which_lineages_are_held_out_together(subset: TrainingSet) -> None:

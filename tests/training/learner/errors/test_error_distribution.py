@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from roofcast.features.columns import FEATURE_NAMES
-from roofcast.training.learner.errors.error_distribution import ErrorDistribution, fit_error_distribution
+from roofcast.training.learner.errors.error_distribution import ErrorDistribution, FoldErrors, fit_error_distribution
 from roofcast.training.learner.errors.group_keys import TARGET_STACK, GroupKeys
 from roofcast.training.learner.trees.evaluated_rows import at_quantile
 from tests.training.builders import places_of
@@ -40,6 +40,7 @@ class Rows:
             self.groups,
             residual=residual,
             stack_residual=residual,
+            fold_errors=self.fold_errors,
             is_central=every,
         )[0]
 
@@ -47,6 +48,11 @@ class Rows:
     def held_out(self) -> FloatArray:
         """Errors with the lineage held out; none with the stack."""
         return np.stack([self.error, np.full(len(self.error), np.nan)])
+
+    @property
+    def fold_errors(self) -> FoldErrors:
+        """Errors of models that have learnt nothing from any row, each without one group."""
+        return FoldErrors(self.group.to_numpy(), np.tile(self.error, (self.group.nunique(), 1)))
 
     @property
     def groups(self) -> tuple[pd.Series, pd.Series]:
@@ -150,6 +156,7 @@ def test_tails_count_for_the_scale_and_not_for_the_effects() -> None:
         rows.groups,
         residual=rows.error,
         stack_residual=rows.error,
+        fold_errors=rows.fold_errors,
         is_central=is_central,
     )
     assert is_central[known.training_row].all()
@@ -204,8 +211,31 @@ def fit_to_stacks() -> ErrorDistribution:
         (rows.group, owners),
         residual=0 * known,
         stack_residual=0 * known,
+        fold_errors=FoldErrors(rows.group.to_numpy(), np.tile(known, (5, 1))),
         is_central=every,
     )[0]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_residuals_carry_over_to_other_llms_as_far_as_lineages_held_out_show_it(share: float) -> None:
+    """Models without a lineage leave a factor of each stack on the others; on the lineage there is a share of it."""
+    rows, stack = draw_stacks(30, 1)
+    rng = np.random.default_rng(3)
+    factor = rng.normal(0, 0.4, 30)[stack]
+    error = share * factor + 0.01 * rng.normal(size=len(factor))
+    known, _ = fit_error_distribution(
+        rows.features,
+        rows.places,
+        np.stack([error, factor]),
+        (rows.group, pd.Series(stack).astype(str)),
+        residual=0 * factor,
+        stack_residual=factor,
+        fold_errors=FoldErrors(rows.group.to_numpy(), np.tile(factor, (5, 1))),
+        is_central=np.ones(len(factor), dtype=bool),
+    )
+    assert known.carry_over == pytest.approx(share, abs=0.1)
+    assert known.on_measured_stack().effects.carry_over_ == known.carry_over
+    assert known.effects.carry_over_ == 1.0
 
 
 @pytest.mark.slow

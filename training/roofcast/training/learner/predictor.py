@@ -41,6 +41,7 @@ from roofcast.training.learner.derived_metrics import (
 )
 from roofcast.training.learner.errors.error_distribution import (
     ErrorDistribution,
+    FoldErrors,
     LogError,
     fit_error_distribution,
 )
@@ -54,8 +55,8 @@ from roofcast.training.learner.ratio_model import (
     RatioModel,
     RatioPrediction,
     fit_held_out,
+    predict_by_each,
     predict_by_fold,
-    predict_held_out,
     without_columns,
 )
 from roofcast.training.learner.trees.carry_over import fit_carry_over
@@ -105,7 +106,7 @@ class RoofcastPredictor(RatioModel):
         Parameters
         ----------
         X, y, groups, progress
-            As in `predict_held_out`.
+            As in `fit_held_out`.
         stacks : shape (n_row,)
             Stack that measured each row; empty for the user's own, None if all rows are.
             Rows of an API key have a limited weight in the joint fit of the calibration and in the trees, and none in
@@ -114,7 +115,8 @@ class RoofcastPredictor(RatioModel):
         self.__dict__.pop("_on_measured_stacks", None)
         stacks = pd.Series("", index=X.index) if stacks is None else stacks.reindex(X.index)
         owners, is_public = stack_owners(stacks), ~is_uploaded(stacks).to_numpy()
-        self.held_out_ = predict_held_out(self, X, y, groups, progress, stacks=stacks)
+        lineage_folds = fit_held_out(self, X, y, groups, progress, stacks=stacks)
+        self.held_out_ = predict_by_fold(lineage_folds, X, stacks=stacks).reindex(columns=list(self.metrics))
         held_out = [self.held_out_, pd.DataFrame(np.nan, index=X.index, columns=list(self.metrics))]
         self.carry_over_ = {}
         if owners[is_public].nunique() >= MIN_STACK:
@@ -131,6 +133,7 @@ class RoofcastPredictor(RatioModel):
         features = without_columns(prediction.features, DATE)
         keys = prediction.keys.on_stacks(stacks, X.index)
         is_central = (X["workload.quantile"] == 0.5).to_numpy()
+        fold, by_fold = predict_by_each(lineage_folds, X, stacks)
         self.error_distributions_: dict[str, ErrorDistribution] = {}
         errors, expected = {}, {}
         for metric in self.metrics_:
@@ -147,6 +150,7 @@ class RoofcastPredictor(RatioModel):
                 (groups.iloc[known], owners.iloc[known]),
                 residual=_own_residuals(log_ratio(measured, prediction.value[metric]), keys)[known],
                 stack_residual=log_ratio(measured, full.value[metric])[known],
+                fold_errors=FoldErrors(fold[known], log_ratio(measured, by_fold[metric])[:, known]),
                 is_central=is_central[known],
             )
         self.metrics_ = tuple(self.error_distributions_)

@@ -387,6 +387,21 @@ def predict_by_fold(
     return predicted
 
 
+def predict_by_each(
+    folds: Sequence[HeldOutModel], X: pd.DataFrame, stacks: pd.Series
+) -> tuple[npt.NDArray[np.intp], dict[str, FloatArray]]:
+    """Return the fold that held out each row, shape (n_row,), and what each model predicts of it about its own stack.
+
+    The fold is -1 where there is none. Predictions, shape (n_fold, n_row), are by metric; NaN if a model has none.
+    """
+    fold = np.full(len(X), -1)
+    for i, one in enumerate(folds):
+        fold[one.test] = i
+    tables = [one.model.predict(X, stacks) for one in folds]
+    metrics = folds[0].model.metrics if folds else ()
+    return fold, {m: np.stack([t.reindex(columns=[m])[m].to_numpy(dtype=float) for t in tables]) for m in metrics}
+
+
 def predict_held_out(
     predictor: RatioModel,
     X: pd.DataFrame,

@@ -21,6 +21,7 @@ from roofcast.training.learner.errors.group_keys import GroupKeys, select_traini
 from roofcast.training.learner.errors.grouped_conformal import GroupedConformal, pool_scores
 from roofcast.training.learner.errors.random_effects import RandomEffects
 from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
+from roofcast.training.learner.trees.carry_over import fit_share
 from roofcast.training.learner.trees.evaluated_rows import QUANTILE_INDEX, at_quantile
 
 FloatArray = npt.NDArray[np.float64]
@@ -82,6 +83,8 @@ class ErrorDistribution:
         Distribution of standardised errors whose stack was held out.
     stack_error : shape (n_training_row,)
         Standardised errors on these rows with the stack's part.
+    carry_over
+        Share of what the process makes of `stack_error` that carries over to LLMs that the stack has not measured.
     lineage_conformal
         Distribution of standardised errors whose lineage was held out and whose stack was known.
     """
@@ -91,11 +94,13 @@ class ErrorDistribution:
     conformal: GroupedConformal
     training_row: npt.NDArray[np.intp]
     stack_error: FloatArray
+    carry_over: float
     lineage_conformal: GroupedConformal
 
     def on_measured_stack(self) -> ErrorDistribution:
         """Return the distribution of queries about stacks of the training rows."""
-        return replace(self, effects=self.effects.with_errors(self.stack_error), conformal=self.lineage_conformal)
+        effects = self.effects.with_errors(self.stack_error, self.carry_over)
+        return replace(self, effects=effects, conformal=self.lineage_conformal)
 
     def with_scores(self, scores: FloatArray, groups: tuple[pd.Series, pd.Series]) -> ErrorDistribution:
         """Return the distribution with other held-out scores, as of `pool_scores`."""
@@ -157,6 +162,25 @@ class ErrorDistribution:
         return replace(self, effects=self.effects.condition_on(keys, standardised))
 
 
+class FoldErrors(NamedTuple):
+    """Errors of models that never saw some lineages, on all rows.
+
+    Parameters
+    ----------
+    fold : shape (n_row,)
+        Index of the model that never saw the row's lineage.
+    error : shape (n_fold, n_row)
+        Logarithm of measurement over the prediction of each model about the row's own stack.
+    """
+
+    fold: npt.NDArray[np.intp]
+    error: FloatArray
+
+    def take(self, rows: npt.NDArray[np.intp]) -> FoldErrors:
+        """Return the errors on some rows."""
+        return FoldErrors(self.fold[rows], self.error[:, rows])
+
+
 def fit_error_distribution(
     features: FloatArray,
     keys: GroupKeys,
@@ -165,6 +189,7 @@ def fit_error_distribution(
     *,
     residual: FloatArray,
     stack_residual: FloatArray,
+    fold_errors: FoldErrors,
     is_central: npt.NDArray[np.bool_],
 ) -> tuple[ErrorDistribution, FloatArray]:
     """Return the distribution of errors, and the standard deviation expected of each held-out error, NaN for tails.
@@ -178,6 +203,9 @@ def fit_error_distribution(
        query about `TARGET_STACK`.
     4. The process is conditioned on the residuals instead of the held-out errors: the trees learnt from all rows,
        residuals are what is left, and nothing is counted twice.
+    5. The residuals of a stack shift its predictions of LLMs that it has not measured by a share of the posterior
+       mean. The share has the least absolute error over rows whose lineage was held out, given the residuals of the
+       model that did not see the lineage.
 
     Parameters
     ----------
@@ -192,6 +220,8 @@ def fit_error_distribution(
         stacks.
     stack_residual : shape (n_row,)
         The same of the prediction about the row's own stack.
+    fold_errors
+        Of the lineages held out.
     is_central : shape (n_row,)
         Whether the row is a mean or a median.
 
@@ -213,12 +243,17 @@ def fit_error_distribution(
                 queries.take(known), group[known], group[rows]
             )
     scores, size = np.abs(held_out_error) / expected, final_scale.predict(features[rows])
+    fold, fold_error = fold_errors
+    left_out = effects.predict_mean_left_out(
+        keys.take(central), fold[central], fold[rows], fold_error[:, rows] / size
+    )
     return ErrorDistribution(
         final_scale,
         effects.with_errors(residual[rows] / size),
         pool_scores(scores, groups),
         rows,
         stack_residual[rows] / size,
+        fit_share(scale[0, central] * left_out, held_out_error[0, central], groups[1].to_numpy()[central]),
         GroupedConformal(scores[0], groups[0]),
     ), expected
 

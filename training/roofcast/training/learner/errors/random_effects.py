@@ -19,6 +19,7 @@ import pandas as pd
 
 from roofcast.training.learner.errors.effect_sizes import fit_standard_deviations
 from roofcast.training.learner.errors.group_keys import (
+    MODEL_INDEX,
     STACK_TERM_INDEX,
     TARGET_STACK,
     TERMS,
@@ -62,12 +63,15 @@ class RandomEffects(Estimator):
         Standard deviation of each of `TERMS`, of each of `STACK_TERMS`, of the workload's effect and of the noise.
     training_points_, errors_
         What the process is conditioned on.
+    carry_over_
+        Share of the posterior mean given the training points that applies to LLMs that the stack has not measured.
 
     References
     ----------
     C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for Machine Learning", 2006, chapters 2 and 5.
     """
 
+    carry_over_: float = 1.0
     _calibration: _Calibration | None = None
 
     def __init__(self, n_iteration: int = 15) -> None:
@@ -85,14 +89,15 @@ class RandomEffects(Estimator):
         self.sd_, self.training_points_, self.errors_ = sd, X, errors
         return self
 
-    def with_errors(self, errors: FloatArray) -> RandomEffects:
+    def with_errors(self, errors: FloatArray, carry_over: float = 1.0) -> RandomEffects:
         """Return the same process conditioned on other errors of its training points: shape (n_training_point,).
 
-        Those of `TARGET_STACK` are not winsorised: the user's own stack may lie far from all others.
+        `carry_over` is the `carry_over_` of these errors. Those of `TARGET_STACK` are not winsorised: the user's own
+        stack may lie far from all others.
         """
         check_is_fitted(self)
         other = RandomEffects(self.n_iteration)
-        other.sd_, other.training_points_ = self.sd_, self.training_points_
+        other.sd_, other.training_points_, other.carry_over_ = self.sd_, self.training_points_, carry_over
         is_target = self.training_points_.stack == TARGET_STACK
         other.errors_ = np.where(is_target, errors, np.clip(errors, -ERROR_CLIP, ERROR_CLIP))
         return other
@@ -131,7 +136,7 @@ class RandomEffects(Estimator):
         gain = linalg.cho_solve((self._factor, True), cross.T, check_finite=False)
         posterior = self.covariance(X, X) - cross @ gain + np.diag(noise)
         factor = np.asarray(np.linalg.cholesky(posterior), dtype=np.float64)
-        weights = linalg.cho_solve((factor, True), y - gain.T @ self.errors_)
+        weights = linalg.cho_solve((factor, True), y - self._share(X) * (gain.T @ self.errors_))
         explained = build_projection(self.training_points_, self._target_covariance, self._variances[2], gain)
         other = RandomEffects(self.n_iteration)
         other.__dict__.update(self.__dict__, _calibration=_Calibration(self, X, y, noise, explained, factor, weights))
@@ -151,6 +156,7 @@ class RandomEffects(Estimator):
         rest = np.flatnonzero(~is_cached)
         if len(rest):
             mean[rest], explained[rest] = self._by_kind(X.take(rest), self._solve)
+        mean *= self._share(X)
         if self._calibration is not None and len(X.keys):
             shift, further = self._by_kind(X, self._calibration.solve)
             mean, explained = mean + shift, explained + further
@@ -160,7 +166,7 @@ class RandomEffects(Estimator):
         """Return mean, shape (n,), and covariance, shape (n, n), of errors together, without noise."""
         check_is_fitted(self)
         cross = self.covariance(X, self.training_points_)
-        mean = cross @ self._weights
+        mean = self._share(X) * (cross @ self._weights)
         covariance = self.covariance(X, X) - cross @ linalg.cho_solve((self._factor, True), cross.T)
         if self._calibration is not None:
             further = self._calibration.covariance(X)
@@ -237,6 +243,32 @@ class RandomEffects(Estimator):
             sd[rows] = np.sqrt(np.maximum((self.sd_**2).sum() - explained, self._noise))
         return sd
 
+    def predict_mean_left_out(
+        self, X: GroupKeys, fold: IndexArray, training_fold: IndexArray, errors: FloatArray
+    ) -> FloatArray:
+        """Return the mean of each row's error with the training points of its fold left out: shape (n,).
+
+        Parameters
+        ----------
+        fold, training_fold : shapes (n,) and (n_training_point,)
+        errors : shape (n_fold, n_training_point)
+            What the process is conditioned on, by the fold that is left out.
+        """
+        check_is_fitted(self)
+        precision, errors = self._precision, np.clip(errors, -ERROR_CLIP, ERROR_CLIP)
+        mean = np.empty(len(fold))
+        for i in np.unique(fold):
+            rows, own = np.flatnonzero(fold == i), training_fold == i
+            weights = precision @ np.where(own, 0.0, errors[i])
+            weights -= precision[:, own] @ np.linalg.solve(precision[np.ix_(own, own)], weights[own])
+            weights[own] = 0.0
+
+            def solve(queries: GroupKeys, weights: FloatArray = weights) -> tuple[FloatArray, ...]:
+                return (self.covariance(queries, self.training_points_) @ weights,)
+
+            (mean[rows],) = self._by_kind(X.take(rows), solve)
+        return mean
+
     def correlation(self, X: GroupKeys) -> FloatArray:
         """Return the prior correlation of each query's error with that of each training point: shape (n, n_point)."""
         check_is_fitted(self)
@@ -307,6 +339,13 @@ class RandomEffects(Estimator):
         cross = self.covariance(X, self.training_points_)
         explained = linalg.solve_triangular(self._factor, cross.T, lower=True, check_finite=False) ** 2
         return cross @ self._weights, explained.sum(axis=0)
+
+    def _share(self, X: GroupKeys) -> FloatArray:
+        """Return the share of the mean given the training points that applies to each query: shape (n,)."""
+        if self.carry_over_ == 1.0:
+            return np.ones(len(X.keys))
+        is_known = np.isin(X.within_stack(MODEL_INDEX), self.training_points_.within_stack(MODEL_INDEX))
+        return np.where(is_known, 1.0, self.carry_over_)
 
     def _by_kind(self, X: GroupKeys, solve: Callable[[GroupKeys], tuple[FloatArray, ...]]) -> list[FloatArray]:
         """Return what `solve` does, arrays of shape (n,), computed in chunks for one query of each kind.

@@ -42,15 +42,15 @@ def fit_carry_over(
             is_own = ~(np.isnan(error) | is_certain | derived)
             correction = np.log(value / estimate)
             parts.setdefault(metric, []).append((correction[is_own], error[is_own], owners.iloc[fold.test][is_own]))
-    return {metric: _share(*map(np.concatenate, zip(*tables, strict=True))) for metric, tables in parts.items()}
+    return {metric: fit_share(*map(np.concatenate, zip(*tables, strict=True))) for metric, tables in parts.items()}
 
 
-def _share(correction: FloatArray, error: FloatArray, owner: npt.NDArray[np.object_]) -> float:
+def fit_share(correction: FloatArray, error: FloatArray, owner: npt.NDArray[np.object_]) -> float:
     """Return the factor of the correction with the least sum of ``|error - factor * correction|``, an owner a group.
 
     Examples
     --------
-    >>> _share(np.array([1.0, -1.0, 2.0]), np.array([0.5, -0.4, 1.0]), np.array(["a", "a", "b"], dtype=object))
+    >>> fit_share(np.array([1.0, -1.0, 2.0]), np.array([0.5, -0.4, 1.0]), np.array(["a", "a", "b"], dtype=object))
     0.5
     """
     moves = np.abs(correction) > 1e-9
