@@ -31,3 +31,13 @@ def test_similar_names_are_looked_up_for_few_rows_of_a_request(monkeypatch: pyte
 
 def test_nothing_is_similar_to_an_endless_name() -> None:
     assert near_misses("llama" * 100, ["llama"]) == []
+
+
+def test_an_engine_of_ones_own_has_a_cure() -> None:
+    columns = {"model": np.array([MODEL] * 2, dtype=object), "accelerator": np.array([ACCELERATOR] * 2, dtype=object)}
+    columns |= {name: np.full(2, 100.0) for name in ("n_input_token", "n_output_token")}
+    columns["engine"] = np.array(["acme-engine", "other"], dtype=object)
+    _, problems = check_rows(columns, load_catalog(), engines=())
+    assert problems[1] is None
+    assert str(problems[0]).startswith("engine: no 'acme-engine' is known")
+    assert str(problems[0]).endswith("leave it blank, or give 'other', for your own engine")

@@ -164,7 +164,11 @@ def _check_engines(
 def _unknown_engine(engine: str, engines: Collection[str], n_before: int) -> Problem:
     if n_before >= MAX_SUGGESTION:
         return Problem("unknown_name", "engine", f"no {engine[:40]!r} is known; {NO_MORE_SUGGESTIONS}")
-    return Problem.from_error(unknown_engine_error(engine, engines))
+    problem = Problem.from_error(unknown_engine_error(engine, engines))
+    separator = " " if problem.message.endswith("?") else "; "
+    return problem._replace(
+        message=f"{problem.message}{separator}leave it blank, or give 'other', for your own engine"
+    )
 
 
 def _check_contexts(table: Table, problems: list[Problem | None], catalog: Catalog) -> None:

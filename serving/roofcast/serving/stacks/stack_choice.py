@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from roofcast.data.errors import UnknownNameError
-from roofcast.serving.stacks.measured import match_stack, measured_stacks
+from roofcast.serving.counts import count_text
+from roofcast.serving.stacks.measured import MeasuredStack, match_stack, measured_stacks
 from roofcast.training.learner.predictor import CalibrationPoints
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 
 if TYPE_CHECKING:
     from roofcast.serving.app_state.app_state import AppState
     from roofcast.serving.app_state.champion_loader import LoadedModel
+
+_MAX_NAMED: Final = 3
+"""Engines, and accelerators, of a measured stack that a note lists."""
 
 Kind = Literal["profile", "shared_profile", "measured"]
 
@@ -92,6 +97,19 @@ def _choose_measured(
     known = {stack.name: stack for stack in measured_stacks(active.bundle.predictor)}
     if (stack := match_stack(name, known)) is None:
         raise UnknownNameError("stack", name, [*no_profile.args[2], *known])
-    engines = ", ".join(known[stack].engines) or "no named engine"
-    note = f"it measured {engines}: intervals about any other engine are too narrow, leave `stack` out there"
+    note = _measured_text(known[stack])
     return StackChoice(state.measured_bundles.load(active, stack), references, StackUsed(stack, "measured", (note,)))
+
+
+def _measured_text(stack: MeasuredStack) -> str:
+    """Return what a stack measured, and that answers about anything else rest on it."""
+    engines = _listed(stack.engines, "no named engine")
+    places = _listed(stack.accelerators, "no named accelerator")
+    rows = f"{count_text(stack.n_row, 'row')} of {count_text(len(stack.models), 'LLM')}"
+    advice = "intervals about any other engine or accelerator are too narrow, leave `stack` out there"
+    return f"it measured {engines} on {places} ({rows}): {advice}"
+
+
+def _listed(names: Sequence[str], none: str) -> str:
+    more = len(names) - _MAX_NAMED
+    return ", ".join([*names[:_MAX_NAMED], *([f"{more} more"] if more > 0 else [])]) or none

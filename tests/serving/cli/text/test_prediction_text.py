@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from roofcast.serving.cli.text.prediction_text import MAX_REASON, prediction_text
+from roofcast.serving.cli.text.prediction_text import MAX_REASON, prediction_text, question_text
 from roofcast.serving.cli.text.tables import WIDTH
 
 OK = {"status": "ok", "reason": "", "assumed": "kv_precision graphs engine date"}
@@ -35,3 +35,10 @@ def test_failed_rows_and_assumed_columns_are_folded_until_they_are_asked_for() -
 
 def test_a_table_without_failures_and_assumptions_has_one_line() -> None:
     assert prediction_text([OK | {"assumed": ""}], [2], Path("out.csv"), why=False) == "1 ok\n"
+
+
+def test_an_answered_question_has_the_reason_to_doubt_it() -> None:
+    question = {"model": "m", "accelerator": "l40s", "n_accelerator": "4"}
+    answer = OK | {"tpot_s": 0.02, "tpot_s_lo": 0.01, "tpot_s_hi": 0.04, "outside": False, "reason": "tp spans nodes"}
+    assert question_text(question, answer, 0.9).endswith("\ntp spans nodes\n")
+    assert "None" not in question_text(question, answer | {"reason": None}, 0.9)

@@ -30,6 +30,9 @@ def a_response(**changes: Any) -> dict[str, Any]:
         "accelerator": "google-tpu-v6e",
         "engine": "vllm",
         "tp": 8,
+        "pp": 1,
+        "dp": 1,
+        "ep": 1,
         "reason": "dearer",
         "detail": "x",
     }
@@ -99,7 +102,16 @@ def test_without_an_entry_the_reasons_are_given() -> None:
 
 def test_what_all_accelerators_of_a_reason_share_is_said_once() -> None:
     families = [
-        {"accelerator": f"a-{n}", "engine": "vllm", "tp": n, "reason": reason, "detail": detail}
+        {
+            "accelerator": f"a-{n}",
+            "engine": "vllm",
+            "tp": n,
+            "pp": 1,
+            "dp": 1,
+            "ep": 4,
+            "reason": reason,
+            "detail": detail,
+        }
         for n in (1, 2)
         for reason, detail in (
             ("misses_limit", "ttft:p95<=1ms is furthest off: probability 0.1, 0.8 is required"),
@@ -119,9 +131,9 @@ def test_what_all_accelerators_of_a_reason_share_is_said_once() -> None:
     text = recommendation_text(a_response(entries=[], families=families))
 
     assert "2 beyond a limit in every configuration searched; ttft:p95<=1ms is" in text
-    assert "      a-1 vLLM tp1, a-2 vLLM tp2\n" in text
+    assert "      a-1 vLLM tp1 ep4, a-2 vLLM tp2 ep4\n" in text
     assert "2 with too little memory; weights and one request need 65.9 GB" in text
-    assert "      a-2 vLLM tp2: 2 GB are usable\n" in text
+    assert "      a-2 vLLM tp2 ep4: 2 GB are usable\n" in text
     assert "      b-1, b-2\n" in text
     assert max(map(len, text.splitlines())) <= WIDTH
 

@@ -38,6 +38,8 @@ def question_text(question: Mapping[str, str], answer: Mapping[str, Any], level:
         lines.append(fold(f"blank and assumed to be usual: {', '.join(answer['assumed'].split())}"))
     if answer["outside"] in {True, "True"}:
         lines.append("extrapolates: rests on the analytic estimate")
+    if answer["reason"]:
+        lines.append(fold(answer["reason"]))
     return "\n".join(lines) + "\n"
 
 

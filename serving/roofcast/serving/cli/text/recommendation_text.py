@@ -80,15 +80,18 @@ def _entry(entry: dict[str, Any], label: str, *, why: bool) -> Iterator[str]:
 
 
 def _deployment(entry: dict[str, Any]) -> str:
-    degrees = {name: entry[name] for name in ("tp", "pp", "dp", "ep")}
-    split = " ".join(f"{name}{n}" for name, n in degrees.items() if n > 1 or name == "tp")
     speculation = entry["speculation"]
     drafts = f", {speculation['kind']} x {speculation['n_token']}" if speculation else ""
     replicas = f"{entry['n_replica']} replica{'s' if entry['n_replica'] != 1 else ''}"
     place = f"{entry['provider']}, {region_name(entry['region'])}, {pricing_name(entry['pricing'])}"
     instance = f"{entry['n_instance']} x {entry['instance_type']} ({place})"
     engine = f"{engine_name(entry['engine'])}, {precision_name(entry['weight_precision'])}{drafts}"
-    return f"{instance}: {replicas} on {entry['accelerator']} {split}, {engine}"
+    return f"{instance}: {replicas} on {entry['accelerator']} {_split(entry)}, {engine}"
+
+
+def _split(replica: dict[str, Any]) -> str:
+    degrees = {name: replica[name] for name in ("tp", "pp", "dp", "ep")}
+    return " ".join(f"{name}{n}" for name, n in degrees.items() if n > 1 or name == "tp")
 
 
 def _prediction(metric: dict[str, Any]) -> str:
@@ -210,5 +213,5 @@ def _group(text: str, group: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def _family_name(family: dict[str, Any]) -> str:
-    tried = f" {engine_name(family['engine'])} tp{family['tp']}" if family["engine"] else ""
+    tried = f" {engine_name(family['engine'])} {_split(family)}" if family["engine"] else ""
     return f"{family['accelerator']}{tried}"
