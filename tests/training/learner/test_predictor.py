@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +17,13 @@ from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import estimate as estimate_queries
 from roofcast.features.pipeline import METRICS, build_features
 from roofcast.training.config import TrainingConfig
+from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.learner.calibration import fit_coefficients
+from roofcast.training.learner.errors.error_distribution import fit_error_distribution
 from roofcast.training.learner.errors.group_keys import build_group_keys
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
-from roofcast.training.learner.ratio_model import RatioModel, fit_held_out, predict_by_each, predict_held_out
+from roofcast.training.learner.ratio_model import RatioModel, fit_held_out, predict_by_model, predict_held_out
 from tests.training.builders import LINEAGES, QUICK, synthetic
 
 LATENCIES = tuple(metric for metric in METRICS if metric != "output_throughput_token_per_s")
@@ -354,13 +357,33 @@ def test_held_out_predictions_are_those_of_a_predictor_without_the_lineage(subse
 def test_each_model_of_a_fold_predicts_all_rows_and_its_own_as_held_out(subset: TrainingSet) -> None:
     predictor = RatioModel(QUICK, ("tpot_s",))
     folds = fit_held_out(predictor, subset.X, subset.y, subset.groups, stacks=subset.stacks)
-    fold, by_fold = predict_by_each(folds, subset.X, subset.stacks)
+    fold, by_fold = predict_by_model(folds, subset.X, subset.stacks)
     held_out = predict_held_out(predictor, subset.X, subset.y, subset.groups, stacks=subset.stacks)
     np.testing.assert_allclose(by_fold["tpot_s"][fold, np.arange(len(fold))], held_out["tpot_s"], rtol=1e-12)
     for i, one in enumerate(folds):
         every = one.model.predict(subset.X, subset.stacks)["tpot_s"]
         np.testing.assert_array_equal(by_fold["tpot_s"][i], every)
         assert not set(subset.groups.iloc[fold == i]) & set(subset.groups.iloc[fold != i])
+
+
+def test_the_factor_of_shared_effects_is_chosen_by_the_residuals_of_each_fold(
+    subset: TrainingSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, Any] = {}
+
+    def capture(*args: Any, **kwargs: Any) -> Any:
+        given.update(kwargs)
+        return fit_error_distribution(*args, **kwargs)
+
+    monkeypatch.setattr("roofcast.training.learner.predictor.fit_error_distribution", capture)
+    fitted = RoofcastPredictor(QUICK, ("tpot_s",)).fit(subset.X, subset.y, subset.groups, stacks=subset.stacks)
+    folds = fit_held_out(fitted, subset.X, subset.y, subset.groups, stacks=subset.stacks)
+    fold, by_fold = predict_by_model(folds, subset.X, subset.stacks)
+    error = log_ratio(subset.y["tpot_s"].to_numpy(), by_fold["tpot_s"])
+    known = ~np.isnan(error[0])
+    np.testing.assert_array_equal(given["fold_errors"].fold, fold[known])
+    np.testing.assert_array_equal(given["fold_errors"].error, error[:, known])
+    assert np.abs(given["fold_errors"].error - given["stack_residual"]).max() > 0.01
 
 
 def test_uploads_do_not_decide_which_lineages_are_held_out_together(subset: TrainingSet) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from roofcast.features.columns import FEATURE_NAMES
 from roofcast.training.learner.errors.error_distribution import ErrorDistribution, FoldErrors, fit_error_distribution
-from roofcast.training.learner.errors.group_keys import TARGET_STACK, GroupKeys
+from roofcast.training.learner.errors.group_keys import IS_SHARED, TARGET_STACK, GroupKeys
 from roofcast.training.learner.trees.evaluated_rows import at_quantile
 from tests.training.builders import places_of
 
@@ -52,7 +52,7 @@ class Rows:
     @property
     def fold_errors(self) -> FoldErrors:
         """Errors of models that have learnt nothing from any row, each without one group."""
-        return FoldErrors(self.group.to_numpy(), np.tile(self.error, (self.group.nunique(), 1)))
+        return FoldErrors(self.group.to_numpy(), np.tile(self.error, (self.group.nunique(), 1)), self.error < np.inf)
 
     @property
     def groups(self) -> tuple[pd.Series, pd.Series]:
@@ -149,7 +149,7 @@ def test_training_points_are_rows_of_the_fit(worlds: list[tuple[ErrorDistributio
 def test_tails_count_for_the_scale_and_not_for_the_effects() -> None:
     rows = draw_rows(12, 4, 3)
     is_central = np.arange(48) % 4 > 0
-    known, expected = fit_error_distribution(
+    known, _, expected = fit_error_distribution(
         rows.features,
         rows.places,
         rows.held_out,
@@ -211,31 +211,67 @@ def fit_to_stacks() -> ErrorDistribution:
         (rows.group, owners),
         residual=0 * known,
         stack_residual=0 * known,
-        fold_errors=FoldErrors(rows.group.to_numpy(), np.tile(known, (5, 1))),
+        fold_errors=FoldErrors(rows.group.to_numpy(), np.tile(known, (5, 1)), every),
         is_central=every,
     )[0]
 
 
-@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
-def test_residuals_carry_over_to_other_llms_as_far_as_lineages_held_out_show_it(share: float) -> None:
-    """Models without a lineage leave a factor of each stack on the others; on the lineage there is a share of it."""
+def fit_to_measured_stacks(share: float) -> tuple[ErrorDistribution, FloatArray, FloatArray, FloatArray]:
+    """Return what is fitted, what is left and expected of errors, and the errors, of lineages on measured stacks.
+
+    The model without a lineage leaves a factor of each stack on the others; on the lineage there is a share of it.
+    What it leaves on the lineage itself is absurd, for nothing may learn from that.
+    """
     rows, stack = draw_stacks(30, 1)
     rng = np.random.default_rng(3)
-    factor = rng.normal(0, 0.4, 30)[stack]
+    factor, every = rng.normal(0, 0.4, 30)[stack], np.ones(len(stack), dtype=bool)
     error = share * factor + 0.01 * rng.normal(size=len(factor))
-    known, _ = fit_error_distribution(
+    fold = rows.group.to_numpy()
+    known, left, expected = fit_error_distribution(
         rows.features,
         rows.places,
         np.stack([error, factor]),
         (rows.group, pd.Series(stack).astype(str)),
         residual=0 * factor,
         stack_residual=factor,
-        fold_errors=FoldErrors(rows.group.to_numpy(), np.tile(factor, (5, 1))),
-        is_central=np.ones(len(factor), dtype=bool),
+        fold_errors=FoldErrors(fold, np.where(np.arange(5)[:, None] == fold, 99.0, factor), every),
+        is_central=every,
     )
-    assert known.carry_over == pytest.approx(share, abs=0.1)
-    assert known.on_measured_stack().effects.carry_over_ == known.carry_over
-    assert known.effects.carry_over_ == 1.0
+    return known, left, expected, error
+
+
+def test_lineages_held_out_tell_how_much_of_a_stacks_errors_llms_share() -> None:
+    factors = [fit_to_measured_stacks(share)[0].shared_factor for share in (0.0, 0.5, 1.0)]
+    assert factors[0] == 0.0
+    assert 0.0 < factors[1] < 1.0
+    assert factors[2] == 1.0
+
+
+def test_a_measured_stack_has_the_factor_and_scores_of_what_its_errors_leave() -> None:
+    known, left, expected, error = fit_to_measured_stacks(1.0)
+    assert np.abs(left[0]).mean() < 0.3 * np.abs(error).mean()
+    scores = np.abs(left[0]) / expected[0]
+    assert known.lineage_conformal.quantile(0.5) == pytest.approx(np.median(scores), rel=0.2)
+    other = fit_to_measured_stacks(0.0)[0]
+    shared = other.effects.sd_[: len(IS_SHARED)] * np.where(IS_SHARED, 0.0, 1.0)
+    np.testing.assert_array_equal(other.on_measured_stack().effects.sd_[: len(IS_SHARED)], shared)
+    assert (other.effects.sd_ > 0).all()
+
+
+def test_rows_without_an_error_of_their_own_do_not_choose_the_factor() -> None:
+    rows = draw_rows(12, 4, 3)
+    none = rows.fold_errors._replace(is_own=np.zeros(48, dtype=bool))
+    known, _, _ = fit_error_distribution(
+        rows.features,
+        rows.places,
+        rows.held_out,
+        rows.groups,
+        residual=rows.error,
+        stack_residual=rows.error,
+        fold_errors=none,
+        is_central=np.ones(48, dtype=bool),
+    )
+    assert known.shared_factor == 1.0
 
 
 @pytest.mark.slow

@@ -132,32 +132,42 @@ def test_the_left_out_deviation_is_that_of_the_process_without_the_group() -> No
 
 def test_the_left_out_mean_is_that_of_the_process_without_the_fold_given_the_errors_of_its_model() -> None:
     X, errors, folds = distinct_points(24), errors_of(4 * 24).reshape(4, 24), np.arange(24) % 4
+    X = replace(X, stack=np.ones(24, dtype=np.uint64))
     fitted = RandomEffects(3).fit(X, errors[0])
+    errors[:, ::5] *= 6
     asked, of = random_places(30, seed=7), np.arange(30) % 4
     mean = fitted.predict_mean_left_out(asked, of, folds, errors)
     for fold in range(4):
         inside, rest = of == fold, folds != fold
-        wanted, _ = plain_process(X.take(rest), errors[fold, rest], asked.take(inside), fitted.sd_)
+        wanted, _ = plain_process(
+            X.take(rest), np.clip(errors[fold, rest], -ERROR_CLIP, ERROR_CLIP), asked.take(inside), fitted.sd_
+        )
         np.testing.assert_allclose(mean[inside], wanted, rtol=1e-7, atol=1e-10)
 
 
-def test_errors_shift_llms_that_their_stack_has_not_measured_by_the_share_that_carries_over() -> None:
-    X, y, asked = distinct_points(20), errors_of(20), random_places(40, n_model=12, seed=5)
-    X, asked = (
-        replace(X, stack=np.arange(20, dtype=np.uint64) % 2),
-        replace(asked, stack=np.ones(40, dtype=np.uint64)),
-    )
-    model = tuple(TERMS).index(("model",))
-    is_known = np.isin(asked.keys[:, model], X.keys[X.stack == 1, model])
-    assert 5 < is_known.sum() < 35
-    full = prior().fit(X, y)
-    half = full.with_errors(y, carry_over=0.5)
-    wanted = np.where(is_known, 1.0, 0.5) * full.predict(asked)[0]
-    np.testing.assert_allclose(half.predict(asked)[0], wanted)
-    np.testing.assert_allclose(half.predict_joint(asked)[0], wanted)
-    np.testing.assert_array_equal(half.predict(asked)[1], full.predict(asked)[1])
-    as_expected = half.condition_on(asked.take(np.arange(0, 40, 4)), wanted[::4])
-    np.testing.assert_allclose(as_expected.predict(asked)[0], wanted)
+def test_effects_that_llms_share_can_have_less_variance() -> None:
+    X, y, asked = distinct_points(20), errors_of(20), random_places(15, seed=9)
+    stack = np.arange(20, dtype=np.uint64) % 3
+    X, asked = replace(X, stack=stack), replace(asked, stack=stack[:15])
+    fitted = RandomEffects(3).fit(X, y)
+    sd = fitted.sd_.copy()
+    for i, term in enumerate((*TERMS, *STACK_TERMS)):
+        sd[i] *= 1.0 if "model" in term else np.sqrt(0.1)
+    wanted_mean, wanted = plain_process(X, y[::-1], asked, sd)
+    less = fitted.with_errors(y[::-1], shared_factor=0.1)
+    mean, covariance = less.predict_joint(asked)
+    np.testing.assert_allclose(mean, wanted_mean, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(covariance, wanted, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(less.predict(asked)[0], wanted_mean, rtol=1e-8, atol=1e-10)
+    assert np.abs(wanted_mean - fitted.with_errors(y[::-1]).predict(asked)[0]).max() > 0.1
+
+
+def test_some_training_points_are_the_process_of_these_alone() -> None:
+    X, y, asked, some = distinct_points(20), errors_of(20), random_places(15, seed=9), np.array([1, 4, 5, 17])
+    mean, sd = prior().fit(X, y).take(some).predict(asked)
+    wanted, wanted_sd = prior().fit(X.take(some), y[some]).predict(asked)
+    np.testing.assert_allclose(mean, wanted)
+    np.testing.assert_allclose(sd, wanted_sd)
 
 
 def test_conditioning_on_what_is_likely_is_the_process_with_the_rows_added() -> None:

@@ -113,7 +113,7 @@ def test_intervals_hold_for_the_rows_of_others(factor: float, is_covered: bool) 
     scores = np.abs(np.random.default_rng(0).normal(size=1000))
     conformal = GroupedConformal(scores[:500], data.stacks[:500])
     predictor = SimpleNamespace(
-        scores_={"tpot_s": np.stack([factor * scores] * 2)},
+        scores_={"tpot_s": np.stack([factor * scores] * 3)},
         error_distributions_={"tpot_s": SimpleNamespace(conformal=conformal)},
     )
     problem = uncovered_intervals(cast("RoofcastPredictor", predictor), data)
@@ -128,7 +128,7 @@ def test_a_candidate_whose_intervals_no_longer_hold_is_refused(judged: Judged) -
     )
     fields = {"error_distributions_": {"tpot_s": SimpleNamespace(conformal=conformal)}}
     for factor, is_promoted in ((1.0, True), (3.0, False)):
-        decision = judged.decide(ANOTHER, scores_={"tpot_s": np.stack([factor * scores] * 2)}, **fields)
+        decision = judged.decide(ANOTHER, scores_={"tpot_s": np.stack([factor * scores] * 3)}, **fields)
         assert decision.promoted is is_promoted, decision.reason
     assert decision.reason.startswith("intervals of tpot_s at level")
 

@@ -55,8 +55,8 @@ from roofcast.training.learner.ratio_model import (
     RatioModel,
     RatioPrediction,
     fit_held_out,
-    predict_by_each,
     predict_by_fold,
+    predict_by_model,
     without_columns,
 )
 from roofcast.training.learner.trees.carry_over import fit_carry_over
@@ -78,7 +78,7 @@ class RoofcastPredictor(RatioModel):
     stack_held_out_
         The same with the owner of their stack held out; NaN where too few owners are known.
     scores_
-        Absolute errors of both over their expected standard deviations by metric: shape (2, n_row), NaN if unknown.
+        Absolute standardised errors by metric: shape (3, n_row), as in `pool_scores`.
     error_distributions_
         `ErrorDistribution` by metric. A metric measured for only one lineage has none and is not predicted.
     stack_
@@ -116,7 +116,9 @@ class RoofcastPredictor(RatioModel):
         stacks = pd.Series("", index=X.index) if stacks is None else stacks.reindex(X.index)
         owners, is_public = stack_owners(stacks), ~is_uploaded(stacks).to_numpy()
         lineage_folds = fit_held_out(self, X, y, groups, progress, stacks=stacks)
-        self.held_out_ = predict_by_fold(lineage_folds, X, stacks=stacks).reindex(columns=list(self.metrics))
+        fold, by_fold = predict_by_model(lineage_folds, X, stacks)
+        own = {m: np.where(fold >= 0, table[fold, np.arange(len(X))], np.nan) for m, table in by_fold.items()}
+        self.held_out_ = pd.DataFrame(own, X.index, columns=list(self.metrics))
         held_out = [self.held_out_, pd.DataFrame(np.nan, index=X.index, columns=list(self.metrics))]
         self.carry_over_ = {}
         if owners[is_public].nunique() >= MIN_STACK:
@@ -133,7 +135,6 @@ class RoofcastPredictor(RatioModel):
         features = without_columns(prediction.features, DATE)
         keys = prediction.keys.on_stacks(stacks, X.index)
         is_central = (X["workload.quantile"] == 0.5).to_numpy()
-        fold, by_fold = predict_by_each(lineage_folds, X, stacks)
         self.error_distributions_: dict[str, ErrorDistribution] = {}
         errors, expected = {}, {}
         for metric in self.metrics_:
@@ -142,17 +143,19 @@ class RoofcastPredictor(RatioModel):
             known = np.flatnonzero(~np.isnan(error[0]) & is_public)
             if groups.iloc[known[is_central[known]]].nunique() < 2:
                 continue
-            errors[metric], expected[metric] = np.where(is_public, error, np.nan), np.full(error.shape, np.nan)
-            self.error_distributions_[metric], expected[metric][:, known] = fit_error_distribution(
+            errors[metric], expected[metric] = np.full((2, 3, len(X)), np.nan)
+            fold_errors = log_ratio(measured, by_fold[metric])[:, known]
+            fitted = fit_error_distribution(
                 features[known],
                 keys.take(known),
                 error[:, known],
                 (groups.iloc[known], owners.iloc[known]),
                 residual=_own_residuals(log_ratio(measured, prediction.value[metric]), keys)[known],
                 stack_residual=log_ratio(measured, full.value[metric])[known],
-                fold_errors=FoldErrors(fold[known], log_ratio(measured, by_fold[metric])[:, known]),
+                fold_errors=FoldErrors(fold[known], fold_errors, prediction.loads.is_own(metric)[known]),
                 is_central=is_central[known],
             )
+            self.error_distributions_[metric], errors[metric][:, known], expected[metric][:, known] = fitted
         self.metrics_ = tuple(self.error_distributions_)
         self.scores_ = {metric: np.abs(errors[metric]) / expected[metric] for metric in errors}
         if set(SOURCES) <= errors.keys():

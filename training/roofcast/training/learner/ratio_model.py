@@ -387,12 +387,13 @@ def predict_by_fold(
     return predicted
 
 
-def predict_by_each(
+def predict_by_model(
     folds: Sequence[HeldOutModel], X: pd.DataFrame, stacks: pd.Series
 ) -> tuple[npt.NDArray[np.intp], dict[str, FloatArray]]:
-    """Return the fold that held out each row, shape (n_row,), and what each model predicts of it about its own stack.
+    """Return which fold held out each row, and the predictions of all rows on their stacks by the model of each fold.
 
-    The fold is -1 where there is none. Predictions, shape (n_fold, n_row), are by metric; NaN if a model has none.
+    The fold has shape (n_row,), -1 where there is none. Predictions, shape (n_fold, n_row), are by metric; NaN if a
+    model has none.
     """
     fold = np.full(len(X), -1)
     for i, one in enumerate(folds):

@@ -17,11 +17,10 @@ import pandas as pd
 
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.targets import row_weights
-from roofcast.training.learner.errors.group_keys import GroupKeys, select_training_points
+from roofcast.training.learner.errors.group_keys import GroupKeys, select_informative_rows, select_training_points
 from roofcast.training.learner.errors.grouped_conformal import GroupedConformal, pool_scores
 from roofcast.training.learner.errors.random_effects import RandomEffects
 from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
-from roofcast.training.learner.trees.carry_over import fit_share
 from roofcast.training.learner.trees.evaluated_rows import QUANTILE_INDEX, at_quantile
 
 FloatArray = npt.NDArray[np.float64]
@@ -33,6 +32,12 @@ SCALE_LIMITS: Final = (0.05, 1.0)
 """Least and greatest predicted scale, in natural logarithms; few rows support values beyond them."""
 
 N_SCALE_FOLD: Final = 5
+
+SHARED_FACTORS: Final = (1.0, 0.3, 0.1, 0.03, 0.01, 0.0)
+"""Factors tried for the variances of the effects that LLMs share on a measured stack."""
+
+N_FACTOR_POINT: Final = 1000
+"""Training points, the most informative ones, by which the factor is chosen."""
 
 ONE_SD_LEVEL: Final = 0.6827
 """Share of a normal distribution within one standard deviation."""
@@ -83,8 +88,8 @@ class ErrorDistribution:
         Distribution of standardised errors whose stack was held out.
     stack_error : shape (n_training_row,)
         Standardised errors on these rows with the stack's part.
-    carry_over
-        Share of what the process makes of `stack_error` that carries over to LLMs that the stack has not measured.
+    shared_factor
+        Of `SHARED_FACTORS`; on a measured stack, less of an error is shared among LLMs than on stacks left out.
     lineage_conformal
         Distribution of standardised errors whose lineage was held out and whose stack was known.
     """
@@ -94,12 +99,12 @@ class ErrorDistribution:
     conformal: GroupedConformal
     training_row: npt.NDArray[np.intp]
     stack_error: FloatArray
-    carry_over: float
+    shared_factor: float
     lineage_conformal: GroupedConformal
 
     def on_measured_stack(self) -> ErrorDistribution:
         """Return the distribution of queries about stacks of the training rows."""
-        effects = self.effects.with_errors(self.stack_error, self.carry_over)
+        effects = self.effects.with_errors(self.stack_error, self.shared_factor)
         return replace(self, effects=effects, conformal=self.lineage_conformal)
 
     def with_scores(self, scores: FloatArray, groups: tuple[pd.Series, pd.Series]) -> ErrorDistribution:
@@ -163,7 +168,7 @@ class ErrorDistribution:
 
 
 class FoldErrors(NamedTuple):
-    """Errors of models that never saw some lineages, on all rows.
+    """Errors of the models that never saw some lineages, on all rows.
 
     Parameters
     ----------
@@ -171,14 +176,13 @@ class FoldErrors(NamedTuple):
         Index of the model that never saw the row's lineage.
     error : shape (n_fold, n_row)
         Logarithm of measurement over the prediction of each model about the row's own stack.
+    is_own : shape (n_row,)
+        Whether the predicted metric has an error of its own there, see `Loads.is_own`.
     """
 
     fold: npt.NDArray[np.intp]
     error: FloatArray
-
-    def take(self, rows: npt.NDArray[np.intp]) -> FoldErrors:
-        """Return the errors on some rows."""
-        return FoldErrors(self.fold[rows], self.error[:, rows])
+    is_own: npt.NDArray[np.bool_]
 
 
 def fit_error_distribution(
@@ -191,21 +195,21 @@ def fit_error_distribution(
     stack_residual: FloatArray,
     fold_errors: FoldErrors,
     is_central: npt.NDArray[np.bool_],
-) -> tuple[ErrorDistribution, FloatArray]:
-    """Return the distribution of errors, and the standard deviation expected of each held-out error, NaN for tails.
+) -> tuple[ErrorDistribution, FloatArray, FloatArray]:
+    """Return the distribution, what it leaves of held-out errors, and the standard deviation of that, NaN for tails.
 
     1. A scale model predicts the size of held-out errors. It does not see the lineage, or the stack, whose errors it
        scales.
     2. The standard deviations of the random effects are fitted to standardised errors of means and medians whose
        stack was held out, or whose lineage was where no stack could be; tails share these effects.
-    3. Conformal scores are errors in units of the standard deviation that the process predicts for the row from the
-       others: from those of other lineages, with the row's stack known, and from those of other stacks, as for a
-       query about `TARGET_STACK`.
-    4. The process is conditioned on the residuals instead of the held-out errors: the trees learnt from all rows,
-       residuals are what is left, and nothing is counted twice.
-    5. The residuals of a stack shift its predictions of LLMs that it has not measured by a share of the posterior
-       mean. The share has the least absolute error over rows whose lineage was held out, given the residuals of the
-       model that did not see the lineage.
+    3. The process is conditioned on residuals instead of held-out errors: the trees learnt from all rows, residuals
+       are what is left, and nothing is counted twice. For a measured stack the variances of the effects that LLMs
+       share are multiplied by the factor with which the residuals that a model without a lineage leaves on other
+       rows explain most of its errors on this lineage.
+    4. Conformal scores are errors in units of the standard deviation that the process predicts for the row from the
+       others: from those of other lineages on a measured stack, with what its residuals explain taken off, and from
+       those of other stacks, as for a query about `TARGET_STACK`. For lack of stacks `pool_scores` needs the former
+       as they would be without residuals.
 
     Parameters
     ----------
@@ -221,13 +225,13 @@ def fit_error_distribution(
     stack_residual : shape (n_row,)
         The same of the prediction about the row's own stack.
     fold_errors
-        Of the lineages held out.
+        Errors by which the factor is chosen.
     is_central : shape (n_row,)
         Whether the row is a mean or a median.
 
     Returns
     -------
-    the distribution; shape (2, n_row)
+    the distribution; shapes (3, n_row), as in `pool_scores`
     """
     scale, final_scale = _fit_scales(features, keys, held_out_error, groups)
     central = np.flatnonzero(is_central)
@@ -235,27 +239,91 @@ def fit_error_distribution(
     standardised = held_out_error / scale
     unseen = np.where(np.isnan(standardised[1]), standardised[0], standardised[1])
     effects = RandomEffects().fit(keys.take(rows), unseen[rows])
-    expected = np.full(held_out_error.shape, np.nan)
-    for i, queries in enumerate((keys, keys.on_target_stack())):
-        known, group = central[~np.isnan(standardised[i, central])], groups[i].to_numpy()
+    size = final_scale.predict(features[rows])
+    residuals = _FoldResiduals(keys, scale[0], fold_errors.fold, rows, fold_errors.error[:, rows] / size)
+    factor = _fit_shared_factor(
+        effects, residuals, central[fold_errors.is_own[central]], held_out_error[0], groups[1]
+    )
+    on_stack, left = effects.with_errors(effects.errors_, factor), held_out_error[[0, 1, 0]]
+    left[0, central] -= residuals.explain(on_stack, central)
+    expected = np.full(left.shape, np.nan)
+    for i, (process, queries) in enumerate(((on_stack, keys), (effects, keys.on_target_stack()), (effects, keys))):
+        if i == 2 and factor == 1.0:
+            expected[2] = expected[0]
+            continue
+        known, group = central[~np.isnan(left[i, central])], groups[i % 2].to_numpy()
         if len(known):
-            expected[i, known] = scale[i, known] * effects.predict_sd_left_out(
+            expected[i, known] = scale[i % 2, known] * process.predict_sd_left_out(
                 queries.take(known), group[known], group[rows]
             )
-    scores, size = np.abs(held_out_error) / expected, final_scale.predict(features[rows])
-    fold, fold_error = fold_errors
-    left_out = effects.predict_mean_left_out(
-        keys.take(central), fold[central], fold[rows], fold_error[:, rows] / size
+    scores = np.abs(left) / expected
+    return (
+        ErrorDistribution(
+            final_scale,
+            effects.with_errors(residual[rows] / size),
+            pool_scores(scores, groups),
+            rows,
+            stack_residual[rows] / size,
+            factor,
+            GroupedConformal(scores[0], groups[0]),
+        ),
+        left,
+        expected,
     )
-    return ErrorDistribution(
-        final_scale,
-        effects.with_errors(residual[rows] / size),
-        pool_scores(scores, groups),
-        rows,
-        stack_residual[rows] / size,
-        fit_share(scale[0, central] * left_out, held_out_error[0, central], groups[1].to_numpy()[central]),
-        GroupedConformal(scores[0], groups[0]),
-    ), expected
+
+
+@dataclass(frozen=True, slots=True)
+class _FoldResiduals:
+    """What models without some lineages leave on training points of other lineages.
+
+    Parameters
+    ----------
+    keys, scale, fold : of n_row
+        Group keys, scale of the errors with the lineage held out, and the model that never saw the lineage.
+    points : shape (n_point,)
+        Rows that are training points.
+    error : shape (n_fold, n_point)
+        Standardised errors of each model.
+    """
+
+    keys: GroupKeys
+    scale: FloatArray
+    fold: npt.NDArray[np.intp]
+    points: npt.NDArray[np.intp]
+    error: FloatArray
+
+    def take(self, points: npt.NDArray[np.intp]) -> _FoldResiduals:
+        """Return those of some training points."""
+        return replace(self, points=self.points[points], error=self.error[:, points])
+
+    def explain(self, process: RandomEffects, rows: npt.NDArray[np.intp]) -> FloatArray:
+        """Return the log errors of some rows that a process over these points expects: shape (n,)."""
+        fold = self.fold[rows]
+        mean = process.predict_mean_left_out(self.keys.take(rows), fold, self.fold[self.points], self.error)
+        return self.scale[rows] * mean
+
+
+def _fit_shared_factor(
+    effects: RandomEffects,
+    residuals: _FoldResiduals,
+    judged: npt.NDArray[np.intp],
+    error: FloatArray,
+    owners: pd.Series,
+) -> float:
+    """Return the factor with the least absolute error over judged rows; an owner of n rows weighs sqrt(n)."""
+    if not len(judged):
+        return SHARED_FACTORS[0]
+    points = effects.training_points_
+    few = np.arange(len(points.keys))
+    if len(few) > N_FACTOR_POINT:
+        few = np.sort(select_informative_rows(points, N_FACTOR_POINT))
+    process, residuals = effects.take(few), residuals.take(few)
+    weight = row_weights(owners.iloc[judged])
+    losses = {}
+    for factor in SHARED_FACTORS:
+        explained = residuals.explain(process.with_errors(process.errors_, factor), judged)
+        losses[factor] = float((weight * np.abs(error[judged] - explained)).sum())
+    return min(losses, key=losses.__getitem__)
 
 
 def _fit_scales(

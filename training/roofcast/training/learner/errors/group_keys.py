@@ -41,11 +41,13 @@ STACK_TERMS: Final[dict[tuple[str, ...], float]] = {
 """Terms, some of `TERMS`, that have a further effect within one stack (engine build, settings, way of measuring)."""
 
 STACK_TERM_INDEX: Final = tuple(tuple(TERMS).index(term) for term in STACK_TERMS)
-MODEL_INDEX: Final = tuple(TERMS).index(("model",))
 
 WORKLOAD_SD: Final = 0.5
 NOISE_SD: Final = 0.4
 """Prior medians of the standard deviation of the workload's effect and of the noise."""
+
+IS_SHARED: Final = np.array(["model" not in term for term in (*TERMS, *STACK_TERMS)])
+"""Whether several LLMs share the effects of each of `TERMS`, then of each of `STACK_TERMS`."""
 
 TARGET_STACK: Final = 0
 """Key of the stack that queries are about: the user's own."""
@@ -86,10 +88,6 @@ class GroupKeys:
         """Return these rows, then the others."""
         keys, workload = np.vstack([self.keys, other.keys]), np.vstack([self.workload, other.workload])
         return GroupKeys(keys, workload, np.append(self.stack, other.stack))
-
-    def within_stack(self, term: int) -> HashArray:
-        """Return a key of each row's level in a term and of its stack together: shape (n,)."""
-        return self.keys[:, term] ^ (self.stack * np.uint64(0x9E3779B1))
 
     def on_target_stack(self) -> GroupKeys:
         """Return the same rows as queries about `TARGET_STACK`."""
@@ -155,7 +153,7 @@ def select_informative_rows(X: GroupKeys, n: int) -> IndexArray:
     Fisher, G. L. Nemhauser and L. A. Wolsey, "An analysis of approximations for maximizing submodular set functions",
     1978 (the greedy rule).
     """
-    keys = [*X.keys.T, *(X.within_stack(i) for i in STACK_TERM_INDEX)]
+    keys = [*X.keys.T, *(X.keys[:, i] ^ (X.stack * np.uint64(0x9E3779B1)) for i in STACK_TERM_INDEX)]
     variances = np.array([*TERMS.values(), *STACK_TERMS.values()]) ** 2
     score = np.where(X.stack == TARGET_STACK, 2.0, 1.0) * variances.sum()
     members, of_row = [], []

@@ -119,10 +119,18 @@ def pool_scores(scores: FloatArray, groups: tuple[pd.Series, pd.Series]) -> Grou
     """Return the conformal distribution of held-out scores: of stacks left out, a vote an owner, if enough have any.
 
     With fewer than `MIN_OWNER` owners they are those of lineages and stacks together. Queries are about a stack that
-    nobody measured. Scores have shape (2, n_row), groups are the lineage and the owner of the stack of each row.
+    nobody measured.
+
+    Parameters
+    ----------
+    scores : shape (3, n_row)
+        With the lineage held out on a measured stack, with the stack held out, and with the lineage held out where
+        residuals of the stack do not count; NaN if unknown.
+    groups
+        The lineage and the owner of the stack of each row.
     """
     lineage, owner = groups
     if owner[~np.isnan(scores[1])].nunique() >= MIN_OWNER:
         return GroupedConformal(scores[1], owner, size_exponent=0.0)
-    names = [group.astype(str).add(f" {i}") for i, group in enumerate((lineage, owner))]
-    return GroupedConformal(scores.ravel(), pd.concat(names))
+    names = [group.astype(str).add(f" {i}") for i, group in enumerate((owner, lineage))]
+    return GroupedConformal(scores[1:].ravel(), pd.concat(names))

@@ -19,7 +19,7 @@ import pandas as pd
 
 from roofcast.training.learner.errors.effect_sizes import fit_standard_deviations
 from roofcast.training.learner.errors.group_keys import (
-    MODEL_INDEX,
+    IS_SHARED,
     STACK_TERM_INDEX,
     TARGET_STACK,
     TERMS,
@@ -63,15 +63,12 @@ class RandomEffects(Estimator):
         Standard deviation of each of `TERMS`, of each of `STACK_TERMS`, of the workload's effect and of the noise.
     training_points_, errors_
         What the process is conditioned on.
-    carry_over_
-        Share of the posterior mean given the training points that applies to LLMs that the stack has not measured.
 
     References
     ----------
     C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for Machine Learning", 2006, chapters 2 and 5.
     """
 
-    carry_over_: float = 1.0
     _calibration: _Calibration | None = None
 
     def __init__(self, n_iteration: int = 15) -> None:
@@ -89,17 +86,25 @@ class RandomEffects(Estimator):
         self.sd_, self.training_points_, self.errors_ = sd, X, errors
         return self
 
-    def with_errors(self, errors: FloatArray, carry_over: float = 1.0) -> RandomEffects:
-        """Return the same process conditioned on other errors of its training points: shape (n_training_point,).
+    def with_errors(self, errors: FloatArray, shared_factor: float = 1.0) -> RandomEffects:
+        """Return the process conditioned on other errors of its training points: shape (n_training_point,).
 
-        `carry_over` is the `carry_over_` of these errors. Those of `TARGET_STACK` are not winsorised: the user's own
-        stack may lie far from all others.
+        `shared_factor` multiplies the variances of the effects that LLMs share, see `IS_SHARED`. Errors of
+        `TARGET_STACK` are not winsorised: the user's own stack may lie far from all others.
         """
         check_is_fitted(self)
         other = RandomEffects(self.n_iteration)
-        other.sd_, other.training_points_, other.carry_over_ = self.sd_, self.training_points_, carry_over
-        is_target = self.training_points_.stack == TARGET_STACK
-        other.errors_ = np.where(is_target, errors, np.clip(errors, -ERROR_CLIP, ERROR_CLIP))
+        other.sd_, other.training_points_ = self.sd_.copy(), self.training_points_
+        other.sd_[: len(IS_SHARED)][IS_SHARED] *= np.sqrt(shared_factor)
+        other.errors_ = self._winsorise(errors)
+        return other
+
+    def take(self, rows: IndexArray) -> RandomEffects:
+        """Return the process conditioned on some of its training points."""
+        check_is_fitted(self)
+        other = RandomEffects(self.n_iteration)
+        other.sd_, other.training_points_ = self.sd_, self.training_points_.take(rows)
+        other.errors_ = self.errors_[rows]
         return other
 
     def covariance(self, X: GroupKeys, other: GroupKeys) -> FloatArray:
@@ -136,7 +141,7 @@ class RandomEffects(Estimator):
         gain = linalg.cho_solve((self._factor, True), cross.T, check_finite=False)
         posterior = self.covariance(X, X) - cross @ gain + np.diag(noise)
         factor = np.asarray(np.linalg.cholesky(posterior), dtype=np.float64)
-        weights = linalg.cho_solve((factor, True), y - self._share(X) * (gain.T @ self.errors_))
+        weights = linalg.cho_solve((factor, True), y - gain.T @ self.errors_)
         explained = build_projection(self.training_points_, self._target_covariance, self._variances[2], gain)
         other = RandomEffects(self.n_iteration)
         other.__dict__.update(self.__dict__, _calibration=_Calibration(self, X, y, noise, explained, factor, weights))
@@ -156,7 +161,6 @@ class RandomEffects(Estimator):
         rest = np.flatnonzero(~is_cached)
         if len(rest):
             mean[rest], explained[rest] = self._by_kind(X.take(rest), self._solve)
-        mean *= self._share(X)
         if self._calibration is not None and len(X.keys):
             shift, further = self._by_kind(X, self._calibration.solve)
             mean, explained = mean + shift, explained + further
@@ -166,7 +170,7 @@ class RandomEffects(Estimator):
         """Return mean, shape (n,), and covariance, shape (n, n), of errors together, without noise."""
         check_is_fitted(self)
         cross = self.covariance(X, self.training_points_)
-        mean = self._share(X) * (cross @ self._weights)
+        mean = cross @ self._weights
         covariance = self.covariance(X, X) - cross @ linalg.cho_solve((self._factor, True), cross.T)
         if self._calibration is not None:
             further = self._calibration.covariance(X)
@@ -252,10 +256,15 @@ class RandomEffects(Estimator):
         ----------
         fold, training_fold : shapes (n,) and (n_training_point,)
         errors : shape (n_fold, n_training_point)
-            What the process is conditioned on, by the fold that is left out.
+            Errors that the process is conditioned on, by the fold that is left out.
+
+        Notes
+        -----
+        With Q the inverse covariance of all training points, the weights of those outside fold g are
+        ``Q_rr e_r - Q_rg Q_gg ** -1 Q_gr e_r`` (Rasmussen and Williams, section A.3).
         """
         check_is_fitted(self)
-        precision, errors = self._precision, np.clip(errors, -ERROR_CLIP, ERROR_CLIP)
+        precision, errors = self._precision, self._winsorise(errors)
         mean = np.empty(len(fold))
         for i in np.unique(fold):
             rows, own = np.flatnonzero(fold == i), training_fold == i
@@ -289,6 +298,11 @@ class RandomEffects(Estimator):
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without caches, which are a hundred times as large."""
         return {name: value for name, value in vars(self).items() if name not in _CACHES}
+
+    def _winsorise(self, errors: FloatArray) -> FloatArray:
+        """Return winsorised errors of the training points, shape (..., n_training_point); see `with_errors`."""
+        is_target = self.training_points_.stack == TARGET_STACK
+        return np.where(is_target, errors, np.clip(errors, -ERROR_CLIP, ERROR_CLIP))
 
     @property
     def _noise(self) -> float:
@@ -339,13 +353,6 @@ class RandomEffects(Estimator):
         cross = self.covariance(X, self.training_points_)
         explained = linalg.solve_triangular(self._factor, cross.T, lower=True, check_finite=False) ** 2
         return cross @ self._weights, explained.sum(axis=0)
-
-    def _share(self, X: GroupKeys) -> FloatArray:
-        """Return the share of the mean given the training points that applies to each query: shape (n,)."""
-        if self.carry_over_ == 1.0:
-            return np.ones(len(X.keys))
-        is_known = np.isin(X.within_stack(MODEL_INDEX), self.training_points_.within_stack(MODEL_INDEX))
-        return np.where(is_known, 1.0, self.carry_over_)
 
     def _by_kind(self, X: GroupKeys, solve: Callable[[GroupKeys], tuple[FloatArray, ...]]) -> list[FloatArray]:
         """Return what `solve` does, arrays of shape (n,), computed in chunks for one query of each kind.

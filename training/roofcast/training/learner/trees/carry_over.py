@@ -9,7 +9,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.training.dataset.targets import log_ratio
-from roofcast.training.learner.derived_metrics import THROUGHPUT
 from roofcast.training.learner.ratio_model import HeldOutModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -37,20 +36,18 @@ def fit_carry_over(
         for metric, value in prediction.value.items():
             estimate = prediction.estimates[metric]
             error = log_ratio(y[metric].iloc[fold.test].to_numpy(dtype=float), estimate)
-            derived = prediction.loads.is_derived.get(metric, False)
-            is_certain = prediction.loads.is_open_loop & (metric == THROUGHPUT)
-            is_own = ~(np.isnan(error) | is_certain | derived)
+            is_own = ~np.isnan(error) & prediction.loads.is_own(metric)
             correction = np.log(value / estimate)
             parts.setdefault(metric, []).append((correction[is_own], error[is_own], owners.iloc[fold.test][is_own]))
-    return {metric: fit_share(*map(np.concatenate, zip(*tables, strict=True))) for metric, tables in parts.items()}
+    return {metric: _share(*map(np.concatenate, zip(*tables, strict=True))) for metric, tables in parts.items()}
 
 
-def fit_share(correction: FloatArray, error: FloatArray, owner: npt.NDArray[np.object_]) -> float:
+def _share(correction: FloatArray, error: FloatArray, owner: npt.NDArray[np.object_]) -> float:
     """Return the factor of the correction with the least sum of ``|error - factor * correction|``, an owner a group.
 
     Examples
     --------
-    >>> fit_share(np.array([1.0, -1.0, 2.0]), np.array([0.5, -0.4, 1.0]), np.array(["a", "a", "b"], dtype=object))
+    >>> _share(np.array([1.0, -1.0, 2.0]), np.array([0.5, -0.4, 1.0]), np.array(["a", "a", "b"], dtype=object))
     0.5
     """
     moves = np.abs(correction) > 1e-9
