@@ -33,11 +33,20 @@ def test_nothing_is_similar_to_an_endless_name() -> None:
     assert near_misses("llama" * 100, ["llama"]) == []
 
 
-def test_an_engine_of_ones_own_has_a_cure() -> None:
+def test_an_unknown_engine_has_a_cure() -> None:
     columns = {"model": np.array([MODEL] * 2, dtype=object), "accelerator": np.array([ACCELERATOR] * 2, dtype=object)}
     columns |= {name: np.full(2, 100.0) for name in ("n_input_token", "n_output_token")}
     columns["engine"] = np.array(["acme-engine", "other"], dtype=object)
     _, problems = check_rows(columns, load_catalog(), engines=())
     assert problems[1] is None
     assert str(problems[0]).startswith("engine: no 'acme-engine' is known")
-    assert str(problems[0]).endswith("leave it blank, or give 'other', for your own engine")
+    assert str(problems[0]).endswith(row_checks.OWN_ENGINE)
+
+
+def test_the_cure_of_an_unknown_engine_needs_no_suggestion() -> None:
+    n = MAX_SUGGESTION + 1
+    columns = {"model": np.array([MODEL] * n, dtype=object), "accelerator": np.array([ACCELERATOR] * n, dtype=object)}
+    columns |= {name: np.full(n, 100.0) for name in ("n_input_token", "n_output_token")}
+    columns["engine"] = np.array([f"acme-{i}" for i in range(n)], dtype=object)
+    _, problems = check_rows(columns, load_catalog(), engines=())
+    assert str(problems[-1]).endswith(f"{row_checks.NO_MORE_SUGGESTIONS}; {row_checks.OWN_ENGINE}")

@@ -57,7 +57,7 @@ class FakeProfiles:
 
 @pytest.fixture
 def state(monkeypatch: pytest.MonkeyPatch) -> AppState:
-    stacks = tuple(MeasuredStack(name, 7, ("a", "b"), tuple("wxyz"), ("tgi", "vllm")) for name in STACKS)
+    stacks = tuple(MeasuredStack(name, 7, ("a", "b"), tuple("abcdefghijklmn"), ("tgi", "vllm")) for name in STACKS)
     monkeypatch.setattr(measured, "_shipped_stacks", lambda: stacks)
     return cast(
         "AppState",
@@ -97,8 +97,8 @@ def test_a_measured_stack_is_named_in_full_or_by_an_owner_of_one_alone(state: Ap
     assert used is not None
     assert (used.name, used.kind) == ("hut/rig", "measured")
     assert used.notes == (
-        "it measured tgi, vllm on w, x, y, 1 more (7 rows of 2 LLMs): intervals about any other engine or "
-        "accelerator are too narrow, leave `stack` out there",
+        "it measured tgi, vllm on a, b, c, d, e, f, g, h, i, j, k, l, 2 more (7 rows of 2 LLMs): "
+        "intervals about any other engine or accelerator are too narrow, leave `stack` out there",
     )
 
 

@@ -53,6 +53,20 @@ def test_static_batches_and_offline_runs_have_no_derived_metrics(means: pd.DataF
     assert not Loads.of(rate).is_derived[THROUGHPUT].any()
 
 
+def test_a_derived_metric_has_an_error_of_its_own_only_where_its_sources_are_not_predicted(
+    quick: RoofcastPredictor, means: pd.DataFrame
+) -> None:
+    rate = {"workload.concurrency": np.nan, "workload.request_rate_per_s": 0.05}
+    X = pd.concat([means.head(2), means.head(2).assign(**rate)], ignore_index=True)
+    every, alone = quick.predict_ratio(X), quick.predict_ratio(X)
+    alone.mean_correction.clear()
+    assert every.is_own("ttft_s").all()
+    assert every.is_own("e2e_s").tolist() == [False] * 4
+    assert every.is_own(THROUGHPUT).tolist() == [False] * 4
+    assert alone.is_own("e2e_s").tolist() == [True] * 4
+    assert alone.is_own(THROUGHPUT).tolist() == [True, True, False, False]
+
+
 def test_the_throughput_of_an_open_loop_is_its_rate(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
     endless = {"workload.n_request": np.inf}
     rate = means.assign(**endless, **{"workload.concurrency": np.nan, "workload.request_rate_per_s": 0.05})

@@ -383,6 +383,7 @@ def test_the_factor_of_shared_effects_is_chosen_by_the_residuals_of_each_fold(
     known = ~np.isnan(error[0])
     np.testing.assert_array_equal(given["fold_errors"].fold, fold[known])
     np.testing.assert_array_equal(given["fold_errors"].error, error[:, known])
+    assert given["fold_errors"].is_own.all()
     assert np.abs(given["fold_errors"].error - given["stack_residual"]).max() > 0.01
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from roofcast.serving.app_state.app_state import AppState
     from roofcast.serving.app_state.champion_loader import LoadedModel
 
-_MAX_NAMED: Final = 3
+_MAX_LISTED: Final = 12
 """Engines, and accelerators, of a measured stack that a note lists."""
 
 Kind = Literal["profile", "shared_profile", "measured"]
@@ -104,12 +104,12 @@ def _choose_measured(
 def _measured_text(stack: MeasuredStack) -> str:
     """Return what a stack measured, and that answers about anything else rest on it."""
     engines = _listed(stack.engines, "no named engine")
-    places = _listed(stack.accelerators, "no named accelerator")
+    accelerators = _listed(stack.accelerators, "no named accelerator")
     rows = f"{count_text(stack.n_row, 'row')} of {count_text(len(stack.models), 'LLM')}"
     advice = "intervals about any other engine or accelerator are too narrow, leave `stack` out there"
-    return f"it measured {engines} on {places} ({rows}): {advice}"
+    return f"it measured {engines} on {accelerators} ({rows}): {advice}"
 
 
 def _listed(names: Sequence[str], none: str) -> str:
-    more = len(names) - _MAX_NAMED
-    return ", ".join([*names[:_MAX_NAMED], *([f"{more} more"] if more > 0 else [])]) or none
+    more = len(names) - _MAX_LISTED
+    return ", ".join([*names[:_MAX_LISTED], *([f"{more} more"] if more > 0 else [])]) or none

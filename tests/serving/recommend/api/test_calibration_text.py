@@ -22,7 +22,7 @@ def an_entry(n: int, value: float = 0.032, p: float = 0.9, kind: str = "H100", u
     metrics = (PredictedMetric("tpot_s", "p95", value, 0.01, 0.05, 0.04, 0.02),)
     return SimpleNamespace(
         offer=offer, replica=REPLICA, n_instance=n, cost_usd_per_h=2.05 * n, predictions=metrics, p_limits_met=p,
-        users_per_replica=users, request_rate_per_replica=7.0, n_accelerator=n,
+        users_per_replica=users, request_rate_per_replica=7.0, n_replica=n,
     )  # fmt: skip
 
 
@@ -49,13 +49,16 @@ def test_another_winner_has_the_probability_of_the_former_if_that_rules_it_out()
     assert text(other, an_entry(2, 0.02), an_entry(2, p=0.85)).endswith("so a replica serves less within the limits")
 
 
-def test_another_winner_of_the_same_cost_is_better_or_smaller() -> None:
+def test_another_winner_of_the_same_cost_is_likelier_or_smaller() -> None:
     other, before = an_entry(2, kind="A100"), an_entry(2, 0.02)
     assert text(other, before, an_entry(2, p=0.85)).endswith(
-        "without it; at the same cost the latter meets all limits with probability 0.90 instead of 0.85"
+        "without it; both cost the same, and the latter meets all limits with probability 0.90 instead of 0.85"
     )
-    smaller = SimpleNamespace(**{**vars(other), "n_accelerator": 1})
-    assert text(smaller, before, an_entry(2)).endswith("at the same cost the latter has 1 accelerator instead of 2")
+    smaller = SimpleNamespace(**{**vars(other), "n_replica": 1})
+    assert text(smaller, before, an_entry(2)).endswith(
+        "both cost the same, and replicas of the latter have 1 accelerator instead of 2"
+    )
+    assert text(other, before, an_entry(2)).endswith("without it; both cost the same")
 
 
 def test_a_cheaper_answer_has_the_figures_of_its_own_deployment() -> None:

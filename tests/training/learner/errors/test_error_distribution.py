@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -216,46 +216,76 @@ def fit_to_stacks() -> ErrorDistribution:
     )[0]
 
 
-def fit_to_measured_stacks(share: float) -> tuple[ErrorDistribution, FloatArray, FloatArray, FloatArray]:
-    """Return what is fitted, what is left and expected of errors, and the errors, of lineages on measured stacks.
+@dataclass(frozen=True)
+class MeasuredStacks:
+    """Stacks whose factor a model without a lineage leaves on the others; lineages show a share of it.
 
-    The model without a lineage leaves a factor of each stack on the others; on the lineage there is a share of it.
-    What it leaves on the lineage itself is absurd, for nothing may learn from that.
+    What the model leaves on the lineage itself is absurd, for nothing may learn from that.
     """
+
+    rows: Rows
+    stack: npt.NDArray[np.intp]
+    factor: FloatArray
+    error: FloatArray
+
+    def fitted(self) -> tuple[ErrorDistribution, FloatArray, FloatArray]:
+        fold, every = self.rows.group.to_numpy(), np.ones(len(self.stack), dtype=bool)
+        return fit_error_distribution(
+            self.rows.features,
+            self.rows.places,
+            np.stack([self.error, self.factor]),
+            (self.rows.group, pd.Series(self.stack).astype(str)),
+            residual=0 * self.factor,
+            stack_residual=self.factor,
+            fold_errors=FoldErrors(fold, np.where(np.arange(5)[:, None] == fold, 99.0, self.factor), every),
+            is_central=every,
+        )
+
+
+def draw_measured_stacks(share: float) -> MeasuredStacks:
     rows, stack = draw_stacks(30, 1)
     rng = np.random.default_rng(3)
-    factor, every = rng.normal(0, 0.4, 30)[stack], np.ones(len(stack), dtype=bool)
-    error = share * factor + 0.01 * rng.normal(size=len(factor))
-    fold = rows.group.to_numpy()
-    known, left, expected = fit_error_distribution(
-        rows.features,
-        rows.places,
-        np.stack([error, factor]),
-        (rows.group, pd.Series(stack).astype(str)),
-        residual=0 * factor,
-        stack_residual=factor,
-        fold_errors=FoldErrors(fold, np.where(np.arange(5)[:, None] == fold, 99.0, factor), every),
-        is_central=every,
-    )
-    return known, left, expected, error
+    factor = rng.normal(0, 0.4, 30)[stack]
+    return MeasuredStacks(rows, stack, factor, share * factor + 0.01 * rng.normal(size=len(factor)))
 
 
-def test_lineages_held_out_tell_how_much_of_a_stacks_errors_llms_share() -> None:
-    factors = [fit_to_measured_stacks(share)[0].shared_factor for share in (0.0, 0.5, 1.0)]
+def test_lineages_held_out_show_how_much_of_a_stacks_errors_llms_share() -> None:
+    factors = [draw_measured_stacks(share).fitted()[0].shared_factor for share in (0.0, 0.5, 1.0)]
     assert factors[0] == 0.0
     assert 0.0 < factors[1] < 1.0
     assert factors[2] == 1.0
 
 
-def test_a_measured_stack_has_the_factor_and_scores_of_what_its_errors_leave() -> None:
-    known, left, expected, error = fit_to_measured_stacks(1.0)
-    assert np.abs(left[0]).mean() < 0.3 * np.abs(error).mean()
-    scores = np.abs(left[0]) / expected[0]
+def test_neither_an_owner_of_many_rows_nor_an_outlier_chooses_the_factor() -> None:
+    drawn = draw_measured_stacks(1.0)
+    large = drawn.stack < 18
+    one = replace(drawn, stack=np.where(large, 0, drawn.stack), error=np.where(large, 0.0, drawn.error))
+    assert one.fitted()[0].shared_factor > 0.0
+    far = drawn.error.copy()
+    far[:2] = -9.0 * np.sign(drawn.factor[:2])
+    assert replace(drawn, error=far).fitted()[0].shared_factor == 1.0
+
+
+def test_scores_of_a_measured_stack_are_of_what_its_residuals_leave() -> None:
+    shared = draw_measured_stacks(1.0)
+    known, remaining, expected = shared.fitted()
+    assert np.abs(remaining[0]).mean() < 0.3 * np.abs(shared.error).mean()
+    np.testing.assert_array_equal(remaining[1:], [shared.factor, shared.error])
+    np.testing.assert_array_equal(expected[0], expected[2])
+    scores = np.abs(remaining[0]) / expected[0]
     assert known.lineage_conformal.quantile(0.5) == pytest.approx(np.median(scores), rel=0.2)
-    other = fit_to_measured_stacks(0.0)[0]
-    shared = other.effects.sd_[: len(IS_SHARED)] * np.where(IS_SHARED, 0.0, 1.0)
-    np.testing.assert_array_equal(other.on_measured_stack().effects.sd_[: len(IS_SHARED)], shared)
-    assert (other.effects.sd_ > 0).all()
+
+
+def test_a_stack_whose_llms_share_nothing_has_neither_their_shift_nor_their_variance() -> None:
+    own = draw_measured_stacks(0.0)
+    known, remaining, expected = own.fitted()
+    np.testing.assert_array_equal(remaining[0], own.error)
+    assert (expected[0] < expected[2]).all()
+    on_stack = known.on_measured_stack()
+    sd = known.effects.sd_[: len(IS_SHARED)] * np.where(IS_SHARED, 0.0, 1.0)
+    np.testing.assert_array_equal(on_stack.effects.sd_[: len(IS_SHARED)], sd)
+    np.testing.assert_array_equal(on_stack.on_measured_stack().effects.sd_, on_stack.effects.sd_)
+    assert (known.effects.sd_ > 0).all()
 
 
 def test_rows_without_an_error_of_their_own_do_not_choose_the_factor() -> None:

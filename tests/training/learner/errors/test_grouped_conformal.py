@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roofcast.data.errors import OutOfRangeError
-from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
+from roofcast.training.learner.errors.grouped_conformal import MIN_OWNER, GroupedConformal, pool_scores
 
 ROWS = st.lists(st.tuples(st.sampled_from("abcdef"), st.floats(1e-9, 10)), min_size=1, max_size=80)
 
@@ -102,3 +102,14 @@ def test_probabilities_rise_with_the_limit_up_to_the_highest_level(z: list[float
     assert (np.diff(p) >= -1e-12).all()
     assert p.max() <= (1 + conformal.highest_level) / 2 + 1e-12
     assert p.min() >= (1 - conformal.highest_level) / 2 - 1e-12
+
+
+def test_scores_of_stacks_count_alone_once_enough_owners_have_any() -> None:
+    owner = pd.Series([f"owner {i}" for i in range(MIN_OWNER)])
+    lineage = pd.Series(["a", "b", *["c"] * (MIN_OWNER - 2)])
+    scores = np.stack([np.full(MIN_OWNER, size) for size in (9.0, 1.0, 5.0)])
+    alone = pool_scores(scores, (lineage, owner))
+    assert (alone.n_group, alone.quantile(0.9)) == (MIN_OWNER, 1.0)
+    scores[1, 0] = np.nan
+    pooled = pool_scores(scores, (lineage, owner))
+    assert (pooled.n_group, pooled.quantile(0.7), pooled.quantile(0.9)) == (MIN_OWNER - 1 + 3, 1.0, 5.0)

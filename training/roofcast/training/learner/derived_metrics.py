@@ -61,11 +61,6 @@ class Loads:
         is_open = is_live & ~np.isnan(d["workload.request_rate_per_s"])
         return cls({E2E: is_closed | is_open, THROUGHPUT: is_closed}, is_open, d["workload.n_output_token"] - 1)
 
-    def is_own(self, metric: str) -> BoolArray:
-        """Return whether a metric of each query neither follows from others nor is the rate: shape (n_query,)."""
-        is_own = ~self.is_derived.get(metric, np.zeros_like(self.is_open_loop))
-        return is_own & ~self.is_open_loop if metric == THROUGHPUT else is_own
-
 
 def reconcile(
     value: ByMetric, estimates: ByMetric, mean_correction: ByMetric, estimate: Estimate, loads: Loads

@@ -117,8 +117,8 @@ class RoofcastPredictor(RatioModel):
         owners, is_public = stack_owners(stacks), ~is_uploaded(stacks).to_numpy()
         lineage_folds = fit_held_out(self, X, y, groups, progress, stacks=stacks)
         fold, by_fold = predict_by_model(lineage_folds, X, stacks)
-        own = {m: np.where(fold >= 0, table[fold, np.arange(len(X))], np.nan) for m, table in by_fold.items()}
-        self.held_out_ = pd.DataFrame(own, X.index, columns=list(self.metrics))
+        by_lineage = {m: np.where(fold >= 0, table[fold, np.arange(len(X))], np.nan) for m, table in by_fold.items()}
+        self.held_out_ = pd.DataFrame(by_lineage, X.index, columns=list(self.metrics))
         held_out = [self.held_out_, pd.DataFrame(np.nan, index=X.index, columns=list(self.metrics))]
         self.carry_over_ = {}
         if owners[is_public].nunique() >= MIN_STACK:
@@ -152,7 +152,7 @@ class RoofcastPredictor(RatioModel):
                 (groups.iloc[known], owners.iloc[known]),
                 residual=_own_residuals(log_ratio(measured, prediction.value[metric]), keys)[known],
                 stack_residual=log_ratio(measured, full.value[metric])[known],
-                fold_errors=FoldErrors(fold[known], fold_errors, prediction.loads.is_own(metric)[known]),
+                fold_errors=FoldErrors(fold[known], fold_errors, prediction.is_own(metric)[known]),
                 is_central=is_central[known],
             )
             self.error_distributions_[metric], errors[metric][:, known], expected[metric][:, known] = fitted

@@ -108,6 +108,11 @@ class RatioPrediction:
         """Return whether a metric is derived from `SOURCES` in all queries, so that its own error does not count."""
         return bool(self.mean_correction) and metric in DERIVED and bool(self.loads.is_derived[metric].all())
 
+    def is_own(self, metric: str) -> npt.NDArray[np.bool_]:
+        """Return whether a metric of each query neither follows from `SOURCES` nor is the rate: shape (n_query,)."""
+        is_own = ~(self.loads.is_open_loop & (metric == THROUGHPUT))
+        return is_own & ~self.loads.is_derived[metric] if self.mean_correction and metric in DERIVED else is_own
+
     def shares(self) -> dict[str, dict[str, FloatArray]]:
         """Return `source_shares` of each derived metric; empty where none is predicted from `SOURCES`."""
         if not self.mean_correction:

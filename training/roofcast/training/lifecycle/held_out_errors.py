@@ -36,7 +36,8 @@ class HeldOutErrors:
         out; NaN where nothing was measured or predicted.
     level
         Level of the narrowest interval that holds the measurement, from 0 to 1; NaN for tail percentiles, whose
-        intervals are those of the median.
+        intervals are those of the median. With the lineage held out the interval is about the prediction that
+        residuals of the stack shift.
     """
 
     error: pd.DataFrame

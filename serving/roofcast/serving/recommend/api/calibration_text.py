@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from roofcast.serving.counts import count_text, quantity_text, three_digits, usd_text
@@ -36,17 +37,19 @@ def _reason(effect: CalibrationEffect, entry: Entry | None, confidence: float) -
     if after.p_limits_met < confidence:
         p = f"{after.p_limits_met:.2f} instead of {before.p_limits_met:.2f}"
         return f"{reason}, and all limits are met with probability {p}"
-    if entry and entry.cost_usd_per_h == after.cost_usd_per_h:
-        return f"{reason}; at the same cost {_advantage(entry, after)}"
+    if entry and math.isclose(entry.cost_usd_per_h, after.cost_usd_per_h):
+        return f"{reason}; both cost the same{_advantage(entry, after)}"
     return f"{reason}, so a replica serves less within the limits"
 
 
-def _advantage(entry: Entry, other: Entry) -> str:
-    """Return what ranks an entry before another of the same cost; see `search`."""
-    chance, less = f"{entry.p_limits_met:.2f}", f"{other.p_limits_met:.2f}"
-    if chance != less:
-        return f"the latter meets all limits with probability {chance} instead of {less}"
-    return f"the latter has {count_text(entry.n_accelerator, 'accelerator')} instead of {other.n_accelerator}"
+def _advantage(entry: Entry, former: Entry) -> str:
+    """Return what ranks an entry before another of the same cost, as in `Search.winners`; blank if nothing does."""
+    chance, former_chance = f"{entry.p_limits_met:.2f}", f"{former.p_limits_met:.2f}"
+    if chance != former_chance:
+        return f", and the latter meets all limits with probability {chance} instead of {former_chance}"
+    used, before = (one.n_replica * one.replica.n_accelerator for one in (entry, former))
+    accelerators = count_text(used, "accelerator")
+    return f", and replicas of the latter have {accelerators} instead of {before}" if used != before else ""
 
 
 def _capacity(entry: Entry) -> str:

@@ -89,7 +89,7 @@ class ErrorDistribution:
     stack_error : shape (n_training_row,)
         Standardised errors on these rows with the stack's part.
     shared_factor
-        Of `SHARED_FACTORS`; on a measured stack, less of an error is shared among LLMs than on stacks left out.
+        Of `SHARED_FACTORS`; multiplies the variances of the effects that LLMs share on a measured stack.
     lineage_conformal
         Distribution of standardised errors whose lineage was held out and whose stack was known.
     """
@@ -105,7 +105,7 @@ class ErrorDistribution:
     def on_measured_stack(self) -> ErrorDistribution:
         """Return the distribution of queries about stacks of the training rows."""
         effects = self.effects.with_errors(self.stack_error, self.shared_factor)
-        return replace(self, effects=effects, conformal=self.lineage_conformal)
+        return replace(self, effects=effects, conformal=self.lineage_conformal, shared_factor=1.0)
 
     def with_scores(self, scores: FloatArray, groups: tuple[pd.Series, pd.Series]) -> ErrorDistribution:
         """Return the distribution with other held-out scores, as of `pool_scores`."""
@@ -196,20 +196,19 @@ def fit_error_distribution(
     fold_errors: FoldErrors,
     is_central: npt.NDArray[np.bool_],
 ) -> tuple[ErrorDistribution, FloatArray, FloatArray]:
-    """Return the distribution, what it leaves of held-out errors, and the standard deviation of that, NaN for tails.
+    """Return the distribution, the remaining held-out errors, and their expected standard deviations, NaN for tails.
 
     1. A scale model predicts the size of held-out errors. It does not see the lineage, or the stack, whose errors it
        scales.
     2. The standard deviations of the random effects are fitted to standardised errors of means and medians whose
        stack was held out, or whose lineage was where no stack could be; tails share these effects.
     3. The process is conditioned on residuals instead of held-out errors: the trees learnt from all rows, residuals
-       are what is left, and nothing is counted twice. For a measured stack the variances of the effects that LLMs
-       share are multiplied by the factor with which the residuals that a model without a lineage leaves on other
-       rows explain most of its errors on this lineage.
-    4. Conformal scores are errors in units of the standard deviation that the process predicts for the row from the
-       others: from those of other lineages on a measured stack, with what its residuals explain taken off, and from
-       those of other stacks, as for a query about `TARGET_STACK`. For lack of stacks `pool_scores` needs the former
-       as they would be without residuals.
+       are what is left, and nothing is counted twice.
+    4. On a measured stack, the variances of the effects that LLMs share are multiplied by a factor: the one of least
+       absolute error on held-out lineages, given the residuals that the model without a lineage leaves on others.
+    5. Conformal scores are errors in units of the standard deviation that the process predicts for the row from the
+       others. On a measured stack these are the rows of other lineages, and what their residuals explain is taken off
+       the error; for a query about `TARGET_STACK` they are the rows of other stacks.
 
     Parameters
     ----------
@@ -244,19 +243,19 @@ def fit_error_distribution(
     factor = _fit_shared_factor(
         effects, residuals, central[fold_errors.is_own[central]], held_out_error[0], groups[1]
     )
-    on_stack, left = effects.with_errors(effects.errors_, factor), held_out_error[[0, 1, 0]]
-    left[0, central] -= residuals.explain(on_stack, central)
-    expected = np.full(left.shape, np.nan)
-    for i, (process, queries) in enumerate(((on_stack, keys), (effects, keys.on_target_stack()), (effects, keys))):
+    on_stack, remaining = effects.with_errors(effects.errors_, factor), held_out_error[[0, 1, 0]]
+    remaining[0, central] -= residuals.explain(on_stack, central)
+    expected = np.full(remaining.shape, np.nan)
+    splits = ((0, on_stack, keys), (1, effects, keys.on_target_stack()), (0, effects, keys))
+    for i, (split, process, queries) in enumerate(splits):
+        known, group = central[~np.isnan(standardised[split, central])], groups[split].to_numpy()
         if i == 2 and factor == 1.0:
             expected[2] = expected[0]
-            continue
-        known, group = central[~np.isnan(left[i, central])], groups[i % 2].to_numpy()
-        if len(known):
-            expected[i, known] = scale[i % 2, known] * process.predict_sd_left_out(
+        elif len(known):
+            expected[i, known] = scale[split, known] * process.predict_sd_left_out(
                 queries.take(known), group[known], group[rows]
             )
-    scores = np.abs(left) / expected
+    scores = np.abs(remaining) / expected
     return (
         ErrorDistribution(
             final_scale,
@@ -267,7 +266,7 @@ def fit_error_distribution(
             factor,
             GroupedConformal(scores[0], groups[0]),
         ),
-        left,
+        remaining,
         expected,
     )
 
@@ -306,23 +305,22 @@ class _FoldResiduals:
 def _fit_shared_factor(
     effects: RandomEffects,
     residuals: _FoldResiduals,
-    judged: npt.NDArray[np.intp],
+    rows: npt.NDArray[np.intp],
     error: FloatArray,
     owners: pd.Series,
 ) -> float:
-    """Return the factor with the least absolute error over judged rows; an owner of n rows weighs sqrt(n)."""
-    if not len(judged):
+    """Return the factor with the least absolute error over some rows; an owner of n of them weighs sqrt(n)."""
+    if not len(rows):
         return SHARED_FACTORS[0]
     points = effects.training_points_
-    few = np.arange(len(points.keys))
-    if len(few) > N_FACTOR_POINT:
-        few = np.sort(select_informative_rows(points, N_FACTOR_POINT))
-    process, residuals = effects.take(few), residuals.take(few)
-    weight = row_weights(owners.iloc[judged])
+    if len(points.keys) > N_FACTOR_POINT:
+        chosen = np.sort(select_informative_rows(points, N_FACTOR_POINT))
+        effects, residuals = effects.take(chosen), residuals.take(chosen)
+    weight = row_weights(owners.iloc[rows])
     losses = {}
     for factor in SHARED_FACTORS:
-        explained = residuals.explain(process.with_errors(process.errors_, factor), judged)
-        losses[factor] = float((weight * np.abs(error[judged] - explained)).sum())
+        explained = residuals.explain(effects.with_errors(effects.errors_, factor), rows)
+        losses[factor] = float((weight * np.abs(error[rows] - explained)).sum())
     return min(losses, key=losses.__getitem__)
 
 

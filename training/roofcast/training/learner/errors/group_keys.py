@@ -47,7 +47,7 @@ NOISE_SD: Final = 0.4
 """Prior medians of the standard deviation of the workload's effect and of the noise."""
 
 IS_SHARED: Final = np.array(["model" not in term for term in (*TERMS, *STACK_TERMS)])
-"""Whether several LLMs share the effects of each of `TERMS`, then of each of `STACK_TERMS`."""
+"""Mask of the terms without the LLM: of `TERMS`, then of `STACK_TERMS`."""
 
 TARGET_STACK: Final = 0
 """Key of the stack that queries are about: the user's own."""

@@ -125,7 +125,7 @@ def pool_scores(scores: FloatArray, groups: tuple[pd.Series, pd.Series]) -> Grou
     ----------
     scores : shape (3, n_row)
         With the lineage held out on a measured stack, with the stack held out, and with the lineage held out where
-        residuals of the stack do not count; NaN if unknown.
+        residuals do not shift predictions; NaN if unknown.
     groups
         The lineage and the owner of the stack of each row.
     """

@@ -36,7 +36,7 @@ def fit_carry_over(
         for metric, value in prediction.value.items():
             estimate = prediction.estimates[metric]
             error = log_ratio(y[metric].iloc[fold.test].to_numpy(dtype=float), estimate)
-            is_own = ~np.isnan(error) & prediction.loads.is_own(metric)
+            is_own = ~np.isnan(error) & prediction.is_own(metric)
             correction = np.log(value / estimate)
             parts.setdefault(metric, []).append((correction[is_own], error[is_own], owners.iloc[fold.test][is_own]))
     return {metric: _share(*map(np.concatenate, zip(*tables, strict=True))) for metric, tables in parts.items()}
