@@ -30,7 +30,7 @@ class Rows:
     error: FloatArray
     group: pd.Series
 
-    def fitted(self, residual_share: float = 0.0) -> ErrorDistribution:
+    def fitted(self, residual_share: float = 0.0, fold_errors: FoldErrors | None = None) -> ErrorDistribution:
         """Return the distribution if the final predictor's residuals are a share of the errors."""
         every, residual = np.ones(len(self.error), dtype=bool), residual_share * self.error
         return fit_error_distribution(
@@ -40,7 +40,7 @@ class Rows:
             self.groups,
             residual=residual,
             stack_residual=residual,
-            fold_errors=self.fold_errors,
+            fold_errors=fold_errors or self.fold_errors,
             is_central=every,
         )[0]
 
@@ -291,17 +291,8 @@ def test_a_stack_whose_llms_share_nothing_has_neither_their_shift_nor_their_vari
 def test_rows_without_an_error_of_their_own_do_not_choose_the_factor() -> None:
     rows = draw_rows(12, 4, 3)
     none = rows.fold_errors._replace(is_own=np.zeros(48, dtype=bool))
-    known, _, _ = fit_error_distribution(
-        rows.features,
-        rows.places,
-        rows.held_out,
-        rows.groups,
-        residual=rows.error,
-        stack_residual=rows.error,
-        fold_errors=none,
-        is_central=np.ones(48, dtype=bool),
-    )
-    assert known.shared_factor == 1.0
+    assert rows.fitted(1.0).shared_factor < 1.0
+    assert rows.fitted(1.0, none).shared_factor == 1.0
 
 
 @pytest.mark.slow
