@@ -101,10 +101,9 @@ class RandomEffects(Estimator):
 
     def take(self, rows: IndexArray) -> RandomEffects:
         """Return the process conditioned on some of its training points."""
-        check_is_fitted(self)
         other = RandomEffects(self.n_iteration)
-        other.sd_, other.training_points_ = self.sd_, self.training_points_.take(rows)
-        other.errors_ = self.errors_[rows]
+        other.sd_, other.errors_ = self.sd_, self.errors_[rows]
+        other.training_points_ = self.training_points_.take(rows)
         return other
 
     def covariance(self, X: GroupKeys, other: GroupKeys) -> FloatArray:
@@ -260,12 +259,10 @@ class RandomEffects(Estimator):
 
         Notes
         -----
-        With Q the inverse covariance of all training points, the weights of those outside fold g are
-        ``Q_rr e_r - Q_rg Q_gg ** -1 Q_gr e_r`` (Rasmussen and Williams, section A.3).
+        The weights of points outside fold g are ``Q_rr e_r - Q_rg Q_gg ** -1 Q_gr e_r``, see `predict_sd_left_out`.
         """
         check_is_fitted(self)
-        precision, errors = self._precision, self._winsorise(errors)
-        mean = np.empty(len(fold))
+        precision, errors, mean = self._precision, self._winsorise(errors), np.empty(len(fold))
         for i in np.unique(fold):
             rows, own = np.flatnonzero(fold == i), training_fold == i
             weights = precision @ np.where(own, 0.0, errors[i])
