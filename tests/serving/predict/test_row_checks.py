@@ -49,4 +49,4 @@ def test_the_cure_of_an_unknown_engine_needs_no_suggestion() -> None:
     columns |= {name: np.full(n, 100.0) for name in ("n_input_token", "n_output_token")}
     columns["engine"] = np.array([f"acme-{i}" for i in range(n)], dtype=object)
     _, problems = check_rows(columns, load_catalog(), engines=())
-    assert str(problems[-1]).endswith(f"{row_checks.NO_MORE_SUGGESTIONS}; {row_checks.OWN_ENGINE}")
+    assert str(problems[-1]).endswith(f"{row_checks.NO_MORE_SUGGESTIONS}. {row_checks.OWN_ENGINE}")

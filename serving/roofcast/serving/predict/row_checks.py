@@ -29,7 +29,7 @@ runs above it, all of which reached 0.96 of their rate or more, 133 are within."
 MAX_SUGGESTION: Final = 20
 """Most unknown names of a table that get suggestions: each look-up takes milliseconds."""
 
-OWN_ENGINE: Final = "leave it blank, or give 'other', for your own engine"
+OWN_ENGINE: Final = "For an engine of your own, leave it blank or give 'other'"
 
 NO_MORE_SUGGESTIONS: Final = f"similar names are suggested for the first {MAX_SUGGESTION} unknown names"
 
@@ -167,8 +167,8 @@ def _unknown_engine(engine: str, engines: Collection[str], n_before: int) -> Pro
     problem = Problem("unknown_name", "engine", f"no {engine[:40]!r} is known; {NO_MORE_SUGGESTIONS}")
     if n_before < MAX_SUGGESTION:
         problem = Problem.from_error(unknown_engine_error(engine, engines))
-    separator = " " if problem.message.endswith("?") else "; "
-    return problem._replace(message=f"{problem.message}{separator}{OWN_ENGINE}")
+    end = "" if problem.message.endswith("?") else "."
+    return problem._replace(message=f"{problem.message}{end} {OWN_ENGINE}")
 
 
 def _check_contexts(table: Table, problems: list[Problem | None], catalog: Catalog) -> None:

@@ -102,7 +102,7 @@ def _choose_measured(
 
 
 def _measured_text(stack: MeasuredStack) -> str:
-    """Return what a stack measured, and that answers about anything else rest on it."""
+    """Return what a stack measured, and the advice for questions about anything else."""
     engines = _listed(stack.engines, "no named engine")
     accelerators = _listed(stack.accelerators, "no named accelerator")
     rows = f"{count_text(stack.n_row, 'row')} of {count_text(len(stack.models), 'LLM')}"

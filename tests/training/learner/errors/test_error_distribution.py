@@ -52,7 +52,8 @@ class Rows:
     @property
     def fold_errors(self) -> FoldErrors:
         """Errors of models that have learnt nothing from any row, each without one group."""
-        return FoldErrors(self.group.to_numpy(), np.tile(self.error, (self.group.nunique(), 1)), self.error < np.inf)
+        every = np.ones(len(self.error), dtype=bool)
+        return FoldErrors(self.group.to_numpy(), np.tile(self.error, (self.group.nunique(), 1)), every)
 
     @property
     def groups(self) -> tuple[pd.Series, pd.Series]:
