@@ -20,13 +20,14 @@ from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.learner.calibration import fit_coefficients
+from roofcast.training.learner.derived_metrics import THROUGHPUT
 from roofcast.training.learner.errors.error_distribution import fit_error_distribution
 from roofcast.training.learner.errors.group_keys import build_group_keys
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 from roofcast.training.learner.ratio_model import RatioModel, fit_held_out, predict_by_model, predict_held_out
 from tests.training.builders import LINEAGES, QUICK, synthetic
 
-LATENCIES = tuple(metric for metric in METRICS if metric != "output_throughput_token_per_s")
+LATENCIES = tuple(metric for metric in METRICS if metric != THROUGHPUT)
 
 
 @pytest.fixture
@@ -148,9 +149,9 @@ def test_intervals_hold_as_many_lineages_as_promised(predictor: RoofcastPredicto
         groups, asked = campaign.groups.iloc[rows].to_numpy(), build_group_keys(campaign.X.iloc[rows])
         ratio = (campaign.y[metric] / predictor.held_out_[metric]).iloc[rows].to_numpy(dtype=float)
         size = known.scale.predict(build_features(campaign.X.iloc[rows], predictor.coefficients_)[0].to_numpy())
-        inside = np.abs(np.log(ratio)) / size / known.effects.predict_sd_left_out(
-            asked, groups, groups
-        ) <= known.conformal.quantile(0.8)
+        measured = known.effects.take(np.arange(len(rows)))
+        sd = measured.predict_sd_left_out(asked, groups, groups)
+        inside = np.abs(np.log(ratio)) / size / sd <= known.conformal.quantile(0.8)
         n_group = known.conformal.n_group
         assert pd.Series(inside).groupby(groups).mean().mean() >= 0.8 * n_group / (n_group + 1), metric
 
@@ -209,6 +210,34 @@ def test_a_measured_stack_is_predicted_by_what_it_measured(subset: TrainingSet) 
         fitted.on_stack("nobody")
 
 
+def three_stacks(subset: TrainingSet, slow: str) -> tuple[pd.DataFrame, pd.DataFrame, pd.Series, pd.Series]:
+    """Return X, y, groups and stacks of means: two stacks take 1.5 and 2 times as long as the first, with noise."""
+    X = pd.concat([subset.X.assign(**{"workload.is_mean": 1.0})] * 3, ignore_index=True)
+    groups = pd.concat([subset.groups] * 3, ignore_index=True)
+    stacks = pd.Series(np.repeat(["fast/a", slow, "fair/c"], len(subset.X)))
+    factor = stacks.map({"fast/a": 1.0, slow: 2.0, "fair/c": 1.5}).to_numpy()[:, None]
+    error = np.random.default_rng(0).normal(0, 0.3, (len(X), 1)) + np.log(factor)
+    is_rate = subset.y.columns == THROUGHPUT
+    y = pd.concat([synthetic(subset).y] * 3, ignore_index=True) * np.exp(np.where(is_rate, -error, error))
+    return X, y, groups, stacks
+
+
+@pytest.mark.parametrize("measured", ["itl_s", "e2e_s", THROUGHPUT])
+@pytest.mark.parametrize("slow", ["slow/b", ""])
+def test_another_metric_corrects_the_tpot_of_its_stack(measured: str, slow: str, subset: TrainingSet) -> None:
+    """The slow stack, a measured one or the user's own, measured neither TTFT nor TPOT."""
+    X, y, groups, stacks = three_stacks(subset, slow)
+    y.loc[stacks == slow, y.columns != measured] = np.nan
+    metrics = tuple(metric for metric in METRICS if metric in {"ttft_s", "tpot_s", THROUGHPUT, measured})
+    fitted = RoofcastPredictor(QUICK, metrics).fit(X, y, groups, stacks=stacks)
+    asked = X.head(len(subset.X))
+    others = fitted.on_stack("fast/a").predict_distribution(asked)
+    own = (fitted.on_stack(slow) if slow else fitted).predict_distribution(asked)
+    ratio = own.median / others.median
+    assert 1.25 < ratio["tpot_s"].median() < 2.5
+    assert 0.4 < ratio[THROUGHPUT].median() < 0.8
+
+
 def test_trees_learn_what_the_offsets_of_owners_leave(subset: TrainingSet) -> None:
     """One of three owners has a step overhead fifty times as long, which its offsets explain."""
     X = pd.concat([subset.X] * 3, ignore_index=True)
@@ -241,9 +270,8 @@ def test_training_points_are_means_and_medians(predictor: RoofcastPredictor, cam
     for metric, known in predictor.error_distributions_.items():
         rows = _training_points(predictor, campaign, metric)
         assert (campaign.X["workload.quantile"].iloc[rows] == 0.5).all()
-        np.testing.assert_array_equal(
-            build_group_keys(campaign.X.iloc[rows]).keys, known.effects.training_points_.keys
-        )
+        points = known.effects.training_points_.keys[: len(rows)]
+        np.testing.assert_array_equal(build_group_keys(campaign.X.iloc[rows]).keys, points)
 
 
 def test_higher_percentiles_are_never_lower_with_effects_either(

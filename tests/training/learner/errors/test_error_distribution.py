@@ -296,6 +296,41 @@ def test_rows_without_an_error_of_their_own_do_not_choose_the_factor() -> None:
     assert rows.fitted(1.0, none).shared_factor == 1.0
 
 
+def test_imputed_errors_of_other_stacks_count_on_measured_stacks_alone() -> None:
+    """Errors of one stack of thirty are imputed, and three times the scale; it shares its factor among LLMs."""
+    drawn = draw_measured_stacks(1.0)
+    rows, known = drawn.rows, drawn.fitted()[0]
+    own = rows.places.take(np.flatnonzero(drawn.stack == 0))
+    imputed = GroupKeys(own.keys, own.workload, np.full_like(own.stack, 1000))
+    features, error = rows.features[: len(own.keys)], np.full(len(own.keys), 0.15)
+    told = known.with_imputed_errors(features, imputed, 0 * error, error)
+    target = imputed.on_target_stack()
+    for after, before in zip(told.predict(features, target), known.predict(features, target), strict=True):
+        np.testing.assert_array_equal(after, before)
+    assert told.conformal is known.conformal
+    assert told.lineage_conformal is known.lineage_conformal
+    shift = told.on_measured_stack().predict(features, imputed).mean
+    assert (shift > 0.05).all()
+    assert (np.abs(shift) > 2 * np.abs(known.on_measured_stack().predict(features, imputed).mean)).all()
+    np.testing.assert_array_equal(told.correlation(imputed), known.correlation(imputed))
+
+
+def test_imputed_errors_of_the_users_own_stack_count_without_a_name() -> None:
+    rows = draw_rows(12, 4, 3)
+    known, some = rows.fitted(), np.arange(6)
+    own, theirs = rows.places.take(some), rows.places.take(some + 6)
+    own = own.on_target_stack()
+    mixed = GroupKeys(theirs.keys, theirs.workload, np.full(6, 7, dtype=np.uint64)).append(own)
+    features = rows.features[np.append(some + 6, some)]
+    residual = np.where(mixed.stack == TARGET_STACK, 0.4, 0.0)
+    told = known.with_imputed_errors(features, mixed, residual, np.where(residual > 0, 0.4, -0.4))
+    assert (told.predict(rows.features[some], own).mean > 0.05).all()
+    about = told.on_measured_stack()
+    assert (about.predict(rows.features[some], own).mean > 0.05).all()
+    assert (about.predict(rows.features[some + 6], mixed.take(some)).mean < -0.02).all()
+    assert told.correlation(own).shape == (6, len(known.training_row))
+
+
 @pytest.mark.slow
 def test_intervals_hold_stacks_that_nobody_measured_and_own_runs_narrow_them() -> None:
     known = fit_to_stacks()

@@ -269,13 +269,20 @@ def test_chunks_predict_as_few_queries_do() -> None:
     np.testing.assert_allclose(sd[some], few_sd, atol=1e-12)
 
 
-def test_the_nearest_is_the_same_configuration() -> None:
+def test_a_configuration_correlates_most_with_itself() -> None:
     X = distinct_points(30)
-    order, shared = prior().fit(X, errors_of(30)).nearest(X, 4)
-    assert order[:, 0].tolist() == list(range(30))
-    np.testing.assert_allclose(shared[:, 0], 1.0)
-    assert (np.diff(shared, axis=1) <= 0).all()
+    shared = prior().fit(X, errors_of(30)).correlation(X)
+    assert shared.argmax(axis=1).tolist() == list(range(30))
+    np.testing.assert_allclose(np.diag(shared), 1.0)
     assert (shared >= 0).all()
+
+
+def test_further_points_count_as_points_of_the_fit_do() -> None:
+    X, y = distinct_points(30), errors_of(30)
+    fitted = prior().fit(X, y)
+    some = fitted.take(np.arange(20)).with_errors(y, further=X.take(np.arange(20, 30)))
+    for given, expected in zip(some.predict(X), fitted.predict(X), strict=True):
+        np.testing.assert_allclose(given, expected, atol=1e-12)
 
 
 def test_training_points_are_the_least_the_middle_two_and_the_greatest_load() -> None:
@@ -360,7 +367,7 @@ def test_it_keeps_the_rules_of_scikit_learn() -> None:
         np.testing.assert_array_equal(now, before)
     np.testing.assert_array_equal(clone(settings).fit(X, y).sd_, settings.sd_)
     blank = RandomEffects()
-    asks = (blank.predict, blank.predict_joint, blank.nearest, lambda it: blank.condition_on(it, y))
+    asks = (blank.predict, blank.predict_joint, blank.correlation, lambda it: blank.condition_on(it, y))
     for ask in asks:
         with pytest.raises(NotFittedError):
             ask(X)

@@ -51,7 +51,7 @@ class TrainingPoints:
     keys
         Hashes of `roofcast.features.descriptors.config_hash`, aligned with `rows`.
     place
-        Index in `rows` of each training point of the random effects, in their order, by metric.
+        Index in `rows` of each training point that measured the metric, as `ErrorDistribution.training_row`.
     """
 
     rows: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=[*TRAINING_POINT_COLUMNS, *METRICS]))
@@ -166,16 +166,16 @@ def nearest_measurements(
     """
     if metric not in training_points.place:
         return [pd.DataFrame(columns=[*TRAINING_POINT_COLUMNS, "measured", "correlation", "differs"])] * len(X)
-    effects = predictor.error_distributions_[metric].effects
-    nearest, correlation = effects.nearest(build_group_keys(X), len(training_points.place[metric]))
+    correlations = predictor.error_distributions_[metric].correlation(build_group_keys(X))
     query_hashes = pd.DataFrame(config_hashes(X))
     workload = X[[f"workload.{name}" for name in (*WORKLOAD[:3], "request_rate_per_s")]].to_numpy(dtype=float)
     names = np.array([*training_points.keys.columns, *WORKLOAD], dtype=object)
     tables = []
-    for i, order in enumerate(nearest):
-        rows = training_points.place[metric][order]
+    for i, unordered in enumerate(correlations):
+        order = np.argsort(-unordered, kind="stable")
+        rows, correlation = training_points.place[metric][order], unordered[order]
         distance = np.abs(np.log(training_points.rows[list(WORKLOAD)].to_numpy(dtype=float)[rows] / workload[i]))
-        best = np.lexsort((np.nansum(distance, axis=1), -correlation[i].round(6)))
+        best = np.lexsort((np.nansum(distance, axis=1), -correlation.round(6)))
         is_first = ~training_points.keys.iloc[rows[best]].duplicated().to_numpy()
         best = best[is_first][:n]
         is_other = (training_points.keys.iloc[rows[best]] != query_hashes.iloc[i]).to_numpy()
@@ -183,7 +183,7 @@ def nearest_measurements(
         near = training_points.rows.iloc[rows[best]]
         tables.append(
             near[list(TRAINING_POINT_COLUMNS)].assign(
-                measured=near[metric], correlation=correlation[i][best], differs=pd.Series(differs, near.index)
+                measured=near[metric], correlation=correlation[best], differs=pd.Series(differs, near.index)
             )
         )
     return tables

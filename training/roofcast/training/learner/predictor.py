@@ -4,7 +4,8 @@
 
 1. predicts each lineage from a ratio model of the others: the held-out errors;
 2. calibrates the estimate and boosts log(measurement / estimate) on all rows: the ratio model;
-3. fits the distribution of the errors of each metric: scale, random effects, conformal quantiles.
+3. fits the distribution of the errors of each metric: scale, random effects, conformal quantiles;
+4. conditions it on errors imputed from other metrics.
 
 `RoofcastPredictor.predict_distribution`
 
@@ -45,8 +46,17 @@ from roofcast.training.learner.errors.error_distribution import (
     LogError,
     fit_error_distribution,
 )
-from roofcast.training.learner.errors.group_keys import TARGET_STACK, GroupKeys, stack_keys
-from roofcast.training.learner.errors.prediction_errors import calibration_surprises, derived_sds
+from roofcast.training.learner.errors.group_keys import (
+    TARGET_STACK,
+    GroupKeys,
+    select_training_points,
+    stack_keys,
+)
+from roofcast.training.learner.errors.prediction_errors import (
+    calibration_surprises,
+    derived_sds,
+    imputed_errors,
+)
 from roofcast.training.learner.estimator import check_is_fitted
 from roofcast.training.learner.prediction import Prediction
 from roofcast.training.learner.ratio_model import (
@@ -66,6 +76,9 @@ BoolArray = npt.NDArray[np.bool_]
 
 MIN_STACK: Final = 3
 """Fewest stack owners from which the spread between stacks is estimated."""
+
+MAX_IMPUTED_POINT: Final = 1000
+"""Training points with an imputed error at most, for each metric."""
 
 
 class RoofcastPredictor(RatioModel):
@@ -164,6 +177,13 @@ class RoofcastPredictor(RatioModel):
                 self.scores_[metric] = scores
                 distribution = self.error_distributions_[metric]
                 self.error_distributions_[metric] = distribution.with_scores(scores, (groups, owners))
+        residual, stack_residual = (imputed_errors(X, y, prediction, p.value) for p in (prediction, full))
+        for metric in self.error_distributions_.keys() & residual.keys():
+            rows = np.flatnonzero(is_public & ~np.isnan(residual[metric]))
+            rows = rows[select_training_points(keys.take(rows), MAX_IMPUTED_POINT)]
+            self.error_distributions_[metric] = self.error_distributions_[metric].with_imputed_errors(
+                features[rows], keys.take(rows), residual[metric][rows], stack_residual[metric][rows]
+            )
         return self
 
     def predict_distribution(

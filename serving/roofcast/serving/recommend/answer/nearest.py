@@ -39,7 +39,7 @@ def nearest(
     n_query, indices = len(d["config.engine"]), training_points.place.get(metric)
     if indices is None or not len(indices) or not n_query:
         return [()] * n_query
-    correlations = predictor.error_distributions_[metric].effects.correlation(build_group_keys(d))
+    correlations = predictor.error_distributions_[metric].correlation(build_group_keys(d))
     workload = np.stack([d[f"workload.{name}"] for name in (*WORKLOAD[:3], "request_rate_per_s")], axis=1)
     measured = np.stack([training_points.rows[name].to_numpy(dtype=float)[indices] for name in WORKLOAD], axis=1)
     best_of_row = []

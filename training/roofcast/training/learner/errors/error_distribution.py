@@ -17,7 +17,12 @@ import pandas as pd
 
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.targets import row_weights
-from roofcast.training.learner.errors.group_keys import GroupKeys, select_informative_rows, select_training_points
+from roofcast.training.learner.errors.group_keys import (
+    TARGET_STACK,
+    GroupKeys,
+    select_informative_rows,
+    select_training_points,
+)
 from roofcast.training.learner.errors.grouped_conformal import GroupedConformal, pool_scores
 from roofcast.training.learner.errors.random_effects import RandomEffects
 from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
@@ -83,11 +88,14 @@ class ErrorDistribution:
     Parameters
     ----------
     effects
-        The process, conditioned on what carries over of the errors on `training_row`, rows of the fit.
+        The process, conditioned on what carries over of the errors on `training_row`, rows of the fit, and after
+        these on imputed errors of the user's own stack.
     conformal
         Distribution of standardised errors whose stack was held out.
-    stack_error : shape (n_training_row,)
-        Standardised errors on these rows with the stack's part.
+    imputed_points
+        Rows of other stacks whose error is imputed, further training points on a measured stack.
+    stack_error : shape (n_training_point + n_imputed_point,)
+        Standardised errors with the stack's part: of the training points of `effects`, then of `imputed_points`.
     shared_factor
         Of `SHARED_FACTORS`; multiplies the variances of the effects that LLMs share on a measured stack.
     lineage_conformal
@@ -98,14 +106,51 @@ class ErrorDistribution:
     effects: RandomEffects
     conformal: GroupedConformal
     training_row: npt.NDArray[np.intp]
+    imputed_points: GroupKeys
     stack_error: FloatArray
     shared_factor: float
     lineage_conformal: GroupedConformal
 
     def on_measured_stack(self) -> ErrorDistribution:
         """Return the distribution of queries about stacks of the training rows."""
-        effects = self.effects.with_errors(self.stack_error, self.shared_factor)
-        return replace(self, effects=effects, conformal=self.lineage_conformal, shared_factor=1.0)
+        effects = self.effects.with_errors(self.stack_error, self.shared_factor, self.imputed_points)
+        return replace(
+            self,
+            effects=effects,
+            conformal=self.lineage_conformal,
+            imputed_points=self.imputed_points.take(np.empty(0, dtype=np.intp)),
+            shared_factor=1.0,
+        )
+
+    def with_imputed_errors(
+        self, features: FloatArray, keys: GroupKeys, residual: FloatArray, stack_residual: FloatArray
+    ) -> ErrorDistribution:
+        """Return the distribution that also knows errors of rows that did not measure the metric.
+
+        Those of the user's own stack are further training points of `effects`; those of other stacks do not carry
+        over, and are training points on a measured stack. Neither the standard deviations nor the conformal
+        distributions change: both are of measured errors.
+
+        Parameters
+        ----------
+        features, keys : of n rows
+        residual, stack_residual : shapes (n,)
+            As in `fit_error_distribution`.
+        """
+        size = self.scale.predict(features)
+        is_own = keys.stack == TARGET_STACK
+        order = np.concatenate([np.flatnonzero(is_own), np.flatnonzero(~is_own)])
+        errors = np.append(self.effects.errors_, (residual / size)[is_own])
+        return replace(
+            self,
+            effects=self.effects.with_errors(errors, further=keys.take(is_own)),
+            imputed_points=keys.take(~is_own),
+            stack_error=np.append(self.stack_error, (stack_residual / size)[order]),
+        )
+
+    def correlation(self, keys: GroupKeys) -> FloatArray:
+        """Return the prior correlation of each query's error with those on `training_row`: shape (n, n_row)."""
+        return self.effects.correlation(keys)[:, : len(self.training_row)]
 
     def with_scores(self, scores: FloatArray, groups: tuple[pd.Series, pd.Series]) -> ErrorDistribution:
         """Return the distribution with other held-out scores, as of `pool_scores`."""
@@ -262,6 +307,7 @@ def fit_error_distribution(
             effects.with_errors(residual[rows] / size),
             pool_scores(scores, groups),
             rows,
+            keys.take(np.empty(0, dtype=np.intp)),
             stack_residual[rows] / size,
             factor,
             GroupedConformal(scores[0], groups[0]),

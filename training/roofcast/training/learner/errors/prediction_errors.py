@@ -11,6 +11,7 @@ import pandas as pd
 
 from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.learner.derived_metrics import (
+    E2E,
     SOURCES,
     THROUGHPUT,
     combine_sds,
@@ -24,6 +25,9 @@ FloatArray = npt.NDArray[np.float64]
 
 INTERCHANGEABLE: Final = (("tpot_s", "itl_s"), ("itl_s", "tpot_s"))
 """TPOT (per-request mean) and ITL (per-gap): the error of one stands in for the other."""
+
+IMPUTED: Final = (*SOURCES, "itl_s")
+"""Metrics whose missing error another metric determines."""
 
 
 def calibration_surprises(
@@ -46,6 +50,20 @@ def calibration_surprises(
     if prediction.mean_correction:
         impute_source_errors(error, prediction.loads.is_derived, prediction.shares())
     return error
+
+
+def imputed_errors(
+    X: pd.DataFrame, y: pd.DataFrame, prediction: RatioPrediction, expected: Mapping[str, FloatArray]
+) -> dict[str, FloatArray]:
+    """Return errors of `IMPUTED` on means and medians that did not measure them: shapes (n_row,), NaN elsewhere.
+
+    They are those of `calibration_surprises`, but E2E latency determines them in means alone: its median depends on
+    the lengths of the requests.
+    """
+    means = y.assign(**{E2E: y[E2E].where(X["workload.is_mean"] == 1)}) if E2E in y else y
+    error = calibration_surprises(X, means, prediction, expected)
+    is_central = (X["workload.quantile"] == 0.5).to_numpy()
+    return {m: np.where(is_central & ~(y[m] > 0), error[m], np.nan) for m in IMPUTED if m in error}
 
 
 def derived_sds(prediction: RatioPrediction, errors: Mapping[str, LogError]) -> dict[str, FloatArray]:

@@ -86,17 +86,21 @@ class RandomEffects(Estimator):
         self.sd_, self.training_points_, self.errors_ = sd, X, errors
         return self
 
-    def with_errors(self, errors: FloatArray, shared_factor: float = 1.0) -> RandomEffects:
-        """Return the process conditioned on other errors of its training points: shape (n_training_point,).
+    def with_errors(
+        self, errors: FloatArray, shared_factor: float = 1.0, further: GroupKeys | None = None
+    ) -> RandomEffects:
+        """Return the process conditioned on other errors of its training points, and on `further` points after these.
 
-        `shared_factor` multiplies the variances of the effects that LLMs share, see `IS_SHARED`. Errors of
-        `TARGET_STACK` are not winsorised: the user's own stack may lie far from all others.
+        `errors` has shape (n_training_point,); `shared_factor` multiplies the variances of the effects that LLMs
+        share, see `IS_SHARED`. Errors of `TARGET_STACK` are not winsorised: the user's own stack may lie far from all
+        others.
         """
         check_is_fitted(self)
         other = RandomEffects(self.n_iteration)
-        other.sd_, other.training_points_ = self.sd_.copy(), self.training_points_
+        other.sd_, points = self.sd_.copy(), self.training_points_
+        other.training_points_ = points.append(further) if further else points
         other.sd_[: len(IS_SHARED)][IS_SHARED] *= np.sqrt(shared_factor)
-        other.errors_ = self._winsorise(errors)
+        other.errors_ = other._winsorise(errors)
         return other
 
     def take(self, rows: IndexArray) -> RandomEffects:
@@ -280,12 +284,6 @@ class RandomEffects(Estimator):
         check_is_fitted(self)
         variance = float((self.sd_[:-1] ** 2).sum())
         return self.covariance(X, self.training_points_) / variance
-
-    def nearest(self, X: GroupKeys, n: int = 3) -> tuple[IndexArray, FloatArray]:
-        """Return the `n` training points of highest prior correlation with each query: shapes (n_query, n)."""
-        correlation = self.correlation(X)
-        order = np.argsort(-correlation, axis=1, kind="stable")[:, :n]
-        return order, np.take_along_axis(correlation, order, axis=1)
 
     def build_cache(self) -> Self:
         """Build lookup caches eagerly and return the estimator."""
