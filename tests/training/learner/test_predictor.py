@@ -210,34 +210,6 @@ def test_a_measured_stack_is_predicted_by_what_it_measured(subset: TrainingSet) 
         fitted.on_stack("nobody")
 
 
-def three_stacks(subset: TrainingSet, slow: str) -> tuple[pd.DataFrame, pd.DataFrame, pd.Series, pd.Series]:
-    """Return X, y, groups and stacks of means: two stacks take 1.5 and 2 times as long as the first, with noise."""
-    X = pd.concat([subset.X.assign(**{"workload.is_mean": 1.0})] * 3, ignore_index=True)
-    groups = pd.concat([subset.groups] * 3, ignore_index=True)
-    stacks = pd.Series(np.repeat(["fast/a", slow, "fair/c"], len(subset.X)))
-    factor = stacks.map({"fast/a": 1.0, slow: 2.0, "fair/c": 1.5}).to_numpy()[:, None]
-    error = np.random.default_rng(0).normal(0, 0.3, (len(X), 1)) + np.log(factor)
-    is_rate = subset.y.columns == THROUGHPUT
-    y = pd.concat([synthetic(subset).y] * 3, ignore_index=True) * np.exp(np.where(is_rate, -error, error))
-    return X, y, groups, stacks
-
-
-@pytest.mark.parametrize("measured", ["itl_s", "e2e_s", THROUGHPUT])
-@pytest.mark.parametrize("slow", ["slow/b", ""])
-def test_another_metric_corrects_the_tpot_of_its_stack(measured: str, slow: str, subset: TrainingSet) -> None:
-    """The slow stack, a measured one or the user's own, measured neither TTFT nor TPOT."""
-    X, y, groups, stacks = three_stacks(subset, slow)
-    y.loc[stacks == slow, y.columns != measured] = np.nan
-    metrics = tuple(metric for metric in METRICS if metric in {"ttft_s", "tpot_s", THROUGHPUT, measured})
-    fitted = RoofcastPredictor(QUICK, metrics).fit(X, y, groups, stacks=stacks)
-    asked = X.head(len(subset.X))
-    others = fitted.on_stack("fast/a").predict_distribution(asked)
-    own = (fitted.on_stack(slow) if slow else fitted).predict_distribution(asked)
-    ratio = own.median / others.median
-    assert 1.25 < ratio["tpot_s"].median() < 2.5
-    assert 0.4 < ratio[THROUGHPUT].median() < 0.8
-
-
 def test_trees_learn_what_the_offsets_of_owners_leave(subset: TrainingSet) -> None:
     """One of three owners has a step overhead fifty times as long, which its offsets explain."""
     X = pd.concat([subset.X] * 3, ignore_index=True)

@@ -182,21 +182,25 @@ def derived_scores(
 def impute_source_errors(
     error: dict[str, FloatArray], is_derived: Mapping[str, BoolArray], shares: Mapping[str, ByMetric]
 ) -> None:
-    """Attribute the error of a derived metric to TTFT or TPOT, whose error it then is, and set its own to 0.
+    """Attribute the error of a derived metric to TTFT or TPOT, and set its own to 0.
 
-    Where both errors of `SOURCES` are missing it is the error of the source with at least half of the latency,
-    which determines it; the other stays unknown. Where one is known the derived metric adds nothing. `shares` are
-    `source_shares` by derived metric.
+    The error of the latency is the sum of the errors of `SOURCES` times their shares. It determines the missing error
+    of the source with at least half of the latency: what the other source explains is taken off if its error is
+    known; if not, both sources have the error of the latency, and that of the other stays unknown. Where both are
+    known the derived metric adds nothing. `shares` are `source_shares` by derived metric.
     """
     for metric in DERIVED:
         if metric not in error:
             continue
-        rows, sign = is_derived[metric], 1 if metric == E2E else -1
-        is_missing = np.all([np.isnan(error[source]) for source in SOURCES], axis=0)
-        is_known = ~np.isnan(error[metric]) | np.all([~np.isnan(error[source]) for source in SOURCES], axis=0)
-        for source in SOURCES:
-            takes = rows & is_missing & (shares[metric][source] >= 0.5)
-            error[source] = np.where(takes, sign * error[metric], error[source])
+        rows, latency_error = is_derived[metric], error[metric] if metric == E2E else -error[metric]
+        before = {source: error[source] for source in SOURCES}
+        is_known = ~np.isnan(error[metric]) | np.all([~np.isnan(before[source]) for source in SOURCES], axis=0)
+        for source, other in (SOURCES, SOURCES[::-1]):
+            share, rest = shares[metric][source], shares[metric][other]
+            explained = np.where(np.isnan(before[other]), rest * latency_error, rest * before[other])
+            takes = rows & np.isnan(before[source]) & (share >= 0.5)
+            imputed = (latency_error - explained) / np.where(takes, share, 1.0)
+            error[source] = np.where(takes, imputed, error[source])
         error[metric] = np.where(rows, np.where(is_known, 0.0, np.nan), error[metric])
 
 

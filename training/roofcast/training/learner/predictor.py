@@ -55,7 +55,7 @@ from roofcast.training.learner.errors.group_keys import (
 from roofcast.training.learner.errors.prediction_errors import (
     calibration_surprises,
     derived_sds,
-    imputed_errors,
+    impute_errors,
 )
 from roofcast.training.learner.estimator import check_is_fitted
 from roofcast.training.learner.prediction import Prediction
@@ -78,7 +78,7 @@ MIN_STACK: Final = 3
 """Fewest stack owners from which the spread between stacks is estimated."""
 
 MAX_IMPUTED_POINT: Final = 1000
-"""Training points with an imputed error at most, for each metric."""
+"""Training points with an imputed error at most, for each metric: one of each cell without a measured one."""
 
 
 class RoofcastPredictor(RatioModel):
@@ -177,9 +177,12 @@ class RoofcastPredictor(RatioModel):
                 self.scores_[metric] = scores
                 distribution = self.error_distributions_[metric]
                 self.error_distributions_[metric] = distribution.with_scores(scores, (groups, owners))
-        residual, stack_residual = (imputed_errors(X, y, prediction, p.value) for p in (prediction, full))
+        residual, stack_residual = (impute_errors(X, y, prediction, p.value) for p in (prediction, full))
+        cells = keys.cells()
         for metric in self.error_distributions_.keys() & residual.keys():
-            rows = np.flatnonzero(is_public & ~np.isnan(residual[metric]))
+            is_measured = is_central & (y[metric] > 0).to_numpy()
+            lacks = is_public & ~np.isnan(residual[metric]) & ~np.isin(cells, cells[is_measured])
+            rows = np.flatnonzero(lacks)[np.unique(cells[lacks], return_index=True)[1]]
             rows = rows[select_training_points(keys.take(rows), MAX_IMPUTED_POINT)]
             self.error_distributions_[metric] = self.error_distributions_[metric].with_imputed_errors(
                 features[rows], keys.take(rows), residual[metric][rows], stack_residual[metric][rows]
@@ -297,8 +300,8 @@ class RoofcastPredictor(RatioModel):
 
     def knows_stacks(self, names: pd.Series) -> BoolArray:
         """Return whether training points of the random effects are of each stack: shape (n_name,)."""
-        known = [distribution.effects.training_points_.stack for distribution in self.error_distributions_.values()]
-        return np.isin(stack_keys(names.to_numpy(dtype=object)), np.concatenate(known))
+        parts = [(d.effects.training_points_.stack, d.stack_points.stack) for d in self.error_distributions_.values()]
+        return np.isin(stack_keys(names.to_numpy(dtype=object)), np.concatenate(sum(parts, ())))
 
     def _keys_on_stack(self, prediction: RatioPrediction) -> GroupKeys:
         """Return the group keys of queries about `stack_`."""

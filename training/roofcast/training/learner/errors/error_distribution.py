@@ -92,10 +92,10 @@ class ErrorDistribution:
         these on imputed errors of the user's own stack.
     conformal
         Distribution of standardised errors whose stack was held out.
-    imputed_points
+    stack_points
         Rows of other stacks whose error is imputed, further training points on a measured stack.
-    stack_error : shape (n_training_point + n_imputed_point,)
-        Standardised errors with the stack's part: of the training points of `effects`, then of `imputed_points`.
+    stack_error : shape (n_training_point + n_stack_point,)
+        Standardised errors with the stack's part: of the training points of `effects`, then of `stack_points`.
     shared_factor
         Of `SHARED_FACTORS`; multiplies the variances of the effects that LLMs share on a measured stack.
     lineage_conformal
@@ -106,28 +106,28 @@ class ErrorDistribution:
     effects: RandomEffects
     conformal: GroupedConformal
     training_row: npt.NDArray[np.intp]
-    imputed_points: GroupKeys
+    stack_points: GroupKeys
     stack_error: FloatArray
     shared_factor: float
     lineage_conformal: GroupedConformal
 
     def on_measured_stack(self) -> ErrorDistribution:
         """Return the distribution of queries about stacks of the training rows."""
-        effects = self.effects.with_errors(self.stack_error, self.shared_factor, self.imputed_points)
+        effects = self.effects.with_errors(self.stack_error, self.shared_factor, self.stack_points)
         return replace(
             self,
             effects=effects,
             conformal=self.lineage_conformal,
-            imputed_points=self.imputed_points.take(np.empty(0, dtype=np.intp)),
+            stack_points=self.stack_points.take(np.empty(0, dtype=np.intp)),
             shared_factor=1.0,
         )
 
     def with_imputed_errors(
         self, features: FloatArray, keys: GroupKeys, residual: FloatArray, stack_residual: FloatArray
     ) -> ErrorDistribution:
-        """Return the distribution that also knows errors of rows that did not measure the metric.
+        """Return the distribution conditioned on imputed errors too, of rows that lack the metric.
 
-        Those of the user's own stack are further training points of `effects`; those of other stacks do not carry
+        Those of the user's own stack are further training points of `effects`; those of named stacks do not carry
         over, and are training points on a measured stack. Neither the standard deviations nor the conformal
         distributions change: both are of measured errors.
 
@@ -144,7 +144,7 @@ class ErrorDistribution:
         return replace(
             self,
             effects=self.effects.with_errors(errors, further=keys.take(is_own)),
-            imputed_points=keys.take(~is_own),
+            stack_points=keys.take(~is_own),
             stack_error=np.append(self.stack_error, (stack_residual / size)[order]),
         )
 

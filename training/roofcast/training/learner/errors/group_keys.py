@@ -89,6 +89,11 @@ class GroupKeys:
         keys, workload = np.vstack([self.keys, other.keys]), np.vstack([self.workload, other.workload])
         return GroupKeys(keys, workload, np.append(self.stack, other.stack))
 
+    def cells(self) -> HashArray:
+        """Return the hash of each row's stack, configuration and workload: shape (n,)."""
+        table = np.hstack([self.stack[:, None], self.keys[:, -1:], self.workload.view(np.uint64)])
+        return np.asarray(pd.util.hash_pandas_object(pd.DataFrame(table), index=False))
+
     def on_target_stack(self) -> GroupKeys:
         """Return the same rows as queries about `TARGET_STACK`."""
         return GroupKeys(self.keys, self.workload, np.full_like(self.stack, TARGET_STACK))

@@ -26,8 +26,8 @@ FloatArray = npt.NDArray[np.float64]
 INTERCHANGEABLE: Final = (("tpot_s", "itl_s"), ("itl_s", "tpot_s"))
 """TPOT (per-request mean) and ITL (per-gap): the error of one stands in for the other."""
 
-IMPUTED: Final = (*SOURCES, "itl_s")
-"""Metrics whose missing error another metric determines."""
+IMPUTED_METRICS: Final = (*SOURCES, "itl_s")
+"""Metrics whose missing error other metrics determine."""
 
 
 def calibration_surprises(
@@ -36,7 +36,7 @@ def calibration_surprises(
     """Return log(measurement / expected) of calibration points: shapes (n_row,), NaN where there is no information.
 
     A mean or median of ITL informs TPOT, and the other way round. A measurement of a derived metric informs TTFT or
-    TPOT, whichever takes most of the latency, if its row has neither. Throughput of an open loop is its rate and
+    TPOT, whichever takes most of the latency, if its row does not have it. Throughput of an open loop is its rate and
     informs nothing.
     """
     measured = y.reindex(columns=list(expected)).astype(float)
@@ -44,26 +44,33 @@ def calibration_surprises(
     if THROUGHPUT in error:
         error[THROUGHPUT] = np.where(prediction.loads.is_open_loop, np.nan, error[THROUGHPUT])
     is_central = (X["workload.quantile"] == 0.5).to_numpy()
-    for metric, other in INTERCHANGEABLE:
-        if metric in error and other in error:
-            error[metric] = np.where(is_central & np.isnan(error[metric]), error[other], error[metric])
+    _exchange(error, is_central)
     if prediction.mean_correction:
         impute_source_errors(error, prediction.loads.is_derived, prediction.shares())
+        _exchange(error, is_central)
     return error
 
 
-def imputed_errors(
+def _exchange(error: dict[str, FloatArray], rows: npt.NDArray[np.bool_]) -> None:
+    """Replace missing errors in some rows by those of `INTERCHANGEABLE` metrics."""
+    for metric, other in INTERCHANGEABLE:
+        if metric in error and other in error:
+            error[metric] = np.where(rows & np.isnan(error[metric]), error[other], error[metric])
+
+
+def impute_errors(
     X: pd.DataFrame, y: pd.DataFrame, prediction: RatioPrediction, expected: Mapping[str, FloatArray]
 ) -> dict[str, FloatArray]:
-    """Return errors of `IMPUTED` on means and medians that did not measure them: shapes (n_row,), NaN elsewhere.
+    """Return errors of `IMPUTED_METRICS` in rows of means and medians that lack them: shapes (n_row,), NaN elsewhere.
 
     They are those of `calibration_surprises`, but E2E latency determines them in means alone: its median depends on
     the lengths of the requests.
     """
-    means = y.assign(**{E2E: y[E2E].where(X["workload.is_mean"] == 1)}) if E2E in y else y
+    is_mean = (X["workload.is_mean"] == 1).to_numpy()
+    means = y.assign(**{E2E: np.where(is_mean, y[E2E], np.nan)}) if E2E in y else y
     error = calibration_surprises(X, means, prediction, expected)
     is_central = (X["workload.quantile"] == 0.5).to_numpy()
-    return {m: np.where(is_central & ~(y[m] > 0), error[m], np.nan) for m in IMPUTED if m in error}
+    return {m: np.where(is_central & ~(y[m] > 0).to_numpy(), error[m], np.nan) for m in IMPUTED_METRICS if m in error}
 
 
 def derived_sds(prediction: RatioPrediction, errors: Mapping[str, LogError]) -> dict[str, FloatArray]:

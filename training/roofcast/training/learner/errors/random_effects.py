@@ -98,7 +98,7 @@ class RandomEffects(Estimator):
         check_is_fitted(self)
         other = RandomEffects(self.n_iteration)
         other.sd_, points = self.sd_.copy(), self.training_points_
-        other.training_points_ = points.append(further) if further else points
+        other.training_points_ = points if further is None else points.append(further)
         other.sd_[: len(IS_SHARED)][IS_SHARED] *= np.sqrt(shared_factor)
         other.errors_ = other._winsorise(errors)
         return other
