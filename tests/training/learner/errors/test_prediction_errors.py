@@ -7,7 +7,7 @@ import pytest
 from roofcast.features.pipeline import METRICS
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.learner.derived_metrics import E2E, THROUGHPUT
-from roofcast.training.learner.errors.prediction_errors import impute_errors
+from roofcast.training.learner.errors.prediction_errors import calibration_surprises, impute_errors
 from roofcast.training.learner.ratio_model import RatioModel
 from tests.training.builders import QUICK, synthetic
 
@@ -27,7 +27,8 @@ TAIL = {"workload.quantile": 0.95}
         ((E2E,), {}, set()),
         ((E2E,), MEAN | FEW_TOKENS, {"ttft_s"}),
         ((THROUGHPUT,), {}, {"tpot_s", "itl_s"}),
-        (("ttft_s", THROUGHPUT), {}, {"tpot_s", "itl_s"}),
+        (("ttft_s", THROUGHPUT), MEAN, {"tpot_s", "itl_s"}),
+        (("ttft_s", THROUGHPUT), {}, set()),
         (("ttft_s", E2E), MEAN, {"tpot_s", "itl_s"}),
         (("tpot_s", E2E), MEAN | FEW_TOKENS, {"ttft_s", "itl_s"}),
         (("itl_s",), TAIL, set()),
@@ -53,17 +54,40 @@ def test_metrics_determine_the_errors_of_others(
         np.testing.assert_allclose(error, np.full(4, SLOWER if metric in imputed else np.nan))
 
 
-def test_what_ttft_explains_of_a_latency_is_not_an_error_of_tpot(subset: TrainingSet) -> None:
+@pytest.mark.parametrize("measured", [E2E, THROUGHPUT])
+def test_what_ttft_takes_of_a_mean_latency_is_no_error_of_tpot(measured: str, campaign: TrainingSet) -> None:
+    model = RatioModel(QUICK).fit(campaign.X, campaign.y, campaign.groups)
+    X = campaign.X.head(50).assign(**MEAN, **{"workload.concurrency": 4.0, "workload.quantile": 0.5})
+    prediction = model.predict_ratio(X)
+    n = len(X)
+    shifts = {"ttft_s": np.full(n, np.log(5.0)), "tpot_s": np.full(n, SLOWER), "itl_s": np.zeros(n)}
+    slower = prediction.apply_shifts(shifts | {m: np.zeros(n) for m in METRICS if m not in shifts})
+    y = pd.DataFrame({m: slower[m] for m in ("ttft_s", measured)}, X.index).reindex(columns=list(METRICS))
+    error = impute_errors(X, y, prediction, prediction.value)["tpot_s"]
+    is_tpot = prediction.shares()[measured]["tpot_s"] >= 0.5
+    assert is_tpot.any()
+    np.testing.assert_allclose(error, np.where(is_tpot, SLOWER, np.nan), rtol=1e-6)
+
+
+@pytest.mark.parametrize("changes", [{}, TAIL])
+def test_parts_of_medians_and_tails_do_not_add_up(changes: dict[str, float], subset: TrainingSet) -> None:
+    """E2E latency beside TTFT, in a reference that is no mean, corrects nothing else."""
     data = synthetic(subset)
     model = RatioModel(QUICK).fit(data.X, data.y, data.groups)
-    X = data.X.head(4).assign(**{"workload.concurrency": 4.0})
+    X = data.X.head(4).assign(**{"workload.is_mean": 0.0, "workload.concurrency": 4.0} | changes)
     prediction = model.predict_ratio(X)
-    share = prediction.shares()[THROUGHPUT]["ttft_s"]
-    y = pd.DataFrame(np.nan, X.index, list(METRICS))
-    y["ttft_s"] = prediction.value["ttft_s"] * np.exp(SLOWER)
-    y[THROUGHPUT] = prediction.value[THROUGHPUT] * np.exp(-share * SLOWER)
-    errors = impute_errors(X, y, prediction, prediction.value)
-    np.testing.assert_allclose(errors["tpot_s"], 0.0, atol=1e-12)
+    y = pd.DataFrame({m: 2 * prediction.value[m] for m in ("ttft_s", E2E)}, X.index)
+    error = calibration_surprises(X, y, prediction, prediction.value)
+    np.testing.assert_allclose(error["ttft_s"], np.log(2))
+    assert np.isnan(error["tpot_s"]).all()
+
+
+def test_a_latency_below_its_ttft_imputes_nothing(subset: TrainingSet) -> None:
+    data = synthetic(subset)
+    prediction = RatioModel(QUICK).fit(data.X, data.y, data.groups).predict_ratio(X := data.X.head(4).assign(**MEAN))
+    latency = prediction.value[E2E]
+    y = pd.DataFrame({"ttft_s": 2 * latency, E2E: latency}, X.index).reindex(columns=list(METRICS))
+    assert np.isnan(impute_errors(X, y, prediction, prediction.value)["tpot_s"]).all()
 
 
 def test_measured_errors_are_not_imputed(subset: TrainingSet) -> None:

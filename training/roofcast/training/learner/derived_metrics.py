@@ -180,14 +180,24 @@ def derived_scores(
 
 
 def impute_source_errors(
-    error: dict[str, FloatArray], is_derived: Mapping[str, BoolArray], shares: Mapping[str, ByMetric]
+    error: dict[str, FloatArray],
+    is_derived: Mapping[str, BoolArray],
+    shares: Mapping[str, ByMetric],
+    seconds: ByMetric,
 ) -> None:
     """Attribute the error of a derived metric to TTFT or TPOT, and set its own to 0.
 
-    The error of the latency is the sum of the errors of `SOURCES` times their shares. It determines the missing error
-    of the source with at least half of the latency: what the other source explains is taken off if its error is
-    known; if not, both sources have the error of the latency, and that of the other stays unknown. Where both are
-    known the derived metric adds nothing. `shares` are `source_shares` by derived metric.
+    It determines the missing error of the source with at least half of the latency. Where both are missing this is
+    the error of the latency, and the other stays unknown. Where the other is known, its seconds are taken off the
+    latency, and the rest has the error; there is none if nothing is left. Where both are known the derived metric
+    adds nothing.
+
+    Parameters
+    ----------
+    shares
+        `source_shares` by derived metric.
+    seconds
+        Expected seconds of the latency's parts by source; NaN where they are not means, which alone add up.
     """
     for metric in DERIVED:
         if metric not in error:
@@ -196,10 +206,10 @@ def impute_source_errors(
         before = {source: error[source] for source in SOURCES}
         is_known = ~np.isnan(error[metric]) | np.all([~np.isnan(before[source]) for source in SOURCES], axis=0)
         for source, other in (SOURCES, SOURCES[::-1]):
-            share, rest = shares[metric][source], shares[metric][other]
-            explained = np.where(np.isnan(before[other]), rest * latency_error, rest * before[other])
-            takes = rows & np.isnan(before[source]) & (share >= 0.5)
-            imputed = (latency_error - explained) / np.where(takes, share, 1.0)
+            rest = (seconds[source] + seconds[other]) * np.exp(latency_error) - seconds[other] * np.exp(before[other])
+            rest_error = np.log(np.where(rest > 0, rest, np.nan) / seconds[source])
+            imputed = np.where(np.isnan(before[other]), latency_error, rest_error)
+            takes = rows & np.isnan(before[source]) & (shares[metric][source] >= 0.5)
             error[source] = np.where(takes, imputed, error[source])
         error[metric] = np.where(rows, np.where(is_known, 0.0, np.nan), error[metric])
 

@@ -177,12 +177,13 @@ class RoofcastPredictor(RatioModel):
                 self.scores_[metric] = scores
                 distribution = self.error_distributions_[metric]
                 self.error_distributions_[metric] = distribution.with_scores(scores, (groups, owners))
-        residual, stack_residual = (impute_errors(X, y, prediction, p.value) for p in (prediction, full))
-        cells = keys.cells()
+        residual, stack_residual = (impute_errors(X, y, p, p.value) for p in (prediction, full))
+        cells, means_first = keys.cells(), np.argsort((X["workload.is_mean"] != 1).to_numpy(), kind="stable")
         for metric in self.error_distributions_.keys() & residual.keys():
-            is_measured = is_central & (y[metric] > 0).to_numpy()
-            lacks = is_public & ~np.isnan(residual[metric]) & ~np.isin(cells, cells[is_measured])
-            rows = np.flatnonzero(lacks)[np.unique(cells[lacks], return_index=True)[1]]
+            is_imputed = is_public & ~np.isnan(residual[metric] + stack_residual[metric])
+            is_imputed &= ~np.isin(cells, cells[is_central & (y[metric] > 0).to_numpy()])
+            rows = means_first[is_imputed[means_first]]
+            rows = rows[np.unique(cells[rows], return_index=True)[1]]
             rows = rows[select_training_points(keys.take(rows), MAX_IMPUTED_POINT)]
             self.error_distributions_[metric] = self.error_distributions_[metric].with_imputed_errors(
                 features[rows], keys.take(rows), residual[metric][rows], stack_residual[metric][rows]

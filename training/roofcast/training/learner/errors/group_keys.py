@@ -91,7 +91,8 @@ class GroupKeys:
 
     def cells(self) -> HashArray:
         """Return the hash of each row's stack, configuration and workload: shape (n,)."""
-        table = np.hstack([self.stack[:, None], self.keys[:, -1:], self.workload.view(np.uint64)])
+        workload = (self.workload + 0.0).view(np.uint64)  # not -0.0
+        table = np.hstack([self.stack[:, None], self.keys[:, -1:], workload])
         return np.asarray(pd.util.hash_pandas_object(pd.DataFrame(table), index=False))
 
     def on_target_stack(self) -> GroupKeys:

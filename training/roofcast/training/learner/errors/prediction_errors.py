@@ -36,8 +36,8 @@ def calibration_surprises(
     """Return log(measurement / expected) of calibration points: shapes (n_row,), NaN where there is no information.
 
     A mean or median of ITL informs TPOT, and the other way round. A measurement of a derived metric informs TTFT or
-    TPOT, whichever takes most of the latency, if its row does not have it. Throughput of an open loop is its rate and
-    informs nothing.
+    TPOT, whichever takes most of the latency, if its row has neither, or is a mean and has the other one. Throughput
+    of an open loop is its rate and informs nothing.
     """
     measured = y.reindex(columns=list(expected)).astype(float)
     error = {metric: log_ratio(measured[metric].to_numpy(), value) for metric, value in expected.items()}
@@ -46,7 +46,10 @@ def calibration_surprises(
     is_central = (X["workload.quantile"] == 0.5).to_numpy()
     _exchange(error, is_central)
     if prediction.mean_correction:
-        impute_source_errors(error, prediction.loads.is_derived, prediction.shares())
+        loads, is_mean = prediction.loads, (X["workload.is_mean"] == 1).to_numpy()
+        seconds = {"ttft_s": expected["ttft_s"], "tpot_s": loads.n_later_token * expected["tpot_s"]}
+        means = {metric: np.where(is_mean, part, np.nan) for metric, part in seconds.items()}
+        impute_source_errors(error, loads.is_derived, prediction.shares(), means)
         _exchange(error, is_central)
     return error
 

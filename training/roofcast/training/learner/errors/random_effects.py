@@ -91,7 +91,7 @@ class RandomEffects(Estimator):
     ) -> RandomEffects:
         """Return the process conditioned on other errors of its training points, and on `further` points after these.
 
-        `errors` has shape (n_training_point,); `shared_factor` multiplies the variances of the effects that LLMs
+        `errors` has one for each of these points; `shared_factor` multiplies the variances of the effects that LLMs
         share, see `IS_SHARED`. Errors of `TARGET_STACK` are not winsorised: the user's own stack may lie far from all
         others.
         """
