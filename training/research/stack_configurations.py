@@ -1,9 +1,9 @@
 """Errors on configurations that a measured stack lacks: ``python -m research.stack_configurations``.
 
-Each of two models is fitted to half of the configurations of every stack, and predicts the other half without and with
-the stack named. Metrics are compared where they were measured, so imputed errors of TPOT show in throughput and E2E
-latency. Prints median absolute percentage errors and the coverage of 90 % intervals, by metric and owner; some ten
-minutes.
+Each of two models is fitted to half of the configurations of every stack, and predicts the other half without and
+with the stack named. Metrics are compared where they were measured, so imputed errors of TPOT show in throughput and
+E2E latency. Prints median absolute percentage errors and the coverage of 90 % intervals, by metric and owner; some
+ten minutes.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ import pytest
 from roofcast.features.pipeline import METRICS
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.learner.derived_metrics import E2E, THROUGHPUT
-from roofcast.training.learner.errors.prediction_errors import calibration_surprises, impute_errors
+from roofcast.training.learner.errors.imputed_errors import impute_errors
+from roofcast.training.learner.errors.prediction_errors import calibration_surprises
 from roofcast.training.learner.ratio_model import RatioModel
 from tests.training.builders import QUICK, synthetic
 
@@ -35,6 +36,7 @@ TAIL = {"workload.quantile": 0.95}
         ((THROUGHPUT,), TAIL, set()),
         ((THROUGHPUT,), OPEN_LOOP, set()),
         (("ttft_s",), {}, set()),
+        (("ttft_s", E2E), MEAN | {"workload.n_output_token": 1.0}, set()),
         (("ttft_s", "tpot_s", "itl_s", E2E), MEAN, set()),
     ],
 )

@@ -207,7 +207,8 @@ def impute_source_errors(
         is_known = ~np.isnan(error[metric]) | np.all([~np.isnan(before[source]) for source in SOURCES], axis=0)
         for source, other in (SOURCES, SOURCES[::-1]):
             rest = (seconds[source] + seconds[other]) * np.exp(latency_error) - seconds[other] * np.exp(before[other])
-            rest_error = np.log(np.where(rest > 0, rest, np.nan) / seconds[source])
+            expected = np.where(seconds[source] > 0, seconds[source], np.nan)
+            rest_error = np.log(np.where(rest > 0, rest, np.nan) / expected)
             imputed = np.where(np.isnan(before[other]), latency_error, rest_error)
             takes = rows & np.isnan(before[source]) & (shares[metric][source] >= 0.5)
             error[source] = np.where(takes, imputed, error[source])

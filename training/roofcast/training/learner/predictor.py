@@ -46,17 +46,9 @@ from roofcast.training.learner.errors.error_distribution import (
     LogError,
     fit_error_distribution,
 )
-from roofcast.training.learner.errors.group_keys import (
-    TARGET_STACK,
-    GroupKeys,
-    select_training_points,
-    stack_keys,
-)
-from roofcast.training.learner.errors.prediction_errors import (
-    calibration_surprises,
-    derived_sds,
-    impute_errors,
-)
+from roofcast.training.learner.errors.group_keys import TARGET_STACK, GroupKeys, stack_keys
+from roofcast.training.learner.errors.imputed_errors import condition_on_imputed_errors
+from roofcast.training.learner.errors.prediction_errors import calibration_surprises, derived_sds
 from roofcast.training.learner.estimator import check_is_fitted
 from roofcast.training.learner.prediction import Prediction
 from roofcast.training.learner.ratio_model import (
@@ -76,9 +68,6 @@ BoolArray = npt.NDArray[np.bool_]
 
 MIN_STACK: Final = 3
 """Fewest stack owners from which the spread between stacks is estimated."""
-
-MAX_IMPUTED_POINT: Final = 1000
-"""Training points with an imputed error at most, for each metric: one of each cell without a measured one."""
 
 
 class RoofcastPredictor(RatioModel):
@@ -134,17 +123,17 @@ class RoofcastPredictor(RatioModel):
         self.held_out_ = pd.DataFrame(by_lineage, X.index, columns=list(self.metrics))
         held_out = [self.held_out_, pd.DataFrame(np.nan, index=X.index, columns=list(self.metrics))]
         self.carry_over_ = {}
+        public = y.where(np.broadcast_to(is_public[:, None], y.shape))
         if owners[is_public].nunique() >= MIN_STACK:
             folds = fit_held_out(self, X, y, groups, progress, stacks=stacks, held_out=owners)
-            public = y.where(np.broadcast_to(is_public[:, None], y.shape))
             self.carry_over_ = fit_carry_over(folds, X, public, owners)
             held_out[1] = predict_by_fold(folds, X, self.carry_over_)
         self.stack_held_out_ = held_out[1]
         super().fit(X, y, groups, stacks=stacks)
         prediction = self.predict_ratio(X)
         full = self._with_full_correction().predict_ratio(X, coefficients=self.coefficients_on(stacks, X))
-        public = prediction.features[is_public]
-        self.feature_range_ = pd.DataFrame([public.min(axis=0), public.max(axis=0)], ["min", "max"], [*FEATURE_NAMES])
+        seen = prediction.features[is_public]
+        self.feature_range_ = pd.DataFrame([seen.min(axis=0), seen.max(axis=0)], ["min", "max"], [*FEATURE_NAMES])
         features = without_columns(prediction.features, DATE)
         keys = prediction.keys.on_stacks(stacks, X.index)
         is_central = (X["workload.quantile"] == 0.5).to_numpy()
@@ -177,17 +166,9 @@ class RoofcastPredictor(RatioModel):
                 self.scores_[metric] = scores
                 distribution = self.error_distributions_[metric]
                 self.error_distributions_[metric] = distribution.with_scores(scores, (groups, owners))
-        residual, stack_residual = (impute_errors(X, y, p, p.value) for p in (prediction, full))
-        cells, means_first = keys.cells(), np.argsort((X["workload.is_mean"] != 1).to_numpy(), kind="stable")
-        for metric in self.error_distributions_.keys() & residual.keys():
-            is_imputed = is_public & ~np.isnan(residual[metric] + stack_residual[metric])
-            is_imputed &= ~np.isin(cells, cells[is_central & (y[metric] > 0).to_numpy()])
-            rows = means_first[is_imputed[means_first]]
-            rows = rows[np.unique(cells[rows], return_index=True)[1]]
-            rows = rows[select_training_points(keys.take(rows), MAX_IMPUTED_POINT)]
-            self.error_distributions_[metric] = self.error_distributions_[metric].with_imputed_errors(
-                features[rows], keys.take(rows), residual[metric][rows], stack_residual[metric][rows]
-            )
+        self.error_distributions_ = condition_on_imputed_errors(
+            self.error_distributions_, X, public, (prediction, full), keys
+        )
         return self
 
     def predict_distribution(

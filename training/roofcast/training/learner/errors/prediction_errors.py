@@ -11,7 +11,6 @@ import pandas as pd
 
 from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.learner.derived_metrics import (
-    E2E,
     SOURCES,
     THROUGHPUT,
     combine_sds,
@@ -25,9 +24,6 @@ FloatArray = npt.NDArray[np.float64]
 
 INTERCHANGEABLE: Final = (("tpot_s", "itl_s"), ("itl_s", "tpot_s"))
 """TPOT (per-request mean) and ITL (per-gap): the error of one stands in for the other."""
-
-IMPUTED_METRICS: Final = (*SOURCES, "itl_s")
-"""Metrics whose missing error other metrics determine."""
 
 
 def calibration_surprises(
@@ -59,21 +55,6 @@ def _exchange(error: dict[str, FloatArray], rows: npt.NDArray[np.bool_]) -> None
     for metric, other in INTERCHANGEABLE:
         if metric in error and other in error:
             error[metric] = np.where(rows & np.isnan(error[metric]), error[other], error[metric])
-
-
-def impute_errors(
-    X: pd.DataFrame, y: pd.DataFrame, prediction: RatioPrediction, expected: Mapping[str, FloatArray]
-) -> dict[str, FloatArray]:
-    """Return errors of `IMPUTED_METRICS` in rows of means and medians that lack them: shapes (n_row,), NaN elsewhere.
-
-    They are those of `calibration_surprises`, but E2E latency determines them in means alone: its median depends on
-    the lengths of the requests.
-    """
-    is_mean = (X["workload.is_mean"] == 1).to_numpy()
-    means = y.assign(**{E2E: np.where(is_mean, y[E2E], np.nan)}) if E2E in y else y
-    error = calibration_surprises(X, means, prediction, expected)
-    is_central = (X["workload.quantile"] == 0.5).to_numpy()
-    return {m: np.where(is_central & ~(y[m] > 0).to_numpy(), error[m], np.nan) for m in IMPUTED_METRICS if m in error}
 
 
 def derived_sds(prediction: RatioPrediction, errors: Mapping[str, LogError]) -> dict[str, FloatArray]:
