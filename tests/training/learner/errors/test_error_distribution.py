@@ -296,39 +296,41 @@ def test_rows_without_an_error_of_their_own_do_not_choose_the_factor() -> None:
     assert rows.fitted(1.0, none).shared_factor == 1.0
 
 
-def test_imputed_errors_of_other_stacks_count_on_measured_stacks_alone() -> None:
-    """Errors of one stack of thirty are imputed, and three times the scale; it shares its factor among LLMs."""
+def test_imputed_errors_of_a_named_stack_count_on_measured_stacks_alone() -> None:
+    """A stack without measured errors has imputed ones of three times the scale; LLMs share a stack's error."""
     drawn = draw_measured_stacks(1.0)
-    rows, known = drawn.rows, drawn.fitted()[0]
-    own = rows.places.take(np.flatnonzero(drawn.stack == 0))
-    imputed = GroupKeys(own.keys, own.workload, np.full_like(own.stack, 1000))
-    features, error = rows.features[: len(own.keys)], np.full(len(own.keys), 0.15)
-    told = known.with_imputed_errors(features, imputed, 0 * error, error)
+    rows, before = drawn.rows, drawn.fitted()[0]
+    first_stack = rows.places.take(np.flatnonzero(drawn.stack == 0))
+    imputed = GroupKeys(first_stack.keys, first_stack.workload, np.full_like(first_stack.stack, 1000))
+    n_row = len(imputed.keys)
+    features = rows.features[:n_row]
+    after = before.with_imputed_errors(features, imputed, np.zeros(n_row), np.full(n_row, 0.15))
     target = imputed.on_target_stack()
-    for after, before in zip(told.predict(features, target), known.predict(features, target), strict=True):
-        np.testing.assert_array_equal(after, before)
-    assert told.conformal is known.conformal
-    assert told.lineage_conformal is known.lineage_conformal
-    shift = told.on_measured_stack().predict(features, imputed).mean
-    assert (shift > 0.05).all()
-    assert (np.abs(shift) > 2 * np.abs(known.on_measured_stack().predict(features, imputed).mean)).all()
-    np.testing.assert_array_equal(told.correlation(imputed), known.correlation(imputed))
+    expected, given = before.predict(features, target), after.predict(features, target)
+    np.testing.assert_array_equal(given.mean, expected.mean)
+    np.testing.assert_array_equal(given.sd, expected.sd)
+    assert after.conformal is before.conformal
+    assert after.lineage_conformal is before.lineage_conformal
+    shift_before, shift_after = (one.on_measured_stack().predict(features, imputed).mean for one in (before, after))
+    assert (shift_after > 0.05).all()
+    assert (shift_after > 2 * np.abs(shift_before)).all()
+    np.testing.assert_array_equal(after.correlation(imputed), before.correlation(imputed))
 
 
 def test_imputed_errors_of_the_users_own_stack_count_without_a_name() -> None:
     rows = draw_rows(12, 4, 3)
-    known, some = rows.fitted(), np.arange(6)
-    own, theirs = rows.places.take(some), rows.places.take(some + 6)
-    own = own.on_target_stack()
-    mixed = GroupKeys(theirs.keys, theirs.workload, np.full(6, 7, dtype=np.uint64)).append(own)
-    features = rows.features[np.append(some + 6, some)]
-    residual = np.where(mixed.stack == TARGET_STACK, 0.4, 0.0)
-    told = known.with_imputed_errors(features, mixed, residual, np.where(residual > 0, 0.4, -0.4))
-    assert (told.predict(rows.features[some], own).mean > 0.05).all()
-    about = told.on_measured_stack()
-    assert (about.predict(rows.features[some], own).mean > 0.05).all()
-    assert (about.predict(rows.features[some + 6], mixed.take(some)).mean < -0.02).all()
-    assert told.correlation(own).shape == (6, len(known.training_row))
+    before, own_rows, named_rows = rows.fitted(), np.arange(6), np.arange(6, 12)
+    own = rows.places.take(own_rows).on_target_stack()
+    other = rows.places.take(named_rows)
+    named = GroupKeys(other.keys, other.workload, np.full(6, 7, dtype=np.uint64))
+    features = rows.features[np.append(named_rows, own_rows)]
+    residual, stack_residual = np.repeat([0.0, 0.4], 6), np.repeat([-0.4, 0.4], 6)
+    after = before.with_imputed_errors(features, named.append(own), residual, stack_residual)
+    on_stack = after.on_measured_stack()
+    assert (after.predict(rows.features[own_rows], own).mean > 0.05).all()
+    assert (on_stack.predict(rows.features[own_rows], own).mean > 0.05).all()
+    assert (on_stack.predict(rows.features[named_rows], named).mean < -0.02).all()
+    assert after.correlation(own).shape == (6, len(before.training_row))
 
 
 @pytest.mark.slow

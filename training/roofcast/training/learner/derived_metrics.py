@@ -187,17 +187,17 @@ def impute_source_errors(
 ) -> None:
     """Attribute the error of a derived metric to TTFT or TPOT, and set its own to 0.
 
-    It determines the missing error of the source with at least half of the latency. Where both are missing this is
-    the error of the latency, and the other stays unknown. Where the other is known, its seconds are taken off the
-    latency, and the rest has the error; there is none if nothing is left. Where both are known the derived metric
-    adds nothing.
+    A missing error of the source with at least half of the latency is computed; the other source's stays unknown. If
+    both are missing it is the error of the latency. If the other one is known, its measured seconds are subtracted
+    from the measured latency, and the error is that of the remaining seconds, NaN if none remain. If both are known,
+    the derived metric adds nothing.
 
     Parameters
     ----------
     shares
         `source_shares` by derived metric.
     seconds
-        Expected seconds of the latency's parts by source; NaN where they are not means, which alone add up.
+        Expected seconds of each source in the latency; NaN except in means, for percentiles do not add up.
     """
     for metric in DERIVED:
         if metric not in error:

@@ -93,7 +93,7 @@ class ErrorDistribution:
     conformal
         Distribution of standardised errors whose stack was held out.
     stack_points
-        Rows of other stacks whose error is imputed, further training points on a measured stack.
+        Rows of named stacks with imputed errors: further training points of answers about a measured stack.
     stack_error : shape (n_training_point + n_stack_point,)
         Standardised errors with the stack's part: of the training points of `effects`, then of `stack_points`.
     shared_factor
