@@ -41,7 +41,7 @@ predictor: $(VENV)/.serve   ## Fit the shipped predictor to the shipped campaign
 	OMP_NUM_THREADS=1 $(BIN)/python -m roofcast.training.lifecycle.shipped
 
 training-predictor: $(VENV)/.serve   ## Fit the shipped predictor of training jobs and store it; under a minute
-	OMP_NUM_THREADS=1 $(BIN)/python -m roofcast.training.training_jobs.shipped
+	OMP_NUM_THREADS=1 $(BIN)/python -m roofcast.training.jobs.shipped
 
 bench: $(VENV)/.dev    ## Speed and memory, of the parts and over HTTP; JSON on the last line
 	$(BIN)/python -m benchmarks.bench $(if $(PEER),--peer $(PEER))

@@ -17,7 +17,7 @@ MAX_FUNCTION_LINE = 60
 
 
 NOUNS = {
-    "blocking", "load_shedding", "p6_training", "retraining", "root_finding", "scoreboard_training", "sqlite_listing",
+    "blocking", "load_shedding", "p6_jobs", "retraining", "root_finding", "scoreboard_training", "sqlite_listing",
     "streaming", "tracing", "tracking", "training",
 }  # fmt: skip
 """Names in -ing that the field uses as nouns or adjectives."""

@@ -13,13 +13,13 @@ import pandas as pd
 
 from roofcast.data.campaigns import CAMPAIGNS
 from roofcast.data.errors import UnknownNameError
-from roofcast.data.training_campaigns import TRAINING_CAMPAIGNS, TRAINING_JUDGES
+from roofcast.data.job_campaigns import TRAINING_CAMPAIGNS, TRAINING_JUDGES
 
 REJECTED_COLUMNS: Final = ("reference", "reason", "detail")
 """Identifier of the row in its source, short name of the rule, and detail."""
 
 REJECTED: Final = Path(__file__).parent / "campaigns" / "rejected"
-TRAINING_REJECTED: Final = Path(__file__).parent / "training_campaigns" / "rejected"
+TRAINING_REJECTED: Final = Path(__file__).parent / "job_campaigns" / "rejected"
 """Folders with one CSV file for each campaign that has rejected rows."""
 
 

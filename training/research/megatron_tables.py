@@ -12,13 +12,13 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from roofcast.data.job_campaigns import job_catalog, load_job_judges
 from roofcast.data.specs import ModelSpec
-from roofcast.data.training_campaigns import load_training_judges, training_catalog
 from roofcast.features.arrays import FloatArray
-from roofcast.features.training.jobs.plans import PlanChoice, choose_plans
-from roofcast.features.training.jobs.run_table import build_jobs
-from roofcast.features.training.step.coefficients import DEFAULT_TRAINING_COEFFICIENTS, TrainingCoefficients
-from roofcast.features.training.step.memory import estimate_memory
+from roofcast.features.jobs.plans import PlanChoice, choose_plans
+from roofcast.features.jobs.run_table import build_jobs
+from roofcast.features.jobs.step.coefficients import DEFAULT_TRAINING_COEFFICIENTS, StepCoefficients
+from roofcast.features.jobs.step.memory import estimate_memory
 
 ACTIVATION_GIB = (
     # GiB of activations without recomputation, and selective with sequence parallelism, on the first stage
@@ -39,21 +39,21 @@ def narayanan_rows() -> tuple[pd.DataFrame, Mapping[str, ModelSpec]]:
 
 
 def _rows(author: str) -> tuple[pd.DataFrame, Mapping[str, ModelSpec]]:
-    rows = load_training_judges()
+    rows = load_job_judges()
     rows = rows[rows["note"].str.startswith(author)]
-    return rows.sort_values(["n_accelerator", "recomputation"], ignore_index=True), training_catalog().models
+    return rows.sort_values(["n_accelerator", "recomputation"], ignore_index=True), job_catalog().models
 
 
 def estimate(
-    rows: pd.DataFrame, models: Mapping[str, ModelSpec], c: TrainingCoefficients = DEFAULT_TRAINING_COEFFICIENTS
+    rows: pd.DataFrame, models: Mapping[str, ModelSpec], c: StepCoefficients = DEFAULT_TRAINING_COEFFICIENTS
 ) -> PlanChoice:
     """Return the estimate of the rows; micro-batches that are not stated are the fastest that fit."""
-    jobs = build_jobs(rows, models, training_catalog().accelerators)
+    jobs = build_jobs(rows, models, job_catalog().accelerators)
     return choose_plans(jobs, c)
 
 
 def time_errors(
-    rows: pd.DataFrame, models: Mapping[str, ModelSpec], c: TrainingCoefficients = DEFAULT_TRAINING_COEFFICIENTS
+    rows: pd.DataFrame, models: Mapping[str, ModelSpec], c: StepCoefficients = DEFAULT_TRAINING_COEFFICIENTS
 ) -> FloatArray:
     """Return estimated over published step time, less 1."""
     choice = estimate(rows, models, c)

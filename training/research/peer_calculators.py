@@ -18,9 +18,9 @@ import numpy as np
 import pandas as pd
 
 from roofcast.features.arrays import FloatArray
-from roofcast.training.dataset.training_runs import TrainingRunRows, load_training_run_rows
+from roofcast.training.dataset.job_runs import JobRunRows, load_job_rows
 from roofcast.training.evaluation.metrics import error_summary
-from roofcast.training.training_jobs.job_table import memory_of_kind, rate_per_accelerator, table_of_runs
+from roofcast.training.jobs.job_table import memory_of_kind, rate_per_accelerator, table_of_runs
 
 EFFICIENCY: Final = 0.5
 GIGA: Final = 10**9
@@ -30,7 +30,7 @@ MAX_GB: Final = 10**6
 """No limit: it refuses runs that it believes not to fit."""
 
 
-def select_expressible(rows: TrainingRunRows) -> TrainingRunRows:
+def select_expressible(rows: JobRunRows) -> JobRunRows:
     """Return rows of dense decoders, trained whole in 16 bits, whose splits llm-analysis takes."""
     r = rows.choice.runs
     is_dense = (r.model.n_expert == 0) & (r.model.n_linear_layer == 0) & (r.job.is_frozen == 0)
@@ -40,7 +40,7 @@ def select_expressible(rows: TrainingRunRows) -> TrainingRunRows:
     return rows.take(np.flatnonzero(is_dense & is_plain & is_judged & stated))
 
 
-def calculate(rows: TrainingRunRows) -> tuple[FloatArray, FloatArray]:
+def calculate(rows: JobRunRows) -> tuple[FloatArray, FloatArray]:
     """Return tokens per second and accelerator, and bytes of memory, by llm-analysis; NaN where it refuses."""
     analysis = importlib.import_module("llm_analysis.analysis")
     logging.disable(logging.WARNING)
@@ -56,7 +56,7 @@ def calculate(rows: TrainingRunRows) -> tuple[FloatArray, FloatArray]:
     return rate, memory
 
 
-def _summary(analysis: Any, row: TrainingRunRows) -> tuple[dict[str, float], float]:
+def _summary(analysis: Any, row: JobRunRows) -> tuple[dict[str, float], float]:
     """Return the summary of one run, and the tokens of a step on one accelerator."""
     config = importlib.import_module("llm_analysis.config")
     runs = row.choice.runs
@@ -91,7 +91,7 @@ def _first_values(part: Any) -> dict[str, float]:
     return {name: float(np.ravel(array)[0]) for name, array in arrays.items() if isinstance(array, np.ndarray)}
 
 
-def compare(rows: TrainingRunRows) -> pd.DataFrame:
+def compare(rows: JobRunRows) -> pd.DataFrame:
     """Return errors of llm-analysis and of the core on the same rows, of the first campaigns and by campaign."""
     peer, table = calculate(rows), table_of_runs(rows)
     core = rate_per_accelerator(table.runs, table.time), memory_of_kind(table.memory, table.memory_kind)
@@ -113,7 +113,7 @@ def compare(rows: TrainingRunRows) -> pd.DataFrame:
 
 def main() -> None:
     """Print errors by campaign."""
-    print(compare(select_expressible(load_training_run_rows())).to_string(index=False))
+    print(compare(select_expressible(load_job_rows())).to_string(index=False))
 
 
 if __name__ == "__main__":

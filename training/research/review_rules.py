@@ -14,7 +14,7 @@ from builders.rejected_rows import load_rejected_rows
 from roofcast.data.campaigns import CAMPAIGNS, load_campaigns
 from roofcast.data.campaigns.silicon_index import FAULTS, load_silicon_index
 from roofcast.data.catalog import load_catalog
-from roofcast.data.training_campaigns import TRAINING_CAMPAIGNS
+from roofcast.data.job_campaigns import TRAINING_CAMPAIGNS
 from roofcast.training.dataset.review import review
 
 Stage = Literal["published", "marked", "learnt"]

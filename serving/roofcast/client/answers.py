@@ -501,7 +501,7 @@ class StackSummary(TypedDict):
     is_shared: bool
 
 
-class TrainingImportErrors(TypedDict):
+class JobImportErrors(TypedDict):
     predictor_version: str
     level: float
     n_row: int
@@ -509,13 +509,13 @@ class TrainingImportErrors(TypedDict):
     groups: list[RunErrors]
 
 
-class TrainingInterval(TypedDict):
+class JobInterval(TypedDict):
     value: float
     low: float
     high: float
 
 
-class TrainingMeasurementsAdded(TypedDict):
+class JobMeasurementsAdded(TypedDict):
     n_new: int
     n_known: int
     n_quarantined: int
@@ -526,10 +526,10 @@ class TrainingMeasurementsAdded(TypedDict):
     import_id: str
     warnings: list[str]
     is_kept: bool
-    errors: NotRequired[TrainingImportErrors | None]
+    errors: NotRequired[JobImportErrors | None]
 
 
-class TrainingMissResponse(TypedDict):
+class JobMissResponse(TypedDict):
     accelerator: str
     n_accelerator: int | None
     reason: Literal["too_slow", "over_budget", "may_not_fit", "dearer", "too_few_nodes", "does_not_fit", "excluded"]
@@ -539,7 +539,7 @@ class TrainingMissResponse(TypedDict):
     p_limits_met: float | None
 
 
-class TrainingPlanResponse(TypedDict):
+class JobPlanResponse(TypedDict):
     framework: str
     compute_precision: str
     tp: int
@@ -556,13 +556,13 @@ class TrainingPlanResponse(TypedDict):
     n_global_batch_sequence: float
 
 
-class TrainingPredictionResponse(TypedDict):
+class JobPredictionResponse(TypedDict):
     predictor_version: str
     level: float
     rows: list[dict[str, float | int | str | bool | None]]
 
 
-class TrainingRunResponse(TypedDict):
+class JobRunResponse(TypedDict):
     provider: str
     region: str
     instance_type: str
@@ -574,7 +574,7 @@ class TrainingRunResponse(TypedDict):
     n_accelerator: int
     n_instance: int
     usd_per_h: float
-    plan: TrainingPlanResponse
+    plan: JobPlanResponse
     hours: float
     cost_usd: float
     p_fits: float
@@ -861,7 +861,7 @@ class RejectionResponse(TypedDict):
     excess: float | None
 
 
-class TrainingEntryResponse(TypedDict):
+class JobEntryResponse(TypedDict):
     provider: str
     region: str
     instance_type: str
@@ -873,7 +873,7 @@ class TrainingEntryResponse(TypedDict):
     n_accelerator: int
     n_instance: int
     usd_per_h: float
-    plan: TrainingPlanResponse
+    plan: JobPlanResponse
     hours: float
     cost_usd: float
     p_fits: float
@@ -881,15 +881,15 @@ class TrainingEntryResponse(TypedDict):
     p_budget_met: float | None
     p_limits_met: float
     rank: int
-    hours_interval: TrainingInterval
-    cost_usd_interval: TrainingInterval
-    energy_kwh: TrainingInterval
+    hours_interval: JobInterval
+    cost_usd_interval: JobInterval
+    energy_kwh: JobInterval
     power_w: float
     power_share: float
-    step_time_s: TrainingInterval
-    throughput_token_per_s: TrainingInterval
-    mfu_ratio: TrainingInterval
-    peak_memory_byte: TrainingInterval
+    step_time_s: JobInterval
+    throughput_token_per_s: JobInterval
+    mfu_ratio: JobInterval
+    peak_memory_byte: JobInterval
     memory_byte: dict[str, float]
     memory_capacity_byte: float
     outside: bool
@@ -899,7 +899,7 @@ class TrainingEntryResponse(TypedDict):
     also_at: list[ElsewhereResponse]
 
 
-class TrainingRecommendationResponse(TypedDict):
+class JobRecommendationResponse(TypedDict):
     model: str
     method: str
     total_token: float
@@ -914,9 +914,9 @@ class TrainingRecommendationResponse(TypedDict):
     n_plan: int
     n_hardware: int
     n_offer: int
-    entries: list[TrainingEntryResponse]
-    pareto: list[TrainingRunResponse]
-    misses: list[TrainingMissResponse]
+    entries: list[JobEntryResponse]
+    pareto: list[JobRunResponse]
+    misses: list[JobMissResponse]
     n_miss: int
     defaults: list[str]
     assumptions: list[str]

@@ -29,6 +29,9 @@ from roofcast.client.answers import (
     ExplanationsResponse,
     FileAdded,
     ImportSummary,
+    JobMeasurementsAdded,
+    JobPredictionResponse,
+    JobRecommendationResponse,
     MeasuredStackSummary,
     MeasurementsAdded,
     MeasurementsChanged,
@@ -46,9 +49,6 @@ from roofcast.client.answers import (
     StackRemoved,
     StackReport,
     StackSummary,
-    TrainingMeasurementsAdded,
-    TrainingPredictionResponse,
-    TrainingRecommendationResponse,
     VersionComparison,
     VersionResponse,
 )
@@ -57,15 +57,15 @@ from roofcast.client.errors import UnreachableError
 from roofcast.client.requests import (
     ChallengerRequest,
     ExplanationRequest,
+    JobMeasurementsRequest,
+    JobPredictionRequest,
+    JobRecommendationRequest,
     MeasurementSelection,
     MeasurementsRequest,
     ModelConfig,
     PromotionRequest,
     RecommendationRequest,
     StackRequest,
-    TrainingMeasurementsRequest,
-    TrainingPredictionRequest,
-    TrainingRecommendationRequest,
 )
 
 if TYPE_CHECKING:
@@ -170,13 +170,11 @@ class AsyncClient:
         calls = bulk.prediction_calls(rows, models, references, stack, level)
         return bulk.join_responses([await self._send(call) for call in calls])
 
-    async def predict_training(self, **request: Unpack[TrainingPredictionRequest]) -> TrainingPredictionResponse:
+    async def predict_training(self, **request: Unpack[JobPredictionRequest]) -> JobPredictionResponse:
         """Predict step time, throughput, MFU and peak memory of training jobs."""
         return await self._send(post("/v1/training/predictions", request))
 
-    async def recommend_training(
-        self, **request: Unpack[TrainingRecommendationRequest]
-    ) -> TrainingRecommendationResponse:
+    async def recommend_training(self, **request: Unpack[JobRecommendationRequest]) -> JobRecommendationResponse:
         """Rank hardware and plans of a training job by cost, within its deadline and budget."""
         return await self._send(post("/v1/training/recommendations", request))
 
@@ -235,8 +233,8 @@ class AsyncClient:
         return await self._send(upload("/v1/measurements/files", file, values, **params, compare=compare))
 
     async def add_training_measurements(
-        self, *, compare: bool = True, claim: bool = False, **request: Unpack[TrainingMeasurementsRequest]
-    ) -> TrainingMeasurementsAdded:
+        self, *, compare: bool = True, claim: bool = False, **request: Unpack[JobMeasurementsRequest]
+    ) -> JobMeasurementsAdded:
         """Store measured training jobs as `add_measurements` does: all of them, or none."""
         return await self._send(post("/v1/training/measurements", request, compare=compare, claim=claim))
 
@@ -250,7 +248,7 @@ class AsyncClient:
         dry_run: bool = False,
         claim: bool = False,
         compare: bool = True,
-    ) -> TrainingMeasurementsAdded:
+    ) -> JobMeasurementsAdded:
         """Import a CSV file of measured training jobs, or a log of torchtitan or Megatron-LM: all rows, or none.
 
         Parameters

@@ -28,6 +28,9 @@ from roofcast.client.answers import (
     ExplanationsResponse,
     FileAdded,
     ImportSummary,
+    JobMeasurementsAdded,
+    JobPredictionResponse,
+    JobRecommendationResponse,
     MeasuredStackSummary,
     MeasurementsAdded,
     MeasurementsChanged,
@@ -45,9 +48,6 @@ from roofcast.client.answers import (
     StackRemoved,
     StackReport,
     StackSummary,
-    TrainingMeasurementsAdded,
-    TrainingPredictionResponse,
-    TrainingRecommendationResponse,
     VersionComparison,
     VersionResponse,
 )
@@ -56,15 +56,15 @@ from roofcast.client.errors import UnreachableError
 from roofcast.client.requests import (
     ChallengerRequest,
     ExplanationRequest,
+    JobMeasurementsRequest,
+    JobPredictionRequest,
+    JobRecommendationRequest,
     MeasurementSelection,
     MeasurementsRequest,
     ModelConfig,
     PromotionRequest,
     RecommendationRequest,
     StackRequest,
-    TrainingMeasurementsRequest,
-    TrainingPredictionRequest,
-    TrainingRecommendationRequest,
 )
 
 if TYPE_CHECKING:
@@ -169,11 +169,11 @@ class Client:
         calls = bulk.prediction_calls(rows, models, references, stack, level)
         return bulk.join_responses([self._send(call) for call in calls])
 
-    def predict_training(self, **request: Unpack[TrainingPredictionRequest]) -> TrainingPredictionResponse:
+    def predict_training(self, **request: Unpack[JobPredictionRequest]) -> JobPredictionResponse:
         """Predict step time, throughput, MFU and peak memory of training jobs."""
         return self._send(post("/v1/training/predictions", request))
 
-    def recommend_training(self, **request: Unpack[TrainingRecommendationRequest]) -> TrainingRecommendationResponse:
+    def recommend_training(self, **request: Unpack[JobRecommendationRequest]) -> JobRecommendationResponse:
         """Rank hardware and plans of a training job by cost, within its deadline and budget."""
         return self._send(post("/v1/training/recommendations", request))
 
@@ -232,8 +232,8 @@ class Client:
         return self._send(upload("/v1/measurements/files", file, values, **params, compare=compare))
 
     def add_training_measurements(
-        self, *, compare: bool = True, claim: bool = False, **request: Unpack[TrainingMeasurementsRequest]
-    ) -> TrainingMeasurementsAdded:
+        self, *, compare: bool = True, claim: bool = False, **request: Unpack[JobMeasurementsRequest]
+    ) -> JobMeasurementsAdded:
         """Store measured training jobs as `add_measurements` does: all of them, or none."""
         return self._send(post("/v1/training/measurements", request, compare=compare, claim=claim))
 
@@ -247,7 +247,7 @@ class Client:
         dry_run: bool = False,
         claim: bool = False,
         compare: bool = True,
-    ) -> TrainingMeasurementsAdded:
+    ) -> JobMeasurementsAdded:
         """Import a CSV file of measured training jobs, or a log of torchtitan or Megatron-LM: all rows, or none.
 
         Parameters

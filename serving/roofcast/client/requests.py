@@ -65,7 +65,7 @@ class TargetRequest(TypedDict):
     target: NotRequired[Literal["inference", "training"]]
 
 
-class TrainingConstraintsRequest(TypedDict):
+class JobConstraintsRequest(TypedDict):
     providers: NotRequired[list[str]]
     regions: NotRequired[list[str]]
     vendors: NotRequired[list[str]]
@@ -77,19 +77,19 @@ class TrainingConstraintsRequest(TypedDict):
     marketplaces: NotRequired[bool]
 
 
-class TrainingMeasurementsRequest(TypedDict):
+class JobMeasurementsRequest(TypedDict):
     rows: list[dict[str, float | int | str | bool | None]]
     models: NotRequired[list[ModelConfig]]
 
 
-class TrainingPredictionRequest(TypedDict):
+class JobPredictionRequest(TypedDict):
     rows: list[dict[str, float | int | str | bool | None]]
     models: NotRequired[list[ModelConfig]]
     references: NotRequired[list[dict[str, float | int | str | bool | None]]]
     level: NotRequired[float]
 
 
-class TrainingRecommendationRequest(TypedDict):
+class JobRecommendationRequest(TypedDict):
     model: str | ModelConfig
     method: NotRequired[Literal["pretrain", "full", "lora", "qlora", "adapter"]]
     n_token: float
@@ -104,7 +104,7 @@ class TrainingRecommendationRequest(TypedDict):
     compute_precision: NotRequired[Literal["fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"] | None]
     frameworks: NotRequired[list[Literal["torchtitan", "megatron-lm", "transformers"]]]
     confidence: NotRequired[float]
-    constraints: NotRequired[TrainingConstraintsRequest]
+    constraints: NotRequired[JobConstraintsRequest]
     price_overrides: NotRequired[list[PriceOverride]]
     references: NotRequired[list[dict[str, float | int | str | bool | None]]]
     level: NotRequired[float]

@@ -15,7 +15,7 @@ from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http import auth
 from roofcast.serving.http.app import ROUTERS, create_app
 from roofcast.serving.http.auth import READING_POSTS, needed_scope, presume_caller
-from roofcast.serving.http.routes.measurements import training_measurements
+from roofcast.serving.http.routes.measurements import job_measurements
 from tests.conditions import wait_until
 from tests.conftest import QUICK
 from tests.serving.http.test_app import register_copy
@@ -182,7 +182,7 @@ def test_a_key_of_the_scope_admin_promotes_a_version(client: Client) -> None:
 def test_every_route_that_writes_needs_a_key_and_the_openapi_document_says_so(shared: Client) -> None:
     document = shared.get("/openapi.json").json()
     assert document["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
-    routers = (*(module.router for module in ROUTERS), training_measurements.files)
+    routers = (*(module.router for module in ROUTERS), job_measurements.files)
     routes = [route for router in routers for route in router.routes if isinstance(route, APIRoute)]
     changing = {
         (m, r.path_format)

@@ -16,7 +16,7 @@ from roofcast.serving.cli.commands.service import N_THREAD
 from tests.attack.service import serving, serving_at
 from tests.conditions import PATIENCE_S, wait_until
 from tests.serving.http_client import a_demand
-from tests.serving.jobs.test_queue import is_working, workers_of
+from tests.serving.queue.test_queue import is_working, workers_of
 
 
 def free_port() -> int:

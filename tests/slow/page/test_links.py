@@ -11,11 +11,11 @@ from urllib.parse import quote
 import pytest
 from pydantic import BaseModel
 
+from roofcast.serving.jobs.request import JobRecommendationRequest
 from roofcast.serving.recommend.api.request import RecommendationRequest
 from roofcast.serving.recommend.demand.inventory import InventoryItem, PriceOverride
 from roofcast.serving.recommend.demand.slo import parse_limit
 from roofcast.serving.request_fields import QWEN_LIKE_CONFIG
-from roofcast.serving.training_jobs.request import TrainingRecommendationRequest
 from tests.slow.page.tabs import Service, Tab
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ TRAINING: list[dict[str, Any]] = [
     },
 ]  # fmt: skip
 VIEWS: dict[str, tuple[type[BaseModel], list[dict[str, Any]]]] = {
-    "recommend": (RecommendationRequest, INFERENCE), "training": (TrainingRecommendationRequest, TRAINING),
+    "recommend": (RecommendationRequest, INFERENCE), "training": (JobRecommendationRequest, TRAINING),
 }  # fmt: skip
 
 

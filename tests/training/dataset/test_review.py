@@ -6,8 +6,8 @@ import pytest
 from roofcast.data.campaigns import CAMPAIGNS, load_campaigns
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError
+from roofcast.data.job_campaigns import TRAINING_CAMPAIGNS
 from roofcast.data.measurements.validation import validate_measurements
-from roofcast.data.training_campaigns import TRAINING_CAMPAIGNS
 from roofcast.training.dataset.review import campaign_report, near_duplicates, review
 from roofcast.training.dataset.training_set import build_training_set
 from tests.builders import a_model, a_question, an_accelerator

@@ -68,8 +68,8 @@ class ShippedCampaigns:
         >>> from roofcast.data.campaigns import load_campaigns
         >>> load_campaigns(["llm_pilot"])["accelerator"].nunique()
         5
-        >>> from roofcast.data.training_campaigns import load_training_campaigns
-        >>> load_training_campaigns(["bigscience"])["framework"].unique().tolist()
+        >>> from roofcast.data.job_campaigns import load_job_campaigns
+        >>> load_job_campaigns(["bigscience"])["framework"].unique().tolist()
         ['megatron-deepspeed']
         """
         import pandas as pd
@@ -83,8 +83,8 @@ class ShippedCampaigns:
 
         Examples
         --------
-        >>> from roofcast.data.training_campaigns import load_training_campaign_info
-        >>> load_training_campaign_info("dgxc_benchmarking").licence
+        >>> from roofcast.data.job_campaigns import load_job_campaign_info
+        >>> load_job_campaign_info("dgxc_benchmarking").licence
         'MIT'
         """
         fields = self._fields(name)
@@ -98,8 +98,8 @@ class ShippedCampaigns:
 
         Examples
         --------
-        >>> from roofcast.data.training_campaigns import load_training_rejected_counts
-        >>> load_training_rejected_counts("torchtune")
+        >>> from roofcast.data.job_campaigns import load_job_rejected_counts
+        >>> load_job_rejected_counts("torchtune")
         {'duplicate': 12, 'not_training': 1}
         """
         counts: dict[str, int] = self._fields(name).get("rejected", {})
@@ -110,8 +110,8 @@ class ShippedCampaigns:
 
         Examples
         --------
-        >>> from roofcast.data.training_campaigns import load_training_licence
-        >>> load_training_licence("torchtune").splitlines()[0]
+        >>> from roofcast.data.job_campaigns import load_job_licence
+        >>> load_job_licence("torchtune").splitlines()[0]
         'BSD 3-Clause License'
         """
         file = self.info(name).licence_file

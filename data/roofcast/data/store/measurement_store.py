@@ -12,8 +12,8 @@ import pandas as pd
 import sqlalchemy as sa
 
 from roofcast.data.home import roofcast_home
+from roofcast.data.measurements.job_validation import training_row_ids
 from roofcast.data.measurements.target import INFERENCE, Target
-from roofcast.data.measurements.training_validation import training_row_ids
 from roofcast.data.measurements.validation import row_ids, with_column_types
 from roofcast.data.specs import ModelSpec
 from roofcast.data.store.claims import LOCK, KnownRows, add_claims, find_known, is_sound, measurements_seen_by

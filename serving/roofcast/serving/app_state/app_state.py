@@ -14,9 +14,9 @@ from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, NotReadyError
 from roofcast.data.home import make_home
+from roofcast.data.job_campaigns import load_job_campaigns
 from roofcast.data.measurements.target import INFERENCE, TRAINING, Target
 from roofcast.data.measurements.validation import row_ids
-from roofcast.data.training_campaigns import load_training_campaigns
 from roofcast.serving.app_state.catalog.live_catalog import LiveCatalog
 from roofcast.serving.app_state.catalog.user_files import UserFiles
 from roofcast.serving.app_state.champion_loader import ChampionLoader, LoadedModel
@@ -30,14 +30,14 @@ from roofcast.serving.stacks.measured import MeasuredBundles
 from roofcast.serving.stacks.profiles import ProfileCache
 from roofcast.training.cluster import folds_on
 from roofcast.training.dataset.training_set import TRAINED_ON, TrainingSet, build_training_set
+from roofcast.training.jobs.lifecycle.bundle import TRAINING_BUNDLES, JobBundle
+from roofcast.training.jobs.lifecycle.retraining import retrain_jobs
+from roofcast.training.jobs.lifecycle.run_set import RunSet, build_run_set
+from roofcast.training.jobs.shipped import shipped_training_predictor
 from roofcast.training.learner.ratio_model import Progress
 from roofcast.training.lifecycle.registry.registry import Registry
 from roofcast.training.lifecycle.retraining import RetrainingReport, retrain
 from roofcast.training.lifecycle.shipped import shipped_predictor
-from roofcast.training.training_jobs.lifecycle.bundle import TRAINING_BUNDLES, TrainingJobBundle
-from roofcast.training.training_jobs.lifecycle.retraining import retrain_training_jobs
-from roofcast.training.training_jobs.lifecycle.run_set import RunSet, build_run_set
-from roofcast.training.training_jobs.shipped import shipped_training_predictor
 
 if TYPE_CHECKING:
     from roofcast.data.store.measurement_store import MeasurementStore
@@ -64,7 +64,7 @@ class AppState:
         uri, key_file = settings.mlflow_tracking_uri or None, settings.bundle_key
         home = settings.home
         self._registry: Registry = Registry(home, uri, shipped_predictor(), key_file)
-        self._training_registry: Registry[TrainingJobBundle] = Registry(
+        self._training_registry: Registry[JobBundle] = Registry(
             home, uri, shipped_training_predictor(), key_file, TRAINING_BUNDLES
         )
         self._champion = ChampionLoader(self._registry, home)
@@ -103,7 +103,7 @@ class AppState:
         return self._registry
 
     @property
-    def training_registry(self) -> Registry[TrainingJobBundle]:
+    def training_registry(self) -> Registry[JobBundle]:
         """The registry of predictors of training jobs; its state folder exists."""
         make_home(self.settings.home)
         return self._training_registry
@@ -118,7 +118,7 @@ class AppState:
         return self.live_catalog.catalog_of(INFERENCE)
 
     @property
-    def training_catalog(self) -> Catalog:
+    def job_catalog(self) -> Catalog:
         """The same of training jobs, with the models of the training campaigns."""
         return self.live_catalog.catalog_of(TRAINING)
 
@@ -128,7 +128,7 @@ class AppState:
         return self._champion.active_model
 
     @property
-    def training_model(self) -> LoadedModel[TrainingJobBundle]:
+    def training_model(self) -> LoadedModel[JobBundle]:
         """The champion of training jobs in service; the first call loads it.
 
         While the registry does not answer, that is the shipped predictor.
@@ -181,7 +181,7 @@ class AppState:
     def run_set(self) -> RunSet:
         """Return the runs of the shipped training campaigns and those of the store, each distinct one once."""
         learnable = self.store.training.load_learnable()
-        return build_run_set(load_training_campaigns(), learnable.rows, learnable.uploaders, self.training_catalog)
+        return build_run_set(load_job_campaigns(), learnable.rows, learnable.uploaders, self.job_catalog)
 
     def retrain(
         self,
@@ -214,7 +214,7 @@ class AppState:
             if dask:
                 raise InputError("dask", "is for inference; folds of training jobs are fitted here: leave it out")
             with self._training_lock():
-                return retrain_training_jobs(self.run_set(), self.training_registry, progress, hold=shadow)
+                return retrain_jobs(self.run_set(), self.training_registry, progress, hold=shadow)
         with self._training_lock(), folds_on(self.settings.dask if dask is None else dask):
             return retrain(self.training_set(), self.registry, self.settings.training, progress, shadow=shadow)
 

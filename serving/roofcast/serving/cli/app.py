@@ -12,6 +12,9 @@ from roofcast.serving.cli.arguments.usage import Command, Group
 from roofcast.serving.cli.commands.catalog import accelerators, models
 from roofcast.serving.cli.commands.drift import drift
 from roofcast.serving.cli.commands.explain import explain, whatif
+from roofcast.serving.cli.commands.jobs import predict as train_predict
+from roofcast.serving.cli.commands.jobs import recommend as train_recommend
+from roofcast.serving.cli.commands.jobs import training
 from roofcast.serving.cli.commands.keys import keys
 from roofcast.serving.cli.commands.measure import measure
 from roofcast.serving.cli.commands.measurements import campaigns, formats, import_, measurements
@@ -22,9 +25,6 @@ from roofcast.serving.cli.commands.recommend import recommend
 from roofcast.serving.cli.commands.retrainings import retrainings
 from roofcast.serving.cli.commands.service import serve
 from roofcast.serving.cli.commands.stacks import stacks
-from roofcast.serving.cli.commands.training import predict as train_predict
-from roofcast.serving.cli.commands.training import recommend as train_recommend
-from roofcast.serving.cli.commands.training import training
 from roofcast.serving.cli.commands.versions import runs, versions
 from roofcast.serving.cli.console import report_errors
 from roofcast.serving.logs import configure_logs

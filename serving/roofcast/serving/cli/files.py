@@ -60,7 +60,7 @@ def read_table(path: Path) -> CsvTable:
 
 def read_runs(path: Path, overrides: Mapping[str, str], catalog: Catalog) -> CsvTable:
     """Return the measured training jobs of a CSV file or a log; raises as `read_table` and `read_run_file`."""
-    from roofcast.serving.training_jobs.imports.run_import import read_run_file  # noqa: PLC0415  (needs the predictor)
+    from roofcast.serving.jobs.imports.run_import import read_run_file  # noqa: PLC0415  (needs the predictor)
 
     return read_run_file(_read(path), path.name, overrides, catalog)
 

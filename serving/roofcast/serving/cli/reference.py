@@ -26,10 +26,10 @@ from roofcast.features.descriptors.assumptions import USUAL
 from roofcast.features.engine.coefficients import PRIORS
 from roofcast.serving.app_state.catalog.user_catalog import OWNED_FIELDS
 from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.jobs.prediction import ANSWER_COLUMNS as JOB_ANSWERS
+from roofcast.serving.jobs.rows import JOB_COLUMNS
 from roofcast.serving.predict.answers import ANSWER_COLUMNS, STATUSES, UNCALIBRATED_COLUMNS
 from roofcast.serving.recommend.demand.slo import FLOORS, METRIC_OF
-from roofcast.serving.training_jobs.prediction import ANSWER_COLUMNS as JOB_ANSWERS
-from roofcast.serving.training_jobs.rows import JOB_COLUMNS
 
 
 def reference() -> str:

@@ -27,14 +27,14 @@ from roofcast.serving.http.errors import REQUEST_ID_HEADER, RESPONSES, describe_
 from roofcast.serving.http.load_shedding import EarlyRefusal, Lanes, LoadShedding
 from roofcast.serving.http.query_parameters import refuse_unknown_parameters
 from roofcast.serving.http.rate_limits import RateLimits
-from roofcast.serving.http.routes import choices, health, knowledge, page, predictions, recommendations, training
+from roofcast.serving.http.routes import choices, health, jobs, knowledge, page, predictions, recommendations
 from roofcast.serving.http.routes.measurements import (
     campaigns,
     drift,
+    job_measurements,
     measurement_files,
     measurements,
     stacks,
-    training_measurements,
 )
 from roofcast.serving.http.routes.predictor import challenger, predictor_history, promotions, retrainings
 from roofcast.serving.http.safe_responses import SafeResponses, serve_docs
@@ -42,8 +42,8 @@ from roofcast.serving.http.telemetry.health import HealthMonitor
 from roofcast.serving.http.telemetry.prometheus import count_shadow
 from roofcast.serving.http.telemetry.request_log import RequestLog, is_request_id
 from roofcast.serving.http.telemetry.tracing import trace
-from roofcast.serving.jobs.parent_death import end_with_parent
-from roofcast.serving.jobs.queue import JobQueue
+from roofcast.serving.queue.parent_death import end_with_parent
+from roofcast.serving.queue.queue import JobQueue
 from roofcast.serving.shadow.shadow import Shadow
 
 logger = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ STARTUP_WAIT_S = 10.0
 """Longest wait at startup for the store, and for the registry if no champion is cached; both are polled later."""
 
 ROUTERS = (
-    recommendations, predictions, training, training_measurements, measurements, measurement_files, drift, stacks,
+    recommendations, predictions, jobs, job_measurements, measurements, measurement_files, drift, stacks,
     retrainings, campaigns, knowledge, choices, predictor_history, promotions, challenger, health, page,
 )  # fmt: skip
 
@@ -89,7 +89,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     _install_middleware(app, settings, lanes)
     for module in ROUTERS:
         app.include_router(module.router)
-    app.include_router(training_measurements.files)
+    app.include_router(job_measurements.files)
     serve_docs(app)
     _describe(app, settings)
     trace(app)

@@ -14,7 +14,7 @@ from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.http.auth import CALLER, KEY
 from roofcast.serving.http.telemetry.health import HealthMonitor
-from roofcast.serving.jobs.queue import JobQueue
+from roofcast.serving.queue.queue import JobQueue
 from roofcast.serving.shadow.shadow import Shadow
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""The queue of retrainings and its worker process."""
+"""Training and fine-tuning: predictions of jobs, and the cheapest hardware and plan for one."""

@@ -15,8 +15,8 @@ from roofcast.serving.cli import app
 from roofcast.serving.cli.arguments.completion import complete_model
 from roofcast.serving.cli.arguments.job_search_options import SEARCH_OPTIONS
 from roofcast.serving.cli.commands.recommend import OPTIONS
+from roofcast.serving.jobs.request import Framework
 from roofcast.serving.recommend.api.request import Artefact
-from roofcast.serving.training_jobs.request import Framework
 
 
 def test_a_model_is_completed_by_either_part_of_its_name() -> None:

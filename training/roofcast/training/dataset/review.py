@@ -12,14 +12,14 @@ import pandas as pd
 from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info, load_campaigns, load_rejected_counts
 from roofcast.data.campaigns.loader import CampaignInfo
 from roofcast.data.catalog import Catalog
+from roofcast.data.job_campaigns import (
+    TRAINING_CAMPAIGNS,
+    load_job_campaign_info,
+    load_job_campaigns,
+    load_job_rejected_counts,
+)
 from roofcast.data.measurements.schema import KEY_COLUMNS, OUTCOME_COLUMNS
 from roofcast.data.specs import AcceleratorSpec, ModelSpec
-from roofcast.data.training_campaigns import (
-    TRAINING_CAMPAIGNS,
-    load_training_campaign_info,
-    load_training_campaigns,
-    load_training_rejected_counts,
-)
 from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
@@ -173,7 +173,7 @@ def campaign_report(catalog: Catalog) -> pd.DataFrame:
     rules with their counts: ``rejected`` of published rows, ``not_learnt`` of measurements. Campaigns of training
     runs come last; each of their rows has the rule `TRAINING_RUN`
     """
-    measurements, runs = load_campaigns(), load_training_campaigns()
+    measurements, runs = load_campaigns(), load_job_campaigns()
     rules = review(measurements, catalog.models, catalog.accelerators)["rule"].reindex(
         measurements.index, fill_value=""
     )
@@ -183,8 +183,8 @@ def campaign_report(catalog: Catalog) -> pd.DataFrame:
     ]
     training = [
         _row(
-            load_training_campaign_info(name),
-            load_training_rejected_counts(name),
+            load_job_campaign_info(name),
+            load_job_rejected_counts(name),
             pd.Series(TRAINING_RUN, index=runs.index[runs["campaign"] == name]),
         )
         for name in TRAINING_CAMPAIGNS

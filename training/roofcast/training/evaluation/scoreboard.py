@@ -19,13 +19,26 @@ import pandas as pd
 from roofcast.data.campaigns.llm_pilot_peers import PEERS
 from roofcast.data.errors import UnknownNameError
 from roofcast.training.config import TrainingConfig
-from roofcast.training.dataset.training_runs import (
-    TrainingRunRows,
-    load_training_judge_rows,
-    load_training_run_rows,
+from roofcast.training.dataset.job_runs import (
+    JobRunRows,
+    load_job_judge_rows,
+    load_job_rows,
 )
 from roofcast.training.evaluation.protocols.campaign_rows import CampaignRows, load_campaign_rows
 from roofcast.training.evaluation.protocols.fold_lines import DERIVED
+from roofcast.training.evaluation.protocols.jobs.p6_baselines import METHODS as RUN_METHODS
+from roofcast.training.evaluation.protocols.jobs.p6_baselines import RunMethod
+from roofcast.training.evaluation.protocols.jobs.p6_jobs import N_FOLD as N_FOLD_TRAINING
+from roofcast.training.evaluation.protocols.jobs.p6_jobs import (
+    judge_figures,
+    of_first_job_campaigns,
+    predict_judges,
+    predict_referenced,
+    predict_training,
+    training_figures,
+    training_parts,
+)
+from roofcast.training.evaluation.protocols.jobs.p6_methods import RoofcastMethod
 from roofcast.training.evaluation.protocols.llm_pilot.capacity import Rule, cheapest
 from roofcast.training.evaluation.protocols.llm_pilot.p1_p2_llm_pilot import (
     DEMANDS,
@@ -69,19 +82,6 @@ from roofcast.training.evaluation.protocols.regret import (
     regret_figures,
     regrets,
     without_price,
-)
-from roofcast.training.evaluation.protocols.training_jobs.p6_baselines import METHODS as RUN_METHODS
-from roofcast.training.evaluation.protocols.training_jobs.p6_baselines import RunMethod
-from roofcast.training.evaluation.protocols.training_jobs.p6_methods import RoofcastMethod
-from roofcast.training.evaluation.protocols.training_jobs.p6_training import N_FOLD as N_FOLD_TRAINING
-from roofcast.training.evaluation.protocols.training_jobs.p6_training import (
-    judge_figures,
-    of_first_training_campaigns,
-    predict_judges,
-    predict_referenced,
-    predict_training,
-    training_figures,
-    training_parts,
 )
 
 PROTOCOLS: Final = (*DEMANDS, "P3", "P4", "P5", "P6", "P7", "P8")
@@ -166,7 +166,7 @@ def run_scoreboard(
     campaigns: CampaignRows | None = None,
     config: TrainingConfig | None = None,
     n_fold: int | None = None,
-    training: TrainingRunRows | None = None,
+    training: JobRunRows | None = None,
 ) -> Scoreboard:
     """Return the scoreboard of the given protocols.
 
@@ -221,7 +221,7 @@ def run_scoreboard(
         results |= _campaign_results(dump) if "P4" in names else {}
         results |= {"P5": _reference_result(dump)} if "P5" in names else {}
     if "P6" in names:
-        results |= _training_results(training or load_training_run_rows(), progress, n_fold or N_FOLD_TRAINING)
+        results |= _training_results(training or load_job_rows(), progress, n_fold or N_FOLD_TRAINING)
     if {"P7", "P8"} & set(names):
         rows = campaigns or load_campaign_rows()
         dump = predict_stacks(rows, config, progress, n_fold or N_FOLD_STACK)
@@ -310,17 +310,17 @@ def _reference_result(dump: pd.DataFrame) -> ProtocolResult:
     return ProtocolResult(reference_figures(lines), {"P5": lines})
 
 
-def _training_results(rows: TrainingRunRows, progress: Progress | None, n_fold: int) -> dict[str, ProtocolResult]:
+def _training_results(rows: JobRunRows, progress: Progress | None, n_fold: int) -> dict[str, ProtocolResult]:
     roofcast = RoofcastMethod()
     methods: dict[str, RunMethod] = {"roofcast": roofcast, **RUN_METHODS}
     plain = predict_training(rows, methods, progress=progress, n_fold=n_fold)
     referenced = predict_referenced(rows, roofcast, progress=progress, n_fold=n_fold)
     dump = pd.concat([plain, referenced], ignore_index=True)
-    judged = predict_judges(rows, load_training_judge_rows(), methods)
+    judged = predict_judges(rows, load_job_judge_rows(), methods)
     memory = training_parts(dump[dump["quantity"] == "memory"], "memory_kind")
     tables = {"P6": dump, "P6_parts": training_parts(dump), "P6_memory": memory}
     return {
-        "P6": ProtocolResult(training_figures(of_first_training_campaigns(dump)), tables),
+        "P6": ProtocolResult(training_figures(of_first_job_campaigns(dump)), tables),
         "P6_all": ProtocolResult(training_figures(dump), {}),
         "P6_judges": ProtocolResult(judge_figures(judged), {"P6_judges": judged}),
     }

@@ -10,9 +10,9 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from roofcast.data.measurements.columns import Column
+from roofcast.data.measurements.job_schema import TRAINING_SCHEMA
 from roofcast.data.measurements.schema import SCHEMA
 from roofcast.data.measurements.target import INFERENCE, TRAINING, Target
-from roofcast.data.measurements.training_schema import TRAINING_SCHEMA
 
 
 class UtcDateTime(sa.TypeDecorator[dt.datetime]):

@@ -10,9 +10,9 @@ from typing import Final
 
 from roofcast.data.catalog import Catalog, load_catalog
 from roofcast.data.errors import NotReadyError
+from roofcast.data.job_campaigns import load_job_models
 from roofcast.data.measurements.target import INFERENCE, TRAINING, Target
 from roofcast.data.specs import ModelSpec
-from roofcast.data.training_campaigns import load_training_models
 from roofcast.serving.app_state.catalog.registered_models import with_registered
 from roofcast.serving.app_state.catalog.user_files import UserFiles
 from roofcast.serving.app_state.store_access import StoreAccess
@@ -75,7 +75,7 @@ class LiveCatalog:
         base, registered = self._files.catalog, self._poll()
         cached = self._cached.get(target)
         if cached is None or base is not cached.base or registered != cached.registered:
-            shipped = base.with_models(load_training_models()) if target == TRAINING else base
+            shipped = base.with_models(load_job_models()) if target == TRAINING else base
             unlisted = frozenset[str]() if self._share else registered.of_keys
             catalog = with_registered(shipped, registered.models, unlisted)
             cached = self._cached[target] = _Cached(base, registered, catalog)

@@ -148,8 +148,8 @@ def remove_model(
 
 
 def _cure(known: ModelSpec) -> str:
-    from roofcast.data.training_campaigns import training_catalog  # noqa: PLC0415  (a list of models needs no pandas)
+    from roofcast.data.job_campaigns import job_catalog  # noqa: PLC0415  (a list of models needs no pandas)
 
-    if known.id in training_catalog().models:
+    if known.id in job_catalog().models:
         return "leave the config out to use the catalogue's model, or choose another name"
     return "it is registered with another config; choose another name"

@@ -46,8 +46,8 @@ def complete_column(name: str, target: Target = INFERENCE) -> Complete:
     """
 
     def complete(incomplete: str) -> list[str]:
+        from roofcast.data.measurements.job_schema import TRAINING_CONFIG_COLUMNS  # noqa: PLC0415
         from roofcast.data.measurements.schema import INPUT_COLUMNS  # noqa: PLC0415  (most commands complete nothing)
-        from roofcast.data.measurements.training_schema import TRAINING_CONFIG_COLUMNS  # noqa: PLC0415
 
         columns = INPUT_COLUMNS if target == INFERENCE else TRAINING_CONFIG_COLUMNS
         return complete_names(*columns[name].choices)(incomplete)

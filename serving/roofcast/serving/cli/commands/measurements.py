@@ -338,10 +338,10 @@ def campaigns(
         _report(as_json=as_json)
         return
     from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info
-    from roofcast.data.training_campaigns import TRAINING_CAMPAIGNS, load_training_campaign_info
+    from roofcast.data.job_campaigns import TRAINING_CAMPAIGNS, load_job_campaign_info
 
     shipped = [load_campaign_info(name) for name in CAMPAIGNS]
-    shipped += [load_training_campaign_info(name) for name in TRAINING_CAMPAIGNS]
+    shipped += [load_job_campaign_info(name) for name in TRAINING_CAMPAIGNS]
     rows = [{"name": c.name, "n_row": c.n_row, "licence": c.licence, "source": c.source} for c in shipped]
     own = count_own_campaigns()
     rows += [{"name": name, "n_row": n, "licence": "", "source": "imported here"} for name, n in own.items()]

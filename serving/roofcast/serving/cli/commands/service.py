@@ -46,8 +46,8 @@ def serve(
     from roofcast.serving.app_state.settings import load_settings
     from roofcast.serving.http.connections import PromptConnection
     from roofcast.serving.http.telemetry.prometheus_multiproc import prometheus_multiproc_dir
-    from roofcast.serving.jobs.queue import worker_process
     from roofcast.serving.logs import configure_service_logs
+    from roofcast.serving.queue.queue import worker_process
 
     settings = load_settings()
     log_config = configure_service_logs(settings.log_format, settings.log_level)

@@ -6,7 +6,7 @@ import { redraw } from "./charts/bokeh.js";
 import * as recommend from "./answer/recommend.js";
 import * as predictor from "./predictor/predictor.js";
 import * as measurements from "./measurements/measurements.js";
-import * as training from "./training/training.js";
+import * as training from "./jobs/view.js";
 
 /** A view has an element of its name, `start` builds it once, `load` shows it again. */
 const VIEWS = {

@@ -1,0 +1,221 @@
+"""Enumeration of plans: splits, micro-batches and recomputation that a job may use, and the fastest that fits."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, fields
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from cachetools import LRUCache, cached
+
+from roofcast.features.arrays import FloatArray, RowIndex, take_rows
+from roofcast.features.jobs.runs import Job, JobHardware, JobRuns, ModelShape, Plan
+from roofcast.features.jobs.step.coefficients import DEFAULT_TRAINING_COEFFICIENTS, StepCoefficients
+from roofcast.features.jobs.step.memory import JobMemory, estimate_memory
+from roofcast.features.jobs.step.step import JobTime, estimate_training, throughput_token_per_s
+
+MAX_TENSOR: Final = 16.0
+MAX_STAGE: Final = 16.0
+MAX_EXPERT: Final = 64.0
+MAX_MICRO_BATCH: Final = 64.0
+MAX_CHUNK: Final = 8.0
+LEAST_CONTEXT_TOKEN: Final = 8192.0
+"""Tokens of a sequence on a context-parallel rank, at least, in an enumerated plan."""
+
+TYPICAL_MICRO_BATCHES: Final = 4.0
+"""Micro-batches for each pipeline stage where the global batch is unknown."""
+
+CHUNK: Final = 8192
+"""Plans evaluated together: their arrays stay in the processor's cache."""
+
+GRID_CACHE_BYTE: Final = 256e6
+"""Size of the cache of enumerated plans: those of some 3,000 jobs with all parallelism free."""
+
+USABLE_RATIO: Final = 0.95
+"""Share of the memory that a plan may fill: fragments and other processes need the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatedPlan:
+    """Known part of a run's plan, with the names of `Plan`; NaN where unknown.
+
+    Parameters
+    ----------
+    n_replica_shard
+        Ranks over which states are sharded if they are fewer than ``cp dp`` (HSDP); NaN for all.
+    has_tensor_parallel
+        1 if an unknown split may hold tensor, pipeline or expert parallelism, 0 if it is data-parallel.
+    """
+
+    tp: FloatArray
+    pp: FloatArray
+    vp: FloatArray
+    cp: FloatArray
+    ep: FloatArray
+    zero_stage: FloatArray
+    n_replica_shard: FloatArray
+    recomputation: FloatArray
+    is_sequence_parallel: FloatArray
+    micro_batch: FloatArray
+    n_micro_batch: FloatArray
+    has_tensor_parallel: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """Runs whose plans may be unknown in part."""
+
+    model: ModelShape
+    hardware: JobHardware
+    job: Job
+    stated: StatedPlan
+
+
+@dataclass(frozen=True, slots=True)
+class PlanChoice:
+    """The fastest plan that fits for each job.
+
+    Parameters
+    ----------
+    runs, time, memory
+        With these plans.
+    fits
+        Whether the plan's memory is within `USABLE_RATIO`; otherwise it is the plan of least memory.
+    n_plan
+        Plans that were compared, of each job.
+    """
+
+    runs: JobRuns
+    time: JobTime
+    memory: JobMemory
+    fits: npt.NDArray[np.bool_]
+    n_plan: FloatArray
+
+
+def enumerate_plans(jobs: Jobs) -> tuple[RowIndex, Plan]:
+    """Return the plans that agree with what their job states, and the index of that job: shape (n_plan,) each.
+
+    Degrees of tensor, context, expert and pipeline parallelism are powers of two that divide the query and key heads,
+    the experts and the layers; data parallelism takes the other accelerators. Stages hold several chunks where the
+    micro-batches are a multiple of the stages. A stated degree need not divide the layers or the key heads. A job
+    without such a plan gets one of data parallelism alone.
+    """
+    s, m, j = jobs.stated, jobs.model, jobs.job
+    columns = (
+        j.n_accelerator, j.n_global_batch, j.n_token, m.n_layer, m.n_head, m.n_kv_head, m.n_expert,
+        jobs.hardware.domain_size, *(getattr(s, f.name) for f in fields(StatedPlan)),
+    )  # fmt: skip
+    table = np.nan_to_num(np.array(np.broadcast_arrays(*columns), dtype=float).T, nan=-1.0)
+    grids = [_grid(_JobKey(*row)) for row in table.tolist()]
+    index = np.repeat(np.arange(len(grids)), [grid.shape[1] for grid in grids])
+    return index, Plan(*np.concatenate(grids, axis=1))
+
+
+def choose_plans(jobs: Jobs, c: StepCoefficients = DEFAULT_TRAINING_COEFFICIENTS) -> PlanChoice:
+    """Return the plan of each job with the most tokens per second that fits, or else with the least memory."""
+    index, plan = enumerate_plans(jobs)
+    score, fits = np.empty(len(index)), np.empty(len(index), dtype=bool)
+    for start in range(0, len(index), CHUNK):
+        part = slice(start, start + CHUNK)
+        score[part], fits[part] = _score(
+            join_plans(jobs, index[part], take_rows(plan, np.arange(len(index))[part])), c
+        )
+    order = np.lexsort((score, fits, index))
+    count = np.bincount(index, minlength=len(jobs.job.n_accelerator))
+    best = order[np.cumsum(count) - 1]
+    runs = join_plans(jobs, index[best], take_rows(plan, best))
+    time, memory = estimate_training(runs, c), estimate_memory(runs, c)
+    return PlanChoice(runs, time, memory, fits[best], count.astype(float))
+
+
+def join_plans(jobs: Jobs, index: RowIndex, plan: Plan) -> JobRuns:
+    """Return runs of the jobs at `index` with these plans: shape (n_plan,) each."""
+    return JobRuns(take_rows(jobs.model, index), take_rows(jobs.hardware, index), take_rows(jobs.job, index), plan)
+
+
+def _score(runs: JobRuns, c: StepCoefficients) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    """Return a score of plans, tokens per second if they fit and else the negative memory, and whether they fit."""
+    device = estimate_memory(runs, c).device
+    fits = device <= USABLE_RATIO * runs.hardware.memory_byte
+    rate = throughput_token_per_s(runs, estimate_training(runs, c))
+    return np.where(fits, rate, -device), np.broadcast_to(fits, device.shape)
+
+
+class _JobKey(NamedTuple):
+    """Values that determine the plans of a job; -1 is unknown."""
+
+    n: float
+    batch: float
+    n_token: float
+    n_layer: float
+    n_head: float
+    n_kv_head: float
+    n_expert: float
+    domain: float
+    tp: float
+    pp: float
+    vp: float
+    cp: float
+    ep: float
+    zero_stage: float
+    n_shard: float
+    recomputation: float
+    is_sequence_parallel: float
+    micro_batch: float
+    n_micro_batch: float
+    has_tensor_parallel: float
+
+
+@cached(LRUCache(GRID_CACHE_BYTE, getsizeof=lambda grid: grid.nbytes), lock=threading.Lock())
+def _grid(j: _JobKey) -> FloatArray:
+    """Return the plans of one job, the fields of `Plan` by plan: shape (12, n_plan); -1 is unknown."""
+    is_free = j.has_tensor_parallel > 0
+    axes = (
+        [j.tp] if j.tp > 0 else _powers(min(j.domain, j.n, MAX_TENSOR) if is_free else 1.0),
+        [j.pp] if j.pp > 0 else _powers(min(j.n, j.n_layer, MAX_STAGE) if is_free else 1.0),
+        [j.cp] if j.cp > 0 else _powers(min(j.n, j.n_token / LEAST_CONTEXT_TOKEN) if is_free else 1.0),
+        [j.ep] if j.ep > 0 else _powers(min(j.n, j.n_expert, MAX_EXPERT) if j.n_expert > 0 else 1.0),
+        [j.recomputation] if j.recomputation >= 0 else [0.0, 1.0, 2.0],
+        [j.micro_batch] if j.micro_batch > 0 else _powers(MAX_MICRO_BATCH),
+        [j.vp] if j.vp > 0 else _chunks(j, is_free=is_free),
+    )
+    mesh = np.array(np.meshgrid(*axes, indexing="ij")).reshape(len(axes), -1)
+    t, p, k, e, r, b, v = mesh
+    split = t * p * k
+    dp = np.maximum(np.floor(j.n / split), 1.0)
+    per_replica = j.batch / dp if j.batch > 0 else b * np.where(p > 1, TYPICAL_MICRO_BATCHES * p, 1.0)
+    m = per_replica / b if j.n_micro_batch <= 0 or j.batch > 0 else np.full_like(b, j.n_micro_batch)
+    is_whole = (
+        (split <= j.n)
+        & (j.n % split == 0)
+        & (j.n_head % t == 0)
+        & ((j.tp > 0) | (j.n_kv_head % t == 0))
+        & ((j.pp > 0) | (j.n_layer % p == 0))
+        & (e <= t * k * dp)
+        & ((j.n_expert % e == 0) | (e == 1))
+    )
+    is_batch = (m >= 1.0) & ((j.micro_batch > 0) | (m % 1.0 == 0))
+    is_chunk = (v == 1) | ((p > 1) & (j.n_layer % (p * v) == 0) & ((j.vp > 0) | ((m >= p) & (m % p == 0))))
+    valid = is_whole & is_batch & is_chunk
+    if not valid.any():
+        valid = (split == split.min()) & (b == b.min()) & (e == e.min()) & (v == v.min())
+        valid &= (t == t.min()) & (p == p.min())
+    t, p, k, e, r, b, v, dp, m = (values[valid] for values in (t, p, k, e, r, b, v, dp, m))
+    shard = np.minimum(j.n_shard, dp * k) if j.n_shard > 0 else dp * k
+    sequence = np.where(t > 1, j.is_sequence_parallel if j.is_sequence_parallel >= 0 else 1.0, 0.0)
+    zero = np.full_like(t, max(j.zero_stage, 0.0))
+    return np.array([t, p, v, k, dp, e, zero, shard, r, sequence, b, np.maximum(m, 1.0)])
+
+
+def _chunks(j: _JobKey, *, is_free: bool) -> list[float]:
+    """Return the chunks of a stage to compare: powers of two, or all that divide the layers of stated stages."""
+    if j.pp > 0:
+        return [v for v in np.arange(1.0, MAX_CHUNK + 1.0) if v == 1.0 or j.n_layer % (j.pp * v) == 0]
+    return _powers(MAX_CHUNK) if is_free else [1.0]
+
+
+def _powers(highest: float) -> list[float]:
+    """Return the powers of two from 1 up to `highest`."""
+    return [2.0**i for i in range(int(np.log2(max(highest, 1.0))) + 1)]

@@ -1,0 +1,340 @@
+"""Jobs of a table of training runs: columns of the training schema, joined with the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from roofcast.data.specs import BYTE_PER_WEIGHT, AcceleratorSpec, ModelSpec
+from roofcast.features.arrays import FloatArray, take_rows
+from roofcast.features.descriptors.descriptor_table import TYPICAL_TDP_W
+from roofcast.features.descriptors.host_settings import clock_ratio
+from roofcast.features.descriptors.precisions import WEIGHT_BYTE
+from roofcast.features.descriptors.prediction_input import (
+    ColumnArray,
+    PredictionInput,
+    factorize,
+    number_column,
+    text_column,
+)
+from roofcast.features.jobs.frameworks import FRAMEWORKS, framework_family
+from roofcast.features.jobs.hardware import HOST_SIZE, build_hardware, network_byte_per_s
+from roofcast.features.jobs.methods import (
+    DEFAULT_TARGETS,
+    OTHER_ADAPTERS,
+    expert_ratio,
+    full_target_parameters,
+    trained_parameters,
+    variant_width,
+    virtual_token,
+)
+from roofcast.features.jobs.model_shape import build_model_shape
+from roofcast.features.jobs.plans import Jobs, StatedPlan
+from roofcast.features.jobs.runs import Job, JobHardware
+from roofcast.features.jobs.step.coefficients import FRAMEWORK_PRIORS
+from roofcast.features.jobs.step.layer import ELEMENT_BYTE
+
+ZERO_STAGE: Final = {"ddp": 0.0, "zero1": 1.0, "zero2": 2.0, "zero3": 3.0, "fsdp": 3.0, "hsdp": 3.0}
+RECOMPUTATION: Final = {"none": 0.0, "selective": 1.0, "full": 2.0}
+EIGHT_BIT: Final = ("fp8", "fp4", "int8")
+FROZEN_METHODS: Final = ("lora", "qlora", "adapter")
+
+TYPICAL_TOKEN: Final = 2048.0
+"""Tokens of a sequence where the length is unknown."""
+
+_FRAMEWORK_CODE: Final = {name: code for code, name in enumerate(FRAMEWORK_PRIORS)}
+
+ADAPTER_BYTE: Final = 4.0
+"""Bytes of a weight, a gradient and a moment of adapters, which stay in 32 bits."""
+
+N_MOMENT: Final = {"sgd": 0.0, "adafactor": 0.0, "galore": 0.0, "lion": 1.0, "muon": 1.0}
+"""Moments of a weight by the beginning of an optimizer's name, two of others: none of plain SGD; sums of rows and
+columns alone of Adafactor (N. Shazeer and M. Stern, 2018); of low rank of GaLore (J. Zhao et al., 2024); one of Lion
+(X. Chen et al., 2023) and of Muon (K. Jordan et al., 2024)."""
+
+SMALL_MOMENT: Final = {"8bit": "int8", "8-bit": "int8", "4bit": "int4", "4-bit": "int4"}
+"""Precision of the moments that an optimizer's name says: T. Dettmers et al., "8-bit Optimizers via Block-wise
+Quantization", 2022; B. Li et al., "Memory Efficient Optimizers with 4-bit States", 2023."""
+
+CONTENT_RATIO: Final = 0.5
+"""Share of padded batches that is not padding: up to half of the tokens of common data sets are padding (M. Krell et
+al., "Efficient Sequence Packing without Cross-contamination", 2021, abstract)."""
+
+
+def build_jobs(
+    rows: PredictionInput, models: Mapping[str, ModelSpec], accelerators: Mapping[str, AcceleratorSpec]
+) -> Jobs:
+    """Return the jobs of a table; blanks of the plan stay unknown, other blanks take the framework's convention.
+
+    Parameters
+    ----------
+    rows
+        Columns of `roofcast.data.measurements.job_schema.TRAINING_CONFIG_COLUMNS`; absent ones are blank.
+    models, accelerators
+        Specs by id, which hold every model and accelerator of the rows.
+    """
+    model_codes, model_ids = factorize(np.asarray(rows["model"], dtype=object))
+    specs = [models[str(name)] for name in model_ids]
+    model = take_rows(build_model_shape(specs), model_codes) if len(specs) > 1 else build_model_shape(specs)
+    framework = _families(text_column(rows, "framework", ""))
+    precision = compute_precisions(rows, accelerators, framework)
+    job = _job(rows, specs, model_codes, framework, precision)
+    return Jobs(model, _hardware(rows, accelerators, precision), job, _stated(rows, framework, job))
+
+
+def _families(names: ColumnArray) -> ColumnArray:
+    codes, distinct = factorize(names)
+    return np.array([framework_family(str(name)) for name in distinct], dtype=object)[codes]
+
+
+def _convention(framework: ColumnArray, read: Callable[[Any], float | bool]) -> FloatArray:
+    codes, distinct = factorize(framework)
+    return np.array([float(read(FRAMEWORKS[str(name)])) for name in distinct])[codes]
+
+
+def compute_precisions(
+    rows: PredictionInput, accelerators: Mapping[str, AcceleratorSpec], framework: ColumnArray
+) -> ColumnArray:
+    """Return the precision of the products: the stated one, or the framework's where the accelerator has it."""
+    names = np.asarray(rows["accelerator"], dtype=object)
+    default = [
+        FRAMEWORKS[family].precision if FRAMEWORKS[family].precision in accelerators[name].peak_flop_per_s else "bf16"
+        for family, name in zip(framework, names, strict=True)
+    ]
+    return text_column(rows, "compute_precision", np.array(default, dtype=object))
+
+
+def _hardware(
+    rows: PredictionInput, accelerators: Mapping[str, AcceleratorSpec], precision: ColumnArray
+) -> JobHardware:
+    accelerator = np.asarray(rows["accelerator"], dtype=object)
+    recipe = text_column(rows, "precision_recipe", "")
+    block = (precision == "fp8") & np.array(["block" in str(text) for text in recipe])
+    precision = np.where(block, "fp8_block", precision)
+    codes, keys = factorize(np.array([f"{a}|{p}" for a, p in zip(accelerator, precision, strict=True)], dtype=object))
+    pairs = [str(key).split("|") for key in keys]
+    hardware = build_hardware([accelerators[name] for name, _ in pairs], [p for _, p in pairs])
+    hardware = take_rows(hardware, codes) if len(pairs) > 1 else hardware
+    n = number_column(rows, "n_accelerator", 1.0)
+    n_node = number_column(rows, "n_node", np.nan)
+    per_node = number_column(rows, "n_accelerator_per_node", np.where(n_node > 0, np.ceil(n / n_node), np.nan))
+    is_small = hardware.domain_size <= HOST_SIZE
+    domain = np.where(is_small & (per_node > 0), np.fmin(hardware.domain_size, per_node), hardware.domain_size)
+    network = network_byte_per_s(rows, per_node, hardware.network_byte_per_s)
+    link = number_column(rows, "link_bandwidth_byte_per_s", np.nan)
+    tdp = np.array([accelerators[name].tdp_w or TYPICAL_TDP_W for name in accelerator])
+    clock = clock_ratio(number_column(rows, "power_limit_w", np.nan), tdp)
+    return JobHardware(
+        **{name: getattr(hardware, name) for name in hardware.__slots__}
+        | {
+            "domain_size": domain,
+            "flop_per_s": clock * hardware.flop_per_s,
+            "half_flop_per_s": clock * hardware.half_flop_per_s,
+            "network_byte_per_s": network,
+            "link_byte_per_s": np.where(np.isnan(link), hardware.link_byte_per_s, 2.0 * link),
+        }
+    )
+
+
+def _job(
+    rows: PredictionInput,
+    specs: Sequence[ModelSpec],
+    codes: ColumnArray,
+    framework: ColumnArray,
+    precision: ColumnArray,
+) -> Job:
+    method = text_column(rows, "method", "pretrain")
+    is_frozen = np.isin(method.astype(str), FROZEN_METHODS)
+    is_eight_bit = np.isin(precision.astype(str), EIGHT_BIT)
+    has_small_weight = is_frozen & is_eight_bit & (_convention(framework, lambda f: f.has_eight_bit_weights) > 0)
+    usual = np.where(method == "qlora", "int4", np.where(has_small_weight, "fp8", "bf16"))
+    weight = text_column(rows, "weight_precision", usual)
+    is_quantised = is_frozen & np.isin(weight.astype(str), ("int4", "int8", "fp4"))
+    frozen_byte = np.array([WEIGHT_BYTE.get(str(p), BYTE_PER_WEIGHT.get(str(p), 2.0)) for p in weight])
+    adapters = _adapters(rows, specs, codes, is_frozen)
+    states = _states(rows, framework, weight, is_frozen, adapters.full_ratio)
+    n_token = number_column(rows, "n_token_per_sequence", TYPICAL_TOKEN)
+    content = np.where(text_column(rows, "packing", "") == "padded", CONTENT_RATIO, 1.0)
+    offload = text_column(rows, "offload", "none").astype(str)
+    compiled = _switch(rows, "compiled", np.zeros(len(method)))
+    is_compiled = np.maximum(_convention(framework, lambda f: f.is_compiled), 0.5 * compiled)
+    default_flash = _convention(framework, lambda f: f.is_flash)
+    pretrain = (method == "pretrain").astype(float)
+    return Job(
+        framework=np.array([_FRAMEWORK_CODE[str(name)] for name in framework], dtype=float),
+        n_accelerator=number_column(rows, "n_accelerator", 1.0),
+        n_token=n_token + adapters.n_virtual_token,
+        content_ratio=content * n_token / (n_token + adapters.n_virtual_token),
+        n_global_batch=number_column(rows, "n_global_batch_sequence", np.nan),
+        weight_byte=states[0], gradient_byte=states[1], optimizer_byte=states[2], reduced_byte=states[3],
+        frozen_byte=frozen_byte,
+        is_frozen=is_frozen.astype(float),
+        is_quantised=is_quantised.astype(float),
+        n_param_trained=adapters.n_trained, adapter_expert_ratio=adapters.expert_ratio,
+        n_adapter_width=adapters.width,
+        is_input_frozen=adapters.is_input_frozen,
+        has_dropout=_convention(framework, lambda f: f.has_dropout) * pretrain,
+        is_flash=_switch(rows, "flash_attention", default_flash),
+        is_loss_chunked=(text_column(rows, "loss", "full") == "chunked").astype(float),
+        is_compiled=is_compiled,
+        is_eager=_convention(framework, lambda f: f.is_eager) * (1.0 - compiled),
+        step_byte=_convention(framework, lambda f: f.step_byte),
+        bucket_param=_convention(framework, lambda f: f.bucket_param),
+        frees_gradients=_convention(framework, lambda f: f.frees_gradients),
+        is_operator_recomputed=_convention(framework, lambda f: f.is_operator_recomputed),
+        is_attention_portable=_convention(framework, lambda f: f.is_attention_portable),
+        is_context_uneven=_convention(framework, lambda f: f.is_context_uneven),
+        is_tensor_strided=_convention(framework, lambda f: f.is_tensor_strided),
+        launch_ratio=_convention(framework, lambda f: f.launch_ratio),
+        gather_ratio=_convention(framework, lambda f: f.gather_ratio),
+        activation_ratio=np.where(compiled > 0, 1.0, _convention(framework, lambda f: f.activation_ratio)),
+        is_eight_bit=is_eight_bit.astype(float),
+        offload_optimizer=(np.char.find(offload, "optimizer") >= 0).astype(float),
+        offload_parameter=(np.char.find(offload, "parameters") >= 0).astype(float),
+        offload_activation=(np.char.find(offload, "activations") >= 0).astype(float),
+        recomputed_ratio=number_column(rows, "recomputed_layer_ratio", 1.0),
+        is_stage_balanced=_convention(framework, lambda f: f.is_stage_balanced),
+        is_stage_gathered=_convention(framework, lambda f: f.is_stage_gathered),
+        is_gpipe=(text_column(rows, "pipeline_schedule", "") == "gpipe").astype(float),
+    )  # fmt: skip
+
+
+def _switch(rows: PredictionInput, name: str, default: FloatArray) -> FloatArray:
+    values = text_column(rows, name, "")
+    return np.where(values == "on", 1.0, np.where(values == "off", 0.0, default))
+
+
+def _states(
+    rows: PredictionInput, framework: ColumnArray, weight: ColumnArray, is_frozen: ColumnArray, full_ratio: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return weight, gradient, optimizer and reduced bytes of a trained weight.
+
+    Moments have the stated precision, else that of the optimizer's name, else 32 bits, or that of weights that are
+    stated as 16 bits where the framework's convention has no 32-bit copy outside. A stated precision of gradients is
+    that in which they accumulate, beside the copy that the backward pass writes. Adapters stay in 32 bits; weights of
+    the model that are trained beside them keep its precision.
+
+    Parameters
+    ----------
+    full_ratio : shape (n_row,)
+        Share of these among the trained weights of an adapter method.
+    """
+    names = ("weight_byte", "gradient_byte", "optimizer_byte", "reduced_byte")
+    weights, gradients, optimizer, reduced = (
+        _convention(framework, lambda f, name=name: getattr(f, name))  # type: ignore[misc]
+        for name in names
+    )
+    is_half = np.isin(weight.astype(str), ("fp32",), invert=True)
+    is_pure = (framework == "transformers") & (weight == "bf16")
+    own_byte = np.where(is_half, ELEMENT_BYTE, ADAPTER_BYTE)
+    adapter_byte = full_ratio * own_byte + (1.0 - full_ratio) * ADAPTER_BYTE
+    usual = np.where(is_frozen, adapter_byte, np.where(is_pure, ELEMENT_BYTE, 4.0))
+    master = np.where(is_frozen | is_pure, 0.0, np.maximum(optimizer - 8.0, 0.0))
+    n_moment, moment_byte = _moments(rows, usual)
+    optimizer = master + n_moment * moment_byte
+    weights = np.where(is_frozen, adapter_byte, weights)
+    gradients = np.where(is_frozen, adapter_byte, gradients)
+    stated = _stated_byte(rows, "gradient_precision")
+    kept = stated + np.where(is_frozen, 0.0, _convention(framework, lambda f: f.backward_gradient_byte))
+    follows = np.isnan(stated) | (_convention(framework, lambda f: f.has_weight_gradients) > 0)
+    return weights, np.where(follows, gradients, kept), optimizer, np.where(np.isnan(stated), reduced, stated)
+
+
+def _moments(rows: PredictionInput, usual: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the moments of a weight, and the bytes of each: those of `usual` where nothing states a precision."""
+    names = [str(text).lower() for text in text_column(rows, "optimizer", "")]
+    count = [next((n for word, n in N_MOMENT.items() if name.startswith(word)), 2.0) for name in names]
+    small = [next((p for word, p in SMALL_MOMENT.items() if word in name), "") for name in names]
+    named = np.array([BYTE_PER_WEIGHT.get(precision, np.nan) for precision in small])
+    stated = _stated_byte(rows, "state_precision")
+    byte = np.where(np.isnan(stated), np.where(np.isnan(named), usual, named), stated)
+    return np.array(count), byte
+
+
+def _stated_byte(rows: PredictionInput, column: str) -> FloatArray:
+    """Return the bytes of an element in the precision that a column states; NaN where it is blank."""
+    return np.array([BYTE_PER_WEIGHT.get(str(name), np.nan) for name in text_column(rows, column, "")])
+
+
+@dataclass(frozen=True, slots=True)
+class _Adapters:
+    """Adapters of each row: arrays of shape (n_row,).
+
+    Parameters
+    ----------
+    full_ratio
+        Share of the trained weights that are the model's own.
+    expert_ratio
+        Share of them that is in routed experts.
+    width
+        Sum of the widths that the adapters read and write which a token passes, of the mean layer.
+    is_input_frozen
+        1 if adapters do not keep their inputs.
+    """
+
+    n_trained: FloatArray
+    full_ratio: FloatArray
+    expert_ratio: FloatArray
+    width: FloatArray
+    n_virtual_token: FloatArray
+    is_input_frozen: FloatArray
+
+
+def _adapters(
+    rows: PredictionInput, specs: Sequence[ModelSpec], codes: ColumnArray, is_frozen: ColumnArray
+) -> _Adapters:
+    rank = number_column(rows, "adapter_rank", np.nan)
+    stated = number_column(rows, "n_param_trained", np.nan)
+    targets = text_column(rows, "adapter_targets", " ".join(DEFAULT_TARGETS))
+    variant = np.char.lower(text_column(rows, "adapter", "").astype(str))
+    n_trained = np.nan_to_num(stated)
+    full_ratio, in_experts, width, n_virtual = np.zeros((4, len(rank)))
+    for i in np.flatnonzero(is_frozen):
+        spec, name, projections = specs[codes[i]], str(variant[i]), str(targets[i]).split()
+        if np.isnan(stated[i]):
+            n_trained[i] = trained_parameters(spec, name, rank[i], projections)
+        if name not in OTHER_ADAPTERS:
+            full_ratio[i] = min(full_target_parameters(spec, projections) / n_trained[i], 1.0)
+            in_experts[i] = (1.0 - full_ratio[i]) * expert_ratio(spec, name, projections)
+        width[i] = variant_width(spec, name, projections)
+        n_virtual[i] = virtual_token(spec, name, rank[i], n_trained[i])
+    is_fa = np.char.find(variant, "lora-fa") >= 0
+    return _Adapters(n_trained, full_ratio, in_experts, width, n_virtual, is_fa.astype(float))
+
+
+def _stated(rows: PredictionInput, framework: ColumnArray, job: Job) -> StatedPlan:
+    """Return the stated plan; a run that states part of its split has 1 for the rest.
+
+    Chunks of an interleaved pipeline stay unknown where they are blank.
+    """
+    tp, pp, cp, ep, vp = (number_column(rows, name, np.nan) for name in ("tp", "pp", "cp", "ep", "vp"))
+    sharding = text_column(rows, "sharding", "").astype(str)
+    is_parallel = _convention(framework, lambda f: f.has_tensor_parallel) > 0
+    is_fsdp = np.isin(sharding, ("fsdp", "hsdp", "zero3", "zero2"))
+    is_partial = ~np.isnan(tp) | ~np.isnan(pp) | is_fsdp | (job.n_accelerator <= 1)
+    is_partial |= ~is_parallel | (number_column(rows, "dp", np.nan) >= job.n_accelerator)
+    tp, pp, cp = (np.where(is_partial & np.isnan(value), 1.0, value) for value in (tp, pp, cp))
+    is_interleaved = text_column(rows, "pipeline_schedule", "") == "interleaved"
+    vp = np.where(is_partial & np.isnan(vp) & ~is_interleaved, 1.0, vp)
+    default = np.array([FRAMEWORKS[str(name)].sharding for name in framework], dtype=object)
+    has_own = _convention(framework, lambda f: f.has_distributed_optimizer) > 0
+    sharding = np.where(has_own & (sharding == "ddp"), "zero1", sharding)
+    stage = np.array([ZERO_STAGE[s or d] for s, d in zip(sharding, default, strict=True)])
+    per_node = np.full(len(tp), HOST_SIZE)
+    recomputation = text_column(rows, "recomputation", "").astype(str)
+    level = np.array([RECOMPUTATION.get(name, np.nan) for name in recomputation])
+    is_old = framework == "megatron-deepspeed"
+    default_sp = np.where(is_old, 0.0, 1.0)
+    return StatedPlan(
+        tp=tp, pp=pp, vp=vp, cp=cp, ep=ep,
+        zero_stage=stage,
+        n_replica_shard=np.where(sharding == "hsdp", per_node, np.nan),
+        recomputation=level,
+        is_sequence_parallel=_switch(rows, "sequence_parallel", default_sp),
+        micro_batch=number_column(rows, "n_micro_batch_sequence", np.nan),
+        n_micro_batch=number_column(rows, "n_gradient_accumulation", np.nan),
+        has_tensor_parallel=is_parallel.astype(float),
+    )  # fmt: skip

@@ -1,1 +1,0 @@
-"""Analytic estimate of training and fine-tuning: time, traffic and memory of one optimizer step."""

@@ -1,0 +1,369 @@
+"""The commands on training and fine-tuning: predict jobs, recommend hardware and plan."""
+
+# ruff: noqa: PLC0415  (a command imports what it needs when it runs)
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Final, NamedTuple
+
+import typer
+
+from roofcast.data.errors import InputError, choice_error
+from roofcast.data.measurements.target import TRAINING
+from roofcast.serving.cli.arguments.job_options import JOB_OPTIONS
+from roofcast.serving.cli.arguments.job_search_options import SEARCH_OPTIONS
+from roofcast.serving.cli.arguments.options import with_options
+from roofcast.serving.cli.arguments.request_check import (
+    check_level,
+    check_names,
+    check_out,
+    check_row,
+    collect_errors,
+)
+from roofcast.serving.cli.arguments.usage import with_check
+from roofcast.serving.cli.console import show, spinner, warn
+from roofcast.serving.cli.context import AsJson, Server, load_predictor, open_app_state, today
+
+JobReferenceFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="CSV of own runs that condition the predictions: columns as of `training predict --rows`, and "
+        "throughput_token_per_s (of all accelerators together), step_time_s or memory_byte_per_accelerator.",
+    ),
+]
+
+N_MISS_JSON: Final = 500
+
+training = typer.Typer(no_args_is_help=True, help="Training and fine-tuning: time, memory, hardware and plan.")
+
+
+def _print_example(is_requested: bool) -> None:
+    if is_requested:
+        from roofcast.serving.cli.files import EXAMPLE_JOBS
+
+        print(EXAMPLE_JOBS, end="")
+        raise typer.Exit
+
+
+def _predict_errors(values: Mapping[str, Any]) -> list[InputError]:
+    from roofcast.serving.cli.files import read_table
+
+    job = {name: values[name] for name in JOB_OPTIONS if values[name]}
+    rows, server = values["rows"], values["server"]
+    return collect_errors(
+        lambda: _check_files(rows, values["out"], job),
+        lambda: read_table(rows).records() if rows else _check_job(job, server),
+        lambda: check_out(values["out"] if rows else None),
+        lambda: _check_references(values["reference"], server),
+        lambda: check_level(values["level"]),
+    )
+
+
+def _check_files(rows: Path | None, out: Path | None, job: Mapping[str, Any]) -> None:
+    """Raise `InputError` if the options of files do not belong together."""
+    if rows and job:
+        raise InputError(next(iter(job)), "cannot be combined with --rows; write it into the file")
+    if rows and out is None:
+        raise InputError("out", "must be given with --rows")
+    if out and not rows:
+        raise InputError("out", "requires --rows")
+
+
+def _check_job(job: Mapping[str, Any], server: str) -> None:
+    """Raise `InputError` with all problems of a job; a service finds its own."""
+    from roofcast.serving.jobs.rows import parse_jobs
+
+    if server:
+        return
+    catalog = open_app_state().job_catalog
+    check_row(job, catalog, lambda row: parse_jobs([row], catalog)[1][0])
+
+
+def _check_references(file: Path | None, server: str) -> None:
+    """Raise `InputError` if own runs cannot be used; a service checks their content."""
+    from roofcast.serving.jobs.references import condition_on
+
+    rows = _read_references(file)
+    if rows and not server:
+        state = load_predictor(open_app_state(), TRAINING)
+        condition_on(state.training_model.bundle.predictor, rows, state.job_catalog)
+
+
+@training.command()
+@with_check(_predict_errors)
+@with_options(JOB_OPTIONS)
+def predict(
+    options: dict[str, Any],
+    *,
+    rows: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="CSV of jobs, in place of the options of one job.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="With --rows: CSV to write.")] = None,
+    reference: JobReferenceFile = None,
+    level: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.8,
+    example: Annotated[  # noqa: ARG001  (its callback does it all)
+        bool,
+        typer.Option("--example", callback=_print_example, is_eager=True, help="Print a file for --rows, and exit."),
+    ] = False,
+    server: Server = "",
+    as_json: AsJson = False,
+) -> None:
+    """Predict step time, throughput, MFU and peak memory of a training job, or of each row of a CSV.
+
+    Blank settings of the plan are those of the fastest plan that fits. With --rows, JSON is the number of
+    rows by status.
+    """
+    check_level(level)
+    asked = _Asked(_read_references(reference), level, server)
+    job = {name: value for name, value in options.items() if value}
+    _check_files(rows, out, job)
+    if rows and out:
+        _predict_file(rows, out, asked, as_json=as_json)
+        return
+    (answer,) = _predict_one(job, asked)
+    if as_json:
+        print(json.dumps(answer))
+    elif answer["status"] == "ok":
+        from roofcast.serving.cli.text.job_text import job_text
+
+        print(job_text(answer, level), end="")
+    if answer["status"] != "ok":
+        field, _, problem = answer["reason"].partition(": ")
+        raise InputError(field, problem)
+
+
+class _Asked(NamedTuple):
+    """What all jobs of one prediction share; an empty server is this process."""
+
+    references: list[dict[str, Any]]
+    level: float
+    server: str
+
+
+def _read_references(file: Path | None) -> list[dict[str, Any]]:
+    from roofcast.serving.cli.files import read_table
+
+    return read_table(file).records() if file else []
+
+
+def _predict_one(job: dict[str, Any], asked: _Asked) -> list[dict[str, Any]]:
+    """Return the answered row of a job, whose model may be a file."""
+    from roofcast.serving.cli.files import read_model
+    from roofcast.serving.cli.remote import read_served_model
+
+    for name in ("model", "accelerator"):
+        if name not in job:
+            raise InputError(name, "must be given")
+    if asked.server:
+        choice = read_served_model(job["model"], asked.server)
+    else:
+        choice = read_model(job["model"], open_app_state().job_catalog)
+    models = [] if isinstance(choice, str) else [choice]
+    name = choice if isinstance(choice, str) else choice["name"]
+    return _answer([job | {"model": name}], models, asked)
+
+
+def _answer(rows: list[dict[str, Any]], models: list[dict[str, Any]], asked: _Asked) -> list[dict[str, Any]]:
+    """Return rows with their answers, of a service if one is named."""
+    level, references = asked.level, asked.references
+    if asked.server:
+        from roofcast.serving.cli.remote import ask
+        from roofcast.serving.jobs.request import MAX_ROW
+
+        given: Any = {"models": models, "references": references, "level": level}
+        with ask(asked.server) as client:
+            parts = [rows[start : start + MAX_ROW] for start in range(0, len(rows), MAX_ROW)]
+            return [dict(row) for part in parts for row in client.predict_training(rows=part, **given)["rows"]]
+    from roofcast.serving.jobs.service import answer_rows
+
+    with spinner("predicting"):
+        configs = [(model["name"], model["config"]) for model in models]
+        state = load_predictor(open_app_state(), TRAINING)
+        return answer_rows(rows, configs, level, state.job_catalog, state.training_model, references=references)
+
+
+def _predict_file(rows: Path, out: Path, asked: _Asked, *, as_json: bool) -> None:
+    from roofcast.serving.cli.files import read_table, write_table
+    from roofcast.serving.jobs.prediction import ANSWER_COLUMNS
+
+    check_out(out)
+    table = read_table(rows)
+    jobs = table.records()
+    if not jobs:
+        raise InputError("rows", "there are none; give at least one")
+    answers = _answer(jobs, [], asked)
+    cells = [[answer[name] for name in (*table.header, *ANSWER_COLUMNS)] for answer in answers]
+    write_table([*table.header, *ANSWER_COLUMNS], cells, out)
+    counts = dict(Counter(answer["status"] for answer in answers).most_common())
+    print(json.dumps(counts, separators=(",", ":")) if as_json else ", ".join(f"{n} {s}" for s, n in counts.items()))
+    if "ok" not in counts:
+        raise InputError("rows", f"none has an answer; the first: {answers[0]['reason']}")
+
+
+@training.command("import")
+def import_(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="CSV, or logs of torchtitan or Megatron.")],
+    *,
+    given: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="COLUMN=VALUE",
+            help="A value that the files do not hold, such as accelerator=nvidia-h100-sxm-80gb; repeatable.",
+        ),
+    ] = None,
+    campaign: Annotated[str | None, typer.Option(help="Campaign of rows without one; own by default.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Validate and count the rows, and store nothing.")
+    ] = False,
+    claim: Annotated[
+        bool,
+        typer.Option(
+            "--claim",
+            help="Make rows that API keys own yours: they then teach as measurements of the service's own stack.",
+        ),
+    ] = False,
+    compare: Annotated[bool, typer.Option(help="Compare the new rows with the predictor.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Import measured training jobs into the store: all rows of a file, or none. A log is one job."""
+    from roofcast.data.importers.overrides import parse_overrides
+    from roofcast.serving.app_state.imports.import_warnings import added_warnings
+    from roofcast.serving.cli.files import read_runs
+    from roofcast.serving.jobs.imports.import_errors import compare_runs
+    from roofcast.serving.jobs.imports.run_import import import_table
+
+    values = parse_overrides(given or ())
+    state = load_predictor(open_app_state(), TRAINING)
+    summaries = []
+    for file in files:
+        table = read_runs(file, values, state.job_catalog)
+        added = import_table(state, table, file.name, campaign=campaign, dry_run=dry_run, claim_of_keys=claim)
+        errors = compare_runs(state, added) if compare and not dry_run else None
+        for warning in added_warnings(added, "command"):
+            warn(warning)
+        summary = {"file": file.name, "n_row": len(table.rows), **asdict(added), "is_kept": not dry_run}
+        summaries.append(summary | ({"errors": errors and errors.model_dump()} if as_json else {}))
+        if errors and not as_json:
+            show(
+                [group.model_dump() for group in errors.groups],
+                as_json=False,
+                title=f"predicted by version {errors.predictor_version} against actual",
+            )
+    show(summaries, as_json=as_json)
+    if not (as_json or dry_run):
+        print("\nnext: `roofcast retrain --target training` learns them")
+
+
+def _recommend_errors(values: Mapping[str, Any]) -> list[InputError]:
+    from roofcast.serving.cli.files import parse_inventory, read_model_path
+    from roofcast.serving.jobs.request import JobRecommendationRequest, option_fields
+
+    options = {**values, "model": values["model"] or "", "inventory": []}
+    options = {name: options[name] for name in SEARCH_OPTIONS}
+    return collect_errors(
+        lambda: options.update(inventory=parse_inventory(values["inventory"] or [])),
+        lambda: read_model_path(options["model"]),
+        lambda: _read_references(values["reference"]),
+        lambda: _check_launcher(values["launch"]),
+        lambda: JobRecommendationRequest.from_options(options),
+        lambda: check_names(option_fields(options), (), values["server"]),
+    )
+
+
+def _fields() -> Mapping[str, str]:
+    from roofcast.serving.jobs.request import OPTION_FIELDS
+
+    return OPTION_FIELDS
+
+
+def _check_launcher(name: str) -> None:
+    from roofcast.serving.jobs.launch.launch import LAUNCHERS
+
+    if name and name not in LAUNCHERS:
+        raise choice_error("launch", name, LAUNCHERS)
+
+
+@training.command()
+@with_check(_recommend_errors, _fields)
+@with_options(SEARCH_OPTIONS)
+def recommend(
+    options: dict[str, Any],
+    *,
+    launch: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Start of the first entry that has it: torchrun, accelerate, megatron-lm."),
+    ] = "",
+    reference: JobReferenceFile = None,
+    why: Annotated[
+        bool, typer.Option("--why", help="Add memory by part, and accelerators without an entry.")
+    ] = False,
+    server: Server = "",
+    as_json: AsJson = False,
+) -> None:
+    """Rank hardware and plans of a training job by cost, among those that fit and meet deadline and budget."""
+    from roofcast.serving.cli.files import parse_inventory
+
+    _check_launcher(launch)
+    options["inventory"] = parse_inventory(options["inventory"] or [])
+    options["n_rejection"] = N_MISS_JSON
+    options["reference"] = _read_references(reference)
+    response = _recommend(options, server)
+    for warning in response["warnings"]:
+        warn(warning)
+    if as_json:
+        print(json.dumps(response))
+        return
+    from roofcast.serving.cli.text.job_text import recommendation_text
+
+    print(recommendation_text(response, why=why), end="")
+    if launch:
+        print(f"\n{_launch_command(response['entries'], launch)}", end="")
+
+
+def _launch_command(entries: Sequence[Mapping[str, Any]], launch: str) -> str:
+    """Return the launch command of the first entry that has one for this launcher, below a line that names it.
+
+    Raises
+    ------
+    InputError
+        If no entry has; with the reason, or with those that some have.
+    """
+    for number, entry in enumerate(entries, 1):
+        if launch in entry["launch"]:
+            return f"# entry {number}\n{entry['launch'][launch]}"
+    for entry in entries:
+        if launch in entry["launch_problems"]:
+            raise InputError("launch", f"{launch} {entry['launch_problems'][launch]}")
+    none = "none: no entry has a launch command" if entries else "none, as there is no entry"
+    known = ", ".join(sorted({name for entry in entries for name in entry["launch"]})) or none
+    raise InputError("launch", f"entries run under {known}; got {launch!r}")
+
+
+def _recommend(options: dict[str, Any], server: str) -> dict[str, Any]:
+    """Return the recommendation, of a service if one is named; the request is validated before anything is loaded."""
+    from roofcast.serving.cli.files import read_model
+    from roofcast.serving.jobs.request import JobRecommendationRequest
+
+    JobRecommendationRequest.from_options(options)
+    if server:
+        from roofcast.serving.cli.remote import ask, read_served_model
+
+        model = read_served_model(options["model"], server)
+        request = JobRecommendationRequest.from_options(options | {"model": model})
+        fields: Any = request.model_dump(mode="json", exclude_unset=True)
+        with ask(server) as client:
+            return dict(client.recommend_training(**fields))
+    from roofcast.serving.jobs.service import answer_training_recommendation
+
+    state = load_predictor(open_app_state(), TRAINING)
+    model = read_model(options["model"], state.job_catalog)
+    request = JobRecommendationRequest.from_options(options | {"model": model})
+    with spinner("searching"):
+        return answer_training_recommendation(request, state, today()).model_dump(mode="json")

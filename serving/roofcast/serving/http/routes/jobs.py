@@ -1,0 +1,35 @@
+"""``POST /v1/training/predictions`` and ``POST /v1/training/recommendations``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Response
+
+from roofcast.serving.http.body import JSON_TYPE, JsonRoute
+from roofcast.serving.http.dependencies import State, Today
+from roofcast.serving.jobs.request import JobPredictionRequest, JobRecommendationRequest
+from roofcast.serving.jobs.response import JobPredictionResponse, JobRecommendationResponse
+from roofcast.serving.jobs.service import answer_training_predictions, answer_training_recommendation
+
+router = APIRouter(tags=["training"], route_class=JsonRoute)
+
+
+@router.post("/v1/training/predictions", response_model=JobPredictionResponse)
+def post_training_predictions(request: JobPredictionRequest, state: State) -> Any:
+    """Predict step time, throughput, MFU and peak memory of each training job; an invalid row gets its own status.
+
+    Blank settings of the plan are those of the fastest plan that fits.
+    """
+    answer = answer_training_predictions(request, state)
+    return Response(answer.model_dump_json(), media_type=JSON_TYPE)  # FastAPI would validate it again
+
+
+@router.post("/v1/training/recommendations", response_model=JobRecommendationResponse)
+def post_training_recommendation(request: JobRecommendationRequest, state: State, today: Today) -> Any:
+    """Rank hardware and plans for a training job by cost, among those that fit and meet deadline and budget.
+
+    One entry for each accelerator, kind of price and market; the front has the fastest run for each cost.
+    """
+    answer = answer_training_recommendation(request, state, today)
+    return Response(answer.model_dump_json(), media_type=JSON_TYPE)

@@ -1,0 +1,109 @@
+"""``/v1/training/measurements``: the users' own measurements of training jobs.
+
+Imports, withdrawals, restorations and confirmations are those of ``/v1/measurements``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from fastapi import APIRouter, Query, Request
+
+from roofcast.data.importers.overrides import parse_overrides
+from roofcast.serving.app_state.imports.import_warnings import added_warnings
+from roofcast.serving.http.body import BODY, JsonRoute
+from roofcast.serving.http.bulk.media import TRAINING_FILES_PATH
+from roofcast.serving.http.dependencies import ClaimOfKeys, Compare, DryRun, State, Viewer, origin_of
+from roofcast.serving.http.errors import unsupported_media_type
+from roofcast.serving.http.routes.measurements.measurement_files import FILE_NAME, Overrides, media_type
+from roofcast.serving.http.routes.measurements.measurements import Limit, OfCampaign, Offset
+from roofcast.serving.http.schemas.jobs import MAX_ROW, JobMeasurementsAdded, JobMeasurementsRequest
+from roofcast.serving.jobs.imports.import_errors import JobImportErrors, compare_runs
+from roofcast.serving.jobs.imports.run_import import import_runs, import_table, read_run_file
+from roofcast.serving.predict.json_rows import rows_from_table
+from roofcast.serving.request_fields import Cell
+
+if TYPE_CHECKING:
+    from roofcast.data.store.measurement_store import Added
+
+router = APIRouter(tags=["training"], route_class=JsonRoute)
+files = APIRouter(tags=["training"])
+
+KINDS: Final = ("text/csv", "application/octet-stream")
+"""Media types of tables, and of logs (a form on another site's page could send `text/plain`)."""
+
+_FILE_BODY: Final[dict[str, Any]] = {kind: {"schema": {"type": "string", "format": "binary"}} for kind in KINDS}
+
+
+@router.post("/v1/training/measurements", status_code=HTTPStatus.CREATED)
+def post_training_measurements(
+    request: JobMeasurementsRequest,
+    *,
+    http: Request,
+    state: State,
+    claim_of_keys: ClaimOfKeys,
+    compare: Compare = True,
+) -> JobMeasurementsAdded:
+    """Store measured training jobs: all of them, or none. Rows that were stored before are counted, not stored twice.
+
+    A row whose numbers contradict each other or the peak of the accelerators is refused, with every such row. Rows
+    far from what others measured are in quarantine: no training uses them before a confirmation.
+    """
+    configs = [(model.name, model.config) for model in request.models]
+    added = import_runs(state, request.rows, configs, origin=origin_of(http), claim_of_keys=claim_of_keys)
+    return _answer(added, compare_runs(state, added) if compare else None)
+
+
+@files.post(
+    TRAINING_FILES_PATH,
+    status_code=HTTPStatus.CREATED,
+    responses={
+        HTTPStatus.OK: {"model": JobMeasurementsAdded, "description": "Counts of a dry run; nothing is stored."}
+    },
+    openapi_extra={"requestBody": {"required": True, "content": _FILE_BODY}},
+)
+def post_training_file(
+    request: Request,
+    state: State,
+    *,
+    name: Annotated[str, Query(pattern=FILE_NAME, description="File name, for messages.")] = "upload",
+    campaign: Annotated[
+        str | None, Query(max_length=200, pattern=r"^[^\x00]+$", description="Campaign of rows without one.")
+    ] = None,
+    set_: Overrides = None,
+    dry_run: DryRun,
+    claim_of_keys: ClaimOfKeys,
+    compare: Compare = True,
+) -> JobMeasurementsAdded:
+    """Import a CSV file of measured training jobs, or a log of torchtitan or Megatron-LM, as `training import` does.
+
+    All rows of a file are stored, or none. A log is one job.
+    """
+    if media_type(request) not in KINDS:
+        raise unsupported_media_type(f"send a table as {KINDS[0]}, a log as {KINDS[1]}")
+    overrides = parse_overrides(set_ or [])
+    table = read_run_file(request.scope[BODY].read(), name, overrides, state.job_catalog, MAX_ROW)
+    origin = origin_of(request)
+    added = import_table(
+        state, table, name, origin=origin, campaign=campaign, dry_run=dry_run, claim_of_keys=claim_of_keys
+    )
+    return _answer(added, compare_runs(state, added) if compare and not dry_run else None)
+
+
+def _answer(added: Added, errors: JobImportErrors | None) -> JobMeasurementsAdded:
+    warnings = list(added_warnings(added, "http"))
+    return JobMeasurementsAdded(**asdict(added), warnings=warnings, is_kept=bool(added.import_id), errors=errors)
+
+
+@router.get("/v1/training/measurements")
+def list_training_measurements(
+    state: State, viewer: Viewer, campaign: OfCampaign = None, offset: Offset = 0, limit: Limit = 100
+) -> list[dict[str, Cell]]:
+    """List the measured training jobs stored here that the caller may list, as ``/v1/measurements`` does.
+
+    `import_id` and `key` tell where a row comes from, `state` whether training may use it (`accepted`, `confirmed`)
+    or not (`quarantined`, `withdrawn`), `reason` why not.
+    """
+    return rows_from_table(state.store.training.load(campaign, offset, limit, provenance=True, seen_by=viewer))

@@ -1,0 +1,187 @@
+"""Answer of a training search: entries, Pareto front, other offers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from roofcast.data.specs import Offer
+from roofcast.data.units import W_PER_KW
+from roofcast.features.arrays import FloatArray, RowIndex
+from roofcast.features.jobs.step.memory import correct_memory
+from roofcast.features.jobs.step.step import mfu_ratio, throughput_token_per_s
+from roofcast.serving.jobs.conventions import design_power_w, power_share
+from roofcast.serving.jobs.launch.launch import launch_commands
+from roofcast.serving.jobs.memory_parts import memory_parts
+from roofcast.serving.jobs.response import (
+    JobEntryResponse,
+    JobInterval,
+    JobPlanResponse,
+    JobRunResponse,
+)
+from roofcast.serving.jobs.search.search import JobSearch
+from roofcast.serving.recommend.answer.pareto_front import non_dominated
+from roofcast.serving.recommend.api.response import ElsewhereResponse
+from roofcast.serving.recommend.demand.inventory import OwnedNodes
+
+MAX_OTHER: Final = 5
+N_DIGIT: Final = 6
+
+RunT = TypeVar("RunT", bound=JobRunResponse)
+
+
+def best_runs(found: JobSearch, confidence: float) -> RowIndex:
+    """Return the cheapest run of each alternative that meets the limits, the cheapest first.
+
+    Runs of one alternative have the accelerator, the kind of price and the market in common; each kind of owned nodes
+    is an alternative of its own.
+    """
+    runs = found.runs
+    met = np.flatnonzero(runs.p_met >= confidence)
+    first: dict[tuple[str, ...], int] = {}
+    for k in _by_cost(found, met).tolist():
+        first.setdefault(alternative(found, k), k)
+    return np.array([*first.values()], dtype=np.intp)
+
+
+def _by_cost(found: JobSearch, rows: RowIndex) -> RowIndex:
+    """Return runs by cost; of equal ones the likeliest, then the smallest first."""
+    runs = found.runs
+    size = found.jobs.table["n_accelerator"].to_numpy(dtype=float)[runs.job[rows]]
+    return rows[np.lexsort((size, -runs.p_met[rows].round(2), runs.hours[rows].round(9), runs.cost[rows].round(9)))]
+
+
+def alternative(found: JobSearch, run: int) -> tuple[str, ...]:
+    """Return what a run has in common with others of its alternative."""
+    offer = found.offers[found.runs.offer[run]]
+    return (offer.accelerator, offer.pricing, offer.market, offer.id if isinstance(offer, OwnedNodes) else "")
+
+
+def front_runs(found: JobSearch, confidence: float) -> RowIndex:
+    """Return the runs that meet the limits and of which none is both faster and cheaper, the cheapest first."""
+    runs = found.runs
+    met = np.flatnonzero(runs.p_met >= confidence)
+    return met[non_dominated(runs.cost[met], runs.hours[met])]
+
+
+def build_front(found: JobSearch, rows: Iterable[int]) -> list[JobRunResponse]:
+    """Return runs as points of the front."""
+    return [JobRunResponse(**_run_fields(found, k)) for k in rows]
+
+
+def build_entries(found: JobSearch, rows: RowIndex) -> list[JobEntryResponse]:
+    """Return runs as entries, with intervals, memory, energy, launch commands and other offers."""
+    entries = [
+        JobEntryResponse(rank=rank, **_run_fields(found, k), **_entry_fields(found, k))
+        for rank, k in enumerate(rows.tolist(), start=1)
+    ]
+    for entry in entries:
+        pair = entry.cost_usd_interval, entries[0].cost_usd_interval
+        entry.ties_first = all(a.low <= b.value <= a.high for a, b in (pair, pair[::-1]))
+    return entries
+
+
+def rounded(value: float) -> float:
+    """Return a value in the significant digits of answers."""
+    return float(f"{value:.{N_DIGIT}g}")
+
+
+def plan_response(found: JobSearch, job: int) -> JobPlanResponse:
+    """Return the plan of a job."""
+    row = found.jobs.table.iloc[job]
+    whole = {name: int(row[name]) for name in ("tp", "pp", "vp", "cp", "dp", "ep")}
+    texts = {name: str(row[name]) for name in ("framework", "compute_precision", "sharding", "recomputation")}
+    names = ("n_micro_batch_sequence", "n_gradient_accumulation", "n_global_batch_sequence")
+    numbers = {name: float(row[name]) for name in names}
+    return JobPlanResponse(**whole, **texts, **numbers, sequence_parallel=row["sequence_parallel"] == "on")
+
+
+def _offer_fields(offer: Offer) -> dict[str, Any]:
+    names = ("provider", "region", "instance_type", "pricing", "market")
+    price = {"price_usd_per_h": float(offer.price_usd_per_h), "price_as_of": offer.as_of}
+    return {name: getattr(offer, name) for name in names} | price
+
+
+def _run_fields(found: JobSearch, run: int) -> dict[str, Any]:
+    runs, job = found.runs, int(found.runs.job[run])
+    one = found.hardware[found.jobs.hardware[job]]
+    has_deadline, has_budget = np.isfinite(found.demand.deadline_h), np.isfinite(found.demand.budget_usd)
+    return _offer_fields(found.offers[runs.offer[run]]) | {
+        "accelerator": one.accelerator,
+        "n_accelerator": one.n_accelerator,
+        "n_instance": one.n_node,
+        "usd_per_h": rounded(runs.usd_per_h[run]),
+        "plan": plan_response(found, job),
+        "hours": rounded(runs.hours[run]),
+        "cost_usd": rounded(runs.cost[run]),
+        "p_fits": rounded(found.prediction.p_fits[job]),
+        "p_deadline_met": rounded(runs.p_deadline[run]) if has_deadline else None,
+        "p_budget_met": rounded(runs.p_budget[run]) if has_budget else None,
+        "p_limits_met": rounded(runs.p_met[run]),
+    }
+
+
+def _entry_fields(found: JobSearch, run: int) -> dict[str, Any]:
+    job, jobs, prediction = int(found.runs.job[run]), found.jobs, found.prediction
+    one = found.hardware[jobs.hardware[job]]
+    spec = found.catalog.accelerators[one.accelerator]
+    launch = launch_commands(plan_response(found, job), one, found.demand, spec.vendor)
+    rates = [
+        values[job] * one.n_accelerator
+        for values in (
+            prediction.token_per_s_per_accelerator,
+            prediction.token_per_s_per_accelerator_low,
+            prediction.token_per_s_per_accelerator_high,
+        )
+    ]
+    rate = np.array(rates)
+    hours = found.runs.hours[run] * rate[0] / rate[[0, 2, 1]]
+    share = _at(power_share(jobs.time), job)
+    power_w = design_power_w(spec) * share * one.n_accelerator
+    mfu = _at(mfu_ratio(jobs.runs, jobs.time) / throughput_token_per_s(jobs.runs, jobs.time), job)
+    memory = (prediction.peak_memory_byte, prediction.peak_memory_byte_low, prediction.peak_memory_byte_high)
+    parts = memory_parts(correct_memory(jobs.memory, prediction.peak_memory_byte))
+    return {
+        "hours_interval": _interval(hours),
+        "cost_usd_interval": _interval(hours * found.runs.usd_per_h[run]),
+        "energy_kwh": _interval(hours * power_w / W_PER_KW),
+        "power_w": rounded(power_w),
+        "power_share": rounded(share),
+        "step_time_s": _interval(found.demand.n_token * found.demand.n_batch / rate[[0, 2, 1]]),
+        "throughput_token_per_s": _interval(rate),
+        "mfu_ratio": _interval(rate * mfu),
+        "peak_memory_byte": _interval(np.array([values[job] for values in memory])),
+        "memory_byte": {name: rounded(_at(values, job)) for name, values in parts.items()},
+        "memory_capacity_byte": spec.memory_byte,
+        "outside": bool(prediction.outside[job]),
+        "launch": launch.commands,
+        "launch_problems": launch.problems,
+        "also_at": _other_offers(found, run),
+    }
+
+
+def _at(values: FloatArray, job: int) -> float:
+    return float(values[job] if len(values) > 1 else values[0])
+
+
+def _interval(values: FloatArray) -> JobInterval:
+    value, low, high = (rounded(one) for one in values)
+    return JobInterval(value=value, low=low, high=high)
+
+
+def _other_offers(found: JobSearch, run: int) -> list[ElsewhereResponse]:
+    """Return the cheapest offers of the same job and alternative elsewhere, one a region."""
+    runs = found.runs
+    own = found.offers[runs.offer[run]]
+    same = np.flatnonzero(runs.job == runs.job[run])
+    first: dict[tuple[str, str], ElsewhereResponse] = {}
+    for k in same[np.argsort(runs.usd_per_h[same], kind="stable")].tolist():
+        offer = found.offers[runs.offer[k]]
+        place = (offer.provider, offer.region)
+        if alternative(found, k) == alternative(found, run) and place != (own.provider, own.region):
+            n_node = found.hardware[found.jobs.hardware[runs.job[k]]].n_node
+            fields = _offer_fields(offer) | {"n_instance": n_node, "cost_usd_per_h": rounded(runs.usd_per_h[k])}
+            first.setdefault(place, ElsewhereResponse(**fields))
+    return [*first.values()][:MAX_OTHER]

@@ -1,0 +1,257 @@
+"""Import of measured training jobs into the store, for HTTP and command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pandas as pd
+
+from roofcast.data.catalog import Catalog
+from roofcast.data.errors import SchemaError, join_errors
+from roofcast.data.importers.job_logs import is_job_log, read_job_log
+from roofcast.data.importers.overrides import fill_blanks
+from roofcast.data.measurements.job_schema import TRAINING_CONFIG_COLUMNS
+from roofcast.data.measurements.job_validation import token_per_step, validate_training_measurements
+from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.catalog.registered_models import (
+    Config,
+    check_model_limit,
+    registered_ids,
+    with_configs,
+)
+from roofcast.serving.csv_table import CsvTable, parse_table
+from roofcast.serving.jobs.rows import parse_jobs
+from roofcast.training.dataset.job_runs import build_job_rows
+from roofcast.training.jobs.lifecycle.quarantine import run_quarantine_reasons
+
+if TYPE_CHECKING:
+    from roofcast.data.store.measurement_store import Added
+    from roofcast.data.store.provenance import Origin
+
+SOURCE: Final = "rows"
+"""Name of JSON rows in messages; their lines count from 1."""
+
+OWN_CAMPAIGN: Final = "own"
+RATE: Final = "throughput_token_per_s"
+
+_LOG_SUFFIXES: Final = (".log", ".out")
+"""Of files that are logs whatever they hold, so that a message names what was expected."""
+
+
+def read_runs(
+    rows: Sequence[Mapping[str, Any]],
+    catalog: Catalog,
+    campaign: str | None = None,
+    source: str = SOURCE,
+    lines: Sequence[int] = (),
+) -> pd.DataFrame:
+    """Return the validated runs of rows in the columns of the training schema, with ids of the catalogue.
+
+    A cell that is absent, null or an empty text is blank. A throughput that is blank follows from the step time, the
+    global batch and the length of the sequences.
+
+    Parameters
+    ----------
+    campaign
+        Campaign of the rows without one; `OWN_CAMPAIGN` by default.
+    source, lines
+        File name and line of each row, for messages; rows are counted from 1 if there are no lines.
+
+    Raises
+    ------
+    SchemaError
+        If a row breaks the schema, has an unknown name, or a split that the model or accelerators do not admit; names
+        line and field of the first fault of each column and row.
+    """
+    lines = lines or range(1, len(rows) + 1)
+    filled = [{**row, "campaign": row.get("campaign") or campaign or OWN_CAMPAIGN} for row in rows]
+    names = dict.fromkeys(name for row in filled for name in row)
+    cells = {name: [None if row.get(name) == "" else row.get(name) for row in filled] for name in names}
+    try:
+        table = validate_training_measurements(pd.DataFrame(cells, dtype=object), source, lines)
+    except SchemaError as error:
+        jobs = [{name: cell for name, cell in row.items() if name in TRAINING_CONFIG_COLUMNS} for row in filled]
+        named = {(one.line, one.field) for one in error.all if isinstance(one, SchemaError)}
+        others = [one for one in _job_errors(jobs, catalog, source, lines) if (one.line, one.field) not in named]
+        raise join_errors([error, *others]) from error
+    _raise_all(_job_errors(_jobs_of(table), catalog, source, lines))
+    computed = token_per_step(table) / table["step_time_s"]
+    is_derived = table[RATE].isna() & computed.notna()
+    derived = table["derived"].mask(is_derived, (table["derived"] + " " + RATE).str.strip())
+    runs = table.assign(**{RATE: table[RATE].fillna(computed), "derived": derived})
+    models = {name: catalog.model(name).id for name in runs["model"].unique()}
+    accelerators = {name: catalog.accelerator(name).id for name in runs["accelerator"].unique()}
+    return runs.assign(model=runs["model"].map(models), accelerator=runs["accelerator"].map(accelerators))
+
+
+def _jobs_of(table: pd.DataFrame) -> list[Any]:
+    return table[list(TRAINING_CONFIG_COLUMNS)].to_dict("records")
+
+
+def _job_errors(
+    jobs: Sequence[Mapping[str, Any]], catalog: Catalog, source: str, lines: Sequence[int]
+) -> list[SchemaError]:
+    """Return what is wrong with the job of each row, one error a field: names, splits, precisions."""
+    _, problems = parse_jobs(jobs, catalog, TRAINING_CONFIG_COLUMNS)
+    return [
+        SchemaError(one.field, one.message, source, line)
+        for line, problem in zip(lines, problems, strict=True)
+        if problem is not None
+        for one in (problem, *problem.further)
+    ]
+
+
+def _raise_all(errors: Sequence[SchemaError]) -> None:
+    if errors:
+        raise join_errors(errors)
+
+
+def import_runs(
+    state: AppState,
+    rows: Sequence[Mapping[str, Any]],
+    configs: Iterable[tuple[str, Config]] = (),
+    *,
+    origin: Origin | None = None,
+    campaign: str | None = None,
+    dry_run: bool = False,
+    claim_of_keys: bool = False,
+    source: str = SOURCE,
+    lines: Sequence[int] = (),
+) -> Added:
+    """Store measured training jobs and the models of named configurations; return the numbers of new and known rows.
+
+    All rows are stored, or none. Rows far from what others measured on alike stacks are in quarantine: training
+    leaves them out until they are confirmed.
+
+    Parameters
+    ----------
+    rows, campaign, source, lines
+        As of `read_runs`.
+    configs
+        Name and ``config.json`` of each model that the catalogue does not have.
+    origin
+        Who imports; None for the operator.
+    dry_run
+        Count only: nothing is written.
+    claim_of_keys
+        Whether rows that API keys own become the operator's, if the operator imports them.
+
+    Raises
+    ------
+    SchemaError
+        If a row is invalid, see `read_runs`, or has a rate above the peak; names the line and field of each.
+    InputError
+        If a configuration is not a language model's, another model has its name, or too many models are registered.
+    NotReadyError
+        If the store cannot be read or written.
+    """
+    from roofcast.data.store.measurement_store import MeasurementStore  # noqa: PLC0415  (needs SQLAlchemy)
+
+    registered = set() if dry_run else registered_ids(state)
+    catalog, new = with_configs(state.job_catalog, configs)
+    check_model_limit(state, len(new), origin.limited_key if origin else "")
+    runs = read_runs(rows, catalog, campaign, source, lines)
+    _check_rates(runs, catalog, source, lines or range(1, len(rows) + 1))
+    reasons = run_quarantine_reasons(runs, catalog)
+    if dry_run:
+        with MeasurementStore(state.settings.store_url) as store:
+            return store.training.compare(runs, origin, reasons, claim_of_keys=claim_of_keys)
+    models = [(spec, dict(config)) for spec, config in new]
+    added = state.store.training.add(
+        runs, models, origin, reasons, claim_of_keys=claim_of_keys, registered=registered
+    )
+    if new:
+        state.live_catalog.reload_models()
+    return added
+
+
+def import_table(
+    state: AppState,
+    table: CsvTable,
+    source: str,
+    *,
+    origin: Origin | None = None,
+    campaign: str | None = None,
+    dry_run: bool = False,
+    claim_of_keys: bool = False,
+) -> Added:
+    """Store the rows of a CSV file: see `import_runs`.
+
+    Raises
+    ------
+    SchemaError
+        Also if it has no row, or names a column twice.
+    """
+    if not table.rows:
+        raise SchemaError("", "holds no row below its header", source, 2)
+    return import_runs(
+        state,
+        table.records(),
+        origin=origin,
+        campaign=campaign,
+        dry_run=dry_run,
+        claim_of_keys=claim_of_keys,
+        source=source,
+        lines=table.lines,
+    )
+
+
+def read_run_file(
+    content: bytes, name: str, overrides: Mapping[str, str], catalog: Catalog, max_row: int | None = None
+) -> CsvTable:
+    """Return the measured training jobs of a CSV file, or the one of a log, with the user's values in blank cells.
+
+    Parameters
+    ----------
+    name
+        Of the file, for messages; by the suffix `.log` or `.out` it is a log, whatever it holds.
+    max_row
+        Most rows of a CSV file.
+
+    Raises
+    ------
+    SchemaError
+        As of `parse_table` and `read_job_log`, if a cell contradicts its value, or if the model of the catalogue
+        has other layers or another width than the log's.
+    """
+    text = content.decode(errors="replace")
+    if Path(name).suffix in _LOG_SUFFIXES or is_job_log(text):
+        return _log_table(text, name, overrides, catalog)
+    return _filled(parse_table(content, name, max_row), overrides, name)
+
+
+def _log_table(text: str, name: str, overrides: Mapping[str, str], catalog: Catalog) -> CsvTable:
+    log = read_job_log(text, name, overrides)
+    spec = catalog.model(str(log.cells["model"]))
+    for shape, count in log.shape.items():
+        if getattr(spec, shape) != count:
+            problem = f"is {spec.id}, whose {shape} is {getattr(spec, shape)}; the log says {count}"
+            raise SchemaError("model", problem, name, log.line)
+    return CsvTable(list(log.cells), [[str(cell) for cell in log.cells.values()]], [log.line])
+
+
+def _filled(table: CsvTable, overrides: Mapping[str, str], name: str) -> CsvTable:
+    rows = [fill_blanks(row, overrides, name, line) for row, line in zip(table.records(), table.lines, strict=True)]
+    header = list(dict.fromkeys(column for row in rows for column in row)) or table.header
+    return CsvTable(header, [[row[column] for column in header] for row in rows], table.lines)
+
+
+def _check_rates(runs: pd.DataFrame, catalog: Catalog, source: str, lines: Sequence[int]) -> None:
+    """Refuse rates above the peak of the accelerators, which no run reaches: the unit or the count is wrong."""
+    if runs.empty:
+        return
+    rows = build_job_rows(runs, catalog)
+    mfu = rows.rate / rows.peak_token_per_s
+    _raise_all([
+        SchemaError(
+            RATE,
+            f"of all accelerators together is {mfu[i]:.3g} times what their peak admits; check the unit, "
+            "n_accelerator and the length of the sequences",
+            source,
+            lines[i],
+        )
+        for i in np.flatnonzero(mfu > 1.0).tolist()
+    ])  # fmt: skip

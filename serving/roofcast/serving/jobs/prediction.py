@@ -1,0 +1,211 @@
+"""Prediction of training jobs: rows of jobs in, rows of answers out, each with its own status."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from roofcast.data.catalog import Catalog
+from roofcast.data.units import BYTE_PER_GB
+from roofcast.features.arrays import FloatArray
+from roofcast.features.jobs.plans import PlanChoice, choose_plans
+from roofcast.features.jobs.run_table import build_jobs
+from roofcast.features.jobs.step.memory import JobMemory, correct_memory
+from roofcast.features.jobs.step.step import mfu_ratio, throughput_token_per_s
+from roofcast.serving.abandonment import stop_if_abandoned
+from roofcast.serving.jobs.conventions import design_power_w, power_share
+from roofcast.serving.jobs.memory_parts import MEMORY_PARTS, memory_parts
+from roofcast.serving.jobs.rows import job_table, parse_jobs
+from roofcast.serving.jobs.search.plan_choice import predict_jobs, with_fastest_plans
+from roofcast.serving.jobs.search.plans import PLAN_COLUMNS, is_sound, keeps_stated, plan_columns, with_plans
+from roofcast.serving.predict.row_parser import object_column
+from roofcast.serving.problem import Problem
+from roofcast.training.jobs import JobPrediction, JobPredictor
+
+Columns = dict[str, npt.NDArray[Any]]
+
+INTERVAL_METRICS: Final = ("step_time_s", "throughput_token_per_s", "mfu_ratio", "peak_memory_byte")
+METRIC_COLUMNS: Final = tuple(f"{metric}{end}" for metric in INTERVAL_METRICS for end in ("", "_lo", "_hi"))
+MEMORY_COLUMNS: Final = (*(f"memory_{part}_byte" for part in MEMORY_PARTS), "memory_capacity_byte")
+PLAN_ANSWERS: Final = ("plan_framework", *(f"plan_{name}" for name in PLAN_COLUMNS))
+NUMBERS_AND_PLAN: Final = (*METRIC_COLUMNS, "p_fits", "power_w", *MEMORY_COLUMNS, *PLAN_ANSWERS)
+ANSWER_COLUMNS: Final = (*NUMBERS_AND_PLAN, "status", "reason", "outside", "assumed")
+"""Answers of a row: of the whole job, but memory and MFU of one accelerator; `power_w` of all boards, on average."""
+
+STATUSES: Final = ("ok", "invalid", "unknown_name", "does_not_fit", "out_of_range")
+
+COUNTS: Final = ("dp", "n_micro_batch_sequence", "n_gradient_accumulation", "n_global_batch_sequence")
+"""Counts of a plan that follow from each other."""
+
+LEAST_P_FITS: Final = 0.1
+"""Probability of fitting below which a job has no times."""
+
+N_TOGETHER: Final = 8
+"""Jobs whose plans are searched between two looks at whether the client has left."""
+
+ASSUMED_COLUMNS: Final = (
+    "framework", "sharding", "recomputation", "n_micro_batch_sequence", "n_global_batch_sequence",
+    "n_token_per_sequence",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class JobOptions:
+    """What all jobs of one prediction share; `level` is the coverage of the intervals."""
+
+    predictor: JobPredictor
+    catalog: Catalog
+    level: float = 0.8
+
+
+def answer_jobs(rows: Sequence[Mapping[str, Any]], options: JobOptions) -> Columns:
+    """Return `ANSWER_COLUMNS` of rows; one without an answer has a status and a reason, and no times.
+
+    Raises
+    ------
+    SchemaError
+        If a column is unknown.
+    """
+    jobs, problems = parse_jobs(rows, options.catalog)
+    answers = _blank_answers(len(jobs))
+    valid = [i for i, problem in enumerate(problems) if problem is None]
+    for start in range(0, len(valid), N_TOGETHER):
+        stop_if_abandoned()
+        chunk = np.array(valid[start : start + N_TOGETHER], dtype=np.intp)
+        table = job_table([jobs[i] for i in chunk])
+        _answer(table, chunk, answers, problems, options)
+    for i, problem in enumerate(problems):
+        if problem is not None:
+            answers["status"][i], answers["reason"][i] = problem.status, str(problem)
+    return answers
+
+
+def _blank_answers(n_row: int) -> Columns:
+    texts = ("plan_framework", "plan_sharding", "plan_recomputation", "plan_sequence_parallel", "reason", "assumed")
+    answers: Columns = {name: np.full(n_row, np.nan) for name in ANSWER_COLUMNS}
+    answers |= {name: object_column(n_row, "") for name in texts}
+    return answers | {"status": object_column(n_row, "ok"), "outside": np.zeros(n_row, dtype=bool)}
+
+
+def _answer(
+    table: pd.DataFrame,
+    rows: npt.NDArray[np.intp],
+    answers: Columns,
+    problems: list[Problem | None],
+    options: JobOptions,
+) -> None:
+    """Fill in the answers of some rows, and the problems of those that have no answer."""
+    stated = with_fastest_plans(table, options.catalog, options.predictor)
+    jobs = build_jobs(stated, options.catalog.models, options.catalog.accelerators)
+    choice = choose_plans(jobs)
+    plans = plan_columns(choice.runs.plan, table["sharding"].to_numpy(dtype=object))
+    prediction = predict_jobs(with_plans(table, plans), options.catalog, options.predictor, options.level)
+    sound = is_sound(jobs.job.n_accelerator, jobs.job.n_global_batch, choice.runs.plan)
+    kept = keeps_stated(table, np.arange(len(table)), choice.runs.plan)
+    memory = correct_memory(choice.memory, prediction.peak_memory_byte)
+    columns = _numbers(choice, prediction, memory) | {f"plan_{name}": values for name, values in plans.items()}
+    columns["plan_framework"] = table["framework"].to_numpy(dtype=object)
+    columns["outside"] = prediction.outside
+    columns["power_w"] = _power_w(table, choice, options.catalog)
+    for name, values in columns.items():
+        answers[name][rows] = values
+    blank = table[list(ASSUMED_COLUMNS)].isna() | (table[list(ASSUMED_COLUMNS)] == "")
+    for k, i in enumerate(rows.tolist()):
+        answers["assumed"][i] = ", ".join(blank.columns[blank.iloc[k]])
+        if not sound[k]:
+            problems[i] = _unsound_problem(table.iloc[k])
+            _clear(answers, i, NUMBERS_AND_PLAN)
+        elif prediction.p_fits[k] < LEAST_P_FITS:
+            problems[i] = Problem("does_not_fit", "n_accelerator", lack_of_memory(memory, choice, k))
+            times = [name for name in METRIC_COLUMNS if not name.startswith("peak_memory")]
+            _clear(answers, i, (*times, "power_w"))
+        elif not kept[k]:
+            problems[i] = _contradiction(table.iloc[k], {name: float(plans[name][k]) for name in COUNTS})
+            _clear(answers, i, NUMBERS_AND_PLAN)
+        elif not choice.fits[k]:
+            answers["reason"][i] = f"may not fit: {lack_of_memory(memory, choice, k)}"
+
+
+def _clear(answers: Columns, i: int, names: Sequence[str]) -> None:
+    for name in names:
+        answers[name][i] = "" if answers[name].dtype == object else np.nan
+
+
+def _numbers(choice: PlanChoice, prediction: JobPrediction, memory: JobMemory) -> Columns:
+    runs, parts = choice.runs, memory_parts(memory)
+    n = runs.job.n_accelerator
+    rate = {
+        "": prediction.token_per_s_per_accelerator * n,
+        "_lo": prediction.token_per_s_per_accelerator_low * n,
+        "_hi": prediction.token_per_s_per_accelerator_high * n,
+    }
+    token = tokens_per_step(choice)
+    mfu_of_rate = mfu_ratio(runs, choice.time) / throughput_token_per_s(runs, choice.time)
+    numbers: Columns = {"p_fits": prediction.p_fits}
+    for end, opposite in (("", ""), ("_lo", "_hi"), ("_hi", "_lo")):
+        numbers[f"throughput_token_per_s{end}"] = rate[end]
+        numbers[f"step_time_s{end}"] = token / rate[opposite]
+        numbers[f"mfu_ratio{end}"] = rate[end] * mfu_of_rate
+    numbers["peak_memory_byte"] = prediction.peak_memory_byte
+    numbers["peak_memory_byte_lo"] = prediction.peak_memory_byte_low
+    numbers["peak_memory_byte_hi"] = prediction.peak_memory_byte_high
+    numbers["memory_capacity_byte"] = np.broadcast_to(runs.hardware.memory_byte, n.shape)
+    return numbers | {f"memory_{part}_byte": values for part, values in parts.items()}
+
+
+def tokens_per_step(choice: PlanChoice) -> FloatArray:
+    """Return the tokens of the data set in an optimizer step, without padding: shape (n_job,)."""
+    plan, job = choice.runs.plan, choice.runs.job
+    n_sequence = plan.n_micro_batch * plan.micro_batch * plan.dp
+    return np.asarray(n_sequence * job.n_token * job.content_ratio, dtype=np.float64)
+
+
+def _power_w(table: pd.DataFrame, choice: PlanChoice, catalog: Catalog) -> FloatArray:
+    tdp = np.array([design_power_w(catalog.accelerators[name]) for name in table["accelerator"]])
+    limit = table["power_limit_w"].to_numpy(dtype=float)
+    watt = np.fmin(tdp, limit) * power_share(choice.time) * choice.runs.job.n_accelerator
+    return np.asarray(watt, dtype=np.float64)
+
+
+def _unsound_problem(row: pd.Series) -> Problem:
+    batch = row["n_global_batch_sequence"]
+    if pd.isna(batch):
+        return Problem("invalid", "n_accelerator", "no plan of these settings uses every accelerator")
+    text = f"no plan of these settings splits {batch:g} sequences evenly over {row['n_accelerator']:g} accelerators"
+    return Problem("invalid", "n_global_batch_sequence", f"{text}; give a multiple of the replicas")
+
+
+def _contradiction(row: pd.Series, plan: Mapping[str, float]) -> Problem:
+    """Return the problem of a job whose replicas or micro-batches no plan near the memory has.
+
+    Parameters
+    ----------
+    plan
+        `COUNTS` of the plan that was found without regard to them.
+    """
+    if not (pd.isna(row["dp"]) or row["dp"] == plan["dp"]):
+        text = f"no plan of these settings has {row['dp']:g} replicas and may fit; one has {plan['dp']:g}"
+        return Problem("invalid", "dp", text)
+    text = (
+        f"contradicts {plan['n_global_batch_sequence']:g} sequences in micro-batches of "
+        f"{plan['n_micro_batch_sequence']:g} over {plan['dp']:g} replicas, which are "
+        f"{plan['n_gradient_accumulation']:g} each; got {row['n_gradient_accumulation']:g}"
+    )
+    return Problem("invalid", "n_gradient_accumulation", text)
+
+
+def lack_of_memory(memory: JobMemory, choice: PlanChoice, i: int) -> str:
+    """Return the memory that the plan of a job needs, its largest parts, and the capacity."""
+    parts = {
+        name: float(np.broadcast_to(values, choice.fits.shape)[i]) for name, values in memory_parts(memory).items()
+    }
+    largest = sorted(parts, key=parts.__getitem__, reverse=True)[:3]
+    listed = ", ".join(f"{parts[name] / BYTE_PER_GB:.1f} GB of {name}" for name in largest)
+    capacity = float(np.broadcast_to(choice.runs.hardware.memory_byte, choice.fits.shape)[i])
+    needed = sum(parts.values()) / BYTE_PER_GB
+    return f"the leanest plan needs {needed:.1f} GB on an accelerator of {capacity / BYTE_PER_GB:.1f} GB: {listed}"

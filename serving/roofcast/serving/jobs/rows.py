@@ -1,0 +1,215 @@
+"""Rows of training jobs: parsed cells, resolved names, and the problems of each row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import pandas as pd
+
+from roofcast.data.catalog import Catalog
+from roofcast.data.errors import InputError, SchemaError, choice_error, join_errors
+from roofcast.data.measurements.column_names import LONG_NAMES, column_cure
+from roofcast.data.measurements.columns import Column
+from roofcast.data.measurements.job_schema import (
+    ADAPTER_TARGETS,
+    TRAINING_COLUMNS,
+    TRAINING_CONFIG_COLUMNS,
+    TRAINING_OUTCOME_COLUMNS,
+    TRAINING_WHOLE_COLUMNS,
+)
+from roofcast.data.specs import AcceleratorSpec
+from roofcast.serving.jobs.conventions import default_framework
+from roofcast.serving.problem import Problem, add_problem
+
+MAX_ACCELERATOR: Final = 65_536
+MAX_TOKEN: Final = 10_000_000
+"""Tokens of a sequence, at most."""
+
+JOB_COLUMNS: Final = {
+    **TRAINING_CONFIG_COLUMNS,
+    "n_accelerator": Column("float", low=1.0, high=MAX_ACCELERATOR),
+    "n_token_per_sequence": Column("float", is_nullable=True, low=1.0, high=MAX_TOKEN),
+}
+"""Input columns: those of a training measurement without outcomes."""
+
+JOB_DEFAULTS: Final[Mapping[str, Any]] = {"n_accelerator": 1.0, "method": "pretrain"}
+NOT_MULTIPLIED: Final = ("fp32", "int8", "int4")
+"""Precisions of checkpoints and states in which training does not multiply."""
+
+SERVER_PROCESSOR: Final = "CPU socket"
+"""Form factor of server processors in the catalogue."""
+
+POWER_LIMIT_RATIO: Final = (0.25, 1.5)
+"""Bounds of a power limit over the design power. Judgement, wider than drivers usually allow;
+``nvidia-smi -q -d POWER`` prints the range of a card."""
+
+REQUIRED_COLUMNS: Final = ("model", "accelerator")
+
+
+def parse_jobs(
+    rows: Sequence[Mapping[str, Any]], catalog: Catalog, columns: Mapping[str, Column] = JOB_COLUMNS
+) -> tuple[list[dict[str, Any]], list[Problem | None]]:
+    """Return rows with catalogue ids, numbers as floats and blanks left out, and the problems of each row.
+
+    Columns of outcomes and of the context of a measurement are not read.
+
+    Raises
+    ------
+    SchemaError
+        If a column is unknown.
+    """
+    names = dict.fromkeys(name for row in rows for name in row)
+    if unknown := [_unknown_column(name) for name in names if LONG_NAMES.get(name, name) not in columns]:
+        raise join_errors(unknown)
+    problems: list[Problem | None] = [None] * len(rows)
+    jobs = []
+    for i, row in enumerate(rows):
+        add = partial(_add_error, problems, i)
+        jobs.append(_parse_row(_with_short_names(row, add), columns, add))
+        _resolve(jobs[i], catalog, add)
+        _check_split(jobs[i], catalog, add)
+    return jobs, problems
+
+
+Add = Callable[..., None]
+"""Adds an error to a row unless the row has one of its field, or of one of further fields that its check reads."""
+
+
+def _add_error(problems: list[Problem | None], i: int, error: InputError, *uses: str) -> None:
+    add_problem(problems, i, Problem.from_error(error), uses)
+
+
+def job_table(jobs: Iterable[Mapping[str, Any]], columns: Mapping[str, Column] = JOB_COLUMNS) -> pd.DataFrame:
+    """Return parsed jobs as a table: every column, NaN and empty texts where blank."""
+    table = pd.DataFrame(list(jobs), columns=list(columns), dtype=object)
+    for name, column in columns.items():
+        if column.kind == "float":
+            table[name] = pd.to_numeric(table[name]).astype(float)
+        else:
+            table[name] = table[name].where(table[name].notna(), "")
+    return table
+
+
+def _unknown_column(name: str) -> SchemaError:
+    if name in TRAINING_OUTCOME_COLUMNS:
+        return SchemaError(name, "is a result, not an input column; leave it out")
+    if name in TRAINING_COLUMNS:
+        return SchemaError(name, "describes a measurement, not a job; leave it out")
+    return SchemaError(name, f"is not an input column; {column_cure(name, JOB_COLUMNS)}")
+
+
+def _with_short_names(row: Mapping[str, Any], add: Add) -> dict[str, Any]:
+    """Return a row by the short names of its columns; it may have either spelling, not both."""
+    given = {name: cell for name, cell in row.items() if not pd.isna(cell) and str(cell).strip()}
+    for long in given.keys() & LONG_NAMES.keys():
+        if LONG_NAMES[long] in given:
+            add(InputError(long, f"is given as {LONG_NAMES[long]} too; keep one"))
+    return {LONG_NAMES.get(name, name): cell for name, cell in given.items()}
+
+
+def _parse_row(row: Mapping[str, Any], columns: Mapping[str, Column], add: Add) -> dict[str, Any]:
+    job = dict(JOB_DEFAULTS)
+    for name, cell in row.items():
+        text = "" if pd.isna(cell) else str(cell).strip()
+        if text:
+            parse = _number if columns[name].kind == "float" else _text
+            try:
+                job[name] = parse(name, text, columns[name])
+            except InputError as error:
+                add(error)
+    for name in REQUIRED_COLUMNS:
+        if name not in job:
+            add(InputError(name, "must be given"), name)
+    return job
+
+
+def _number(name: str, text: str, column: Column) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    kind = "a whole number" if name in TRAINING_WHOLE_COLUMNS else "a number"
+    is_valid = column.low <= value <= column.high and (name not in TRAINING_WHOLE_COLUMNS or value.is_integer())
+    if not is_valid:
+        raise InputError(name, f"must be {kind} from {column.low:,.12g} to {column.high:,.12g}, got {text[:40]!r}")
+    return value
+
+
+def _text(name: str, text: str, column: Column) -> str:
+    choices = tuple(filter(None, column.choices))
+    if choices and text not in choices:
+        raise choice_error(name, text, choices)
+    if name == "adapter_targets" and not set(text.split()) <= set(ADAPTER_TARGETS):
+        raise InputError(name, f"must be some of {' '.join(ADAPTER_TARGETS)}, got {text[:40]!r}")
+    if len(text) > 200:
+        raise InputError(name, "must be at most 200 characters long")
+    return text
+
+
+def _resolve(job: dict[str, Any], catalog: Catalog, add: Add) -> None:
+    """Replace names by catalogue ids, or drop unknown ones, and choose the framework that the settings imply."""
+    for name, find in (("model", catalog.model), ("accelerator", catalog.accelerator)):
+        if name in job:
+            try:
+                job[name] = find(job[name]).id
+            except InputError as error:
+                add(error)
+                del job[name]
+    if "accelerator" not in job:
+        return
+    accelerator = catalog.accelerators[job["accelerator"]]
+    if accelerator.form_factor == SERVER_PROCESSOR:
+        text = f"{accelerator.id} is a server processor; training on these is not predicted"
+        add(InputError("accelerator", text))
+    if accelerator.tdp_w and "power_limit_w" in job:
+        low, high = (ratio * accelerator.tdp_w for ratio in POWER_LIMIT_RATIO)
+        if not low <= job["power_limit_w"] <= high:
+            text = f"{accelerator.id}, of {accelerator.tdp_w:g} W, takes limits from {low:g} to {high:g} W"
+            text = f"{text}, got {job['power_limit_w']:g}; give one of these or leave it out"
+            add(InputError("power_limit_w", text), "accelerator")
+    precision = job.get("compute_precision", "")
+    if precision and not multiplies_in(accelerator, precision):
+        usual = ", ".join(name for name in accelerator.peak_flop_per_s if multiplies_in(accelerator, name))
+        text = f"{accelerator.id} trains in {usual or 'none'}, got {precision!r}"
+        add(InputError("compute_precision", text), "accelerator")
+    if "framework" not in job:
+        job["framework"] = default_framework(job, accelerator)
+
+
+def multiplies_in(accelerator: AcceleratorSpec, precision: str) -> bool:
+    """Return whether an accelerator trains with products in a precision."""
+    return precision in accelerator.peak_flop_per_s and precision not in NOT_MULTIPLIED
+
+
+def _check_split(job: Mapping[str, Any], catalog: Catalog, add: Add) -> None:
+    """Add the errors of parallel sizes that contradict the accelerators or the model."""
+    n, n_node = job["n_accelerator"], job.get("n_node", 1.0)
+    tp, pp, cp = (job.get(name, 1.0) for name in ("tp", "pp", "cp"))
+    rest = n / (tp * pp * cp)
+    if n_node > n:
+        text = f"must not exceed n_accelerator, which is {n:g}; got {n_node:g}"
+        add(InputError("n_node", text), "n_accelerator")
+    per_node = job.get("n_accelerator_per_node", n)
+    if "n_node" in job and n_node * per_node < n:
+        text = f"{n_node:g} nodes of {per_node:g} accelerators are fewer than n_accelerator, which is {n:g}"
+        add(InputError("n_accelerator_per_node", text), "n_node", "n_accelerator")
+    if not rest.is_integer():
+        text = f"tp x pp x cp must divide n_accelerator, which is {n:g}; got {tp * pp * cp:g}"
+        add(InputError("tp", text), "pp", "cp", "n_accelerator")
+    if "dp" in job and (job["dp"] > rest or n % job["dp"]):
+        text = f"must divide the {rest:g} accelerators that tp, pp and cp leave, got {job['dp']:g}"
+        add(InputError("dp", text), "tp", "pp", "cp", "n_accelerator")
+    if "model" not in job:
+        return
+    model = catalog.models[job["model"]]
+    if model.n_head % tp:
+        add(InputError("tp", f"must divide the model's {model.n_head} attention heads, got {tp:g}"))
+    if pp > model.n_layer:
+        add(InputError("pp", f"must not exceed the model's {model.n_layer} layers, got {pp:g}"))
+    ep = job.get("ep", 1.0)
+    if ep > 1 and (not model.n_expert or model.n_expert % ep):
+        of = f"divide the model's {model.n_expert} experts" if model.n_expert else "be 1: the model has no experts"
+        add(InputError("ep", f"must {of}, got {ep:g}"))

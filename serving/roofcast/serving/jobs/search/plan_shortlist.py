@@ -1,0 +1,119 @@
+"""Shortlist of plans for the predictor: the fastest by the analytic estimate, at several shares of filled memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from roofcast.data.catalog import Catalog
+from roofcast.features.arrays import FloatArray, RowIndex, take_rows
+from roofcast.features.jobs.plans import CHUNK, Jobs, enumerate_plans, join_plans
+from roofcast.features.jobs.run_table import build_jobs
+from roofcast.features.jobs.runs import JobRuns, Plan
+from roofcast.features.jobs.step.memory import JobMemory, estimate_memory
+from roofcast.features.jobs.step.step import JobTime, estimate_training, throughput_token_per_s
+from roofcast.serving.abandonment import stop_if_abandoned
+from roofcast.serving.jobs.conventions import ADAPTERS
+from roofcast.serving.jobs.search.candidates import table_columns
+from roofcast.serving.jobs.search.plans import is_sound, keeps_stated, plan_columns, with_plans
+
+FILLED: Final = (0.95, 0.8, 0.6, 0.4)
+"""Shares of the memory that a plan may fill by the estimate; the predictor knows which of them is safe."""
+
+MODEST: Final = 1.5
+"""Estimated memory over capacity up to which a plan is predicted where none fits."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedJobs:
+    """Jobs with their plans; arrays have shape (n_job,).
+
+    Parameters
+    ----------
+    table
+        Training table with the plans stated, and the index of the hardware.
+    leanest_byte
+        Least memory in use on the device of any plan, by hardware; infinite without a plan: shape (n_hardware,).
+    n_plan
+        Plans that were compared.
+    """
+
+    table: pd.DataFrame
+    runs: JobRuns
+    time: JobTime
+    memory: JobMemory
+    leanest_byte: FloatArray
+    n_plan: int
+
+    @property
+    def hardware(self) -> RowIndex:
+        """Index of the hardware of each job."""
+        return np.asarray(self.table["hardware"].to_numpy(), dtype=np.intp)
+
+
+def shortlist_plans(table: pd.DataFrame, catalog: Catalog, n_hardware: int) -> PlannedJobs:
+    """Return the plans of each hardware that are fastest within the `FILLED` shares of its memory.
+
+    Of hardware on which no plan fits, the leanest is returned if it needs at most `MODEST` times the memory.
+    """
+    jobs = build_jobs(table_columns(table), catalog.models, catalog.accelerators)
+    index, plan = _enumerate(table, jobs)
+    filled, rate = _score(jobs, index, plan)
+    hardware = table["hardware"].to_numpy(dtype=np.intp)[index]
+    chosen = _choose(hardware, filled, rate)
+    runs = join_plans(jobs, index[chosen], take_rows(plan, chosen))
+    columns = plan_columns(runs.plan, table["sharding"].to_numpy(dtype=object)[index[chosen]])
+    stated = with_plans(table.iloc[index[chosen]].reset_index(drop=True), columns)
+    leanest = np.full(n_hardware, np.inf)
+    capacity = np.broadcast_to(jobs.hardware.memory_byte, len(table))[index]
+    np.minimum.at(leanest, hardware, filled * capacity)
+    return PlannedJobs(stated, runs, estimate_training(runs), estimate_memory(runs), leanest, len(index))
+
+
+def _enumerate(table: pd.DataFrame, jobs: Jobs) -> tuple[RowIndex, Plan]:
+    """Return the sound plans of all jobs.
+
+    With Transformers a plan has neither selective recomputation nor split experts, unless it is stated.
+    """
+    index, plan = enumerate_plans(jobs)
+    is_possible = is_sound(jobs.job.n_accelerator[index], jobs.job.n_global_batch[index], plan)
+    is_possible &= keeps_stated(table, index, plan)
+    s = jobs.stated
+    is_foreign = np.isnan(s.recomputation)[index] & (plan.recomputation == 1)
+    is_foreign |= np.isnan(s.ep)[index] & (plan.ep > 1)
+    is_peft = (table["framework"] == ADAPTERS).to_numpy()[index]
+    rows = np.flatnonzero(is_possible & ~(is_peft & is_foreign))
+    return index[rows], take_rows(plan, rows)
+
+
+def _score(jobs: Jobs, index: RowIndex, plan: Plan) -> tuple[FloatArray, FloatArray]:
+    """Return the share of the memory that each plan fills, and its tokens per second; 0 where it does not fit."""
+    filled, rate = np.empty(len(index)), np.zeros(len(index))
+    for start in range(0, len(index), CHUNK):
+        stop_if_abandoned()
+        rows = np.arange(start, min(start + CHUNK, len(index)))
+        runs = join_plans(jobs, index[rows], take_rows(plan, rows))
+        filled[rows] = estimate_memory(runs).device / runs.hardware.memory_byte
+        fits = rows[filled[rows] <= FILLED[0]]
+        if len(fits):
+            runs = join_plans(jobs, index[fits], take_rows(plan, fits))
+            rate[fits] = throughput_token_per_s(runs, estimate_training(runs))
+    return filled, rate
+
+
+def _choose(hardware: RowIndex, filled: FloatArray, rate: FloatArray) -> RowIndex:
+    """Return the fastest plans of each hardware within each share of memory, and the leanest where none fits."""
+    chosen: list[npt.NDArray[np.intp]] = []
+    for share in FILLED:
+        rows = np.flatnonzero(filled <= share)
+        order = rows[np.lexsort((-rate[rows], hardware[rows]))]
+        chosen.append(order[np.unique(hardware[order], return_index=True)[1]])
+    has_plan = np.isin(hardware, hardware[chosen[0]])
+    rows = np.flatnonzero(~has_plan & (filled <= MODEST))
+    order = rows[np.lexsort((filled[rows], hardware[rows]))]
+    chosen.append(order[np.unique(hardware[order], return_index=True)[1]])
+    return np.asarray(np.unique(np.concatenate(chosen)), dtype=np.intp)

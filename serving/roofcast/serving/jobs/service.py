@@ -1,0 +1,197 @@
+"""Training service: from a request to its response, for HTTP and the command line."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from roofcast.data.catalog import Catalog
+from roofcast.data.errors import InputError, join_errors
+from roofcast.data.specs import ModelSpec
+from roofcast.features.arrays import RowIndex
+from roofcast.features.jobs.methods import OTHER_ADAPTERS
+from roofcast.features.jobs.run_table import FROZEN_METHODS
+from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.catalog.registered_models import Config, build_model, find_model, with_configs
+from roofcast.serving.app_state.catalog.user_files import old_price_warnings
+from roofcast.serving.app_state.champion_loader import LoadedModel
+from roofcast.serving.jobs.answer import best_runs, build_entries, build_front, front_runs
+from roofcast.serving.jobs.conventions import default_batch, list_assumptions, list_defaults
+from roofcast.serving.jobs.prediction import JobOptions, answer_jobs
+from roofcast.serving.jobs.references import condition_on
+from roofcast.serving.jobs.request import JobPredictionRequest, JobRecommendationRequest
+from roofcast.serving.jobs.response import JobPredictionResponse, JobRecommendationResponse
+from roofcast.serving.jobs.search.candidates import JobDemand
+from roofcast.serving.jobs.search.misses import list_misses
+from roofcast.serving.jobs.search.search import JobSearch, at_level, search
+from roofcast.serving.predict.json_rows import columns_from_rows, rows_from_columns
+from roofcast.serving.recommend.api.cautions import region_warnings
+from roofcast.serving.recommend.api.request import ConstraintsRequest
+from roofcast.serving.recommend.api.request_errors import request_errors
+from roofcast.serving.recommend.api.service import resolve_constraints
+from roofcast.serving.recommend.demand.inventory import override_prices
+from roofcast.serving.request_fields import ModelConfig
+from roofcast.training.jobs.lifecycle.bundle import JobBundle
+
+CURE: Final = "; where it does not fit, admit more nodes, or try shorter sequences or a method such as qlora"
+
+
+def answer_training_predictions(request: JobPredictionRequest, state: AppState) -> JobPredictionResponse:
+    """Return the rows of a request with their answers: see `answer_rows`."""
+    configs = [(model.name, model.config) for model in request.models]
+    active = state.training_model
+    rows = answer_rows(request.rows, configs, request.level, state.job_catalog, active, references=request.references)
+    return JobPredictionResponse(predictor_version=active.champion.version, level=request.level, rows=rows)
+
+
+def answer_rows(
+    rows: Sequence[Mapping[str, Any]],
+    configs: Iterable[tuple[str, Config]],
+    level: float,
+    known: Catalog,
+    active: LoadedModel[JobBundle],
+    *,
+    references: Sequence[Mapping[str, Any]] = (),
+) -> list[dict[str, Any]]:
+    """Return rows of jobs with their answers, as JSON values.
+
+    Raises
+    ------
+    InputError
+        If a configuration is not a language model's, another model has its name, or a reference is invalid.
+    SchemaError
+        If a column is unknown.
+    """
+    catalog, _ = with_configs(known, configs)
+    predictor = condition_on(active.bundle.predictor, references, catalog)
+    answers = answer_jobs(rows, JobOptions(predictor, catalog, level))
+    return rows_from_columns(columns_from_rows(rows) | answers)
+
+
+def answer_training_recommendation(
+    request: JobRecommendationRequest, state: AppState, today: dt.date
+) -> JobRecommendationResponse:
+    """Return the response to a request, with warnings such as old prices.
+
+    Raises
+    ------
+    InputError
+        If a configuration, constraint, price or reference is invalid, or nothing is within the constraints.
+    UnknownNameError
+        If a model, accelerator, provider, region or pricing is unknown.
+    OutOfRangeError
+        If the level is above what the measurements can guarantee.
+    """
+    if errors := request_errors(request.model_dump(include={"model", "constraints"}), state.job_catalog, engines=()):
+        raise join_errors(errors)
+    model, catalog = _resolve_model(request.model, state.job_catalog)
+    demand = _demand(request, model)
+    market = catalog
+    if request.price_overrides:
+        market = catalog.with_offers(override_prices(catalog.offers, request.price_overrides, catalog, today))
+    own = request.constraints
+    common = ConstraintsRequest(**own.model_dump(exclude={"max_nodes"}))
+    constraints = resolve_constraints(common, market, today, engines=())
+    offers = constraints.admissible_offers(market.offers)
+    if not offers:
+        raise InputError("constraints", "admit no offer; relax providers, regions, accelerators or pricing")
+    own_runs = [{**row, "model": row.get("model") or model.id} for row in request.references]
+    active = state.training_model
+    predictor = condition_on(active.bundle.predictor, own_runs, catalog)
+    found = search(
+        demand,
+        catalog,
+        offers,
+        predictor,
+        max_nodes=own.max_nodes,
+        max_usd_per_h=own.max_usd_per_h or math.inf,
+    )
+    if isinstance(found, dict):
+        reasons = "; ".join(f"{name} {reason}" for name, reason in found.items())
+        raise InputError("constraints", f"admit no accelerator that trains the job: {reasons[:400]}")
+    entries = best_runs(found, request.confidence)[: request.n_entry]
+    found = at_level(found, entries, predictor, request.level)
+    response = _response(request, found, entries, today, active.champion.version)
+    response.warnings += region_warnings(own.regions, market.offers, constraints)
+    return response
+
+
+def _resolve_model(choice: str | ModelConfig, catalog: Catalog) -> tuple[ModelSpec, Catalog]:
+    """Return the model, and a catalogue that holds it under its id."""
+    if isinstance(choice, str):
+        spec = catalog.model(choice)
+        return catalog.models[spec.id], catalog
+    try:
+        spec = build_model(choice.name, choice.config, catalog)
+    except InputError as error:
+        raise InputError(f"model.config.{error.field}".removesuffix("."), error.problem) from error
+    if find_model(catalog, spec.id):  # the config of the request takes precedence over the catalogue
+        catalog = replace(catalog, models={}, model_aliases={}, alias_precisions={})
+    return spec, catalog.with_models([spec])
+
+
+def _demand(request: JobRecommendationRequest, model: ModelSpec) -> JobDemand:
+    n_token = request.n_token_per_sequence
+    return JobDemand(
+        model=model,
+        method=request.method,
+        total_token=request.n_token * request.n_epoch,
+        n_token=n_token,
+        n_batch=request.n_global_batch_sequence or default_batch(request.method, n_token),
+        deadline_h=request.deadline_h or math.inf,
+        budget_usd=request.budget_usd or math.inf,
+        adapter_rank=float(request.adapter_rank or math.nan),
+        adapter_targets=" ".join(request.adapter_targets),
+        compute_precision=request.compute_precision or "",
+        frameworks=tuple(dict.fromkeys(request.frameworks)),
+        adapter=request.adapter or "",
+    )
+
+
+def _adapts_latent(demand: JobDemand) -> bool:
+    is_lora = demand.method in FROZEN_METHODS and demand.adapter not in OTHER_ADAPTERS
+    return is_lora and demand.model.attention == "mla"
+
+
+def _response(
+    request: JobRecommendationRequest, found: JobSearch, entries: RowIndex, today: dt.date, version: str
+) -> JobRecommendationResponse:
+    demand = found.demand
+    misses = list_misses(found, entries, request.confidence)
+    first = [found.offers[k] for k in found.runs.offer[entries[:1]].tolist()]
+    warnings = old_price_warnings({"first entry": first}, today)
+    if not len(entries):
+        warnings.append(f"no hardware runs the job within its limits with probability {request.confidence:g}{CURE}")
+    return JobRecommendationResponse(
+        model=demand.model.id,
+        method=demand.method,
+        total_token=demand.total_token,
+        n_step=demand.n_step,
+        n_token_per_sequence=demand.n_token,
+        n_global_batch_sequence=demand.n_batch,
+        deadline_h=request.deadline_h,
+        budget_usd=request.budget_usd,
+        confidence=request.confidence,
+        level=request.level,
+        predictor_version=version,
+        n_plan=found.jobs.n_plan,
+        n_hardware=len(found.hardware),
+        n_offer=len(found.offers),
+        entries=build_entries(found, entries),
+        pareto=build_front(found, front_runs(found, request.confidence).tolist()),
+        misses=misses[: request.n_rejection],
+        n_miss=len(misses),
+        defaults=list_defaults(
+            request.model_fields_set, demand.method, demand.n_token, demand.n_batch, demand.adapter
+        ),
+        assumptions=list_assumptions(
+            demand.method,
+            demand.n_batch,
+            has_batch=request.n_global_batch_sequence is not None,
+            is_latent=_adapts_latent(demand),
+        ),
+        warnings=warnings,
+    )

@@ -1,0 +1,29 @@
+"""Runs for tests: one row of the training schema with valid defaults."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from roofcast.data.job_campaigns import job_catalog
+from roofcast.features.jobs.plans import Jobs, choose_plans
+from roofcast.features.jobs.run_table import build_jobs
+from roofcast.features.jobs.runs import JobRuns
+
+ROW: dict[str, Any] = {
+    "model": "meta-llama/Llama-2-7b-hf", "accelerator": "nvidia-a100-sxm-80gb", "n_accelerator": 8,
+    "framework": "megatron-lm", "method": "pretrain", "compute_precision": "bf16", "tp": 1, "pp": 1, "cp": 1,
+    "sharding": "zero1", "recomputation": "none", "n_micro_batch_sequence": 1, "n_global_batch_sequence": 64,
+    "n_token_per_sequence": 4096,
+}  # fmt: skip
+
+
+def jobs_of(*changes: dict[str, Any]) -> Jobs:
+    catalog = job_catalog()
+    table = pd.DataFrame([{**ROW, **change} for change in changes])
+    return build_jobs(table, catalog.models, catalog.accelerators)
+
+
+def runs_of(*changes: dict[str, Any]) -> JobRuns:
+    return choose_plans(jobs_of(*changes)).runs

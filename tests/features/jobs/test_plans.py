@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from roofcast.features.jobs.plans import USABLE_RATIO, choose_plans, enumerate_plans, join_plans
+from roofcast.features.jobs.step.memory import estimate_memory
+from roofcast.features.jobs.step.step import estimate_training, throughput_token_per_s
+from tests.features.jobs.samples import jobs_of
+
+UNKNOWN = {"tp": None, "pp": None, "cp": None, "n_micro_batch_sequence": None, "recomputation": ""}
+
+
+def test_plans_use_all_accelerators_and_the_whole_batch() -> None:
+    jobs = jobs_of({**UNKNOWN, "n_accelerator": 64})
+    index, plan = enumerate_plans(jobs)
+    assert len(index) > 100
+    assert (plan.tp * plan.pp * plan.cp * plan.dp == 64).all()
+    assert plan.micro_batch * plan.n_micro_batch * plan.dp == pytest.approx(np.full(len(index), 64.0))
+
+
+def test_what_is_stated_is_kept() -> None:
+    _, plan = enumerate_plans(jobs_of({**UNKNOWN, "tp": 4, "pp": 2, "n_accelerator": 64}))
+    assert set(plan.tp) == {4.0}
+    assert set(plan.pp) == {2.0}
+
+
+def test_the_fastest_plan_that_fits_is_chosen() -> None:
+    jobs = jobs_of(
+        {**UNKNOWN, "n_accelerator": 16}, {**UNKNOWN, "n_accelerator": 32, "model": "meta-llama/Llama-2-70b-hf"}
+    )
+    choice = choose_plans(jobs)
+    index, plan = enumerate_plans(jobs)
+    runs = join_plans(jobs, index, plan)
+    rate = throughput_token_per_s(runs, estimate_training(runs))
+    fits = estimate_memory(runs).device <= USABLE_RATIO * runs.hardware.memory_byte
+    for i in range(2):
+        best = throughput_token_per_s(choice.runs, choice.time)[i]
+        assert choice.fits[i]
+        assert best == pytest.approx(rate[(index == i) & fits].max())
+        assert choice.n_plan[i] == (index == i).sum()
+
+
+def test_the_plan_of_least_memory_if_none_fits() -> None:
+    jobs = jobs_of({**UNKNOWN, "n_accelerator": 1, "model": "meta-llama/Llama-2-70b-hf"})
+    choice = choose_plans(jobs)
+    assert not choice.fits[0]
+    assert choice.runs.plan.recomputation[0] == 2
+    assert choice.runs.plan.micro_batch[0] == 1
+
+
+def test_experts_and_long_sequences_widen_the_search() -> None:
+    jobs = jobs_of(
+        {**UNKNOWN, "n_accelerator": 64, "model": "mistralai/Mixtral-8x7B-v0.1"},
+        {**UNKNOWN, "n_accelerator": 64, "n_token_per_sequence": 65536},
+    )
+    index, plan = enumerate_plans(jobs)
+    assert set(plan.ep[index == 0]) == {1, 2, 4, 8}
+    assert set(plan.cp[index == 1]) == {1, 2, 4, 8}
+    assert set(plan.ep[index == 1]) == {1}
+
+
+def test_enumerated_plans_are_those_that_megatron_starts() -> None:
+    free = {**UNKNOWN, "n_accelerator": 64, "n_global_batch_sequence": 128}
+    jobs = jobs_of({**free, "model": "meta-llama/Llama-3.1-8B"}, {**free, "model": "deepseek-ai/DeepSeek-V3"})
+    index, plan = enumerate_plans(jobs)
+    assert (jobs.model.n_layer[index] % plan.pp == 0).all()
+    assert (jobs.model.n_kv_head[index] % plan.tp == 0).all()
+    chunked = plan.vp > 1
+    assert chunked.any()
+    assert (plan.n_micro_batch[chunked] % plan.pp[chunked] == 0).all()
+
+
+def test_chunks_of_an_interleaved_pipeline_divide_its_stages() -> None:
+    """GPT of 105 layers on 35 stages: three layers each."""
+    run = {"model": "nvidia/mt-nlg-530b", "n_accelerator": 280, "tp": 8, "pp": 35, "n_global_batch_sequence": 280}
+    jobs = jobs_of({**run, "pipeline_schedule": "interleaved"}, {**run, "pipeline_schedule": "1f1b"})
+    index, plan = enumerate_plans(jobs)
+    assert set(plan.vp[index == 0]) == {1, 3}
+    assert set(plan.vp[index == 1]) == {1}

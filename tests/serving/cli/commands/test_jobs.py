@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.cli.arguments.job_options import JOB_OPTIONS
+from roofcast.serving.cli.text.job_text import REASON_TEXT, _near_ties
+from roofcast.serving.jobs.response import MissReason
+from roofcast.serving.jobs.rows import JOB_COLUMNS
+from tests.data.importers.job_logs.test_job_logs import MEGATRON, TORCHTITAN
+from tests.serving.http_client import Run
+from tests.serving.jobs.builders import a_job, an_estimate_model
+
+WIDTH = 80
+
+
+@pytest.fixture(autouse=True)
+def estimate_predictor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(AppState, "training_model", an_estimate_model())
+
+
+def options(values: dict[str, Any]) -> list[str]:
+    return [part for name, value in values.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+
+
+def test_every_column_of_a_job_is_an_option() -> None:
+    assert tuple(JOB_OPTIONS) == tuple(JOB_COLUMNS)
+
+
+def test_one_job_is_printed_in_80_columns(run: Run) -> None:
+    status, out, err = run("training", "predict", *options(a_job()))
+    assert status == 0, err
+    assert "tokens/s" in out
+    assert "fits with probability" in out
+    assert max(map(len, out.splitlines())) <= WIDTH
+
+
+def test_one_job_as_json(run: Run) -> None:
+    status, out, err = run("training", "predict", *options(a_job()), "--json", "--level", "0.9")
+    assert status == 0, err
+    assert json.loads(out)["status"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (options(a_job(n_accelerator=1)), "GB of optimizer"),
+        (options(a_job(tp=3)), "tp: "),
+        (["--model", "llama-3.1-8b"], "accelerator: must be given"),
+        ([*options(a_job()), "--level", "2"], "level: "),
+        ([*options(a_job()), "--out", "x.csv"], "requires --rows"),
+    ],
+)
+def test_a_job_without_an_answer_ends_with_its_reason(run: Run, arguments: list[str], message: str) -> None:
+    status, _, err = run("training", "predict", *arguments)
+    assert status != 0
+    assert message in " ".join(err.split())
+
+
+def test_the_rows_of_a_file_are_answered(run: Run, tmp_path: Path) -> None:
+    rows, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    rows.write_text(run("training", "predict", "--example")[1], encoding="utf-8")
+    status, printed, err = run("training", "predict", "--rows", rows, "--out", out)
+    assert (status, printed) == (0, "3 ok\n"), err
+    with out.open(encoding="utf-8", newline="") as stream:
+        answers = list(csv.DictReader(stream))
+    assert [answer["status"] for answer in answers] == ["ok"] * 3
+    assert all(float(answer["step_time_s"]) > 0 for answer in answers)
+
+
+DEMAND = ("--model", "llama-3.1-8b", "--tokens", "2e7", "--method", "qlora", "--accelerator", "rtx-4090-24gb")
+
+
+def test_a_recommendation_is_printed_in_80_columns(run: Run) -> None:
+    status, out, err = run(
+        "training", "recommend", *DEMAND, "--accelerator", "l4-24gb", "--why", "--launch", "accelerate"
+    )
+    assert status == 0, err
+    text, _, launch = out.partition("# entry 1")
+    assert "1 x nvidia-rtx-4090-24gb" in text
+    assert "memory in GB" in text
+    assert max(map(len, text.splitlines())) <= WIDTH
+    assert "--load_in_4bit" in launch
+
+
+def test_accelerators_without_an_entry_are_counted_by_reason(run: Run) -> None:
+    others = ("--accelerator", "l4-24gb", "--accelerator", "h100-sxm-80gb", "--accelerator", "aws-inferentia2")
+    status, out, err = run("training", "recommend", *DEMAND, *others, "--n-entry", "1")
+    assert status == 0, err
+    counts = "--why has the details 2 not cheaper than the entries (--n-entry shows more) 1 unfit to train this job"
+    assert f"3 other accelerators of these offers without an entry; {counts}" in " ".join(out.split())
+
+
+def test_defaults_near_ties_and_the_age_of_prices_are_always_shown(run: Run) -> None:
+    status, out, err = run("training", "recommend", *DEMAND, "--accelerator", "l4-24gb", "--epochs", "1")
+    assert status == 0, err
+    text = " ".join(out.split())
+    assert (
+        "assumed, as not given: sequences of 2048 tokens, 128 sequences a step, adapters of rank 16, on queries and "
+        "values; --why has what else" in text
+    )
+    assert "USD/h, price of 20" in text
+    given = ("--seq-len", "1024", "--batch", "8", "--adapter-rank", "8", "--adapter-targets", "q", "--epochs", "1")
+    assert "as not given" not in run("training", "recommend", *DEMAND, *given)[1]
+
+
+def test_entries_of_costs_within_each_others_intervals_are_near_ties() -> None:
+    entries = [{"rank": rank, "ties_first": tie} for rank, tie in ((1, True), (2, True), (3, False), (4, True))]
+    (text,) = _near_ties(entries)
+    assert text.startswith("\nnear ties with entry 1: 2, 4; each cost")
+    assert [*_near_ties(entries[:1])] == []
+
+
+def test_every_reason_of_a_miss_has_a_text() -> None:
+    assert set(REASON_TEXT) == set(get_args(MissReason))
+
+
+def test_a_recommendation_without_entries_says_why(run: Run) -> None:
+    status, out, err = run("training", "recommend", *DEMAND, "--method", "full")
+    assert status == 0, err
+    assert "no hardware runs the job" in out
+    assert "the leanest plan of 1 needs" in out
+
+
+def test_a_recommendation_as_json(run: Run) -> None:
+    status, out, err = run("training", "recommend", *DEMAND, "--json", "--deadline", "48", "--budget", "100")
+    assert status == 0, err
+    answer = json.loads(out)
+    assert (answer["deadline_h"], answer["budget_usd"]) == (48.0, 100.0)
+    assert answer["entries"][0]["p_deadline_met"] > 0.8
+
+
+def test_an_unknown_launcher_is_refused(run: Run) -> None:
+    status, _, err = run("training", "recommend", *DEMAND, "--launch", "slurm")
+    assert status != 0
+    assert "launch: must be one of torchrun, accelerate, megatron-lm, got 'slurm'" in err
+
+
+@pytest.mark.parametrize("name", ["predict", "recommend"])
+def test_the_commands_have_a_flat_name_too(run: Run, name: str) -> None:
+    assert run(f"train-{name}", "--help")[1].split("\n", 3)[3] == run("training", name, "--help")[1].split("\n", 3)[3]
+
+
+def test_references_are_read_from_a_file(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "runs.csv"
+    file.write_text("model,accelerator,n_token_per_sequence\nllama-3.1-8b,l4-24gb,2048\n", encoding="utf-8")
+    for command in (("recommend", *DEMAND), ("predict", *options(a_job()))):
+        status, _, err = run("training", *command, "--reference", file)
+        assert status != 0
+        assert "--reference number 1: must state what was measured" in " ".join(err.split())
+
+
+def test_a_log_is_one_measured_job(run: Run, tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_text(TORCHTITAN, encoding="utf-8")
+    status, out, err = run("training", "import", log, "--set", "model=llama-3.1-8b", "--json")
+    assert status == 0, err
+    (summary,) = json.loads(out)
+    assert (summary["n_row"], summary["n_new"]) == (1, 1)
+    (row,) = json.loads(run("measurements", "--target", "training", "--json")[1])
+    assert (row["model"], row["accelerator"]) == ("meta-llama/Llama-3.1-8B", "nvidia-h100-sxm-80gb")
+    assert row["throughput_token_per_s"] == 48_800.0
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "message"),
+    [
+        (MEGATRON, ["accelerator=h200"], "run.log, line 23: model: is not in the log; set it, such as --set model="),
+        (TORCHTITAN, ["model=llama-3.1-70b"], "whose hidden_size is 8192; the log says 4096"),
+        (TORCHTITAN, ["model=no-such"], "no 'no-such' is known"),
+        ("loss 3.1\n", [], "is neither CSV nor a log of torchtitan or megatron-lm"),
+    ],
+)
+def test_a_log_that_cannot_be_read_says_what_is_missing(
+    run: Run, tmp_path: Path, text: str, given: list[str], message: str
+) -> None:
+    log = tmp_path / "run.log"
+    log.write_text(text, encoding="utf-8")
+    status, _, err = run("training", "import", log, *(part for one in given for part in ("--set", one)))
+    assert status != 0
+    assert message in " ".join(err.split())
+
+
+def test_values_fill_the_blank_cells_of_a_table(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "jobs.csv"
+    cells = "8,torchtitan,4096,32,56000"
+    file.write_text(
+        "n_accelerator,framework,n_token_per_sequence,n_global_batch_sequence,throughput_token_per_s\n" + cells,
+        encoding="utf-8",
+    )
+    given = ("--set", "model=llama-3.1-8b", "--set", "accelerator=h100-sxm-80gb")
+    assert run("training", "import", file, *given, "--dry-run")[0] == 0
+    status, _, err = run("training", "import", file, *given, "--set", "n_accelerator=16")
+    assert status != 0
+    assert "jobs.csv, line 2: n_accelerator: is '8' in the file, but is set to '16'" in " ".join(err.split())

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.queue import queue as queue_module
+from roofcast.serving.queue.queue import JobQueue
+from tests.conftest import FEW_CAMPAIGNS
+
+
+@pytest.fixture
+def short_retrainings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let worker processes learn little from few measurements, and start at once when another has ended."""
+    monkeypatch.setenv("PYTHONPATH", str(FEW_CAMPAIGNS))
+    monkeypatch.setenv("ROOFCAST_TRAINING", '{"n_member": 1, "n_estimators": 2, "calibrate": false}')
+    monkeypatch.setattr(queue_module, "RESTART_PAUSE_S", 0.1)
+
+
+@pytest.fixture
+def queue(settings: Settings) -> Iterator[JobQueue]:
+    state = AppState(settings)
+    yield JobQueue(settings.home, state)
+    state.close()

@@ -1,0 +1,105 @@
+"""Held-out errors, and what rows of API keys can change."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from roofcast.training.jobs.group_effects import TERMS
+from roofcast.training.jobs.held_out import ErrorRows, HeldOutErrors
+from roofcast.training.jobs.lifecycle.judgement import Rival, compare_with
+from roofcast.training.jobs.log_error_model import LogErrorModel
+from roofcast.training.jobs.predictor import MEMORY, MetricErrors
+from roofcast.training.lifecycle.gate.judgement import BASELINE
+from tests.training.jobs.builders import error_rows, slices_of, with_upload
+
+N = 240
+
+
+def test_rows_of_a_key_move_no_metric_that_does_not_learn_from_them() -> None:
+    rows = error_rows(N)
+    poisoned = with_upload(rows, n=60, error=-2.3)
+    clean, dirty = (LogErrorModel.fit(one, HeldOutErrors.fit(one, learns_uploads=False)) for one in (rows, poisoned))
+    np.testing.assert_array_equal(clean.effects.error, dirty.effects.error)
+    assert clean.of_owner.n_group == dirty.of_owner.n_group
+    np.testing.assert_allclose(clean.predict(rows.x, rows.keys)[0], dirty.predict(rows.x, rows.keys)[0], atol=0.05)
+
+
+def copies(rows: ErrorRows, n: int) -> ErrorRows:
+    """Return rows after `n` uploads of a key, all of one lineage that others measured."""
+    own = with_upload(rows, n=1, error=0.0)
+    at = np.concatenate([np.full(n, len(rows.error)), np.arange(len(rows.error))])
+    return taken(own, at)
+
+
+def whales(rows: ErrorRows, n: int) -> ErrorRows:
+    """Return rows after four uploaded lineages, each larger than all others together."""
+    own = with_upload(rows, n=n, error=0.0)
+    lineage = own.lineage.copy()
+    lineage[len(rows.error) :] = [f"whale-{i % 4}" for i in range(n)]
+    at = np.concatenate([np.resize(np.arange(len(rows.error), len(own.error)), 5 * len(own.error)),
+                         np.arange(len(rows.error))])  # fmt: skip
+    return taken(dataclasses.replace(own, lineage=lineage), at)
+
+
+def taken(rows: ErrorRows, at: np.ndarray[tuple[int], np.dtype[np.intp]]) -> ErrorRows:
+    fields = {field.name: getattr(rows, field.name) for field in dataclasses.fields(rows)}
+    return dataclasses.replace(rows, **{name: x[at] for name, x in fields.items() if name != "columns"})
+
+
+@pytest.mark.parametrize("uploaded", [copies, whales])
+def test_uploads_change_nothing_that_is_learnt_from_held_out_rows(
+    uploaded: Callable[[ErrorRows, int], ErrorRows],
+) -> None:
+    rows = error_rows(N)
+    more = uploaded(rows, 60)
+    clean, dirty = HeldOutErrors.fit(rows, learns_uploads=False), HeldOutErrors.fit(more, learns_uploads=False)
+    public = more.is_public
+    np.testing.assert_array_equal(clean.scale.predict(rows.x), dirty.scale.predict(rows.x))
+    np.testing.assert_array_equal(clean.sd, dirty.sd)
+    assert clean.carry_over == dirty.carry_over
+    np.testing.assert_allclose(clean.correction, dirty.correction[:, public], atol=1e-9)
+    np.testing.assert_allclose(clean.scores, dirty.scores[:, public], atol=1e-9)
+
+
+def test_every_fold_learns_from_public_rows() -> None:
+    held_out = HeldOutErrors.fit(whales(error_rows(40), 20), learns_uploads=True)
+    assert np.isfinite(held_out.correction).all()
+
+
+def test_what_a_key_s_rows_change_for_others_is_bounded() -> None:
+    rows = error_rows(N)
+    poisoned = with_upload(rows, n=N, error=-2.3)
+    clean, dirty = (LogErrorModel.fit(one, HeldOutErrors.fit(one, learns_uploads=True)) for one in (rows, poisoned))
+    moved = np.abs(dirty.predict(rows.x, rows.keys)[0] - clean.predict(rows.x, rows.keys)[0])
+    assert 0.0 < moved.mean() < 0.1
+    own = slice(N, 2 * N)
+    taught = (
+        dirty.predict(poisoned.x[own], poisoned.keys[own])[0] - clean.predict(poisoned.x[own], poisoned.keys[own])[0]
+    )
+    assert taught.mean() < 0.0
+
+
+def test_rows_of_a_group_are_predicted_without_it() -> None:
+    rows = error_rows(N)
+    outlier = dataclasses.replace(rows, error=np.where(rows.lineage == "lineage-0", 3.0, rows.error))
+    held_out = HeldOutErrors.fit(outlier, learns_uploads=False)
+    assert np.abs(held_out.correction[0][outlier.lineage == "lineage-0"]).max() < 1.5
+
+
+@pytest.mark.parametrize(("shift", "promoted"), [(0.0, True), (0.5, False)])
+def test_a_candidate_that_is_worse_on_others_is_refused(shift: float, promoted: bool) -> None:
+    rows = with_upload(error_rows(N), n=20, error=0.0)
+    is_public, errors = rows.is_public, {MEMORY: MetricErrors(rows, np.arange(len(rows.error)))}
+    own = {MEMORY: HeldOutErrors.fit(rows, learns_uploads=False, learns=is_public).correction + shift}
+    decision = compare_with(Rival(BASELINE, is_public, (is_public,)), own, errors, slices_of(rows))
+    assert decision.promoted is promoted
+    assert BASELINE in decision.reason
+
+
+def test_a_row_has_a_key_for_each_term() -> None:
+    rows: ErrorRows = error_rows(4)
+    assert rows.keys.shape == (4, len(TERMS))

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from roofcast.training.jobs.group_effects import TERMS, JobSpace, condition_effects
+from roofcast.training.jobs.held_out import CarriedDeviation, carry_over_share
+from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
+
+
+def test_each_owner_has_one_vote_on_what_carries_over() -> None:
+    owner = np.array(["a"] * 8 + ["b", "c"], dtype=object)
+    share = np.array([0.9] * 8 + [0.4, 0.3])
+    correction = np.resize([0.2, -0.2], 10)
+    assert carry_over_share(correction, share * correction, owner) == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(("factor", "share"), [(-1.0, 0.0), (2.0, 1.0)])
+def test_a_correction_is_neither_turned_nor_enlarged(factor: float, share: float) -> None:
+    correction = np.array([0.1, 0.2, -0.3])
+    assert carry_over_share(correction, factor * correction, np.array(["a", "b", "c"], dtype=object)) == share
+
+
+def test_without_a_correction_all_of_it_carries_over() -> None:
+    assert carry_over_share(np.zeros(2), np.ones(2), np.array(["a", "b"], dtype=object)) == 1.0
+
+
+def test_a_stack_is_an_owner_with_its_framework() -> None:
+    keys = np.arange(2 * len(TERMS), dtype=np.uint64).reshape(2, -1)
+    effects = condition_effects(
+        np.full(len(TERMS) + 6, 0.3), JobSpace(1, np.zeros(2)), keys[:1], np.zeros((1, 2)), np.zeros(1)
+    )
+    other = keys[:1].copy()
+    other[0, list(TERMS).index(("owner", "framework"))] = 99
+    assert effects.knows_stack(np.vstack([keys, other])).tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.5, 1.0])
+def test_intervals_cover_new_groups_as_often_as_they_promise(slope: float) -> None:
+    generator, n_group, n_row, level, inside = np.random.default_rng(0), 30, 8, 0.9, []
+    group = np.repeat(np.arange(n_group + 1), n_row).astype(object)
+    for _ in range(300):
+        predicted = np.exp(generator.normal(-2.0, 0.7, len(group)))
+        shared = np.repeat(generator.normal(size=n_group + 1), n_row)
+        error = np.abs(0.3 * predicted**slope * (shared + 0.5 * generator.normal(size=len(group))))
+        old, new = slice(n_row, None), slice(n_row)
+        deviation = CarriedDeviation.fit(error[old], predicted[old], group[old])
+        scores = error[old] / deviation.carry(predicted[old])
+        half = GroupedConformal(scores, pd.Series(group[old])).quantile(level) * deviation.carry(predicted[new])
+        inside.append(float((error[new] <= half).mean()))
+    error_of_mean = np.std(inside) / np.sqrt(len(inside))
+    assert level * n_group / (n_group + 1) - 3.0 * error_of_mean < np.mean(inside) < level + 3.0 * error_of_mean
+
+
+def test_deviations_that_tell_nothing_of_new_groups_become_one() -> None:
+    generator = np.random.default_rng(0)
+    predicted, error = np.exp(generator.normal(size=(2, 400)))
+    deviation = CarriedDeviation.fit(error, predicted, np.arange(400).astype(object))
+    assert deviation.slope < 0.1
+    assert CarriedDeviation.fit(predicted * error**0.1, predicted, np.arange(400).astype(object)).slope > 0.8
+    assert CarriedDeviation.fit(error, np.ones(400), np.arange(400).astype(object)).slope == 1.0

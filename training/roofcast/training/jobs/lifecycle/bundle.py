@@ -1,0 +1,121 @@
+"""The bundle of training jobs: a fitted predictor with the metadata that serving shows, as one file."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+import pandas as pd
+
+from roofcast.data.errors import InputError
+from roofcast.data.job_campaigns import job_catalog
+from roofcast.data.measurements.target import TRAINING
+from roofcast.training.jobs.group_effects import SLOPES, SMOOTH, TERMS, GroupEffects, JobSpace, group_keys
+from roofcast.training.jobs.held_out import CarriedDeviation
+from roofcast.training.jobs.job_table import build_job_table
+from roofcast.training.jobs.log_error_model import LogErrorModel
+from roofcast.training.jobs.predictor import COLUMNS, JobPredictor
+from roofcast.training.learner.errors.error_distribution import ErrorScaleModel
+from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
+from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
+from roofcast.training.lifecycle.bundles.bundle import CLASSES as INFERENCE_CLASSES
+from roofcast.training.lifecycle.bundles.bundle import read_bundle, write_bundle
+from roofcast.training.lifecycle.bundles.bundle_file import Classes, stored_fields
+from roofcast.training.lifecycle.bundles.bundle_kind import BundleKind
+from roofcast.training.lifecycle.bundles.tree_check import check_member
+
+
+@dataclass(frozen=True, slots=True)
+class JobBundle:
+    """A fitted predictor of training jobs and its metadata.
+
+    Parameters
+    ----------
+    predictor
+        Fitted.
+    fingerprint
+        `layout` of the version that fitted it.
+    data_digest, row_ids
+        Of the runs it was fitted to.
+    scores
+        Errors by metric, with lineages held out.
+    roofcast_version
+        Of the version that fitted it.
+    """
+
+    predictor: JobPredictor
+    fingerprint: str
+    data_digest: str
+    row_ids: tuple[str, ...]
+    scores: dict[str, dict[str, float]]
+    roofcast_version: str = field(default_factory=lambda: version("roofcast"))
+
+    def save(self, path: Path) -> str:
+        """Write the bundle, and its SHA-256 into `checksum_file`; return the SHA-256."""
+        return write_bundle(path, self, CLASSES, self.fingerprint, self.roofcast_version)
+
+
+_DATACLASSES: Final = (JobBundle, LogErrorModel, CarriedDeviation, JobSpace, GroupEffects, ErrorScaleModel)
+
+CLASSES: Final[Classes] = {
+    JobPredictor: ("models_", "owners_", "limits_", "n_run_"),
+    **{cls: stored_fields(cls) for cls in _DATACLASSES},
+    **{cls: INFERENCE_CLASSES[cls] for cls in (GroupedConformal, ResidualRegressor)},
+}
+"""Classes of a bundle file, each with its stored attributes."""
+
+
+@functools.cache
+def column_names() -> dict[str, tuple[str, ...]]:
+    """Return the names of the learner's columns by metric."""
+    table = build_job_table(_example(), job_catalog())
+    return {name: tuple(columns(table)) for name, columns in COLUMNS.items()}
+
+
+@functools.cache
+def layout() -> str:
+    """Return a digest of columns, terms, keys and stored attributes; a bundle of another layout is refused."""
+    stored = sorted((cls.__name__, tuple(names)) for cls, names in CLASSES.items())
+    keys = [int(key) for key in group_keys(build_job_table(_example(), job_catalog()))[0]]
+    return hashlib.blake2b(
+        repr((column_names(), [*TERMS, *SLOPES, *SMOOTH], keys, stored)).encode(), digest_size=8
+    ).hexdigest()
+
+
+def _example() -> pd.DataFrame:
+    """Return a fixed job: a bundle stores keys of groups, which queries have to reproduce."""
+    cells = {
+        "model": "meta-llama/Llama-3.1-8B", "accelerator": "nvidia-h100-sxm-80gb", "framework": "torchtitan",
+        "method": "pretrain", "sharding": "fsdp", "recomputation": "none",
+    }  # fmt: skip
+    numbers = {"n_accelerator": 8.0, "n_token_per_sequence": 4096.0, "n_global_batch_sequence": 8.0}
+    return pd.DataFrame([cells | numbers | dict.fromkeys(("tp", "pp", "cp", "ep", "n_micro_batch_sequence"), 1.0)])
+
+
+def load_job_bundle(path: Path, expected_sha256: str) -> JobBundle:
+    """Return the bundle of a file: see `read_bundle`."""
+    return read_bundle(path, expected_sha256, JobBundle, CLASSES, layout())
+
+
+def check_training_trees(bundle: JobBundle, name: str) -> None:
+    """Check all trees of a bundle: see `roofcast.training.lifecycle.bundles.tree_check`.
+
+    Raises
+    ------
+    InputError
+        If they are damaged.
+    """
+    try:
+        for metric, names in column_names().items():
+            scale = bundle.predictor.models_[metric].scale.log_scale
+            for member in scale.members_:
+                check_member(member, scale.objective, scale.max_depth, len(names))
+    except Exception as error:  # a parser of a damaged file raises many kinds
+        raise InputError("bundle", f"{name} cannot be used: its trees are damaged ({error}); retrain") from error
+
+
+TRAINING_BUNDLES: Final = BundleKind(TRAINING, load_job_bundle, check_training_trees)

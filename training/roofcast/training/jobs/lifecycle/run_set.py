@@ -1,0 +1,106 @@
+"""Training set of the predictor of training jobs: shipped runs and those of the store."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from roofcast.data.catalog import Catalog
+from roofcast.data.errors import InputError
+from roofcast.data.measurements.job_validation import training_row_ids
+from roofcast.training.dataset.job_runs import JobRunRows, build_job_rows
+from roofcast.training.dataset.stacks import UPLOADED, is_uploaded
+
+UNKNOWN_NAME: Final = "unknown_name"
+NO_METRIC: Final = "no_metric"
+"""Rules by which runs are set aside: the catalogue lacks the model or accelerator; or there is nothing to learn, that
+is, no rate and no peak memory of a decoder with a known sequence length."""
+
+
+@dataclass(frozen=True)
+class RunSet:
+    """Runs with their plans.
+
+    Parameters
+    ----------
+    rows
+        Own runs come first, because random effects are conditioned on the first runs of each configuration. The owner
+        of an own run is blank if the operator stored it, and else the API key.
+    ids : shape (n_row,)
+        Content hash of each run.
+    set_aside
+        Number of runs that are not learnt from, by rule.
+    """
+
+    rows: JobRunRows
+    ids: pd.Series
+    set_aside: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """Digest of the runs, independent of their order."""
+        return hashlib.blake2b("".join(sorted(self.ids)).encode(), digest_size=16).hexdigest()
+
+
+def build_run_set(
+    shipped: pd.DataFrame, own: pd.DataFrame | None, uploaders: pd.Series | None, catalog: Catalog
+) -> RunSet:
+    """Return the runs of the package and the distinct ones of the store.
+
+    Parameters
+    ----------
+    own
+        Runs of the store; None if there are none.
+    uploaders : shape (n_own,)
+        API key that stored each own run, blank for the operator's. The key prefixes the names of its stacks and
+        campaigns, and its out-of-memory runs count as failed.
+
+    Raises
+    ------
+    InputError
+        If no run can be used.
+    """
+    shipped_ids = training_row_ids(shipped)
+    if own is None or uploaders is None:
+        own, uploaders = shipped.iloc[:0], pd.Series(dtype=object)
+    own_ids = pd.Series(training_row_ids(own), dtype=object)
+    is_new = (~own_ids.isin(shipped_ids)).to_numpy(dtype=bool)
+    own, keys = own[is_new].reset_index(drop=True), uploaders[is_new].reset_index(drop=True)
+    table = pd.concat([_name_by_uploader(own, keys), shipped], ignore_index=True) if len(own) else shipped
+    ids = pd.Series([*own_ids[is_new], *shipped_ids], dtype=object)
+    is_own = np.arange(len(table)) < len(own)
+    is_known = _is_known(table, catalog)
+    rows = build_job_rows(table[is_known], catalog)
+    owners = rows.owners.mask(is_own[is_known] & ~is_uploaded(rows.owners).to_numpy(dtype=bool), "")
+    rows = dataclasses.replace(rows, owners=owners)
+    has_metric = np.isfinite(rows.rate) | np.isfinite(rows.memory) | np.isfinite(rows.is_out_of_memory)
+    if not has_metric.any():
+        raise InputError("measurements", "none can be used for training; import measurements of training jobs first")
+    set_aside = {UNKNOWN_NAME: int((~is_known).sum()), NO_METRIC: int((~has_metric).sum())}
+    return RunSet(
+        rows.take(np.flatnonzero(has_metric)),
+        ids[is_known][has_metric].reset_index(drop=True),
+        {rule: n for rule, n in set_aside.items() if n},
+    )
+
+
+def _name_by_uploader(runs: pd.DataFrame, uploaders: pd.Series) -> pd.DataFrame:
+    """Return runs whose stack and campaign start with the uploading API key, its out-of-memory runs as failed."""
+    is_upload, owner = uploaders != "", UPLOADED + uploaders + "/"
+    stack = runs["stack"].mask(runs["stack"] == "", runs["campaign"])
+    status = runs["status"].mask(is_upload & (runs["status"] == "out_of_memory"), "failed")
+    return runs.assign(
+        campaign=runs["campaign"].mask(is_upload, owner + runs["campaign"]),
+        stack=runs["stack"].mask(is_upload, owner + stack),
+        status=status,
+    )
+
+
+def _is_known(table: pd.DataFrame, catalog: Catalog) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    known = table["model"].isin(list(catalog.models)) & table["accelerator"].isin(list(catalog.accelerators))
+    return known.to_numpy(dtype=bool)

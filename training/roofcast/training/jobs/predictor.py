@@ -1,0 +1,284 @@
+"""Predictor of training jobs: tokens per second, peak memory and P(fits), each with an interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from roofcast.data.catalog import Catalog
+from roofcast.data.job_campaigns import job_catalog
+from roofcast.features.arrays import FloatArray, RowIndex
+from roofcast.features.jobs.plans import USABLE_RATIO
+from roofcast.training.dataset.job_runs import JobRunRows, build_job_rows
+from roofcast.training.dataset.stacks import is_uploaded, name_stacks
+from roofcast.training.jobs.chip_order import chip_peers
+from roofcast.training.jobs.group_effects import KeyArray, group_keys
+from roofcast.training.jobs.held_out import ErrorRows, HeldOutErrors
+from roofcast.training.jobs.job_features import memory_columns, outside_range, rate_columns
+from roofcast.training.jobs.job_table import (
+    JobTable,
+    build_job_table,
+    memory_of_kind,
+    rate_per_accelerator,
+    table_of_runs,
+)
+from roofcast.training.jobs.log_error_model import LogErrorModel
+from roofcast.training.learner.ratio_model import Progress
+
+BoolArray = npt.NDArray[np.bool_]
+
+RATE: Final = "rate"
+MEMORY: Final = "memory"
+COLUMNS: Final = {RATE: rate_columns, MEMORY: memory_columns}
+LEARNS_UPLOADS: Final = {RATE: True, MEMORY: False}
+"""Whether rows of API keys teach others: few stacks publish memory."""
+
+OWN: Final = ""
+"""Owner of own runs, and of jobs whose owner nobody measured."""
+
+
+@dataclass(frozen=True)
+class JobPrediction:
+    """Prediction of training jobs: arrays of shape (n_job,).
+
+    Parameters
+    ----------
+    token_per_s_per_accelerator
+        Tokens per second of one accelerator, the geometric middle of the interval of the asked coverage.
+    peak_memory_byte
+        Peak memory of an accelerator; of the kind that the job's `memory_kind` names, else reserved by the allocator.
+    p_fits
+        Probability that the job runs without exhausting the memory of an accelerator.
+    outside
+        Whether the job is far from everything that was measured.
+    """
+
+    token_per_s_per_accelerator: FloatArray
+    token_per_s_per_accelerator_low: FloatArray
+    token_per_s_per_accelerator_high: FloatArray
+    peak_memory_byte: FloatArray
+    peak_memory_byte_low: FloatArray
+    peak_memory_byte_high: FloatArray
+    p_fits: FloatArray
+    outside: BoolArray
+
+
+@dataclass(frozen=True)
+class _LogError:
+    """Log error of jobs: mean, standard deviation and half the width of the interval, each of shape (n_job,)."""
+
+    mean: FloatArray
+    sd: FloatArray
+    half: FloatArray
+
+
+class JobPredictor:
+    """Analytic core times a learned correction, with intervals.
+
+    Attributes
+    ----------
+    models_
+        Distribution of log errors, by metric.
+    held_out_
+        Held-out errors of the training rows, by metric; not stored.
+    owners_
+        Owners of the stacks of the training rows that no API key stored.
+    limits_
+        Least and greatest value of the columns of rates in these rows: shape (2, n_column).
+    n_run_
+        Measured rates in these rows, by accelerator.
+    """
+
+    models_: dict[str, LogErrorModel]
+    held_out_: dict[str, HeldOutErrors]
+    owners_: tuple[str, ...]
+    limits_: FloatArray
+    n_run_: dict[str, int]
+
+    def fit(self, measurements: pd.DataFrame, *, catalog: Catalog | None = None) -> Self:
+        """Fit to rows of `roofcast.data.job_campaigns.load_job_campaigns`; return the predictor.
+
+        Rates of encoders, of padded samples, and of sequences of unknown length are not learnt from.
+        """
+        return self.fit_rows(build_job_rows(measurements, catalog))
+
+    def fit_rows(self, rows: JobRunRows, progress: Progress | None = None) -> Self:
+        """Fit to rows with their plans; return the predictor."""
+        self.held_out_, self.models_ = {}, {}
+        for name, errors in metric_errors(rows).items():
+            label = f"candidate, {name}, held-out lineages and stacks"
+            held_out = HeldOutErrors.fit(
+                errors.rows, learns_uploads=LEARNS_UPLOADS[name], progress=progress, label=label
+            )
+            self.held_out_[name], self.models_[name] = held_out, LogErrorModel.fit(errors.rows, held_out)
+            if name == RATE:
+                x = errors.rows.x[errors.rows.is_public]
+                self.limits_ = np.array([x.min(axis=0), x.max(axis=0)])
+                measured = rows.measurements["accelerator"].iloc[errors.index[errors.rows.is_public]]
+                self.n_run_ = {str(one): int(n) for one, n in measured.value_counts().items()}
+        self.owners_ = tuple(sorted(set(rows.owners[~is_uploaded(rows.owners)])))
+        return self
+
+    @property
+    def highest_coverage(self) -> float:
+        """Highest coverage that the number of measured stacks and lineages supports."""
+        return min(c.highest_level for model in self.models_.values() for c in (model.of_lineage, model.of_owner))
+
+    def predict(self, jobs: pd.DataFrame, *, coverage: float = 0.9, catalog: Catalog | None = None) -> JobPrediction:
+        """Return the prediction of jobs; blanks of the plan are the fastest that fits.
+
+        Parameters
+        ----------
+        jobs
+            Columns of `roofcast.data.measurements.job_schema.TRAINING_CONFIG_COLUMNS`; absent ones are blank. A
+            column `stack` may name a stack whose owner was measured; other jobs are of a stack that nobody measured,
+            or of the references'.
+        coverage
+            Probability that a measurement lies inside the interval.
+        catalog
+            Holds the models and accelerators of the jobs; None for the training catalogue.
+
+        Raises
+        ------
+        OutOfRangeError
+            If `coverage` exceeds `highest_coverage`.
+        """
+        catalog = catalog or job_catalog()
+        return self.predict_table(build_job_table(jobs, catalog), coverage=coverage, catalog=catalog)
+
+    def predict_table(
+        self, table: JobTable, *, coverage: float = 0.9, catalog: Catalog | None = None
+    ) -> JobPrediction:
+        """Return the prediction of jobs with their plans."""
+        table = self._with_known_owners(table)
+        keys = group_keys(table)
+        rate, memory = (self._log_error(name, table, keys, coverage) for name in (RATE, MEMORY))
+        rate_value = self._in_chip_order(
+            table,
+            keys,
+            rate_per_accelerator(table.runs, table.time) * np.exp(rate.mean),
+            catalog or job_catalog(),
+        )
+        memory_value = memory_of_kind(table.memory, table.memory_kind) * np.exp(memory.mean)
+        outside = outside_range(np.column_stack(list(rate_columns(table).values())), self.limits_)
+        return JobPrediction(
+            rate_value, rate_value * np.exp(-rate.half), rate_value * np.exp(rate.half),
+            memory_value, memory_value * np.exp(-memory.half), memory_value * np.exp(memory.half),
+            self._p_fits(table, keys, memory), outside,
+        )  # fmt: skip
+
+    def with_references(self, measurements: pd.DataFrame, *, catalog: Catalog | None = None) -> Self:
+        """Return the predictor that also knows own runs, without a new fit; the original is unchanged.
+
+        Runs of an owner that nobody measured count as those of the stack that jobs ask about.
+        """
+        return self.with_reference_rows(build_job_rows(measurements, catalog))
+
+    def with_reference_rows(self, rows: JobRunRows) -> Self:
+        """Return the predictor that also knows own runs with their plans."""
+        table = self._with_known_owners(table_of_runs(rows))
+        keys, errors = group_keys(table), log_errors(table, rows)
+        other = type(self)()
+        other.__dict__.update(self.__dict__)
+        other.models_ = dict(self.models_)
+        for name, model in self.models_.items():
+            known = np.isfinite(errors[name])
+            if known.any():
+                x = _matrix(name, table)[known]
+                other.models_[name] = model.condition_on(x, keys[known], errors[name][known])
+        return other
+
+    def _with_known_owners(self, table: JobTable) -> JobTable:
+        return replace(table, owner=np.where(np.isin(table.owner, self.owners_), table.owner, OWN))
+
+    def _log_error(self, name: str, table: JobTable, keys: KeyArray, coverage: float) -> _LogError:
+        model = self.models_[name]
+        mean, sd = model.predict(_matrix(name, table), keys)
+        half = np.empty(len(table))
+        for rows, conformal in model.distribution(keys):
+            if rows.any():
+                half[rows] = conformal.quantile(coverage) * sd[rows]
+        return _LogError(mean, sd, half)
+
+    def _in_chip_order(self, table: JobTable, keys: KeyArray, rate: FloatArray, catalog: Catalog) -> FloatArray:
+        """Return rates within the limits of `roofcast.training.jobs.chip_order`."""
+        model = self.models_[RATE]
+        peers = chip_peers(table, catalog, self.n_run_, ~model.effects.knows_accelerator(keys))
+        if peers is None:
+            return rate
+        mean, _ = model.predict(_matrix(RATE, peers.table), group_keys(peers.table))
+        limit, own = rate_per_accelerator(peers.table.runs, peers.table.time) * np.exp(mean), rate[peers.rows]
+        ordered = rate.copy()
+        ordered[peers.rows] = np.where(peers.is_least, np.maximum(own, limit), np.minimum(own, limit))
+        return ordered
+
+    def _p_fits(self, table: JobTable, keys: KeyArray, memory: _LogError) -> FloatArray:
+        """Return the probability that the memory in use on the device stays within `USABLE_RATIO` of it."""
+        z = (_room(table) - memory.mean) / memory.sd
+        p = np.empty(len(table))
+        for rows, conformal in self.models_[MEMORY].distribution(keys):
+            if rows.any():
+                p[rows] = conformal.p_below(z[rows])
+        return p
+
+
+def _matrix(name: str, table: JobTable) -> FloatArray:
+    return np.column_stack(list(COLUMNS[name](table).values()))
+
+
+@dataclass(frozen=True)
+class MetricErrors:
+    """Rows of a metric with a known log error, and their indices among all: shape (n_row,)."""
+
+    rows: ErrorRows
+    index: RowIndex
+
+
+def metric_errors(rows: JobRunRows) -> dict[str, MetricErrors]:
+    """Return the log errors of the estimate by metric; of memory also bounds, which are not measured."""
+    table = table_of_runs(rows)
+    keys, measured = group_keys(table), log_errors(table, rows)
+    is_upload = is_uploaded(rows.owners).to_numpy(dtype=bool)
+    bound = {MEMORY: np.where(is_upload, np.nan, _memory_bound(table, rows))}
+    return {name: _metric_errors(name, table, keys, measured[name], bound.get(name)) for name in (RATE, MEMORY)}
+
+
+def _metric_errors(
+    name: str, table: JobTable, keys: KeyArray, measured: FloatArray, bound: FloatArray | None
+) -> MetricErrors:
+    error = measured if bound is None else np.where(np.isfinite(measured), measured, bound)
+    known = np.flatnonzero(np.isfinite(error))
+    part = table.take(known)
+    columns = COLUMNS[name](part)
+    stack = name_stacks(part.jobs).to_numpy(dtype=object)
+    rows = ErrorRows(
+        tuple(columns), np.column_stack(list(columns.values())), keys[known], error[known], part.lineage, part.owner,
+        stack, np.isfinite(measured[known]),
+    )  # fmt: skip
+    return MetricErrors(rows, known)
+
+
+def log_errors(table: JobTable, rows: JobRunRows) -> dict[str, FloatArray]:
+    """Return log(measured / estimated) of rates and peak memory: shapes (n_row,), NaN where nothing was measured."""
+    return {
+        RATE: np.log(rows.rate / rate_per_accelerator(table.runs, table.time)),
+        MEMORY: np.log(rows.memory / memory_of_kind(table.memory, table.memory_kind)),
+    }
+
+
+def _room(table: JobTable) -> FloatArray:
+    """Return log(usable memory / estimated memory in use on the device)."""
+    return np.log(USABLE_RATIO * table.runs.hardware.memory_byte / table.memory.device)
+
+
+def _memory_bound(table: JobTable, rows: JobRunRows) -> FloatArray:
+    """Return the least correction with which runs that ran fit, and those that did not do not: shape (n_row,).
+
+    It is NaN where the estimate agrees with the run. A run is a one-sided label of its memory.
+    """
+    room, failed = _room(table), rows.is_out_of_memory
+    return np.where(((failed == 0.0) & (room < 0.0)) | ((failed == 1.0) & (room > 0.0)), room, np.nan)
