@@ -10,7 +10,7 @@ INSTALL := requirements/install.sh $(BIN)/python
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-slow check docs predictor training-predictor bench attack soak scoreboard experiments notebooks reference client lock clean
+.PHONY: help serve test test-slow check docs predictor job-predictor bench attack soak scoreboard experiments notebooks reference client lock clean
 
 help:            ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -40,7 +40,7 @@ docs: $(VENV)/.dev     ## Build the documentation site into out/site; warnings a
 predictor: $(VENV)/.serve   ## Fit the shipped predictor to the shipped campaigns and store it; some minutes
 	OMP_NUM_THREADS=1 $(BIN)/python -m roofcast.training.lifecycle.shipped
 
-training-predictor: $(VENV)/.serve   ## Fit the shipped predictor of training jobs and store it; under a minute
+job-predictor: $(VENV)/.serve   ## Fit the shipped predictor of jobs and store it; under a minute
 	OMP_NUM_THREADS=1 $(BIN)/python -m roofcast.training.jobs.shipped
 
 bench: $(VENV)/.dev    ## Speed and memory, of the parts and over HTTP; JSON on the last line

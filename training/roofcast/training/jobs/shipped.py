@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 FILE: Final = Path(__file__).parents[1] / "shipped" / "jobs.roofcast"
 MANIFEST: Final = FILE.with_suffix(".json")
-COMMAND: Final = "make training-predictor"
+COMMAND: Final = "make job-predictor"
 
 _FIT: Final = (
     "chip_order", "group_effects", "held_out", "job_features", "job_table", "log_error_model", "predictor",
