@@ -10,9 +10,7 @@ from typing import Final
 from builders.campaigns.build_result import BuildResult
 from builders.campaigns.pages import PageRow, number, read_pages
 from builders.job_campaigns.headers import normalize_heading, read_cells
-from builders.job_campaigns.models import GPT2_SHAPES, GPT2_VOCABULARY
 from builders.job_campaigns.source_rows import Cells, RejectedRow, SourceRow, build
-from roofcast.data.job_campaigns.models import gpt_id
 from roofcast.data.units import BYTE_PER_GB, FLOP_PER_TFLOP, s_from_ms
 
 RAW: Final = "raw/bigscience/tables.jsonl"
@@ -20,6 +18,12 @@ RAW: Final = "raw/bigscience/tables.jsonl"
 _NHIDDEN: Final = re.compile(r"N?HIDDEN=(\d+)")
 _NLAYERS: Final = re.compile(r"NLAYERS=(\d+)")
 _GIGABYTES: Final = re.compile(r"([\d.]+)GB")
+
+GPT2_SHAPES: Final = {
+    "7.5B": (36, 4096), "18B": (40, 6144), "25B": (40, 7168), "30B": (48, 7168), "39B": (48, 8192),
+    "52B": (64, 8192), "65B": (64, 9216), "97B": (64, 11264), "116B": (64, 12288), "206B": (64, 16384),
+}  # fmt: skip
+"""Layers and width by printed size, from the table in the job scripts; 32 heads each."""
 
 TR11_BY_SIZE: Final = {
     "181B": (72, 14336), "182B": (78, 13824), "187B": (80, 13824), "177B": (96, 12288), "183B": (72, 14400),
@@ -105,8 +109,12 @@ def _tr11_id(shape: tuple[int, int] | None, n_head: int, layers: float | None) -
         return "shape not stated"
     n_layer, width = int(layers or shape[0]), shape[1]
     if width == 14400:
-        return CATALOGUE_SHAPES.get((n_layer, width), gpt_id(n_layer, width, 96, 250_000))
-    return gpt_id(n_layer, width, n_head, 250_000)
+        return CATALOGUE_SHAPES.get((n_layer, width), _gpt_id(n_layer, width, 96))
+    return _gpt_id(n_layer, width, n_head)
+
+
+def _gpt_id(n_layer: int, width: int, n_head: int, vocabulary: str = "") -> str:
+    return f"bigscience/gpt-h{width}-l{n_layer}-a{n_head}{vocabulary}"
 
 
 def _gpt2(page: PageRow) -> Cells:
@@ -119,7 +127,7 @@ def _gpt2(page: PageRow) -> Cells:
     stage = page.cells.get("Zero", "3" if hugging_face else "")
     offloads = (page.cells.get("Opt Offl"), page.cells.get("Par Offl"))
     return cells | {
-        "model": gpt_id(*GPT2_SHAPES[size], 32, GPT2_VOCABULARY) if size in GPT2_SHAPES else f"GPT-2 of {size}",
+        "model": _gpt_id(*GPT2_SHAPES[size], 32, "-gpt2") if size in GPT2_SHAPES else f"GPT-2 of {size}",
         "accelerator": "V100 16GB" if "16GB" in page.intro or "16gb" in page.file else "V100 32GB",
         "n_token_per_sequence": 1024, "step_time_s": s_from_ms(step) if step and speed.endswith("ms") else step,
         "sharding": f"zero{stage}" if stage else "",
@@ -137,7 +145,7 @@ def _tp_from_rest(cells: Cells, hugging_face: bool) -> float | None:
 
 def _tr3(page: PageRow) -> Cells:
     return _shared(page, page.cells.get("Notes", "")) | {
-        "model": gpt_id(24, 2048, 16, GPT2_VOCABULARY),
+        "model": _gpt_id(24, 2048, 16, "-gpt2"),
         "accelerator": "V100 16GB" if page.heading.startswith("16GB") else "V100 32GB",
         "n_accelerator": 8.0, "n_token_per_sequence": 2048, "n_global_batch_sequence": 512.0, "sharding": "zero1",
         "step_time_s": number(page.cells["Speed"]),
@@ -155,7 +163,7 @@ def _tr8(page: PageRow) -> SourceRow | RejectedRow:
         page.reference,
         _shared(page, page.cells.get("Notes", ""))
         | {
-            "model": gpt_id(32, 16384, 32, GPT2_VOCABULARY), "accelerator": "V100 32GB", "n_accelerator": 128.0,
+            "model": _gpt_id(32, 16384, 32, "-gpt2"), "accelerator": "V100 32GB", "n_accelerator": 128.0,
             "n_token_per_sequence": 2048, "n_global_batch_sequence": 2048.0, "sharding": "zero1",
             "step_time_s": number(page.cells["Speed"]), "optimizer": "adam8bit" if "bnb" in page.intro else "adam",
         },

@@ -11,7 +11,6 @@ from typing import Final
 from builders.campaigns.build_result import BuildResult
 from builders.campaigns.pages import PageRow, number, ratio, read_pages
 from builders.job_campaigns.source_rows import NODE_SIZE, Cells, RejectedRow, SourceRow, build
-from roofcast.data.job_campaigns.models import cut_id
 
 RAW: Final = "raw/dgxc_benchmarking/tables.jsonl"
 
@@ -119,12 +118,16 @@ def _complete_run(run: Cells) -> Cells:
     n_accelerator = int(str(run["n_accelerator"]))
     n_layer = int(float(str(run.pop("n_layer", None) or 0)))
     if "grok" in str(run["model"]).casefold() and n_accelerator in GROK:
-        run["model"] = cut_id("xai-org/grok-1", GROK[n_accelerator][1])
+        run["model"] = _cut_id("xai-org/grok-1", GROK[n_accelerator][1])
     elif "405b" in str(run["model"]) and (n_layer or LLAMA_405B.get(n_accelerator, 126)) < 126:
-        run["model"] = cut_id("meta-llama/Llama-3.1-405B", n_layer or LLAMA_405B[n_accelerator])
+        run["model"] = _cut_id("meta-llama/Llama-3.1-405B", n_layer or LLAMA_405B[n_accelerator])
         if not n_layer:  # the title states the pipeline of the full model
             for name in ("pp", "vp", "n_gradient_accumulation"):
                 run.pop(name, None)
     if run.get("pp") == 41:  # misprint of 1, by the table of settings on the page
         run["pp"] = 1.0
     return run
+
+
+def _cut_id(model: str, n_layer: int) -> str:
+    return f"{model}-cut-to-{n_layer}-layers"
