@@ -28,15 +28,15 @@ from benchmarks.over_http import measure as measure_over_http
 from benchmarks.tree_calls import record_tree_calls
 from roofcast.data.catalog import load_catalog
 from roofcast.data.units import ms_from_s
-from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import estimate
 from roofcast.features.pipeline import build_features
+from roofcast.features.queries import descriptor_arrays
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http.app import create_app
 from roofcast.serving.logs import configure_service_logs
-from roofcast.serving.predict.answers import ANSWER_METRICS, PredictOptions, answer
+from roofcast.serving.predict.row_answers import ANSWER_METRICS, PredictOptions, answer
 
 N_BULK_ROW = 20_000
 N_ESTIMATE_ROW = 10_000

@@ -22,8 +22,8 @@ from benchmarks.load import QUERY
 from benchmarks.tree_calls import record_tree_calls
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
-from roofcast.serving.predict.answers import PredictOptions, answer_columns
 from roofcast.serving.predict.json_rows import columns_from_rows
+from roofcast.serving.predict.row_answers import PredictOptions, answer_columns
 from tests.conditions import wait_until
 
 

@@ -17,10 +17,10 @@ import pandas as pd
 from roofcast.data.campaigns import CAMPAIGNS, load_campaigns
 from roofcast.data.catalog import Catalog, load_catalog
 from roofcast.data.errors import InputError
-from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.memory import Memory, estimate_memory
+from roofcast.features.queries import descriptor_arrays
 
 GROUP = ["campaign", "model", "accelerator", "n_accelerator", "engine", "weight_precision"]
 UNFUSED = "nvidia-v100-pcie-16gb"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from roofcast.data.importers import FORMATS
-from roofcast.data.measurements.metrics import CONVERSIONS, LOAD_MEANINGS, QUANTITIES, SPREAD, STATISTIC_MEANINGS
+from roofcast.data.measurements.quantities import CONVERSIONS, LOAD_MEANINGS, QUANTITIES, SPREAD, STATISTIC_MEANINGS
 from roofcast.serving.app_state.published_figures import OWN_DOCS, SHIPPED
 from roofcast.serving.recommend.demand.presets import PRESETS
 from roofcast.training.evaluation.markdown import markdown_table

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from roofcast.data.catalog import load_catalog
-from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.columns import FEATURE_NAMES
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
@@ -18,6 +17,7 @@ from roofcast.features.pipeline import (
     estimate_metrics,
     estimate_statistics,
 )
+from roofcast.features.queries import descriptor_arrays
 from tests.builders import a_question, describe_questions
 
 NAN = float("nan")

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
 from roofcast.features.engine.coefficients import PRIORS, Coefficients
 from roofcast.features.engine.estimate import Estimate, estimate
 from roofcast.features.engine.kernels.efficiency import GemmEfficiency
 from roofcast.features.engine.memory import weight_byte
 from roofcast.features.pipeline import METRICS, estimate_metrics, estimate_statistics
+from roofcast.features.queries import descriptor_arrays
 from tests.builders import a_model, a_question, an_accelerator, an_example, describe_questions
 from tests.effort import n_example
 from tests.features.engine.ideal import IDEAL, INSTANT, logs

@@ -21,19 +21,19 @@ from research.megatron_tables import korthikanti_rows, narayanan_rows, time_erro
 from roofcast.data.catalog import Catalog
 from roofcast.data.job_campaigns import job_catalog, load_job_campaigns
 from roofcast.data.specs import ModelSpec
-from roofcast.features.arrays import FloatArray, take_rows
-from roofcast.features.jobs.plans import PlanChoice, choose_plans
+from roofcast.features.jobs.plan_enumeration import PlanChoice, choose_plans
+from roofcast.features.jobs.run_columns import JobRuns
 from roofcast.features.jobs.run_table import build_jobs
-from roofcast.features.jobs.runs import JobRuns
-from roofcast.features.jobs.step.coefficients import (
+from roofcast.features.jobs.step.job_coefficients import (
     DEFAULT_TRAINING_COEFFICIENTS,
     MEMORY_NAMES,
     TRAINING_NAMES,
     StepCoefficients,
     from_standard,
 )
-from roofcast.features.jobs.step.memory import estimate_memory
+from roofcast.features.jobs.step.job_memory import estimate_memory
 from roofcast.features.jobs.step.step import estimate_training, throughput_token_per_s
+from roofcast.features.queries import FloatArray, take_rows
 from roofcast.training.learner.robust_least_squares import levenberg_marquardt
 
 ERROR_SCALE: Final = 0.10

@@ -14,11 +14,11 @@ import pandas as pd
 
 from roofcast.data.job_campaigns import job_catalog, load_job_judges
 from roofcast.data.specs import ModelSpec
-from roofcast.features.arrays import FloatArray
-from roofcast.features.jobs.plans import PlanChoice, choose_plans
+from roofcast.features.jobs.plan_enumeration import PlanChoice, choose_plans
 from roofcast.features.jobs.run_table import build_jobs
-from roofcast.features.jobs.step.coefficients import DEFAULT_TRAINING_COEFFICIENTS, StepCoefficients
-from roofcast.features.jobs.step.memory import estimate_memory
+from roofcast.features.jobs.step.job_coefficients import DEFAULT_TRAINING_COEFFICIENTS, StepCoefficients
+from roofcast.features.jobs.step.job_memory import estimate_memory
+from roofcast.features.queries import FloatArray
 
 ACTIVATION_GIB = (
     # GiB of activations without recomputation, and selective with sequence parallelism, on the first stage

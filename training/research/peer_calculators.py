@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from roofcast.features.arrays import FloatArray
+from roofcast.features.queries import FloatArray
 from roofcast.training.dataset.job_runs import JobRunRows, load_job_rows
 from roofcast.training.evaluation.metrics import error_summary
 from roofcast.training.jobs.job_table import memory_of_kind, rate_per_accelerator, table_of_runs

@@ -10,8 +10,8 @@ import pandas as pd
 
 from research.shipped_rows import ShippedRows
 from roofcast.features.analysis.breakdown import METRIC_PHASES, OperatorTime, break_down
-from roofcast.features.arrays import FloatArray, descriptor_arrays
 from roofcast.features.engine.estimate import estimate
+from roofcast.features.queries import FloatArray, descriptor_arrays
 
 SERIES: Final = ("campaign", "model", "accelerator", "n_accelerator", "engine", "load")
 """Columns that neighbours share; their lengths, concurrency and settings may differ."""

@@ -13,10 +13,10 @@ from roofcast.features.analysis.breakdown import (
     break_down,
     breakdown_table,
 )
-from roofcast.features.arrays import FloatArray, descriptor_arrays
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
 from roofcast.features.engine.estimate import Estimate, estimate
+from roofcast.features.queries import FloatArray, descriptor_arrays
 from tests.builders import an_example
 
 QUESTIONS = (

@@ -7,10 +7,10 @@ from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog
 from roofcast.features.analysis.breakdown import break_down
 from roofcast.features.analysis.power import DRAW, replica_power_w
-from roofcast.features.arrays import FloatArray, descriptor_arrays
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
 from roofcast.features.engine.estimate import estimate
+from roofcast.features.queries import FloatArray, descriptor_arrays
 from tests.builders import an_example
 
 

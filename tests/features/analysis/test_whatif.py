@@ -13,9 +13,9 @@ from roofcast.features.analysis.whatif import (
     scale_accelerator,
     sweep,
 )
-from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
 from roofcast.features.engine.estimate import estimate
+from roofcast.features.queries import descriptor_arrays
 from tests.builders import a_question, an_accelerator, describe_questions
 
 H100 = load_catalog().accelerators["nvidia-h100-sxm-80gb"]

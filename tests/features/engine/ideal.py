@@ -15,7 +15,7 @@ from roofcast.features.engine.kernels.efficiency import (
     PrefillAttentionEfficiency,
 )
 from roofcast.features.engine.kernels.row_kernels import RowKernels
-from roofcast.features.engine.messages import EngineInputs
+from roofcast.features.engine.pass_communication import EngineInputs
 from tests.builders import FloatArray, an_example
 
 IDEAL: Final = RowKernels(

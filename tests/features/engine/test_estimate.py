@@ -17,8 +17,8 @@ from roofcast.features.engine.estimate import (
     running_batch,
 )
 from roofcast.features.engine.kernels.row_kernels import kernels_by_row
-from roofcast.features.engine.messages import EngineInputs
 from roofcast.features.engine.operators import estimate_prefill, estimate_step
+from roofcast.features.engine.pass_communication import EngineInputs
 from roofcast.features.engine.speculation import n_accepted
 from tests.builders import FloatArray, an_example
 

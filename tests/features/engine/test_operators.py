@@ -5,7 +5,6 @@ import pytest
 
 from roofcast.features.columns import ENGINES
 from roofcast.features.engine.links import Links, all_reduce_s, point_to_point_s
-from roofcast.features.engine.messages import exchange_s
 from roofcast.features.engine.operators import (
     alone_s,
     eager_launch_s,
@@ -13,6 +12,7 @@ from roofcast.features.engine.operators import (
     estimate_step,
     new_token,
 )
+from roofcast.features.engine.pass_communication import exchange_s
 from tests.builders import an_example
 from tests.features.engine.ideal import INSTANT, a_setting
 

@@ -7,9 +7,9 @@ from typing import Any
 import pandas as pd
 
 from roofcast.data.job_campaigns import job_catalog
-from roofcast.features.jobs.plans import Jobs, choose_plans
+from roofcast.features.jobs.plan_enumeration import Jobs, choose_plans
+from roofcast.features.jobs.run_columns import JobRuns
 from roofcast.features.jobs.run_table import build_jobs
-from roofcast.features.jobs.runs import JobRuns
 
 ROW: dict[str, Any] = {
     "model": "meta-llama/Llama-2-7b-hf", "accelerator": "nvidia-a100-sxm-80gb", "n_accelerator": 8,

@@ -7,14 +7,14 @@ import pytest
 
 from roofcast.features.jobs.frameworks import FRAMEWORKS
 from roofcast.features.jobs.run_table import CONTENT_RATIO
-from roofcast.features.jobs.step.coefficients import (
+from roofcast.features.jobs.step.communication import tensor_latency_s
+from roofcast.features.jobs.step.job_coefficients import (
     DEFAULT_TRAINING_COEFFICIENTS,
     FRAMEWORK_PRIORS,
     MEMORY_NAMES,
     TRAINING_NAMES,
 )
-from roofcast.features.jobs.step.communication import tensor_latency_s
-from roofcast.features.jobs.step.memory import estimate_memory
+from roofcast.features.jobs.step.job_memory import estimate_memory
 from roofcast.features.jobs.step.step import estimate_training, mfu_ratio, throughput_token_per_s
 from tests.features.jobs.samples import jobs_of, runs_of
 

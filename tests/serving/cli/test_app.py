@@ -11,7 +11,7 @@ import pytest
 
 from roofcast.data.store.measurement_store import MeasurementStore
 from roofcast.serving.app_state import app_state
-from roofcast.serving.predict.answers import ANSWER_COLUMNS
+from roofcast.serving.predict.row_answers import ANSWER_COLUMNS
 from tests.data.row_builders import SAMPLES
 from tests.serving.http_client import ACCELERATOR, CONFIG, MODEL, Client, Run, a_demand
 

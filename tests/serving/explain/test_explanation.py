@@ -20,8 +20,8 @@ from roofcast.serving.explain.explanation import (
     scale_accelerator,
     sweep_accelerator,
 )
-from roofcast.serving.explain.plots import plot_explanation, plot_sweep
-from roofcast.serving.predict.answers import LOAD_REMARK
+from roofcast.serving.explain.explanation_plots import plot_explanation, plot_sweep
+from roofcast.serving.predict.row_answers import LOAD_REMARK
 from tests.serving.http_client import ACCELERATOR, MODEL
 
 CATALOG = load_catalog()

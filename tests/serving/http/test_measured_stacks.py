@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import pandas as pd
 import pytest
 
-from roofcast.serving.predict.answers import PredictOptions, answer
+from roofcast.serving.predict.row_answers import PredictOptions, answer
 from tests.serving.http_client import Client, a_demand, a_question, problem_of
 
 PREDICT = "/v1/predictions"

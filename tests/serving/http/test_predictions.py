@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from roofcast.data.measurements.schema import INPUT_COLUMNS
-from roofcast.serving.predict.answers import LOAD_REMARK
+from roofcast.serving.predict.row_answers import LOAD_REMARK
 from tests.serving.http_client import CONFIG, MODEL, Client, a_full_question, a_question, problem_of
 
 PATH = "/v1/predictions"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from roofcast.data.store.stack_profiles import SHARED
-from roofcast.serving.predict.answers import UNCALIBRATED_COLUMNS
+from roofcast.serving.predict.row_answers import UNCALIBRATED_COLUMNS
 from tests.serving.http_client import Client, a_demand, a_question, problem_of
 from tests.serving.stacks.test_profiles import a_run
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from roofcast.data.catalog import Catalog, load_catalog
-from roofcast.features.jobs.plans import choose_plans
+from roofcast.features.jobs.plan_enumeration import choose_plans
 from roofcast.features.jobs.run_table import build_jobs
 from roofcast.features.jobs.step.step import throughput_token_per_s
 from roofcast.serving.app_state.champion_loader import LoadedModel

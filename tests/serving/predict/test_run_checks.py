@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from roofcast.serving.predict.row_parser import ASSUMED_LOAD, Table, object_column, parse_rows
-from roofcast.serving.problem import Problem
+from roofcast.serving.row_problems import Problem
 
 PLAIN = {"model": "m", "accelerator": "a", "n_input_token": 100, "n_output_token": 10}
 

@@ -6,7 +6,7 @@ import pytest
 
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog
-from roofcast.features.validity.splits import split_error
+from roofcast.features.validity.model_limits import split_error
 from roofcast.serving.recommend.search.configurations import enumerate_replicas
 from tests.builders import a_model
 from tests.serving.http_client import Client, a_question, problem_of

@@ -15,8 +15,8 @@ from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.promotion import shadow as set_shadow
 from roofcast.serving.app_state.settings import Settings
-from roofcast.serving.predict.answers import PredictOptions, answer_columns
 from roofcast.serving.predict.json_rows import columns_from_rows
+from roofcast.serving.predict.row_answers import PredictOptions, answer_columns
 from roofcast.serving.shadow import shadow as shadow_module
 from roofcast.serving.shadow.comparison import compare_version, shared_answers
 from roofcast.serving.shadow.shadow import MAX_ROW, MAX_WAITING, Shadow

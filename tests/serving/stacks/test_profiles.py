@@ -16,7 +16,7 @@ from roofcast.data.measurements.validation import validate_measurements
 from roofcast.data.store.stack_profiles import MAX_ROW, SHARED, StoredProfile
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.serving.app_state.app_state import AppState
-from roofcast.serving.predict.answers import PredictOptions, answer
+from roofcast.serving.predict.row_answers import PredictOptions, answer
 from roofcast.serving.stacks import profiles
 from roofcast.serving.stacks.profiles import (
     Profile,

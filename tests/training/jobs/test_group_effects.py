@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roofcast.features.arrays import FloatArray
+from roofcast.features.queries import FloatArray
 from roofcast.training.jobs.group_effects import (
     SLOPES,
     SMOOTH,

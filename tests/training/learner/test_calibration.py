@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.columns import ENGINES
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, NAMES, PRIORS, Coefficients, StackCoefficients
 from roofcast.features.engine.estimate import estimate
 from roofcast.features.pipeline import estimate_metrics
+from roofcast.features.queries import descriptor_arrays
 from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.learner import calibration
 from roofcast.training.learner.calibration import (

@@ -12,10 +12,10 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from roofcast.data.errors import OutOfRangeError
-from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import estimate as estimate_queries
 from roofcast.features.pipeline import METRICS, build_features
+from roofcast.features.queries import descriptor_arrays
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.dataset.training_set import TrainingSet

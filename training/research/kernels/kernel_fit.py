@@ -13,7 +13,7 @@ import pandas as pd
 from research.kernels.kind import Kind
 from research.kernels.offsets import fit_offsets, gather_logs, log_error
 from research.kernels.tables import KernelRows
-from roofcast.features.engine.kernels.coefficients import KernelCoefficients
+from roofcast.features.engine.kernels.kernel_coefficients import KernelCoefficients
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -15,7 +15,7 @@ from research.kernels.offsets import Form
 from research.kernels.tables import KernelRows, fastest, read_table, sample
 from roofcast.data.catalog import load_catalog
 from roofcast.data.units import S_PER_MS
-from roofcast.features.engine.kernels.coefficients import FACTORS, KINDS, family_of
+from roofcast.features.engine.kernels.kernel_coefficients import FACTORS, KINDS, family_of
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -30,7 +30,7 @@ class Kind:
     Parameters
     ----------
     name
-        Key of `roofcast.features.engine.kernels.coefficients.KINDS`.
+        Key of `roofcast.features.engine.kernels.kernel_coefficients.KINDS`.
     table
         Name of the parquet tables.
     reject

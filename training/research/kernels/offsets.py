@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from research.kernels.tables import KernelRows
-from roofcast.features.engine.kernels.coefficients import FACTORS, LEVELS, KernelCoefficients
+from roofcast.features.engine.kernels.kernel_coefficients import FACTORS, LEVELS, KernelCoefficients
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -44,7 +44,7 @@ class KernelRows:
     arguments
         Arguments of the kind's function except the efficiency, by name: each of shape (n_row,).
     factors : shape (n_row, 4)
-        Columns `roofcast.features.engine.kernels.coefficients.FACTORS`.
+        Columns `roofcast.features.engine.kernels.kernel_coefficients.FACTORS`.
     latency_s : shape (n_row,)
     """
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from roofcast.data.errors import SchemaError
-from roofcast.data.measurements.metrics import e2e_from_parts
+from roofcast.data.measurements.quantities import e2e_from_parts
 from roofcast.data.measurements.table_rules import Lines, line_of
 from roofcast.data.measurements.validation import validate_measurements
 from roofcast.data.units import S_PER_MS

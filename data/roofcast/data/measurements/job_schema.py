@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from roofcast.data.measurements.columns import number, required_number, required_text, text
+from roofcast.data.measurements.column_types import number, required_number, required_text, text
 from roofcast.data.measurements.schema import STATUSES, SWITCHES
 from roofcast.data.specs import PRECISIONS
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from roofcast.data.measurements.columns import Column, number, required_number, required_text, text
+from roofcast.data.measurements.column_types import Column, number, required_number, required_text, text
 from roofcast.data.specs import PRECISIONS, STATISTICS
 
 LOADS: Final = ("closed_loop", "open_loop", "static_batch", "offline")
@@ -53,7 +53,7 @@ OUTCOME_COLUMNS: Final = {
     "power_w": number(1e-3, 1e9),
     "memory_byte": number(1, 1e16),
 }
-"""Observed outcomes of the whole deployment; `metrics.QUANTITIES` defines them."""
+"""Observed outcomes of the whole deployment; `quantities.QUANTITIES` defines them."""
 
 REFERENCE_METRICS: Final = ("ttft_s", "tpot_s", "output_throughput_token_per_s", "itl_s", "e2e_s")
 """Outcomes that a reference measurement may state; it states at least one."""

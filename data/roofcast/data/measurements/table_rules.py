@@ -15,7 +15,7 @@ import pandas as pd
 
 from roofcast.data.errors import SchemaError, join_errors
 from roofcast.data.measurements.column_names import column_cure
-from roofcast.data.measurements.columns import Column
+from roofcast.data.measurements.column_types import Column
 
 RowRules = Mapping[str, tuple[pd.Series, str]]
 """By field: whether each row satisfies the rule, and the problem of a row that does not."""

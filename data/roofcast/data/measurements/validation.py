@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from roofcast.data.measurements.columns import Column
-from roofcast.data.measurements.metrics import MEAN_ONLY_COLUMNS
+from roofcast.data.measurements.column_types import Column
+from roofcast.data.measurements.quantities import MEAN_ONLY_COLUMNS
 from roofcast.data.measurements.schema import DEFAULTS, OUTCOME_COLUMNS, SCHEMA, WHOLE_COLUMNS
 from roofcast.data.measurements.table_rules import Columns, Lines, RowRules, TableRules
 

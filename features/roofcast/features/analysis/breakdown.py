@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.arrays import Descriptors, FloatArray
 from roofcast.features.engine.coefficients import NAMES, Coefficients, RowCoefficients
 from roofcast.features.engine.estimate import Estimate
 from roofcast.features.engine.kernels.row_kernels import RowKernels, kernels_by_row
-from roofcast.features.engine.messages import EngineInputs
 from roofcast.features.engine.operators import PassTime, alone_expert_s, estimate_prefill, estimate_step
+from roofcast.features.engine.pass_communication import EngineInputs
+from roofcast.features.queries import Descriptors, FloatArray
 
 Phase = Literal["prefill", "queue", "decode"]
 Bound = Literal["compute", "memory", "link", "launch", "queue"]

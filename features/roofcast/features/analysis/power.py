@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 
 from roofcast.features.analysis.breakdown import BOUNDS, Bound, OperatorTime, bound_seconds
-from roofcast.features.arrays import Descriptors, FloatArray
 from roofcast.features.engine.estimate import Estimate
+from roofcast.features.queries import Descriptors, FloatArray
 
 DRAW: Final[dict[Bound, float]] = {"compute": 1.0, "memory": 0.65, "link": 0.4, "launch": 0.4, "queue": 0.2}
 """Share of the thermal design power drawn by bound; ``queue`` is idle.

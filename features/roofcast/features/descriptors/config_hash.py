@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.features.arrays import FloatArray, Queries, descriptor_arrays
 from roofcast.features.columns import DESCRIPTORS
+from roofcast.features.queries import FloatArray, Queries, descriptor_arrays
 
 HashArray = npt.NDArray[np.uint64]
 

@@ -12,11 +12,10 @@ import pandas as pd
 from roofcast.data.errors import InputError
 from roofcast.data.measurements.schema import NO_SPECULATION
 from roofcast.data.specs import BYTE_PER_WEIGHT, AcceleratorSpec, ModelSpec
-from roofcast.features.arrays import FloatArray, build_frame
 from roofcast.features.columns import DESCRIPTOR_NAMES, DESCRIPTORS
-from roofcast.features.descriptors.architecture import describe_model
-from roofcast.features.descriptors.engines import OTHER, EngineColumns, describe_engines
+from roofcast.features.descriptors.engine_names import OTHER, EngineColumns, describe_engines
 from roofcast.features.descriptors.host_settings import clock_ratio, describe_links
+from roofcast.features.descriptors.model_descriptors import describe_model
 from roofcast.features.descriptors.parallelism import split_devices
 from roofcast.features.descriptors.precisions import (
     ACTIVATION_BYTE,
@@ -44,6 +43,7 @@ from roofcast.features.descriptors.server_settings import (
 from roofcast.features.engine.kernels.row_kernels import hardware_codes
 from roofcast.features.engine.links import NETWORKS
 from roofcast.features.engine.memory import visible_byte
+from roofcast.features.queries import FloatArray, build_frame
 
 QUANTILE: Final = {"mean": 0.5, "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.data.specs import AcceleratorSpec
-from roofcast.features.arrays import FloatArray
 from roofcast.features.descriptors.prediction_input import PredictionInput, number_column, text_column
+from roofcast.features.queries import FloatArray
 
 IDLE_RATIO: Final = 0.29
 """Share of the thermal design power that does not depend on the clock."""

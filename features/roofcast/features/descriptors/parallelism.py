@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.data.errors import InputError
-from roofcast.features.arrays import FloatArray
 from roofcast.features.descriptors.prediction_input import PredictionInput, number_column, text_column
+from roofcast.features.queries import FloatArray
 
 MAX_DEFAULT_TP: Final = 8.0
 """Largest tensor parallelism assumed; a larger replica with a blank split runs attention data-parallel with experts

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.specs import AcceleratorSpec
-from roofcast.features.arrays import FloatArray
 from roofcast.features.engine.kernels.row_kernels import PRECISIONS
+from roofcast.features.queries import FloatArray
 
 Names = npt.NDArray[np.object_]
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.arrays import FloatArray
+from roofcast.features.queries import FloatArray
 
 ColumnArray = npt.NDArray[Any]
 

@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from roofcast.features.arrays import FloatArray
 from roofcast.features.descriptors.precisions import Names
+from roofcast.features.queries import FloatArray
 
 GIB: Final = 2.0**30
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.features.arrays import Descriptors
 from roofcast.features.engine.coefficients import NAMES
+from roofcast.features.queries import Descriptors
 
 BoolArray = npt.NDArray[np.bool_]
 

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.arrays import FloatArray
 from roofcast.features.columns import ENGINES
+from roofcast.features.queries import FloatArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.features.arrays import FloatArray
+from roofcast.features.queries import FloatArray
 
 Number = float | FloatArray
 

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.data.specs import AcceleratorSpec
-from roofcast.features.arrays import Descriptors, FloatArray
 from roofcast.features.columns import ENGINES
 from roofcast.features.engine.coefficients import RowCoefficients
+from roofcast.features.queries import Descriptors, FloatArray
 
 GIB: Final = 2.0**30
 

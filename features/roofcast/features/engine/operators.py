@@ -7,20 +7,20 @@ from typing import Final
 
 import numpy as np
 
-from roofcast.features.arrays import Descriptors, FloatArray
 from roofcast.features.columns import ENGINES
 from roofcast.features.engine.coefficients import PRIORS
 from roofcast.features.engine.kernels.attention import decode_attention_s, prefill_attention_s
 from roofcast.features.engine.kernels.gemm import gemm_s
 from roofcast.features.engine.kernels.moe import moe_s
 from roofcast.features.engine.memory import context_token
-from roofcast.features.engine.messages import (
+from roofcast.features.engine.pass_communication import (
     ACTIVATION_BYTE,
     EngineInputs,
     merge_s,
     pass_link_s,
     ring_s,
 )
+from roofcast.features.queries import Descriptors, FloatArray
 
 _UNFUSED_KERNEL_RATIO: Final = 1.8
 """Kernels of a layer of Hugging Face's transformers relative to engines with fused ones: it takes 0.84 to 0.94 ms a

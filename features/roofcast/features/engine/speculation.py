@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from roofcast.features.arrays import Descriptors, FloatArray
 from roofcast.features.engine.coefficients import RowCoefficients
+from roofcast.features.queries import Descriptors, FloatArray
 
 
 def token_cost(d: Descriptors, c: RowCoefficients) -> FloatArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roofcast.features.arrays import Descriptors, FloatArray
+from roofcast.features.queries import Descriptors, FloatArray
 
 
 def stage_ratio(d: Descriptors) -> FloatArray:

@@ -13,7 +13,7 @@ class Framework:
     Parameters
     ----------
     weight_byte, gradient_byte, optimizer_byte, reduced_byte
-        See `roofcast.features.jobs.runs.Job`.
+        See `roofcast.features.jobs.run_columns.Job`.
     sharding
         Sharding of states if blank.
     has_tensor_parallel

@@ -9,13 +9,13 @@ from typing import Final
 import numpy as np
 
 from roofcast.data.specs import AcceleratorSpec
-from roofcast.features.arrays import FloatArray
 from roofcast.features.descriptors.host_settings import PCIE_BYTE_PER_S, UNKNOWN_PCIE_GEN
 from roofcast.features.descriptors.precisions import peak_flop_per_s
 from roofcast.features.descriptors.prediction_input import PredictionInput, number_column
-from roofcast.features.engine.kernels.coefficients import efficiency_of, family_of
-from roofcast.features.jobs.runs import JobHardware
-from roofcast.features.jobs.step.coefficients import family_code
+from roofcast.features.engine.kernels.kernel_coefficients import efficiency_of, family_of
+from roofcast.features.jobs.run_columns import JobHardware
+from roofcast.features.jobs.step.job_coefficients import family_code
+from roofcast.features.queries import FloatArray
 
 HOST_SIZE: Final = 8.0
 """Accelerators of a host where they are unknown."""

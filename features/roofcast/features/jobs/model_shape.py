@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 
 from roofcast.data.specs import ModelSpec
-from roofcast.features.descriptors.architecture import describe_model
-from roofcast.features.jobs.runs import ModelShape
+from roofcast.features.descriptors.model_descriptors import describe_model
+from roofcast.features.jobs.run_columns import ModelShape
 
 ENCODER_TYPES: Final = ("bert", "roberta", "mpnet")
 

@@ -9,7 +9,6 @@ from typing import Any, Final
 import numpy as np
 
 from roofcast.data.specs import BYTE_PER_WEIGHT, AcceleratorSpec, ModelSpec
-from roofcast.features.arrays import FloatArray, take_rows
 from roofcast.features.descriptors.descriptor_table import TYPICAL_TDP_W
 from roofcast.features.descriptors.host_settings import clock_ratio
 from roofcast.features.descriptors.precisions import WEIGHT_BYTE
@@ -32,10 +31,11 @@ from roofcast.features.jobs.methods import (
     virtual_token,
 )
 from roofcast.features.jobs.model_shape import build_model_shape
-from roofcast.features.jobs.plans import Jobs, StatedPlan
-from roofcast.features.jobs.runs import Job, JobHardware
-from roofcast.features.jobs.step.coefficients import FRAMEWORK_PRIORS
+from roofcast.features.jobs.plan_enumeration import Jobs, StatedPlan
+from roofcast.features.jobs.run_columns import Job, JobHardware
+from roofcast.features.jobs.step.job_coefficients import FRAMEWORK_PRIORS
 from roofcast.features.jobs.step.layer import ELEMENT_BYTE
+from roofcast.features.queries import FloatArray, take_rows
 
 ZERO_STAGE: Final = {"ddp": 0.0, "zero1": 1.0, "zero2": 2.0, "zero3": 3.0, "fsdp": 3.0, "hsdp": 3.0}
 RECOMPUTATION: Final = {"none": 0.0, "selective": 1.0, "full": 2.0}

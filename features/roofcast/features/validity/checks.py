@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, Coefficients
 from roofcast.features.engine.memory import Memory, estimate_memory
-from roofcast.features.validity.context import context_limits
+from roofcast.features.queries import descriptor_arrays
+from roofcast.features.validity.model_limits import context_limits
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]

@@ -11,7 +11,7 @@ from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import AcceleratorSpec
 from roofcast.features.columns import ENGINES
-from roofcast.features.descriptors.engines import ALIASES, OTHER, nearest_engine
+from roofcast.features.descriptors.engine_names import ALIASES, OTHER, nearest_engine
 from roofcast.features.descriptors.precisions import served_precision
 from roofcast.features.validity.support_table import NEWEST, OTHER_ENGINES, SUPPORT, WIDE, Support
 

@@ -14,9 +14,9 @@ import pandas as pd
 
 from roofcast.data.measurements.schema import NO_SPECULATION
 from roofcast.data.units import ms_from_s
-from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import estimate
+from roofcast.features.queries import descriptor_arrays
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]

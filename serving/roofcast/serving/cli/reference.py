@@ -26,9 +26,9 @@ from roofcast.features.descriptors.assumptions import USUAL
 from roofcast.features.engine.coefficients import PRIORS
 from roofcast.serving.app_state.catalog.user_catalog import OWNED_FIELDS
 from roofcast.serving.app_state.settings import Settings
-from roofcast.serving.jobs.prediction import ANSWER_COLUMNS as JOB_ANSWERS
+from roofcast.serving.jobs.job_predictions import ANSWER_COLUMNS as JOB_ANSWERS
 from roofcast.serving.jobs.rows import JOB_COLUMNS
-from roofcast.serving.predict.answers import ANSWER_COLUMNS, STATUSES, UNCALIBRATED_COLUMNS
+from roofcast.serving.predict.row_answers import ANSWER_COLUMNS, STATUSES, UNCALIBRATED_COLUMNS
 from roofcast.serving.recommend.demand.slo import FLOORS, METRIC_OF
 
 

@@ -12,9 +12,8 @@ from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 from roofcast.features.descriptors.precisions import served_precision
 from roofcast.features.engine.memory import ENGINE_MEMORY
-from roofcast.features.validity.context import context_limit
 from roofcast.features.validity.engine_support import can_run, engines_on, needs_copy
-from roofcast.features.validity.splits import split_error
+from roofcast.features.validity.model_limits import context_limit, split_error
 from roofcast.serving.deployment.names import check_argument
 from roofcast.serving.deployment.platforms import REPLACE, Platform, platform_of
 from roofcast.serving.recommend.answer.parts import Entry

@@ -24,20 +24,20 @@ from roofcast.features.analysis.breakdown import (
 )
 from roofcast.features.analysis.power import replica_power_w
 from roofcast.features.analysis.whatif import DRAM_BYTE_PER_S, FACTORS, NODES, parse_steps, sweep
-from roofcast.features.arrays import FloatArray, descriptor_arrays
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import Estimate, estimate
 from roofcast.features.pipeline import estimate_metrics
-from roofcast.features.validity.capacity import CapacityLimits, capacity_limits
+from roofcast.features.queries import FloatArray, descriptor_arrays
+from roofcast.features.validity.capacity_limits import CapacityLimits, capacity_limits
 from roofcast.features.validity.checks import FLAGS, find_flags
 from roofcast.serving.explain.prediction_reasons import explain_predictions
-from roofcast.serving.predict.answers import ANSWER_METRICS, LOAD_REMARK, SATURATION_REMARK
 from roofcast.serving.predict.assumptions import assumed_columns
 from roofcast.serving.predict.json_rows import rows_from_table
+from roofcast.serving.predict.row_answers import ANSWER_METRICS, LOAD_REMARK, SATURATION_REMARK
 from roofcast.serving.predict.row_checks import assumed_split_problems, check_table
 from roofcast.serving.predict.row_parser import ASSUMED_LOAD
-from roofcast.serving.problem import Problem
+from roofcast.serving.row_problems import Problem
 from roofcast.training.learner.predictor import CalibrationPoints
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 
@@ -166,7 +166,7 @@ def explain(
     Parameters
     ----------
     questions
-        As in `roofcast.serving.predict.answers.answer`.
+        As in `roofcast.serving.predict.row_answers.answer`.
     bundle
         Model whose coefficients the estimate uses; without it the estimate uses the priors, and nothing is predicted.
     parts

@@ -9,9 +9,9 @@ import numpy as np
 
 from roofcast.data.specs import Offer
 from roofcast.data.units import W_PER_KW
-from roofcast.features.arrays import FloatArray, RowIndex
-from roofcast.features.jobs.step.memory import correct_memory
+from roofcast.features.jobs.step.job_memory import correct_memory
 from roofcast.features.jobs.step.step import mfu_ratio, throughput_token_per_s
+from roofcast.features.queries import FloatArray, RowIndex
 from roofcast.serving.jobs.conventions import design_power_w, power_share
 from roofcast.serving.jobs.launch.launch import launch_commands
 from roofcast.serving.jobs.memory_parts import memory_parts

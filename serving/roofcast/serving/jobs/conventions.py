@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from roofcast.data.specs import AcceleratorSpec
 from roofcast.features.analysis.power import DRAW
-from roofcast.features.arrays import FloatArray
 from roofcast.features.descriptors.descriptor_table import TYPICAL_TDP_W
 from roofcast.features.jobs.run_table import FROZEN_METHODS
 from roofcast.features.jobs.step.step import JobTime
+from roofcast.features.queries import FloatArray
 
 FSDP: Final = "torchtitan"
 MEGATRON: Final = "megatron-lm"

@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from roofcast.features.arrays import FloatArray
-from roofcast.features.jobs.step.memory import JobMemory
+from roofcast.features.jobs.step.job_memory import JobMemory
+from roofcast.features.queries import FloatArray
 
 STAGE_PARTS: Final = ("weights", "gradients", "optimizer", "activations", "logits", "buffers")
 MEMORY_PARTS: Final = (*STAGE_PARTS, "reserve")

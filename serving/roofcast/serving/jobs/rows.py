@@ -12,7 +12,7 @@ import pandas as pd
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, SchemaError, choice_error, join_errors
 from roofcast.data.measurements.column_names import LONG_NAMES, column_cure
-from roofcast.data.measurements.columns import Column
+from roofcast.data.measurements.column_types import Column
 from roofcast.data.measurements.job_schema import (
     ADAPTER_TARGETS,
     TRAINING_COLUMNS,
@@ -22,7 +22,7 @@ from roofcast.data.measurements.job_schema import (
 )
 from roofcast.data.specs import AcceleratorSpec
 from roofcast.serving.jobs.conventions import default_framework
-from roofcast.serving.problem import Problem, add_problem
+from roofcast.serving.row_problems import Problem, add_problem
 
 MAX_ACCELERATOR: Final = 65_536
 MAX_TOKEN: Final = 10_000_000

@@ -11,17 +11,17 @@ from typing import Any, Final
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, join_errors
 from roofcast.data.specs import ModelSpec
-from roofcast.features.arrays import RowIndex
 from roofcast.features.jobs.methods import OTHER_ADAPTERS
 from roofcast.features.jobs.run_table import FROZEN_METHODS
+from roofcast.features.queries import RowIndex
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.catalog.registered_models import Config, build_model, find_model, with_configs
 from roofcast.serving.app_state.catalog.user_files import old_price_warnings
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.jobs.answer import best_runs, build_entries, build_front, front_runs
 from roofcast.serving.jobs.conventions import default_batch, list_assumptions, list_defaults
-from roofcast.serving.jobs.prediction import JobOptions, answer_jobs
-from roofcast.serving.jobs.references import condition_on
+from roofcast.serving.jobs.job_predictions import JobOptions, answer_jobs
+from roofcast.serving.jobs.job_references import condition_on
 from roofcast.serving.jobs.request import JobPredictionRequest, JobRecommendationRequest
 from roofcast.serving.jobs.response import JobPredictionResponse, JobRecommendationResponse
 from roofcast.serving.jobs.search.candidates import JobDemand

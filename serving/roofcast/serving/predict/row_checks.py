@@ -15,11 +15,10 @@ from roofcast.data.specs import ModelSpec
 from roofcast.data.units import BYTE_PER_GB
 from roofcast.features.descriptors.prediction_input import ColumnArray, factorize
 from roofcast.features.engine.estimate import Estimate
-from roofcast.features.validity.context import context_error, context_limit
 from roofcast.features.validity.engine_support import is_engine, support_error, unknown_engine_error
-from roofcast.features.validity.splits import assumed_split_error, split_error
+from roofcast.features.validity.model_limits import assumed_split_error, context_error, context_limit, split_error
 from roofcast.serving.predict.row_parser import Table, object_column, parse_rows
-from roofcast.serving.problem import Problem, add_problem, add_problems
+from roofcast.serving.row_problems import Problem, add_problem, add_problems
 
 MAX_RATE_RATIO: Final = 4.0
 """Request rate over the estimated saturation rate up to which a row is answered: of 135 shipped MLPerf

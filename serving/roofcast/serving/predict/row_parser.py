@@ -16,7 +16,7 @@ from roofcast.data.measurements.schema import INPUT_COLUMNS, OUTCOME_COLUMNS, QU
 from roofcast.data.measurements.table_rules import BOOLEANS, date_problem
 from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.serving.predict.run_checks import check_features, check_load, check_split
-from roofcast.serving.problem import Problem, add_problems
+from roofcast.serving.row_problems import Problem, add_problems
 
 Table = dict[str, ColumnArray]
 """Columns by name, each an array of one cell a row."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from roofcast.data.measurements.schema import NO_SPECULATION, WHOLE_COLUMNS
 from roofcast.features.descriptors.prediction_input import ColumnArray
-from roofcast.serving.problem import Problem, add_problems
+from roofcast.serving.row_problems import Problem, add_problems
 
 Table = dict[str, ColumnArray]
 Problems = list[Problem | None]

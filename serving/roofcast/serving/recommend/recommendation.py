@@ -12,7 +12,7 @@ import numpy as np
 from roofcast.data.errors import InputError
 from roofcast.data.specs import ModelSpec
 from roofcast.features.descriptors.prediction_input import factorize
-from roofcast.features.validity.context import context_error
+from roofcast.features.validity.model_limits import context_error
 from roofcast.serving.recommend.answer.calibration_effect import find_calibration_effect
 from roofcast.serving.recommend.answer.entries import build_entries
 from roofcast.serving.recommend.answer.fleet import mixed_fleet

@@ -19,7 +19,7 @@ from roofcast.data.catalog import Catalog
 from roofcast.data.errors import RoofcastError
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_loader import LoadedModel
-from roofcast.serving.predict.answers import ANSWER_METRICS, PredictOptions, answer_columns
+from roofcast.serving.predict.row_answers import ANSWER_METRICS, PredictOptions, answer_columns
 from roofcast.serving.shadow.tally import Columns, tally
 from roofcast.training.drift.answer_ratios import Key
 

@@ -13,7 +13,7 @@ from roofcast.data.catalog import Catalog
 from roofcast.data.errors import UnknownNameError
 from roofcast.features.columns import ENGINES
 from roofcast.features.descriptors.prediction_input import ColumnArray
-from roofcast.serving.predict.answers import UNCALIBRATED
+from roofcast.serving.predict.row_answers import UNCALIBRATED
 from roofcast.training.drift.answer_ratios import ANSWERED, Key, bin_ratios
 from roofcast.training.drift.groups import ALL
 from roofcast.training.drift.prediction_scores import METRICS

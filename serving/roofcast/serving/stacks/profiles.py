@@ -25,8 +25,8 @@ from roofcast.serving.app_state.catalog.registered_models import (
     with_configs,
 )
 from roofcast.serving.predict.json_rows import rows_from_table, table_from_rows
-from roofcast.serving.predict.references import check_references, parse_references
-from roofcast.serving.problem import Problem
+from roofcast.serving.predict.reference_rows import check_references, parse_references
+from roofcast.serving.row_problems import Problem
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 
 if TYPE_CHECKING:

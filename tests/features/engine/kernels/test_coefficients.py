@@ -7,7 +7,7 @@ import pytest
 
 from research.kernels.tables import SYSTEMS
 from roofcast.data.catalog import load_catalog
-from roofcast.features.engine.kernels.coefficients import (
+from roofcast.features.engine.kernels.kernel_coefficients import (
     FALLBACK_PRECISION,
     KINDS,
     LEVELS,

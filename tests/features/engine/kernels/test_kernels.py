@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roofcast.features.engine.kernels.attention import decode_attention_s, prefill_attention_s
-from roofcast.features.engine.kernels.coefficients import efficiency_of
 from roofcast.features.engine.kernels.efficiency import GemmEfficiency, joint_s
 from roofcast.features.engine.kernels.gemm import gemm_s
+from roofcast.features.engine.kernels.kernel_coefficients import efficiency_of
 from roofcast.features.engine.kernels.moe import moe_s, touched_expert
 
 SIZES: dict[str, tuple[Callable[..., Any], dict[str, float]]] = {

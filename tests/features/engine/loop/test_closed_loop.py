@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from roofcast.features.arrays import FloatArray
 from roofcast.features.engine.loop.closed_loop import Loop, Requests, closed_loop, crowding
 from roofcast.features.engine.loop.open_loop import open_loop, saturation_rate
 from roofcast.features.engine.loop.percentiles import e2e_quantile, itl_quantile, tpot_quantile, ttft_quantile
+from roofcast.features.queries import FloatArray
 from tests.features.engine.serving_simulation import Engine, Load, simulate
 from tests.features.engine.simulated_outcomes import (
     LEVELS,

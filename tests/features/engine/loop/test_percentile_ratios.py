@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roofcast.features.arrays import FloatArray
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import estimate
 from roofcast.features.engine.loop.percentile_ratios import quantile_ratios
 from roofcast.features.examples import example_descriptors
+from roofcast.features.queries import FloatArray
 
 METRICS = ("ttft_s", "itl_s", "tpot_s", "e2e_s")
 

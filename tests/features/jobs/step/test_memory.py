@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from research.megatron_tables import ACTIVATION_GIB, STATE_GIB, korthikanti_rows
 from roofcast.data.catalog import load_catalog
 from roofcast.data.job_campaigns import job_catalog
-from roofcast.features.jobs.plans import choose_plans
+from roofcast.features.jobs.plan_enumeration import choose_plans
 from roofcast.features.jobs.run_table import build_jobs
-from roofcast.features.jobs.step.memory import correct_memory, estimate_memory, layer_activation_byte
+from roofcast.features.jobs.step.job_memory import correct_memory, estimate_memory, layer_activation_byte
 from tests.features.jobs.samples import runs_of
 
 STAGES = ["ddp", "zero1", "zero2", "zero3"]

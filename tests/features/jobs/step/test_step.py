@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roofcast.features.jobs.step.coefficients import DEFAULT_TRAINING_COEFFICIENTS
 from roofcast.features.jobs.step.communication import gradient_s, layer_traffic
 from roofcast.features.jobs.step.flops import forward_flop, model_flop
+from roofcast.features.jobs.step.job_coefficients import DEFAULT_TRAINING_COEFFICIENTS
+from roofcast.features.jobs.step.job_memory import estimate_memory
 from roofcast.features.jobs.step.layer import estimate_layer
-from roofcast.features.jobs.step.memory import estimate_memory
-from roofcast.features.jobs.step.parameters import local_parameters, trained_parameters
+from roofcast.features.jobs.step.local_parameters import local_parameters, trained_parameters
 from roofcast.features.jobs.step.step import estimate_training, mfu_ratio, throughput_token_per_s
 from tests.features.jobs.samples import runs_of
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from roofcast.data.measurements.columns import Column
+from roofcast.data.measurements.column_types import Column
 from roofcast.data.measurements.job_schema import TRAINING_CONFIG_COLUMNS
 from roofcast.data.measurements.schema import INPUT_COLUMNS
 from roofcast.serving.cli.arguments.job_options import JOB_OPTIONS

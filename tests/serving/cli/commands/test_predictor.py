@@ -12,7 +12,7 @@ from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError
 from roofcast.serving.app_state import app_state
 from roofcast.serving.app_state.app_state import AppState
-from roofcast.serving.predict.measure_next import Workload, candidate_table, measure_next
+from roofcast.serving.predict.next_measurements import Workload, candidate_table, measure_next
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle, sha256
 from roofcast.training.lifecycle.registry.registry import Champion, Registry, ShippedPredictor
 from roofcast.training.lifecycle.retraining import RetrainingReport

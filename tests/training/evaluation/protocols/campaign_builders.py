@@ -12,9 +12,9 @@ import pytest
 
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog
-from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import estimate
+from roofcast.features.queries import descriptor_arrays
 from roofcast.training.evaluation.protocols import fold_lines
 from roofcast.training.evaluation.protocols.baselines import analytic_estimate
 from roofcast.training.evaluation.protocols.campaign_rows import (

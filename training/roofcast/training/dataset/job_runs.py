@@ -16,10 +16,10 @@ from roofcast.data.job_campaigns import (
     load_job_campaigns,
     load_job_judges,
 )
-from roofcast.features.arrays import take_rows
-from roofcast.features.jobs.plans import Jobs, PlanChoice, choose_plans
+from roofcast.features.jobs.plan_enumeration import Jobs, PlanChoice, choose_plans
 from roofcast.features.jobs.run_table import build_jobs
 from roofcast.features.jobs.step.flops import model_flop
+from roofcast.features.queries import take_rows
 from roofcast.training.dataset.stacks import name_stacks, stack_owners
 
 FloatArray = npt.NDArray[np.float64]

@@ -20,10 +20,10 @@ from roofcast.data.job_campaigns import (
 )
 from roofcast.data.measurements.schema import KEY_COLUMNS, OUTCOME_COLUMNS
 from roofcast.data.specs import AcceleratorSpec, ModelSpec
-from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import estimate
+from roofcast.features.queries import descriptor_arrays
 from roofcast.features.validity.plausibility import implausible_rows, non_monotone_rows
 from roofcast.training.dataset.stacks import is_uploaded, stack_owners
 

@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.specs import AcceleratorSpec
-from roofcast.features.arrays import RowIndex
-from roofcast.features.jobs.plans import PlanChoice
+from roofcast.features.jobs.plan_enumeration import PlanChoice
+from roofcast.features.jobs.run_columns import JobRuns
 from roofcast.features.jobs.run_table import build_jobs
-from roofcast.features.jobs.runs import JobRuns
-from roofcast.features.jobs.step.memory import estimate_memory
+from roofcast.features.jobs.step.job_memory import estimate_memory
 from roofcast.features.jobs.step.step import estimate_training
+from roofcast.features.queries import RowIndex
 from roofcast.training.jobs.job_table import JobTable
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.arrays import FloatArray, RowIndex
+from roofcast.features.queries import FloatArray, RowIndex
 from roofcast.training.jobs.job_table import JobTable
 from roofcast.training.learner.errors.lazy_scipy import linalg, optimize
 from roofcast.training.learner.errors.random_effects import student_t_weights

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.arrays import FloatArray, RowIndex
+from roofcast.features.queries import FloatArray, RowIndex
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.stacks import is_uploaded
 from roofcast.training.dataset.targets import row_weights

@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.features.arrays import FloatArray
 from roofcast.features.jobs.step.flops import forward_flop
 from roofcast.features.jobs.step.step import JobTime, mfu_ratio
+from roofcast.features.queries import FloatArray
 from roofcast.training.jobs.job_table import JobTable
 
 OUTSIDE: Final = 0.7

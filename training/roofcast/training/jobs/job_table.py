@@ -10,13 +10,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.catalog import Catalog
-from roofcast.features.arrays import FloatArray, RowIndex, take_rows
 from roofcast.features.jobs.frameworks import framework_family
-from roofcast.features.jobs.plans import PlanChoice, choose_plans
+from roofcast.features.jobs.plan_enumeration import PlanChoice, choose_plans
+from roofcast.features.jobs.run_columns import JobRuns
 from roofcast.features.jobs.run_table import build_jobs
-from roofcast.features.jobs.runs import JobRuns
-from roofcast.features.jobs.step.memory import MEMORY_KINDS, JobMemory
+from roofcast.features.jobs.step.job_memory import MEMORY_KINDS, JobMemory
 from roofcast.features.jobs.step.step import JobTime, throughput_token_per_s
+from roofcast.features.queries import FloatArray, RowIndex, take_rows
 from roofcast.training.dataset.job_runs import JobRunRows
 from roofcast.training.dataset.stacks import stack_owners
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.arrays import FloatArray
+from roofcast.features.queries import FloatArray
 from roofcast.training.jobs.group_effects import GroupEffects, KeyArray
 from roofcast.training.jobs.held_out import CarriedDeviation, ErrorRows, HeldOutErrors, fit_effects
 from roofcast.training.learner.errors.error_distribution import ErrorScaleModel

@@ -11,8 +11,8 @@ import pandas as pd
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.job_campaigns import job_catalog
-from roofcast.features.arrays import FloatArray, RowIndex
-from roofcast.features.jobs.plans import USABLE_RATIO
+from roofcast.features.jobs.plan_enumeration import USABLE_RATIO
+from roofcast.features.queries import FloatArray, RowIndex
 from roofcast.training.dataset.job_runs import JobRunRows, build_job_rows
 from roofcast.training.dataset.stacks import is_uploaded, name_stacks
 from roofcast.training.jobs.chip_order import chip_peers

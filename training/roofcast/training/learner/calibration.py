@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.arrays import Descriptors, descriptor_arrays, take_rows
 from roofcast.features.columns import ENGINES
 from roofcast.features.descriptors.config_hash import CELL, config_hashes, joint_hash
 from roofcast.features.engine.coefficient_rows import coefficient_rows
@@ -25,6 +24,7 @@ from roofcast.features.engine.estimate import estimate
 from roofcast.features.engine.kernels.row_kernels import MEASURED_ENGINES
 from roofcast.features.engine.memo import Memo
 from roofcast.features.pipeline import estimate_metrics
+from roofcast.features.queries import Descriptors, descriptor_arrays, take_rows
 from roofcast.training.dataset.stacks import is_uploaded, separate_uploads, stack_owners
 from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.learner.robust_least_squares import Blocks, levenberg_marquardt

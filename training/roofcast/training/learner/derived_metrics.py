@@ -14,8 +14,8 @@ from typing import Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.features.arrays import Queries, descriptor_arrays
 from roofcast.features.engine.estimate import Estimate
+from roofcast.features.queries import Queries, descriptor_arrays
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]

@@ -16,10 +16,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.specs import AcceleratorSpec, ModelSpec
-from roofcast.features.arrays import Queries, descriptor_arrays
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, Coefficients
 from roofcast.features.engine.memory import Memory, estimate_memory
+from roofcast.features.queries import Queries, descriptor_arrays
 from roofcast.training.dataset.review import review
 from roofcast.training.learner.errors.lazy_scipy import optimize
 from roofcast.training.learner.estimator import Estimator, check_is_fitted

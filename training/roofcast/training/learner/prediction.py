@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.arrays import build_frame
 from roofcast.features.engine.estimate import Estimate
+from roofcast.features.queries import build_frame
 from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
 
 FloatArray = npt.NDArray[np.float64]

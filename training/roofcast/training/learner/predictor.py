@@ -30,9 +30,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.errors import InputError, OutOfRangeError
-from roofcast.features.arrays import Queries
 from roofcast.features.columns import FEATURE_NAMES
 from roofcast.features.engine.estimate import Estimate
+from roofcast.features.queries import Queries
 from roofcast.training.dataset.stacks import is_uploaded, stack_owners
 from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.learner.derived_metrics import (

@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.arrays import Queries, build_frame, descriptor_arrays, query_index
 from roofcast.features.columns import FEATURE_NAMES
 from roofcast.features.descriptors.config_hash import CELL, config_hashes, joint_hash
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, Coefficients, CoefficientSource, OwnerOffsets
 from roofcast.features.engine.estimate import Estimate
 from roofcast.features.engine.estimate import estimate as estimate_queries
 from roofcast.features.pipeline import METRICS, build_features, estimate_statistics, feature_matrix
+from roofcast.features.queries import Queries, build_frame, descriptor_arrays, query_index
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.stacks import is_uploaded, separate_uploads, stack_owners

@@ -18,11 +18,11 @@ import pandas as pd
 
 from roofcast.data.campaigns import CAMPAIGNS, load_campaigns
 from roofcast.data.catalog import load_catalog
-from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import estimate
 from roofcast.features.pipeline import estimate_statistics
+from roofcast.features.queries import descriptor_arrays
 from roofcast.training.dataset.stacks import name_stacks, stack_owners
 from roofcast.training.dataset.targets import log_ratio, outcomes
 

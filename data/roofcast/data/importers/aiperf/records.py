@@ -14,7 +14,7 @@ from roofcast.data.importers.aiperf.summary import LATENCIES, LENGTHS, UNKNOWN_U
 from roofcast.data.importers.runs import Run, statistics_of, variation_of
 from roofcast.data.importers.sources import Source
 from roofcast.data.json_input import Floats, Node, begins_json, iter_documents
-from roofcast.data.measurements.metrics import s_from_unit
+from roofcast.data.measurements.quantities import s_from_unit
 
 PHASE: Final = "profiling"
 """The measured phase."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 from roofcast.data.errors import InputError
 from roofcast.data.importers.runs import Run, join_cells, load_cells, model_cells
 from roofcast.data.json_input import Node, begins_json
-from roofcast.data.measurements.metrics import s_from_unit
+from roofcast.data.measurements.quantities import s_from_unit
 from roofcast.data.specs import STATISTICS
 
 LATENCIES: Final = {

@@ -27,7 +27,7 @@ from roofcast.data.importers.inferencemax.vocabulary import (
 from roofcast.data.importers.runs import Run, join_cells, model_cells, run_reader
 from roofcast.data.importers.sources import Source, start_of
 from roofcast.data.json_input import Node, begins_json, check_keys, read_json
-from roofcast.data.measurements.metrics import deployment_throughput
+from roofcast.data.measurements.quantities import deployment_throughput
 from roofcast.data.specs import PRECISIONS
 
 SUFFIXES: Final = (".json",)

@@ -26,7 +26,7 @@ from roofcast.data.importers.name_check import NameCheck
 from roofcast.data.importers.runs import Run, table_of_runs
 from roofcast.data.importers.sources import Source, files_of, is_archive, iter_sources, start_of
 from roofcast.data.json_input import Node, begins_json, read_document
-from roofcast.data.measurements.metrics import s_from_unit, static_batch_throughput
+from roofcast.data.measurements.quantities import s_from_unit, static_batch_throughput
 from roofcast.data.specs import STATISTICS
 from roofcast.data.units import BYTE_PER_MB, S_PER_H, W_PER_KW
 

@@ -18,7 +18,7 @@ from roofcast.data.importers.format import Format
 from roofcast.data.importers.mlperf.log import TITLE, Log, read_log
 from roofcast.data.importers.runs import Run, join_cells, run_reader
 from roofcast.data.importers.sources import Source, files_of, is_archive, start_of
-from roofcast.data.measurements.metrics import s_from_unit
+from roofcast.data.measurements.quantities import s_from_unit
 from roofcast.data.specs import STATISTICS
 
 SUFFIXES: Final = ("summary.txt",)

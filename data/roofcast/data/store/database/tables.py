@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from roofcast.data.measurements.columns import Column
+from roofcast.data.measurements.column_types import Column
 from roofcast.data.measurements.job_schema import TRAINING_SCHEMA
 from roofcast.data.measurements.schema import SCHEMA
 from roofcast.data.measurements.target import INFERENCE, TRAINING, Target

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roofcast.features.arrays import FloatArray
+from roofcast.features.queries import FloatArray
 
 Number = float | FloatArray
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from roofcast.features.arrays import FloatArray
 from roofcast.features.engine.kernels.efficiency import LinkEfficiency, Number
 from roofcast.features.engine.links import Links, split_ranks
+from roofcast.features.queries import FloatArray
 
 
 def links_inside(n: Number, link_byte_per_s: Number, efficiency: LinkEfficiency, *, is_direct: Number = 1.0) -> Links:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from roofcast.features.arrays import FloatArray
 from roofcast.features.engine.kernels.efficiency import MoeEfficiency, Number, joint_s
+from roofcast.features.queries import FloatArray
 
 ACTIVATION_BYTE = 2.0
 

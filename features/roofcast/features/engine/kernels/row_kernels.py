@@ -9,9 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from roofcast.features.arrays import Descriptors, FloatArray
 from roofcast.features.columns import ENGINES
-from roofcast.features.engine.kernels.coefficients import efficiency_of, family_of, shipped_coefficients
 from roofcast.features.engine.kernels.efficiency import (
     DecodeAttentionEfficiency,
     GemmEfficiency,
@@ -19,6 +17,8 @@ from roofcast.features.engine.kernels.efficiency import (
     MoeEfficiency,
     PrefillAttentionEfficiency,
 )
+from roofcast.features.engine.kernels.kernel_coefficients import efficiency_of, family_of, shipped_coefficients
+from roofcast.features.queries import Descriptors, FloatArray
 
 PRECISIONS: Final = (
     "bf16", "fp8", "fp8_block", "int8", "fp4", "int4", "mxfp4", "mxfp4_weight", "int8_weight", "fp8_cache",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.features.arrays import FloatArray
+from roofcast.features.queries import FloatArray
 
 BoolArray = npt.NDArray[np.bool_]
 StepTimes = Callable[[FloatArray], FloatArray]

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from roofcast.features.arrays import FloatArray
+from roofcast.features.queries import FloatArray
 
 TYPICAL_RUN_S: Final = 600.0
 """Duration of an open-loop run whose number of requests is unknown: the least duration of a valid MLPerf run.

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from roofcast.features.arrays import FloatArray
 from roofcast.features.engine.loop.closed_loop import Loop, Requests, StepTimes, closed_loop
+from roofcast.features.queries import FloatArray
 
 _N_SECANT = 10
 _MAX_UTILISATION = 0.999

@@ -10,7 +10,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.features.arrays import Descriptors, FloatArray
 from roofcast.features.engine.coefficients import CoefficientSource
 from roofcast.features.engine.estimate import Estimate
 from roofcast.features.engine.kernels.moe import touched_expert
@@ -18,6 +17,7 @@ from roofcast.features.engine.loop.closed_loop import Loop, Requests, closed_loo
 from roofcast.features.engine.loop.open_loop import open_loop
 from roofcast.features.engine.loop.percentiles import e2e_quantile, itl_quantile, tpot_quantile, ttft_quantile
 from roofcast.features.engine.memory import n_slot
+from roofcast.features.queries import Descriptors, FloatArray
 
 _MAX_SPREAD = 0.9
 _LARGEST_RATIO = 50.0

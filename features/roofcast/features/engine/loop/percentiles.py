@@ -6,8 +6,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from roofcast.features.arrays import FloatArray
 from roofcast.features.engine.loop.closed_loop import BoolArray, Loop
+from roofcast.features.queries import FloatArray
 
 _TINY = 1e-9
 _LEVELS = (0.5, 0.9, 0.95, 0.99)

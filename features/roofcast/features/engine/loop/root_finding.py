@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from roofcast.features.arrays import FloatArray, RowIndex
+from roofcast.features.queries import FloatArray, RowIndex
 
 Function = Callable[[FloatArray], FloatArray]
 

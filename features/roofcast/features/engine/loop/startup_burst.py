@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.features.arrays import FloatArray
+from roofcast.features.queries import FloatArray
 
 TYPICAL_REQUESTS_PER_SLOT: Final = 10.0
 """Requests per slot assumed where unknown: the number of most published benchmarks."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from roofcast.data.specs import ModelSpec
-from roofcast.features.descriptors.architecture import expert_param
+from roofcast.features.descriptors.model_descriptors import expert_param
 
 
 def reduced_parameters(spec: ModelSpec, pruned_ratio: float = 0.0, skipped_ratio: float = 0.0) -> tuple[float, float]:

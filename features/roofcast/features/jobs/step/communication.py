@@ -11,14 +11,14 @@ from typing import Final
 
 import numpy as np
 
-from roofcast.features.arrays import FloatArray
 from roofcast.features.engine.kernels.efficiency import LinkEfficiency
 from roofcast.features.engine.kernels.link_efficiency import links_among
 from roofcast.features.engine.links import Links, all_gather_s, all_reduce_s, all_to_all_s, point_to_point_s
-from roofcast.features.jobs.runs import JobRuns, Plan
-from roofcast.features.jobs.step.coefficients import StepCoefficients
+from roofcast.features.jobs.run_columns import JobRuns, Plan
+from roofcast.features.jobs.step.job_coefficients import StepCoefficients
 from roofcast.features.jobs.step.layer import ELEMENT_BYTE, micro_batch_token
-from roofcast.features.jobs.step.parameters import LocalParameters, state_shards
+from roofcast.features.jobs.step.local_parameters import LocalParameters, state_shards
+from roofcast.features.queries import FloatArray
 
 BUCKET_BYTE: Final = 1e8
 """Bytes of one collective of gradients: torch's DDP takes 25 MB, Megatron-LM at least 40 million elements."""

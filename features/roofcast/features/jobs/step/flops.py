@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roofcast.features.arrays import FloatArray
 from roofcast.features.engine.kernels.attention import window_tokens
-from roofcast.features.jobs.runs import Job, ModelShape
+from roofcast.features.jobs.run_columns import Job, ModelShape
+from roofcast.features.queries import FloatArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from typing import Final
 
 import numpy as np
 
-from roofcast.features.arrays import FloatArray
 from roofcast.features.engine.kernels.attention import prefill_attention_s
 from roofcast.features.engine.kernels.efficiency import GemmEfficiency
 from roofcast.features.engine.kernels.gemm import gemm_s
-from roofcast.features.jobs.runs import JobRuns
-from roofcast.features.jobs.step.coefficients import NEW_ATTENTION, StepCoefficients
-from roofcast.features.jobs.step.parameters import local_parameters
+from roofcast.features.jobs.run_columns import JobRuns
+from roofcast.features.jobs.step.job_coefficients import NEW_ATTENTION, StepCoefficients
+from roofcast.features.jobs.step.local_parameters import local_parameters
+from roofcast.features.queries import FloatArray
 
 ELEMENT_BYTE: Final = 2.0
 NORM_PASS: Final = 10.0

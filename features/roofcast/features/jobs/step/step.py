@@ -7,10 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from roofcast.features.arrays import FloatArray
 from roofcast.features.engine.kernels.efficiency import joint_s
-from roofcast.features.jobs.runs import JobRuns
-from roofcast.features.jobs.step.coefficients import DEFAULT_TRAINING_COEFFICIENTS, StepCoefficients
+from roofcast.features.jobs.run_columns import JobRuns
 from roofcast.features.jobs.step.communication import (
     LayerTraffic,
     gradient_s,
@@ -20,8 +18,9 @@ from roofcast.features.jobs.step.communication import (
     tensor_latency_s,
 )
 from roofcast.features.jobs.step.flops import model_flop
+from roofcast.features.jobs.step.job_coefficients import DEFAULT_TRAINING_COEFFICIENTS, StepCoefficients
 from roofcast.features.jobs.step.layer import LayerTime, estimate_layer, micro_batch_token
-from roofcast.features.jobs.step.parameters import (
+from roofcast.features.jobs.step.local_parameters import (
     LocalParameters,
     gathers_once,
     local_parameters,
@@ -29,6 +28,7 @@ from roofcast.features.jobs.step.parameters import (
     stage_layers,
     trained_parameters,
 )
+from roofcast.features.queries import FloatArray
 
 OPTIMIZER_PASS_BYTE: Final = 14.0
 """Bytes per weight that an optimizer moves beside reading and writing its states: gradient, and 16-bit weight."""

@@ -16,7 +16,7 @@ from roofcast.data.errors import InputError, UnknownNameError, join_errors
 if TYPE_CHECKING:
     from roofcast.data.catalog import Catalog
     from roofcast.serving.app_state.app_state import AppState
-    from roofcast.serving.problem import Problem
+    from roofcast.serving.row_problems import Problem
 
 _WORD = re.compile(r"\w+")
 
@@ -65,7 +65,7 @@ def check_references(file: Path | None, server: str, load: Callable[[], AppState
     if file is None:
         return
     from roofcast.serving.cli.files import read_references_table
-    from roofcast.serving.predict.references import read_references
+    from roofcast.serving.predict.reference_rows import read_references
 
     rows = read_references_table(file)
     if not server:

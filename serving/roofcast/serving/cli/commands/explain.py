@@ -95,7 +95,7 @@ def explain(
         with spinner("explaining"):
             explanation = _explain(question, scale or [], level, reference, stack)
         if plot:
-            from roofcast.serving.explain.plots import plot_explanation
+            from roofcast.serving.explain.explanation_plots import plot_explanation
 
             _save(plot_explanation(explanation), plot)
         document = explanation.to_json()
@@ -120,7 +120,7 @@ def _explain(
     bundle = active.bundle if active else None
     known = None
     if rows and reference:
-        from roofcast.serving.predict.references import read_references
+        from roofcast.serving.predict.reference_rows import read_references
 
         if not bundle:
             raise InputError("reference", "needs a predictor; run `roofcast retrain`")
@@ -208,7 +208,7 @@ def whatif(
         explanation = explain_questions(repeated, catalog, bundle, parts=parts, references=points)
     kind, labels = parse_option(sweep[0])
     if plot:
-        from roofcast.serving.explain.plots import plot_sweep
+        from roofcast.serving.explain.explanation_plots import plot_sweep
 
         _save(plot_sweep(explanation, kind, labels), plot)
     rows = [{kind: label} | _step(explanation, i) for i, label in enumerate(labels)]

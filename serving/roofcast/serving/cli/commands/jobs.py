@@ -87,7 +87,7 @@ def _check_job(job: Mapping[str, Any], server: str) -> None:
 
 def _check_references(file: Path | None, server: str) -> None:
     """Raise `InputError` if own runs cannot be used; a service checks their content."""
-    from roofcast.serving.jobs.references import condition_on
+    from roofcast.serving.jobs.job_references import condition_on
 
     rows = _read_references(file)
     if rows and not server:
@@ -190,7 +190,7 @@ def _answer(rows: list[dict[str, Any]], models: list[dict[str, Any]], asked: _As
 
 def _predict_file(rows: Path, out: Path, asked: _Asked, *, as_json: bool) -> None:
     from roofcast.serving.cli.files import read_table, write_table
-    from roofcast.serving.jobs.prediction import ANSWER_COLUMNS
+    from roofcast.serving.jobs.job_predictions import ANSWER_COLUMNS
 
     check_out(out)
     table = read_table(rows)

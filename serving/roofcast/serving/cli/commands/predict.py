@@ -216,8 +216,8 @@ def _joined(question: Sequence[str], answer: Sequence[Any], errors: Sequence[Any
 
 def _predict(questions: pd.DataFrame, state: AppState, catalog: Catalog, asked: _Asked) -> list[dict[str, Any]]:
     """Return the answers of the active predictor, questions included."""
-    from roofcast.serving.predict.answers import PredictOptions, answer
-    from roofcast.serving.predict.references import read_references
+    from roofcast.serving.predict.reference_rows import read_references
+    from roofcast.serving.predict.row_answers import PredictOptions, answer
     from roofcast.serving.stacks.stack_choice import choose_stack
 
     bundle, known = load_predictor(state).active_model.bundle, None

@@ -118,8 +118,8 @@ def measure_next(
     """Rank the measurements that would narrow the intervals most, each given the ones before it."""
     from roofcast.serving.app_state.catalog.registered_models import build_model
     from roofcast.serving.cli.files import read_model
-    from roofcast.serving.predict.measure_next import Workload
-    from roofcast.serving.predict.measure_next import measure_next as rank
+    from roofcast.serving.predict.next_measurements import Workload
+    from roofcast.serving.predict.next_measurements import measure_next as rank
 
     with spinner("ranking"):
         state = open_app_state()

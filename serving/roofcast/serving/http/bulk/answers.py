@@ -15,7 +15,7 @@ from roofcast.serving.http.bulk.media import Kind
 from roofcast.serving.http.bulk.ndjson import JsonWriter, NdjsonWriter, check_lines, read_lines
 from roofcast.serving.http.bulk.parquet import ParquetWriter, read_unpacked, unpack_file
 from roofcast.serving.http.telemetry.prometheus import count_answers
-from roofcast.serving.predict.answers import ANSWER_METRICS, PredictOptions, answer_columns
+from roofcast.serving.predict.row_answers import ANSWER_METRICS, PredictOptions, answer_columns
 from roofcast.serving.predict.row_parser import Table
 from roofcast.serving.request_fields import StackResponse
 

@@ -15,8 +15,8 @@ from roofcast.serving.http.bulk.chunks import MAX_TEXT, N_ROW, Chunk
 from roofcast.serving.http.bulk.inline import InlineModels
 from roofcast.serving.predict.json_rows import columns_from_rows
 from roofcast.serving.predict.row_parser import REQUIRED_COLUMNS, ROW_NAMES, Table, unknown_column_error
-from roofcast.serving.problem import Problem
 from roofcast.serving.request_fields import StackResponse
+from roofcast.serving.row_problems import Problem
 
 MAX_LINE_BYTE: Final = 65_536
 """Longest line: enough for each column with its longest text, escaped, or a model's configuration."""

@@ -22,7 +22,7 @@ from roofcast.data.measurements.schema import INPUT_COLUMNS
 from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.serving.http.bulk import WRONG_FILE
 from roofcast.serving.http.bulk.chunks import MAX_TEXT, N_ROW, Chunk
-from roofcast.serving.predict.answers import TEXT_COLUMNS
+from roofcast.serving.predict.row_answers import TEXT_COLUMNS
 from roofcast.serving.predict.row_checks import table_columns
 from roofcast.serving.predict.row_parser import REQUIRED_COLUMNS, ROW_NAMES, Table, with_short_names
 

@@ -8,7 +8,7 @@ from collections.abc import Collection
 import numpy as np
 
 from roofcast.data.units import BYTE_PER_GB
-from roofcast.features.arrays import RowIndex
+from roofcast.features.queries import RowIndex
 from roofcast.serving.jobs.answer import rounded
 from roofcast.serving.jobs.response import JobMissResponse
 from roofcast.serving.jobs.search.search import JobSearch

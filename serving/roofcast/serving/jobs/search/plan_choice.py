@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from roofcast.data.catalog import Catalog
-from roofcast.features.arrays import RowIndex
+from roofcast.features.queries import RowIndex
 from roofcast.serving.jobs.search.plan_shortlist import shortlist_plans
 from roofcast.serving.jobs.search.plans import PLAN_COLUMNS
 from roofcast.training.jobs import JobPrediction, JobPredictor

@@ -10,12 +10,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.catalog import Catalog
-from roofcast.features.arrays import FloatArray, RowIndex, take_rows
-from roofcast.features.jobs.plans import CHUNK, Jobs, enumerate_plans, join_plans
+from roofcast.features.jobs.plan_enumeration import CHUNK, Jobs, enumerate_plans, join_plans
+from roofcast.features.jobs.run_columns import JobRuns, Plan
 from roofcast.features.jobs.run_table import build_jobs
-from roofcast.features.jobs.runs import JobRuns, Plan
-from roofcast.features.jobs.step.memory import JobMemory, estimate_memory
+from roofcast.features.jobs.step.job_memory import JobMemory, estimate_memory
 from roofcast.features.jobs.step.step import JobTime, estimate_training, throughput_token_per_s
+from roofcast.features.queries import FloatArray, RowIndex, take_rows
 from roofcast.serving.abandonment import stop_if_abandoned
 from roofcast.serving.jobs.conventions import ADAPTERS
 from roofcast.serving.jobs.search.candidates import table_columns

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.arrays import FloatArray, RowIndex
-from roofcast.features.jobs.runs import Plan
+from roofcast.features.jobs.run_columns import Plan
+from roofcast.features.queries import FloatArray, RowIndex
 
 PLAN_COLUMNS: Final = (
     "tp", "pp", "vp", "cp", "dp", "ep", "sharding", "recomputation", "sequence_parallel", "n_micro_batch_sequence",
@@ -56,7 +56,7 @@ def keeps_stated(table: pd.DataFrame, index: RowIndex, plan: Plan) -> npt.NDArra
 
     Notes
     -----
-    `roofcast.features.jobs.plans.enumerate_plans` derives both from the split and the batch.
+    `roofcast.features.jobs.plan_enumeration.enumerate_plans` derives both from the split and the batch.
     """
     is_kept = np.ones(len(index), dtype=np.bool_)
     for name, values in (("dp", plan.dp), ("n_gradient_accumulation", plan.n_micro_batch)):
@@ -70,7 +70,7 @@ def is_sound(n_accelerator: FloatArray, n_batch: FloatArray, plan: Plan) -> npt.
     """Return whether each plan uses every accelerator and makes the global batch, NaN if any, of whole micro-batches.
 
     It has shape (n_plan,). Jobs without a sound plan get one all the same from
-    `roofcast.features.jobs.plans.enumerate_plans`.
+    `roofcast.features.jobs.plan_enumeration.enumerate_plans`.
     """
     batch = plan.micro_batch * plan.n_micro_batch * plan.dp
     makes_batch = np.isnan(n_batch) | np.isclose(batch, n_batch, rtol=1e-6)

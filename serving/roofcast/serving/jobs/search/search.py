@@ -11,7 +11,7 @@ import numpy as np
 from roofcast.data.catalog import Catalog
 from roofcast.data.specs import Offer
 from roofcast.data.units import S_PER_H
-from roofcast.features.arrays import FloatArray, RowIndex
+from roofcast.features.queries import FloatArray, RowIndex
 from roofcast.serving.jobs.search.candidates import (
     Hardware,
     JobDemand,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from roofcast.data.units import H_PER_MONTH
 from roofcast.features.analysis.breakdown import bottleneck, break_down
 from roofcast.features.analysis.power import replica_power_w
-from roofcast.features.arrays import take_rows
+from roofcast.features.queries import take_rows
 from roofcast.features.validity.engine_support import needs_copy
 from roofcast.serving.predict.extrapolation import outside_columns
 from roofcast.serving.recommend.answer.nearest import nearest

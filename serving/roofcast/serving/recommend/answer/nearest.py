@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from roofcast.features.arrays import FloatArray
+from roofcast.features.queries import FloatArray
 from roofcast.serving.predict.json_rows import rows_from_columns
 from roofcast.serving.predict.row_parser import object_column
 from roofcast.training.explain.contributions import WORKLOAD, TrainingPoints

@@ -13,14 +13,14 @@ from roofcast.data.errors import InputError, UnknownNameError, join_errors
 from roofcast.data.prices.regions import resolve_region
 from roofcast.data.specs import ModelSpec, Pricing
 from roofcast.features.columns import ENGINES
-from roofcast.features.validity.context import context_error, context_limit
+from roofcast.features.validity.model_limits import context_error, context_limit
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.catalog.registered_models import build_model, find_model
 from roofcast.serving.app_state.catalog.user_files import old_price_warnings
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.deployment import Question, checkpoint_of, deployment
 from roofcast.serving.deployment.engine_config import ENGINES as DEPLOYABLE_ENGINES
-from roofcast.serving.predict.references import references_of
+from roofcast.serving.predict.reference_rows import references_of
 from roofcast.serving.recommend.answer.basis import Basis, BasisFactory
 from roofcast.serving.recommend.answer.parts import Recommendation
 from roofcast.serving.recommend.api.calibration_text import calibration_text

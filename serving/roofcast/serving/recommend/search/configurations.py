@@ -13,11 +13,11 @@ import pandas as pd
 from roofcast.data.measurements.schema import NO_SPECULATION
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 from roofcast.features.descriptors.descriptor_table import describe
-from roofcast.features.descriptors.engines import OTHER, describe_engines
+from roofcast.features.descriptors.engine_names import OTHER, describe_engines
 from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.features.engine.coefficients import Coefficients
 from roofcast.features.validity.engine_support import can_run, default_precision, engines_on, served_precisions
-from roofcast.features.validity.splits import NO_ATTENTION_DP_ENGINES, split_error
+from roofcast.features.validity.model_limits import NO_ATTENTION_DP_ENGINES, split_error
 from roofcast.features.validity.support_table import NO_SPECULATION_ENGINES
 from roofcast.serving.display_names import engine_name, precision_name
 from roofcast.serving.recommend.demand.constraints import Constraints

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.descriptors.descriptor_table import QUANTILE
 from roofcast.features.engine.estimate import Estimate, estimate_at_loads, load_independent
 from roofcast.features.engine.memory import Memory
 from roofcast.features.pipeline import estimate_statistics
+from roofcast.features.queries import descriptor_arrays
 from roofcast.serving.abandonment import stop_if_abandoned
 from roofcast.serving.recommend.search.confidence import Medians, Quantity
 from roofcast.training.learner.errors.group_keys import build_group_keys, workload_coordinates

@@ -8,8 +8,8 @@ from typing import Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.features.arrays import take_rows
 from roofcast.features.engine.estimate import Estimate
+from roofcast.features.queries import take_rows
 from roofcast.serving.recommend.search.confidence import MAX_EXCESS_RATIO, LimitModel, Medians, Quantity
 from roofcast.serving.recommend.search.evaluation import THROUGHPUT, Evaluator
 

@@ -11,7 +11,7 @@ import pytest
 
 from roofcast.data.job_campaigns import load_job_campaigns
 from roofcast.data.measurements.job_validation import validate_training_measurements
-from roofcast.features.jobs.plans import choose_plans
+from roofcast.features.jobs.plan_enumeration import choose_plans
 from roofcast.training.dataset.job_runs import JobRunRows, build_job_rows
 from roofcast.training.evaluation.protocols.jobs import p6_methods
 from roofcast.training.evaluation.protocols.jobs.p6_baselines import (

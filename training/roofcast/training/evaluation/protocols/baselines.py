@@ -11,10 +11,10 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from roofcast.features.arrays import descriptor_arrays
 from roofcast.features.engine.coefficients import Coefficients
 from roofcast.features.engine.estimate import estimate
 from roofcast.features.pipeline import estimate_statistics
+from roofcast.features.queries import descriptor_arrays
 from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
 
 FloatArray = npt.NDArray[np.float64]

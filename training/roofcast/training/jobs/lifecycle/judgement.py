@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.arrays import FloatArray
+from roofcast.features.queries import FloatArray
 from roofcast.training.dataset.stacks import is_uploaded
 from roofcast.training.jobs.held_out import HeldOutErrors
 from roofcast.training.jobs.job_table import framework_families

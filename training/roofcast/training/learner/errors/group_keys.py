@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.arrays import Descriptors, Queries, descriptor_arrays, query_index
 from roofcast.features.descriptors.config_hash import HashArray, config_hashes, joint_hashes
+from roofcast.features.queries import Descriptors, Queries, descriptor_arrays, query_index
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]

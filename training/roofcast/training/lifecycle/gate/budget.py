@@ -14,7 +14,7 @@ from typing import Final, Protocol, TypeVar
 import numpy as np
 
 from roofcast.data.units import ms_from_s
-from roofcast.features.arrays import RowIndex
+from roofcast.features.queries import RowIndex
 from roofcast.training.lifecycle.bundles.bundle import FILE_NAME
 
 MAX_RATIO: Final = 2.0

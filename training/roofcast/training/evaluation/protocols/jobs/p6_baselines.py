@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from roofcast.features.jobs.plans import PlanChoice, StatedPlan
+from roofcast.features.jobs.plan_enumeration import PlanChoice, StatedPlan
 from roofcast.features.jobs.step.step import throughput_token_per_s
 from roofcast.training.dataset.job_runs import JobRunRows
 from roofcast.training.learner.trees.boosted_residual import ResidualRegressor

@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roofcast.features.arrays import FloatArray
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
 from roofcast.features.engine.memory import estimate_memory
-from roofcast.features.validity.capacity import CapacityLimits, capacity_limits
+from roofcast.features.queries import FloatArray
+from roofcast.features.validity.capacity_limits import CapacityLimits, capacity_limits
 from tests.builders import an_example
 
 FAR = {"model__max_context_token": np.inf}

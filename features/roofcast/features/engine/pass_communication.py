@@ -8,7 +8,6 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from roofcast.features.arrays import Descriptors, FloatArray
 from roofcast.features.columns import ENGINES
 from roofcast.features.descriptors.precisions import ACTIVATION_BYTE as QUANTISED_BYTE
 from roofcast.features.engine.coefficients import RowCoefficients
@@ -26,6 +25,7 @@ from roofcast.features.engine.links import (
 )
 from roofcast.features.engine.memo import Memo
 from roofcast.features.engine.memory import kv_replication
+from roofcast.features.queries import Descriptors, FloatArray
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from roofcast.serving.predict.answers import ANSWER_COLUMNS, UNCALIBRATED_COLUMNS
+from roofcast.serving.predict.row_answers import ANSWER_COLUMNS, UNCALIBRATED_COLUMNS
 from tests.serving.http_client import ACCELERATOR, CONFIG, MODEL, Client, Run, a_demand, a_question, problem_of
 
 PREDICT, RECOMMEND = "/v1/predictions", "/v1/recommendations"

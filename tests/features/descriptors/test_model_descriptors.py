@@ -4,7 +4,12 @@ import pytest
 
 from roofcast.data.catalog import load_catalog
 from roofcast.data.specs import ModelSpec
-from roofcast.features.descriptors.architecture import describe_model, encoder_param, expert_param, kv_width_per_layer
+from roofcast.features.descriptors.model_descriptors import (
+    describe_model,
+    encoder_param,
+    expert_param,
+    kv_width_per_layer,
+)
 from tests.builders import a_model
 from tests.every_row import for_every
 
@@ -119,7 +124,9 @@ def test_a_context_without_limit_is_infinite() -> None:
     assert describe_model(a_model())["model.max_context_token"] == float("inf")
     assert describe_model(a_model(max_context_token=4096))["model.max_context_token"] == 4096
     t5 = a_model(max_context_token=512, n_encoder_layer=24)
-    assert describe_model(t5)["model.max_context_token"] == 512, "the limit itself is decided in `validity.context`"
+    assert describe_model(t5)["model.max_context_token"] == 512, (
+        "the limit itself is decided in `validity.model_limits`"
+    )
 
 
 @for_every(CATALOG.models.values())

@@ -12,8 +12,8 @@ from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
 from roofcast.data.units import BYTE_PER_GB, FLOP_PER_TFLOP, S_PER_MS
 from roofcast.features.analysis.breakdown import METRIC_PHASES, OperatorTime
-from roofcast.features.arrays import FloatArray
 from roofcast.features.engine.kernels.row_kernels import HYPOTHETICAL
+from roofcast.features.queries import FloatArray
 from roofcast.serving.explain.explanation import NAMED_STEPS, Explanation
 
 COLOURS: Final = {

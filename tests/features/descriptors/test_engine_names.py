@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from roofcast.features.columns import ENGINES
-from roofcast.features.descriptors.engines import ALIASES, describe_engines, nearest_engine
+from roofcast.features.descriptors.engine_names import ALIASES, describe_engines, nearest_engine
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.arrays import FloatArray
 from roofcast.features.engine.kernels.efficiency import (
     DecodeAttentionEfficiency,
     GemmEfficiency,
@@ -21,6 +20,7 @@ from roofcast.features.engine.kernels.efficiency import (
     MoeEfficiency,
     PrefillAttentionEfficiency,
 )
+from roofcast.features.queries import FloatArray
 
 FACTORS: Final = ("architecture", "accelerator", "precision", "engine")
 """Factors that a parameter may depend on."""

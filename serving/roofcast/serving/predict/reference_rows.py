@@ -10,14 +10,14 @@ import pandas as pd
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import SchemaError, join_errors
 from roofcast.data.measurements.column_names import LONG_NAMES, column_cure
-from roofcast.data.measurements.metrics import e2e_from_parts
+from roofcast.data.measurements.quantities import e2e_from_parts
 from roofcast.data.measurements.schema import INPUT_COLUMNS, REFERENCE_METRICS
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.serving.predict.assumptions import assumed_columns
 from roofcast.serving.predict.json_rows import table_from_rows
 from roofcast.serving.predict.row_checks import capacity_problems, check_table
 from roofcast.serving.predict.row_parser import ASSUMED_LOAD
-from roofcast.serving.problem import Problem, add_problems
+from roofcast.serving.row_problems import Problem, add_problems
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 
 MAX_RATIO: Final = 300.0

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from roofcast.features.validity.context import context_error
+from roofcast.features.validity.model_limits import context_error
 from tests.builders import a_model
 
 

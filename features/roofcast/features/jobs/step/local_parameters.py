@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.features.arrays import FloatArray
-from roofcast.features.jobs.runs import JobRuns, ModelShape, Plan
+from roofcast.features.jobs.run_columns import JobRuns, ModelShape, Plan
+from roofcast.features.queries import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ def local_parameters(model: ModelShape, plan: Plan) -> LocalParameters:
 
     Examples
     --------
-    See `roofcast.features.jobs.step.memory`.
+    See `roofcast.features.jobs.step.job_memory`.
     """
     n_dense = model.n_param - model.n_param_expert - model.n_param_embedding * (2.0 - model.is_tied)
     return LocalParameters(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from roofcast.features.arrays import FloatArray
 from roofcast.features.engine.kernels.efficiency import GemmEfficiency, LinkEfficiency, PrefillAttentionEfficiency
+from roofcast.features.queries import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class JobHardware:
     host_byte_per_s
         Bandwidth to the memory of the host, one direction.
     family
-        Code of the family, see `roofcast.features.jobs.step.coefficients.family_code`.
+        Code of the family, see `roofcast.features.jobs.step.job_coefficients.family_code`.
     """
 
     flop_per_s: FloatArray

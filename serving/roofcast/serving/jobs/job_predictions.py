@@ -12,11 +12,11 @@ import pandas as pd
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.units import BYTE_PER_GB
-from roofcast.features.arrays import FloatArray
-from roofcast.features.jobs.plans import PlanChoice, choose_plans
+from roofcast.features.jobs.plan_enumeration import PlanChoice, choose_plans
 from roofcast.features.jobs.run_table import build_jobs
-from roofcast.features.jobs.step.memory import JobMemory, correct_memory
+from roofcast.features.jobs.step.job_memory import JobMemory, correct_memory
 from roofcast.features.jobs.step.step import mfu_ratio, throughput_token_per_s
+from roofcast.features.queries import FloatArray
 from roofcast.serving.abandonment import stop_if_abandoned
 from roofcast.serving.jobs.conventions import design_power_w, power_share
 from roofcast.serving.jobs.memory_parts import MEMORY_PARTS, memory_parts
@@ -24,7 +24,7 @@ from roofcast.serving.jobs.rows import job_table, parse_jobs
 from roofcast.serving.jobs.search.plan_choice import predict_jobs, with_fastest_plans
 from roofcast.serving.jobs.search.plans import PLAN_COLUMNS, is_sound, keeps_stated, plan_columns, with_plans
 from roofcast.serving.predict.row_parser import object_column
-from roofcast.serving.problem import Problem
+from roofcast.serving.row_problems import Problem
 from roofcast.training.jobs import JobPrediction, JobPredictor
 
 Columns = dict[str, npt.NDArray[Any]]

@@ -6,7 +6,7 @@ import numpy as np
 
 from roofcast.data.catalog import load_catalog
 from roofcast.serving.predict.row_checks import check_rows
-from roofcast.serving.problem import Problem, add_problem
+from roofcast.serving.row_problems import Problem, add_problem
 from tests.serving.http_client import a_question
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from builders.docs_tables import TABLES, main, with_tables
 from roofcast.data.errors import InputError
 from roofcast.data.importers import FORMATS
-from roofcast.data.measurements import metrics
-from roofcast.data.measurements.metrics import (
+from roofcast.data.measurements import quantities
+from roofcast.data.measurements.quantities import (
     CONVERSIONS,
     LOAD_MEANINGS,
     MEAN_ONLY,
@@ -49,7 +49,9 @@ def test_every_outcome_statistic_and_load_is_described() -> None:
 
 
 def test_every_conversion_is_registered() -> None:
-    functions = {f for _, f in inspect.getmembers(metrics, inspect.isfunction) if f.__module__ == metrics.__name__}
+    functions = {
+        f for _, f in inspect.getmembers(quantities, inspect.isfunction) if f.__module__ == quantities.__name__
+    }
     assert {c.function for c in CONVERSIONS} == functions - {s_from_unit}
     for conversion in CONVERSIONS:
         assert conversion.gives in OUTCOME_COLUMNS

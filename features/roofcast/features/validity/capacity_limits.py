@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.features.engine.memory import Memory, kv_replication
-from roofcast.features.validity.context import context_limits
+from roofcast.features.validity.model_limits import context_limits
 
 FloatArray = npt.NDArray[np.float64]
 Descriptors = Mapping[str, FloatArray]

@@ -7,7 +7,8 @@ from roofcast.features.columns import ENGINES
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
 from roofcast.features.engine.estimate import estimate
 from roofcast.features.engine.kernels.row_kernels import PRECISIONS, kernels_by_row
-from roofcast.features.engine.messages import (
+from roofcast.features.engine.operators import estimate_prefill, estimate_step
+from roofcast.features.engine.pass_communication import (
     EngineInputs,
     exchange_s,
     merge_s,
@@ -16,7 +17,6 @@ from roofcast.features.engine.messages import (
     ring_s,
     transfer_s,
 )
-from roofcast.features.engine.operators import estimate_prefill, estimate_step
 from tests.builders import FloatArray, an_example
 from tests.features.engine.ideal import a_setting, free_coefficients
 from tests.features.engine.test_operators import MOE

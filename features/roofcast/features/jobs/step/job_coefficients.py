@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from roofcast.features.arrays import FloatArray
 from roofcast.features.engine.coefficients import Prior
+from roofcast.features.queries import FloatArray
 
 _TABLES: Final = "kernel tables of aiconfigurator-core 0.12.0 have forward products alone; see docs/TRAINING.md"
 _JUDGEMENT: Final = "judgement"

@@ -20,7 +20,7 @@ from roofcast.serving.predict.assumptions import assumed_columns
 from roofcast.serving.predict.extrapolation import outside_columns
 from roofcast.serving.predict.row_checks import assumed_split_problems, capacity_problems, check_rows, table_columns
 from roofcast.serving.predict.row_parser import ASSUMED_LOAD, Table, object_column
-from roofcast.serving.problem import Problem
+from roofcast.serving.row_problems import Problem
 from roofcast.training.learner.prediction import Prediction
 from roofcast.training.learner.predictor import CalibrationPoints
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle

@@ -9,10 +9,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.features.arrays import FloatArray
 from roofcast.features.columns import ENGINES
 from roofcast.features.descriptors.precisions import Names
 from roofcast.features.descriptors.prediction_input import factorize
+from roofcast.features.queries import FloatArray
 
 OTHER: Final = ENGINES[-1]
 

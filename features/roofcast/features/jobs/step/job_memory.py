@@ -7,11 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from roofcast.features.arrays import FloatArray
-from roofcast.features.jobs.runs import JobRuns
-from roofcast.features.jobs.step.coefficients import DEFAULT_TRAINING_COEFFICIENTS, StepCoefficients
+from roofcast.features.jobs.run_columns import JobRuns
+from roofcast.features.jobs.step.job_coefficients import DEFAULT_TRAINING_COEFFICIENTS, StepCoefficients
 from roofcast.features.jobs.step.layer import ELEMENT_BYTE, expert_split, micro_batch_token
-from roofcast.features.jobs.step.parameters import (
+from roofcast.features.jobs.step.local_parameters import (
     LocalParameters,
     gathers_once,
     local_parameters,
@@ -19,6 +18,7 @@ from roofcast.features.jobs.step.parameters import (
     stage_layers,
     trained_parameters,
 )
+from roofcast.features.queries import FloatArray
 
 SCORE_BYTE: Final = 5.0
 """Bytes of each stored attention score: softmax (2), its dropout (2) and the mask (1)."""
@@ -213,7 +213,7 @@ def _gathered_byte(runs: JobRuns, local: LocalParameters, held: FloatArray) -> F
 
     References
     ----------
-    See `roofcast.features.jobs.step.parameters.gathers_once`.
+    See `roofcast.features.jobs.step.local_parameters.gathers_once`.
     """
     plan, job = runs.plan, runs.job
     layers = ELEMENT_BYTE * (2.0 * _layer_weight(local) + local.embedding)

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 from cachetools import LRUCache, cached
 
-from roofcast.features.arrays import FloatArray, RowIndex, take_rows
-from roofcast.features.jobs.runs import Job, JobHardware, JobRuns, ModelShape, Plan
-from roofcast.features.jobs.step.coefficients import DEFAULT_TRAINING_COEFFICIENTS, StepCoefficients
-from roofcast.features.jobs.step.memory import JobMemory, estimate_memory
+from roofcast.features.jobs.run_columns import Job, JobHardware, JobRuns, ModelShape, Plan
+from roofcast.features.jobs.step.job_coefficients import DEFAULT_TRAINING_COEFFICIENTS, StepCoefficients
+from roofcast.features.jobs.step.job_memory import JobMemory, estimate_memory
 from roofcast.features.jobs.step.step import JobTime, estimate_training, throughput_token_per_s
+from roofcast.features.queries import FloatArray, RowIndex, take_rows
 
 MAX_TENSOR: Final = 16.0
 MAX_STAGE: Final = 16.0

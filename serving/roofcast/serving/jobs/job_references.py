@@ -11,10 +11,10 @@ import pandas as pd
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, join_errors
 from roofcast.data.measurements.job_schema import TRAINING_OUTCOME_COLUMNS, TRAINING_SCHEMA
-from roofcast.features.arrays import FloatArray
-from roofcast.features.jobs.plans import choose_plans
+from roofcast.features.jobs.plan_enumeration import choose_plans
 from roofcast.features.jobs.run_table import build_jobs
 from roofcast.features.jobs.step.step import mfu_ratio, throughput_token_per_s
+from roofcast.features.queries import FloatArray
 from roofcast.serving.jobs.rows import JOB_COLUMNS, job_table, parse_jobs
 from roofcast.training.jobs import JobPredictor
 

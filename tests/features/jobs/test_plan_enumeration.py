@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roofcast.features.jobs.plans import USABLE_RATIO, choose_plans, enumerate_plans, join_plans
-from roofcast.features.jobs.step.memory import estimate_memory
+from roofcast.features.jobs.plan_enumeration import USABLE_RATIO, choose_plans, enumerate_plans, join_plans
+from roofcast.features.jobs.step.job_memory import estimate_memory
 from roofcast.features.jobs.step.step import estimate_training, throughput_token_per_s
 from tests.features.jobs.samples import jobs_of
 
