@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from judge.out_of_memory_scores import out_of_memory_figures
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog
 from roofcast.training.dataset.training_set import TRAINED_ON, build_training_set
-from roofcast.training.evaluation.out_of_memory import out_of_memory_figures
 
 
 def main() -> None:

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from judge.markdown import markdown_table
 from roofcast.data.importers import FORMATS
 from roofcast.data.measurements.quantities import CONVERSIONS, LOAD_MEANINGS, QUANTITIES, SPREAD, STATISTIC_MEANINGS
 from roofcast.serving.app_state.published_figures import OWN_DOCS, SHIPPED
 from roofcast.serving.recommend.demand.presets import PRESETS
-from roofcast.training.evaluation.markdown import markdown_table
 
 METRICS: Final = {"tpot": "TPOT", "ttft": "TTFT", "output_throughput": "throughput"}
 

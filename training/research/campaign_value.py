@@ -14,11 +14,11 @@ import numpy.typing as npt
 import pandas as pd
 from rich.progress import track
 
+from judge.markdown import markdown_table
+from judge.protocols.campaign_rows import CampaignRows, load_campaign_rows
 from roofcast.data.campaigns import CAMPAIGNS, FIRST_CAMPAIGNS
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.folds import leave_one_group_out
-from roofcast.training.evaluation.markdown import markdown_table
-from roofcast.training.evaluation.protocols.campaign_rows import CampaignRows, load_campaign_rows
 from roofcast.training.learner.ratio_model import RatioModel
 
 N_FOLD: Final = 4

@@ -28,6 +28,7 @@ from mlflow.tracking import MlflowClient
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from builders.docs_tables import with_tables
+from judge.markdown import markdown_table
 from research.nested import (
     BLEND,
     LEARNERS,
@@ -48,7 +49,6 @@ from roofcast.data.units import s_from_ms
 from roofcast.features.engine.coefficients import Coefficients
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.training_set import TRAINED_ON, TrainingSet, build_training_set
-from roofcast.training.evaluation.markdown import markdown_table
 from roofcast.training.learner import calibration
 from roofcast.training.learner.calibration import fit_coefficients
 from roofcast.training.lifecycle.registry.mlflow_store import URI_VARIABLE

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from judge.protocols.jobs.p6_jobs import of_first_job_campaigns
 from roofcast.training.evaluation.metrics import error_summary
-from roofcast.training.evaluation.protocols.jobs.p6_jobs import of_first_job_campaigns
 
 PARTS = ("campaign", "method", "is_mixture", "accelerator")
 """Columns of the dump by which errors are printed."""

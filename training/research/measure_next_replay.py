@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.training.evaluation.markdown import markdown_table
-from roofcast.training.evaluation.protocols.campaign_rows import CampaignRows, load_campaign_rows
-from roofcast.training.evaluation.protocols.fold_lines import COLUMNS, SCORED_METRICS, fit_predictor, is_unanswered
+from judge.markdown import markdown_table
+from judge.protocols.campaign_rows import CampaignRows, load_campaign_rows
+from judge.protocols.fold_lines import COLUMNS, SCORED_METRICS, fit_predictor, is_unanswered
 from roofcast.training.explain.measure_next import rank_measurements
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 

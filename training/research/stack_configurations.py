@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pandas as pd
 from rich.progress import track
 
-from roofcast.training.evaluation.protocols.campaign_rows import CampaignRows, load_campaign_rows
-from roofcast.training.evaluation.protocols.fold_lines import by_stack
+from judge.protocols.campaign_rows import CampaignRows, load_campaign_rows
+from judge.protocols.fold_lines import by_stack
 from roofcast.training.learner.predictor import RoofcastPredictor
 
 CONFIGURATION: Final = ("stack", "model", "accelerator", "n_accelerator", "n_input_token", "n_output_token")

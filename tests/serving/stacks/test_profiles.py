@@ -11,6 +11,7 @@ from typing import Any, cast
 import pandas as pd
 import pytest
 
+from judge.protocols.fold_lines import SCORED_METRICS
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.measurements.validation import validate_measurements
 from roofcast.data.store.stack_profiles import MAX_ROW, SHARED, StoredProfile
@@ -28,7 +29,6 @@ from roofcast.serving.stacks.profiles import (
 )
 from roofcast.serving.stacks.report import MetricErrors, next_measurements, profile_errors, run_numbers, same_runs
 from roofcast.training.dataset.targets import outcomes
-from roofcast.training.evaluation.protocols.fold_lines import SCORED_METRICS
 from roofcast.training.learner.predictor import CalibrationPoints
 from tests.serving.http_client import ACCELERATOR, CONFIG, MODEL, Client, a_question
 

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from judge.protocols.campaign_rows import CampaignRows
 from research import campaign_value
 from research.campaign_value import METRICS, campaign_values, page
-from roofcast.training.evaluation.protocols.campaign_rows import CampaignRows
 
 ROWS = CampaignRows(
     pd.DataFrame({"campaign": ["new", "old", "old", "old"], "stack": ["n", "a", "b", "b"]}),

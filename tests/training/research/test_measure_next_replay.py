@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from judge.protocols.campaign_rows import CampaignRows
+from judge.protocols.fold_lines import COLUMNS
 from research.measure_next_replay import BUDGETS, LEAST_RUN, page, spread, units_of
-from roofcast.training.evaluation.protocols.campaign_rows import CampaignRows
-from roofcast.training.evaluation.protocols.fold_lines import COLUMNS
 
 
 def rows_of(n_run: int) -> CampaignRows:

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from judge.protocols.campaign_rows import CampaignRows
 from research import stack_configurations
 from research.stack_configurations import CONFIGURATION, configuration_halves, predict_other_half, summarise
 from roofcast.training.dataset.training_set import TrainingSet
-from roofcast.training.evaluation.protocols.campaign_rows import CampaignRows
 from roofcast.training.learner.predictor import RoofcastPredictor
 from tests.training.builders import QUICK
 

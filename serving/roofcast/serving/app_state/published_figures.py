@@ -69,6 +69,11 @@ def store_figures(home: Path, figures: Mapping[str, Any], today: dt.date) -> Non
     _write(home / FILE_NAME, _read(home / FILE_NAME) | _computed(figures, today))
 
 
+def shipped_figures() -> dict[str, ProtocolFigures]:
+    """Return the figures of the package by protocol."""
+    return _read(SHIPPED)
+
+
 def ship_figures(docs: Path, figures: Mapping[str, Any], today: dt.date) -> None:
     """Replace the figures of the package, if `docs` is its own documentation folder; see `store_figures`."""
     if docs.resolve() == OWN_DOCS:

@@ -6,15 +6,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from judge import scoreboard
+from judge.protocols import fold_lines, p3_silicon
+from judge.protocols.campaign_rows import CampaignRows
+from judge.protocols.p3_methods import METHODS
+from judge.protocols.p4_p5_campaigns import predict_campaigns
 from roofcast.serving.app_state.published_figures import read_figures
-from roofcast.training.evaluation import scoreboard
-from roofcast.training.evaluation.protocols import fold_lines, p3_silicon
-from roofcast.training.evaluation.protocols.campaign_rows import CampaignRows
-from roofcast.training.evaluation.protocols.p3_methods import METHODS
-from roofcast.training.evaluation.protocols.p4_p5_campaigns import predict_campaigns
 from tests.serving.http_client import Run
-from tests.training.evaluation.protocols.campaign_builders import N_FOLD, GuessingPredictor, a_few_campaign_rows
-from tests.training.evaluation.protocols.silicon_builders import a_silicon_campaign
+from tests.training.judge.protocols.campaign_builders import N_FOLD, GuessingPredictor, a_few_campaign_rows
+from tests.training.judge.protocols.silicon_builders import a_silicon_campaign
 
 
 def in_two_folds(rows: CampaignRows, *_: object) -> pd.DataFrame:

@@ -4,14 +4,16 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from dataclasses import asdict
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roofcast.data.errors import InputError
+from roofcast.data.errors import InputError, NotReadyError
 from roofcast.data.measurements.target import INFERENCE
 from roofcast.serving.cli.console import count_steps, note, show, spinner, track_retraining
 from roofcast.serving.cli.context import AsJson, TargetOption, check_target, load_predictor, open_app_state, today
@@ -147,33 +149,32 @@ def scoreboard(
     protocol: Annotated[str, typer.Option(help="Protocols, separated by commas.")] = "P1,P2",
     json_file: Annotated[Path | None, typer.Option("--json", help="File to write the figures to.")] = None,
     dump: Annotated[Path | None, typer.Option(help="Folder to write the rows of each protocol to.")] = None,
-    docs: Annotated[Path | None, typer.Option(help="Folder to write SCOREBOARD.md and its plots to.")] = None,
+    docs: Annotated[Path | None, typer.Option(help="Folder to write SCOREBOARD.md, its tables and plots to.")] = None,
 ) -> None:
-    """Evaluate roofcast and its peers by the protocols; the service shows the figures under `/v1/scoreboard`."""
+    """Evaluate roofcast and its peers by the protocols, in a checkout; `/v1/scoreboard` shows the figures."""
     from roofcast.serving.app_state.published_figures import ship_figures, store_figures, writable_home
     from roofcast.serving.app_state.settings import load_settings
     from roofcast.serving.cli.files import make_folder
-    from roofcast.training.evaluation.protocols.llm_pilot.p1_p2_predictions import LlmPilotPredictor
-    from roofcast.training.evaluation.scoreboard import figure_rows, run_scoreboard
-    from roofcast.training.evaluation.scoreboard_page import write_page
 
+    judge = _load_judge()
     names = [name.strip() for name in protocol.split(",")]
     home = writable_home(load_settings().home)
     for folder in filter(None, (json_file and json_file.parent, dump, docs)):
         make_folder(folder)
-    predictor = LlmPilotPredictor() if {"P1", "P2"} & set(names) else None
     with count_steps("scoreboard") as progress:
-        board = run_scoreboard(
-            names, predictor, progress=progress, rule_llm_pilot=predictor.rule if predictor else None
-        )
-    figures = json.loads(board.to_json())
-    if json_file:
-        json_file.write_text(board.to_json() + "\n", encoding="utf-8")
-    if dump:
-        board.dump(dump)
+        figures = judge.evaluate(names, progress, day=today().isoformat(), json_file=json_file, dump=dump, docs=docs)
     if docs:
-        write_page(board, docs)
         ship_figures(docs, figures, today())
     store_figures(home, figures, today())
     for name, protocol_figures in figures.items():
-        show(figure_rows(name, protocol_figures), as_json=False, title=f"\n{name}")
+        show(judge.figure_rows(name, protocol_figures), as_json=False, title=f"\n{name}")
+
+
+def _load_judge() -> ModuleType:
+    try:
+        return importlib.import_module("judge.command")
+    except ModuleNotFoundError as error:
+        raise NotReadyError(
+            "the protocols are not part of the package; run `roofcast scoreboard` in a checkout of the repository, "
+            "or read the published figures under `/v1/scoreboard`"
+        ) from error

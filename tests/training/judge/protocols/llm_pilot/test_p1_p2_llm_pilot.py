@@ -1,0 +1,117 @@
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from judge.protocols.llm_pilot.p1_p2_llm_pilot import (
+    P1_DEMANDS,
+    P2_DEMANDS,
+    Score,
+    decide,
+    peer_predictions,
+    score_decisions,
+    score_p1,
+    score_p2,
+    score_peers,
+)
+from roofcast.data.campaigns.llm_pilot_peers import LATENCY_COLUMNS, MEASURED_COLUMNS, PEERS, load_measured_points
+from roofcast.data.errors import SchemaError, UnknownNameError
+
+PUBLISHED_P1 = {
+    "LLM-Pilot": Score(0.8, 0.19859954617845506, 0.800699614549604),
+    "PARIS": Score(0.8, 0.4993055555555556, 0.6159103043246129),
+    "Selecta": Score(0.7, 0.5706349206349206, 0.5322557976106816),
+    "PerfNetV2": Score(0.3, 0.0, 0.4615384615384615),
+    "PerfNet": Score(0.3, 0.25, 0.4285714285714285),
+    "RF": Score(0.7, 0.691234827264239, 0.4285152318034039),
+    "Morphling": Score(0.5, 0.9, 0.1666666666666665),
+}
+
+P2 = {
+    "LLM-Pilot": Score(0.537, 0.989, 0.021),
+    "RF": Score(0.658, 0.858, 0.233),
+    "PerfNet": Score(0.202, 0.087, 0.331),
+    "PerfNetV2": Score(0.154, 0.225, 0.256),
+    "PARIS": Score(0.644, 1.171, 0.0),
+    "Selecta": Score(0.495, 1.601, 0.0),
+    "Morphling": Score(0.389, 1.089, 0.0),
+}
+
+
+@pytest.fixture(scope="module")
+def peers() -> dict[str, dict[str, Score]]:
+    return score_peers()
+
+
+def perfect() -> pd.DataFrame:
+    return load_measured_points().rename(columns=dict(zip(MEASURED_COLUMNS, LATENCY_COLUMNS, strict=True)))
+
+
+@pytest.mark.parametrize("method", PEERS)
+def test_p1_is_what_was_published(method: str, peers: dict[str, dict[str, Score]]) -> None:
+    assert peers[method]["P1"].figures() == pytest.approx(PUBLISHED_P1[method].figures(), abs=1e-9)
+
+
+@pytest.mark.parametrize("method", PEERS)
+def test_p2_of_the_peers(method: str, peers: dict[str, dict[str, Score]]) -> None:
+    assert peers[method]["P2"].figures() == pytest.approx(P2[method].figures(), abs=5e-4)
+
+
+def test_p2_counts_the_pairs_that_some_profile_can_meet() -> None:
+    assert len(P2_DEMANDS) == 90
+    assert len(decide(perfect(), P2_DEMANDS)) == 885
+
+
+@pytest.mark.parametrize("score", [score_p1, score_p2])
+def test_the_truth_itself_scores_one(score: Callable[[pd.DataFrame], Score]) -> None:
+    assert score(perfect()) == Score(success=1.0, overspend=0.0, so=1.0)
+
+
+def test_the_order_of_the_rows_and_foreign_columns_do_not_matter() -> None:
+    predictions = peer_predictions("RF")
+    shuffled = predictions.sample(frac=1.0, random_state=0)[
+        ["users", "itl_s", "model", "nttft_s_per_token", "profile"]
+    ]
+    assert score_p2(shuffled) == score_p2(predictions.assign(found_by="x"))
+
+
+def test_hopeless_predictions_recommend_nothing_and_fail() -> None:
+    decisions = decide(perfect().assign(itl_s=float("nan")), P1_DEMANDS)
+    assert set(decisions["profile"]) == {""}
+    assert decisions["cost_usd_per_h"].isna().all()
+    score = score_decisions(decisions)
+    assert (score.success, score.so) == (0.0, 0.0)
+    assert np.isnan(score.overspend)
+
+
+def test_decisions_state_what_was_recommended_and_what_was_needed() -> None:
+    row = decide(peer_predictions("LLM-Pilot"), P1_DEMANDS).set_index("model").loc["bigscience/mt0-xxl"]
+    assert row["n_pod"] * row["measured_users"] >= row["n_user"]
+    assert row["cost_usd_per_h"] / row["least_cost_usd_per_h"] - 1 == pytest.approx(row["overspend"])
+
+
+def test_a_missing_column_is_named() -> None:
+    with pytest.raises(SchemaError, match="itl_s: must be a column"):
+        score_p1(perfect().drop(columns="itl_s"))
+
+
+def test_a_missing_point_is_named() -> None:
+    with pytest.raises(SchemaError, match="missing EleutherAI/gpt-neox-20b on 1 x H100 with 1 users"):
+        score_p1(perfect().iloc[1:])
+
+
+def test_a_repeated_point_is_named() -> None:
+    table = perfect()
+    with pytest.raises(SchemaError, match="got twice EleutherAI/gpt-neox-20b on 1 x H100 with 1 users"):
+        score_p1(pd.concat([table, table.iloc[:1]]))
+
+
+def test_an_unknown_peer_is_refused() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'PerfNet'"):
+        peer_predictions("perfnt")
+
+
+def test_peers_that_were_given_measurements_use_them() -> None:
+    given = peer_predictions("PARIS").query("profile == '1 x T4'")
+    np.testing.assert_array_equal(given["itl_s"], given["measured_itl_s"])

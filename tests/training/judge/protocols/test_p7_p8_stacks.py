@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from judge.protocols import fold_lines, p7_p8_stacks
+from judge.protocols.campaign_rows import CampaignRows
+from judge.protocols.fold_lines import scored_lines
+from judge.protocols.p7_p8_stacks import (
+    OWN_RUN_COUNTS,
+    OWN_RUNS,
+    own_run_figures,
+    predict_stacks,
+    stack_figures,
+)
+from judge.scoreboard import Scoreboard, figure_rows
+from roofcast.training.config import TrainingConfig
+from roofcast.training.dataset.stacks import stack_owners
+from tests.training.judge.protocols.campaign_builders import (
+    GuessingPredictor,
+    a_few_campaign_rows,
+    error_figures,
+)
+
+
+@pytest.fixture(scope="module")
+def rows() -> CampaignRows:
+    return a_few_campaign_rows()
+
+
+@pytest.fixture(scope="module")
+def board(campaign_board: Scoreboard) -> Scoreboard:
+    return campaign_board
+
+
+@pytest.fixture
+def guessing(monkeypatch: pytest.MonkeyPatch) -> list[pd.DataFrame]:
+    monkeypatch.setattr(fold_lines, "RoofcastPredictor", GuessingPredictor)
+    monkeypatch.setattr(fold_lines, "N_PROCESS", 1)
+    monkeypatch.setattr(p7_p8_stacks, "_further_predictions", lambda *_: {})  # what is fitted does not depend on them
+    GuessingPredictor.fitted.clear()
+    return GuessingPredictor.fitted
+
+
+def test_no_row_of_an_owner_is_learnt_from_where_the_owner_is_judged(
+    rows: CampaignRows, guessing: list[pd.DataFrame]
+) -> None:
+    dump = predict_stacks(rows, n_fold=3)
+    assert len(guessing) == 3
+    for fold, learnt in enumerate(guessing, start=1):
+        judged = dump.loc[dump["fold"] == fold, "row"].unique()
+        assert not set(rows.owners[learnt.index]) & set(rows.owners.iloc[judged])
+        assert (rows.measurements["rule"][learnt.index] == "").all()
+
+
+def test_a_run_that_another_owner_published_again_is_not_learnt_from(
+    rows: CampaignRows, guessing: list[pd.DataFrame]
+) -> None:
+    one, other = (np.flatnonzero((rows.owners == owner) & rows.is_sound)[0] for owner in ("inferencex", "argonne"))
+    run = rows.measurements["run"].to_numpy().copy()
+    run[run == run[other]] = run[one]
+    measurements = rows.measurements.assign(run=run)
+    dump = predict_stacks(CampaignRows(measurements, rows.X, rows.y, rows.groups), n_fold=3)
+    for fold, learnt in enumerate(guessing, start=1):
+        judged = dump.loc[dump["fold"] == fold, "row"].unique()
+        assert not set(measurements["run"][learnt.index]) & set(measurements["run"].iloc[judged])
+
+
+def test_both_halves_of_inferencex_leave_together(rows: CampaignRows) -> None:
+    assert set(rows.owners[rows.measurements["campaign"] == "silicon"]) == {"inferencex"}
+
+
+def test_own_runs_are_of_the_stack_engine_and_accelerator_and_are_not_scored(
+    rows: CampaignRows,
+) -> None:
+    test = np.arange(len(rows.X))
+    for kind, n_other in OWN_RUNS.items():
+        settings = list(p7_p8_stacks._settings(rows, test, n_other, 3))
+        assert settings, kind
+        for queries, references in settings:
+            both = rows.measurements.iloc[np.concatenate([queries, references])]
+            assert len(both[["stack", "engine", "accelerator"]].drop_duplicates()) == 1
+            assert not set(queries) & set(references)
+            assert rows.measurements["run"].iloc[references].nunique() == 3
+            groups = set(rows.groups.iloc[references])
+            assert (groups == set(rows.groups.iloc[queries])) == (n_other == 0)
+            assert len(groups) == max(n_other, 1)
+
+
+def test_figures_are_those_of_the_dump(board: Scoreboard) -> None:
+    result = board.results["P7"]
+    lines = scored_lines(result.tables["P7"])
+    for metric, part in lines.groupby("metric"):
+        figures = result.figures["roofcast"][metric]  # type: ignore[index]
+        expected = error_figures(part["measured"], part["predicted"])
+        assert [figures["pooled"][name] for name in ("mape", "median_ape", "within_25", "answered")] == pytest.approx(
+            expected, nan_ok=True
+        )
+        by_owner = [
+            error_figures(of["measured"], of["predicted"])[0] for _, of in part.groupby(stack_owners(part["stack"]))
+        ]
+        assert figures["mean_of_stacks"]["mape"] == pytest.approx(np.nanmean(by_owner))
+
+
+def test_coverage_is_the_mean_over_stacks() -> None:
+    line = {"metric": "tpot", "rule": "", "measured": 1.0, "predicted": 1.5}
+    bounds = {f"{side}_{level}": value for level in (50, 80, 90) for side, value in (("low", 0.5), ("high", 2.0))}
+    lines = pd.DataFrame([line | bounds | {"stack": "a"}] * 3 + [line | bounds | {"stack": "b/x", "measured": 3.0}])
+    lines = lines.assign(**{f"by_{name}": 1.0 for name in fold_lines.BASELINES})
+    figures = stack_figures(lines)
+    assert figures["roofcast"]["tpot"]["coverage_90"] == 0.5
+    assert figures["roofcast"]["tpot"]["pooled"]["mape"] == 0.5  # type: ignore[index]
+    assert "coverage_90" not in figures["analytic_priors"]["tpot"]
+
+
+def test_baselines_are_compared_on_the_rows_that_roofcast_answers() -> None:
+    lines = pd.DataFrame({"metric": "tpot", "rule": "", "measured": 1.0, "predicted": [1.0, np.nan], "stack": "a"})
+    lines = lines.assign(**{f"by_{name}": [1.5, 9.0] for name in fold_lines.BASELINES})
+    lines = lines.assign(**{f"{side}_{level}": 1.0 for level in (50, 80, 90) for side in ("low", "high")})
+    pooled = stack_figures(lines)["xgboost_raw"]["tpot"]["pooled"]
+    assert (pooled["median_ape"], pooled["answered"]) == (0.5, 1.0)  # type: ignore[index]
+
+
+def test_every_number_of_own_runs_is_scored_on_the_same_rows(board: Scoreboard) -> None:
+    dump = board.results["P8"].tables["P8"]
+    figures = own_run_figures(dump)
+    assert set(figures) == set(OWN_RUNS)
+    for kind, by_number in figures.items():
+        assert set(by_number) == {"0", *map(str, OWN_RUN_COUNTS[kind])}
+        assert len({tuple(metrics) for metrics in by_number.values()}) == 1, kind
+
+
+def test_tables_show_intervals_beside_errors(board: Scoreboard) -> None:
+    table = pd.DataFrame(figure_rows("P7", board.results["P7"].figures))
+    assert {"pooled", "mean_of_stacks", "intervals"} <= set(table["over"])
+    assert table.loc[table["over"] == "intervals", "coverage_90"].notna().all()
+
+
+@pytest.mark.slow
+def test_the_real_predictor_answers(rows: CampaignRows, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fold_lines, "N_PROCESS", 1)
+    config = TrainingConfig(n_estimators=5, n_fold=2, calibrate=False)
+    lines = predict_stacks(rows.of(("dgx_spark", "silicon", "llm_pilot")), config, n_fold=2)
+    lines = scored_lines(lines)
+    answered = lines[lines["predicted"].notna()]
+    assert len(answered) > len(lines) / 2
+    assert answered["predicted"].between(answered["low_50"], answered["high_50"]).all()
+    assert 0 < lines["predicted_asked_llm_3"].notna().mean() < 1

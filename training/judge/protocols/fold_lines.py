@@ -1,0 +1,186 @@
+"""Lines of a fold: measurements beside the predictions of roofcast and of the baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from judge.protocols.baselines import analytic_estimate, boosted_raw, nearest_measured
+from judge.protocols.campaign_rows import UNANSWERED, CampaignRows
+from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
+from roofcast.training.config import TrainingConfig
+from roofcast.training.dataset.stacks import stack_owners
+from roofcast.training.evaluation.metrics import error_summary, share_answered
+from roofcast.training.learner.predictor import RoofcastPredictor
+
+SCORED_METRICS: Final = {"ttft": "ttft_s", "tpot": "tpot_s", "output_throughput": "output_throughput_token_per_s"}
+"""Columns of the metrics of the protocols."""
+
+COLUMNS: Final = tuple(SCORED_METRICS.values())
+THROUGHPUT: Final = SCORED_METRICS["output_throughput"]
+DERIVED: Final = "derived_output_throughput"
+"""Metric of the dump for throughputs that the source derived from other outcomes; only decisions use it
+(`judge.protocols.regret`)."""
+
+BASELINES: Final = ("analytic_calibrated", "analytic_priors", "nearest_measured", "xgboost_raw")
+"""Baseline methods; their predictions are in columns ``by_NAME`` of the dump."""
+
+LEVELS: Final = (0.5, 0.8, 0.9)
+N_PROCESS: Final = 2
+"""Folds fitted at once."""
+
+_ROW_COLUMNS: Final = (
+    "campaign", "stack", "model", "lineage", "accelerator", "n_accelerator", "engine", "weight_precision", "load",
+    "statistic", "n_input_token", "n_output_token", "concurrency", "request_rate", "rule",
+)  # fmt: skip
+
+IndexArray = npt.NDArray[np.intp]
+Progress = Callable[[str, int, int], None]
+Further = Callable[[RoofcastPredictor, CampaignRows, CampaignRows, IndexArray], dict[str, pd.DataFrame]]
+"""Additional predictions of a protocol, given the predictor, its training rows, all rows and the indices of the test
+rows: tables of shape (n_test, n_metric), or of fewer rows, by column name."""
+
+FoldT = TypeVar("FoldT")
+
+
+def map_folds(
+    predict: Callable[[FoldT], pd.DataFrame], folds: Sequence[FoldT], progress: Progress | None, label: str
+) -> pd.DataFrame:
+    """Return the lines of all folds, numbered by fold; processes fit `N_PROCESS` folds at once."""
+    from joblib import Parallel, delayed  # noqa: PLC0415  (serving fits nothing)
+
+    results: Iterable[pd.DataFrame] = Parallel(n_jobs=N_PROCESS, return_as="generator")(
+        delayed(predict)(fold) for fold in folds
+    )
+    parts = []
+    for done, lines in enumerate(results, start=1):
+        parts.append(lines if "fold" in lines else lines.assign(fold=done))
+        if progress is not None:
+            progress(label, done, len(folds))
+    return pd.concat(parts, ignore_index=True)
+
+
+def fit_predictor(rows: CampaignRows, config: TrainingConfig | None = None) -> RoofcastPredictor:
+    """Return the predictor fitted to rows of the metrics of the protocols."""
+    return RoofcastPredictor(config, COLUMNS).fit(rows.X, rows.y, rows.groups, stacks=rows.stacks)
+
+
+def predict_fold(
+    further: Further, rows: CampaignRows, config: TrainingConfig | None, fold: tuple[IndexArray, IndexArray]
+) -> pd.DataFrame:
+    """Return the lines of a fold: roofcast, the baselines, and what `further` predicts.
+
+    Training rows that are runs of the fold published again, by any owner, are left out.
+    """
+    train, test = fold
+    run = rows.measurements["run"]
+    is_repeat = run.iloc[train].isin(run.iloc[test]).to_numpy()
+    train_rows = rows.take(train[rows.is_sound[train] & ~is_repeat])
+    predictor = fit_predictor(train_rows, config)
+    answers = {
+        **plain_predictions(predictor, rows, test),
+        **baseline_predictions(predictor, train_rows, rows, test),
+        **further(predictor, train_rows, rows, test),
+    }
+    return build_lines(rows, test, answers)
+
+
+def build_lines(rows: CampaignRows, test: npt.NDArray[np.intp], answers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return the lines of a fold, from tables of shape (n_test, n_metric) by column name."""
+    test_rows = rows.measurements.iloc[test]
+    question = pd.util.hash_pandas_object(rows.X.iloc[test], index=False)
+    y, is_derived = rows.y.iloc[test], test_rows["derived"].str.contains(rf"\b{THROUGHPUT}\b")
+    y = y.assign(**{THROUGHPUT: y[THROUGHPUT].mask(is_derived)})
+    measured = {metric: (column, y[column]) for metric, column in SCORED_METRICS.items()}
+    measured[DERIVED] = (THROUGHPUT, test_rows[THROUGHPUT].where(is_derived & (test_rows["load"] != "open_loop")))
+    tables = []
+    for metric, (column, truth) in measured.items():
+        cells = {name: table[column] for name, table in answers.items() if column in table}
+        table = test_rows[list(_ROW_COLUMNS)].assign(
+            question=question, row=test, metric=metric, measured=truth, **cells
+        )
+        tables.append(table[table["measured"] > 0])
+    return pd.concat(tables)
+
+
+def plain_predictions(
+    predictor: RoofcastPredictor, rows: CampaignRows, test: npt.NDArray[np.intp]
+) -> dict[str, pd.DataFrame]:
+    """Return predictions and bounds without reference points; NaN if saturated or of rule `UNANSWERED`.
+
+    The service does answer such rows, with a warning, up to four times the rate that saturates a replica. Their
+    errors are not scored.
+    """
+    names = [f"{side}_{level * 100:.0f}" for level in LEVELS for side in ("low", "high")]
+    answers = {name: pd.DataFrame(np.nan, rows.X.index[test], list(COLUMNS)) for name in ("predicted", *names)}
+    for about, rows_of in by_stack(predictor, rows.stacks.iloc[test]):
+        part = test[rows_of]
+        prediction = about.predict_distribution(rows.X.iloc[part])
+        is_blank = is_unanswered(rows, part) | prediction.estimate.is_saturated
+        bounds = [table for level in LEVELS for table in prediction.interval(level)]
+        for name, table in zip(answers, (prediction.median, *bounds), strict=True):
+            answers[name].loc[table.index, table.columns] = table.mask(is_blank, axis=0)
+    return answers
+
+
+def by_stack(
+    predictor: RoofcastPredictor, stacks: pd.Series
+) -> Iterator[tuple[RoofcastPredictor, npt.NDArray[np.bool_]]]:
+    """Yield the predictor on the known stacks of each owner, then without stack, each with a mask of queries."""
+    is_known = predictor.knows_stacks(stacks)
+    owners = stack_owners(stacks).to_numpy(dtype=object)
+    for owner in np.unique(owners[is_known]):
+        is_own = is_known & (owners == owner)
+        yield predictor.on_stack(stacks[is_own]), is_own
+    if not is_known.all():
+        yield predictor, ~is_known
+
+
+def is_unanswered(rows: CampaignRows, test: npt.NDArray[np.intp]) -> pd.Series:
+    """Return whether a row is left out of the scores, because its load is near saturation by the estimate."""
+    return rows.measurements["rule"].iloc[test] == UNANSWERED
+
+
+def calibrated_estimate(predictor: RoofcastPredictor, X: pd.DataFrame, stacks: pd.Series) -> pd.DataFrame:
+    """Return the estimate with the coefficients that the predictor uses for each query's stack."""
+    parts = by_stack(predictor, stacks)
+    return pd.concat([analytic_estimate(X[rows], about.coefficients_, COLUMNS) for about, rows in parts]).loc[X.index]
+
+
+def baseline_predictions(
+    predictor: RoofcastPredictor, train_rows: CampaignRows, rows: CampaignRows, test: npt.NDArray[np.intp]
+) -> dict[str, pd.DataFrame]:
+    """Return the predictions of `BASELINES`; the calibrated estimate shares the predictor's coefficients."""
+    queries = rows.X.iloc[test]
+    answers = (
+        calibrated_estimate(predictor, queries, rows.stacks.iloc[test]),
+        analytic_estimate(queries, DEFAULT_COEFFICIENTS, COLUMNS),
+        nearest_measured(train_rows.X, train_rows.y, queries, COLUMNS),
+        boosted_raw(train_rows.X, train_rows.y, queries, COLUMNS),
+    )
+    return {f"by_{name}": answer for name, answer in zip(BASELINES, answers, strict=True)}
+
+
+def scored_lines(dump: pd.DataFrame) -> pd.DataFrame:
+    """Return the lines that P4 and P7 score: measured metrics of rows without a fault."""
+    return dump[dump["rule"].isin(["", UNANSWERED]) & dump["metric"].isin(list(SCORED_METRICS))]
+
+
+def compared_summary(lines: pd.DataFrame, column: str) -> dict[str, float]:
+    """Return the errors of a method on the rows that roofcast answers, and the share of all rows that it answers.
+
+    For the share within 25 %, a row that roofcast does not answer counts as missed by every method.
+    """
+    compared = lines[column].where(lines["predicted"].notna())
+    return {**error_summary(lines["measured"], compared), "answered": share_answered(lines[column])}
+
+
+def interval_scores(answered: pd.DataFrame, bounds: str) -> dict[str, float]:
+    """Return coverage and median width of the 90 % interval in these columns."""
+    low, high = answered[f"low_{bounds}"], answered[f"high_{bounds}"]
+    is_inside = answered["measured"].between(low, high)
+    return {"coverage_90": float(is_inside.mean()), "width_90": float((high / low).median())}

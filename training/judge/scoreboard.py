@@ -1,0 +1,395 @@
+"""The scoreboard: scores of all methods under all protocols, and the rows that they are computed from.
+
+Scores of roofcast under P1 and P2 are medians over seeds, each by itself, so success, overspend and S/O need not come
+from one seed. Peers are single published runs, listed as seed 0.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from judge.protocols.campaign_rows import CampaignRows, load_campaign_rows
+from judge.protocols.fold_lines import DERIVED
+from judge.protocols.jobs.p6_baselines import METHODS as RUN_METHODS
+from judge.protocols.jobs.p6_baselines import RunMethod
+from judge.protocols.jobs.p6_jobs import N_FOLD as N_FOLD_TRAINING
+from judge.protocols.jobs.p6_jobs import (
+    judge_figures,
+    of_first_job_campaigns,
+    predict_judges,
+    predict_referenced,
+    predict_training,
+    training_figures,
+    training_parts,
+)
+from judge.protocols.jobs.p6_methods import RoofcastMethod
+from judge.protocols.llm_pilot.capacity import Rule, cheapest
+from judge.protocols.llm_pilot.p1_p2_llm_pilot import (
+    DEMANDS,
+    decide,
+    join_measured,
+    peer_predictions,
+    score_decisions,
+)
+from judge.protocols.p3_methods import METHODS
+from judge.protocols.p3_silicon import (
+    Method,
+    SiliconCampaign,
+    figures_by_part,
+    load_silicon_campaign,
+    predict_silicon,
+    silicon_figures,
+)
+from judge.protocols.p4_p5_campaigns import (
+    N_FOLD,
+    campaign_figures,
+    campaign_parts,
+    method_figures,
+    predict_campaigns,
+    reference_figures,
+    with_sources,
+)
+from judge.protocols.p7_blanks import COLUMN_MARK, blank_figures, blank_lines
+from judge.protocols.p7_p8_stacks import N_FOLD as N_FOLD_STACK
+from judge.protocols.p7_p8_stacks import (
+    N_OWN_RUN,
+    OWN_RUNS,
+    of_first_campaigns,
+    own_run_figures,
+    predict_stacks,
+    stack_figures,
+    stack_parts,
+)
+from judge.protocols.regret import (
+    decision_candidates,
+    least_prices,
+    regret_figures,
+    regrets,
+    without_price,
+)
+from roofcast.data.campaigns.llm_pilot_peers import PEERS
+from roofcast.data.errors import UnknownNameError
+from roofcast.training.config import TrainingConfig
+from roofcast.training.dataset.job_runs import (
+    JobRunRows,
+    load_job_judge_rows,
+    load_job_rows,
+)
+
+PROTOCOLS: Final = (*DEMANDS, "P3", "P4", "P5", "P6", "P7", "P8")
+"""Protocols of `run_scoreboard`. P3 has two results, all rows and ``P3_clean``; P4 also has ``P4_methods``, with its
+baselines, and ``decisions``; P6 also has ``P6_all`` and ``P6_judges``, P7 ``P7_all`` and
+``P7_blanks``. P4 and P5 share one run, and so
+do P7 and P8."""
+
+OWN: Final = "roofcast"
+"""Name of roofcast's own scores."""
+
+POINTS: Final = "llm_pilot_points"
+"""File name of the predicted latencies of P1 and P2, one row per method, seed and point."""
+
+_PATHS: Final[Mapping[str, tuple[str, ...]]] = {
+    "P3": ("split", "method", "metric"),
+    "P3_clean": ("split", "method", "metric"),
+    "P4": ("metric",),
+    "P4_methods": ("method", "metric"),
+    "P5": ("n_reference", "questions", "metric"),
+    "decisions": (),
+    "P6": ("split", "method", "quantity"),
+    "P6_all": ("split", "method", "quantity"),
+    "P6_judges": ("table", "method"),
+    "P7": ("method", "metric", "over"),
+    "P7_all": ("method", "metric", "over"),
+    "P7_blanks": ("blank", "metric"),
+    "P8": ("own_runs_of", "n_own_run", "metric"),
+}
+"""Meaning of the nested keys of a protocol's scores, outermost first; by default the method."""
+
+_OWN_RUN_COLUMNS: Final = tuple(f"{kind}_{k}" for kind in OWN_RUNS for k in N_OWN_RUN)
+
+Predict = Callable[[int], pd.DataFrame]
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class ProtocolResult:
+    """Scores of one protocol as in the JSON, and the tables of its dump by file name."""
+
+    figures: Mapping[str, object]
+    tables: Mapping[str, pd.DataFrame]
+
+
+@dataclass(frozen=True)
+class Scoreboard:
+    """Results by protocol."""
+
+    results: Mapping[str, ProtocolResult] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """Return the scores as JSON; a score that is undefined, such as overspend without a success, is null.
+
+        Examples
+        --------
+        >>> Scoreboard({"P1": ProtocolResult({"RF": {"success": 0.0, "overspend": float("nan")}}, {})}).to_json()
+        '{"P1": {"RF": {"success": 0.0, "overspend": null}}}'
+        """
+        return json.dumps({name: _finite(r.figures) for name, r in self.results.items()}, allow_nan=False)
+
+    def dump(self, folder: Path) -> list[Path]:
+        """Write one CSV per protocol, and those that protocols share, into the folder; return their paths."""
+        folder.mkdir(parents=True, exist_ok=True)
+        tables = {name: table for result in self.results.values() for name, table in result.tables.items()}
+        paths = []
+        for name, table in tables.items():
+            paths.append(folder / f"{name}.csv")
+            table.to_csv(paths[-1], index=False)
+        return paths
+
+
+def run_scoreboard(
+    protocols: Iterable[str] = tuple(DEMANDS),
+    predict_llm_pilot: Predict | None = None,
+    n_seed: int = 10,
+    progress: Progress | None = None,
+    rule_llm_pilot: Callable[[int], Rule] | None = None,
+    *,
+    methods_silicon: Mapping[str, Method] = METHODS,
+    silicon: SiliconCampaign | None = None,
+    campaigns: CampaignRows | None = None,
+    config: TrainingConfig | None = None,
+    n_fold: int | None = None,
+    training: JobRunRows | None = None,
+) -> Scoreboard:
+    """Return the scoreboard of the given protocols.
+
+    Parameters
+    ----------
+    protocols
+        Names of protocols; their order is kept.
+    predict_llm_pilot
+        Function from a seed to predictions of LLM-Pilot's 528 points, each without training rows of its LLM, with the
+        columns of `score_p1`. If None, only peers are scored.
+    n_seed
+        Number of seeds, from 0.
+    progress
+        Called after each step with its description, the steps done and the number of steps.
+    rule_llm_pilot
+        Function from a seed to the decision rule of roofcast's predictions; by default, and for the peers, the
+        cheapest profile by the point predictions.
+    methods_silicon
+        Methods of P3 by name.
+    silicon, campaigns
+        Rows of P3, and of P4 and P5; None for the shipped campaigns.
+    config
+        Settings of the predictor under P3 to P5; None for the defaults.
+    n_fold
+        Number of folds under P4 to P8; None for the protocols' own.
+    training
+        Rows of P6; None for the shipped training campaigns.
+
+    Raises
+    ------
+    UnknownNameError
+        If a protocol is unknown.
+    SchemaError
+        If a column or a point is missing in the predictions.
+    """
+    names = tuple(dict.fromkeys(protocols))
+    for name in names:
+        if name not in PROTOCOLS:
+            raise UnknownNameError("protocol", name, PROTOCOLS)
+    has_llm_pilot = any(name in DEMANDS for name in names)
+    runs = [_Run(method, 0, peer_predictions(method)) for method in PEERS] if has_llm_pilot else []
+    if has_llm_pilot and predict_llm_pilot is not None:
+        runs += _own_runs(predict_llm_pilot, n_seed, progress, rule_llm_pilot)
+    results = {name: _llm_pilot_result(name, runs) for name in names if name in DEMANDS}
+    if "P3" in names:
+        silicon_campaign = silicon or load_silicon_campaign(campaigns)
+        dump = predict_silicon(silicon_campaign, methods_silicon, progress, config)
+        results |= _silicon_results(dump)
+    if {"P4", "P5"} & set(names):
+        rows = campaigns or load_campaign_rows()
+        dump = with_sources(predict_campaigns(rows, config, progress, n_fold or N_FOLD), rows)
+        results |= _campaign_results(dump) if "P4" in names else {}
+        results |= {"P5": _reference_result(dump)} if "P5" in names else {}
+    if "P6" in names:
+        results |= _training_results(training or load_job_rows(), progress, n_fold or N_FOLD_TRAINING)
+    if {"P7", "P8"} & set(names):
+        rows = campaigns or load_campaign_rows()
+        dump = predict_stacks(rows, config, progress, n_fold or N_FOLD_STACK)
+        results |= _stack_results(dump) if "P7" in names else {}
+        results |= {"P8": _own_run_result(dump)} if "P8" in names else {}
+    return Scoreboard({name: results[name] for name in _in_order(names, results)})
+
+
+def _in_order(names: Iterable[str], results: Mapping[str, object]) -> list[str]:
+    """Return the names of the results in the requested order, each followed by the results that it includes."""
+    included = {
+        "P3": ("P3_clean",),
+        "P4": ("P4_methods", "decisions"),
+        "P6": ("P6_all", "P6_judges"),
+        "P7": ("P7_all", "P7_blanks"),
+    }
+    return [part for name in names for part in (name, *included.get(name, ())) if part in results]
+
+
+def figure_rows(protocol: str, figures: Mapping[str, object]) -> list[dict[str, object]]:
+    """Return a protocol's scores as rows of one table.
+
+    Examples
+    --------
+    >>> figure_rows("P1", {"RF": {"success": 0.7}})
+    [{'method': 'RF', 'success': 0.7}]
+    >>> figure_rows("P3", {"leave_one_lineage_out": {"roofcast": {"tpot": {"mape": 0.2}}}})
+    [{'split': 'leave_one_lineage_out', 'method': 'roofcast', 'metric': 'tpot', 'mape': 0.2}]
+    >>> figure_rows("decisions", {"median_regret": 0.0})
+    [{'median_regret': 0.0}]
+    """
+    if protocol == "P5":  # P3's rows are one level higher than P4's
+        figures = {k: _by_questions(of) for k, of in figures.items() if isinstance(of, Mapping)}
+    if protocol in {"P7", "P7_all"}:
+        figures = {m: {k: _with_intervals(of) for k, of in by.items()} for m, by in figures.items()}  # type: ignore[attr-defined]
+    names = _PATHS.get(protocol, ("method",))
+    return [{**dict(zip(names, path, strict=True)), **values} for path, values in _leaves(figures, ())]
+
+
+def _by_questions(figures: Mapping[str, object]) -> dict[str, object]:
+    return {"P3": {name: of for name, of in figures.items() if name != "P4"}, "P4": figures["P4"]}
+
+
+def _with_intervals(figures: Mapping[str, object]) -> dict[str, object]:
+    """Return figures with those of intervals, which are not nested, under ``intervals``."""
+    nested: dict[str, object] = {name: of for name, of in figures.items() if isinstance(of, Mapping)}
+    intervals = {name: of for name, of in figures.items() if name not in nested}
+    return nested | ({"intervals": intervals} if intervals else {})
+
+
+def _leaves(
+    figures: Mapping[str, object], path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], dict[str, object]]]:
+    nested = {name: value for name, value in figures.items() if isinstance(value, Mapping)}
+    if figures and not nested:
+        yield path, dict(figures)
+    for name, value in nested.items():
+        yield from _leaves(value, (*path, name))
+
+
+def _silicon_results(dump: pd.DataFrame) -> dict[str, ProtocolResult]:
+    tables = {"P3": dump, "P3_parts": figures_by_part(dump)}
+    return {
+        "P3": ProtocolResult(silicon_figures(dump), tables),
+        "P3_clean": ProtocolResult(silicon_figures(dump[dump["is_clean"]]), {}),
+    }
+
+
+def _campaign_results(dump: pd.DataFrame) -> dict[str, ProtocolResult]:
+    lines = dump[[name for name in map(str, dump) if "_draw_" not in name]]
+    prices = least_prices()
+    candidates = decision_candidates(lines, prices)
+    n_left_out = sum(without_price(lines, prices).values())
+    decided = {**regret_figures(regrets(candidates)), "n_without_price": n_left_out}
+    return {
+        "P4": ProtocolResult(campaign_figures(lines), {"P4": lines, "P4_parts": campaign_parts(lines)}),
+        "P4_methods": ProtocolResult(method_figures(lines), {}),
+        "decisions": ProtocolResult(decided, {"decisions": candidates}),
+    }
+
+
+def _reference_result(dump: pd.DataFrame) -> ProtocolResult:
+    plain = {name for name in map(str, dump) if name.startswith(("low_", "high_", "by_")) and "_draw_" not in name}
+    columns = [name for name in map(str, dump) if name not in plain]
+    lines = dump.loc[dump["metric"] != DERIVED, columns].reset_index(drop=True)
+    return ProtocolResult(reference_figures(lines), {"P5": lines})
+
+
+def _training_results(rows: JobRunRows, progress: Progress | None, n_fold: int) -> dict[str, ProtocolResult]:
+    roofcast = RoofcastMethod()
+    methods: dict[str, RunMethod] = {"roofcast": roofcast, **RUN_METHODS}
+    plain = predict_training(rows, methods, progress=progress, n_fold=n_fold)
+    referenced = predict_referenced(rows, roofcast, progress=progress, n_fold=n_fold)
+    dump = pd.concat([plain, referenced], ignore_index=True)
+    judged = predict_judges(rows, load_job_judge_rows(), methods)
+    memory = training_parts(dump[dump["quantity"] == "memory"], "memory_kind")
+    tables = {"P6": dump, "P6_parts": training_parts(dump), "P6_memory": memory}
+    return {
+        "P6": ProtocolResult(training_figures(of_first_job_campaigns(dump)), tables),
+        "P6_all": ProtocolResult(training_figures(dump), {}),
+        "P6_judges": ProtocolResult(judge_figures(judged), {"P6_judges": judged}),
+    }
+
+
+def _stack_results(dump: pd.DataFrame) -> dict[str, ProtocolResult]:
+    dump = dump[[name for name in map(str, dump) if not name.endswith(_OWN_RUN_COLUMNS)]]
+    lines, with_blank = dump[[name for name in map(str, dump) if COLUMN_MARK not in name]], blank_lines(dump)
+    return {
+        "P7": ProtocolResult(stack_figures(of_first_campaigns(lines)), {"P7": lines, "P7_parts": stack_parts(lines)}),
+        "P7_all": ProtocolResult(stack_figures(lines), {}),
+        "P7_blanks": ProtocolResult(blank_figures(with_blank), {"P7_blanks": with_blank}),
+    }
+
+
+def _own_run_result(dump: pd.DataFrame) -> ProtocolResult:
+    others = {name for name in map(str, dump) if name.startswith("by_") or COLUMN_MARK in name}
+    lines = dump.loc[dump["metric"] != DERIVED, [name for name in map(str, dump) if name not in others]]
+    return ProtocolResult(own_run_figures(lines), {"P8": lines.reset_index(drop=True)})
+
+
+class _Run(NamedTuple):
+    method: str
+    seed: int
+    predictions: pd.DataFrame
+    rule: Rule = cheapest
+
+
+def _own_runs(
+    predict: Predict, n_seed: int, progress: Progress | None, rule_of: Callable[[int], Rule] | None
+) -> Iterator[_Run]:
+    for seed in range(n_seed):
+        yield _Run(OWN, seed, predict(seed), cheapest if rule_of is None else rule_of(seed))
+        if progress is not None:
+            progress(f"LLM-Pilot, seed {seed}", seed + 1, n_seed)
+
+
+def _llm_pilot_result(name: str, runs: list[_Run]) -> ProtocolResult:
+    decisions = [decide(run.predictions, DEMANDS[name], run.rule) for run in runs]
+    scores: dict[str, list[dict[str, float]]] = {}
+    for run, table in zip(runs, decisions, strict=True):
+        scores.setdefault(run.method, []).append(score_decisions(table).figures())
+    points = [join_measured(run.predictions) for run in runs]
+    return ProtocolResult(
+        figures={method: _medians(of_method) for method, of_method in scores.items()},
+        tables={name: _label_runs(runs, decisions), POINTS: _label_runs(runs, points)},
+    )
+
+
+def _label_runs(runs: list[_Run], tables: list[pd.DataFrame]) -> pd.DataFrame:
+    labelled = []
+    for run, table in zip(runs, tables, strict=True):
+        copy = table.rename(columns={"model": "fold"})
+        copy.insert(0, "method", run.method)
+        copy.insert(1, "seed", run.seed)
+        labelled.append(copy)
+    return pd.concat(labelled, ignore_index=True)
+
+
+def _medians(scores: list[dict[str, float]]) -> dict[str, float]:
+    figures = {}
+    for name in scores[0]:
+        values = np.array([score[name] for score in scores])
+        defined = values[~np.isnan(values)]
+        figures[name] = float(np.median(defined)) if defined.size else float("nan")
+    return figures
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
