@@ -11,7 +11,6 @@ from typing import Final
 import pandas as pd
 
 from builders.campaigns.argonne import build_argonne
-from builders.campaigns.aws_neuron import build_aws_neuron
 from builders.campaigns.build_result import BuildResult
 from builders.campaigns.club_3090 import build_club_3090
 from builders.campaigns.deplodock import build_deplodock
@@ -19,7 +18,6 @@ from builders.campaigns.dgx_spark import build_dgx_spark
 from builders.campaigns.dgx_spark_jvr0x import build_dgx_spark_jvr0x
 from builders.campaigns.dgx_spark_ollama import build_dgx_spark_ollama
 from builders.campaigns.dstack import build_dstack
-from builders.campaigns.etched_trtllm_llama70b import build_etched_trtllm_llama70b
 from builders.campaigns.fastertransformer import build_fastertransformer
 from builders.campaigns.gpustack_lab import build_gpustack_lab
 from builders.campaigns.heitor_gx10 import build_heitor_gx10
@@ -68,7 +66,6 @@ BUILDERS: Final[dict[str, Callable[[Path], BuildResult]]] = {
     "dstack": build_dstack,
     "fastertransformer": build_fastertransformer,
     "optimum_habana": build_optimum_habana,
-    "aws_neuron": build_aws_neuron,
     "mlc": build_mlc,
     "llmperf_homelab": build_llmperf_homelab,
     "dgx_spark_jvr0x": build_dgx_spark_jvr0x,
@@ -80,7 +77,6 @@ BUILDERS: Final[dict[str, Callable[[Path], BuildResult]]] = {
     "lhl_strix_halo": build_lhl_strix_halo,
     "hogeheer_strix_halo": build_hogeheer_strix_halo,
     "heitor_gx10": build_heitor_gx10,
-    "etched_trtllm_llama70b": build_etched_trtllm_llama70b,
     "josealberto_t4x2": build_josealberto_t4x2,
     "pegainfer": build_pegainfer,
     "mlperf_v60_logs": build_mlperf_v60_logs,

@@ -6,11 +6,11 @@ import csv
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
 
 import pandas as pd
 
 from builders.campaigns.build_result import BuildResult
+from builders.figures import number_of, round_figure
 from builders.rejected_rows import REJECTED_COLUMNS
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import SchemaError, UnknownNameError
@@ -19,13 +19,19 @@ from roofcast.data.measurements.schema import NUMBER_COLUMNS, OUTCOME_COLUMNS
 from roofcast.data.measurements.validation import validate_measurements
 from roofcast.data.specs import BYTE_PER_WEIGHT, STATISTICS, AcceleratorSpec, ModelSpec
 
+__all__ = [
+    "CampaignBuilder",
+    "Row",
+    "contradiction_of",
+    "number_of",
+    "records_of",
+    "round_figure",
+    "rows_by_statistic",
+    "weight_read_s",
+]
+
 Row = dict[str, object]
 """Columns of the measurement table by name; all cells of a published row are text."""
-
-N_DIGIT: Final = 6
-"""Significant digits of a stored figure."""
-
-_BLANKS: Final = ("", "-", "nan", "none", "todo")
 
 
 class CampaignBuilder:
@@ -81,13 +87,14 @@ class CampaignBuilder:
         catalog = load_catalog()
         resolved: list[Row] = []
         for row in rows:
-            model = self._models.get(str(row["model"]), str(row["model"]))
-            accelerator = self._accelerators.get(str(row["accelerator"]), str(row["accelerator"]))
+            theirs = {name: str(row.get(name, "")) for name in ("model", "accelerator")}
+            model = self._models.get(theirs["model"], theirs["model"])
+            accelerator = self._accelerators.get(theirs["accelerator"], theirs["accelerator"])
             try:
                 ids = {"model": catalog.model(model).id}
                 ids["accelerator"] = catalog.accelerator(accelerator).id
             except UnknownNameError as error:
-                detail = str(row[error.field]) or "not stated"
+                detail = theirs[error.field] or "not stated"
                 self.reject(reference, f"unknown_{error.field}", detail, n_published)
                 return
             resolved.append({"stack": self._stack, **row, **ids, "campaign": self.campaign})
@@ -172,25 +179,6 @@ def records_of(file: Path, encoding: str = "utf-8-sig") -> Iterator[tuple[str, d
             yield f"{file.name}:{reader.line_num}", dict(zip(header, texts, strict=True))
 
 
-def number_of(text: str) -> float:
-    """Return the number in a published cell, without thousands separators; nan if it is blank.
-
-    Raises
-    ------
-    ValueError
-        If the cell is not a number.
-
-    Examples
-    --------
-    >>> number_of("33,379.00")
-    33379.0
-    >>> number_of("TODO")
-    nan
-    """
-    plain = text.strip().replace(",", "")
-    return math.nan if plain.lower() in _BLANKS else float(plain)
-
-
 def weight_read_s(model: ModelSpec, accelerator: AcceleratorSpec, n_accelerator: int, precision: str) -> float:
     """Return the lower bound of a decode step: the active weights read once at full memory bandwidth.
 
@@ -229,17 +217,6 @@ def rows_by_statistic(common: Row, outcomes: Mapping[str, Row]) -> list[Row]:
         for statistic in STATISTICS
         if any(_is_figure(name, value) for name, value in outcomes.get(statistic, {}).items())
     ]
-
-
-def round_figure(value: float) -> float:
-    """Return the value rounded to `N_DIGIT` significant digits.
-
-    Examples
-    --------
-    >>> round_figure(12.3456789)
-    12.3457
-    """
-    return float(f"{value:.{N_DIGIT}g}")
 
 
 def _is_figure(name: str, value: object) -> bool:

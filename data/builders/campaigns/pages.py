@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from builders.figures import number, ratio, split_brackets
 from roofcast.data.errors import SchemaError
 
+__all__ = ["PageRow", "number", "ratio", "read_pages", "split_brackets"]
+
 _FIELDS: Final = ("first", "last", "file", "head", "intro", "row")
-_UNITS: Final = r"%|GiB|GB|MiB|TPS|s|ms|samp/s|token/gpu/sec|min"
-_NUMBER: Final = re.compile(
-    rf"\[?[~≈]?\s*((?:\d[\d,]*)?\.?\d+(?:[eE][+-]?\d+)?)\*?(?:\]\([^)]*\))?\s*(?:{_UNITS})?", re.ASCII
-)
-_BRACKETED: Final = re.compile(r"([^()]*)\(([^()]*)\)")
 
 
 @dataclass(frozen=True)
@@ -68,49 +65,3 @@ def _page_row(name: str, line: int, text: str) -> PageRow:
     except (ValueError, TypeError, KeyError) as error:
         raise SchemaError("", f"must be a JSON object with {', '.join(_FIELDS)}", name, line) from error
     return PageRow(f"{name}:{line}", page, head, intro, first, last, cells)
-
-
-def number(text: str | None) -> float | None:
-    """Return the number in a cell without its unit; None if the cell does not hold exactly one number.
-
-    Examples
-    --------
-    >>> number("1,002"), number("16.69 GB"), number("[797*](https://example.org)")
-    (1002.0, 16.69, 797.0)
-    >>> number("n/a") is None, number("1 (16)") is None, number("8.7 5") is None
-    (True, True, True)
-    """
-    match = _NUMBER.fullmatch((text or "").strip())
-    return float(match[1].replace(",", "")) if match else None
-
-
-def ratio(text: str | None) -> float | None:
-    """Return a fraction from a percentage, with or without the percent sign.
-
-    Examples
-    --------
-    >>> ratio("47.5%"), ratio("62.5"), ratio("0.25")
-    (0.475, 0.625, 0.25)
-    """
-    value = number(text)
-    if value is None:
-        return None
-    return value / 100.0 if "%" in str(text) or value > 1.0 else value
-
-
-def split_brackets(cells: dict[str, str]) -> tuple[dict[str, str], dict[str, str] | None]:
-    """Split cells such as ``1 (2)`` into the row outside the brackets and, if any cell has brackets, the row inside.
-
-    Examples
-    --------
-    >>> split_brackets({"TP": "1 (2)", "GBS": "128"})
-    ({'TP': '1', 'GBS': '128'}, {'TP': '2', 'GBS': '128'})
-    >>> split_brackets({"TP": "1"})
-    ({'TP': '1'}, None)
-    """
-    matches = {name: _BRACKETED.fullmatch(text.strip()) for name, text in cells.items()}
-    if not any(matches.values()):
-        return cells, None
-    outside = {name: match[1].strip() if match else cells[name] for name, match in matches.items()}
-    inside = {name: match[2].strip() if match else cells[name] for name, match in matches.items()}
-    return outside, inside

@@ -8,10 +8,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from builders.campaigns.aws_neuron import N_CORE_PER_CHIP
 from builders.campaigns.build_result import BuildResult
 from builders.campaigns.pages import number
 from builders.job_campaigns.source_rows import Cells, RejectedRow, SourceRow, build
+
+N_CORE_PER_CHIP: Final = 2
+"""NeuronCores per Inferentia2 or Trainium chip; the source counts parallelism in cores."""
 
 FILES: Final = (
     "raw/aws_neuron/union_trn1_nlp_data.csv",

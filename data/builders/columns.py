@@ -1,0 +1,171 @@
+"""Columns of a recipe: how the value of one of our columns follows from the cells of a published row."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from builders.figures import number_of
+from builders.published import Cells
+from roofcast.data.errors import SchemaError
+from roofcast.data.units import (
+    BYTE_PER_GB,
+    BYTE_PER_GIB,
+    BYTE_PER_MB,
+    BYTE_PER_MIB,
+    FLOP_PER_TFLOP,
+    S_PER_MS,
+    S_PER_US,
+    W_PER_KW,
+    W_PER_MW,
+)
+
+UNITS: Final = {
+    "ms": S_PER_MS, "us": S_PER_US, "mW": W_PER_MW, "kW": W_PER_KW, "TFLOP": FLOP_PER_TFLOP, "%": 0.01,
+    "MB": BYTE_PER_MB, "MiB": BYTE_PER_MIB, "GB": BYTE_PER_GB, "GiB": BYTE_PER_GIB,
+}  # fmt: skip
+"""Factor to the base unit by the name of the source's unit. ``1/x`` is the inverse of a figure instead."""
+
+INVERSE: Final = "1/x"
+
+KEYS: Final = frozenset(
+    {"from", "match", "as", "lower", "names", "search", "keep", "unit", "times", "per", "default"}
+)
+"""Keys of a column's table, in the order in which they take effect; see ``data/builders/README.md``."""
+
+Names = Mapping[str, Mapping[str, Any]]
+"""The recipe's ``[names]``: for each table, source name to ours."""
+
+_FIELD: Final = re.compile(r"\{([^{}:]+)(?::([^{}]*))?\}")
+
+
+def cell_of(cells: Cells, path: str) -> Any:
+    """Return the cell at a column name or dotted path.
+
+    Raises
+    ------
+    KeyError
+        If the row has none.
+    """
+    if path in cells:
+        return cells[path]
+    value: Any = cells
+    for part in path.split("."):
+        if not isinstance(value, Mapping):
+            raise KeyError(path)
+        value = value[part]
+    return value
+
+
+def is_blank(value: object) -> bool:
+    """Return whether a cell states nothing."""
+    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+
+
+def fill(template: str, cells: Cells) -> str:
+    """Return the template with each ``{column}`` replaced by its cell, and ``{column:format}`` by its number.
+
+    Raises
+    ------
+    KeyError
+        If the row lacks a column.
+
+    Examples
+    --------
+    >>> fill("{gpu}: {wall:g} s", {"gpu": "T4", "wall": "30.0"})
+    'T4: 30 s'
+    """
+
+    def text(match: re.Match[str]) -> str:
+        value = cell_of(cells, match[1])
+        return format(as_number(value), match[2]) if match[2] else str(value)
+
+    return _FIELD.sub(text, template)
+
+
+def as_number(value: object) -> float:
+    """Return a cell as a number; nan if it is blank."""
+    return number_of(value) if isinstance(value, str) else math.nan if is_blank(value) else value  # type: ignore[return-value]
+
+
+def value_of(spec: object, cells: Cells, names: Names) -> Any:
+    """Return the value that a column's entry gives for a row; None if it is blank.
+
+    Parameters
+    ----------
+    spec
+        Name of a source column, a template with braces, or a table of `KEYS`.
+
+    Raises
+    ------
+    SchemaError
+        If the row lacks the column, or its name is in no table, and the entry has no default.
+    """
+    entry: Mapping[str, Any] = spec if isinstance(spec, Mapping) else {"from": spec}
+    value = _source_value(entry, cells)
+    if "match" in entry and not is_blank(value):
+        found = re.search(entry["match"], str(value))
+        groups = {str(n): text or "" for n, text in enumerate(found.groups(), start=1)} if found else {}
+        value = fill(entry.get("as", "{1}"), groups) if found else None
+    if entry.get("lower") and value is not None:
+        value = str(value).lower()
+    if not is_blank(value) and ("names" in entry or "search" in entry):
+        value = _named(entry, str(value), names)
+    if is_blank(value):
+        return entry.get("default")
+    if entry.keys() & {"unit", "times", "per"}:
+        value = _converted(entry, as_number(value), cells)
+    return value
+
+
+def _source_value(entry: Mapping[str, Any], cells: Cells) -> Any:
+    sources = entry["from"] if isinstance(entry["from"], list) else [entry["from"]]
+    value, is_stated = None, False
+    for source in sources:
+        try:
+            value = fill(source, cells) if "{" in source else cell_of(cells, source)
+        except KeyError:
+            continue
+        is_stated = True
+        if not is_blank(value):
+            return value
+    if not is_stated and "default" not in entry:
+        known = ", ".join(name for name in cells if not name.startswith("@"))[:300]
+        raise SchemaError(str(sources[0]), f"no such column; the row has {known}", str(cells.get("@path", "")))
+    return value
+
+
+def _named(entry: Mapping[str, Any], text: str, names: Names) -> Any:
+    kind = "names" if "names" in entry else "search"
+    table = entry[kind] if isinstance(entry[kind], Mapping) else names.get(entry[kind], {})
+    if kind == "names" and text in table:
+        return table[text]
+    if kind == "search":
+        for pattern, name in table.items():
+            if re.search(pattern, text):
+                return name
+    if entry.get("keep"):
+        return text
+    if "default" in entry:
+        return None
+    label = entry[kind] if isinstance(entry[kind], str) else entry["from"]
+    raise SchemaError(str(entry["from"]), f"{text!r} has no name: add it to [names.{label}] or give a default", "")
+
+
+def _converted(entry: Mapping[str, Any], value: float, cells: Cells) -> float:
+    unit = entry.get("unit")
+    if unit == INVERSE:
+        value = 1 / value
+    elif unit:
+        value *= UNITS[unit]
+    if "times" in entry:
+        value *= _operand(entry["times"], cells)
+    if "per" in entry:
+        value /= _operand(entry["per"], cells)
+    return value
+
+
+def _operand(operand: object, cells: Cells) -> float:
+    return as_number(cell_of(cells, operand)) if isinstance(operand, str) else float(str(operand))

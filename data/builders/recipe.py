@@ -1,0 +1,270 @@
+"""Recipe of a campaign: ``NAME.toml`` beside the builders, and the rows that it makes of the published files."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import tomllib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from builders.columns import INVERSE, KEYS, UNITS, Names, as_number, cell_of, fill, is_blank, value_of
+from builders.published import FORMATS, Cells, FileSet, Record, RejectionError
+from roofcast.data.errors import SchemaError
+from roofcast.data.specs import STATISTICS
+
+Row = dict[str, Any]
+"""Columns of a measurement table by name."""
+
+SECTIONS: Final = frozenset(
+    {"stack", "hooks", "reference", "source", "files", "shared", "columns", "outcomes", "names", "reject", "case"}
+)
+CONDITIONS: Final = frozenset({"blank", "stated", "is", "is_not", "match", "no_match", "below", "above"})
+_CASE: Final = {"shared", "columns", "outcomes"}
+_SOURCE: Final = {"folder", "archive", "flat"}
+_FILES: Final = {"glob", "format", "rows", "fields", "comment", "is_loose"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """``[source]``: where the published files lie.
+
+    Parameters
+    ----------
+    folder
+        Below the folder of all raw files.
+    archive
+        Address of a gzipped tar file of the pinned revision; empty if the files are an extraction of many revisions.
+    flat
+        Whether the slashes of the archive's paths are ``__`` in the folder.
+    """
+
+    folder: str
+    archive: str = ""
+    flat: bool = False
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Rules that make a campaign of its published files; `load_recipe` checks them.
+
+    Parameters
+    ----------
+    name
+        Campaign.
+    stack
+        Stack of rows that name none.
+    hooks
+        Module with `records` or `rows`, or both, see ``data/builders/README.md``; None if rules suffice.
+    """
+
+    name: str
+    source: Source
+    files: tuple[FileSet, ...] = ()
+    stack: str = ""
+    hooks: Any = None
+    reference: Any = "{@file}:{@line}"
+    shared: Row = field(default_factory=dict)
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    outcomes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    names: Names = field(default_factory=dict)
+    reject: tuple[Mapping[str, Any], ...] = ()
+    case: tuple[Mapping[str, Any], ...] = ()
+
+    def records(self, root: Path) -> Iterator[Record]:
+        """Yield the published rows of the files under `root`, changed by the hook `records`."""
+        folder = root / self.source.folder
+        published = self._published(folder)
+        transform: Callable[[Iterator[Record], Path], Iterable[Record]] | None = getattr(self.hooks, "records", None)
+        yield from transform(published, folder) if transform else published
+
+    def _published(self, folder: Path) -> Iterator[Record]:
+        for files in self.files:
+            for cells in files.cells(folder):
+                yield Record(str(value_of(self.reference, cells, self.names)), cells)
+
+
+class RowMaker:
+    """Makes rows of a recipe's records, one record after the other: rules on repeats remember the records before.
+
+    Parameters
+    ----------
+    numbers
+        Number columns of the measurement table.
+    """
+
+    def __init__(self, recipe: Recipe, numbers: Collection[str]) -> None:
+        self._recipe = recipe
+        self._numbers = frozenset(numbers)
+        self._seen: set[tuple[object, ...]] = set()
+
+    def rows(self, record: Record) -> list[Row]:
+        """Return the rows of a published row: its columns, with the outcomes or what the hook `rows` adds.
+
+        Raises
+        ------
+        RejectionError
+            If a rule or a hook rejects it.
+        SchemaError
+            If a cell is missing or malformed.
+        """
+        recipe, cells = self._recipe, record.cells
+        if record.rejection is not None:
+            raise RejectionError(*record.rejection)
+        for rule in recipe.reject:
+            if self._is_rejected(rule, cells):
+                raise RejectionError(rule["reason"], fill(rule["detail"], cells))
+        common, outcomes = self._part(recipe.shared, recipe.columns, cells), dict(recipe.outcomes)
+        for case in recipe.case:
+            if holds(case, cells):
+                common |= self._part(case.get("shared", {}), case.get("columns", {}), cells)
+                for name, entries in case.get("outcomes", {}).items():
+                    outcomes[name] = {**outcomes.get(name, {}), **entries}
+        add: Callable[[Cells], Iterable[Row]] | None = getattr(recipe.hooks, "rows", None)
+        if add is not None:
+            return [{**common, **row} for row in add(cells)]
+        return self._by_statistic(common, outcomes, cells) if outcomes else [common]
+
+    def _part(self, shared: Mapping[str, Any], columns: Mapping[str, Any], cells: Cells) -> Row:
+        return {**shared} | {
+            name: value
+            for name, spec in columns.items()
+            if not is_blank(value := self._typed(name, value_of(spec, cells, self._recipe.names)))
+        }
+
+    def _typed(self, name: str, value: Any) -> Any:
+        if name in self._numbers:
+            return as_number(value)
+        return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+    def _by_statistic(self, common: Row, outcomes: Mapping[str, Mapping[str, Any]], cells: Cells) -> list[Row]:
+        """Return one row per statistic that has an outcome; ``[outcomes.each]`` takes the names of statistics."""
+        titles = self._recipe.names.get("statistic", {})
+        rows = []
+        for statistic in STATISTICS:
+            entries = dict(outcomes.get(statistic, {}))
+            if statistic in titles:
+                each = outcomes.get("each", {}).items()
+                entries = {name: _with_statistic(spec, titles[statistic]) for name, spec in each} | entries
+            if row := self._part({}, entries, cells):
+                rows.append({**common, "statistic": statistic, **row})
+        return rows
+
+    def _is_rejected(self, rule: Mapping[str, Any], cells: Cells) -> bool:
+        if not holds(rule, cells):
+            return False
+        if "repeats" not in rule:
+            return True
+        key = (rule["reason"], *(str(_optional(cells, name)) for name in rule["repeats"]))
+        n_seen = len(self._seen)
+        self._seen.add(key)
+        return len(self._seen) == n_seen
+
+
+def _with_statistic(spec: Any, title: str) -> Any:
+    if isinstance(spec, Mapping):
+        return {**spec, "from": _with_statistic(spec["from"], title)}
+    if isinstance(spec, list):
+        return [_with_statistic(part, title) for part in spec]
+    return str(spec).replace("{statistic}", title)
+
+
+def _optional(cells: Cells, path: str) -> Any:
+    try:
+        value = cell_of(cells, path)
+    except KeyError:
+        return ""
+    return "" if is_blank(value) else value
+
+
+def holds(rule: Mapping[str, Any], cells: Cells) -> bool:
+    """Return whether all conditions of a rule hold for a row; a column that it lacks is blank.
+
+    Examples
+    --------
+    >>> rule = {"is": {"kind": ["latency", "speed"]}, "no_match": {"gpu": "^MI"}}
+    >>> holds(rule, {"kind": "speed", "gpu": "A100"}), holds(rule, {"kind": "speed", "gpu": "MI300X"})
+    (True, False)
+    """
+    tests: Mapping[str, Callable[[Any, Any], bool]] = {
+        "is": lambda value, wanted: value in wanted if isinstance(wanted, list) else value == wanted,
+        "is_not": lambda value, wanted: value not in wanted if isinstance(wanted, list) else value != wanted,
+        "match": lambda value, wanted: re.search(wanted, str(value)) is not None,
+        "no_match": lambda value, wanted: re.search(wanted, str(value)) is None,
+        "below": lambda value, wanted: as_number(value) < wanted,
+        "above": lambda value, wanted: as_number(value) > wanted,
+    }
+    blank = all(is_blank(_optional(cells, name)) for name in _listed(rule.get("blank", [])))
+    stated = all(not is_blank(_optional(cells, name)) for name in _listed(rule.get("stated", [])))
+    return blank and stated and all(
+        test(_optional(cells, name), wanted)
+        for key, test in tests.items()
+        for name, wanted in rule.get(key, {}).items()
+    )  # fmt: skip
+
+
+def _listed(value: object) -> list[str]:
+    return value if isinstance(value, list) else [str(value)]
+
+
+def load_recipe(file: Path, package: str) -> Recipe:
+    """Read and check a recipe; its hooks are a module of `package`.
+
+    Raises
+    ------
+    SchemaError
+        If it is no TOML, or a section or key is unknown.
+    """
+    try:
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise SchemaError("", f"must be TOML: {error}", file.name) from error
+    _check_keys("section", document, SECTIONS, file.name)
+    for place, entries in _entries(document):
+        for name, spec in entries.items():
+            _check_column(f"{place}.{name}", spec, file.name)
+    for kind, extra in (("reject", {"reason", "detail", "repeats"}), ("case", _CASE)):
+        for rule in document.get(kind, []):
+            _check_keys(f"key of [[{kind}]]", rule, CONDITIONS | extra, file.name)
+    _check_keys("key of [source]", document.get("source", {}), _SOURCE, file.name)
+    for files in document.get("files", []):
+        _check_keys("key of [[files]]", files, _FILES, file.name)
+        if files.get("format") not in FORMATS:
+            problem = f"must be one of {', '.join(FORMATS)}, got {files.get('format')!r}"
+            raise SchemaError("files.format", problem, file.name)
+    hooks = document.pop("hooks", "")
+    sets = tuple(_file_set(**files) for files in document.pop("files", []))
+    return Recipe(
+        file.stem, Source(**document.pop("source")), sets,
+        hooks=importlib.import_module(f"{package}.{hooks}") if hooks else None,
+        reject=tuple(document.pop("reject", ())), case=tuple(document.pop("case", ())), **document,
+    )  # fmt: skip
+
+
+def _file_set(glob: str | list[str], rows: Iterable[str] = (), **options: Any) -> FileSet:
+    return FileSet(tuple(_listed(glob)), rows=tuple(rows), **options)
+
+
+def _entries(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for part, place in ((document, ""), *((case, "case.") for case in document.get("case", []))):
+        yield f"{place}columns", part.get("columns", {})
+        for statistic, entries in part.get("outcomes", {}).items():
+            yield f"{place}outcomes.{statistic}", entries
+
+
+def _check_column(place: str, spec: object, file: str) -> None:
+    if isinstance(spec, str):
+        return
+    if not isinstance(spec, dict) or "from" not in spec:
+        raise SchemaError(place, "must be a source column, a template, or a table with the key from", file)
+    _check_keys(f"key of {place}", spec, KEYS, file)
+    if "unit" in spec and spec["unit"] not in (*UNITS, INVERSE):
+        raise SchemaError(place, f"unit must be one of {', '.join(UNITS)} or {INVERSE}, got {spec['unit']!r}", file)
+
+
+def _check_keys(kind: str, entries: Mapping[str, Any], known: Collection[str], file: str) -> None:
+    unknown = sorted(set(entries) - set(known))
+    if unknown:
+        raise SchemaError(unknown[0], f"no such {kind}; choose from {', '.join(sorted(known))}", file)

@@ -1,0 +1,19 @@
+"""Every recipe rebuilds the shipped files of its campaign byte for byte."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from builders.build import TOPICS, Topic, build, differences
+
+RAW = Path(__file__).parents[3].parent / "shared" / "data"
+
+
+@pytest.mark.skipif(not RAW.is_dir(), reason="the published files are missing next to the checkout (shared/data)")
+@pytest.mark.parametrize(
+    ("topic", "name"), [pytest.param(topic, name, id=name) for topic in TOPICS for name in topic.recipes]
+)
+def test_recipe_rebuilds_the_shipped_files(topic: Topic, name: str) -> None:
+    assert differences(build(topic, name, RAW), topic, name) == []
