@@ -23,7 +23,8 @@ ENV PATH=/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     GIT_PYTHON_REFRESH=quiet \
     MPLCONFIGDIR=/tmp/matplotlib \
-    ROOFCAST_HOME=/var/lib/roofcast
+    ROOFCAST_HOME=/var/lib/roofcast \
+    ROOFCAST_REQUIRE_KEY=all
 USER 10001:10001
 WORKDIR /var/lib/roofcast
 VOLUME /var/lib/roofcast

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 from collections.abc import Iterator
@@ -17,13 +18,14 @@ from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http.app import create_app
 from tests.attack.service import PATIENT, Service, serving
 from tests.conftest import QUICK
+from tests.deploy.proxy import NGINX, proxying
 from tests.serving.http_client import Client, running
 
 EFFORT = int(os.environ.get("ROOFCAST_ATTACK") or 1)
 """Factor on the number of cases in CI; tests that take minutes are skipped at 1."""
 
-WAIT_S = "1.5"
-"""Time limit of the services for headers and bodies, in seconds."""
+WAIT_S = 2
+"""Time limit of services and proxies for slow clients, in seconds."""
 
 _WAITING = ["test_connections.py", "test_kills.py", "test_outages.py"]
 collect_ignore = _WAITING if EFFORT == 1 else []
@@ -62,13 +64,22 @@ def service(trained_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
     with (
         home_without_retraining(trained_home, folder) as home,
         serving(
-            home, folder / "log", 2, ROOFCAST_MAX_BODY_S=WAIT_S, TMPDIR=str(folder), **PATIENT
+            home, folder / "log", 2, ROOFCAST_MAX_BODY_S=str(WAIT_S), TMPDIR=str(folder), **PATIENT
         ) as running_service,
     ):
         yield running_service
     log = (folder / "log").read_text()
     assert '"level": "ERROR"' not in log
     assert "Traceback" not in log
+
+
+@pytest.fixture(scope="module")
+def proxied(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Give the service behind the proxy of the deployment."""
+    if NGINX is None:
+        pytest.skip("nginx is not installed")
+    with proxying(service.address, tmp_path_factory.mktemp("proxy"), WAIT_S) as (host, port):
+        yield dataclasses.replace(service, url=f"http://{host}:{port}")
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from tests.deploy.files import ROOT, compose, image_variables, manifests
 
 OTHERS = {
     "postgres": {"POSTGRES_USER", "POSTGRES_DB", "POSTGRES_PASSWORD"},
+    "proxy": set(),
     "mlflow": {"MLFLOW_SERVER_ALLOWED_HOSTS"},
     "roofcast": {"PGPASSWORD"},
 }

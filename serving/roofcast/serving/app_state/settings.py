@@ -62,8 +62,7 @@ class Settings(BaseSettings):
     max_body_byte
         Largest request body.
     max_body_s
-        Time limit for the headers of a request, for its body, and for the client to read a part of the response, in
-        seconds.
+        Time limit for the body of a request, in seconds.
     max_row
         Largest number of rows of a JSON prediction request.
     max_bulk_byte
@@ -84,6 +83,9 @@ class Settings(BaseSettings):
     rate_limit
         Largest rate of requests of one key or address, such as ``600/minute`` or ``20/second; 10000/day``, counted by
         each server process; ``off`` for no limit.
+    forwarded_allow_ips
+        ``FORWARDED_ALLOW_IPS``: addresses of proxies whose ``X-Forwarded-For`` names the caller, separated by commas;
+        ``*`` for any, where only a proxy reaches the service.
     max_running
         Predictions that a server process computes at once; of other requests that are not dear, four times as many.
     max_dear
@@ -134,6 +136,7 @@ class Settings(BaseSettings):
     require_key: Literal["write", "all"] = "write"
     share_rows: bool = False
     rate_limit: Rate = "1000/second"
+    forwarded_allow_ips: str = Field(default="127.0.0.1", validation_alias="FORWARDED_ALLOW_IPS")
     max_running: int = Field(default=1, ge=1, le=32)
     max_dear: int = Field(default=2, ge=1, le=32)
     max_waiting: int = Field(default=64, ge=0)

@@ -6,6 +6,8 @@ A request that does not only read or predict needs the scope `write`, so a new r
 from __future__ import annotations
 
 import asyncio
+import functools
+import ipaddress
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -52,6 +54,9 @@ CALLER: Final = "roofcast.caller"
 
 KEY: Final = "roofcast.key"
 """Key in the ASGI scope of the caller's `ApiKey`; None without one."""
+
+IPV6_PREFIX: Final = 64
+"""Bits of an IPv6 address that tell callers apart."""
 
 SCHEME: Final = "key"
 
@@ -228,7 +233,25 @@ def _name_caller(key: ApiKey | None, scope: Scope) -> str:
 
 
 def _address(scope: Scope) -> str:
-    return scope["client"][0] if scope.get("client") else "unknown"
+    return group_address(scope["client"][0]) if scope.get("client") else "unknown"
+
+
+@functools.lru_cache(maxsize=4096)
+def group_address(text: str) -> str:
+    """Return the address that counts as one caller: an IPv6 host has 2^64 addresses of its own.
+
+    Examples
+    --------
+    >>> group_address("2001:db8::1"), group_address("2001:db8::ffff:2"), group_address("::ffff:10.0.0.1")
+    ('2001:db8::/64', '2001:db8::/64', '10.0.0.1')
+    """
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:  # the path of a socket file, or a name
+        return text
+    if isinstance(address, ipaddress.IPv4Address):
+        return text
+    return str(address.ipv4_mapped or ipaddress.ip_network((address.packed, IPV6_PREFIX), strict=False))
 
 
 def _with_headers(send: Send, headers: Mapping[str, str]) -> Send:

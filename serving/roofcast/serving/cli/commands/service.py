@@ -9,7 +9,6 @@ import signal
 import socket
 import sys
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -20,6 +19,15 @@ if TYPE_CHECKING:
 
 MAX_HEADER_BYTE: Final = 131_072
 """Maximum size of the headers of a request, references in the query included. More is answered with 400."""
+
+MAX_CONNECTION: Final = 500
+"""Connections of a server process from which requests get 503; most systems let a process open 1,024 files."""
+
+BACKLOG: Final = 512
+"""Connections that wait to be accepted."""
+
+KEEP_ALIVE_S: Final = 5
+"""Time between two requests of a connection; a proxy closes its connections earlier."""
 
 FINISH_S: Final = 25
 """Time for requests to finish after the drain; both fit into the 30 s that most platforms grant."""
@@ -44,7 +52,6 @@ def serve(
 
     from roofcast.data.store.database.database import Database
     from roofcast.serving.app_state.settings import load_settings
-    from roofcast.serving.http.connections import PromptConnection
     from roofcast.serving.http.telemetry.prometheus_multiproc import prometheus_multiproc_dir
     from roofcast.serving.logs import configure_service_logs
     from roofcast.serving.queue.queue import worker_process
@@ -61,9 +68,13 @@ def serve(
             host=host,
             port=port,
             workers=workers,
-            http=partial(  # type: ignore[arg-type]  # it is only called
-                PromptConnection, max_s=settings.max_body_s, max_header_byte=MAX_HEADER_BYTE
-            ),
+            http="h11",
+            h11_max_incomplete_event_size=MAX_HEADER_BYTE,
+            limit_concurrency=MAX_CONNECTION,
+            backlog=BACKLOG,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            forwarded_allow_ips=settings.forwarded_allow_ips,
+            reset_contextvars=True,
             ws="none",
             lifespan="on",
             timeout_graceful_shutdown=FINISH_S,
