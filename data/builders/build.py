@@ -14,10 +14,12 @@ import pandas as pd
 
 from builders.campaigns.assembly import assemble
 from builders.campaigns.build_result import BuildResult
+from builders.job_campaigns.assembly import assemble as assemble_jobs
 from builders.pinned import download
 from builders.recipe import Recipe, load_recipe
-from roofcast.data import campaigns
+from roofcast.data import campaigns, job_campaigns
 from roofcast.data.errors import SchemaError
+from roofcast.data.measurements.job_schema import TRAINING_KEY_COLUMNS
 from roofcast.data.measurements.schema import KEY_COLUMNS
 
 _HERE: Final = Path(__file__).parent
@@ -50,7 +52,10 @@ class Topic:
         return {file.stem: file for file in sorted((_HERE / self.package).glob("*.toml"))}
 
 
-TOPICS: Final = (Topic("campaigns", Path(campaigns.__file__).parent, tuple(KEY_COLUMNS), assemble),)
+TOPICS: Final = (
+    Topic("campaigns", Path(campaigns.__file__).parent, tuple(KEY_COLUMNS), assemble),
+    Topic("job_campaigns", Path(job_campaigns.__file__).parent, TRAINING_KEY_COLUMNS, assemble_jobs),
+)
 
 
 def build(topic: Topic, name: str, raw: Path | None) -> BuildResult:

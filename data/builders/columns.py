@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import math
+import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from builders.figures import number_of
+from builders.figures import number, number_of
 from builders.published import Cells
 from roofcast.data.errors import SchemaError
 from roofcast.data.units import (
@@ -29,6 +31,10 @@ UNITS: Final = {
 """Factor to the base unit by the name of the source's unit. ``1/x`` is the inverse of a figure instead."""
 
 INVERSE: Final = "1/x"
+
+_OPERATIONS: Final[Mapping[type, Callable[[float, float], float]]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+}  # fmt: skip
 
 KEYS: Final = frozenset(
     {"from", "match", "as", "lower", "names", "search", "keep", "unit", "times", "per", "default"}
@@ -59,13 +65,24 @@ def cell_of(cells: Cells, path: str) -> Any:
     return value
 
 
+def optional_cell(cells: Cells, path: str) -> Any:
+    """Return the cell at a column name or dotted path; an empty text if it is blank or the row has none."""
+    try:
+        value = cell_of(cells, path)
+    except KeyError:
+        return ""
+    return "" if is_blank(value) else value
+
+
 def is_blank(value: object) -> bool:
     """Return whether a cell states nothing."""
     return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
 
 
-def fill(template: str, cells: Cells) -> str:
+def fill(template: str, cells: Cells, *, is_loose: bool = False) -> str:
     """Return the template with each ``{column}`` replaced by its cell, and ``{column:format}`` by its number.
+
+    A loose template leaves out what the row lacks.
 
     Raises
     ------
@@ -79,24 +96,29 @@ def fill(template: str, cells: Cells) -> str:
     """
 
     def text(match: re.Match[str]) -> str:
-        value = cell_of(cells, match[1])
+        value = optional_cell(cells, match[1]) if is_loose else cell_of(cells, match[1])
         return format(as_number(value), match[2]) if match[2] else str(value)
 
     return _FIELD.sub(text, template)
 
 
-def as_number(value: object) -> float:
-    """Return a cell as a number; nan if it is blank."""
-    return number_of(value) if isinstance(value, str) else math.nan if is_blank(value) else value  # type: ignore[return-value]
+def as_number(value: object, *, is_loose: bool = False) -> float:
+    """Return a cell as a number; nan if it is blank, or loosely if it does not hold exactly one number."""
+    if isinstance(value, str):
+        figure = number(value) if is_loose else number_of(value)
+        return math.nan if figure is None else figure
+    return math.nan if is_blank(value) else value  # type: ignore[return-value]
 
 
-def value_of(spec: object, cells: Cells, names: Names) -> Any:
+def value_of(spec: object, cells: Cells, names: Names, *, is_loose: bool = False) -> Any:
     """Return the value that a column's entry gives for a row; None if it is blank.
 
     Parameters
     ----------
     spec
         Name of a source column, a template with braces, or a table of `KEYS`.
+    is_loose
+        Whether a column that the row lacks, a name in no table, and a cell without a number are blank.
 
     Raises
     ------
@@ -104,7 +126,7 @@ def value_of(spec: object, cells: Cells, names: Names) -> Any:
         If the row lacks the column, or its name is in no table, and the entry has no default.
     """
     entry: Mapping[str, Any] = spec if isinstance(spec, Mapping) else {"from": spec}
-    value = _source_value(entry, cells)
+    value = _source_value(entry, cells, is_loose=is_loose)
     if "match" in entry and not is_blank(value):
         found = re.search(entry["match"], str(value))
         groups = {str(n): text or "" for n, text in enumerate(found.groups(), start=1)} if found else {}
@@ -112,32 +134,32 @@ def value_of(spec: object, cells: Cells, names: Names) -> Any:
     if entry.get("lower") and value is not None:
         value = str(value).lower()
     if not is_blank(value) and ("names" in entry or "search" in entry):
-        value = _named(entry, str(value), names)
+        value = _named(entry, str(value), names, is_loose=is_loose)
     if is_blank(value):
         return entry.get("default")
     if entry.keys() & {"unit", "times", "per"}:
-        value = _converted(entry, as_number(value), cells)
+        value = _converted(entry, as_number(value, is_loose=is_loose), cells)
     return value
 
 
-def _source_value(entry: Mapping[str, Any], cells: Cells) -> Any:
+def _source_value(entry: Mapping[str, Any], cells: Cells, *, is_loose: bool) -> Any:
     sources = entry["from"] if isinstance(entry["from"], list) else [entry["from"]]
     value, is_stated = None, False
     for source in sources:
         try:
-            value = fill(source, cells) if "{" in source else cell_of(cells, source)
+            value = fill(source, cells, is_loose=is_loose) if "{" in source else cell_of(cells, source)
         except KeyError:
             continue
         is_stated = True
         if not is_blank(value):
             return value
-    if not is_stated and "default" not in entry:
+    if not is_stated and "default" not in entry and not is_loose:
         known = ", ".join(name for name in cells if not name.startswith("@"))[:300]
         raise SchemaError(str(sources[0]), f"no such column; the row has {known}", str(cells.get("@path", "")))
     return value
 
 
-def _named(entry: Mapping[str, Any], text: str, names: Names) -> Any:
+def _named(entry: Mapping[str, Any], text: str, names: Names, *, is_loose: bool) -> Any:
     kind = "names" if "names" in entry else "search"
     table = entry[kind] if isinstance(entry[kind], Mapping) else names.get(entry[kind], {})
     if kind == "names" and text in table:
@@ -148,7 +170,7 @@ def _named(entry: Mapping[str, Any], text: str, names: Names) -> Any:
                 return name
     if entry.get("keep"):
         return text
-    if "default" in entry:
+    if "default" in entry or is_loose:
         return None
     label = entry[kind] if isinstance(entry[kind], str) else entry["from"]
     raise SchemaError(str(entry["from"]), f"{text!r} has no name: add it to [names.{label}] or give a default", "")
@@ -169,3 +191,33 @@ def _converted(entry: Mapping[str, Any], value: float, cells: Cells) -> float:
 
 def _operand(operand: object, cells: Cells) -> float:
     return as_number(cell_of(cells, operand)) if isinstance(operand, str) else float(str(operand))
+
+
+def arithmetic(expression: str, cells: Cells) -> float | None:
+    """Return the value of an expression over ``{column}`` or ``{column|default}``; None if it lacks a number.
+
+    Examples
+    --------
+    >>> arithmetic("{n} / {tp} / {pp|1} * 2", {"n": 8.0, "tp": "4"}), arithmetic("{n} * 2", {})
+    (4.0, None)
+    """
+    operands: list[float] = []
+
+    def operand(match: re.Match[str]) -> str:
+        name, _, default = match[1].partition("|")
+        value = as_number(optional_cell(cells, name), is_loose=True)
+        operands.append(as_number(default) if math.isnan(value) else value)
+        return f"({operands[-1]!r})"
+
+    text = _FIELD.sub(operand, expression)
+    return None if any(map(math.isnan, operands)) else _evaluated(ast.parse(text, mode="eval").body)
+
+
+def _evaluated(node: ast.expr) -> float:
+    if isinstance(node, ast.BinOp):
+        return _OPERATIONS[type(node.op)](_evaluated(node.left), _evaluated(node.right))
+    if isinstance(node, ast.Constant):
+        return float(node.value)  # type: ignore[arg-type]
+    if isinstance(node, ast.Name):
+        return UNITS[node.id]
+    raise SchemaError("computed", f"must be +, -, * and / of numbers, columns and units, got {ast.unparse(node)}", "")

@@ -291,8 +291,17 @@ def text_cells(text: str, name: str, files: FileSet) -> Iterator[dict[str, Any]]
     yield {"@text": text} | dict(found)
 
 
+def line_cells(text: str, name: str, files: FileSet) -> Iterator[dict[str, Any]]:  # noqa: ARG001 (one signature)
+    """Yield the named groups of `FileSet.fields` for each line that it matches, below the last Markdown heading."""
+    heading = ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        heading = line.strip("# ") if line.startswith("#") else heading
+        if found := re.search(files.fields, line):
+            yield {"@line": number, "@heading": heading, "@text": line, **found.groupdict()}
+
+
 FORMATS: Final[Mapping[str, Callable[[str, str, FileSet], Iterator[dict[str, Any]]]]] = {
     "csv": csv_cells, "json": json_cells, "jsonl": jsonl_cells, "pages": page_cells, "markdown": markdown_cells,
-    "html": html_cells, "text": text_cells,
+    "html": html_cells, "text": text_cells, "lines": line_cells,
 }  # fmt: skip
 """Reader by format: takes text, file name and options, yields the cells of each record."""

@@ -10,7 +10,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from builders.columns import INVERSE, KEYS, UNITS, Names, as_number, cell_of, fill, is_blank, value_of
+from builders.columns import (
+    INVERSE,
+    KEYS,
+    UNITS,
+    Names,
+    arithmetic,
+    as_number,
+    fill,
+    is_blank,
+    optional_cell,
+    value_of,
+)
 from builders.published import FORMATS, Cells, FileSet, Record, RejectionError
 from roofcast.data.errors import SchemaError
 from roofcast.data.specs import STATISTICS
@@ -19,10 +30,13 @@ Row = dict[str, Any]
 """Columns of a measurement table by name."""
 
 SECTIONS: Final = frozenset(
-    {"stack", "hooks", "reference", "source", "files", "shared", "columns", "outcomes", "names", "reject", "case"}
-)
+    {
+        "stack", "hooks", "reference", "source", "files", "spread", "parse", "shared", "columns", "computed",
+        "outcomes", "names", "reject", "case", "is_printed", "has_headings", "supersedes",
+    }
+)  # fmt: skip
 CONDITIONS: Final = frozenset({"blank", "stated", "is", "is_not", "match", "no_match", "below", "above"})
-_CASE: Final = {"shared", "columns", "outcomes"}
+_CASE: Final = {"shared", "columns", "computed", "outcomes"}
 _SOURCE: Final = {"folder", "archive", "flat"}
 _FILES: Final = {"glob", "format", "rows", "fields", "comment", "is_loose"}
 
@@ -58,6 +72,16 @@ class Recipe:
         Stack of rows that name none.
     hooks
         Module with `records` or `rows`, or both, see ``data/builders/README.md``; None if rules suffice.
+    spread
+        Regular expression (`columns`) of source columns that hold a run each; its groups, ``@column`` and ``@value``
+        become cells. `reference` is the entry of the suffix.
+    parse
+        Regular expressions by source column or template; the named groups that they find become cells.
+    computed
+        Arithmetic over cells and columns, for a column that is not stated; see `arithmetic`.
+    is_printed, has_headings, supersedes
+        Job campaigns: whether figures are printed with few digits, whether headings name columns, and whether a later
+        release supersedes a much slower one.
     """
 
     name: str
@@ -66,8 +90,14 @@ class Recipe:
     stack: str = ""
     hooks: Any = None
     reference: Any = "{@file}:{@line}"
+    spread: Mapping[str, Any] = field(default_factory=dict)
+    parse: Mapping[str, Any] = field(default_factory=dict)
+    is_printed: bool = True
+    has_headings: bool = False
+    supersedes: bool = False
     shared: Row = field(default_factory=dict)
     columns: Mapping[str, Any] = field(default_factory=dict)
+    computed: Mapping[str, str] = field(default_factory=dict)
     outcomes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     names: Names = field(default_factory=dict)
     reject: tuple[Mapping[str, Any], ...] = ()
@@ -83,7 +113,26 @@ class Recipe:
     def _published(self, folder: Path) -> Iterator[Record]:
         for files in self.files:
             for cells in files.cells(folder):
-                yield Record(str(value_of(self.reference, cells, self.names)), cells)
+                reference = str(value_of(self.reference, cells, self.names))
+                yield from map(self._parsed, self._spread(Record(reference, cells)))
+
+    def _spread(self, record: Record) -> Iterator[Record]:
+        """Yield a record for each column that matches, or the record if none does; a row of a page counts once."""
+        matches = {name: re.search(self.spread["columns"], name) for name in record.columns if self.spread}
+        found = {name: match for name, match in matches.items() if match}
+        for i_run, (name, match) in enumerate(found.items()):
+            cells = {**record.cells, **match.groupdict(""), "@column": name, "@value": record.cells[name]}
+            suffix = value_of(self.spread.get("reference", ":{@column}"), cells, self.names, is_loose=True) or ""
+            yield Record(f"{record.reference}{suffix}", cells, 0 if i_run and "@page" in cells else 1)
+        if not found:
+            yield record
+
+    def _parsed(self, record: Record) -> Record:
+        for column, patterns in self.parse.items():
+            text = str(value_of(column, record.cells, self.names, is_loose=True) or "")
+            for found in filter(None, (re.search(pattern, text) for pattern in _listed(patterns))):
+                record = record.having(**{name: text for name, text in found.groupdict().items() if text})
+        return record
 
 
 class RowMaker:
@@ -93,10 +142,17 @@ class RowMaker:
     ----------
     numbers
         Number columns of the measurement table.
+    read_headings
+        Cells that follow from the headings of a published row, in a loose table: its rows lack columns, and cells
+        without a number are blank.
     """
 
-    def __init__(self, recipe: Recipe, numbers: Collection[str]) -> None:
+    def __init__(
+        self, recipe: Recipe, numbers: Collection[str], read_headings: Callable[[Cells], Row] | None = None
+    ) -> None:
         self._recipe = recipe
+        self._is_loose = read_headings is not None
+        self._read_headings = read_headings if recipe.has_headings else None
         self._numbers = frozenset(numbers)
         self._seen: set[tuple[object, ...]] = set()
 
@@ -115,13 +171,16 @@ class RowMaker:
             raise RejectionError(*record.rejection)
         for rule in recipe.reject:
             if self._is_rejected(rule, cells):
-                raise RejectionError(rule["reason"], fill(rule["detail"], cells))
-        common, outcomes = self._part(recipe.shared, recipe.columns, cells), dict(recipe.outcomes)
+                raise RejectionError(rule["reason"], fill(rule["detail"], cells, is_loose=self._is_loose))
+        headings = self._read_headings(record.columns) if self._read_headings else {}
+        common, outcomes = self._part({**recipe.shared, **headings}, recipe.columns, cells), dict(recipe.outcomes)
         for case in recipe.case:
-            if holds(case, cells):
+            if holds(case, {**common, **cells}):
                 common |= self._part(case.get("shared", {}), case.get("columns", {}), cells)
+                common |= self._computed(case.get("computed", {}), common, cells)
                 for name, entries in case.get("outcomes", {}).items():
                     outcomes[name] = {**outcomes.get(name, {}), **entries}
+        common = self._computed(recipe.computed, common, cells) | common
         add: Callable[[Cells], Iterable[Row]] | None = getattr(recipe.hooks, "rows", None)
         if add is not None:
             return [{**common, **row} for row in add(cells)]
@@ -131,12 +190,19 @@ class RowMaker:
         return {**shared} | {
             name: value
             for name, spec in columns.items()
-            if not is_blank(value := self._typed(name, value_of(spec, cells, self._recipe.names)))
+            if not is_blank(value := self._typed(name, self._value(spec, cells)))
         }
+
+    def _value(self, spec: object, cells: Cells) -> Any:
+        return value_of(spec, cells, self._recipe.names, is_loose=self._is_loose)
+
+    def _computed(self, expressions: Mapping[str, str], row: Row, cells: Cells) -> Row:
+        values = {name: arithmetic(text, {**cells, **row}) for name, text in expressions.items()}
+        return {name: value for name, value in values.items() if value is not None}
 
     def _typed(self, name: str, value: Any) -> Any:
         if name in self._numbers:
-            return as_number(value)
+            return as_number(value, is_loose=self._is_loose)
         return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
     def _by_statistic(self, common: Row, outcomes: Mapping[str, Mapping[str, Any]], cells: Cells) -> list[Row]:
@@ -157,7 +223,7 @@ class RowMaker:
             return False
         if "repeats" not in rule:
             return True
-        key = (rule["reason"], *(str(_optional(cells, name)) for name in rule["repeats"]))
+        key = (rule["reason"], *(str(optional_cell(cells, name)) for name in rule["repeats"]))
         n_seen = len(self._seen)
         self._seen.add(key)
         return len(self._seen) == n_seen
@@ -169,14 +235,6 @@ def _with_statistic(spec: Any, title: str) -> Any:
     if isinstance(spec, list):
         return [_with_statistic(part, title) for part in spec]
     return str(spec).replace("{statistic}", title)
-
-
-def _optional(cells: Cells, path: str) -> Any:
-    try:
-        value = cell_of(cells, path)
-    except KeyError:
-        return ""
-    return "" if is_blank(value) else value
 
 
 def holds(rule: Mapping[str, Any], cells: Cells) -> bool:
@@ -196,10 +254,10 @@ def holds(rule: Mapping[str, Any], cells: Cells) -> bool:
         "below": lambda value, wanted: as_number(value) < wanted,
         "above": lambda value, wanted: as_number(value) > wanted,
     }
-    blank = all(is_blank(_optional(cells, name)) for name in _listed(rule.get("blank", [])))
-    stated = all(not is_blank(_optional(cells, name)) for name in _listed(rule.get("stated", [])))
+    blank = all(is_blank(optional_cell(cells, name)) for name in _listed(rule.get("blank", [])))
+    stated = all(not is_blank(optional_cell(cells, name)) for name in _listed(rule.get("stated", [])))
     return blank and stated and all(
-        test(_optional(cells, name), wanted)
+        test(optional_cell(cells, name), wanted)
         for key, test in tests.items()
         for name, wanted in rule.get(key, {}).items()
     )  # fmt: skip

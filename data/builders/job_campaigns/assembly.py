@@ -1,0 +1,46 @@
+"""Campaign of training and fine-tuning jobs of a recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from builders.campaigns.build_result import BuildResult
+from builders.job_campaigns.duplicates import EXACT_RTOL, PRINTED_RTOL
+from builders.job_campaigns.headers import read_cells
+from builders.job_campaigns.releases import superseded_by
+from builders.job_campaigns.source_rows import NODE_SIZE, PER_ACCELERATOR, RejectedRow, SourceRow, build
+from builders.published import RejectionError
+from builders.recipe import Recipe, RowMaker
+from roofcast.data.measurements.job_schema import TRAINING_SCHEMA
+
+NUMBERS: Final = frozenset(
+    {NODE_SIZE, PER_ACCELERATOR, *(name for name, column in TRAINING_SCHEMA.items() if column.kind == "float")}
+)
+
+
+def assemble(recipe: Recipe, root: Path) -> BuildResult:
+    """Build a campaign from the files under `root`.
+
+    Raises
+    ------
+    SchemaError
+        If a file is missing or malformed, or a row breaks the schema.
+    """
+    maker = RowMaker(recipe, NUMBERS, read_cells)
+    n_read = 0
+
+    def rows() -> Iterator[SourceRow | RejectedRow]:
+        nonlocal n_read
+        for record in recipe.records(root):
+            n_read += record.n_published
+            try:
+                for row in maker.rows(record):
+                    yield SourceRow(str(row.pop("reference", record.reference)), row)
+            except RejectionError as error:
+                yield RejectedRow(record.reference, error.reason, error.detail)
+
+    result = list(rows())
+    rtol = PRINTED_RTOL if recipe.is_printed else EXACT_RTOL
+    return build(recipe.name, n_read, result, rtol, revise=superseded_by if recipe.supersedes else None)
