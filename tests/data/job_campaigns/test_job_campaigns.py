@@ -5,6 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from builders.build import TOPICS
 from builders.job_campaigns.build import TRAINING_BUILDERS
 from builders.rejected_rows import load_rejected_rows
 from roofcast.data import job_campaigns
@@ -123,7 +124,8 @@ def test_folders_builders_and_registry_agree() -> None:
     folder = Path(job_campaigns.__file__).parent
     names = (*TRAINING_CAMPAIGNS, *TRAINING_JUDGES)
     assert {file.parent.name for file in folder.glob("*/campaign.toml")} == set(names)
-    assert tuple(TRAINING_BUILDERS) == names
+    recipes = next(topic.recipes for topic in TOPICS if topic.package == "job_campaigns")
+    assert sorted([*TRAINING_BUILDERS, *recipes]) == sorted(names)
 
 
 def test_the_first_campaigns_never_change() -> None:
