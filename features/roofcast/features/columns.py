@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Group = Literal["model", "hardware", "config", "workload", "memory", "roofline"]
-
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -19,7 +17,7 @@ class Column:
     Parameters
     ----------
     name
-        ``group.name_unit``.
+        ``group.name_unit``; the groups are model, hardware, config, workload, memory and roofline.
     unit
         SI unit; ``1`` for ratios, flags and codes; ``log`` and a unit for the natural logarithm of a quantity in that
         unit.
@@ -34,11 +32,6 @@ class Column:
     unit: str
     meaning: str
     sign: Literal[-1, 0, 1] = 0
-
-    @property
-    def group(self) -> str:
-        """Prefix of the name, before the dot."""
-        return self.name.partition(".")[0]
 
 
 DESCRIPTORS: Final = (
@@ -205,4 +198,5 @@ FEATURES: Final = (
 )  # fmt: skip
 
 DESCRIPTOR_NAMES: Final = tuple(column.name for column in DESCRIPTORS)
+MODEL_NAMES: Final = tuple(name for name in DESCRIPTOR_NAMES if name.startswith("model."))
 FEATURE_NAMES: Final = tuple(column.name for column in FEATURES)

@@ -13,7 +13,7 @@ from roofcast.features.engine.coefficients import CoefficientSource
 from roofcast.features.engine.estimate import Estimate, estimate
 from roofcast.features.engine.loop.percentile_ratios import quantile_ratios
 from roofcast.features.engine.loop.startup_burst import requests_per_slot
-from roofcast.features.queries import Descriptors, FloatArray, Queries, descriptor_arrays, query_index
+from roofcast.features.queries import FloatArray, Queries, QueryTable, descriptor_arrays, query_index
 
 METRICS: Final = ("ttft_s", "nttft_s_per_token", "itl_s", "tpot_s", "e2e_s", "output_throughput_token_per_s")
 """Predicted metrics, latencies first; throughput is the only one where more is better."""
@@ -31,7 +31,7 @@ ENGINES_SEEN_WIDELY: Final = ("vllm", "sglang", "trtllm")
 """Engines measured on many LLMs and accelerators, with a flag each; the others differ by calibration alone."""
 
 
-def estimate_metrics(d: Descriptors, e: Estimate) -> dict[str, FloatArray]:
+def estimate_metrics(d: Queries, e: Estimate) -> dict[str, FloatArray]:
     """Return the estimated mean of each of `METRICS`, each of shape (n_row,).
 
     The mean ITL averages all gaps, including those that contain a prefill of another request, so it equals TPOT. For
@@ -48,7 +48,7 @@ def estimate_metrics(d: Descriptors, e: Estimate) -> dict[str, FloatArray]:
 
 
 def estimate_statistics(
-    d: Descriptors, c: CoefficientSource, e: Estimate, metrics: Collection[str] = METRICS
+    d: Queries, c: CoefficientSource, e: Estimate, metrics: Collection[str] = METRICS
 ) -> dict[str, FloatArray]:
     """Return the estimate of the requested statistic of each row, by metric."""
     values = estimate_metrics(d, e)
@@ -57,7 +57,7 @@ def estimate_statistics(
 
 
 def build_features(
-    descriptors: Queries,
+    descriptors: QueryTable,
     coefficients: CoefficientSource,
     known: Estimate | None = None,
     metrics: Collection[str] = METRICS,
@@ -81,13 +81,13 @@ def build_features(
     return features, estimate_statistics(d, coefficients, e, metrics), e
 
 
-def feature_matrix(d: Descriptors, e: Estimate) -> FloatArray:
+def feature_matrix(d: Queries, e: Estimate) -> FloatArray:
     """Return the columns `FEATURE_NAMES`, rounded to `N_DECIMAL`: shape (n_row, n_feature)."""
     columns = _model(d) | _hardware(d) | _config(d) | _workload(d, e) | _memory(e) | _roofline(e)
     return np.array([columns[name] for name in FEATURE_NAMES]).round(N_DECIMAL).T
 
 
-def _model(d: Descriptors) -> dict[str, FloatArray]:
+def _model(d: Queries) -> dict[str, FloatArray]:
     active_expert_ratio = d["model.n_expert_per_token"] / np.maximum(d["model.n_expert"], 1.0)
     return {
         "model.n_layer_log": np.log(d["model.n_layer"]),
@@ -101,7 +101,7 @@ def _model(d: Descriptors) -> dict[str, FloatArray]:
     }
 
 
-def _hardware(d: Descriptors) -> dict[str, FloatArray]:
+def _hardware(d: Queries) -> dict[str, FloatArray]:
     bandwidth = d["hardware.bandwidth_byte_per_s"]
     return {
         "hardware.bandwidth_log": np.log(bandwidth * d["config.tp"]),
@@ -110,7 +110,7 @@ def _hardware(d: Descriptors) -> dict[str, FloatArray]:
     }
 
 
-def _config(d: Descriptors) -> dict[str, FloatArray]:
+def _config(d: Queries) -> dict[str, FloatArray]:
     return {
         "config.tp_log": np.log(d["config.tp"]),
         "config.pp_log": np.log(d["config.pp"]),
@@ -125,7 +125,7 @@ def _config(d: Descriptors) -> dict[str, FloatArray]:
     }
 
 
-def _workload(d: Descriptors, e: Estimate) -> dict[str, FloatArray]:
+def _workload(d: Queries, e: Estimate) -> dict[str, FloatArray]:
     is_open = ~np.isnan(d["workload.request_rate_per_s"])
     return {
         "workload.n_input_token_log": np.log(d["workload.n_input_token"]),

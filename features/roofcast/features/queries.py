@@ -1,10 +1,11 @@
-"""Columns as arrays: from a table of descriptors and back, and subsets of rows of nested structures."""
+"""Queries as read-only arrays by descriptor, tables of them, and subsets of rows of nested structures."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,20 +15,29 @@ import pandas as pd
 from roofcast.features.columns import DESCRIPTOR_NAMES
 
 FloatArray = npt.NDArray[np.float64]
-Descriptors = Mapping[str, FloatArray]
-Queries = pd.DataFrame | dict[str, FloatArray]
-"""Descriptors of queries: a table of shape (n_row, n_descriptor), or its columns as arrays."""
+
+Queries = Mapping[str, FloatArray]
+"""Descriptors of queries by name: arrays of shape (n_row,), which `freeze` and `descriptor_arrays` make read-only."""
+
+QueryTable = pd.DataFrame | Queries
+"""Queries, or a table of them: shape (n_row, n_descriptor)."""
 
 RowIndex = npt.NDArray[np.intp]
 
 
-def descriptor_arrays(descriptors: Queries) -> dict[str, FloatArray]:
-    """Return the descriptor columns as arrays of shape (n_row,)."""
+def freeze(block: FloatArray) -> Queries:
+    """Return the rows of an array of shape (n_descriptor, n_row), in the order of `DESCRIPTOR_NAMES`, as queries."""
+    block.flags.writeable = False
+    return MappingProxyType(dict(zip(DESCRIPTOR_NAMES, block, strict=True)))
+
+
+def descriptor_arrays(descriptors: QueryTable) -> Queries:
+    """Return a table of shape (n_row, n_descriptor) as queries; queries are returned as they are."""
     if not isinstance(descriptors, pd.DataFrame):
         return descriptors
     has_order = descriptors.columns.equals(_column_index(DESCRIPTOR_NAMES))
     table = descriptors if has_order else descriptors[list(DESCRIPTOR_NAMES)]
-    return dict(zip(DESCRIPTOR_NAMES, np.ascontiguousarray(table.to_numpy(dtype=float).T), strict=True))
+    return freeze(np.array(table.to_numpy(dtype=float).T, order="C"))
 
 
 def build_frame(columns: Mapping[str, FloatArray], names: tuple[str, ...], index: pd.Index) -> pd.DataFrame:
@@ -36,7 +46,7 @@ def build_frame(columns: Mapping[str, FloatArray], names: tuple[str, ...], index
     return pd.DataFrame(block.T, index=index, columns=_column_index(names), copy=False)
 
 
-def query_index(queries: Queries) -> pd.Index:
+def query_index(queries: QueryTable) -> pd.Index:
     """Return the index of a table, and of arrays the row numbers."""
     return queries.index if isinstance(queries, pd.DataFrame) else pd.RangeIndex(len(next(iter(queries.values()))))
 

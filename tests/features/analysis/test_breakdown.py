@@ -16,7 +16,7 @@ from roofcast.features.analysis.breakdown import (
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
 from roofcast.features.engine.estimate import Estimate, estimate
-from roofcast.features.queries import FloatArray, descriptor_arrays
+from roofcast.features.queries import Queries, descriptor_arrays
 from tests.builders import an_example
 
 QUESTIONS = (
@@ -35,7 +35,7 @@ QUESTIONS = (
 )  # fmt: skip
 
 
-def shipped() -> tuple[dict[str, FloatArray], Estimate]:
+def shipped() -> tuple[Queries, Estimate]:
     catalog = load_catalog()
     table = pd.DataFrame(QUESTIONS).assign(n_input_token=1000.0, n_output_token=200.0, statistic="mean")
     table["flash_attention"] = table["flash_attention"].isna()

@@ -10,11 +10,11 @@ from roofcast.features.analysis.power import DRAW, replica_power_w
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
 from roofcast.features.engine.estimate import estimate
-from roofcast.features.queries import FloatArray, descriptor_arrays
+from roofcast.features.queries import FloatArray, Queries, descriptor_arrays
 from tests.builders import an_example
 
 
-def power(d: dict[str, FloatArray]) -> FloatArray:
+def power(d: Queries) -> FloatArray:
     e = estimate(d, C)
     return replica_power_w(d, e, break_down(d, C, e))
 

@@ -8,6 +8,7 @@ import pytest
 
 from roofcast.data.errors import InputError
 from roofcast.features.descriptors.parallelism import split_devices
+from roofcast.features.descriptors.prediction_input import column_arrays
 
 NAMES = ("tp", "pp", "dp", "cp", "ep", "expert_rank")
 
@@ -15,7 +16,7 @@ NAMES = ("tp", "pp", "dp", "cp", "ep", "expert_rank")
 def split(
     n_accelerator: int, *, is_mla: bool = False, n_filled: float = 0.2, is_layered: bool = False, **cells: Any
 ) -> dict[str, float]:
-    questions = pd.DataFrame([{"n_accelerator": n_accelerator} | cells])
+    questions = {name: np.array([cell]) for name, cell in {"n_accelerator": n_accelerator, **cells}.items()}
     columns = split_devices(questions, np.array([is_mla]), np.array([n_filled]), np.array([is_layered]))
     return {name.removeprefix("config."): float(values[0]) for name, values in columns.items()}
 
@@ -90,7 +91,7 @@ def test_a_split_that_is_told_is_kept_for_throughput_too() -> None:
 
 
 def test_copies_may_differ_from_question_to_question() -> None:
-    questions = pd.DataFrame({"n_accelerator": [4, 4, 4], "load": ["offline", "closed_loop", "offline"]})
+    questions = {"n_accelerator": np.full(3, 4), "load": np.array(["offline", "closed_loop", "offline"])}
     found = split_devices(questions, np.zeros(3, dtype=bool), np.array([0.2, 0.2, 0.9]), np.zeros(3, dtype=bool))
     assert found["config.dp"].tolist() == [4, 1, 2]
 
@@ -123,7 +124,7 @@ def test_experts_of_one_decode_worker_stay_in_it() -> None:
     ],
 )
 def test_a_split_that_does_not_multiply_up_is_refused(cells: dict[str, float]) -> None:
-    questions = pd.DataFrame([{"n_accelerator": 1}, cells])
+    questions = column_arrays(pd.DataFrame([{"n_accelerator": 1}, cells]))
     with pytest.raises(InputError, match=r"tp: tp x pp x dp must equal n_accelerator in whole numbers") as caught:
         split_devices(questions, np.zeros(2, dtype=bool), np.full(2, 0.2), np.zeros(2, dtype=bool))
     assert caught.value.field == "tp"

@@ -15,7 +15,7 @@ from roofcast.features.engine.estimate import Estimate
 from roofcast.features.engine.kernels.row_kernels import RowKernels, kernels_by_row
 from roofcast.features.engine.operators import PassTime, alone_expert_s, estimate_prefill, estimate_step
 from roofcast.features.engine.pass_communication import EngineInputs
-from roofcast.features.queries import Descriptors, FloatArray
+from roofcast.features.queries import FloatArray, Queries
 
 Phase = Literal["prefill", "queue", "decode"]
 Bound = Literal["compute", "memory", "link", "launch", "queue"]
@@ -80,7 +80,7 @@ class OperatorTime:
         return np.where(self.seconds > 0, names[longest], "")
 
 
-def break_down(d: Descriptors, c: Coefficients, e: Estimate) -> list[OperatorTime]:
+def break_down(d: Queries, c: Coefficients, e: Estimate) -> list[OperatorTime]:
     """Return the operator times and waits of each row's TTFT and TPOT.
 
     Parameters

@@ -8,7 +8,7 @@ import numpy as np
 
 from roofcast.features.analysis.breakdown import BOUNDS, Bound, OperatorTime, bound_seconds
 from roofcast.features.engine.estimate import Estimate
-from roofcast.features.queries import Descriptors, FloatArray
+from roofcast.features.queries import FloatArray, Queries
 
 DRAW: Final[dict[Bound, float]] = {"compute": 1.0, "memory": 0.65, "link": 0.4, "launch": 0.4, "queue": 0.2}
 """Share of the thermal design power drawn by bound; ``queue`` is idle.
@@ -22,7 +22,7 @@ model). The values are judgement within these ranges, informed by the 48 rows of
 """
 
 
-def replica_power_w(d: Descriptors, e: Estimate, parts: list[OperatorTime]) -> FloatArray:
+def replica_power_w(d: Queries, e: Estimate, parts: list[OperatorTime]) -> FloatArray:
     """Return the mean power of all accelerators of a replica under its load, in watts: shape (n_row,).
 
     It includes the accelerator boards, not their servers.

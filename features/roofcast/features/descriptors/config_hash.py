@@ -9,13 +9,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.features.columns import DESCRIPTORS
-from roofcast.features.queries import FloatArray, Queries, descriptor_arrays
+from roofcast.features.columns import MODEL_NAMES
+from roofcast.features.queries import FloatArray, QueryTable, descriptor_arrays
 
 HashArray = npt.NDArray[np.uint64]
 
 _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "model": tuple(column.name for column in DESCRIPTORS if column.group == "model"),
+    "model": MODEL_NAMES,
     "accelerator": (
         "hardware.memory_byte",
         "hardware.bandwidth_byte_per_s",
@@ -52,7 +52,7 @@ CELL: Final = ("model", "accelerator", "engine", "precision", "load")
 """Columns of `config_hashes` that define a cell: rows in one cell are strongly correlated."""
 
 
-def config_hashes(descriptors: Queries) -> dict[str, HashArray]:
+def config_hashes(descriptors: QueryTable) -> dict[str, HashArray]:
     """Return hashes of each row's model, accelerator, engine, precision, split, load and architecture kind.
 
     Two rows have equal hashes if and only if their descriptors are equal: two names of one architecture and size

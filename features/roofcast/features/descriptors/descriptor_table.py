@@ -12,7 +12,7 @@ import pandas as pd
 from roofcast.data.errors import InputError
 from roofcast.data.measurements.schema import NO_SPECULATION
 from roofcast.data.specs import BYTE_PER_WEIGHT, AcceleratorSpec, ModelSpec
-from roofcast.features.columns import DESCRIPTOR_NAMES, DESCRIPTORS
+from roofcast.features.columns import DESCRIPTOR_NAMES, MODEL_NAMES
 from roofcast.features.descriptors.engine_names import OTHER, EngineColumns, describe_engines
 from roofcast.features.descriptors.host_settings import clock_ratio, describe_links
 from roofcast.features.descriptors.model_descriptors import describe_model
@@ -31,7 +31,13 @@ from roofcast.features.descriptors.precisions import (
     precision_codes,
     served_precision,
 )
-from roofcast.features.descriptors.prediction_input import PredictionInput, factorize, number_column, text_column
+from roofcast.features.descriptors.prediction_input import (
+    PredictionInput,
+    column_arrays,
+    factorize,
+    number_column,
+    text_column,
+)
 from roofcast.features.descriptors.server_settings import (
     CHUNK_TOKEN,
     GIB,
@@ -43,7 +49,7 @@ from roofcast.features.descriptors.server_settings import (
 from roofcast.features.engine.kernels.row_kernels import hardware_codes
 from roofcast.features.engine.links import NETWORKS
 from roofcast.features.engine.memory import visible_byte
-from roofcast.features.queries import FloatArray, build_frame
+from roofcast.features.queries import FloatArray, Queries, build_frame, freeze
 
 QUANTILE: Final = {"mean": 0.5, "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 
@@ -65,8 +71,16 @@ HOST_SIZE: Final = 8.0
 
 
 def describe(
-    queries: PredictionInput, models: Mapping[str, ModelSpec], accelerators: Mapping[str, AcceleratorSpec]
+    rows: pd.DataFrame, models: Mapping[str, ModelSpec], accelerators: Mapping[str, AcceleratorSpec]
 ) -> pd.DataFrame:
+    """Return the table of `describe_queries`: shape (n_row, n_descriptor), with the index of `rows`."""
+    queries = describe_queries(column_arrays(rows), models, accelerators)
+    return build_frame(queries, DESCRIPTOR_NAMES, rows.index)
+
+
+def describe_queries(
+    queries: PredictionInput, models: Mapping[str, ModelSpec], accelerators: Mapping[str, AcceleratorSpec]
+) -> Queries:
     """Return the descriptors of each query.
 
     Defaults: precision from the checkpoint (`served_precision`), `kv_precision` from `default_kv_precision`, the
@@ -81,10 +95,6 @@ def describe(
         and `expert_skipped_ratio` (shares of the experts removed, and of the chosen experts skipped).
     models, accelerators
         Specs by id.
-
-    Returns
-    -------
-    shape (n_row, n_descriptor), columns `DESCRIPTOR_NAMES`, index of `queries`
 
     Raises
     ------
@@ -120,14 +130,12 @@ def describe(
     n_filled = _weight_byte(columns) / columns["hardware.memory_byte"]
     columns |= split_devices(queries, columns["model.n_mla_layer"] > 0, n_filled, engine.is_whole)
     columns |= _workload(queries)
-    index = queries.index if isinstance(queries, pd.DataFrame) else pd.RangeIndex(len(model_codes))
-    return build_frame(columns, DESCRIPTOR_NAMES, index)
+    return freeze(np.array([columns[name] for name in DESCRIPTOR_NAMES], dtype=float))
 
 
 def _model(queries: PredictionInput, specs: list[ModelSpec], codes: npt.NDArray[np.intp]) -> dict[str, FloatArray]:
     rows = [describe_model(spec) for spec in specs]
-    names = [column.name for column in DESCRIPTORS if column.group == "model"]
-    columns = {name: np.array([row[name] for row in rows], dtype=float)[codes] for name in names}
+    columns = {name: np.array([row[name] for row in rows], dtype=float)[codes] for name in MODEL_NAMES}
     kept_ratio = 1 - number_column(queries, "expert_pruned_ratio", 0.0)
     pruned = columns["model.n_param_expert"] * (1 - kept_ratio)
     columns["model.n_param"] = columns["model.n_param"] - pruned

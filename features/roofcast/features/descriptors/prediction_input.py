@@ -13,13 +13,20 @@ from roofcast.features.queries import FloatArray
 
 ColumnArray = npt.NDArray[Any]
 
-PredictionInput = pd.DataFrame | Mapping[str, ColumnArray]
-"""Queries as a table or as a mapping of column arrays; the latter is faster for a single query."""
+PredictionInput = Mapping[str, ColumnArray]
+"""Columns of questions by name, each of shape (n_row,); at least one."""
+
+InputTable = pd.DataFrame | PredictionInput
+
+
+def column_arrays(table: InputTable) -> PredictionInput:
+    """Return the columns of a table as arrays; columns are returned as they are."""
+    return {str(name): table[name].to_numpy() for name in table} if isinstance(table, pd.DataFrame) else table
 
 
 def text_column(queries: PredictionInput, name: str, default: object) -> npt.NDArray[np.object_]:
     """Return a text column, `default` (a scalar or one a row) where it is blank or absent."""
-    filled: npt.NDArray[np.object_] = np.empty(n_row(queries), dtype=object)
+    filled: npt.NDArray[np.object_] = np.empty(len(next(iter(queries.values()))), dtype=object)
     filled[:] = default
     if name in queries:
         values = np.asarray(queries[name], dtype=object)
@@ -32,18 +39,12 @@ def text_column(queries: PredictionInput, name: str, default: object) -> npt.NDA
 def number_column(queries: PredictionInput, name: str, default: float | FloatArray) -> FloatArray:
     """Return a numeric column, `default` (a scalar or one a row) where it is blank or absent."""
     if name not in queries:
-        return np.full(n_row(queries), default, dtype=float)
-    column = queries[name]
-    values = column.to_numpy(dtype=float, na_value=np.nan) if isinstance(column, pd.Series) else column.astype(float)
+        return np.full(len(next(iter(queries.values()))), default, dtype=float)
+    values = queries[name].astype(float)
     return np.where(np.isnan(values), default, values)
 
 
-def n_row(queries: PredictionInput) -> int:
-    """Return the number of rows."""
-    return len(queries) if isinstance(queries, pd.DataFrame) else len(next(iter(queries.values()), ()))
-
-
-def factorize(cells: ColumnArray | pd.Series) -> tuple[npt.NDArray[np.intp], list[Hashable]]:
+def factorize(cells: ColumnArray) -> tuple[npt.NDArray[np.intp], list[Hashable]]:
     """Return a code for each cell and the distinct values in order of first appearance.
 
     Examples

@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.features.engine.coefficients import NAMES
-from roofcast.features.queries import Descriptors
+from roofcast.features.queries import Queries
 
 BoolArray = npt.NDArray[np.bool_]
 
 
-def coefficient_rows(d: Descriptors) -> dict[str, BoolArray]:
+def coefficient_rows(d: Queries) -> dict[str, BoolArray]:
     """Return the rows whose closed-loop estimate may depend on each coefficient: shape (n_row,) each.
 
     No other row changes by a bit with the coefficient.

@@ -19,7 +19,7 @@ from roofcast.features.engine.operators import PassTime, alone_s, estimate_prefi
 from roofcast.features.engine.pass_communication import EngineInputs, prefill_descriptors, transfer_s
 from roofcast.features.engine.speculation import token_cost
 from roofcast.features.engine.stages import pipelined_s, stage_ratio
-from roofcast.features.queries import Descriptors, FloatArray, RowIndex, take_rows
+from roofcast.features.queries import FloatArray, Queries, RowIndex, take_rows
 
 _MIN_CONCURRENCY = 1e-12
 _BEYOND_CAPACITY = 16.0
@@ -104,13 +104,13 @@ class LoadIndependent:
     transfer_s: FloatArray
     full_s: FloatArray
 
-    def take(self, rows: RowIndex, d: Descriptors) -> LoadIndependent:
+    def take(self, rows: RowIndex, d: Queries) -> LoadIndependent:
         """Return some rows, whose descriptors are now `d`, with other loads."""
         others: LoadIndependent = take_rows(replace(self, inputs=replace(self.inputs, d={})), rows)
         return replace(others, inputs=replace(others.inputs, d=d))
 
 
-def estimate(d: Descriptors, c: CoefficientSource, memo: Memo | None = None) -> Estimate:
+def estimate(d: Queries, c: CoefficientSource, memo: Memo | None = None) -> Estimate:
     """Return the estimate of each row.
 
     Without concurrency and rate the load is offline: all requests are in flight, or if their number is unknown the
@@ -157,7 +157,7 @@ def estimate_at_loads(fixed: LoadIndependent) -> Estimate:
     return _with_random_arrivals(_closed_loop(fixed, concurrency), d, np.where(is_open, rate, np.nan), limit)
 
 
-def _with_random_arrivals(e: Estimate, d: Descriptors, rate: FloatArray, limit: FloatArray) -> Estimate:
+def _with_random_arrivals(e: Estimate, d: Queries, rate: FloatArray, limit: FloatArray) -> Estimate:
     """Return the estimate with the queue of random arrivals at a rate; NaN rates are closed loops."""
     is_open, is_saturated = ~np.isnan(rate), rate >= limit
     full, stay = n_slot(d, e.memory), e.e2e_s - e.queue_s
@@ -209,7 +209,7 @@ def _solve_open_loop(fixed: LoadIndependent) -> tuple[FloatArray, FloatArray]:
     return np.exp(find_roots(excess_of, low, high, f_low, f_high)), limit
 
 
-def load_independent(d: Descriptors, c: CoefficientSource, memo: Memo | None = None) -> LoadIndependent:
+def load_independent(d: Queries, c: CoefficientSource, memo: Memo | None = None) -> LoadIndependent:
     """Return the quantities of each row that `estimate_at_loads` starts from."""
     kernels = kernels_by_row(d) if memo is None else memo("kernels", lambda: kernels_by_row(d), d)
     inputs = EngineInputs(d, c.by_row(d["config.engine"]), kernels, memo)
@@ -368,13 +368,13 @@ def _loop_at_ratio(fixed: LoadIndependent, concurrency: FloatArray, decoding_rat
     )
 
 
-def _n_prefill_rank(d: Descriptors) -> FloatArray:
+def _n_prefill_rank(d: Queries) -> FloatArray:
     """Return the number of disaggregated prefill ranks."""
     width = prefill_descriptors(d)["config.tp"] * d["config.pp"]
     return np.maximum(d["config.n_prefill_accelerator"] / width, 1.0)
 
 
-def _wait_step(d: Descriptors, c: RowCoefficients, others: FloatArray) -> FloatArray:
+def _wait_step(d: Queries, c: RowCoefficients, others: FloatArray) -> FloatArray:
     """Return the decode steps in TTFT.
 
     Notes

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from roofcast.data.specs import AcceleratorSpec
 from roofcast.features.columns import ENGINES
 from roofcast.features.engine.coefficients import RowCoefficients
-from roofcast.features.queries import Descriptors, FloatArray
+from roofcast.features.queries import FloatArray, Queries
 
 GIB: Final = 2.0**30
 
@@ -95,17 +95,17 @@ class Memory:
         return self.needed_byte <= self.usable_byte
 
 
-def n_slot(d: Descriptors, memory: Memory) -> FloatArray:
+def n_slot(d: Queries, memory: Memory) -> FloatArray:
     """Return the most running requests, at least 1: those that fit, and into the steps of all attention ranks."""
     return np.maximum(np.minimum(memory.capacity, d["config.max_num_seqs"] * d["config.dp"]), 1.0)
 
 
-def context_token(d: Descriptors) -> FloatArray:
+def context_token(d: Queries) -> FloatArray:
     """Return the mean cached tokens of a running request: its input and half its output."""
     return d["workload.n_input_token"] + d["workload.n_output_token"] / 2
 
 
-def kv_token(d: Descriptors) -> tuple[FloatArray, FloatArray]:
+def kv_token(d: Queries) -> tuple[FloatArray, FloatArray]:
     """Return the mean cached tokens of a running request in full-attention and in sliding-window layers.
 
     Notes
@@ -118,12 +118,12 @@ def kv_token(d: Descriptors) -> tuple[FloatArray, FloatArray]:
     return context, np.minimum(context, window)
 
 
-def kv_replication(d: Descriptors) -> FloatArray:
+def kv_replication(d: Queries) -> FloatArray:
     """Return the copies of each cache element over tensor-parallel ranks: ranks over key-value heads, at least 1."""
     return np.maximum(1.0, d["config.tp"] / d["model.n_kv_head"])
 
 
-def weight_byte(d: Descriptors) -> FloatArray:
+def weight_byte(d: Queries) -> FloatArray:
     """Return the bytes of a replica's weights with their copies.
 
     Weights outside experts are copied to each attention rank; experts exist once in each group that shares them.
@@ -134,7 +134,7 @@ def weight_byte(d: Descriptors) -> FloatArray:
     return np.asarray(expert + outside * d["config.dp"] * d["config.cp"], dtype=np.float64)
 
 
-def estimate_memory(d: Descriptors, c: RowCoefficients) -> Memory:
+def estimate_memory(d: Queries, c: RowCoefficients) -> Memory:
     """Return the memory of a replica and the requests that fit.
 
     Examples

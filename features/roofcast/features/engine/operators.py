@@ -20,7 +20,7 @@ from roofcast.features.engine.pass_communication import (
     pass_link_s,
     ring_s,
 )
-from roofcast.features.queries import Descriptors, FloatArray
+from roofcast.features.queries import FloatArray, Queries
 
 _UNFUSED_KERNEL_RATIO: Final = 1.8
 """Kernels of a layer of Hugging Face's transformers relative to engines with fused ones: it takes 0.84 to 0.94 ms a
@@ -139,7 +139,7 @@ def estimate_prefill(s: EngineInputs, n_prompt: FloatArray) -> PassTime:
     return _pass(s, tokens, attention_s, none, ring)
 
 
-def new_token(d: Descriptors) -> FloatArray:
+def new_token(d: Queries) -> FloatArray:
     """Return the prompt tokens outside the prefix cache; the last token is always computed."""
     return np.maximum(d["workload.n_input_token"] * (1 - d["workload.prefix_cache_ratio"]), 1.0)
 
@@ -157,7 +157,7 @@ def alone_expert_s(s: EngineInputs, n_prompt: FloatArray) -> FloatArray:
     return s.c["expert_ratio"] * expert_s(s, n_prompt * new_token(d) / d["config.cp"] * n_own)
 
 
-def _heads(d: Descriptors) -> tuple[FloatArray, FloatArray]:
+def _heads(d: Queries) -> tuple[FloatArray, FloatArray]:
     """Return the query heads and the key-value heads on one accelerator."""
     return d["model.n_head"] / d["config.tp"], np.maximum(d["model.n_kv_head"] / d["config.tp"], 1.0)
 

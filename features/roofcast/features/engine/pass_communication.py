@@ -25,7 +25,7 @@ from roofcast.features.engine.links import (
 )
 from roofcast.features.engine.memo import Memo
 from roofcast.features.engine.memory import kv_replication
-from roofcast.features.queries import Descriptors, FloatArray
+from roofcast.features.queries import FloatArray, Queries
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ _SENT_BYTE: Final = np.array([QUANTISED_BYTE.get(precision, ACTIVATION_BYTE) for
 class EngineInputs:
     """Inputs of the engine model: descriptors, coefficients, kernel parameters and a memo of kernel times."""
 
-    d: Descriptors
+    d: Queries
     c: RowCoefficients
     k: RowKernels
     memo: Memo | None = None
@@ -190,7 +190,7 @@ def transfer_s(s: EngineInputs, n_prompt: FloatArray, prefill_s: FloatArray) -> 
     return np.maximum(total - prefill_s, total / d["model.n_layer"])
 
 
-def prefill_descriptors(d: Descriptors) -> Descriptors:
+def prefill_descriptors(d: Queries) -> Queries:
     """Return the descriptors of disaggregated prefill, whose experts are shared by its own accelerators only.
 
     Examples
@@ -210,7 +210,7 @@ def prefill_descriptors(d: Descriptors) -> Descriptors:
     return {**d, "config.tp": tp, "config.expert_rank": rank, "config.ep": np.minimum(d["config.ep"], rank)}
 
 
-def _layer_kv_byte(d: Descriptors) -> FloatArray:
+def _layer_kv_byte(d: Queries) -> FloatArray:
     """Return the bytes of one token's keys and values in one layer on one tensor-parallel rank."""
     width = d["model.kv_width_layer"] * kv_replication(d) / d["config.tp"]
     return width * d["config.kv_byte_per_element"]

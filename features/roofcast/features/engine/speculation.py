@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from roofcast.features.engine.coefficients import RowCoefficients
-from roofcast.features.queries import Descriptors, FloatArray
+from roofcast.features.queries import FloatArray, Queries
 
 
-def token_cost(d: Descriptors, c: RowCoefficients) -> FloatArray:
+def token_cost(d: Queries, c: RowCoefficients) -> FloatArray:
     """Return the decode steps per token of a sequence: 1, or less with accepted speculation.
 
     The acceptance probability is the query's, or the coefficient where it is unknown.

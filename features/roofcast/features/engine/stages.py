@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from roofcast.features.queries import Descriptors, FloatArray
+from roofcast.features.queries import FloatArray, Queries
 
 
-def stage_ratio(d: Descriptors) -> FloatArray:
+def stage_ratio(d: Queries) -> FloatArray:
     """Return the share of a pass spent in the longest pipeline stage; layers are not divided.
 
     Examples

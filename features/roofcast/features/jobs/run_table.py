@@ -14,7 +14,9 @@ from roofcast.features.descriptors.host_settings import clock_ratio
 from roofcast.features.descriptors.precisions import WEIGHT_BYTE
 from roofcast.features.descriptors.prediction_input import (
     ColumnArray,
+    InputTable,
     PredictionInput,
+    column_arrays,
     factorize,
     number_column,
     text_column,
@@ -65,18 +67,21 @@ al., "Efficient Sequence Packing without Cross-contamination", 2021, abstract)."
 
 
 def build_jobs(
-    rows: PredictionInput, models: Mapping[str, ModelSpec], accelerators: Mapping[str, AcceleratorSpec]
+    table: InputTable,
+    models: Mapping[str, ModelSpec],
+    accelerators: Mapping[str, AcceleratorSpec],
 ) -> Jobs:
     """Return the jobs of a table; blanks of the plan stay unknown, other blanks take the framework's convention.
 
     Parameters
     ----------
-    rows
+    table
         Columns of `roofcast.data.measurements.job_schema.TRAINING_CONFIG_COLUMNS`; absent ones are blank.
     models, accelerators
         Specs by id, which hold every model and accelerator of the rows.
     """
-    model_codes, model_ids = factorize(np.asarray(rows["model"], dtype=object))
+    rows = column_arrays(table)
+    model_codes, model_ids = factorize(rows["model"])
     specs = [models[str(name)] for name in model_ids]
     model = take_rows(build_model_shape(specs), model_codes) if len(specs) > 1 else build_model_shape(specs)
     framework = _families(text_column(rows, "framework", ""))

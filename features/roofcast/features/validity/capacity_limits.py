@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from roofcast.features.engine.memory import Memory, kv_replication
+from roofcast.features.queries import Queries
 from roofcast.features.validity.model_limits import context_limits
 
 FloatArray = npt.NDArray[np.float64]
-Descriptors = Mapping[str, FloatArray]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class CapacityLimits:
     context_token: FloatArray
 
 
-def capacity_limits(d: Descriptors, memory: Memory) -> CapacityLimits:
+def capacity_limits(d: Queries, memory: Memory) -> CapacityLimits:
     """Return the memory limits of each row.
 
     Parameters
@@ -77,7 +76,7 @@ def capacity_limits(d: Descriptors, memory: Memory) -> CapacityLimits:
     )
 
 
-def _context(element: FloatArray, d: Descriptors) -> FloatArray:
+def _context(element: FloatArray, d: Queries) -> FloatArray:
     """Return the context length whose cache has `element` elements."""
     full, sliding = d["model.kv_width"], d["model.kv_width_sliding"]
     window = np.where(d["model.sliding_window"] > 0, d["model.sliding_window"], np.inf)

@@ -9,7 +9,7 @@ import numpy as np
 
 from roofcast.data.errors import InputError
 from roofcast.data.specs import ModelSpec
-from roofcast.features.queries import Descriptors, FloatArray
+from roofcast.features.queries import FloatArray, Queries
 
 UNEVEN_ENGINES: Final = ("deepspeed", "transformers-neuronx")
 """Engines that split attention heads in unequal parts, or pad them; measured so in the shipped campaigns."""
@@ -99,7 +99,7 @@ def context_limit(model: ModelSpec) -> float:
     return float(model.max_context_token) if is_bound else math.inf
 
 
-def context_limits(d: Descriptors) -> FloatArray:
+def context_limits(d: Queries) -> FloatArray:
     """Return `context_limit` of each row of descriptors: shape (n_row,), tokens."""
     return np.where(d["model.n_encoder_layer"] > 0, np.inf, d["model.max_context_token"])
 

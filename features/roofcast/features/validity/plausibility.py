@@ -5,7 +5,7 @@ A bound assumes data-sheet peaks, perfect scaling over all accelerators and the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -16,11 +16,10 @@ from roofcast.data.measurements.schema import NO_SPECULATION
 from roofcast.data.units import ms_from_s
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import estimate
-from roofcast.features.queries import descriptor_arrays
+from roofcast.features.queries import Queries, descriptor_arrays
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
-Descriptors = Mapping[str, FloatArray]
 
 SLACK: Final = 0.9
 """Share of a bound below which a measurement breaks it; it allows for rounded data sheets and counts."""
@@ -153,7 +152,7 @@ def millisecond_columns(measurements: pd.DataFrame, descriptors: pd.DataFrame) -
     return {column: ratio for column, ratio in ratios.items() if low < ratio < high}
 
 
-def least_step_s(d: Descriptors) -> FloatArray:
+def least_step_s(d: Queries) -> FloatArray:
     """Return the least time of a decode step: all accelerators together read the weights of one token.
 
     Examples
@@ -168,17 +167,17 @@ def least_step_s(d: Descriptors) -> FloatArray:
     return _n_param_per_token(d) * d["config.weight_byte_per_element"] / bandwidth
 
 
-def flop_per_token(d: Descriptors) -> FloatArray:
+def flop_per_token(d: Queries) -> FloatArray:
     """Return the least operations of one token: two for each of its weights."""
     return 2 * _n_param_per_token(d)
 
 
-def _n_param_per_token(d: Descriptors) -> FloatArray:
+def _n_param_per_token(d: Queries) -> FloatArray:
     expert_ratio = d["model.n_expert_per_token"] / np.maximum(d["model.n_expert"], 1.0)
     return d["model.n_param_dense"] + d["model.n_param_expert"] * expert_ratio
 
 
-def _faster_than_memory(rows: pd.DataFrame, d: Descriptors) -> Violation:
+def _faster_than_memory(rows: pd.DataFrame, d: Queries) -> Violation:
     gap = rows[["itl_s", "tpot_s"]].min(axis=1).to_numpy(dtype=float)
     is_plain = (
         rows["speculation"].isin(["", NO_SPECULATION]).to_numpy() & rows["statistic"].isin(["mean", "p50"]).to_numpy()
@@ -186,7 +185,7 @@ def _faster_than_memory(rows: pd.DataFrame, d: Descriptors) -> Violation:
     return is_plain & (gap < SLACK * least_step_s(d)), "a token came sooner than its weights can be read once"
 
 
-def _faster_than_compute(rows: pd.DataFrame, d: Descriptors) -> Violation:
+def _faster_than_compute(rows: pd.DataFrame, d: Queries) -> Violation:
     peak = d["config.n_accelerator"] * d["hardware.flop_per_s"]
     is_encoder = d["model.n_encoder_layer"] > 0
     least = flop_per_token(d) * d["workload.n_input_token"] / peak
@@ -196,13 +195,13 @@ def _faster_than_compute(rows: pd.DataFrame, d: Descriptors) -> Violation:
     return is_broken, "the first token came sooner than the prompt can be computed at peak"
 
 
-def _more_than_peak(rows: pd.DataFrame, d: Descriptors) -> Violation:
+def _more_than_peak(rows: pd.DataFrame, d: Queries) -> Violation:
     peak = d["config.n_accelerator"] * d["hardware.flop_per_s"]
     is_broken = rows["output_throughput_token_per_s"].to_numpy(dtype=float) * flop_per_token(d) * SLACK > peak
     return is_broken, "more tokens a second than the peak operations can make"
 
 
-def _inconsistent_throughput(rows: pd.DataFrame, d: Descriptors) -> Violation:
+def _inconsistent_throughput(rows: pd.DataFrame, d: Queries) -> Violation:
     is_closed = (rows["load"] == "closed_loop").to_numpy() & (rows["statistic"] == "mean").to_numpy()
     is_measured = ~rows["derived"].str.contains("output_throughput_token_per_s", regex=False).to_numpy()
     n_output = d["workload.n_output_token"]
@@ -214,7 +213,7 @@ def _inconsistent_throughput(rows: pd.DataFrame, d: Descriptors) -> Violation:
     return is_closed & is_measured & is_off & ~has_failed, "throughput, latency and concurrency contradict each other"
 
 
-RULES: Final[dict[str, Callable[[pd.DataFrame, Descriptors], Violation]]] = {
+RULES: Final[dict[str, Callable[[pd.DataFrame, Queries], Violation]]] = {
     "faster_than_memory": _faster_than_memory,
     "faster_than_compute": _faster_than_compute,
     "more_than_peak": _more_than_peak,

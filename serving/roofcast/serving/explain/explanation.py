@@ -8,6 +8,8 @@ from functools import cached_property, partial
 from math import isfinite
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.catalog import Catalog
@@ -28,7 +30,7 @@ from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import Estimate, estimate
 from roofcast.features.pipeline import estimate_metrics
-from roofcast.features.queries import FloatArray, descriptor_arrays
+from roofcast.features.queries import FloatArray, Queries, descriptor_arrays
 from roofcast.features.validity.capacity_limits import CapacityLimits, capacity_limits
 from roofcast.features.validity.checks import FLAGS, find_flags
 from roofcast.serving.explain.prediction_reasons import explain_predictions
@@ -75,7 +77,7 @@ class Explanation:
     table: pd.DataFrame
     assumed: Sequence[str]
     parts: list[AcceleratorSpec]
-    d: dict[str, FloatArray]
+    d: Queries
     estimate: Estimate
     operators: list[OperatorTime]
     limits: CapacityLimits
@@ -92,8 +94,8 @@ class Explanation:
         return estimate_metrics(self.d, self.estimate)
 
     @cached_property
-    def _flags(self) -> pd.DataFrame:
-        return find_flags(pd.DataFrame(self.d))
+    def _flags(self) -> dict[str, npt.NDArray[np.bool_]]:
+        return find_flags(self.d, self.estimate.memory)
 
     @cached_property
     def _breakdown(self) -> pd.DataFrame:
@@ -128,10 +130,9 @@ class Explanation:
 
     def remarks(self, i: int = 0) -> list[str]:
         """Return the warnings about question `i`, which has an answer nevertheless."""
-        flags = self._flags.iloc[i]
         assumed = [LOAD_REMARK] if self.table[ASSUMED_LOAD].iloc[i] else []
         saturated = [SATURATION_REMARK] if self.estimate.is_saturated[i] else []
-        return [*assumed, *saturated, *(FLAGS[str(name)] for name in flags.index[flags])]
+        return [*assumed, *saturated, *(FLAGS[name] for name, applies in self._flags.items() if applies[i])]
 
     def to_json(self, i: int = 0) -> dict[str, Any]:
         """Return the explanation of question `i` as JSON values."""

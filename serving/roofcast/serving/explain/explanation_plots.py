@@ -13,7 +13,7 @@ from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 from roofcast.data.units import BYTE_PER_GB, FLOP_PER_TFLOP, S_PER_MS
 from roofcast.features.analysis.breakdown import METRIC_PHASES, OperatorTime
 from roofcast.features.engine.kernels.row_kernels import HYPOTHETICAL
-from roofcast.features.queries import FloatArray
+from roofcast.features.queries import FloatArray, Queries
 from roofcast.serving.explain.explanation import NAMED_STEPS, Explanation
 
 COLOURS: Final = {
@@ -88,7 +88,7 @@ def _plot_roofline(axes: Axes, explanation: Explanation, i: int) -> None:
             handle.set_sizes([45])
 
 
-def _plot_roofs(axes: Axes, d: dict[str, FloatArray], i: int, intensity: FloatArray) -> None:
+def _plot_roofs(axes: Axes, d: Queries, i: int, intensity: FloatArray) -> None:
     """Plot the bandwidth slope and the peak of each kind of product over the range of intensities."""
     bandwidth = float(d["hardware.bandwidth_byte_per_s"][i])
     peaks: dict[float, list[str]] = {}

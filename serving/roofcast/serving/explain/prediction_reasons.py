@@ -8,6 +8,7 @@ from typing import Any, Final
 import pandas as pd
 
 from roofcast.data.specs import AcceleratorSpec
+from roofcast.features.descriptors.prediction_input import column_arrays
 from roofcast.serving.predict.extrapolation import outside_columns
 from roofcast.serving.predict.json_rows import rows_from_table
 from roofcast.serving.predict.row_answers import ANSWER_METRICS
@@ -56,7 +57,7 @@ def explain_predictions(
     plain = _intervals(bundle.predict(descriptors, assumed, metrics=metrics), level) if references else None
     summands = contributions(predictor, descriptors, references, metrics)
     near = {m: nearest_measurements(predictor, bundle.anchors, descriptors, m, N_NEAREST) for m in metrics}
-    beyond = outside_columns(prediction.features, table, bundle, accelerators)
+    beyond = outside_columns(prediction.features, column_arrays(table), bundle, accelerators)
     answers = []
     for i, problem in enumerate(capacity_problems(prediction.estimate)):
         status, reason = (problem.status, str(problem)) if problem else ("ok", "")

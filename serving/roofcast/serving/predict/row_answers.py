@@ -12,9 +12,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.catalog import Catalog
-from roofcast.features.descriptors.descriptor_table import describe
+from roofcast.features.descriptors.descriptor_table import describe_queries
 from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.features.engine.estimate import Estimate
+from roofcast.features.queries import Queries
 from roofcast.features.validity.checks import FLAGS, find_flags
 from roofcast.serving.predict.assumptions import assumed_columns
 from roofcast.serving.predict.extrapolation import outside_columns
@@ -106,18 +107,18 @@ def _predict(
     """Fill in the answers of some rows, and the problems of those that have no answer."""
     bundle, catalog = options.bundle, options.catalog
     subset = table if len(rows) == len(problems) else {name: cells[rows] for name, cells in table.items()}
-    descriptors = describe(subset, catalog.models, catalog.accelerators)
+    queries = describe_queries(subset, catalog.models, catalog.accelerators)
     assumed = assumed_columns(subset)
-    prediction = bundle.predict(descriptors, assumed, options.references, metrics=ANSWER_METRICS)
+    prediction = bundle.predict(queries, assumed, options.references, metrics=ANSWER_METRICS)
     _fill_numbers(answers, rows, prediction, options.level)
     if options.references:
-        uncalibrated = bundle.predict(descriptors, assumed, metrics=ANSWER_METRICS)
+        uncalibrated = bundle.predict(queries, assumed, metrics=ANSWER_METRICS)
         _fill_numbers(answers, rows, uncalibrated, options.level, UNCALIBRATED)
     outside = outside_columns(prediction.features, subset, bundle, catalog.accelerators)
     answers["outside"][rows] = [bool(columns) for columns in outside]
     answers["assumed"][rows] = assumed
-    answers["reason"][rows] = _remarks(descriptors, bundle, subset[ASSUMED_LOAD], prediction.estimate)
-    splits, capacities = assumed_split_problems(descriptors, subset, catalog), capacity_problems(prediction.estimate)
+    answers["reason"][rows] = _remarks(queries, subset[ASSUMED_LOAD], prediction.estimate)
+    splits, capacities = assumed_split_problems(queries, subset, catalog), capacity_problems(prediction.estimate)
     failed = []
     for i, split, capacity in zip(rows.tolist(), splits, capacities, strict=True):
         if problem := split or capacity:
@@ -137,13 +138,10 @@ def _fill_numbers(
             answers[f"{metric}{suffix}{end}"][rows] = values
 
 
-def _remarks(
-    descriptors: pd.DataFrame, bundle: ModelBundle, is_load_assumed: npt.NDArray[np.bool_], estimate: Estimate
-) -> list[str]:
-    """Return the doubts about each row that has an answer, separated by semicolons."""
-    flags = find_flags(descriptors, bundle.predictor.coefficients_)
-    texts = [LOAD_REMARK, SATURATION_REMARK, *(FLAGS[str(name)] for name in flags)]
-    holds = np.column_stack([is_load_assumed, estimate.is_saturated, flags.to_numpy(dtype=bool)])
+def _remarks(queries: Queries, is_load_assumed: npt.NDArray[np.bool_], estimate: Estimate) -> list[str]:
+    flags = find_flags(queries, estimate.memory)
+    texts = [LOAD_REMARK, SATURATION_REMARK, *(FLAGS[name] for name in flags)]
+    holds = np.column_stack([is_load_assumed, estimate.is_saturated, *flags.values()])
     remarks = [""] * len(holds)
     for i in np.flatnonzero(holds.any(axis=1)).tolist():
         remarks[i] = "; ".join(itertools.compress(texts, holds[i].tolist()))

@@ -15,6 +15,7 @@ from roofcast.data.specs import ModelSpec
 from roofcast.data.units import BYTE_PER_GB
 from roofcast.features.descriptors.prediction_input import ColumnArray, factorize
 from roofcast.features.engine.estimate import Estimate
+from roofcast.features.queries import QueryTable
 from roofcast.features.validity.engine_support import is_engine, support_error, unknown_engine_error
 from roofcast.features.validity.model_limits import assumed_split_error, context_error, context_limit, split_error
 from roofcast.serving.predict.row_parser import Table, object_column, parse_rows
@@ -188,10 +189,10 @@ def _check_contexts(table: Table, problems: list[Problem | None], catalog: Catal
 
 
 def assumed_split_problems(
-    descriptors: pd.DataFrame, table: Mapping[str, ColumnArray] | pd.DataFrame, catalog: Catalog
+    queries: QueryTable, table: Mapping[str, ColumnArray] | pd.DataFrame, catalog: Catalog
 ) -> list[Problem | None]:
     """Return, for each row with a blank `tp`, the problem if the model does not admit the split assumed for it."""
-    tp = descriptors["config.tp"].to_numpy()
+    tp = np.asarray(queries["config.tp"])
     problems: list[Problem | None] = [None] * len(tp)
     is_blank = np.isnan(np.asarray(table["tp"], dtype=float))
     for i in np.flatnonzero(is_blank & (tp > 1)).tolist():

@@ -24,7 +24,7 @@ from roofcast.features.engine.estimate import estimate
 from roofcast.features.engine.kernels.row_kernels import MEASURED_ENGINES
 from roofcast.features.engine.memo import Memo
 from roofcast.features.pipeline import estimate_metrics
-from roofcast.features.queries import Descriptors, descriptor_arrays, take_rows
+from roofcast.features.queries import Queries, descriptor_arrays, take_rows
 from roofcast.training.dataset.stacks import is_uploaded, separate_uploads, stack_owners
 from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.learner.robust_least_squares import Blocks, levenberg_marquardt
@@ -225,7 +225,7 @@ class _FittedRows:
     rows are many; a memo stores the operator times that a coefficient does not change.
     """
 
-    def __init__(self, d: Descriptors, outcome: Mapping[str, FloatArray], unit: IndexArray) -> None:
+    def __init__(self, d: Queries, outcome: Mapping[str, FloatArray], unit: IndexArray) -> None:
         self.d, self.outcome, self.unit, self.memo = d, outcome, unit, Memo()
         is_root = ~np.isnan(d["workload.request_rate_per_s"]) | (d["config.n_prefill_accelerator"] > 0)
         self.root_rows, self.other_rows = np.flatnonzero(is_root), np.flatnonzero(~is_root)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.features.engine.estimate import Estimate
-from roofcast.features.queries import Queries, descriptor_arrays
+from roofcast.features.queries import QueryTable, descriptor_arrays
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -53,7 +53,7 @@ class Loads:
     n_later_token: FloatArray
 
     @classmethod
-    def of(cls, descriptors: Queries) -> Self:
+    def of(cls, descriptors: QueryTable) -> Self:
         """Return the loads of queries."""
         d = descriptor_arrays(descriptors)
         is_live = d["workload.is_static"] == 0

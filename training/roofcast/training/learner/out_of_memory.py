@@ -19,7 +19,7 @@ from roofcast.data.specs import AcceleratorSpec, ModelSpec
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, Coefficients
 from roofcast.features.engine.memory import Memory, estimate_memory
-from roofcast.features.queries import Queries, descriptor_arrays
+from roofcast.features.queries import QueryTable, descriptor_arrays
 from roofcast.training.dataset.review import review
 from roofcast.training.learner.errors.lazy_scipy import optimize
 from roofcast.training.learner.estimator import Estimator, check_is_fitted
@@ -115,7 +115,7 @@ def _logistic(x: FloatArray) -> FloatArray:
     return np.asarray(np.exp(-np.logaddexp(0.0, -x)))
 
 
-def memory_columns(descriptors: Queries, memory: Memory) -> FloatArray:
+def memory_columns(descriptors: QueryTable, memory: Memory) -> FloatArray:
     """Return the features of `OutOfMemoryClassifier`, of which more is worse: shape (n_query, 3).
 
     They are the logarithm of needed over usable memory; that of the requests which must be held at once, all of a
@@ -130,7 +130,7 @@ def memory_columns(descriptors: Queries, memory: Memory) -> FloatArray:
     return np.stack([fill, -np.log(np.clip(memory.capacity / held, *HEADROOM_LIMITS)), padded], axis=1)
 
 
-def memory_of(descriptors: Queries, coefficients: Coefficients = DEFAULT_COEFFICIENTS) -> Memory:
+def memory_of(descriptors: QueryTable, coefficients: Coefficients = DEFAULT_COEFFICIENTS) -> Memory:
     """Return the memory of each query's replica."""
     d = descriptor_arrays(descriptors)
     return estimate_memory(d, coefficients.by_row(d["config.engine"]))

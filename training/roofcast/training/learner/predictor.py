@@ -32,7 +32,7 @@ import pandas as pd
 from roofcast.data.errors import InputError, OutOfRangeError
 from roofcast.features.columns import FEATURE_NAMES
 from roofcast.features.engine.estimate import Estimate
-from roofcast.features.queries import Queries
+from roofcast.features.queries import QueryTable
 from roofcast.training.dataset.stacks import is_uploaded, stack_owners
 from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.learner.derived_metrics import (
@@ -173,7 +173,7 @@ class RoofcastPredictor(RatioModel):
 
     def predict_distribution(
         self,
-        X: Queries,
+        X: QueryTable,
         points: CalibrationPoints | None = None,
         *,
         metrics: Collection[str] | None = None,

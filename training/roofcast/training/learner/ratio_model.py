@@ -23,7 +23,7 @@ from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, Coeffici
 from roofcast.features.engine.estimate import Estimate
 from roofcast.features.engine.estimate import estimate as estimate_queries
 from roofcast.features.pipeline import METRICS, build_features, estimate_statistics, feature_matrix
-from roofcast.features.queries import Queries, build_frame, descriptor_arrays, query_index
+from roofcast.features.queries import QueryTable, build_frame, descriptor_arrays, query_index
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.stacks import is_uploaded, separate_uploads, stack_owners
@@ -212,7 +212,7 @@ class RatioModel(Estimator):
 
     def predict_ratio(
         self,
-        X: Queries,
+        X: QueryTable,
         metrics: Collection[str] | None = None,
         estimate: Estimate | None = None,
         keys: GroupKeys | None = None,

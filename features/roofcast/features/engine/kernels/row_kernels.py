@@ -18,7 +18,7 @@ from roofcast.features.engine.kernels.efficiency import (
     PrefillAttentionEfficiency,
 )
 from roofcast.features.engine.kernels.kernel_coefficients import efficiency_of, family_of, shipped_coefficients
-from roofcast.features.queries import Descriptors, FloatArray
+from roofcast.features.queries import FloatArray, Queries
 
 PRECISIONS: Final = (
     "bf16", "fp8", "fp8_block", "int8", "fp4", "int4", "mxfp4", "mxfp4_weight", "int8_weight", "fp8_cache",
@@ -129,7 +129,7 @@ def hardware_codes(accelerator: str, architecture: str) -> tuple[float, float]:
     return float(own), float(families.index(family) if family in families else len(families))
 
 
-def kernels_by_row(d: Descriptors) -> RowKernels:
+def kernels_by_row(d: Queries) -> RowKernels:
     """Return the kernel parameters of each row."""
     n_choice = [*_n_choice(), 2, 2, 2]
     codes = [d[column].astype(np.int64) for column in _CODES]

@@ -17,7 +17,7 @@ from roofcast.features.engine.loop.closed_loop import Loop, Requests, closed_loo
 from roofcast.features.engine.loop.open_loop import open_loop
 from roofcast.features.engine.loop.percentiles import e2e_quantile, itl_quantile, tpot_quantile, ttft_quantile
 from roofcast.features.engine.memory import n_slot
-from roofcast.features.queries import Descriptors, FloatArray
+from roofcast.features.queries import FloatArray, Queries
 
 _MAX_SPREAD = 0.9
 _LARGEST_RATIO = 50.0
@@ -26,7 +26,7 @@ QUANTILE_METRICS: Final = ("ttft_s", "itl_s", "tpot_s", "e2e_s")
 
 
 def quantile_ratios(
-    d: Descriptors, c: CoefficientSource, e: Estimate, metrics: Collection[str] = QUANTILE_METRICS
+    d: Queries, c: CoefficientSource, e: Estimate, metrics: Collection[str] = QUANTILE_METRICS
 ) -> dict[str, FloatArray]:
     """Return the ratio of quantile to mean by metric; 1 for means and static batches.
 
@@ -68,7 +68,7 @@ def _quantile(metric: str, loop: Loop, q: float) -> tuple[FloatArray, FloatArray
     return np.maximum(itl_quantile(loop, q), loop.step_s) if q > 0.5 else loop.step_s, loop.step_s
 
 
-def _loop(d: Descriptors, c: CoefficientSource, e: Estimate, rows: npt.NDArray[np.intp], *, at_rate: bool) -> Loop:
+def _loop(d: Queries, c: CoefficientSource, e: Estimate, rows: npt.NDArray[np.intp], *, at_rate: bool) -> Loop:
     variation = d["workload.length_variation"][rows]
     width = variation * np.sqrt(12.0)
     n_rank = d["config.dp"][rows]
@@ -95,7 +95,7 @@ def _loop(d: Descriptors, c: CoefficientSource, e: Estimate, rows: npt.NDArray[n
     return closed_loop(e.concurrency[rows] / n_rank, capacity, lambda _batch: gap, requests)
 
 
-def _step_slope_s(d: Descriptors, e: Estimate, rows: npt.NDArray[np.intp]) -> FloatArray:
+def _step_slope_s(d: Queries, e: Estimate, rows: npt.NDArray[np.intp]) -> FloatArray:
     """Return the increase of a decode step per request: its cache is read, and its experts.
 
     Products of few tokens read the same weights whatever their number.

@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
-import pandas as pd
 
 from roofcast.data.measurements.schema import NO_SPECULATION
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
-from roofcast.features.descriptors.descriptor_table import describe
+from roofcast.features.descriptors.descriptor_table import describe_queries
 from roofcast.features.descriptors.engine_names import OTHER, describe_engines
 from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.features.engine.coefficients import Coefficients
+from roofcast.features.queries import Queries
 from roofcast.features.validity.engine_support import can_run, default_precision, engines_on, served_precisions
 from roofcast.features.validity.model_limits import NO_ATTENTION_DP_ENGINES, split_error
 from roofcast.features.validity.support_table import NO_SPECULATION_ENGINES
@@ -132,10 +132,11 @@ def assume_acceptance(replicas: Iterable[Replica], coefficients: Coefficients) -
 
 def describe_replicas(
     table: Mapping[str, ColumnArray], model: ModelSpec, accelerators: Mapping[str, AcceleratorSpec]
-) -> pd.DataFrame:
+) -> Queries:
     """Return the descriptors of replicas in a steady state, without the burst at the start of a benchmark run."""
-    endless = {"workload.n_wave": math.inf, "workload.n_request": math.inf}
-    return describe(table, {model.id: model}, accelerators).assign(**endless)
+    endless = np.full(len(table["model"]), math.inf)
+    described = describe_queries(table, {model.id: model}, accelerators)
+    return {**described, "workload.n_wave": endless, "workload.n_request": endless}
 
 
 def replica_table(

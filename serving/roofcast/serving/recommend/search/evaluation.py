@@ -9,13 +9,12 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from roofcast.features.descriptors.descriptor_table import QUANTILE
 from roofcast.features.engine.estimate import Estimate, estimate_at_loads, load_independent
 from roofcast.features.engine.memory import Memory
 from roofcast.features.pipeline import estimate_statistics
-from roofcast.features.queries import descriptor_arrays
+from roofcast.features.queries import Queries
 from roofcast.serving.abandonment import stop_if_abandoned
 from roofcast.serving.recommend.search.confidence import Medians, Quantity
 from roofcast.training.learner.errors.group_keys import build_group_keys, workload_coordinates
@@ -76,14 +75,14 @@ class Evaluator:
     def __init__(
         self,
         predictor: RoofcastPredictor,
-        descriptors: pd.DataFrame,
+        descriptors: Queries,
         *,
         is_open: bool = False,
         doubt: Mapping[str, FloatArray] = MappingProxyType({}),
     ) -> None:
         self.predictor, self.is_open, self.doubt = predictor, is_open, doubt
         self.coefficients = predictor.coefficients_
-        self.d = descriptor_arrays(descriptors)
+        self.d = descriptors
         self.n_predicted = 0
         self._block = np.array([*self.d.values()])
         self._fixed = load_independent(self.d, self.coefficients)
@@ -109,7 +108,7 @@ class Evaluator:
         """
         full = np.minimum(np.maximum(self.memory.capacity, 1.0), max_in_flight)
         rows = np.arange(len(full))
-        closed = self._fixed.take(rows, self.d | _varying(full, "mean", is_open=False))
+        closed = self._fixed.take(rows, {**self.d, **_varying(full, "mean", is_open=False)})
         rate = estimate_at_loads(closed).request_throughput_per_s
         return np.asarray(rate[:, None] * np.array(RATE_SHARES), dtype=np.float64)
 

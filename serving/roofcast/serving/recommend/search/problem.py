@@ -9,10 +9,10 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from roofcast.data.specs import ModelSpec, Offer
 from roofcast.features.descriptors.prediction_input import ColumnArray
+from roofcast.features.queries import Queries
 from roofcast.serving.predict.assumptions import assumed_columns
 from roofcast.serving.predict.row_parser import ASSUMED_LOAD
 from roofcast.serving.recommend.demand.constraints import Constraints
@@ -66,7 +66,7 @@ class SearchProblem:
     offers: list[Offer]
     replicas: list[Replica]
     table: dict[str, ColumnArray]
-    descriptors: pd.DataFrame
+    descriptors: Queries
     confidence: float
     level: float
 
@@ -74,7 +74,7 @@ class SearchProblem:
 def replica_doubt(
     bundle: ModelBundle,
     table: dict[str, ColumnArray],
-    descriptors: pd.DataFrame,
+    descriptors: Queries,
     demand: Demand,
     references: CalibrationPoints | None = None,
 ) -> dict[str, FloatArray]:
@@ -82,7 +82,7 @@ def replica_doubt(
 
     A deployment runs without end, so the number of requests is no blank.
     """
-    n = len(descriptors)
+    n = len(table["model"])
     known = {"n_request": np.full(n, np.inf), ASSUMED_LOAD: np.zeros(n, dtype=bool)}
     assumed: Sequence[str] = assumed_columns(table | known)
     return bundle.doubt.predict_given_runs(np.full(n, demand.users is None), assumed, descriptors, references)

@@ -13,6 +13,7 @@ import pandas as pd
 
 from roofcast.features.descriptors.config_hash import config_hashes, joint_hash
 from roofcast.features.pipeline import METRICS
+from roofcast.features.queries import QueryTable
 from roofcast.training.dataset.blanked_rows import BlankedRows
 from roofcast.training.learner.derived_metrics import E2E, SOURCES, THROUGHPUT, Loads
 from roofcast.training.learner.ratio_model import RatioModel
@@ -84,7 +85,7 @@ class BlankDoubt:
         return {metric: np.array([total[case].get(metric, 0.0) for case in cases]) for metric in metrics}
 
     def predict_given_runs(
-        self, is_open_loop: BoolArray, assumed: Sequence[str], X: pd.DataFrame, runs: CalibrationPoints | None
+        self, is_open_loop: BoolArray, assumed: Sequence[str], X: QueryTable, runs: CalibrationPoints | None
     ) -> dict[str, FloatArray]:
         """Return the variance of `predict` without that of the columns that own runs show; see `unshared_blanks`.
 
@@ -114,7 +115,7 @@ class BlankDoubt:
 
 
 def unshared_blanks(
-    X: pd.DataFrame, assumed: Sequence[str], own_X: pd.DataFrame, own_assumed: Sequence[str]
+    X: QueryTable, assumed: Sequence[str], own_X: QueryTable, own_assumed: Sequence[str]
 ) -> Sequence[str]:
     """Return the blank columns of each query that no own run on its accelerator and engine leaves blank too.
 

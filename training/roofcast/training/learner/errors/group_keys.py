@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.features.descriptors.config_hash import HashArray, config_hashes, joint_hashes
-from roofcast.features.queries import Descriptors, Queries, descriptor_arrays, query_index
+from roofcast.features.queries import Queries, QueryTable, descriptor_arrays, query_index
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -105,7 +105,7 @@ class GroupKeys:
         return GroupKeys(self.keys, self.workload, stack_keys(names))
 
 
-def build_group_keys(descriptors: Queries, stacks: pd.Series | None = None) -> GroupKeys:
+def build_group_keys(descriptors: QueryTable, stacks: pd.Series | None = None) -> GroupKeys:
     """Return the group keys of rows.
 
     `stacks` names each row's stack, aligned by index; empty or missing, or None for all, means `TARGET_STACK`.
@@ -116,7 +116,7 @@ def build_group_keys(descriptors: Queries, stacks: pd.Series | None = None) -> G
     return rows if stacks is None else rows.on_stacks(stacks, query_index(descriptors))
 
 
-def workload_coordinates(d: Descriptors) -> FloatArray:
+def workload_coordinates(d: Queries) -> FloatArray:
     """Return the workload of each row as in `GroupKeys`: shape (n_row, 3)."""
     load = np.where(np.isnan(d["workload.concurrency"]), d["workload.request_rate_per_s"], d["workload.concurrency"])
     sizes = [d["workload.n_input_token"], d["workload.n_output_token"], np.where(np.isnan(load), 1.0, load)]

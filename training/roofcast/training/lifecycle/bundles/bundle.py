@@ -17,6 +17,7 @@ from roofcast.features.columns import DESCRIPTORS
 from roofcast.features.engine.coefficients import Coefficients, OwnerOffsets
 from roofcast.features.fingerprint import fingerprint
 from roofcast.features.pipeline import METRICS
+from roofcast.features.queries import QueryTable
 from roofcast.training.config import TrainingConfig
 from roofcast.training.explain.contributions import TrainingPoints
 from roofcast.training.learner.derived_metrics import Loads
@@ -79,7 +80,7 @@ class ModelBundle:
 
     def predict(
         self,
-        X: pd.DataFrame,
+        X: QueryTable,
         assumed: Sequence[str],
         references: CalibrationPoints | None = None,
         *,
