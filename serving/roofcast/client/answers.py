@@ -46,7 +46,7 @@ class AnswerRatios(TypedDict):
     high_ratio: float
 
 
-class BasisResponse(TypedDict):
+class Basis(TypedDict):
     package_version: str
     predictor_version: str
     predictor_sha256: str
@@ -91,11 +91,6 @@ class CampaignRows(TypedDict):
     n_row: int
     n_learnt: int
     rows: list[CampaignRow]
-
-
-class CertaintyResponse(TypedDict):
-    confidence: float
-    cost_usd_per_h: float | None
 
 
 class ChallengerResponse(TypedDict):
@@ -145,16 +140,9 @@ class Check(TypedDict):
     detail: NotRequired[str]
 
 
-class ElsewhereResponse(TypedDict):
-    provider: str
-    region: str
-    instance_type: str
-    pricing: str
-    market: str
-    price_usd_per_h: float
-    price_as_of: str
-    n_instance: int
-    cost_usd_per_h: float
+class CostOfConfidence(TypedDict):
+    confidence: float
+    cost_usd_per_h: float | None
 
 
 class FieldError(TypedDict):
@@ -209,12 +197,64 @@ class IntervalResponse(TypedDict):
     high: float
 
 
-class LoadResponse(TypedDict):
-    users: float | None
-    think_time_s: float
-    request_rate_per_s: float | None
-    requests_in_flight: float | None
-    text: str
+class JobInterval(TypedDict):
+    value: float
+    low: float
+    high: float
+
+
+class JobMissResponse(TypedDict):
+    accelerator: str
+    n_accelerator: int | None
+    reason: Literal["too_slow", "over_budget", "may_not_fit", "dearer", "too_few_nodes", "does_not_fit", "excluded"]
+    detail: str
+    cost_usd: float | None
+    hours: float | None
+    p_limits_met: float | None
+
+
+class JobPlanResponse(TypedDict):
+    framework: str
+    compute_precision: str
+    tp: int
+    pp: int
+    vp: int
+    cp: int
+    dp: int
+    ep: int
+    sharding: str
+    recomputation: str
+    sequence_parallel: bool
+    n_micro_batch_sequence: float
+    n_gradient_accumulation: float
+    n_global_batch_sequence: float
+
+
+class JobPredictionResponse(TypedDict):
+    predictor_version: str
+    level: float
+    rows: list[dict[str, float | int | str | bool | None]]
+
+
+class JobRunResponse(TypedDict):
+    provider: str
+    region: str
+    instance_type: str
+    pricing: str
+    market: str
+    price_usd_per_h: float
+    price_as_of: str
+    accelerator: str
+    n_accelerator: int
+    n_instance: int
+    usd_per_h: float
+    plan: JobPlanResponse
+    hours: float
+    cost_usd: float
+    p_fits: float
+    p_deadline_met: float | None
+    p_budget_met: float | None
+    p_limits_met: float
 
 
 class MeasuredStackSummary(TypedDict):
@@ -228,16 +268,6 @@ class MeasuredStackSummary(TypedDict):
 class MeasurementsChanged(TypedDict):
     n_row: int
     n_refused: NotRequired[int]
-
-
-class MetricResponse(TypedDict):
-    metric: str
-    statistic: str
-    value: float
-    low: float
-    high: float
-    limit: float | None
-    uncalibrated: float | None
 
 
 class ModelSpec(TypedDict):
@@ -325,6 +355,18 @@ class Offer(TypedDict):
     licence: str
 
 
+class OtherOffer(TypedDict):
+    provider: str
+    region: str
+    instance_type: str
+    pricing: str
+    market: str
+    price_usd_per_h: float
+    price_as_of: str
+    n_instance: int
+    cost_usd_per_h: float
+
+
 class OwnCampaign(TypedDict):
     name: str
     n_row: int
@@ -345,6 +387,24 @@ class PairedErrors(TypedDict):
     n_nearer: int
     p_value: float | None
     verdict: Literal["better", "worse", "no difference found", "not tested"]
+
+
+class PeakLoad(TypedDict):
+    users: float | None
+    think_time_s: float
+    request_rate_per_s: float | None
+    requests_in_flight: float | None
+    text: str
+
+
+class PredictedMetric(TypedDict):
+    metric: str
+    statistic: str
+    value: float
+    low: float
+    high: float
+    limit: float | None
+    uncalibrated: float | None
 
 
 class PredictorResponse(TypedDict):
@@ -395,6 +455,12 @@ class ReadinessResponse(TypedDict):
     checks: dict[str, Check]
 
 
+class ReplicaSpeculation(TypedDict):
+    kind: str
+    n_token: int
+    acceptance_ratio: float
+
+
 class RetrainingResponse(TypedDict):
     id: str
     target: Literal["inference", "training"]
@@ -439,12 +505,6 @@ class SharedAnswers(TypedDict):
     n_champion_only: int
     n_challenger_only: int
     ratios: list[AnswerRatios]
-
-
-class SpeculationResponse(TypedDict):
-    kind: str
-    n_token: int
-    acceptance_ratio: float
 
 
 class StackAdded(TypedDict):
@@ -501,88 +561,6 @@ class StackSummary(TypedDict):
     is_shared: bool
 
 
-class JobImportErrors(TypedDict):
-    predictor_version: str
-    level: float
-    n_row: int
-    n_learnt: int
-    groups: list[RunErrors]
-
-
-class JobInterval(TypedDict):
-    value: float
-    low: float
-    high: float
-
-
-class JobMeasurementsAdded(TypedDict):
-    n_new: int
-    n_known: int
-    n_quarantined: int
-    quarantine_reasons: list[str]
-    n_withdrawn: int
-    n_claimed: int
-    n_of_key: dict[str, int]
-    import_id: str
-    warnings: list[str]
-    is_kept: bool
-    errors: NotRequired[JobImportErrors | None]
-
-
-class JobMissResponse(TypedDict):
-    accelerator: str
-    n_accelerator: int | None
-    reason: Literal["too_slow", "over_budget", "may_not_fit", "dearer", "too_few_nodes", "does_not_fit", "excluded"]
-    detail: str
-    cost_usd: float | None
-    hours: float | None
-    p_limits_met: float | None
-
-
-class JobPlanResponse(TypedDict):
-    framework: str
-    compute_precision: str
-    tp: int
-    pp: int
-    vp: int
-    cp: int
-    dp: int
-    ep: int
-    sharding: str
-    recomputation: str
-    sequence_parallel: bool
-    n_micro_batch_sequence: float
-    n_gradient_accumulation: float
-    n_global_batch_sequence: float
-
-
-class JobPredictionResponse(TypedDict):
-    predictor_version: str
-    level: float
-    rows: list[dict[str, float | int | str | bool | None]]
-
-
-class JobRunResponse(TypedDict):
-    provider: str
-    region: str
-    instance_type: str
-    pricing: str
-    market: str
-    price_usd_per_h: float
-    price_as_of: str
-    accelerator: str
-    n_accelerator: int
-    n_instance: int
-    usd_per_h: float
-    plan: JobPlanResponse
-    hours: float
-    cost_usd: float
-    p_fits: float
-    p_deadline_met: float | None
-    p_budget_met: float | None
-    p_limits_met: float
-
-
 class VersionResponse(TypedDict):
     version: str
     sha256: str
@@ -592,7 +570,7 @@ class VersionResponse(TypedDict):
     description: str
 
 
-class WithoutStackResponse(TypedDict):
+class WithoutStack(TypedDict):
     provider: str
     region: str
     instance_type: str
@@ -607,13 +585,13 @@ class WithoutStackResponse(TypedDict):
     pp: int
     dp: int
     ep: int
-    speculation: SpeculationResponse | None
+    speculation: ReplicaSpeculation | None
     n_replica: int
     n_instance: int
     cost_usd_per_h: float
     p_limits_met: float
     p_limits_met_without: float
-    predictions: list[MetricResponse]
+    predictions: list[PredictedMetric]
 
 
 class ChallengerErrors(TypedDict):
@@ -659,7 +637,7 @@ class DriftReport(TypedDict):
     challenger: NotRequired[ChallengerErrors | None]
 
 
-class EntryResponse(TypedDict):
+class Entry(TypedDict):
     provider: str
     region: str
     instance_type: str
@@ -674,32 +652,32 @@ class EntryResponse(TypedDict):
     pp: int
     dp: int
     ep: int
-    speculation: SpeculationResponse | None
-    rank: int
-    users_per_replica: float | None
-    in_flight_per_replica: float
-    request_rate_per_replica: float
-    load_per_replica: float
+    speculation: ReplicaSpeculation | None
     n_replica: int
     n_instance: int
     cost_usd_per_h: float
-    cost_usd_per_month: float
-    cost_usd_per_million_input_token: float
-    cost_usd_per_million_output_token: float
-    cost_usd_per_million_token: float
+    in_flight_per_replica: float
+    load_per_replica: float
     p_limits_met: float
-    p_runs: float | None
-    predictions: list[MetricResponse]
+    predictions: list[PredictedMetric]
     power_w: float
     memory_used_byte: float
     memory_usable_byte: float
     bottleneck: str
-    needs_quantised_copy: bool
-    also_at: list[ElsewhereResponse]
-    nearest: list[dict[str, Any]]
     outside: bool
     outside_columns: list[str]
     warnings: list[str]
+    rank: int
+    users_per_replica: float | None
+    request_rate_per_replica: float
+    cost_usd_per_month: float
+    cost_usd_per_million_input_token: float
+    cost_usd_per_million_output_token: float
+    cost_usd_per_million_token: float
+    p_runs: float | None
+    needs_quantised_copy: bool
+    also_at: list[OtherOffer]
+    nearest: list[dict[str, Any]]
     deployment: NotRequired[str | None]
 
 
@@ -721,7 +699,7 @@ class FileAdded(TypedDict):
     is_kept: bool
 
 
-class FleetResponse(TypedDict):
+class FleetPart(TypedDict):
     provider: str
     region: str
     instance_type: str
@@ -736,14 +714,14 @@ class FleetResponse(TypedDict):
     pp: int
     dp: int
     ep: int
-    speculation: SpeculationResponse | None
-    in_flight_per_replica: float
-    load_per_replica: float
+    speculation: ReplicaSpeculation | None
     n_replica: int
     n_instance: int
     cost_usd_per_h: float
+    in_flight_per_replica: float
+    load_per_replica: float
     p_limits_met: float
-    predictions: list[MetricResponse]
+    predictions: list[PredictedMetric]
     power_w: float
     memory_used_byte: float
     memory_usable_byte: float
@@ -753,7 +731,7 @@ class FleetResponse(TypedDict):
     warnings: list[str]
 
 
-class FrontResponse(TypedDict):
+class FrontPoint(TypedDict):
     provider: str
     region: str
     instance_type: str
@@ -768,16 +746,100 @@ class FrontResponse(TypedDict):
     pp: int
     dp: int
     ep: int
-    speculation: SpeculationResponse | None
+    speculation: ReplicaSpeculation | None
+    n_replica: int
+    n_instance: int
     cost_usd_per_h: float
     e2e_s: float
     p_limits_met: float
     load_per_replica: float
-    n_replica: int
+
+
+class JobEntryResponse(TypedDict):
+    provider: str
+    region: str
+    instance_type: str
+    pricing: str
+    market: str
+    price_usd_per_h: float
+    price_as_of: str
+    accelerator: str
+    n_accelerator: int
     n_instance: int
+    usd_per_h: float
+    plan: JobPlanResponse
+    hours: float
+    cost_usd: float
+    p_fits: float
+    p_deadline_met: float | None
+    p_budget_met: float | None
+    p_limits_met: float
+    rank: int
+    hours_interval: JobInterval
+    cost_usd_interval: JobInterval
+    energy_kwh: JobInterval
+    power_w: float
+    power_share: float
+    step_time_s: JobInterval
+    throughput_token_per_s: JobInterval
+    mfu_ratio: JobInterval
+    peak_memory_byte: JobInterval
+    memory_byte: dict[str, float]
+    memory_capacity_byte: float
+    outside: bool
+    launch: dict[str, str]
+    launch_problems: dict[str, str]
+    ties_first: NotRequired[bool]
+    also_at: list[OtherOffer]
 
 
-class LeverResponse(TypedDict):
+class JobImportErrors(TypedDict):
+    predictor_version: str
+    level: float
+    n_row: int
+    n_learnt: int
+    groups: list[RunErrors]
+
+
+class JobMeasurementsAdded(TypedDict):
+    n_new: int
+    n_known: int
+    n_quarantined: int
+    quarantine_reasons: list[str]
+    n_withdrawn: int
+    n_claimed: int
+    n_of_key: dict[str, int]
+    import_id: str
+    warnings: list[str]
+    is_kept: bool
+    errors: NotRequired[JobImportErrors | None]
+
+
+class JobRecommendationResponse(TypedDict):
+    model: str
+    method: str
+    total_token: float
+    n_step: int
+    n_token_per_sequence: int
+    n_global_batch_sequence: int
+    deadline_h: float | None
+    budget_usd: float | None
+    confidence: float
+    level: float
+    predictor_version: str
+    n_plan: int
+    n_hardware: int
+    n_offer: int
+    entries: list[JobEntryResponse]
+    pareto: list[JobRunResponse]
+    misses: list[JobMissResponse]
+    n_miss: int
+    defaults: list[str]
+    assumptions: list[str]
+    warnings: list[str]
+
+
+class Lever(TypedDict):
     provider: str
     region: str
     instance_type: str
@@ -792,12 +854,12 @@ class LeverResponse(TypedDict):
     pp: int
     dp: int
     ep: int
-    speculation: SpeculationResponse | None
-    kind: Literal["precision", "users", "limit", "pricing", "region", "provider"]
-    change: str
+    speculation: ReplicaSpeculation | None
     n_replica: int
     n_instance: int
     cost_usd_per_h: float
+    kind: Literal["precision", "users", "limit", "pricing", "region", "provider"]
+    change: str
     saving_ratio: float | None
     needs_quantised_copy: bool
     warnings: list[str]
@@ -845,7 +907,7 @@ class PredictionResponse(TypedDict):
     rows: list[dict[str, float | int | str | bool | None]]
 
 
-class RejectionResponse(TypedDict):
+class Rejection(TypedDict):
     accelerator: str
     engine: str
     weight_precision: str
@@ -853,74 +915,12 @@ class RejectionResponse(TypedDict):
     pp: int
     dp: int
     ep: int
-    speculation: SpeculationResponse | None
+    speculation: ReplicaSpeculation | None
     reason: Literal[
         "same_cost", "dearer", "over_budget", "too_few_nodes", "misses_limit", "no_offer", "does_not_fit", "no_engine"
     ]
     detail: str
     excess: float | None
-
-
-class JobEntryResponse(TypedDict):
-    provider: str
-    region: str
-    instance_type: str
-    pricing: str
-    market: str
-    price_usd_per_h: float
-    price_as_of: str
-    accelerator: str
-    n_accelerator: int
-    n_instance: int
-    usd_per_h: float
-    plan: JobPlanResponse
-    hours: float
-    cost_usd: float
-    p_fits: float
-    p_deadline_met: float | None
-    p_budget_met: float | None
-    p_limits_met: float
-    rank: int
-    hours_interval: JobInterval
-    cost_usd_interval: JobInterval
-    energy_kwh: JobInterval
-    power_w: float
-    power_share: float
-    step_time_s: JobInterval
-    throughput_token_per_s: JobInterval
-    mfu_ratio: JobInterval
-    peak_memory_byte: JobInterval
-    memory_byte: dict[str, float]
-    memory_capacity_byte: float
-    outside: bool
-    launch: dict[str, str]
-    launch_problems: dict[str, str]
-    ties_first: NotRequired[bool]
-    also_at: list[ElsewhereResponse]
-
-
-class JobRecommendationResponse(TypedDict):
-    model: str
-    method: str
-    total_token: float
-    n_step: int
-    n_token_per_sequence: int
-    n_global_batch_sequence: int
-    deadline_h: float | None
-    budget_usd: float | None
-    confidence: float
-    level: float
-    predictor_version: str
-    n_plan: int
-    n_hardware: int
-    n_offer: int
-    entries: list[JobEntryResponse]
-    pareto: list[JobRunResponse]
-    misses: list[JobMissResponse]
-    n_miss: int
-    defaults: list[str]
-    assumptions: list[str]
-    warnings: list[str]
 
 
 class VersionComparison(TypedDict):
@@ -952,26 +952,26 @@ class ExplanationsResponse(TypedDict):
 
 
 class RecommendationResponse(TypedDict):
+    entries: list[Entry]
+    fleet: list[FleetPart]
+    levers: NotRequired[list[Lever]]
+    runner_up_usd_per_h: float | None
+    cost_of_confidence: list[CostOfConfidence]
+    pareto: list[FrontPoint]
+    n_rejected: int
+    rejections: list[Rejection]
+    families: list[Rejection]
+    n_configuration: int
+    n_candidate: int
+    n_offer: int
+    warnings: NotRequired[list[str]]
     id: str
-    basis: BasisResponse
+    basis: Basis
     model: str
-    load: LoadResponse
+    load: PeakLoad
     confidence: float
     level: float
     predictor_version: str
     stack: NotRequired[StackResponse | None]
     stack_effect: NotRequired[str | None]
-    without_stack: NotRequired[WithoutStackResponse | None]
-    n_configuration: int
-    n_candidate: int
-    n_offer: int
-    entries: list[EntryResponse]
-    fleet: list[FleetResponse]
-    levers: list[LeverResponse]
-    runner_up_usd_per_h: float | None
-    cost_of_confidence: list[CertaintyResponse]
-    pareto: list[FrontResponse]
-    n_rejected: int
-    rejections: list[RejectionResponse]
-    families: list[RejectionResponse]
-    warnings: NotRequired[list[str]]
+    without_stack: NotRequired[WithoutStack | None]

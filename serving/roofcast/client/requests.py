@@ -21,6 +21,18 @@ class InventoryItem(TypedDict):
     name: NotRequired[str]
 
 
+class JobConstraintsRequest(TypedDict):
+    providers: NotRequired[list[str]]
+    regions: NotRequired[list[str]]
+    vendors: NotRequired[list[str]]
+    accelerators: NotRequired[list[str]]
+    pricing: NotRequired[list[str]]
+    max_usd_per_h: NotRequired[float | None]
+    max_nodes: NotRequired[int]
+    inventory: NotRequired[list[InventoryItem]]
+    marketplaces: NotRequired[bool]
+
+
 class MeasurementSelection(TypedDict):
     import_id: NotRequired[str | None]
     campaign: NotRequired[str | None]
@@ -65,53 +77,6 @@ class TargetRequest(TypedDict):
     target: NotRequired[Literal["inference", "training"]]
 
 
-class JobConstraintsRequest(TypedDict):
-    providers: NotRequired[list[str]]
-    regions: NotRequired[list[str]]
-    vendors: NotRequired[list[str]]
-    accelerators: NotRequired[list[str]]
-    pricing: NotRequired[list[str]]
-    max_usd_per_h: NotRequired[float | None]
-    max_nodes: NotRequired[int]
-    inventory: NotRequired[list[InventoryItem]]
-    marketplaces: NotRequired[bool]
-
-
-class JobMeasurementsRequest(TypedDict):
-    rows: list[dict[str, float | int | str | bool | None]]
-    models: NotRequired[list[ModelConfig]]
-
-
-class JobPredictionRequest(TypedDict):
-    rows: list[dict[str, float | int | str | bool | None]]
-    models: NotRequired[list[ModelConfig]]
-    references: NotRequired[list[dict[str, float | int | str | bool | None]]]
-    level: NotRequired[float]
-
-
-class JobRecommendationRequest(TypedDict):
-    model: str | ModelConfig
-    method: NotRequired[Literal["pretrain", "full", "lora", "qlora", "adapter"]]
-    n_token: float
-    n_epoch: NotRequired[float]
-    n_token_per_sequence: NotRequired[int]
-    n_global_batch_sequence: NotRequired[int | None]
-    deadline_h: NotRequired[float | None]
-    budget_usd: NotRequired[float | None]
-    adapter: NotRequired[Literal["lora-fa", "bottleneck", "prompt-tuning"] | None]
-    adapter_rank: NotRequired[int | None]
-    adapter_targets: NotRequired[list[Literal["q", "k", "v", "o", "gate", "up", "down"]]]
-    compute_precision: NotRequired[Literal["fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"] | None]
-    frameworks: NotRequired[list[Literal["torchtitan", "megatron-lm", "transformers"]]]
-    confidence: NotRequired[float]
-    constraints: NotRequired[JobConstraintsRequest]
-    price_overrides: NotRequired[list[PriceOverride]]
-    references: NotRequired[list[dict[str, float | int | str | bool | None]]]
-    level: NotRequired[float]
-    n_entry: NotRequired[int]
-    n_rejection: NotRequired[int]
-
-
 class WorkloadRequest(TypedDict):
     preset: NotRequired[str | None]
     n_input_token: NotRequired[float | dict[str, float] | None]
@@ -152,6 +117,41 @@ class ExplanationRequest(TypedDict):
     references: NotRequired[list[dict[str, float | int | str | bool | None]]]
     stack: NotRequired[str | None]
     level: NotRequired[float]
+
+
+class JobMeasurementsRequest(TypedDict):
+    rows: list[dict[str, float | int | str | bool | None]]
+    models: NotRequired[list[ModelConfig]]
+
+
+class JobPredictionRequest(TypedDict):
+    rows: list[dict[str, float | int | str | bool | None]]
+    models: NotRequired[list[ModelConfig]]
+    references: NotRequired[list[dict[str, float | int | str | bool | None]]]
+    level: NotRequired[float]
+
+
+class JobRecommendationRequest(TypedDict):
+    model: str | ModelConfig
+    method: NotRequired[Literal["pretrain", "full", "lora", "qlora", "adapter"]]
+    n_token: float
+    n_epoch: NotRequired[float]
+    n_token_per_sequence: NotRequired[int]
+    n_global_batch_sequence: NotRequired[int | None]
+    deadline_h: NotRequired[float | None]
+    budget_usd: NotRequired[float | None]
+    adapter: NotRequired[Literal["lora-fa", "bottleneck", "prompt-tuning"] | None]
+    adapter_rank: NotRequired[int | None]
+    adapter_targets: NotRequired[list[Literal["q", "k", "v", "o", "gate", "up", "down"]]]
+    compute_precision: NotRequired[Literal["fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"] | None]
+    frameworks: NotRequired[list[Literal["torchtitan", "megatron-lm", "transformers"]]]
+    confidence: NotRequired[float]
+    constraints: NotRequired[JobConstraintsRequest]
+    price_overrides: NotRequired[list[PriceOverride]]
+    references: NotRequired[list[dict[str, float | int | str | bool | None]]]
+    level: NotRequired[float]
+    n_entry: NotRequired[int]
+    n_rejection: NotRequired[int]
 
 
 class MeasurementsRequest(TypedDict):

@@ -10,7 +10,7 @@ from roofcast.data.catalog import load_catalog
 from roofcast.data.specs import ModelSpec, Offer
 from roofcast.serving.deployment import Question
 from roofcast.serving.deployment.engine_config import EngineConfig, configure_engine
-from roofcast.serving.recommend.answer.parts import Entry
+from roofcast.serving.recommend.answer.parts import Entry, offer_fields, replica_fields
 from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.search.replica import Replica
@@ -44,8 +44,9 @@ def an_entry(
 ) -> Entry:
     """Return an entry of three replicas of `tp` accelerators for any engine, each with a capacity in requests."""
     return Entry(
-        offer=an_offer(accelerator=accelerator, **offer),
-        replica=replica or Replica(accelerator, tp),
+        **offer_fields(an_offer(accelerator=accelerator, **offer)),
+        **replica_fields(replica or Replica(accelerator, tp)),
+        rank=1,
         users_per_replica=in_flight,
         in_flight_per_replica=in_flight,
         request_rate_per_replica=8.0,
@@ -69,6 +70,8 @@ def an_entry(
         nearest=(),
         outside=False,
         outside_columns=(),
+        warnings=(),
+        also_at=(),
     )
 
 

@@ -12,11 +12,11 @@ from roofcast.data.errors import InputError
 from roofcast.data.job_campaigns import job_catalog
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_loader import LoadedModel
-from roofcast.serving.jobs import service
+from roofcast.serving.jobs import job_service
 from roofcast.serving.jobs.conventions import LATENT_ADAPTERS
+from roofcast.serving.jobs.job_answer_parts import JobRecommendationResponse
+from roofcast.serving.jobs.job_request import JobRecommendationRequest
 from roofcast.serving.jobs.memory_parts import MEMORY_PARTS
-from roofcast.serving.jobs.request import JobRecommendationRequest
-from roofcast.serving.jobs.response import JobRecommendationResponse
 from roofcast.training.jobs import load_shipped_job_predictor
 from roofcast.training.jobs.lifecycle.bundle import JobBundle
 from tests.serving.jobs.builders import a_training_demand, an_estimate_model
@@ -45,7 +45,7 @@ class Known:
 def recommend(*, active: Any = None, **changes: Any) -> JobRecommendationResponse:
     request = JobRecommendationRequest.model_validate(a_training_demand(**changes))
     state = cast("AppState", Known(load_catalog(), job_catalog(), active or an_estimate_model()))
-    return service.answer_training_recommendation(request, state, dt.date(2026, 6, 1))
+    return job_service.answer_training_recommendation(request, state, dt.date(2026, 6, 1))
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_variant_needs_its_method(method: str) -> None:
 def test_the_nearest_miss_of_a_deadline_out_of_reach_is_the_fastest() -> None:
     answer = recommend(**LARGE | {"n_token": 1e12}, deadline_h=1, constraints={"accelerators": ["b200-sxm-180gb"]})
     (miss,) = answer.misses
-    assert (miss.reason, miss.n_accelerator, answer.entries) == ("too_slow", 64, [])
+    assert (miss.reason, miss.n_accelerator, answer.entries) == ("too_slow", 64, ())
     dear = recommend(**LARGE | {"n_token": 1e12}, budget_usd=1, constraints={"accelerators": ["b200-sxm-180gb"]})
     assert dear.misses[0].reason == "over_budget"
     assert (dear.misses[0].cost_usd or 0) < (miss.cost_usd or 0)
@@ -233,7 +233,7 @@ def test_an_entry_has_the_prediction_of_its_plan() -> None:
         "sequence_parallel": "on" if entry.plan.sequence_parallel else "off",
         "compiled": "on" if entry.plan.framework == "torchtitan" else "",
     }  # fmt: skip
-    (answer,) = service.answer_rows([row], [], 0.8, load_catalog(), an_estimate_model())
+    (answer,) = job_service.answer_rows([row], [], 0.8, load_catalog(), an_estimate_model())
     assert answer["status"] == "ok", answer["reason"]
     assert answer["step_time_s"] == pytest.approx(entry.step_time_s.value, rel=1e-4)
     assert answer["p_fits"] == pytest.approx(entry.p_fits, rel=1e-4)

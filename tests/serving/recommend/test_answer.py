@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from roofcast.data.catalog import load_catalog
-from roofcast.serving.recommend.answer.parts import LEVERS, PredictedMetric
-from roofcast.serving.recommend.api.cautions import entry_warnings
+from roofcast.serving.recommend.answer.cautions import tpot_warnings
+from roofcast.serving.recommend.answer.parts import PredictedMetric
 from roofcast.serving.recommend.api.request import RecommendationRequest
-from roofcast.serving.recommend.api.response import LeverKind
 from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.presets import PRESETS
 from roofcast.serving.recommend.demand.slo import parse_limit
-from tests.serving.deployment.builders import an_entry
 from tests.serving.http_client import Client
 
 CHAT = {
@@ -120,10 +117,6 @@ def test_fewer_users_are_no_lever_where_a_floor_needs_them(shared: Client) -> No
         model="meta-llama/Llama-3.1-70B",
     )["levers"]  # fmt: skip
     assert "users" not in {one["kind"] for one in levers}
-
-
-def test_every_kind_of_lever_is_in_the_response_model() -> None:
-    assert set(LEVERS) == set(LeverKind.__args__)  # type: ignore[attr-defined]
 
 
 def test_users_without_think_time_are_all_in_flight_and_warned_of(answer: dict[str, Any]) -> None:
@@ -242,10 +235,12 @@ def test_a_lever_of_users_keeps_the_budget(shared: Client, answer: dict[str, Any
 def test_the_warning_about_itl_names_the_predicted_itl_and_tpot() -> None:
     demand = Demand(1000, 200, 8, None, (parse_limit("itl:p90<=60ms"),))
     metrics = [
-        PredictedMetric(name, "p90", value, value, value, None, None)
+        PredictedMetric(
+            metric=name, statistic="p90", value=value, low=value, high=value, limit=None, uncalibrated=None
+        )
         for name, value in (("itl_s", 0.05), ("tpot_s", 0.2))
     ]
-    (warning,) = entry_warnings(replace(an_entry(), predictions=tuple(metrics)), demand)
+    (warning,) = tpot_warnings(metrics, demand)
     assert warning == (
         "the predicted p90 of ITL is 50 ms and that of TPOT 200 ms, 4.0 times the ITL and 3.3 times its limit "
         "itl:p90<=60ms; TPOT is what users feel"

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 from pydantic import BaseModel
 
-from roofcast.serving.jobs.request import JobRecommendationRequest
+from roofcast.serving.jobs.job_request import JobRecommendationRequest
 from roofcast.serving.recommend.api.request import RecommendationRequest
 from roofcast.serving.recommend.demand.inventory import InventoryItem, PriceOverride
 from roofcast.serving.recommend.demand.slo import parse_limit

@@ -14,12 +14,21 @@ from roofcast.data.specs import ModelSpec
 from roofcast.features.descriptors.prediction_input import factorize
 from roofcast.features.validity.model_limits import context_error
 from roofcast.serving.recommend.answer.calibration_effect import find_calibration_effect
-from roofcast.serving.recommend.answer.entries import build_entries
+from roofcast.serving.recommend.answer.entries import PredictedDeployments
 from roofcast.serving.recommend.answer.fleet import mixed_fleet
 from roofcast.serving.recommend.answer.levers import find_levers
 from roofcast.serving.recommend.answer.other_offers import other_offers
 from roofcast.serving.recommend.answer.pareto_front import pareto_front
-from roofcast.serving.recommend.answer.parts import Entry, FrontPoint, Recommendation
+from roofcast.serving.recommend.answer.parts import (
+    CostOfConfidence,
+    Entry,
+    FleetPart,
+    FrontPoint,
+    OtherOffer,
+    Recommendation,
+    Rejection,
+    replica_fields,
+)
 from roofcast.serving.recommend.answer.rejections import (
     describe_rejections,
     find_rejections,
@@ -39,7 +48,7 @@ from roofcast.serving.recommend.search.configurations import (
 from roofcast.serving.recommend.search.deployment_sizes import Market
 from roofcast.serving.recommend.search.offer_groups import group_offers
 from roofcast.serving.recommend.search.problem import SearchProblem, reported_limits
-from roofcast.serving.recommend.search.replica import Rejection
+from roofcast.serving.recommend.search.replica import Replica
 from roofcast.serving.recommend.search.search import Deployment, Search, SearchTarget
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
@@ -98,7 +107,11 @@ def recommend(
     offers = constraints.admissible_offers(market.offers)
     if not offers:
         raise InputError("constraints", "admit no offer; relax providers, regions, accelerators or pricing")
-    replicas, no_engine = enumerate_replicas(model, market.accelerators, offers, constraints)
+    replicas, reasons = enumerate_replicas(model, market.accelerators, offers, constraints)
+    no_engine = tuple(
+        Rejection(**replica_fields(Replica(name)), reason="no_engine", detail=reason, excess=1.0)
+        for name, reason in reasons.items()
+    )
     confidences = sorted({confidence, *(c for c in CONFIDENCES if c <= limits.highest_confidence + ROUNDING)})
     if not replicas:
         return _no_replica(no_engine, len(offers), n_rejection, confidences)
@@ -124,10 +137,12 @@ def recommend(
     search = Search(problem, limits)
     result = _search(search, confidences, n_entry, n_rejection, no_engine)
     if problem.baseline:
-        result = replace(result, calibration_effect=find_calibration_effect(search, problem.baseline))
+        effect = find_calibration_effect(search, problem.baseline)
+        result = result.model_copy(update={"calibration_effect": effect})
     if not has_levers:
         return result
-    return replace(result, levers=find_levers(search, result.entries[0] if result.entries else None))
+    levers = find_levers(search, result.entries[0] if result.entries else None)
+    return result.model_copy(update={"levers": levers})
 
 
 def _check(bundle: ModelBundle, model: ModelSpec, demand: Demand, confidence: float, level: float) -> LimitModel:
@@ -144,18 +159,18 @@ def _check(bundle: ModelBundle, model: ModelSpec, demand: Demand, confidence: fl
 
 
 def _no_replica(
-    no_engine: list[Rejection], n_offer: int, n_rejection: int, confidences: list[float]
+    no_engine: tuple[Rejection, ...], n_offer: int, n_rejection: int, confidences: list[float]
 ) -> Recommendation:
     """Return the answer if no engine and precision within the constraints runs on any offer."""
     return Recommendation(
         entries=(),
         fleet=(),
-        rejections=tuple(no_engine[:n_rejection]),
+        rejections=no_engine[:n_rejection],
         n_rejected=len(no_engine),
-        families=tuple(no_engine),
+        families=no_engine,
         pareto=(),
         runner_up_usd_per_h=None,
-        cost_of_confidence=dict.fromkeys(confidences),
+        cost_of_confidence=tuple(CostOfConfidence(confidence=one, cost_usd_per_h=None) for one in confidences),
         n_configuration=0,
         n_candidate=0,
         n_offer=n_offer,
@@ -164,7 +179,7 @@ def _no_replica(
 
 
 def _search(
-    search: Search, confidences: list[float], n_entry: int, n_rejection: int, no_engine: list[Rejection]
+    search: Search, confidences: list[float], n_entry: int, n_rejection: int, no_engine: tuple[Rejection, ...]
 ) -> Recommendation:
     problem, pairs = search.problem, search.pairs
     target = SearchTarget(problem.confidence, group_offers(problem.replicas, problem.offers, pairs), n_entry)
@@ -178,57 +193,54 @@ def _search(
     owned = owned_rejections(search, target, winners)
     rented = {offer.accelerator for offer in problem.offers if not isinstance(offer, OwnedNodes)}
     reported = {problem.replicas[one.row].accelerator for one in deployments}
-    reported |= {rejection.replica.accelerator for rejection in owned} - rented
+    reported |= {rejection.accelerator for rejection in owned} - rented
     nearest = rejections.by_accelerator(search, except_for=reported)
     described = [*describe_rejections(rejections, rejections.order[:n_rejection], search), *no_engine]
     costs = search.costs(rival)
     least = {one: min(search.costs(goal), default=math.inf) for one, goal in by_confidence.items()}
-    entries, fleet = _entries(search, target, deployments)
-    recommendation = Recommendation(
-        entries=tuple(replace(entry, also_at=also) for entry, also in zip(entries, elsewhere, strict=True)),
+    entries, fleet = _entries(search, target, deployments, elsewhere)
+    front = pareto_front(search, entries)
+    return Recommendation(
+        entries=entries,
         fleet=fleet,
         rejections=tuple(described[:n_rejection]),
         n_rejected=len(rejections.order) + len(no_engine),
         families=(*owned, *describe_rejections(rejections, nearest, search), *no_engine),
-        pareto=(),
+        pareto=front,
         runner_up_usd_per_h=costs[1] if len(costs) > 1 else None,
-        cost_of_confidence={},
+        cost_of_confidence=_cost_of_confidence(least, [*entries, *front]),
         n_configuration=len(problem.replicas),
         n_candidate=int(np.maximum(search.top + 1, 1).sum()),
         n_offer=len(problem.offers),
-        n_predicted=0,
-        warnings=() if entries else unmet_limit_warnings(search),
-    )
-    front = pareto_front(search, entries)
-    return replace(
-        recommendation,
-        pareto=front,
-        cost_of_confidence=_cost_of_confidence(least, [*entries, *front]),
         n_predicted=search.evaluator.n_predicted,
+        warnings=() if entries else unmet_limit_warnings(search),
     )
 
 
 def _cost_of_confidence(
     least: Mapping[float, float], deployments: Iterable[Entry | FrontPoint]
-) -> dict[float, float | None]:
-    """Return the least cost by confidence, of the search or of a deployment of the answer that reaches it.
-
-    The search sizes replicas by load levels; at its own load, between two levels, a deployment may reach more.
-    """
+) -> tuple[CostOfConfidence, ...]:
+    # The search sizes replicas by load levels; at its own load, between two levels, a deployment may reach more.
     reached = [(one.p_limits_met, one.cost_usd_per_h) for one in deployments]
     costs = {
         confidence: min([cost, *(other for p, other in reached if p >= confidence)])
         for confidence, cost in least.items()
     }
-    return {confidence: cost if math.isfinite(cost) else None for confidence, cost in costs.items()}
+    return tuple(
+        CostOfConfidence(confidence=confidence, cost_usd_per_h=cost if math.isfinite(cost) else None)
+        for confidence, cost in costs.items()
+    )
 
 
 def _entries(
-    search: Search, target: SearchTarget, deployments: list[Deployment]
-) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
+    search: Search, target: SearchTarget, deployments: list[Deployment], elsewhere: list[tuple[OtherOffer, ...]]
+) -> tuple[tuple[Entry, ...], tuple[FleetPart, ...]]:
     """Return the entries, and the parts of a mixed fleet that is cheaper if all of them meet the limits."""
-    single_cost = deployments[0].cost if deployments else math.inf
-    parts = mixed_fleet(search, target, single_cost)
-    built = build_entries([*deployments, *parts], search)
-    entries, fleet = built[: len(deployments)], built[len(deployments) :]
+    parts = mixed_fleet(search, target, deployments[0].cost if deployments else math.inf)
+    if not deployments and not parts:
+        return (), ()
+    predicted = PredictedDeployments([*deployments, *parts], search)
+    ranked = enumerate(zip(deployments, elsewhere, strict=True), start=1)
+    entries = tuple(predicted.entry(one, rank, also_at) for rank, (one, also_at) in ranked)
+    fleet = tuple(predicted.fleet_part(part) for part in parts)
     return entries, fleet if all(part.p_limits_met >= target.confidence for part in fleet) else ()

@@ -15,7 +15,7 @@ from roofcast.serving.cli import app
 from roofcast.serving.cli.arguments.completion import complete_model
 from roofcast.serving.cli.arguments.job_search_options import SEARCH_OPTIONS
 from roofcast.serving.cli.commands.recommend import OPTIONS
-from roofcast.serving.jobs.request import Framework
+from roofcast.serving.jobs.job_request import Framework
 from roofcast.serving.recommend.api.request import Artefact
 
 

@@ -10,7 +10,7 @@ import pytest
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.cli.arguments.job_options import JOB_OPTIONS
 from roofcast.serving.cli.text.job_text import REASON_TEXT, _near_ties
-from roofcast.serving.jobs.response import MissReason
+from roofcast.serving.jobs.job_answer_parts import MissReason
 from roofcast.serving.jobs.rows import JOB_COLUMNS
 from tests.data.importers.job_logs.test_job_logs import MEGATRON, TORCHTITAN
 from tests.serving.http_client import Run

@@ -8,7 +8,7 @@ import pytest
 
 from roofcast.serving.cli.text.recommendation_text import recommendation_text
 from roofcast.serving.cli.text.tables import WIDTH
-from roofcast.serving.recommend.api.response import FleetResponse
+from roofcast.serving.recommend.answer.parts import FleetPart
 
 
 def an_entry(**changes: Any) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def test_capacities_are_whole_users() -> None:
 @pytest.mark.parametrize("n_entry", [0, 1])
 def test_a_mixed_fleet_has_a_total(n_entry: int) -> None:
     parts = [an_entry(cost_usd_per_h=usd) for usd in (1.5, 2.0)]
-    fleet = [{name: part[name] for name in FleetResponse.model_fields if name in part} for part in parts]
+    fleet = [{name: part[name] for name in FleetPart.model_fields if name in part} for part in parts]
     text = recommendation_text(a_response(entries=[an_entry()] * n_entry, fleet=fleet))
 
     reason = "cheaper than the first entry" if n_entry else "no single instance type meets the demand"

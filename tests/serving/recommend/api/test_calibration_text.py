@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from roofcast.serving.recommend.answer.parts import CalibrationEffect, PredictedMetric
+from roofcast.serving.recommend.answer.parts import PredictedMetric
 from roofcast.serving.recommend.api.calibration_text import calibration_text
 from roofcast.serving.recommend.search.replica import Replica
 from tests.serving.http.test_stacks import add
@@ -19,7 +19,11 @@ REPLICA = Replica("nvidia-h100-sxm-80gb", engine="vllm", weight_precision="bf16"
 
 def an_entry(n: int, value: float = 0.032, p: float = 0.9, kind: str = "H100", users: float | None = 40.0) -> Any:
     offer = SimpleNamespace(id=kind, instance_type=kind)
-    metrics = (PredictedMetric("tpot_s", "p95", value, 0.01, 0.05, 0.04, 0.02),)
+    metrics = (
+        PredictedMetric(
+            metric="tpot_s", statistic="p95", value=value, low=0.01, high=0.05, limit=0.04, uncalibrated=0.02
+        ),
+    )
     return SimpleNamespace(
         offer=offer, replica=REPLICA, n_instance=n, cost_usd_per_h=2.05 * n, predictions=metrics, p_limits_met=p,
         users_per_replica=users, request_rate_per_replica=7.0, n_replica=n,
@@ -28,7 +32,7 @@ def an_entry(n: int, value: float = 0.032, p: float = 0.9, kind: str = "H100", u
 
 def text(entry: Any, without: Any, calibrated: Any) -> str:
     result: Any = SimpleNamespace(
-        entries=[entry] if entry else [], calibration_effect=CalibrationEffect(without, calibrated)
+        entries=[entry] if entry else [], calibration_effect=SimpleNamespace(without=without, calibrated=calibrated)
     )
     return calibration_text("the stack profile rack-7", result, 0.8)
 

@@ -174,13 +174,13 @@ def _answer(rows: list[dict[str, Any]], models: list[dict[str, Any]], asked: _As
     level, references = asked.level, asked.references
     if asked.server:
         from roofcast.serving.cli.remote import ask
-        from roofcast.serving.jobs.request import MAX_ROW
+        from roofcast.serving.jobs.job_request import MAX_ROW
 
         given: Any = {"models": models, "references": references, "level": level}
         with ask(asked.server) as client:
             parts = [rows[start : start + MAX_ROW] for start in range(0, len(rows), MAX_ROW)]
             return [dict(row) for part in parts for row in client.predict_training(rows=part, **given)["rows"]]
-    from roofcast.serving.jobs.service import answer_rows
+    from roofcast.serving.jobs.job_service import answer_rows
 
     with spinner("predicting"):
         configs = [(model["name"], model["config"]) for model in models]
@@ -263,7 +263,7 @@ def import_(
 
 def _recommend_errors(values: Mapping[str, Any]) -> list[InputError]:
     from roofcast.serving.cli.files import parse_inventory, read_model_path
-    from roofcast.serving.jobs.request import JobRecommendationRequest, option_fields
+    from roofcast.serving.jobs.job_request import JobRecommendationRequest, option_fields
 
     options = {**values, "model": values["model"] or "", "inventory": []}
     options = {name: options[name] for name in SEARCH_OPTIONS}
@@ -278,7 +278,7 @@ def _recommend_errors(values: Mapping[str, Any]) -> list[InputError]:
 
 
 def _fields() -> Mapping[str, str]:
-    from roofcast.serving.jobs.request import OPTION_FIELDS
+    from roofcast.serving.jobs.job_request import OPTION_FIELDS
 
     return OPTION_FIELDS
 
@@ -349,7 +349,7 @@ def _launch_command(entries: Sequence[Mapping[str, Any]], launch: str) -> str:
 def _recommend(options: dict[str, Any], server: str) -> dict[str, Any]:
     """Return the recommendation, of a service if one is named; the request is validated before anything is loaded."""
     from roofcast.serving.cli.files import read_model
-    from roofcast.serving.jobs.request import JobRecommendationRequest
+    from roofcast.serving.jobs.job_request import JobRecommendationRequest
 
     JobRecommendationRequest.from_options(options)
     if server:
@@ -360,7 +360,7 @@ def _recommend(options: dict[str, Any], server: str) -> dict[str, Any]:
         fields: Any = request.model_dump(mode="json", exclude_unset=True)
         with ask(server) as client:
             return dict(client.recommend_training(**fields))
-    from roofcast.serving.jobs.service import answer_training_recommendation
+    from roofcast.serving.jobs.job_service import answer_training_recommendation
 
     state = load_predictor(open_app_state(), TRAINING)
     model = read_model(options["model"], state.job_catalog)

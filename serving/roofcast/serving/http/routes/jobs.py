@@ -8,9 +8,9 @@ from fastapi import APIRouter, Response
 
 from roofcast.serving.http.body import JSON_TYPE, JsonRoute
 from roofcast.serving.http.dependencies import State, Today
-from roofcast.serving.jobs.request import JobPredictionRequest, JobRecommendationRequest
-from roofcast.serving.jobs.response import JobPredictionResponse, JobRecommendationResponse
-from roofcast.serving.jobs.service import answer_training_predictions, answer_training_recommendation
+from roofcast.serving.jobs.job_answer_parts import JobPredictionResponse, JobRecommendationResponse
+from roofcast.serving.jobs.job_request import JobPredictionRequest, JobRecommendationRequest
+from roofcast.serving.jobs.job_service import answer_training_predictions, answer_training_recommendation
 
 router = APIRouter(tags=["training"], route_class=JsonRoute)
 

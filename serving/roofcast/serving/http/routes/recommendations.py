@@ -9,8 +9,8 @@ from fastapi import APIRouter, Response
 from roofcast.serving.http.body import JSON_TYPE, JsonRoute
 from roofcast.serving.http.dependencies import ActiveModel, Owner, State, Today
 from roofcast.serving.http.telemetry.prometheus import RECOMMENDATIONS
+from roofcast.serving.recommend.answer.parts import RecommendationResponse
 from roofcast.serving.recommend.api.request import RecommendationRequest
-from roofcast.serving.recommend.api.response import RecommendationResponse
 from roofcast.serving.recommend.api.service import answer_recommendation
 
 router = APIRouter(tags=["recommendations"], route_class=JsonRoute)

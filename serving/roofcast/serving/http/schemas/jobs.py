@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 
 from roofcast.serving.http.schemas.resources import RowsAdded
 from roofcast.serving.jobs.imports.import_errors import JobImportErrors
-from roofcast.serving.jobs.request import EXAMPLE_JOB
+from roofcast.serving.jobs.job_request import EXAMPLE_JOB
 from roofcast.serving.request_fields import InlineModelList, Message, Row
 
 MAX_ROW: Final = 20_000

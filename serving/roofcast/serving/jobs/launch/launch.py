@@ -7,10 +7,10 @@ from typing import Final, NamedTuple
 
 from roofcast.features.jobs.run_table import FROZEN_METHODS
 from roofcast.serving.jobs.conventions import ADAPTERS, FSDP, MEGATRON
+from roofcast.serving.jobs.job_answer_parts import JobPlanResponse
 from roofcast.serving.jobs.launch.megatron import megatron_command, megatron_problem
 from roofcast.serving.jobs.launch.torchtitan import torchtitan_command, torchtitan_problem
 from roofcast.serving.jobs.launch.trl import trl_command, trl_problem
-from roofcast.serving.jobs.response import JobPlanResponse
 from roofcast.serving.jobs.search.candidates import Hardware, JobDemand
 
 VENDORS: Final = ("NVIDIA", "AMD")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from roofcast.data.specs import ModelSpec
+from roofcast.serving.jobs.job_answer_parts import JobPlanResponse
 from roofcast.serving.jobs.launch.shell import (
     LEARNING_RATE,
     LOGIN,
@@ -16,7 +17,6 @@ from roofcast.serving.jobs.launch.shell import (
     subshell,
     torchrun,
 )
-from roofcast.serving.jobs.response import JobPlanResponse
 from roofcast.serving.jobs.search.candidates import Hardware, JobDemand
 
 VERSION: Final = "0.3.0"

@@ -9,9 +9,8 @@ import numpy as np
 
 from roofcast.data.units import BYTE_PER_GB
 from roofcast.features.queries import RowIndex
-from roofcast.serving.jobs.answer import rounded
-from roofcast.serving.jobs.response import JobMissResponse
-from roofcast.serving.jobs.search.search import JobSearch
+from roofcast.serving.jobs.job_answer_parts import JobMissResponse
+from roofcast.serving.jobs.search.job_search import JobSearch
 
 
 def list_misses(found: JobSearch, entries: RowIndex, confidence: float) -> list[JobMissResponse]:
@@ -57,9 +56,9 @@ def _miss(found: JobSearch, accelerator: str, confidence: float, cheapest: float
         "n_accelerator": found.hardware[found.jobs.hardware[runs.job[nearest]]].n_accelerator,
         "reason": reason,
         "detail": detail,
-        "cost_usd": rounded(runs.cost[nearest]),
-        "hours": rounded(runs.hours[nearest]),
-        "p_limits_met": rounded(runs.p_met[nearest]),
+        "cost_usd": float(runs.cost[nearest]),
+        "hours": float(runs.hours[nearest]),
+        "p_limits_met": float(runs.p_met[nearest]),
     })  # fmt: skip
 
 

@@ -7,9 +7,10 @@ import functools
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict
 
 from roofcast.data.catalog import Catalog
 from roofcast.training.lifecycle.registry.registry import Champion
@@ -17,21 +18,8 @@ from roofcast.training.lifecycle.registry.registry import Champion
 ID_LENGTH: Final = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Basis:
-    """Versions and hashes that a response depends on, besides the request.
-
-    Parameters
-    ----------
-    package_version
-        Of roofcast.
-    predictor_version, predictor_sha256
-        Of the champion.
-    prices_as_of
-        Date of the latest price; None without offers.
-    offers_sha256, catalog_sha256
-        Of the offers; of the models and accelerators with their aliases.
-    """
+class Basis(BaseModel):
+    """Versions and hashes that the response depends on, besides the request."""
 
     package_version: str
     predictor_version: str
@@ -40,9 +28,11 @@ class Basis:
     offers_sha256: str
     catalog_sha256: str
 
+    model_config = ConfigDict(frozen=True)
+
     def answer_id(self, request: dict[str, Any]) -> str:
         """Return the id of the response to a request in JSON values: a hash of the basis and the request."""
-        return _digest([json.dumps([asdict(self), request], sort_keys=True, default=str)])[:ID_LENGTH]
+        return _digest([json.dumps([self.model_dump(), request], sort_keys=True, default=str)])[:ID_LENGTH]
 
 
 class BasisFactory:
@@ -53,17 +43,24 @@ class BasisFactory:
 
     def __call__(self, catalog: Catalog, champion: Champion) -> Basis:
         """Return the basis of the responses of a champion."""
-        last = self._last
-        if last is None or last[0] is not catalog:
+        if self._last is None or self._last[0] is not catalog:
             specs = (*catalog.models.values(), *catalog.accelerators.values())
             aliases = [dict(catalog.model_aliases), dict(catalog.accelerator_aliases)]
-            last = self._last = (
+            self._last = (
                 catalog,
                 max((offer.as_of for offer in catalog.offers), default=None),
                 _digest(offer.model_dump_json() for offer in catalog.offers),
                 _digest([*(spec.model_dump_json() for spec in specs), json.dumps(aliases, sort_keys=True)]),
             )
-        return Basis(_package_version(), champion.version, champion.sha256, *last[1:])
+        _, prices_as_of, offers_sha256, catalog_sha256 = self._last
+        return Basis(
+            package_version=_package_version(),
+            predictor_version=champion.version,
+            predictor_sha256=champion.sha256,
+            prices_as_of=prices_as_of,
+            offers_sha256=offers_sha256,
+            catalog_sha256=catalog_sha256,
+        )
 
 
 @functools.cache

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from roofcast.serving.recommend.answer.entries import build_entries
+from roofcast.serving.recommend.answer.entries import PredictedDeployments
 from roofcast.serving.recommend.answer.parts import CalibrationEffect
 from roofcast.serving.recommend.search.confidence import ROUNDING, LimitModel
 from roofcast.serving.recommend.search.search import Search, SearchTarget
@@ -39,6 +39,6 @@ def find_calibration_effect(search: Search, baseline: RoofcastPredictor) -> Cali
     without.run([target])
     deployments = without.deployments(without.winners(target), problem.confidence)
     if not deployments:
-        return CalibrationEffect(None, None)
-    (before,), (after,) = build_entries(deployments, without), build_entries(deployments, search)
-    return CalibrationEffect(before, after)
+        return CalibrationEffect(without=None, calibrated=None)
+    before, after = (PredictedDeployments(deployments, one).entry(deployments[0]) for one in (without, search))
+    return CalibrationEffect(without=before, calibrated=after)

@@ -15,13 +15,22 @@ from roofcast.features.analysis.power import replica_power_w
 from roofcast.features.queries import take_rows
 from roofcast.features.validity.engine_support import needs_copy
 from roofcast.serving.predict.extrapolation import outside_columns
+from roofcast.serving.recommend.answer.cautions import copy_warnings, offer_warnings, tpot_warnings
 from roofcast.serving.recommend.answer.nearest import nearest
-from roofcast.serving.recommend.answer.parts import Entry, PredictedMetric
+from roofcast.serving.recommend.answer.parts import (
+    Entry,
+    FleetPart,
+    OtherOffer,
+    PredictedMetric,
+    offer_fields,
+    replica_fields,
+)
 from roofcast.serving.recommend.answer.token_costs import prefill_share, token_costs
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.search.confidence import replica_floor
 from roofcast.serving.recommend.search.evaluation import THROUGHPUT, medians_of
 from roofcast.serving.recommend.search.problem import reported_limits
+from roofcast.serving.recommend.search.replica import Replica
 from roofcast.serving.recommend.search.search import Deployment, Search
 from roofcast.training.learner.out_of_memory import memory_columns, memory_of
 
@@ -32,37 +41,23 @@ N_NEAREST: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Capacity:
-    """Most load that a replica serves within the limits; arrays have shape (n_deployment,).
-
-    Parameters
-    ----------
-    users
-        Waiting and thinking; None at a request rate.
-    """
-
+class _Capacity:
     in_flight: FloatArray
     request_rate_per_s: FloatArray
     users: FloatArray | None
 
 
-def build_entries(deployments: Sequence[Deployment], search: Search) -> tuple[Entry, ...]:
-    """Return the entries of deployments; those of equal replicas and loads are predicted once."""
-    if not deployments:
-        return ()
-    unique = {(one.row, one.load): one for one in deployments}
-    predictions = _Predictions([*unique.values()], search)
-    index = {key: k for k, key in enumerate(unique)}
-    return tuple(predictions.entry(index[one.row, one.load], one) for one in deployments)
-
-
-class _Predictions:
+class PredictedDeployments:
     """Predictions of deployments at their load, at their capacity and at higher loads that may meet the limits.
 
-    Row k of each statistic is deployment k at its own load; the other loads follow, deployment by deployment.
+    Deployments of equal replicas and loads are predicted once. Row k of each statistic is the k-th of them at its own
+    load; the other loads follow, deployment by deployment.
     """
 
     def __init__(self, deployments: Sequence[Deployment], search: Search) -> None:
+        unique = {(one.row, one.load): one for one in deployments}
+        self._index = {key: k for k, key in enumerate(unique)}
+        deployments = [*unique.values()]
         self.search, self.problem, self.demand = search, search.problem, search.demand
         self.limits = reported_limits(self.demand)
         n, evaluator = len(deployments), search.evaluator
@@ -127,42 +122,57 @@ class _Predictions:
             problem.market.accelerators,
         )
 
-    def entry(self, k: int, deployment: Deployment) -> Entry:
-        """Return the entry of a deployment from row k."""
-        memory, batch, capacity = self.means.memory, self.means.batch, self.capacity
-        rate = float(self.value[THROUGHPUT][k]) / self.demand.n_output_token
-        replica, model = self.problem.replicas[deployment.row], self.problem.model
-        accelerator = self.problem.market.accelerators[replica.accelerator]
-        costs = token_costs(self.demand, deployment.cost, deployment.load, rate, float(self.prefill_share[k]))
-        return Entry(
-            offer=self.problem.offers[deployment.offer],
-            replica=replica,
-            users_per_replica=None if capacity.users is None else float(capacity.users[k]),
-            in_flight_per_replica=float(capacity.in_flight[k]),
-            request_rate_per_replica=float(capacity.request_rate_per_s[k]),
-            capacity_per_replica=float(memory.capacity[k]),
+    def fleet_part(self, deployment: Deployment) -> FleetPart:
+        """Return a deployment as a part of a mixed fleet."""
+        k = self._index[deployment.row, deployment.load]
+        memory, replica = self.means.memory, self.problem.replicas[deployment.row]
+        offer, predictions = self.problem.offers[deployment.offer], self._metrics(k, deployment.load)
+        warnings = copy_warnings(replica) if self._needs_copy(replica) else []
+        warnings += [*offer_warnings(offer, deployment.n_instance), *tpot_warnings(predictions, self.demand)]
+        return FleetPart(
+            **offer_fields(offer),
+            **replica_fields(replica),
             n_replica=deployment.n_replica,
             n_instance=deployment.n_instance,
             cost_usd_per_h=deployment.cost,
+            in_flight_per_replica=float(self.capacity.in_flight[k]),
+            load_per_replica=float(self.in_flight[k]),
+            p_limits_met=float(self.p_met[k]),
+            predictions=predictions,
+            power_w=float(self.power_w[k]) * deployment.n_replica,
+            memory_used_byte=float(memory.weight_byte[k] + self.means.batch[k] * memory.kv_byte_per_sequence[k]),
+            memory_usable_byte=float(memory.usable_byte[k]),
+            bottleneck=str(self.bottleneck[k]),
+            outside=bool(self.outside_columns[k]),
+            outside_columns=self.outside_columns[k],
+            warnings=tuple(warnings),
+        )
+
+    def entry(self, deployment: Deployment, rank: int = 1, also_at: tuple[OtherOffer, ...] = ()) -> Entry:
+        """Return a deployment as an entry."""
+        k, capacity = self._index[deployment.row, deployment.load], self.capacity
+        rate = float(self.value[THROUGHPUT][k]) / self.demand.n_output_token
+        costs = token_costs(self.demand, deployment.cost, deployment.load, rate, float(self.prefill_share[k]))
+        part = self.fleet_part(deployment)
+        return Entry(
+            **dict(part),
+            rank=rank,
+            users_per_replica=None if capacity.users is None else float(capacity.users[k]),
+            request_rate_per_replica=float(capacity.request_rate_per_s[k]),
+            capacity_per_replica=float(self.means.memory.capacity[k]),
             cost_usd_per_month=deployment.cost * H_PER_MONTH,
             cost_usd_per_million_input_token=costs.input,
             cost_usd_per_million_output_token=costs.output,
             cost_usd_per_million_token=costs.total,
-            load_per_replica=float(self.in_flight[k]),
-            predictions=self._metrics(k, deployment.load),
-            p_limits_met=float(self.p_met[k]),
             p_runs=None if self.p_runs is None else float(self.p_runs[k]),
-            power_w=float(self.power_w[k]) * deployment.n_replica,
-            memory_used_byte=float(memory.weight_byte[k] + batch[k] * memory.kv_byte_per_sequence[k]),
-            memory_usable_byte=float(memory.usable_byte[k]),
-            bottleneck=str(self.bottleneck[k]),
+            needs_quantised_copy=self._needs_copy(part.replica),
+            also_at=also_at,
             nearest=self.nearest[k],
-            outside=bool(self.outside_columns[k]),
-            outside_columns=self.outside_columns[k],
-            needs_quantised_copy=needs_copy(
-                replica.engine, model.weight_precision, replica.weight_precision, accelerator
-            ),
         )
+
+    def _needs_copy(self, replica: Replica) -> bool:
+        accelerator = self.problem.market.accelerators[replica.accelerator]
+        return needs_copy(replica.engine, self.problem.model.weight_precision, replica.weight_precision, accelerator)
 
     def _metrics(self, k: int, load: float) -> tuple[PredictedMetric, ...]:
         metrics = []
@@ -173,7 +183,17 @@ class _Predictions:
             floors = [one for one in self.search.grid.limits.limits if one.is_floor and one.metric == metric]
             replica_floors = [float(replica_floor(floor, self.demand, np.array(load))) for floor in floors]
             bound = limit if limit is not None else max(replica_floors, default=None)
-            metrics.append(PredictedMetric(metric, statistic, value, low, high, bound, uncalibrated))
+            metrics.append(
+                PredictedMetric(
+                    metric=metric,
+                    statistic=statistic,
+                    value=value,
+                    low=low,
+                    high=high,
+                    limit=bound,
+                    uncalibrated=uncalibrated,
+                )
+            )
         return tuple(metrics)
 
 
@@ -183,7 +203,7 @@ def _capacity(
     is_met: npt.NDArray[np.bool_],
     in_flight: FloatArray,
     request_rate: FloatArray,
-) -> Capacity:
+) -> _Capacity:
     """Return what a replica serves at the last load that meets the limits; arrays are over all rows."""
     last, start = [], len(deployments)
     for one in deployments:
@@ -192,4 +212,4 @@ def _capacity(
         start += 1 + len(one.further_loads)
     highest = np.maximum(in_flight[last], in_flight[: len(deployments)])
     rate = request_rate[last]
-    return Capacity(highest, rate, None if demand.users is None else demand.served_load(highest, rate))
+    return _Capacity(highest, rate, None if demand.users is None else demand.served_load(highest, rate))

@@ -17,7 +17,8 @@ from roofcast.data.specs import Offer
 from roofcast.features.descriptors.precisions import WEIGHT_BYTE
 from roofcast.features.validity.engine_support import needs_copy
 from roofcast.serving.app_state.catalog.user_files import OWNED
-from roofcast.serving.recommend.answer.parts import Entry, Lever
+from roofcast.serving.recommend.answer.cautions import offer_warnings
+from roofcast.serving.recommend.answer.parts import Entry, Lever, LeverKind, offer_fields, replica_fields
 from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.slo import floor_to_three_digits, loosen_limit
@@ -63,7 +64,7 @@ def find_levers(search: Search, first: Entry | None) -> tuple[Lever, ...]:
         levers += _limit_levers(search, first)
     matters = [lever for lever in levers if lever.cost_usd_per_h < (1 - MIN_SAVING) * cost]
     if math.isfinite(cost):
-        matters = [replace(lever, saving_ratio=1 - lever.cost_usd_per_h / cost) for lever in matters]
+        matters = [lever.model_copy(update={"saving_ratio": 1 - lever.cost_usd_per_h / cost}) for lever in matters]
     return tuple(sorted(matters, key=lambda lever: lever.cost_usd_per_h)[:MAX_LEVERS])
 
 
@@ -85,7 +86,9 @@ def _price_levers(search: Search, cost: float) -> Iterator[Lever]:
         yield from _elsewhere(search, "provider", "any provider and region", any_provider, cost)
 
 
-def _elsewhere(search: Search, kind: str, change: str, constraints: Constraints, cost: float) -> Iterator[Lever]:
+def _elsewhere(
+    search: Search, kind: LeverKind, change: str, constraints: Constraints, cost: float
+) -> Iterator[Lever]:
     """Yield the cheapest deployment under wider constraints, which may admit other accelerators."""
     offers = _cheaper(constraints.admissible_offers(search.problem.market.offers), cost)
     if wider := _search_of(search, constraints, offers):
@@ -115,7 +118,8 @@ def _search_of(
 class _AtLoad:
     """The cheapest deployment for a load, and the peak load that it serves."""
 
-    lever: Lever
+    search: Search
+    deployment: Deployment
     served: float
 
 
@@ -126,14 +130,14 @@ def _load_levers(search: Search, cost: float) -> Iterator[Lever]:
     least = max(floors, default=0.0) / demand.n_output_token
     for share in LOAD_SHARES:
         less = _cheapest_at(search, demand.peak_load * share) if demand.peak_load * share >= least else None
-        if less is None or not less.lever.cost_usd_per_h < (1 - MIN_SAVING) * cost:
+        if less is None or not less.deployment.cost < (1 - MIN_SAVING) * cost:
             continue
         most = _most_load(search, less)
         fewer = _fewer(demand, most.served)
         if 0 < fewer < demand.peak_load:
             unit = "users" if demand.users is not None else "requests a second"
             change = f"{fewer:,.10g} instead of {demand.peak_load:,.10g} {unit}"
-            yield replace(most.lever, kind="users", change=change)
+            yield _lever_of(most.search, most.deployment, "users", change)
         return
 
 
@@ -145,7 +149,7 @@ def _cheapest_at(search: Search, peak_load: float) -> _AtLoad | None:
     for one in inner.deployments(inner.winners(target), target.confidence):
         capacity = inner.state(target.confidence).capacity[one.row]
         served = one.n_replica * float(inner.grid.served[one.row, capacity]) * (1 - inner.demand.headroom)
-        return _AtLoad(_lever_of(inner, one), max(served, peak_load))
+        return _AtLoad(inner, one, max(served, peak_load))
     return None
 
 
@@ -155,7 +159,7 @@ def _most_load(search: Search, less: _AtLoad) -> _AtLoad:
         demand = search.demand
         step = math.floor(less.served + 1e-9) + 1.0 if demand.users is not None else less.served * RATE_STEP
         more = _cheapest_at(search, step) if step < demand.peak_load else None
-        if more is None or more.lever.cost_usd_per_h > less.lever.cost_usd_per_h + 1e-9:
+        if more is None or more.deployment.cost > less.deployment.cost + 1e-9:
             return less
         less = more
 
@@ -197,7 +201,7 @@ def _precision_levers(search: Search, cost: float) -> Iterator[Lever]:
         lever = found.get(precision)
         if lever is not None and lever.cost_usd_per_h < (1 - MIN_SAVING) * least_usd_per_h:
             least_usd_per_h = lever.cost_usd_per_h
-            yield replace(lever, change=f"weights in {precision.upper()}")
+            yield lever.model_copy(update={"change": f"weights in {precision.upper()}"})
 
 
 def _by_precision(search: Search, precisions: list[str]) -> dict[str, Lever]:
@@ -206,29 +210,30 @@ def _by_precision(search: Search, precisions: list[str]) -> dict[str, Lever]:
         [precisions.index(replica.weight_precision) for replica in search.problem.replicas], dtype=np.intp
     )
     levers = _search(search, "precision", "", index[search.pairs.row], len(precisions))
-    return {lever.replica.weight_precision: lever for lever in levers}
+    return {lever.weight_precision: lever for lever in levers}
 
 
-def _search(search: Search, kind: str, change: str, group: IndexArray | None = None, n: int = 1) -> Iterator[Lever]:
+def _search(
+    search: Search, kind: LeverKind, change: str, group: IndexArray | None = None, n: int = 1
+) -> Iterator[Lever]:
     """Yield the cheapest deployment of each group, after a search."""
     problem = search.problem
     group = np.zeros_like(search.pairs.offer) if group is None else group
     target = SearchTarget(problem.confidence, group, n)
     search.run([target])
     for one in search.deployments(search.winners(target), problem.confidence):
-        yield replace(_lever_of(search, one), kind=kind, change=change)
+        yield _lever_of(search, one, kind, change)
 
 
-def _lever_of(search: Search, deployment: Deployment) -> Lever:
-    """Return the lever of a deployment, its change left blank."""
+def _lever_of(search: Search, deployment: Deployment, kind: LeverKind, change: str) -> Lever:
     problem = search.problem
-    replica = problem.replicas[deployment.row]
+    replica, offer = problem.replicas[deployment.row], problem.offers[deployment.offer]
     accelerator = problem.market.accelerators[replica.accelerator]
     return Lever(
-        kind="",
-        change="",
-        offer=problem.offers[deployment.offer],
-        replica=replica,
+        **offer_fields(offer),
+        **replica_fields(replica),
+        kind=kind,
+        change=change,
         n_replica=deployment.n_replica,
         n_instance=deployment.n_instance,
         cost_usd_per_h=deployment.cost,
@@ -236,4 +241,5 @@ def _lever_of(search: Search, deployment: Deployment) -> Lever:
         needs_quantised_copy=needs_copy(
             replica.engine, problem.model.weight_precision, replica.weight_precision, accelerator
         ),
+        warnings=tuple(offer_warnings(offer, deployment.n_instance)),
     )

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.serving.recommend.answer.parts import Entry, FrontPoint
+from roofcast.serving.recommend.answer.parts import Entry, FrontPoint, offer_fields, replica_fields
 from roofcast.serving.recommend.search.deployment_sizes import Pairs, Sizes
 from roofcast.serving.recommend.search.search import Search
 
@@ -41,11 +41,11 @@ def pareto_front(search: Search, entries: Sequence[Entry]) -> tuple[FrontPoint, 
 def _of(entry: Entry) -> FrontPoint:
     (e2e_s,) = (one.value for one in entry.predictions if (one.metric, one.statistic) == LATENCY)
     return FrontPoint(
+        **offer_fields(entry.offer),
+        **replica_fields(entry.replica),
         cost_usd_per_h=entry.cost_usd_per_h,
         e2e_s=e2e_s,
         p_limits_met=entry.p_limits_met,
-        offer=entry.offer,
-        replica=entry.replica,
         load_per_replica=entry.load_per_replica,
         n_replica=entry.n_replica,
         n_instance=entry.n_instance,
@@ -74,11 +74,11 @@ def _predicted(search: Search) -> list[FrontPoint]:
         is_met &= grid.p_met[row, level] >= problem.confidence
     return [
         FrontPoint(
+            **offer_fields(problem.offers[search.pairs.offer[pair[k]]]),
+            **replica_fields(problem.replicas[row[k]]),
             cost_usd_per_h=float(sizes.cost[k]),
             e2e_s=float(latency_s[k]),
             p_limits_met=float(p_met[k]),
-            offer=problem.offers[search.pairs.offer[pair[k]]],
-            replica=problem.replicas[row[k]],
             load_per_replica=float(in_flight[k]),
             n_replica=int(sizes.n_replica[k]),
             n_instance=int(sizes.n_instance[k]),

@@ -1,203 +1,359 @@
-"""Parts of a recommendation: entries, Pareto front, levers."""
+"""Parts of a recommendation: the one declaration of each field of its answer, in Python, JSON and OpenAPI."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+import datetime as dt
+from typing import Annotated, Any, Final, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, InstanceOf, PlainSerializer
+from pydantic.json_schema import SkipJsonSchema
 
 from roofcast.data.specs import Offer
-from roofcast.serving.recommend.search.replica import Rejection, Replica
+from roofcast.serving.recommend.answer.basis import Basis
+from roofcast.serving.recommend.answer.nearest import LEAST_CORRELATION
+from roofcast.serving.recommend.search.replica import Reason, Replica
+from roofcast.serving.request_fields import StackResponse
 
-LEVERS: Final = ("precision", "users", "limit", "pricing", "region", "provider")
+LeverKind = Literal["precision", "users", "limit", "pricing", "region", "provider"]
 """Kinds of changes that may lower the cost."""
 
+LEVERS: Final[tuple[LeverKind, ...]] = get_args(LeverKind)
 
-@dataclass(frozen=True, slots=True)
-class PredictedMetric:
-    """Prediction for one replica at its share of the load, with its interval, in SI units.
+N_DIGIT: Final = 6
+"""Significant digits of the floats of an answer."""
 
-    `uncalibrated` is the value without the reference measurements and the stack; None without either.
-    """
+
+def _round(value: float) -> float:
+    return float(f"{value:.{N_DIGIT}g}")
+
+
+def _round_row(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: _round(value) if isinstance(value, float) else value for name, value in row.items()}
+
+
+Rounded = Annotated[float, PlainSerializer(_round, return_type=float)]
+"""A float that is written in `N_DIGIT` significant digits."""
+
+RoundedRow = Annotated[dict[str, Any], PlainSerializer(_round_row, return_type=dict[str, Any])]
+Internal = Field(exclude=True)
+"""A field that is not part of the JSON answer."""
+
+
+class AnswerPart(BaseModel):
+    """Base of the parts of an answer."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class PredictedMetric(AnswerPart):
+    """Predicted metric of one replica at its share of the load, in SI units."""
 
     metric: str
     statistic: str
-    value: float
-    low: float
-    high: float
-    limit: float | None
-    uncalibrated: float | None
+    value: Rounded
+    low: Rounded
+    high: Rounded
+    limit: Annotated[
+        Rounded | None,
+        Field(
+            description="The tightest limit. For a floor on the deployment's throughput, the share of one replica; "
+            "null at a request rate, where serving the rate meets the floor."
+        ),
+    ]
+    uncalibrated: Annotated[Rounded | None, Field(description="The value without the references and the stack.")]
 
 
-@dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """Another offer of the same configuration, and the deployment on it; the cost is in US dollars per hour."""
-
-    offer: Offer
-    n_instance: int
-    cost_usd_per_h: float
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """Deployment that meets the demand; costs are of the whole deployment.
-
-    `n_replica` is the required load over the load that one replica serves, rounded up.
-
-    Parameters
-    ----------
-    users_per_replica
-        Most users, waiting and thinking, that a replica serves within the limits; None at a rate.
-    in_flight_per_replica, request_rate_per_replica
-        Requests in flight and completed per second at that load; with think time or at a rate the former is a mean.
-    capacity_per_replica
-        Requests of the mean length that fit in its memory by the estimate.
-    load_per_replica
-        Requests in flight on a replica at its share of the peak.
-    p_limits_met
-        Probability that an unseen LLM meets all limits at that load.
-    p_runs
-        Probability that a replica fits in memory, from deployments that ran and failed; None if unknown.
-    power_w
-        Mean power of all accelerators, without their servers.
-    memory_used_byte, memory_usable_byte
-        Of one replica.
-    nearest
-        The most informative measurements.
-    outside, outside_columns
-        Whether the entry extrapolates, and in which columns.
-    needs_quantised_copy
-        Whether the engine needs a copy of the checkpoint that is published in the weight precision.
-    also_at
-        Other offers of the same configuration, by rising cost.
-    """
-
-    offer: Offer
-    replica: Replica
-    users_per_replica: float | None
-    in_flight_per_replica: float
-    request_rate_per_replica: float
-    capacity_per_replica: float
-    n_replica: int
-    n_instance: int
-    cost_usd_per_h: float
-    cost_usd_per_month: float
-    cost_usd_per_million_input_token: float
-    cost_usd_per_million_output_token: float
-    cost_usd_per_million_token: float
-    load_per_replica: float
-    predictions: tuple[PredictedMetric, ...]
-    p_limits_met: float
-    p_runs: float | None
-    power_w: float
-    memory_used_byte: float
-    memory_usable_byte: float
-    bottleneck: str
-    nearest: tuple[Mapping[str, Any], ...]
-    outside: bool
-    outside_columns: tuple[str, ...]
-    needs_quantised_copy: bool
-    also_at: tuple[Elsewhere, ...] = ()
-
-    @property
-    def n_accelerator(self) -> int:
-        """Accelerators of all instances."""
-        return self.n_instance * self.offer.n_accelerator
-
-
-@dataclass(frozen=True, slots=True)
-class FrontPoint:
-    """Deployment on the Pareto front of cost and median end-to-end latency, at its share of the peak load."""
-
-    cost_usd_per_h: float
-    e2e_s: float
-    p_limits_met: float
-    offer: Offer
-    replica: Replica
-    load_per_replica: float
-    n_replica: int
-    n_instance: int
-
-
-@dataclass(frozen=True, slots=True)
-class Lever:
-    """A change of the question, and the cheapest deployment found with it.
-
-    Parameters
-    ----------
-    kind
-        One of `LEVERS`.
-    change
-        In words.
-    saving_ratio
-        Saving over the cost of the first entry; None if there is none.
-    """
+class ReplicaSpeculation(AnswerPart):
+    """Speculative decoding: its kind, tokens per step, and the probability that one is accepted."""
 
     kind: str
-    change: str
-    offer: Offer
-    replica: Replica
+    n_token: int
+    acceptance_ratio: Rounded
+
+
+class ConfiguredReplica(AnswerPart):
+    """Configuration of a replica; `dp` is of attention, with the experts over `ep`."""
+
+    replica: Annotated[SkipJsonSchema[InstanceOf[Replica]], Internal]
+    accelerator: str
+    engine: str
+    weight_precision: str
+    tp: int
+    pp: int
+    dp: int
+    ep: int
+    speculation: Annotated[ReplicaSpeculation | None, Field(description="Null without.")]
+
+
+class PricedInstance(AnswerPart):
+    """Priced instance; third parties host those of the market `marketplace`."""
+
+    offer: Annotated[SkipJsonSchema[InstanceOf[Offer]], Internal]
+    provider: str
+    region: str
+    instance_type: str
+    pricing: str
+    market: str
+    price_usd_per_h: Rounded
+    price_as_of: dt.date
+
+
+class OtherOffer(PricedInstance):
+    """Another offer of the same configuration, and the deployment on it."""
+
+    n_instance: int
+    cost_usd_per_h: Rounded
+
+
+class SizedDeployment(ConfiguredReplica, PricedInstance):
+    """Replicas of one configuration on instances of one kind."""
+
     n_replica: int
     n_instance: int
-    cost_usd_per_h: float
-    saving_ratio: float | None
+    cost_usd_per_h: Rounded
+
+
+class FrontPoint(SizedDeployment):
+    """Deployment on the Pareto front of cost and median end-to-end latency, at its share of the peak load."""
+
+    e2e_s: Rounded
+    p_limits_met: Rounded
+    load_per_replica: Rounded
+
+
+class Lever(SizedDeployment):
+    """A change of the question, and the cheapest deployment that was found with it."""
+
+    kind: LeverKind
+    change: Annotated[str, Field(description="In words, such as `FP8 weights`.")]
+    saving_ratio: Annotated[
+        Rounded | None, Field(description="Saving over the cost of the first entry; null if there is none.")
+    ]
     needs_quantised_copy: bool
+    warnings: Annotated[tuple[str, ...], Field(description="About its instances, as of an entry.")]
 
 
-@dataclass(frozen=True, slots=True)
-class CalibrationEffect:
+class FleetPart(SizedDeployment):
+    """Instances of one kind in a mixed fleet; each replica carries load in proportion to its capacity."""
+
+    in_flight_per_replica: Annotated[
+        Rounded,
+        Field(
+            description="Most requests in flight on a replica within the limits; a mean with think time or at a "
+            "request rate."
+        ),
+    ]
+    load_per_replica: Annotated[
+        Rounded, Field(description="Requests in flight on a replica at its share of the peak load.")
+    ]
+    p_limits_met: Annotated[Rounded, Field(description="Probability that all limits are met at that load.")]
+    predictions: Annotated[
+        tuple[PredictedMetric, ...],
+        Field(
+            description="In a steady state. `/v1/predictions` predicts the same for a row with `n_request` 1e9, and "
+            "without it a benchmark run, which starts with all requests at once."
+        ),
+    ]
+    power_w: Annotated[Rounded, Field(description="Mean power of the accelerators, without their servers.")]
+    memory_used_byte: Annotated[Rounded, Field(description="Of one replica.")]
+    memory_usable_byte: Annotated[Rounded, Field(description="Of one replica.")]
+    bottleneck: Annotated[str, Field(description="Bound of most of the time of a request, as in `/v1/explanations`.")]
+    outside: Annotated[bool, Field(description="Whether the deployment extrapolates.")]
+    outside_columns: tuple[str, ...]
+    warnings: Annotated[
+        tuple[str, ...], Field(description="Such as a number of accelerators that few providers have.")
+    ]
+
+
+class Entry(FleetPart):
+    """Deployment that meets the demand; costs and power are of the deployment, memory is of one replica."""
+
+    rank: int
+    users_per_replica: Annotated[
+        Rounded | None,
+        Field(
+            description="Most users, waiting and thinking, that one replica serves within the limits; null at a "
+            "request rate."
+        ),
+    ]
+    request_rate_per_replica: Annotated[
+        Rounded,
+        Field(description="Requests completed per second at that load; at a request rate, the most it serves."),
+    ]
+    capacity_per_replica: Annotated[SkipJsonSchema[float], Internal]
+    """Requests of the mean length that fit in its memory by the estimate."""
+    n_replica: Annotated[
+        int,
+        Field(
+            description="Peak load / (1 - headroom) / `users_per_replica`, or `request_rate_per_replica` at a "
+            "request rate, rounded up."
+        ),
+    ]
+    cost_usd_per_month: Rounded
+    cost_usd_per_million_input_token: Annotated[
+        Rounded,
+        Field(
+            description="From the prompt's share of a request's cost, by the estimated accelerator time of prefill "
+            "and of decoding. Input and output tokens at their prices add up to the cost of a request."
+        ),
+    ]
+    cost_usd_per_million_output_token: Annotated[Rounded, Field(description="From the response's share.")]
+    cost_usd_per_million_token: Annotated[
+        Rounded,
+        Field(
+            description="Cost over all tokens, input and output, at the load given, not at the peak; users send as "
+            "often off the peak as at it."
+        ),
+    ]
+    p_runs: Annotated[
+        Rounded | None,
+        Field(description="Probability that a replica fits in memory; null if the predictor has no such model."),
+    ]
+    needs_quantised_copy: Annotated[
+        bool,
+        Field(description="Whether the engine needs a copy of the checkpoint published in the weight precision."),
+    ]
+    also_at: Annotated[
+        tuple[OtherOffer, ...], Field(description="The same configuration at other providers, by rising cost.")
+    ]
+    nearest: Annotated[
+        tuple[RoundedRow, ...],
+        Field(
+            description="The most informative measurements; empty if no error correlates with that of the entry by "
+            f"{LEAST_CORRELATION:g} or more."
+        ),
+    ]
+    deployment: Annotated[str | None, Field(description="The command line or manifest requested.")] = None
+
+
+class Rejection(ConfiguredReplica):
+    """Rejected configuration.
+
+    `excess` is the need over the limit, or the cost over that of the cheapest entry; null if far beyond, or if the
+    cheapest entry is free. `same_cost` costs as much as the cheapest; `detail` says how the tie was broken.
+    """
+
+    reason: Reason
+    detail: str
+    excess: float | None
+
+
+class WithoutStack(SizedDeployment):
+    """Cheapest deployment without the stack and the references; `predictions` are those with them, at its load."""
+
+    p_limits_met: Annotated[Rounded, Field(description="With the stack and the references.")]
+    p_limits_met_without: Rounded
+    predictions: tuple[PredictedMetric, ...]
+
+
+class CalibrationEffect(AnswerPart):
     """Cheapest deployment without references and stack, predicted without and with them; None if there is none."""
 
     without: Entry | None
     calibrated: Entry | None
 
 
-@dataclass(frozen=True, slots=True)
-class Recommendation:
-    """Entries by rising cost, with rejections, fleet and Pareto front.
+class CostOfConfidence(AnswerPart):
+    """Least cost of meeting the limits with a confidence; null if nothing does."""
 
-    Parameters
-    ----------
-    entries
-        The cheapest deployment of each of the cheapest groups of offers.
-    fleet
-        Parts of a mixed fleet that costs less than the first entry, or serves what no single kind serves; empty if
-        there is none. Each part meets the limits with the confidence. Token costs of a part are its share.
-    rejections, n_rejected
-        Replicas without an entry, the nearest miss first, and how many there are in total.
-    families
-        The nearest miss of each kind of owned nodes, and of each accelerator, without an entry.
-    pareto
-        Non-dominated deployments, by rising cost.
-    runner_up_usd_per_h
-        Least cost on another accelerator than the first entry's; None if there is none.
-    cost_of_confidence
-        Least cost of one kind of instance by confidence, for those that the measurements guarantee; None where
-        nothing meets the limits.
-    n_configuration, n_candidate, n_offer
-        Configurations, configurations times load levels, and offers within the constraints.
-    n_predicted
-        Rows predicted.
-    warnings
-        Limits out of reach, with the best prediction.
-    levers
-        What would change the cost, by rising cost.
-    calibration_effect
-        None without references and stack, or if the confidence cannot be guaranteed without them.
+    confidence: float
+    cost_usd_per_h: Rounded | None
+
+
+class PeakLoad(AnswerPart):
+    """Load at the peak: users who think are not requests in flight."""
+
+    users: float | None
+    think_time_s: float
+    request_rate_per_s: float | None
+    requests_in_flight: Annotated[
+        Rounded | None,
+        Field(description="On the first entry; null without one, unless users without think time determine it."),
+    ]
+    text: Annotated[str, Field(description="Such as `300 users, 20 s think time = 41 requests in flight`.")]
+
+
+class Recommendation(AnswerPart):
+    """Entries by rising cost, one of each alternative; rejections with the nearest miss first.
+
+    Alternatives differ in accelerator, precision, speculation or pricing. Floats have six significant digits.
     """
 
     entries: tuple[Entry, ...]
-    fleet: tuple[Entry, ...]
-    rejections: tuple[Rejection, ...]
-    n_rejected: int
-    families: tuple[Rejection, ...]
+    fleet: Annotated[
+        tuple[FleetPart, ...],
+        Field(
+            description="A mixed fleet cheaper than the first entry, or that serves what no single kind does; empty "
+            "if there is none. Each part meets the limits with the confidence."
+        ),
+    ]
+    levers: Annotated[tuple[Lever, ...], Field(description="What would change the cost, by rising cost.")] = ()
+    runner_up_usd_per_h: Annotated[
+        Rounded | None, Field(description="Least cost on another accelerator than the first entry's.")
+    ]
+    cost_of_confidence: Annotated[
+        tuple[CostOfConfidence, ...],
+        Field(
+            description="The confidence requested and others, without those that the measurements cannot guarantee "
+            "for these limits."
+        ),
+    ]
     pareto: tuple[FrontPoint, ...]
-    runner_up_usd_per_h: float | None
-    cost_of_confidence: Mapping[float, float | None]
-    n_configuration: int
-    n_candidate: int
+    n_rejected: int
+    rejections: tuple[Rejection, ...]
+    families: Annotated[
+        tuple[Rejection, ...],
+        Field(
+            description="The nearest miss of each kind of owned nodes, then of each accelerator, without an entry."
+        ),
+    ]
+    n_configuration: Annotated[int, Field(description="Configurations searched.")]
+    n_candidate: Annotated[int, Field(description="Configurations times load levels.")]
     n_offer: int
-    n_predicted: int
-    warnings: tuple[str, ...] = ()
-    levers: tuple[Lever, ...] = ()
-    calibration_effect: CalibrationEffect | None = None
+    n_predicted: Annotated[SkipJsonSchema[int], Internal]
+    """Rows predicted."""
+    warnings: Annotated[tuple[str, ...], Field(description="Such as old prices, or limits out of reach.")] = ()
+    calibration_effect: Annotated[SkipJsonSchema[CalibrationEffect | None], Internal] = None
+    """None without references and stack, or if the confidence cannot be guaranteed without them."""
+
+
+class RecommendationResponse(Recommendation):
+    """Entries by rising cost, one of each alternative; rejections with the nearest miss first.
+
+    Alternatives differ in accelerator, precision, speculation or pricing. Floats have six significant digits.
+    """
+
+    id: Annotated[str, Field(description="Equal for equal requests on the same basis.")]
+    basis: Basis
+    model: str
+    load: PeakLoad
+    confidence: float
+    level: float
+    predictor_version: str
+    stack: StackResponse | None = None
+    stack_effect: Annotated[
+        str | None,
+        Field(
+            description="The answer with the stack, or the references, and without, and why they differ; null "
+            "without either."
+        ),
+    ] = None
+    without_stack: Annotated[
+        WithoutStack | None,
+        Field(description="Null without a stack and references, and if nothing meets the limits without them."),
+    ] = None
+
+
+def offer_fields(offer: Offer) -> dict[str, Any]:
+    """Return the fields of a `PricedInstance`."""
+    names = ("provider", "region", "instance_type", "pricing", "market")
+    price = {"price_usd_per_h": float(offer.price_usd_per_h), "price_as_of": offer.as_of}
+    return {"offer": offer, **{name: getattr(offer, name) for name in names}, **price}
+
+
+def replica_fields(replica: Replica) -> dict[str, Any]:
+    """Return the fields of a `ConfiguredReplica`."""
+    names = ("accelerator", "engine", "weight_precision", "tp", "pp", "dp", "ep")
+    one = replica.speculation
+    speculation = one and {"kind": one.kind, "n_token": one.n_token, "acceptance_ratio": one.acceptance_ratio}
+    return {"replica": replica, **{name: getattr(replica, name) for name in names}, "speculation": speculation}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import ROUND_DOWN, ROUND_UP, Context
 from typing import Final
 
@@ -12,10 +12,11 @@ import numpy.typing as npt
 
 from roofcast.data.units import BYTE_PER_GB, ms_from_s
 from roofcast.serving.display_names import engine_name, precision_name
+from roofcast.serving.recommend.answer.parts import Rejection, replica_fields
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.recommend.demand.slo import Limit, describe_limit
 from roofcast.serving.recommend.search.confidence import MAX_EXCESS_RATIO, deployment_throughput
-from roofcast.serving.recommend.search.replica import REASONS, Rejection
+from roofcast.serving.recommend.search.replica import REASONS
 from roofcast.serving.recommend.search.search import Search, SearchTarget
 
 FloatArray = npt.NDArray[np.float64]
@@ -134,10 +135,10 @@ def describe_rejections(rejections: Rejections, rows: Sequence[int] | IndexArray
     """Return the rejections of some replicas in words."""
     return [
         Rejection(
-            search.problem.replicas[i],
-            REASONS[rejections.reason[i]],
-            _detail(int(i), rejections, search),
-            float(rejections.excess[i]),
+            **replica_fields(search.problem.replicas[i]),
+            reason=REASONS[rejections.reason[i]],
+            detail=_detail(int(i), rejections, search),
+            excess=float(rejections.excess[i]) if np.isfinite(rejections.excess[i]) else None,
         )
         for i in rows
     ]
@@ -155,7 +156,9 @@ def owned_rejections(search: Search, target: SearchTarget, winners: IndexArray) 
             accelerators = [search.problem.replicas[i].accelerator for i in rejections.order]
             rows = rejections.order[[name == nodes.accelerator for name in accelerators]][:1]
             described = describe_rejections(rejections, rows, search)
-            nearest += [replace(one, detail=f"owned {nodes.instance_type}: {one.detail}") for one in described]
+            nearest += [
+                one.model_copy(update={"detail": f"owned {nodes.instance_type}: {one.detail}"}) for one in described
+            ]
     return nearest
 
 
@@ -191,7 +194,7 @@ def _shortage(offer: int, nodes: OwnedNodes, search: Search, confidence: float) 
     text = f"{nodes.n_node * n} {nodes.accelerator} serve {serves} of {load:.10g} {unit}; {n_needed * n:g} would do"
     text += _wait_clause(int(row[best]), search, confidence)
     replica = search.problem.replicas[int(row[best])]
-    return Rejection(replica, "too_few_nodes", text, n_needed / nodes.n_node)
+    return Rejection(**replica_fields(replica), reason="too_few_nodes", detail=text, excess=n_needed / nodes.n_node)
 
 
 def _detail(i: int, rejections: Rejections, search: Search) -> str:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from roofcast.serving.counts import count_text, three_digits
-from roofcast.serving.recommend.answer.parts import Recommendation
-from roofcast.serving.recommend.api.response import LoadResponse, rounded
+from roofcast.serving.recommend.answer.parts import PeakLoad, Recommendation
 from roofcast.serving.recommend.demand.demand import Demand
 
 
-def load_response(demand: Demand, result: Recommendation) -> LoadResponse:
+def peak_load(demand: Demand, result: Recommendation) -> PeakLoad:
     """Return the load at the peak: users or request rate, think time, and requests in flight on the first entry.
 
     Without an entry the requests in flight of users who think are unknown, as those of arrivals at a rate are.
@@ -25,10 +24,10 @@ def load_response(demand: Demand, result: Recommendation) -> LoadResponse:
     waiting = (
         "" if in_flight is None else f" = {three_digits(in_flight)} request{'s' if in_flight != 1 else ''} in flight"
     )
-    return LoadResponse(
+    return PeakLoad(
         users=demand.peak_load if demand.users is not None else None,
         think_time_s=demand.think_time_s,
         request_rate_per_s=demand.peak_load if demand.users is None else None,
-        requests_in_flight=None if in_flight is None else rounded(in_flight),
+        requests_in_flight=in_flight,
         text=f"{who}{waiting}",
     )

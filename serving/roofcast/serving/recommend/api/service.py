@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 from collections.abc import Iterable
 from dataclasses import replace
@@ -21,26 +20,13 @@ from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.deployment import Question, checkpoint_of, deployment
 from roofcast.serving.deployment.engine_config import ENGINES as DEPLOYABLE_ENGINES
 from roofcast.serving.predict.reference_rows import references_of
-from roofcast.serving.recommend.answer.basis import Basis, BasisFactory
-from roofcast.serving.recommend.answer.parts import Recommendation
+from roofcast.serving.recommend.answer.basis import BasisFactory
+from roofcast.serving.recommend.answer.cautions import demand_warnings, region_warnings
+from roofcast.serving.recommend.answer.parts import Entry, Recommendation, RecommendationResponse, WithoutStack
 from roofcast.serving.recommend.api.calibration_text import calibration_text
-from roofcast.serving.recommend.api.cautions import demand_warnings, entry_warnings, region_warnings
-from roofcast.serving.recommend.api.load import load_response
+from roofcast.serving.recommend.api.load import peak_load
 from roofcast.serving.recommend.api.request import ConstraintsRequest, RecommendationRequest
 from roofcast.serving.recommend.api.request_errors import NAMED_FIELDS, check_name, request_errors
-from roofcast.serving.recommend.api.response import (
-    BasisResponse,
-    CertaintyResponse,
-    EntryResponse,
-    FleetResponse,
-    FrontResponse,
-    LeverResponse,
-    RecommendationResponse,
-    RejectionResponse,
-    WithoutStackResponse,
-    deployment_response,
-    rounded,
-)
 from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.inventory import override_prices, owned_nodes
@@ -105,24 +91,42 @@ def answer_recommendation(
         baseline=loaded.bundle.predictor if used else None,
         has_levers=request.levers,
     )
-    response = _response(result, model, demand, request, basis_of(catalog, loaded.champion))
-    response.warnings += unpriced + region_warnings(request.constraints.regions, market.offers, constraints)
+    warnings = [*result.warnings, *unpriced]
+    warnings += region_warnings(request.constraints.regions, market.offers, constraints)
     first = [entry.offer for entry in result.entries[:1]]
     choices = {"first entry": first, "mixed fleet": [part.offer for part in result.fleet]}
-    response.warnings += old_price_warnings(choices, today)
-    response.warnings += demand_warnings(demand, result)
-    if used:
-        response.stack = StackResponse.of(used)
-        response.warnings += used.notes
-    if used or points:
-        response.stack_effect = calibration_text(
-            f"the {used}" if used else "the references", result, request.confidence
-        )
-        response.without_stack = WithoutStackResponse.of(result.calibration_effect)
+    warnings += [*old_price_warnings(choices, today), *demand_warnings(demand, result)]
+    warnings += used.notes if used else ()
+    entries = result.entries
     if request.deployment:
         question = Question(model, checkpoint_of(name, model, catalog), catalog.accelerators, demand, constraints)
-        _add_artefacts(response, result, request.deployment, question)
-    return response
+        entries, reasons = _with_artefacts(entries, request.deployment, question)
+        warnings += reasons
+    basis = basis_of(catalog, loaded.champion)
+    fields = dict(result) | {"entries": entries, "warnings": tuple(warnings)}
+    if used or points:
+        source = f"the {used}" if used else "the references"
+        fields["stack_effect"] = calibration_text(source, result, request.confidence)
+        fields["without_stack"] = _without_stack(result)
+    return RecommendationResponse(
+        **fields,
+        id=basis.answer_id(request.model_dump(mode="json")),
+        basis=basis,
+        model=model.id,
+        load=peak_load(demand, result),
+        confidence=request.confidence,
+        level=request.level,
+        predictor_version=basis.predictor_version,
+        stack=StackResponse.of(used),
+    )
+
+
+def _without_stack(result: Recommendation) -> WithoutStack | None:
+    effect = result.calibration_effect
+    if effect is None or effect.without is None or effect.calibrated is None:
+        return None
+    shown = {name: value for name, value in effect.calibrated if name in WithoutStack.model_fields}
+    return WithoutStack(**shown, p_limits_met_without=effect.without.p_limits_met)
 
 
 def _check_preset(request: RecommendationRequest, demand: Demand, model: ModelSpec) -> None:
@@ -162,52 +166,22 @@ def _references(
     return references_of(rows, catalog, bundle.predictor)
 
 
-def _response(
-    result: Recommendation, model: ModelSpec, demand: Demand, request: RecommendationRequest, basis: Basis
-) -> RecommendationResponse:
-    return RecommendationResponse(
-        id=basis.answer_id(request.model_dump(mode="json")),
-        basis=BasisResponse(**dataclasses.asdict(basis)),
-        model=model.id,
-        load=load_response(demand, result),
-        confidence=request.confidence,
-        level=request.level,
-        predictor_version=basis.predictor_version,
-        n_configuration=result.n_configuration,
-        n_candidate=result.n_candidate,
-        n_offer=result.n_offer,
-        entries=[
-            deployment_response(EntryResponse, entry, rank=rank, warnings=entry_warnings(entry, demand))
-            for rank, entry in enumerate(result.entries, start=1)
-        ],
-        fleet=[
-            deployment_response(FleetResponse, part, warnings=entry_warnings(part, demand)) for part in result.fleet
-        ],
-        levers=[LeverResponse.of(lever) for lever in result.levers],
-        runner_up_usd_per_h=rounded(result.runner_up_usd_per_h),
-        cost_of_confidence=[
-            CertaintyResponse(confidence=confidence, cost_usd_per_h=rounded(cost))
-            for confidence, cost in result.cost_of_confidence.items()
-        ],
-        pareto=[deployment_response(FrontResponse, point) for point in result.pareto],
-        n_rejected=result.n_rejected,
-        rejections=[RejectionResponse.of(rejection) for rejection in result.rejections],
-        families=[RejectionResponse.of(rejection) for rejection in result.families],
-        warnings=[*result.warnings],
-    )
-
-
-def _add_artefacts(response: RecommendationResponse, result: Recommendation, kind: str, question: Question) -> None:
-    """Add the artefact of each entry, or warnings that say why there is none."""
+def _with_artefacts(
+    entries: Iterable[Entry], kind: str, question: Question
+) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
+    """Return the entries with their artefact, and the reasons why there is none."""
     reasons: dict[str, None] = {}
-    for entry_response, entry in zip(response.entries, result.entries, strict=True):
+    complete = []
+    for entry in entries:
+        artefact = None
         try:
-            entry_response.deployment = deployment(kind, entry, question)
+            artefact = deployment(kind, entry, question)
         except UnknownNameError:
             raise
         except InputError as error:
             reasons[str(error)] = None
-    response.warnings.extend(reasons)
+        complete.append(entry.model_copy(update={"deployment": artefact}))
+    return tuple(complete), tuple(reasons)
 
 
 def resolve_constraints(

@@ -22,7 +22,7 @@ from roofcast.features.validity.support_table import NO_SPECULATION_ENGINES
 from roofcast.serving.display_names import engine_name, precision_name
 from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
-from roofcast.serving.recommend.search.replica import Rejection, Replica
+from roofcast.serving.recommend.search.replica import Replica
 
 TENSOR_PARALLEL: Final = (1, 2, 4, 8, 16)
 PIPELINE_PARALLEL: Final = (1, 2, 4)
@@ -34,8 +34,8 @@ def enumerate_replicas(
     accelerators: Mapping[str, AcceleratorSpec],
     offers: Iterable[Offer],
     constraints: Constraints | None = None,
-) -> tuple[list[Replica], list[Rejection]]:
-    """Return the configurations on the accelerators of the offers, and the accelerators that have none.
+) -> tuple[list[Replica], dict[str, str]]:
+    """Return the configurations on the accelerators of the offers, and why accelerators have none, by id.
 
     Parameters
     ----------
@@ -54,11 +54,12 @@ def enumerate_replicas(
     for offer in offers:
         if offer.accelerator in accelerators:
             largest[offer.accelerator] = max(largest.get(offer.accelerator, 0), offer.n_accelerator)
-    replicas, rejections = [], []
+    replicas: list[Replica] = []
+    rejections: dict[str, str] = {}
     for name, n in sorted(largest.items()):
         served, reason = _served_precisions(accelerators[name], model, constraints)
         if not served:
-            rejections.append(Rejection(Replica(name), "no_engine", reason, 1.0))
+            rejections[name] = reason
         for tp, pp, dp, ep in splits(model, n * constraints.max_nodes):
             replicas += [
                 Replica(name, tp, pp, dp, ep, engine, precision, speculation)

@@ -1,23 +1,19 @@
-"""Configuration of a replica, and why one is rejected."""
+"""Configuration of a replica, and reasons to reject one."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, Literal, get_args
 
 from roofcast.serving.recommend.demand.constraints import Speculation
 
-REASONS: Final = (
-    "same_cost",
-    "dearer",
-    "over_budget",
-    "too_few_nodes",
-    "misses_limit",
-    "no_offer",
-    "does_not_fit",
-    "no_engine",
-)
-"""Reasons of rejections, the nearest miss first."""
+Reason = Literal[
+    "same_cost", "dearer", "over_budget", "too_few_nodes", "misses_limit", "no_offer", "does_not_fit", "no_engine"
+]
+"""Reason of a rejection."""
+
+REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
+"""Reasons, the nearest miss first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +38,10 @@ class Replica:
     engine: str = ""
     weight_precision: str = ""
     speculation: Speculation | None = None
+    n_accelerator: int = field(init=False, compare=False)
 
-    @property
-    def n_accelerator(self) -> int:
-        """Number of accelerators."""
-        return self.tp * self.pp * self.dp
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_accelerator", self.tp * self.pp * self.dp)
 
     @property
     def split(self) -> str:
@@ -59,13 +54,3 @@ class Replica:
         """
         degrees = {"tp": self.tp, "pp": self.pp, "dp": self.dp, "ep": self.ep}
         return " ".join(f"{name}{n}" for name, n in degrees.items() if n > 1 or name == "tp")
-
-
-@dataclass(frozen=True, slots=True)
-class Rejection:
-    """Rejected configuration and why; `excess` is the need over the limit."""
-
-    replica: Replica
-    reason: str
-    detail: str
-    excess: float

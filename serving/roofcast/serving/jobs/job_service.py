@@ -18,17 +18,17 @@ from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.catalog.registered_models import Config, build_model, find_model, with_configs
 from roofcast.serving.app_state.catalog.user_files import old_price_warnings
 from roofcast.serving.app_state.champion_loader import LoadedModel
-from roofcast.serving.jobs.answer import best_runs, build_entries, build_front, front_runs
 from roofcast.serving.jobs.conventions import default_batch, list_assumptions, list_defaults
 from roofcast.serving.jobs.job_predictions import JobOptions, answer_jobs
 from roofcast.serving.jobs.job_references import condition_on
-from roofcast.serving.jobs.request import JobPredictionRequest, JobRecommendationRequest
-from roofcast.serving.jobs.response import JobPredictionResponse, JobRecommendationResponse
+from roofcast.serving.jobs.job_answer import best_runs, build_entries, build_front, front_runs
+from roofcast.serving.jobs.job_answer_parts import JobPredictionResponse, JobRecommendationResponse
+from roofcast.serving.jobs.job_request import JobPredictionRequest, JobRecommendationRequest
 from roofcast.serving.jobs.search.candidates import JobDemand
+from roofcast.serving.jobs.search.job_search import JobSearch, at_level, search
 from roofcast.serving.jobs.search.misses import list_misses
-from roofcast.serving.jobs.search.search import JobSearch, at_level, search
 from roofcast.serving.predict.json_rows import columns_from_rows, rows_from_columns
-from roofcast.serving.recommend.api.cautions import region_warnings
+from roofcast.serving.recommend.answer.cautions import region_warnings
 from roofcast.serving.recommend.api.request import ConstraintsRequest
 from roofcast.serving.recommend.api.request_errors import request_errors
 from roofcast.serving.recommend.api.service import resolve_constraints
@@ -114,9 +114,8 @@ def answer_training_recommendation(
         raise InputError("constraints", f"admit no accelerator that trains the job: {reasons[:400]}")
     entries = best_runs(found, request.confidence)[: request.n_entry]
     found = at_level(found, entries, predictor, request.level)
-    response = _response(request, found, entries, today, active.champion.version)
-    response.warnings += region_warnings(own.regions, market.offers, constraints)
-    return response
+    warnings = region_warnings(own.regions, market.offers, constraints)
+    return _response(request, found, entries, today, active.champion.version, more_warnings=warnings)
 
 
 def _resolve_model(choice: str | ModelConfig, catalog: Catalog) -> tuple[ModelSpec, Catalog]:
@@ -157,7 +156,13 @@ def _adapts_latent(demand: JobDemand) -> bool:
 
 
 def _response(
-    request: JobRecommendationRequest, found: JobSearch, entries: RowIndex, today: dt.date, version: str
+    request: JobRecommendationRequest,
+    found: JobSearch,
+    entries: RowIndex,
+    today: dt.date,
+    version: str,
+    *,
+    more_warnings: list[str],
 ) -> JobRecommendationResponse:
     demand = found.demand
     misses = list_misses(found, entries, request.confidence)
@@ -180,18 +185,20 @@ def _response(
         n_plan=found.jobs.n_plan,
         n_hardware=len(found.hardware),
         n_offer=len(found.offers),
-        entries=build_entries(found, entries),
-        pareto=build_front(found, front_runs(found, request.confidence).tolist()),
-        misses=misses[: request.n_rejection],
+        entries=tuple(build_entries(found, entries)),
+        pareto=tuple(build_front(found, front_runs(found, request.confidence).tolist())),
+        misses=tuple(misses[: request.n_rejection]),
         n_miss=len(misses),
-        defaults=list_defaults(
-            request.model_fields_set, demand.method, demand.n_token, demand.n_batch, demand.adapter
+        defaults=tuple(
+            list_defaults(request.model_fields_set, demand.method, demand.n_token, demand.n_batch, demand.adapter)
         ),
-        assumptions=list_assumptions(
-            demand.method,
-            demand.n_batch,
-            has_batch=request.n_global_batch_sequence is not None,
-            is_latent=_adapts_latent(demand),
+        assumptions=tuple(
+            list_assumptions(
+                demand.method,
+                demand.n_batch,
+                has_batch=request.n_global_batch_sequence is not None,
+                is_latent=_adapts_latent(demand),
+            )
         ),
-        warnings=warnings,
+        warnings=(*warnings, *more_warnings),
     )

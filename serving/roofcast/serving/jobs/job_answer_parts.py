@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from roofcast.serving.recommend.api.response import ElsewhereResponse, OfferResponse
+from roofcast.serving.recommend.answer.parts import AnswerPart, OtherOffer, PricedInstance, Rounded
 from roofcast.serving.request_fields import Value
 
 MissReason = Literal["too_slow", "over_budget", "may_not_fit", "dearer", "too_few_nodes", "does_not_fit", "excluded"]
@@ -21,15 +21,15 @@ class JobPredictionResponse(BaseModel):
     rows: list[dict[str, Value]]
 
 
-class JobInterval(BaseModel):
+class JobInterval(AnswerPart):
     """A predicted value with its interval."""
 
-    value: float
-    low: float
-    high: float
+    value: Rounded
+    low: Rounded
+    high: Rounded
 
 
-class JobPlanResponse(BaseModel):
+class JobPlanResponse(AnswerPart):
     """Framework and plan: `tp`, `pp`, `vp`, `cp`, `dp`, `ep`, sharding of states, micro-batches, recomputation.
 
     `dp` counts the replicas, sharded or not, and `n_gradient_accumulation` their micro-batches in a step.
@@ -51,20 +51,22 @@ class JobPlanResponse(BaseModel):
     n_global_batch_sequence: float
 
 
-class JobRunResponse(OfferResponse):
+class JobRunResponse(PricedInstance):
     """A run on rented or owned nodes; cost and time are of the whole run."""
 
     accelerator: str
     n_accelerator: Annotated[int, Field(description="Accelerators that the run takes, of all instances.")]
     n_instance: int
-    usd_per_h: float
+    usd_per_h: Rounded
     plan: JobPlanResponse
-    hours: float
-    cost_usd: float
-    p_fits: float
-    p_deadline_met: Annotated[float | None, Field(description="Null without a deadline.")]
-    p_budget_met: Annotated[float | None, Field(description="Null without a budget.")]
-    p_limits_met: Annotated[float, Field(description="Probability that the run fits and meets deadline and budget.")]
+    hours: Rounded
+    cost_usd: Rounded
+    p_fits: Rounded
+    p_deadline_met: Annotated[Rounded | None, Field(description="Null without a deadline.")]
+    p_budget_met: Annotated[Rounded | None, Field(description="Null without a budget.")]
+    p_limits_met: Annotated[
+        Rounded, Field(description="Probability that the run fits and meets deadline and budget.")
+    ]
 
 
 class JobEntryResponse(JobRunResponse):
@@ -76,13 +78,13 @@ class JobEntryResponse(JobRunResponse):
     energy_kwh: Annotated[
         JobInterval, Field(description="Of the accelerator boards, without hosts, network and cooling.")
     ]
-    power_w: Annotated[float, Field(description="Mean power of all boards.")]
-    power_share: Annotated[float, Field(description="Of the boards' design power.")]
+    power_w: Annotated[Rounded, Field(description="Mean power of all boards.")]
+    power_share: Annotated[Rounded, Field(description="Of the boards' design power.")]
     step_time_s: JobInterval
     throughput_token_per_s: JobInterval
     mfu_ratio: JobInterval
     peak_memory_byte: Annotated[JobInterval, Field(description="Of one accelerator, as the device reports it.")]
-    memory_byte: Annotated[dict[str, float], Field(description="Estimated peak of one accelerator by part.")]
+    memory_byte: Annotated[dict[str, Rounded], Field(description="Estimated peak of one accelerator by part.")]
     memory_capacity_byte: float
     outside: Annotated[bool, Field(description="Whether the run is far from everything that was measured.")]
     launch: Annotated[dict[str, str], Field(description="Launch commands by launcher; they name what to set.")]
@@ -94,22 +96,22 @@ class JobEntryResponse(JobRunResponse):
             "within this interval. True for the first."
         ),
     ] = False
-    also_at: list[ElsewhereResponse]
+    also_at: tuple[OtherOffer, ...]
 
 
-class JobMissResponse(BaseModel):
+class JobMissResponse(AnswerPart):
     """The nearest miss of an accelerator without an entry."""
 
     accelerator: str
     n_accelerator: int | None
     reason: MissReason
     detail: str
-    cost_usd: float | None
-    hours: float | None
-    p_limits_met: float | None
+    cost_usd: Rounded | None
+    hours: Rounded | None
+    p_limits_met: Rounded | None
 
 
-class JobRecommendationResponse(BaseModel):
+class JobRecommendationResponse(AnswerPart):
     """Hardware and plan, the least cost first; front of time and cost; near misses, the cheapest first."""
 
     model: str
@@ -126,12 +128,12 @@ class JobRecommendationResponse(BaseModel):
     n_plan: Annotated[int, Field(description="Plans that were compared.")]
     n_hardware: Annotated[int, Field(description="Kinds and sizes of hardware.")]
     n_offer: int
-    entries: list[JobEntryResponse]
-    pareto: list[JobRunResponse]
-    misses: list[JobMissResponse]
+    entries: tuple[JobEntryResponse, ...]
+    pareto: tuple[JobRunResponse, ...]
+    misses: tuple[JobMissResponse, ...]
     n_miss: int
     defaults: Annotated[
-        list[str], Field(description="Values of fields that the request leaves out and that move the answer.")
+        tuple[str, ...], Field(description="Values of fields that the request leaves out and that move the answer.")
     ]
-    assumptions: list[str]
-    warnings: list[str]
+    assumptions: tuple[str, ...]
+    warnings: tuple[str, ...]

@@ -7,27 +7,25 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from roofcast.data.specs import Offer
 from roofcast.data.units import W_PER_KW
 from roofcast.features.jobs.step.job_memory import correct_memory
 from roofcast.features.jobs.step.step import mfu_ratio, throughput_token_per_s
 from roofcast.features.queries import FloatArray, RowIndex
 from roofcast.serving.jobs.conventions import design_power_w, power_share
-from roofcast.serving.jobs.launch.launch import launch_commands
-from roofcast.serving.jobs.memory_parts import memory_parts
-from roofcast.serving.jobs.response import (
+from roofcast.serving.jobs.job_answer_parts import (
     JobEntryResponse,
     JobInterval,
     JobPlanResponse,
     JobRunResponse,
 )
-from roofcast.serving.jobs.search.search import JobSearch
+from roofcast.serving.jobs.launch.launch import launch_commands
+from roofcast.serving.jobs.memory_parts import memory_parts
+from roofcast.serving.jobs.search.job_search import JobSearch
 from roofcast.serving.recommend.answer.pareto_front import non_dominated
-from roofcast.serving.recommend.api.response import ElsewhereResponse
+from roofcast.serving.recommend.answer.parts import OtherOffer, offer_fields
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 
 MAX_OTHER: Final = 5
-N_DIGIT: Final = 6
 
 RunT = TypeVar("RunT", bound=JobRunResponse)
 
@@ -73,19 +71,14 @@ def build_front(found: JobSearch, rows: Iterable[int]) -> list[JobRunResponse]:
 
 def build_entries(found: JobSearch, rows: RowIndex) -> list[JobEntryResponse]:
     """Return runs as entries, with intervals, memory, energy, launch commands and other offers."""
-    entries = [
-        JobEntryResponse(rank=rank, **_run_fields(found, k), **_entry_fields(found, k))
-        for rank, k in enumerate(rows.tolist(), start=1)
-    ]
-    for entry in entries:
-        pair = entry.cost_usd_interval, entries[0].cost_usd_interval
-        entry.ties_first = all(a.low <= b.value <= a.high for a, b in (pair, pair[::-1]))
+    entries: list[JobEntryResponse] = []
+    for rank, k in enumerate(rows.tolist(), start=1):
+        fields = _run_fields(found, k) | _entry_fields(found, k)
+        own = fields["cost_usd_interval"]
+        pair = own, entries[0].cost_usd_interval if entries else own
+        ties_first = all(a.low <= b.value <= a.high for a, b in (pair, pair[::-1]))
+        entries.append(JobEntryResponse(rank=rank, ties_first=ties_first, **fields))
     return entries
-
-
-def rounded(value: float) -> float:
-    """Return a value in the significant digits of answers."""
-    return float(f"{value:.{N_DIGIT}g}")
 
 
 def plan_response(found: JobSearch, job: int) -> JobPlanResponse:
@@ -98,28 +91,22 @@ def plan_response(found: JobSearch, job: int) -> JobPlanResponse:
     return JobPlanResponse(**whole, **texts, **numbers, sequence_parallel=row["sequence_parallel"] == "on")
 
 
-def _offer_fields(offer: Offer) -> dict[str, Any]:
-    names = ("provider", "region", "instance_type", "pricing", "market")
-    price = {"price_usd_per_h": float(offer.price_usd_per_h), "price_as_of": offer.as_of}
-    return {name: getattr(offer, name) for name in names} | price
-
-
 def _run_fields(found: JobSearch, run: int) -> dict[str, Any]:
     runs, job = found.runs, int(found.runs.job[run])
     one = found.hardware[found.jobs.hardware[job]]
     has_deadline, has_budget = np.isfinite(found.demand.deadline_h), np.isfinite(found.demand.budget_usd)
-    return _offer_fields(found.offers[runs.offer[run]]) | {
+    return offer_fields(found.offers[runs.offer[run]]) | {
         "accelerator": one.accelerator,
         "n_accelerator": one.n_accelerator,
         "n_instance": one.n_node,
-        "usd_per_h": rounded(runs.usd_per_h[run]),
+        "usd_per_h": float(runs.usd_per_h[run]),
         "plan": plan_response(found, job),
-        "hours": rounded(runs.hours[run]),
-        "cost_usd": rounded(runs.cost[run]),
-        "p_fits": rounded(found.prediction.p_fits[job]),
-        "p_deadline_met": rounded(runs.p_deadline[run]) if has_deadline else None,
-        "p_budget_met": rounded(runs.p_budget[run]) if has_budget else None,
-        "p_limits_met": rounded(runs.p_met[run]),
+        "hours": float(runs.hours[run]),
+        "cost_usd": float(runs.cost[run]),
+        "p_fits": float(found.prediction.p_fits[job]),
+        "p_deadline_met": float(runs.p_deadline[run]) if has_deadline else None,
+        "p_budget_met": float(runs.p_budget[run]) if has_budget else None,
+        "p_limits_met": float(runs.p_met[run]),
     }
 
 
@@ -147,13 +134,13 @@ def _entry_fields(found: JobSearch, run: int) -> dict[str, Any]:
         "hours_interval": _interval(hours),
         "cost_usd_interval": _interval(hours * found.runs.usd_per_h[run]),
         "energy_kwh": _interval(hours * power_w / W_PER_KW),
-        "power_w": rounded(power_w),
-        "power_share": rounded(share),
+        "power_w": power_w,
+        "power_share": float(share),
         "step_time_s": _interval(found.demand.n_token * found.demand.n_batch / rate[[0, 2, 1]]),
         "throughput_token_per_s": _interval(rate),
         "mfu_ratio": _interval(rate * mfu),
         "peak_memory_byte": _interval(np.array([values[job] for values in memory])),
-        "memory_byte": {name: rounded(_at(values, job)) for name, values in parts.items()},
+        "memory_byte": {name: float(_at(values, job)) for name, values in parts.items()},
         "memory_capacity_byte": spec.memory_byte,
         "outside": bool(prediction.outside[job]),
         "launch": launch.commands,
@@ -167,21 +154,21 @@ def _at(values: FloatArray, job: int) -> float:
 
 
 def _interval(values: FloatArray) -> JobInterval:
-    value, low, high = (rounded(one) for one in values)
+    value, low, high = values.tolist()
     return JobInterval(value=value, low=low, high=high)
 
 
-def _other_offers(found: JobSearch, run: int) -> list[ElsewhereResponse]:
+def _other_offers(found: JobSearch, run: int) -> list[OtherOffer]:
     """Return the cheapest offers of the same job and alternative elsewhere, one a region."""
     runs = found.runs
     own = found.offers[runs.offer[run]]
     same = np.flatnonzero(runs.job == runs.job[run])
-    first: dict[tuple[str, str], ElsewhereResponse] = {}
+    first: dict[tuple[str, str], OtherOffer] = {}
     for k in same[np.argsort(runs.usd_per_h[same], kind="stable")].tolist():
         offer = found.offers[runs.offer[k]]
         place = (offer.provider, offer.region)
         if alternative(found, k) == alternative(found, run) and place != (own.provider, own.region):
             n_node = found.hardware[found.jobs.hardware[runs.job[k]]].n_node
-            fields = _offer_fields(offer) | {"n_instance": n_node, "cost_usd_per_h": rounded(runs.usd_per_h[k])}
-            first.setdefault(place, ElsewhereResponse(**fields))
+            fields = offer_fields(offer) | {"n_instance": n_node, "cost_usd_per_h": float(runs.usd_per_h[k])}
+            first.setdefault(place, OtherOffer(**fields))
     return [*first.values()][:MAX_OTHER]

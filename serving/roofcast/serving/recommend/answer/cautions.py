@@ -9,12 +9,13 @@ from typing import Final
 from roofcast.data.prices.regions import COUNTRIES, is_area
 from roofcast.data.specs import Offer
 from roofcast.serving.counts import count_text, quantity_text
-from roofcast.serving.recommend.answer.parts import Entry, Recommendation
+from roofcast.serving.recommend.answer.parts import PredictedMetric, Recommendation
 from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.recommend.demand.presets import PRESETS
 from roofcast.serving.recommend.demand.slo import PREFILL_METRICS
+from roofcast.serving.recommend.search.replica import Replica
 
 TAIL_STATISTICS: Final = frozenset({"p90", "p95", "p99"})
 
@@ -38,14 +39,14 @@ def demand_warnings(demand: Demand, result: Recommendation) -> list[str]:
     ]
 
 
-def entry_warnings(entry: Entry, demand: Demand) -> list[str]:
-    """Return the warnings about an entry: what it needs, and what it may lack."""
-    warnings = []
-    if entry.needs_quantised_copy:
-        warnings.append(f"needs a copy of the checkpoint in {entry.replica.weight_precision}; the engine makes none")
-    warnings += offer_warnings(entry.offer, entry.n_instance)
-    warnings += [f"{text}; TPOT is what users feel" for text in _above_itl(entry, demand)]
-    return warnings
+def copy_warnings(replica: Replica) -> list[str]:
+    """Return the warning about a replica that needs a quantised copy of the checkpoint."""
+    return [f"needs a copy of the checkpoint in {replica.weight_precision}; the engine makes none"]
+
+
+def tpot_warnings(predictions: Iterable[PredictedMetric], demand: Demand) -> list[str]:
+    """Return the warnings about limits on ITL that the TPOT exceeds several times."""
+    return [f"{text}; TPOT is what users feel" for text in _above_itl(predictions, demand)]
 
 
 def offer_warnings(offer: Offer, n_instance: int) -> list[str]:
@@ -77,9 +78,8 @@ def region_warnings(names: Iterable[str], offers: Collection[Offer], constraints
     return [f"{whose}, such as {', '.join(providers[:3])}, name no country and are left out of {where}; {cure}"]
 
 
-def _above_itl(entry: Entry, demand: Demand) -> list[str]:
-    """Return the limits on ITL that the TPOT of an entry exceeds several times."""
-    value = {(one.metric, one.statistic): one.value for one in entry.predictions}
+def _above_itl(predictions: Iterable[PredictedMetric], demand: Demand) -> list[str]:
+    value = {(one.metric, one.statistic): one.value for one in predictions}
     texts = []
     for limit in demand.limits:
         if limit.metric != "itl_s":
@@ -134,6 +134,5 @@ def _queueing_warnings(demand: Demand, result: Recommendation) -> list[str]:
 
 
 def _itl_warnings(demand: Demand, result: Recommendation) -> list[str]:
-    """Return a warning if a limit on ITL lets the first entry stream several times slower."""
-    above = _above_itl(result.entries[0], demand) if result.entries else []
+    above = _above_itl(result.entries[0].predictions, demand) if result.entries else []
     return [f"of the first entry, {text}: gaps that ITL misses count in TPOT; limit tpot" for text in above]
