@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, InstanceOf, PlainSerializer
+from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema, PlainSerializer
 from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import core_schema
 
 from roofcast.data.specs import Offer
 from roofcast.serving.recommend.answer.basis import Basis
@@ -35,7 +36,8 @@ Rounded = Annotated[float, PlainSerializer(_round, return_type=float)]
 """A float that is written in `N_DIGIT` significant digits."""
 
 RoundedRow = Annotated[dict[str, Any], PlainSerializer(_round_row, return_type=dict[str, Any])]
-Internal = Field(exclude=True)
+T = TypeVar("T")
+Internal = Annotated[T, GetPydanticSchema(lambda *_: core_schema.any_schema()), SkipJsonSchema(), Field(exclude=True)]
 """A field that is not part of the JSON answer."""
 
 
@@ -74,7 +76,7 @@ class ReplicaSpeculation(AnswerPart):
 class ConfiguredReplica(AnswerPart):
     """Configuration of a replica; `dp` is of attention, with the experts over `ep`."""
 
-    replica: Annotated[SkipJsonSchema[InstanceOf[Replica]], Internal]
+    replica: Internal[Replica]
     accelerator: str
     engine: str
     weight_precision: str
@@ -88,7 +90,7 @@ class ConfiguredReplica(AnswerPart):
 class PricedInstance(AnswerPart):
     """Priced instance; third parties host those of the market `marketplace`."""
 
-    offer: Annotated[SkipJsonSchema[InstanceOf[Offer]], Internal]
+    offer: Internal[Offer]
     provider: str
     region: str
     instance_type: str
@@ -180,7 +182,7 @@ class Entry(FleetPart):
         Rounded,
         Field(description="Requests completed per second at that load; at a request rate, the most it serves."),
     ]
-    capacity_per_replica: Annotated[SkipJsonSchema[float], Internal]
+    capacity_per_replica: Internal[float]
     """Requests of the mean length that fit in its memory by the estimate."""
     n_replica: Annotated[
         int,
@@ -310,10 +312,10 @@ class Recommendation(AnswerPart):
     n_configuration: Annotated[int, Field(description="Configurations searched.")]
     n_candidate: Annotated[int, Field(description="Configurations times load levels.")]
     n_offer: int
-    n_predicted: Annotated[SkipJsonSchema[int], Internal]
+    n_predicted: Internal[int]
     """Rows predicted."""
     warnings: Annotated[tuple[str, ...], Field(description="Such as old prices, or limits out of reach.")] = ()
-    calibration_effect: Annotated[SkipJsonSchema[CalibrationEffect | None], Internal] = None
+    calibration_effect: Internal[CalibrationEffect | None] = None
     """None without references and stack, or if the confidence cannot be guaranteed without them."""
 
 
