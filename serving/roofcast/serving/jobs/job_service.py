@@ -19,10 +19,10 @@ from roofcast.serving.app_state.catalog.registered_models import Config, build_m
 from roofcast.serving.app_state.catalog.user_files import old_price_warnings
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.jobs.conventions import default_batch, list_assumptions, list_defaults
-from roofcast.serving.jobs.job_predictions import JobOptions, answer_jobs
-from roofcast.serving.jobs.job_references import condition_on
 from roofcast.serving.jobs.job_answer import best_runs, build_entries, build_front, front_runs
 from roofcast.serving.jobs.job_answer_parts import JobPredictionResponse, JobRecommendationResponse
+from roofcast.serving.jobs.job_predictions import JobOptions, answer_jobs
+from roofcast.serving.jobs.job_references import condition_on
 from roofcast.serving.jobs.job_request import JobPredictionRequest, JobRecommendationRequest
 from roofcast.serving.jobs.search.candidates import JobDemand
 from roofcast.serving.jobs.search.job_search import JobSearch, at_level, search

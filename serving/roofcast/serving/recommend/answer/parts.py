@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema, PlainSerializer
@@ -248,7 +249,8 @@ class WithoutStack(SizedDeployment):
     predictions: tuple[PredictedMetric, ...]
 
 
-class CalibrationEffect(AnswerPart):
+@dataclass(frozen=True, slots=True)
+class CalibrationEffect:
     """Cheapest deployment without references and stack, predicted without and with them; None if there is none."""
 
     without: Entry | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Final, get_args
+from typing import Any, Final, get_args
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, UnknownNameError, join_errors
@@ -105,9 +105,7 @@ def answer_recommendation(
     basis = basis_of(catalog, loaded.champion)
     fields = dict(result) | {"entries": entries, "warnings": tuple(warnings)}
     if used or points:
-        source = f"the {used}" if used else "the references"
-        fields["stack_effect"] = calibration_text(source, result, request.confidence)
-        fields["without_stack"] = _without_stack(result)
+        fields |= _calibration_fields(result, f"the {used}" if used else "the references", request.confidence)
     return RecommendationResponse(
         **fields,
         id=basis.answer_id(request.model_dump(mode="json")),
@@ -121,12 +119,13 @@ def answer_recommendation(
     )
 
 
-def _without_stack(result: Recommendation) -> WithoutStack | None:
-    effect = result.calibration_effect
-    if effect is None or effect.without is None or effect.calibrated is None:
-        return None
-    shown = {name: value for name, value in effect.calibrated if name in WithoutStack.model_fields}
-    return WithoutStack(**shown, p_limits_met_without=effect.without.p_limits_met)
+def _calibration_fields(result: Recommendation, source: str, confidence: float) -> dict[str, Any]:
+    """Return the fields of an answer about what a stack or references change."""
+    effect, without = result.calibration_effect, None
+    if effect and effect.without and effect.calibrated:
+        shown = {name: value for name, value in effect.calibrated if name in WithoutStack.model_fields}
+        without = WithoutStack(**shown, p_limits_met_without=effect.without.p_limits_met)
+    return {"stack_effect": calibration_text(source, result, confidence), "without_stack": without}
 
 
 def _check_preset(request: RecommendationRequest, demand: Demand, model: ModelSpec) -> None:
