@@ -218,7 +218,7 @@ def read_run_file(
         has other layers or another width than the log's.
     """
     text = content.decode(errors="replace")
-    if Path(name).suffix in _LOG_SUFFIXES or is_job_log(text):
+    if Path(name).suffix in _LOG_SUFFIXES or is_job_log(text, name):
         return _log_table(text, name, overrides, catalog)
     return _filled(parse_table(content, name, max_row), overrides, name)
 

@@ -6,25 +6,36 @@ of one rank of each model-parallel group.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from roofcast.data.importers.job_logs.run_log import (
-    MIN_STEP,
+    COUNT,
+    NUMBER,
+    Hits,
+    LogFormat,
+    Pattern,
     RunLog,
     Step,
-    first_day,
-    is_out_of_memory,
+    first_of,
+    has_exhausted_memory,
     median_step,
 )
 from roofcast.data.units import BYTE_PER_MIB, s_from_ms
 
 FRAMEWORK: Final = "megatron-lm"
-_ITERATION: Final = re.compile(r"\biteration\s+(\d+)/\s*\d+\s*\|.*elapsed time per iteration \(ms\):\s*([0-9.]+)")
-_BATCH: Final = re.compile(r"global batch size:\s*(\d+)")
-_MEMORY: Final = re.compile(r"memory \(MB\) \|.*\bmax reserved:\s*([0-9.]+)")
-_ARGUMENT: Final = re.compile(r"(?:^|\s)([a-z0-9_]+) \.{2,} (.*?)\s*$")
+
+_PATTERNS: Final = {
+    "iteration": Pattern.of(
+        "elapsed time per iteration",
+        rf"\biteration\s{{1,20}}{COUNT}/\s{{0,20}}\d{{1,9}}\s{{0,20}}\|.{{0,300}}?"
+        rf"elapsed time per iteration \(ms\):\s{{0,20}}{NUMBER}"
+        rf"(?:.{{0,600}}?global batch size:\s{{0,20}}{COUNT})?",
+    ),
+    "memory": Pattern.of("max reserved:", rf"memory \(MB\) \|.{{0,300}}?\bmax reserved:\s{{0,20}}{NUMBER}"),
+    "split": Pattern.of("tensor_model_parallel_size", r"(?:^|\s)tensor_model_parallel_size \.{2}"),
+    "argument": Pattern.of(" ..", r"(?:^|\s)([a-z0-9_]{1,80}) \.{2,200} (.{0,400})$"),
+}
 
 _COUNTS: Final = {
     "world_size": "n_accelerator",
@@ -46,56 +57,36 @@ _RECIPES: Final = {"tensorwise": "fp8-tensor", "blockwise": "fp8-block", "mxfp8"
 _SHARDED: Final = "optim_grads_params"
 
 
-def recognises(lines: Sequence[str]) -> bool:
-    """Return whether the lines are a log of Megatron-LM."""
-    return any(_ITERATION.search(line) for line in lines) or "tensor_model_parallel_size" in _arguments(lines)
-
-
-def read(lines: Sequence[str], source: str) -> RunLog:
-    """Return the run of a log; columns that it does not tell are absent.
-
-    Where the batch ramps up, the iterations of the largest count. A run that exhausted memory before its second
-    logged iteration has that status.
-
-    Raises
-    ------
-    SchemaError
-        If it logs fewer than two iterations, or fewer of the largest batch.
-    """
-    arguments = _arguments(lines)
-    shape = {field: int(arguments[name]) for name, field in _SHAPE.items() if arguments.get(name, "").isdigit()}
-    cells = {"framework": FRAMEWORK, "date": first_day(lines), **_settings(arguments)}
-    iterations = [
-        (Step(int(match[1]), i, s_from_ms(float(match[2]))), int(batch[1]) if (batch := _BATCH.search(line)) else 0)
-        for i, line in enumerate(lines, start=1)
-        if (match := _ITERATION.search(line))
-    ]
-    if len({step.number for step, _ in iterations}) < MIN_STEP and is_out_of_memory(lines):
-        return RunLog(cells | {"status": "out_of_memory"}, len(lines), shape)
-    largest = max((batch for _, batch in iterations), default=0)
-    steps = [step for step, batch in iterations if batch == largest]
+def _read(hits: Hits, source: str) -> RunLog:
+    arguments: dict[str, str] = {}
+    for hit in hits["argument"]:
+        arguments.setdefault(hit.groups[0], hit.groups[1].strip())  # other ranks print the same
+    shape = _counts(arguments, _SHAPE)
+    cells = {"framework": FRAMEWORK, "date": "".join(first_of(hits, "day")), **_settings(arguments)}
+    largest = max((int(hit.groups[2] or 0) for hit in hits["iteration"]), default=0)
+    iterations = [Step(int(hit.groups[0]), hit.line, s_from_ms(float(hit.groups[1]))) for hit in hits["iteration"]]
+    if has_exhausted_memory(hits, iterations):
+        return RunLog(cells | {"status": "out_of_memory"}, hits["out_of_memory"][-1].line, shape)
+    is_full = [int(hit.groups[2] or 0) == largest for hit in hits["iteration"]]  # the batch may ramp up
+    steps = [step for step, is_largest in zip(iterations, is_full, strict=True) if is_largest]
     cells["step_time_s"] = median_step(steps, "--log-interval", source)
     if largest:
         cells["n_global_batch_sequence"] = largest
-    memory = [float(match[1]) for line in lines if (match := _MEMORY.search(line))]
+    memory = [float(hit.groups[0]) for hit in hits["memory"]]
     if memory:
         cells |= {"memory_byte_per_accelerator": max(memory) * BYTE_PER_MIB, "memory_kind": "reserved"}
     return RunLog(cells, steps[-1].line, shape)
 
 
-def _arguments(lines: Sequence[str]) -> dict[str, str]:
-    """Return the printed arguments, the first value of each: other ranks print the same."""
-    arguments: dict[str, str] = {}
-    for line in lines:
-        if match := _ARGUMENT.search(line):
-            arguments.setdefault(match[1], match[2])
-    return arguments
+def _counts(arguments: Mapping[str, str], columns: Mapping[str, str]) -> dict[str, int]:
+    texts = {column: arguments.get(name, "") for name, column in columns.items()}
+    return {
+        column: int(text) for column, text in texts.items() if text.isdecimal() and text.isascii() and len(text) < 10
+    }
 
 
 def _settings(arguments: Mapping[str, str]) -> dict[str, Any]:
-    cells: dict[str, Any] = {
-        column: int(arguments[name]) for name, column in _COUNTS.items() if arguments.get(name, "").isdigit()
-    }
+    cells: dict[str, Any] = dict(_counts(arguments, _COUNTS))
     if arguments.get("recompute_granularity") in _GRANULARITIES:
         cells["recomputation"] = _GRANULARITIES[arguments["recompute_granularity"]]
     if cells.get("tp", 1) > 1 and "sequence_parallel" in arguments:
@@ -113,3 +104,7 @@ def _precision(arguments: Mapping[str, str]) -> dict[str, str]:
         return {"compute_precision": "fp8", "precision_recipe": recipe}
     precisions = {"bf16": "bf16", "fp16": "fp16"}
     return next(({"compute_precision": p} for name, p in precisions.items() if arguments.get(name) == "True"), {})
+
+
+FORMAT: Final = LogFormat(_PATTERNS, ("iteration", "split"), _read)
+"""Where the batch ramps up, a run has the iterations of the largest."""

@@ -1,0 +1,115 @@
+"""Logs of torchtitan: lines of its steps, of its device mesh, and of what it applies to the model.
+
+``torchtitan.components.metrics`` logs tokens per second of one accelerator and the peak of reserved memory.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, Final
+
+from roofcast.data.errors import SchemaError
+from roofcast.data.importers.job_logs.run_log import (
+    COUNT,
+    NUMBER,
+    Hit,
+    Hits,
+    LogFormat,
+    Pattern,
+    RunLog,
+    Step,
+    first_of,
+    has_exhausted_memory,
+    median_step,
+)
+from roofcast.data.units import BYTE_PER_GIB
+
+FRAMEWORK: Final = "torchtitan"
+
+_PATTERNS: Final = {
+    "step": Pattern.of(
+        "tps:",
+        rf"(?<!validate )\bstep:\s{{0,9}}{COUNT}\s{{1,9}}loss:.{{0,200}}?memory:\s{{0,9}}{NUMBER}GiB"
+        r"\([0-9.]{1,9}%\)\s{1,9}tps:\s{0,9}([0-9][0-9,]{0,14})",
+    ),
+    "batch": Pattern.of(
+        "batch size",
+        rf"local batch size {COUNT}, global batch size {COUNT}(?:, gradient accumulation steps {COUNT})?"
+        rf", sequence length {COUNT}",
+    ),
+    "mesh": Pattern.of("device mesh", r"-D device mesh with \[([^\[\]]{0,200})\], \[([^\[\]]{0,200})\]"),
+    "degree": Pattern.of(
+        "parallel", rf"['\"](\w{{1,40}}parallel\w{{0,12}}_degree)['\"]\s{{0,9}}:\s{{0,9}}{COUNT}\s{{0,9}}(?:[,}}]|$)"
+    ),
+    "model": Pattern.of("Model ", r"Model (\S{1,80} \S{1,80}) size: [0-9,]{1,30} total parameters"),
+    "accelerator": Pattern.of("capacity:", r"(?:CUDA|XPU|HIP) capacity: (.{1,80}?) with [0-9.]{1,9}GiB memory"),
+    "shape": Pattern.of("dim=", rf"\bdim={COUNT}, n_layers={COUNT}"),
+    "recomputation": Pattern.of("activation checkpointing", "Applied (full|selective) activation checkpointing"),
+    "sharding": Pattern.of("Applied", "Applied (FSDP|HSDP|DDP) to the model"),
+    "compiled": Pattern.of("Compiling", r"Compiling each TransformerBlock with torch\.compile"),
+}
+_DEGREES: Final = {"tp": "tensor", "pp": "pipeline", "cp": "context", "ep": "expert"}
+_AXES: Final = re.compile(r"\s*(?:['\"]\w{1,20}['\"]\s*(?:,\s*|$)){0,12}")
+_SIZES: Final = re.compile(r"\s*(?:\d{1,6}\s*(?:,\s*|$)){0,12}", re.ASCII)
+
+
+def _read(hits: Hits, source: str) -> RunLog:
+    steps = [Step(int(hit.groups[0]), hit.line, float(hit.groups[2].replace(",", ""))) for hit in hits["step"]]
+    cells = {"framework": FRAMEWORK, "date": "".join(first_of(hits, "day")), **_settings(hits, source)}
+    shape = dict(zip(("hidden_size", "n_layer"), map(int, first_of(hits, "shape")), strict=False))
+    if has_exhausted_memory(hits, steps):
+        return RunLog(cells | {"status": "out_of_memory"}, hits["out_of_memory"][-1].line, shape)
+    rate = median_step(steps, "metrics.log_freq", source)
+    peak_byte = max(float(hit.groups[1]) for hit in hits["step"]) * BYTE_PER_GIB
+    cells |= {"memory_byte_per_accelerator": peak_byte, "memory_kind": "reserved"}
+    return RunLog(cells, steps[-1].line, shape, rate)
+
+
+def _settings(hits: Hits, source: str) -> dict[str, Any]:
+    cells: dict[str, Any] = {name: first_of(hits, name)[0] for name in ("model", "accelerator") if hits[name]}
+    degrees = _mesh(hits["mesh"][0], source) if hits["mesh"] else _configured(hits)
+    cells |= {name: degrees[name] for name in ("tp", "pp", "cp", "ep", "dp") if name in degrees}
+    split = degrees.get("tp", 1) * degrees.get("pp", 1) * degrees.get("cp", 1)
+    if "dp" in degrees:
+        cells["n_accelerator"] = split * degrees["dp"]
+    if hits["batch"]:
+        local, batch, accumulation, length = (int(group or 0) for group in first_of(hits, "batch"))
+        cells |= {"n_global_batch_sequence": batch, "n_token_per_sequence": length}
+        if degrees.get("pp", 1) == 1:
+            cells["n_micro_batch_sequence"] = local
+        if degrees and "dp" not in degrees and local * accumulation:
+            cells["dp"] = batch // (local * accumulation)
+            cells["n_accelerator"] = split * cells["dp"]
+    if hits["sharding"]:
+        cells |= {
+            "sharding": first_of(hits, "sharding")[0].lower(),
+            "recomputation": next(iter(first_of(hits, "recomputation")), "none"),
+            "compiled": "on" if hits["compiled"] else "off",
+        }
+    return cells
+
+
+def _mesh(hit: Hit, source: str) -> dict[str, int]:
+    """Return the sizes of the splits that the device mesh names."""
+    axes, sizes = hit.groups
+    names, counts = re.findall(r"\w+", axes), re.findall(r"\d+", sizes)
+    if not (_AXES.fullmatch(axes) and _SIZES.fullmatch(sizes) and len(names) == len(counts)):
+        problem = f"the device mesh must have a size for each axis, got [{axes[:60]}], [{sizes[:60]}]; mend its line"
+        raise SchemaError("n_accelerator", problem, source, hit.line)
+    mesh = dict(zip(names, map(int, counts), strict=True))
+    data = math.prod(size for name, size in mesh.items() if name.startswith("dp"))
+    return {"tp": mesh.get("tp", 1), "pp": mesh.get("pp", 1), "cp": mesh.get("cp", 1), "dp": data}
+
+
+def _configured(hits: Hits) -> dict[str, int]:
+    """Return the sizes of the splits in the printed configuration, JSON or a Python dictionary."""
+    config = {hit.groups[0]: int(hit.groups[1]) for hit in hits["degree"]}
+    sizes = {name: config.get(f"{kind}_parallel_degree", 0) for name, kind in _DEGREES.items()}
+    degrees = {name: size for name, size in sizes.items() if size}
+    shard, replicate = (config.get(f"data_parallel_{kind}_degree", 0) for kind in ("shard", "replicate"))
+    return degrees | ({"dp": shard * replicate} if min(shard, replicate) > 0 else {})
+
+
+FORMAT: Final = LogFormat(_PATTERNS, ("step", "batch"), _read)
+"""A run that exhausted memory before its second logged step has that status."""
