@@ -14,6 +14,7 @@ from builders.published import Cells
 from roofcast.data.errors import SchemaError
 from roofcast.data.units import (
     BYTE_PER_GB,
+    BYTE_PER_GBIT,
     BYTE_PER_GIB,
     BYTE_PER_MB,
     BYTE_PER_MIB,
@@ -26,7 +27,7 @@ from roofcast.data.units import (
 
 UNITS: Final = {
     "ms": S_PER_MS, "us": S_PER_US, "mW": W_PER_MW, "kW": W_PER_KW, "TFLOP": FLOP_PER_TFLOP, "%": 0.01,
-    "MB": BYTE_PER_MB, "MiB": BYTE_PER_MIB, "GB": BYTE_PER_GB, "GiB": BYTE_PER_GIB,
+    "Gbit": BYTE_PER_GBIT, "MB": BYTE_PER_MB, "MiB": BYTE_PER_MIB, "GB": BYTE_PER_GB, "GiB": BYTE_PER_GIB,
 }  # fmt: skip
 """Factor to the base unit by the name of the source's unit. ``1/x`` is the inverse of a figure instead."""
 
@@ -82,7 +83,7 @@ def is_blank(value: object) -> bool:
 def fill(template: str, cells: Cells, *, is_loose: bool = False) -> str:
     """Return the template with each ``{column}`` replaced by its cell, and ``{column:format}`` by its number.
 
-    A loose template leaves out what the row lacks.
+    A loose template leaves out what the row lacks; ``{{size} MFU}`` is the column that another column names.
 
     Raises
     ------
@@ -99,7 +100,8 @@ def fill(template: str, cells: Cells, *, is_loose: bool = False) -> str:
         value = optional_cell(cells, match[1]) if is_loose else cell_of(cells, match[1])
         return format(as_number(value), match[2]) if match[2] else str(value)
 
-    return _FIELD.sub(text, template)
+    filled = _FIELD.sub(text, template)
+    return _FIELD.sub(text, filled) if "{{" in template else filled
 
 
 def as_number(value: object, *, is_loose: bool = False) -> float:
@@ -220,4 +222,7 @@ def _evaluated(node: ast.expr) -> float:
         return float(node.value)  # type: ignore[arg-type]
     if isinstance(node, ast.Name):
         return UNITS[node.id]
-    raise SchemaError("computed", f"must be +, -, * and / of numbers, columns and units, got {ast.unparse(node)}", "")
+    if isinstance(node, ast.Call) and ast.unparse(node.func) == "round":
+        return float(round(_evaluated(node.args[0]), *map(ast.literal_eval, node.args[1:])))
+    problem = f"must be +, -, *, / and round of numbers, columns and units, got {ast.unparse(node)}"
+    raise SchemaError("computed", problem, "")

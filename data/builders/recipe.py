@@ -22,6 +22,7 @@ from builders.columns import (
     optional_cell,
     value_of,
 )
+from builders.figures import ratio
 from builders.published import FORMATS, Cells, FileSet, Record, RejectionError
 from roofcast.data.errors import SchemaError
 from roofcast.data.specs import STATISTICS
@@ -202,6 +203,8 @@ class RowMaker:
 
     def _typed(self, name: str, value: Any) -> Any:
         if name in self._numbers:
+            if self._is_loose and name.endswith("_ratio"):
+                return ratio(str(value))
             return as_number(value, is_loose=self._is_loose)
         return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 

@@ -13,40 +13,24 @@ from builders.job_campaigns.alpa import build_alpa
 from builders.job_campaigns.bigscience import build_bigscience
 from builders.job_campaigns.clusters import build_internevo, build_kempner_forge
 from builders.job_campaigns.dgxc import build_dgxc
-from builders.job_campaigns.finetuning import build_litgpt, build_peft
 from builders.job_campaigns.habana import build_habana
 from builders.job_campaigns.judges import build_megatron_papers
-from builders.job_campaigns.launcher import build_launcher
-from builders.job_campaigns.llm_foundry import build_llm_foundry
 from builders.job_campaigns.mlperf import build_mlperf
 from builders.job_campaigns.nanotron import build_nanotron
-from builders.job_campaigns.nemo import build_automodel, build_megatron_bridge, build_nemo
 from builders.job_campaigns.neuron import build_neuron
 from builders.job_campaigns.oneflow import build_dlperf_gpt, build_libai
 from builders.job_campaigns.pipelines import build_sailor, build_vtrain
 from builders.job_campaigns.qwen import build_ms_swift, build_qwen_finetune
 from builders.job_campaigns.readme_pages import build_a10_oke, build_paddlenlp, build_readme_tables
-from builders.job_campaigns.torch import build_torchtune
 from builders.job_campaigns.torchao import build_torchao
-from builders.job_campaigns.tpu import build_maxtext, build_tpu_recipes
 from builders.rejected_rows import TRAINING_REJECTED
 from roofcast.data import job_campaigns
 from roofcast.data.measurements.job_schema import TRAINING_KEY_COLUMNS
 
 TRAINING_BUILDERS: Final[dict[str, Callable[[Path], BuildResult]]] = {
-    "mosaic_llm_foundry": build_llm_foundry,
-    "nemo_megatron_bridge": build_megatron_bridge,
-    "nemo": build_nemo,
-    "nemo_framework_launcher": build_launcher,
-    "nemo_automodel": build_automodel,
     "dgxc_benchmarking": build_dgxc,
     "mlperf_training": build_mlperf,
     "bigscience": build_bigscience,
-    "torchtune": build_torchtune,
-    "litgpt": build_litgpt,
-    "hf_peft_method_comparison": build_peft,
-    "maxtext": build_maxtext,
-    "tpu_recipes": build_tpu_recipes,
     "aws_neuron_training": build_neuron,
     "optimum_habana_training": build_habana,
     "nanotron_ultrascale": build_nanotron,

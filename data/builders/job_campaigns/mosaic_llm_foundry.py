@@ -1,0 +1,21 @@
+"""LLM Foundry: revisions of October 2023 lack the heading of model FLOP/s."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from builders.figures import number
+from builders.published import Record
+
+
+def records(published: Iterator[Record], folder: Path) -> Iterator[Record]:  # noqa: ARG001 (one signature)
+    """Yield the rows with the cells under the right headings."""
+    for record in published:
+        if number(record.cells.get("Precision")) is None:
+            yield record
+            continue
+        headings = [*record.columns]
+        position = headings.index("MicroBatchSize")
+        complete = [*headings[:position], "Model TFLOP", *headings[position:]]
+        yield record.having(**dict(zip(complete, record.columns.values(), strict=False)))
