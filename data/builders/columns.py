@@ -38,7 +38,7 @@ _OPERATIONS: Final[Mapping[type, Callable[[float, float], float]]] = {
 }  # fmt: skip
 
 KEYS: Final = frozenset(
-    {"from", "match", "as", "lower", "names", "search", "keep", "unit", "times", "per", "default"}
+    {"from", "match", "as", "lower", "names", "search", "keep", "trim", "into", "unit", "times", "per", "default"}
 )
 """Keys of a column's table, in the order in which they take effect; see ``data/builders/README.md``."""
 
@@ -118,7 +118,7 @@ def value_of(spec: object, cells: Cells, names: Names, *, is_loose: bool = False
     Parameters
     ----------
     spec
-        Name of a source column, a template with braces, or a table of `KEYS`.
+        Name of a source column, a template with braces, a list of these, or a table of `KEYS`.
     is_loose
         Whether a column that the row lacks, a name in no table, and a cell without a number are blank.
 
@@ -139,13 +139,17 @@ def value_of(spec: object, cells: Cells, names: Names, *, is_loose: bool = False
         value = _named(entry, str(value), names, is_loose=is_loose)
     if is_blank(value):
         return entry.get("default")
+    if "trim" in entry:
+        value = re.sub(entry["trim"], "", str(value))
+    if "into" in entry:
+        value = fill(entry["into"], {**cells, "@value": value})
     if entry.keys() & {"unit", "times", "per"}:
         value = _converted(entry, as_number(value, is_loose=is_loose), cells)
     return value
 
 
 def _source_value(entry: Mapping[str, Any], cells: Cells, *, is_loose: bool) -> Any:
-    sources = entry["from"] if isinstance(entry["from"], list) else [entry["from"]]
+    sources = [entry["from"]] if isinstance(entry["from"], str) else entry["from"]
     value, is_stated = None, False
     for source in sources:
         try:

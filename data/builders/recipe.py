@@ -90,7 +90,7 @@ class Recipe:
     files: tuple[FileSet, ...] = ()
     stack: str = ""
     hooks: Any = None
-    reference: Any = "{@file}:{@line}"
+    reference: Any = ("{@file}:{@line}", "@file")
     spread: Mapping[str, Any] = field(default_factory=dict)
     parse: Mapping[str, Any] = field(default_factory=dict)
     is_printed: bool = True
@@ -158,7 +158,7 @@ class RowMaker:
         self._seen: set[tuple[object, ...]] = set()
 
     def rows(self, record: Record) -> list[Row]:
-        """Return the rows of a published row: its columns, with the outcomes or what the hook `rows` adds.
+        """Return the rows of a published row: its columns, with what the hook `rows` adds or, if None, the outcomes.
 
         Raises
         ------
@@ -182,9 +182,10 @@ class RowMaker:
                 for name, entries in case.get("outcomes", {}).items():
                     outcomes[name] = {**outcomes.get(name, {}), **entries}
         common = self._computed(recipe.computed, common, cells) | common
-        add: Callable[[Cells], Iterable[Row]] | None = getattr(recipe.hooks, "rows", None)
-        if add is not None:
-            return [{**common, **row} for row in add(cells)]
+        add: Callable[[Cells, Row], Iterable[Row] | None] | None = getattr(recipe.hooks, "rows", None)
+        added = None if add is None else add(cells, common)
+        if added is not None:
+            return [{**common, **row} for row in added]
         return self._by_statistic(common, outcomes, cells) if outcomes else [common]
 
     def _part(self, shared: Mapping[str, Any], columns: Mapping[str, Any], cells: Cells) -> Row:
@@ -210,7 +211,7 @@ class RowMaker:
 
     def _by_statistic(self, common: Row, outcomes: Mapping[str, Mapping[str, Any]], cells: Cells) -> list[Row]:
         """Return one row per statistic that has an outcome; ``[outcomes.each]`` takes the names of statistics."""
-        titles = self._recipe.names.get("statistic", {})
+        titles = self._recipe.names.get("statistic") or {name: name for name in STATISTICS}
         rows = []
         for statistic in STATISTICS:
             entries = dict(outcomes.get(statistic, {}))
@@ -316,7 +317,7 @@ def _entries(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, An
 
 
 def _check_column(place: str, spec: object, file: str) -> None:
-    if isinstance(spec, str):
+    if isinstance(spec, str | list):
         return
     if not isinstance(spec, dict) or "from" not in spec:
         raise SchemaError(place, "must be a source column, a template, or a table with the key from", file)

@@ -13,41 +13,19 @@ import pandas as pd
 from builders.campaigns.argonne import build_argonne
 from builders.campaigns.build_result import BuildResult
 from builders.campaigns.club_3090 import build_club_3090
-from builders.campaigns.deplodock import build_deplodock
-from builders.campaigns.dgx_spark import build_dgx_spark
-from builders.campaigns.dgx_spark_jvr0x import build_dgx_spark_jvr0x
-from builders.campaigns.dgx_spark_ollama import build_dgx_spark_ollama
 from builders.campaigns.dstack import build_dstack
-from builders.campaigns.fastertransformer import build_fastertransformer
 from builders.campaigns.gpustack_lab import build_gpustack_lab
-from builders.campaigns.heitor_gx10 import build_heitor_gx10
-from builders.campaigns.hogeheer_strix_halo import build_hogeheer_strix_halo
 from builders.campaigns.inferencemax import build_inferencemax
-from builders.campaigns.inferencex_2026_06 import build_inferencex_2026_06
-from builders.campaigns.iog import build_iog
-from builders.campaigns.josealberto_t4x2 import build_josealberto_t4x2
-from builders.campaigns.lhl_strix_halo import build_lhl_strix_halo
 from builders.campaigns.llm_pilot import build_llm_pilot
-from builders.campaigns.llmperf_homelab import build_llmperf_homelab
-from builders.campaigns.lmdeploy import build_lmdeploy
 from builders.campaigns.mistralrs import build_mistralrs
-from builders.campaigns.ml_energy import build_ml_energy
-from builders.campaigns.mlc import build_mlc
 from builders.campaigns.mlperf_inference import build_mlperf_inference
 from builders.campaigns.mlperf_v60_logs import build_mlperf_v60_logs
-from builders.campaigns.optimum_habana import build_optimum_habana
 from builders.campaigns.pegainfer import build_pegainfer
 from builders.campaigns.rocm_atom import build_rocm_atom
-from builders.campaigns.rocm_vllm import build_rocm_vllm
 from builders.campaigns.silicon.campaign import build_silicon
 from builders.campaigns.threads_local_engines import build_threads_local_engines
 from builders.campaigns.threads_vllm import build_threads_vllm
 from builders.campaigns.trtllm_overview import build_trtllm_overview
-from builders.campaigns.vllm_bench_files import (
-    build_hikarioyama_pro6000,
-    build_pillaiharish_5070ti,
-    build_tsho_gemma4_tpu_a100,
-)
 from builders.rejected_rows import REJECTED
 from roofcast.data import campaigns
 from roofcast.data.errors import SchemaError
@@ -60,35 +38,15 @@ BUILDERS: Final[dict[str, Callable[[Path], BuildResult]]] = {
     "silicon": build_silicon,
     "argonne": build_argonne,
     "mlperf_inference": build_mlperf_inference,
-    "dgx_spark": build_dgx_spark,
-    "rocm_vllm": build_rocm_vllm,
-    "lmdeploy": build_lmdeploy,
     "dstack": build_dstack,
-    "fastertransformer": build_fastertransformer,
-    "optimum_habana": build_optimum_habana,
-    "mlc": build_mlc,
-    "llmperf_homelab": build_llmperf_homelab,
-    "dgx_spark_jvr0x": build_dgx_spark_jvr0x,
     "gpustack_lab": build_gpustack_lab,
-    "inferencex_2026_06": build_inferencex_2026_06,
-    "hikarioyama_pro6000": build_hikarioyama_pro6000,
-    "tsho_gemma4_tpu_a100": build_tsho_gemma4_tpu_a100,
-    "pillaiharish_5070ti": build_pillaiharish_5070ti,
-    "lhl_strix_halo": build_lhl_strix_halo,
-    "hogeheer_strix_halo": build_hogeheer_strix_halo,
-    "heitor_gx10": build_heitor_gx10,
-    "josealberto_t4x2": build_josealberto_t4x2,
     "pegainfer": build_pegainfer,
     "mlperf_v60_logs": build_mlperf_v60_logs,
     "mistralrs": build_mistralrs,
     "threads_vllm": build_threads_vllm,
     "threads_local_engines": build_threads_local_engines,
-    "iog": build_iog,
-    "dgx_spark_ollama": build_dgx_spark_ollama,
-    "deplodock": build_deplodock,
     "rocm_atom": build_rocm_atom,
     "club_3090": build_club_3090,
-    "ml_energy": build_ml_energy,
 }
 """Builder of each campaign: takes the folder of published files, returns the built campaign."""
 

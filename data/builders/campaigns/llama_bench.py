@@ -5,11 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from builders.campaigns.campaign_builder import Row
+from builders.recipe import Row
 from roofcast.data.specs import PRECISIONS
-
-BATCH: Final[Row] = {"load": "static_batch", "concurrency": 1, "statistic": "mean", "n_accelerator": 1, "n_node": 1}
-"""Load of llama-bench: one sequence in the process, without a server."""
 
 _FLOATS: Final = {"F32": "fp32", "F16": "fp16", "BF16": "bf16", "MXFP4": "fp4", "NVFP4": "fp4", "TQ1_0": "int1"}
 _QUANTISATION: Final = re.compile(
@@ -33,18 +30,17 @@ def gguf_precision(name: str) -> str:
     return f"int{match[2]}" if match[2] else _FLOATS[match[1]]
 
 
-def unknown_precision(precision: str) -> tuple[str, str] | None:
-    """Return the rejection of a row whose precision the measurement table cannot hold; None if it can."""
-    if precision in PRECISIONS:
-        return None
-    return "unknown_precision", precision or "the quantisation is not stated"
+def precision_cells(precision: str) -> dict[str, str]:
+    """Return the cells ``precision`` and, if the measurement table cannot hold it, ``unknown``: why."""
+    unknown = "" if precision in PRECISIONS else precision or "the quantisation is not stated"
+    return {"precision": precision, "unknown": unknown}
 
 
 def prompt_row(n_token: float, token_per_s: float) -> Row:
     """Return the cells of a prompt that is processed at a published speed; one token is generated after it."""
-    return {**BATCH, "n_input_token": n_token, "n_output_token": 1, "ttft_s": n_token / token_per_s}
+    return {"n_input_token": n_token, "n_output_token": 1, "ttft_s": n_token / token_per_s}
 
 
 def generation_row(n_token: float, token_per_s: float) -> Row:
     """Return the cells of a generation at a published speed that starts from one token."""
-    return {**BATCH, "n_input_token": 1, "n_output_token": n_token, "tpot_s": 1 / token_per_s}
+    return {"n_input_token": 1, "n_output_token": n_token, "tpot_s": 1 / token_per_s}
