@@ -32,7 +32,7 @@ def rows(cells: Cells, common: Row) -> list[Row]:
         If the file contradicts itself.
     """
     overrides: dict[str, Any] = {name: value for name, value in common.items() if name not in OWN}
-    if overrides.get("model") not in {None, cells["model_id"]}:
+    if "model" in overrides and "/" not in cells["model_id"]:  # a name that the server was given
         overrides[f"model:{cells['model_id']}"] = overrides.pop("model")
     try:
         table = read_measurements("vllm_bench", [cells["file"]], "", overrides=overrides)
