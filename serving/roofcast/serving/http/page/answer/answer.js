@@ -1,5 +1,6 @@
 // An answer: a line of facts, warnings, the alternatives, two charts, and why the others are not among them.
 
+import { ask } from "../shared/api.js";
 import { at, copyButton, download, h, warningBox } from "../shared/dom.js";
 import { count, percent, plural, usd } from "../shared/format.js";
 import { showConfidence } from "../charts/confidence.js";
@@ -17,15 +18,16 @@ const NARROW = matchMedia("(max-width: 40rem)");
 /** Show an answer in place of the one before. */
 export function showAnswer(request, answer) {
   const { entries } = answer;
+  at("status").dataset.answer = answer.id;
   at("status").textContent = entries.length
     ? `${plural(entries.length, "alternative")} of ${count(answer.n_configuration)} configurations at ${count(answer.n_offer)} offers, the cheapest first. The cheapest costs ${usd(entries[0].cost_usd_per_month)} per month.`
-    : `None of ${count(answer.n_configuration)} configurations meets the limits with a confidence of ${percent(answer.confidence)}.`;
+    : noEntry(request, answer);
   const bar = compareBar(entries);
   const cards = entries.map((entry) => card(request, answer, entry, bar));
   const paretoPlace = h("div", { class: "chart", id: "pareto" });
   const confidencePlace = h("div", { class: "chart", id: "confidence-chart" });
   at("answer").replaceChildren(...[
-    echo(answer), warningBox(answer.warnings),
+    echo(request, answer), warningBox(answer.warnings),
     fleetCard(answer),
     h("ol", { class: "cards" }, cards.slice(0, FIRST)),
     cards.length > FIRST ? h("details", { class: "more" }, h("summary", {}, `${plural(cards.length - FIRST, "more alternative")}`), h("ol", { class: "cards", start: FIRST + 1 }, cards.slice(FIRST))) : null,
@@ -44,9 +46,26 @@ export function showAnswer(request, answer) {
   }
 }
 
-/** How the load was read, and how far the stack moves the answer, where it says so. */
-function echo(answer) {
-  const texts = [answer.load?.text, answer.stack_effect].filter(Boolean);
+/** Say why there is no entry; where the budget alone fails, say what would do. */
+function noEntry(request, answer) {
+  const budget = request.constraints?.max_usd_per_h;
+  const isOverBudget = budget !== undefined && answer.families.some(({ reason }) => reason === "over_budget");
+  if (!isOverBudget) return `None of ${count(answer.n_configuration)} configurations meets the limits with a confidence of ${percent(answer.confidence)}.`;
+  nameBudget(request, answer);
+  return `No deployment that meets the limits costs ${usd(budget)} per hour or less.`;
+}
+
+/** Ask the same question without its budget, and add to the status what the cheapest deployment costs. */
+async function nameBudget(request, answer) {
+  const { max_usd_per_h: _, ...constraints } = request.constraints;
+  const { entries: [first] } = await ask("v1/recommendations", { body: { ...request, constraints, n_entry: 1 } });
+  if (first && at("status").dataset.answer === answer.id) at("status").append(` ${usd(first.cost_usd_per_h)} per hour (${usd(first.cost_usd_per_month)} per month) would do.`);
+}
+
+/** Which model and load were meant, and how far the stack moves the answer, where it says so. */
+function echo(request, answer) {
+  const isRead = typeof request.model === "string" && request.model.toLowerCase() !== answer.model.toLowerCase();
+  const texts = [isRead ? `${request.model} is read as ${answer.model}` : "", answer.load?.text, answer.stack_effect].filter(Boolean);
   return texts.length ? h("p", { class: "hint", id: "load" }, texts.join("; ")) : null;
 }
 

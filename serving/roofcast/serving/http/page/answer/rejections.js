@@ -3,6 +3,7 @@
 import { h, table } from "../shared/dom.js";
 import { few, nameOf, runs } from "../shared/format.js";
 
+const MOST = 1000;
 const NARROW = matchMedia("(max-width: 40rem)");
 
 const REASONS = {
@@ -32,7 +33,7 @@ const COLUMNS = {
   "Tried": (row) => runs(row),
   "Reason": (row) => REASONS[row.reason] ?? row.reason,
   "Detail": (row) => row.detail,
-  "Over": (row) => (row.excess === null || row.excess <= 1 ? "" : `${few(row.excess)}\u00a0×`),
+  "Over": (row) => (row.excess === null || row.excess <= 1 ? "" : row.excess > MOST ? `over ${few(MOST)}\u00a0×` : `${few(row.excess)}\u00a0×`),
 };
 
 const textOf = (row) => Object.values(COLUMNS).map((cell) => cell(row)).join(" ").toLowerCase();

@@ -55,7 +55,7 @@ function build(Bokeh, colour, { pareto, entries }, choose) {
   fig.xaxis.formatter = new Bokeh.NumeralTickFormatter({ format: "0,0.[00]" });
   markHours(Bokeh, fig, "x", pareto.map((p) => p.hours), hours);
   markPowers(Bokeh, fig, "y", pareto.map((p) => p.cost_usd), usd);
-  fig.step({ field: "x" }, { field: "y" }, "after", { source, color: colour.accent, line_alpha: 0.5, line_width: 2 });
+  fig.step({ field: "x" }, { field: "y" }, "before", { source, color: colour.accent, line_alpha: 0.5, line_width: 2 });
   const dots = fig.scatter({ field: "x" }, { field: "y" }, { source, size: 12, fill_color: { field: "colour" }, line_color: colour.accent, line_width: 2, nonselection_fill_alpha: 1 });
   fig.add_tools(
     new Bokeh.HoverTool({ renderers: [dots], tooltips: [["", "@name"], ["cost", "@cost"], ["time", "@time"], ["plan", "@plan"], ["rented", "@offer"], ["likely", "@likely"]] }),

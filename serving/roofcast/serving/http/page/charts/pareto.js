@@ -60,7 +60,7 @@ function build(Bokeh, colour, { pareto, entries }, choose) {
   fig.xaxis.formatter = new Bokeh.NumeralTickFormatter({ format: "0.[00]" });
   markPowers(Bokeh, fig, "x", pareto.map((p) => p.e2e_s), seconds);
   markPowers(Bokeh, fig, "y", pareto.map((p) => p.cost_usd_per_h * HOURS_PER_MONTH), usd);
-  fig.step({ field: "x" }, { field: "y" }, "after", { source, color: colour.accent, line_alpha: 0.5, line_width: 2 });
+  fig.step({ field: "x" }, { field: "y" }, "before", { source, color: colour.accent, line_alpha: 0.5, line_width: 2 });
   const dots = fig.scatter({ field: "x" }, { field: "y" }, { source, size: 12, fill_color: { field: "colour" }, line_color: colour.accent, line_width: 2, nonselection_fill_alpha: 1 });
   fig.add_tools(
     new Bokeh.HoverTool({ renderers: [dots], tooltips: [["", "@name"], ["per month", "@cost"], ["end to end", "@latency"], ["runs", "@runs"], ["rented", "@offer"], ["likely", "@likely"]] }),

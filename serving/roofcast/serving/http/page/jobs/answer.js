@@ -19,7 +19,7 @@ export function showTraining(request, answer) {
   const compared = `${count(answer.n_plan)} plans on ${count(answer.n_hardware)} sizes of hardware at ${count(answer.n_offer)} offers`;
   at("training-status").textContent = entries.length
     ? `${big(answer.total_token)} tokens in ${count(answer.n_step)} steps. ${plural(entries.length, "alternative")} of ${compared}, the cheapest first: ${usd(entries[0].cost_usd)} in ${hours(entries[0].hours)}.`
-    : `None of ${compared} runs the job within its limits with a probability of ${percent(answer.confidence)}.`;
+    : `None of ${compared} runs the job within ${limitsOf(request)} with a probability of ${percent(answer.confidence)}.`;
   const cards = entries.map((entry) => trainingCard(request, answer, entry));
   const frontPlace = h("div", { class: "chart", id: "training-front" });
   at("training-answer").replaceChildren(...[
@@ -35,6 +35,11 @@ export function showTraining(request, answer) {
       h("p", { class: "hint" }, `Predictor ${answer.predictor_version}`)),
   ].filter(Boolean));
   if (answer.pareto.length) showTrainingFront(frontPlace, answer);
+}
+
+function limitsOf({ deadline_h: deadline, budget_usd: budget }) {
+  const limits = [deadline ? hours(deadline) : "", budget ? usd(budget) : ""].filter(Boolean);
+  return limits.length ? limits.join(" and ") : "its memory";
 }
 
 function misses({ misses: rows, n_miss: n, entries }) {

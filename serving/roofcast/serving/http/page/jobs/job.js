@@ -4,7 +4,7 @@ import { at, h } from "../shared/dom.js";
 import { big, few, nameOf, usd } from "../shared/format.js";
 import { chosen, picker } from "../question/constraints.js";
 import { isModelShown, isNames, isNumber, keptFields } from "../question/kept.js";
-import { buildSlider, setShare, setSlider, shareOf } from "../question/sliders.js";
+import { buildSlider, readNumber, setShare, setSlider, shareOf } from "../question/sliders.js";
 
 const TYPING_MS = 300;
 const SLIDERS = ["n_token", "n_epoch", "n_token_per_sequence"];
@@ -85,8 +85,8 @@ function showMethod() {
 /** Return the request of the form; throws if a pasted config.json is no JSON. */
 function readJob() {
   const request = { model: readModel(), method: at("method").value, confidence: shareOf("job_confidence") };
-  for (const name of SLIDERS) request[name] = Number(at(name).value);
-  for (const name of LIMITS) if (at(name).value) request[name] = Number(at(name).value);
+  for (const name of SLIDERS) request[name] = readNumber(name);
+  for (const name of LIMITS) if (at(name).value) request[name] = readNumber(name);
   if (at("n_global_batch_sequence").value) request.n_global_batch_sequence = Number(at("n_global_batch_sequence").value);
   if (!at("variant-label").hidden && at("adapter").value) request.adapter = at("adapter").value;
   if (!at("rank-label").hidden && at("adapter_rank").value) request.adapter_rank = Number(at("adapter_rank").value);

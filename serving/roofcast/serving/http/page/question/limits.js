@@ -1,7 +1,7 @@
 // Limits on latency and throughput: one row each, with metric, statistic and a slider.
 
 import { at, h } from "../shared/dom.js";
-import { buildSlider } from "./sliders.js";
+import { FieldError, buildSlider, readNumber } from "./sliders.js";
 
 export const KINDS = {
   ttft: { name: "Time to first token (TTFT)", unit: "ms", scale: 1000, min: 20, max: 60000, value: 2000, statistic: "p95" },
@@ -10,7 +10,7 @@ export const KINDS = {
   itl: { name: "Gap between tokens (ITL)", unit: "ms", scale: 1000, min: 2, max: 1000, value: 50, statistic: "p50" },
   nttft: { name: "TTFT per input token", unit: "ms", scale: 1000, min: 0.01, max: 100, value: 2, statistic: "p50" },
   throughput_per_user: { name: "Speed that a user sees, at least", unit: "tokens/s", scale: 1, min: 1, max: 1000, value: 25, statistic: "p95" },
-  throughput: { name: "Throughput at least", unit: "tokens/s", scale: 1, min: 10, max: 1000000, value: 2000 },
+  throughput: { name: "Throughput of the whole deployment, at least", unit: "tokens/s", scale: 1, min: 10, max: 1000000, value: 2000 },
 };
 const STATISTICS = ["mean", "p50", "p90", "p95", "p99"];
 const FLOORS = ["throughput_per_user", "throughput"];
@@ -51,11 +51,13 @@ function listMissing(changed) {
 
 /** Return the limits as the API reads them. */
 export function readLimits() {
-  return [...document.querySelectorAll("#limits .limit")].map((row) => {
+  const rows = [...document.querySelectorAll("#limits .limit")];
+  if (!rows.length) throw new FieldError(at("add-limit"), "Limits: add at least one");
+  return rows.map((row) => {
     const { kind, id, text } = row.dataset;
     if (text !== undefined) return text;
     const { scale } = KINDS[kind];
-    const value = Number(at(id).value);
+    const value = readNumber(id);
     if (kind === "throughput") return `throughput>=${value}`;
     if (FLOORS.includes(kind)) return `${kind}:${row.querySelector("select").value}>=${value}`;
     return `${kind}:${row.querySelector("select").value}<=${scale === 1000 ? `${value}ms` : `${value}s`}`;

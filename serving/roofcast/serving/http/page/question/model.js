@@ -55,7 +55,7 @@ function showFacts() {
   const problem = isOwn ? problemOf(at("config").value) : "";
   at("config-problem").textContent = problem;
   if (isOwn) at("model-facts").textContent = `The pasted config.json of ${at("config-name").value} is used.`;
-  else if (!model) at("model-facts").textContent = models.size ? "Not in the catalogue: choose a listed name, or paste its config.json." : "";
+  else if (!model) at("model-facts").textContent = models.size ? "Not a listed name: the answer says which model it is read as. A config.json can be pasted below." : "";
   else {
     const active = model.n_param_active < model.n_param ? `, ${big(model.n_param_active)} active` : "";
     at("model-facts").textContent = `${big(model.n_param)} parameters${active}, ${nameOf(model.weight_precision)}, context ${big(model.max_context_token)} tokens`;

@@ -6,12 +6,13 @@ import { SHOWN_CONSTRAINTS, buildConstraints, readConstraints, writeConstraints 
 import { isModelShown, isNames, isNumber, keptFields } from "./kept.js";
 import { addLimit, readLimits, writeLimits } from "./limits.js";
 import { bindModel, isModel, readModel, writeModel } from "./model.js";
-import { buildSlider, setShare, setSlider, shareOf } from "./sliders.js";
+import { buildSlider, readNumber as number, setShare, setSlider, shareOf } from "./sliders.js";
 
 const LENGTHS = ["n_input_token", "n_output_token"];
 const USUAL = "chat";
 const USUAL_CONFIDENCE = 0.8;
 const TYPING_MS = 300;
+const NO_THINK_TIME = "It states no think time: with 0 s each user always has a request in flight. ";
 const presets = new Map();
 const presetOf = (name) => presets.get(name?.trim().toLowerCase().replaceAll("-", "_"));
 const isOfUsers = (value, workload) => isNumber(value) && !("request_rate_per_s" in workload);
@@ -33,7 +34,6 @@ const SHOWN = {
 /** The form with the fields of a link that it does not show. */
 export const question = keptFields("kept", { shown: () => SHOWN, read: readQuestion, write: writeQuestion });
 const kind = () => document.querySelector("input[name=kind]:checked").value;
-const number = (id) => Number(at(id).value);
 
 /** Build the fields that need no answer of the service; `changed` is called after every change. */
 export function buildForm(changed) {
@@ -79,7 +79,7 @@ function choosePreset() {
   const preset = presets.get(at("preset").value);
   if (preset) {
     for (const name of LENGTHS) setSlider(name, preset[name]);
-    if (preset.think_time_s) setSlider("think_time_s", preset.think_time_s);
+    setSlider("think_time_s", usualThinkTime());
   }
   showPreset();
 }
@@ -92,7 +92,7 @@ function leavePreset() {
 function showPreset() {
   const preset = presets.get(at("preset").value);
   at("preset-facts").replaceChildren(...(preset
-    ? [...prose(`${preset.meaning}: ${preset.basis}, ${preset.observed}. `), h("a", { href: preset.source, rel: "noreferrer" }, "Source")] : []));
+    ? [...prose(`${preset.meaning}: ${preset.basis}, ${preset.observed}. ${preset.think_time_s ? "" : NO_THINK_TIME}`), h("a", { href: preset.source, rel: "noreferrer" }, "Source")] : []));
 }
 
 function showKind() {

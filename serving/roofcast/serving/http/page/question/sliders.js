@@ -35,10 +35,28 @@ function nice(value, scale) {
   return value >= 1 ? Math.round(Number(value.toPrecision(2))) : Number(value.toPrecision(2));
 }
 
+/** A field of the form that holds no usable value; the answer on the screen stays. */
+export class FieldError extends Error {
+  constructor(field, message) {
+    super(message);
+    this.field = field;
+  }
+}
+
+/** Return the number of a field; throws a `FieldError` where it is blank, no number, or below what the field admits. */
+export function readNumber(id) {
+  const field = at(id);
+  const value = Number(field.value);
+  const admitsZero = Number(field.min) === 0;
+  if (field.value.trim() !== "" && (value > 0 || admitsZero && value === 0)) return value;
+  const name = field.labels?.[0]?.textContent ?? id;
+  throw new FieldError(field, `${name}: a number ${admitsZero ? "from 0 on" : "above 0"} is needed`);
+}
+
 const exact = (value) => Number(value.toPrecision(12));
 /** Set a slider of percent to a share, and return the share of one. */
 export const setShare = (name, share) => setSlider(name, exact(share * 100));
-export const shareOf = (name) => exact(Number(at(name).value) / 100);
+export const shareOf = (name) => exact(readNumber(name) / 100);
 
 /** Set a slider by its name; without an element of that name nothing happens. */
 export function setSlider(name, value) {

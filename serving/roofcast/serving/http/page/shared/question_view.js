@@ -1,7 +1,7 @@
 // The part that views of questions share: ask whenever the form changes, show one answer or one problem.
 
 import { ask } from "./api.js";
-import { at, problemBox } from "./dom.js";
+import { at, h, problemBox } from "./dom.js";
 
 /**
  * Return the handlers of a view: `changed`, `submit`, `readAddress`, `fail` and `listen`.
@@ -14,12 +14,13 @@ export function questionView(id, { path, read, write, find, keep, describe, show
   let isRunning = false;
   let isWaiting = false;
   let unreadable = null;
+  let isOutdated = false;
 
-  const setOutdated = (isOutdated) => at(id.answer).classList.toggle("outdated", isOutdated);
+  const dim = (isDim) => at(id.answer).classList.toggle("outdated", isDim);
 
   /** Ask again after a change: `wait_ms` later, and only once the answer under way has come. */
   function changed(wait_ms = 0) {
-    setOutdated(true);
+    dim(true);
     clearTimeout(timer);
     timer = setTimeout(submit, wait_ms);
   }
@@ -48,6 +49,7 @@ export function questionView(id, { path, read, write, find, keep, describe, show
       const error = unreadable;
       unreadable = null;
       if (error) throw error;
+      unmark();
       const request = read();
       at(id.summary).textContent = describe();
       const answer = await ask(path, { body: request });
@@ -55,8 +57,22 @@ export function questionView(id, { path, read, write, find, keep, describe, show
       at(id.problem).replaceChildren();
       show(request, answer);
     } catch (error) {
-      if (!isWaiting) fail(error);
+      if (error.field instanceof HTMLElement) mark(error);
+      else if (!isWaiting) fail(error);
     }
+  }
+
+  /** Mark a field that cannot be read; the last answer stays, dimmed, until the field is whole. */
+  function mark({ field, message }) {
+    isOutdated = true;
+    field.setAttribute("aria-invalid", "true");
+    field.setAttribute("aria-errormessage", id.problem);
+    at(id.problem).replaceChildren(h("p", { class: "hint" }, `${message}. The answer below is of the question before.`));
+  }
+
+  function unmark() {
+    isOutdated = false;
+    at(id.form).querySelectorAll("[aria-invalid]").forEach((field) => field.removeAttribute("aria-invalid"));
   }
 
   /** Answer the question of the address, or say that it cannot be read; return whether it has one. */
@@ -81,7 +97,7 @@ export function questionView(id, { path, read, write, find, keep, describe, show
   function setBusy(isBusy) {
     at(id.results).setAttribute("aria-busy", isBusy);
     at(id.progress).hidden = !isBusy;
-    setOutdated(isBusy);
+    dim(isBusy || isOutdated);
   }
 
   function listen() {
