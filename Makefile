@@ -38,10 +38,10 @@ docs: $(VENV)/.dev     ## Build the documentation site into out/site; warnings a
 	$(BIN)/zensical build --strict --clean
 
 predictor: $(VENV)/.serve   ## Fit the shipped predictor to the shipped campaigns and store it; some minutes
-	OMP_NUM_THREADS=1 $(BIN)/python -m roofcast.training.lifecycle.shipped
+	OMP_NUM_THREADS=1 $(BIN)/python -m roofcast.training.lifecycle.shipped inference
 
 job-predictor: $(VENV)/.serve   ## Fit the shipped predictor of jobs and store it; under a minute
-	OMP_NUM_THREADS=1 $(BIN)/python -m roofcast.training.jobs.shipped
+	OMP_NUM_THREADS=1 $(BIN)/python -m roofcast.training.lifecycle.shipped training
 
 bench: $(VENV)/.dev    ## Speed and memory, of the parts and over HTTP; JSON on the last line
 	$(BIN)/python -m benchmarks.bench $(if $(PEER),--peer $(PEER))

@@ -90,7 +90,7 @@ def measure(home: Path) -> dict[str, float]:
     queries = bulk_queries(N_BULK_ROW)
     options = PredictOptions(bundle, catalog)
     figures["answer_row_per_s"] = N_BULK_ROW / median_s(lambda: answer(queries, options), 3)
-    measured = state.training_set().X
+    measured = state.learning_rows().X
     measured = measured[measured["workload.request_rate_per_s"].isna()].reset_index(drop=True)
     subset = measured.sample(N_INTERVAL_ROW, random_state=0)
     predict = bundle.predictor.predict_distribution

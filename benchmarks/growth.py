@@ -36,7 +36,8 @@ from roofcast.training.learner.errors.group_keys import build_group_keys, select
 from roofcast.training.learner.errors.random_effects import RandomEffects
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.learner.ratio_model import RatioModel
-from roofcast.training.lifecycle.shipped import shipped_training_set
+from roofcast.training.lifecycle.learned_targets import INFERENCE_TARGET
+from roofcast.training.lifecycle.shipped import shipped_rows
 
 FACTORS: Final = (1, 3, 10)
 METRIC: Final = "ttft_s"
@@ -146,7 +147,7 @@ def measure_rows(factor: int, *, steps: Collection[str]) -> dict[str, float]:
 
 def repeated_training_rows(factor: int) -> tuple[pd.DataFrame, pd.DataFrame, pd.Series, pd.Series]:
     """Return descriptors, outcomes, lineages and stacks of the training rows of `repeated_rows`."""
-    data, rng = shipped_training_set(), np.random.default_rng(0)
+    data, rng = shipped_rows(INFERENCE_TARGET), np.random.default_rng(0)
     rows = np.tile(np.arange(len(data.X)), factor)
     X, y = (table.iloc[rows].reset_index(drop=True) for table in (data.X, data.y))
     groups, stacks = (names.iloc[rows].reset_index(drop=True) for names in (data.groups, data.stacks))

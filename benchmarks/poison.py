@@ -30,18 +30,17 @@ from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.learner.ratio_model import RatioModel, predict_held_out
 from roofcast.training.lifecycle.gate.comparison import held_out_error
+from roofcast.training.lifecycle.gate.inference_trial import InferenceTrial, predict_stacks_held_out
 from roofcast.training.lifecycle.gate.judgement import (
     BASELINE,
     CHAMPION,
-    Rival,
-    build_slices,
     changed_rows,
     compare_with,
-    predict_stacks_held_out,
     significance_of_each,
 )
-from roofcast.training.lifecycle.quarantine import shipped_limits
-from roofcast.training.lifecycle.shipped import shipped_training_set
+from roofcast.training.lifecycle.gate.trial import Recipe
+from roofcast.training.lifecycle.learned_targets import INFERENCE_TARGET
+from roofcast.training.lifecycle.shipped import shipped_limits, shipped_rows
 
 METRICS: Final = ("ttft_s", "tpot_s")
 CONFIG: Final = TrainingConfig(n_estimators=60, n_fold=4, calibrate=False)
@@ -65,7 +64,7 @@ class Bench:
 
 def build_bench(n_row: int, config: TrainingConfig, seed: int = 0) -> Bench:
     """Return a sample of the shipped means and medians, at most a tenth of them of one owner."""
-    data, rng = shipped_training_set(), np.random.default_rng(seed)
+    data, rng = shipped_rows(INFERENCE_TARGET), np.random.default_rng(seed)
     is_central = (data.X["workload.quantile"] == 0.5) & (data.y[list(METRICS)] > 0).all(axis=1)
     rows = pd.DataFrame({"owner": stack_owners(data.stacks), "rank": rng.random(len(data.X))})[is_central]
     chosen = rows.sort_values("rank").groupby("owner").head(max(n_row // 10, 1)).head(n_row).index
@@ -198,15 +197,15 @@ def hidden_errors(bench: Bench, data: TrainingSet) -> pd.Series:
 
 def decide(data: TrainingSet, known: pd.Series, config: TrainingConfig) -> str:
     """Return why the gate refuses what is learnt from `data`, blank if it promotes it."""
-    predictor, slices, is_upload = held_out_predictor(data, config), build_slices(data), is_uploaded(data.stacks)
+    trial, is_upload = InferenceTrial(held_out_predictor(data, config), data), is_uploaded(data.stacks)
     is_known = data.ids.isin(known).to_numpy()
     judged = tuple(is_known & ~owned for owned in changed_rows(data.stacks, is_known))
-    both = [Rival(BASELINE, config, ~is_upload.to_numpy(), (~is_upload.to_numpy(),), by_stack=True)]
+    both = [Recipe(BASELINE, config, ~is_upload.to_numpy(), (~is_upload.to_numpy(),))]
     if is_upload[is_known].any():
-        both.append(Rival(CHAMPION, config, is_known, judged, by_stack=False))
-    significance = significance_of_each(both, predictor)
-    for rival in both:
-        decision = compare_with(rival, predictor, data, slices, None, significance=significance)
+        both.append(Recipe(CHAMPION, config, is_known, judged, holds_out_stacks=False))
+    significance = significance_of_each(both, trial)
+    for recipe in both:
+        decision = compare_with(recipe, trial, significance=significance)
         if not decision.promoted:
             return decision.reason
     return ""
@@ -233,7 +232,7 @@ def run(bench: Bench, scenario: Scenario, seed: int = 0) -> dict[str, Any]:
         "scenario": scenario.__name__,
         "seed": seed,
         "n_upload": len(uploads.X),
-        "quarantined": float((shipped_limits().reasons(uploads.measurements, ratios) != "").mean()),
+        "quarantined": float((shipped_limits("inference").reasons(uploads.measurements, ratios) != "").mean()),
         "n_night": len(reasons),
         "n_promoted": sum(not reason for reason in reasons),
         "harm": float(harm[ALL]),

@@ -21,13 +21,14 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.training.jobs.held_out import ErrorRows, HeldOutErrors
-from roofcast.training.jobs.lifecycle.judgement import PROTOCOLS, Rival, build_slices, compare_with
-from roofcast.training.jobs.lifecycle.quarantine import shipped_run_limits
+from roofcast.training.jobs.job_trial import JobTrial, build_slices
 from roofcast.training.jobs.log_error_model import LogErrorModel
-from roofcast.training.jobs.predictor import LEARNS_UPLOADS, RATE, MetricErrors, metric_errors
-from roofcast.training.jobs.shipped import shipped_run_set
-from roofcast.training.lifecycle.gate.judgement import BASELINE
+from roofcast.training.jobs.predictor import LEARNS_UPLOADS, RATE, MetricErrors
+from roofcast.training.lifecycle.gate.judgement import BASELINE, compare_with
 from roofcast.training.lifecycle.gate.slice_bootstrap import SIGNIFICANCE
+from roofcast.training.lifecycle.gate.trial import HELD_OUT, Recipe
+from roofcast.training.lifecycle.learned_targets import JOB_TARGET
+from roofcast.training.lifecycle.shipped import shipped_limits, shipped_rows
 
 HIDDEN_SHARE: Final = 0.25
 N_UPLOAD: Final = 300
@@ -55,8 +56,8 @@ def take(rows: ErrorRows, index: npt.NDArray[np.intp]) -> ErrorRows:
 
 def build_bench(n_run: int, seed: int = 0) -> Bench:
     """Return a sample of the shipped runs, at most a fifth of them of one owner."""
-    data, rng = shipped_run_set(), np.random.default_rng(seed)
-    errors = metric_errors(data.rows)[RATE]
+    data, rng = shipped_rows(JOB_TARGET), np.random.default_rng(seed)
+    errors = data.errors[RATE]
     slices = build_slices(data).iloc[errors.index].reset_index(drop=True)
     alike = slices.rename(columns={"framework": "engine"})
     alike["load"] = data.rows.measurements["method"].iloc[errors.index].to_numpy()
@@ -115,14 +116,13 @@ def run(bench: Bench, scenario: str, clean: float) -> dict[str, Any]:
     held_out, model = fit(rows)
     errors = {RATE: MetricErrors(rows, np.arange(len(rows.error)))}
     is_public = np.asarray(slices["stack"] != OWNER, dtype=bool)
-    rival = Rival(BASELINE, is_public, (is_public,))
-    decision = compare_with(
-        rival, {RATE: held_out.correction}, errors, slices, significance=SIGNIFICANCE / len(PROTOCOLS)
-    )
+    trial = JobTrial(errors, {RATE: held_out.correction}, slices)
+    recipe = Recipe(BASELINE, None, is_public, (is_public,))
+    decision = compare_with(recipe, trial, significance=SIGNIFICANCE / len(HELD_OUT))
     own = ~is_public
     alike = bench.alike.iloc[np.random.default_rng(0).choice(len(bench.public.error), N_UPLOAD, replace=False)]
     ratios = pd.DataFrame({"throughput_token_per_s": rows.error[own]}, index=alike.index)
-    reasons = shipped_run_limits().reasons(alike, ratios)
+    reasons = shipped_limits("training").reasons(alike, ratios)
     limited = hidden_error(bench, model) / clean - 1
     unguarded = hidden_error(bench, fit(joined(bench, scenario, np.random.default_rng(0), owner="rig")[0])[1])
     return {

@@ -7,20 +7,23 @@ import os
 import shutil
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from roofcast.data.measurements.target import INFERENCE
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from roofcast.training.config import TrainingConfig
-from roofcast.training.lifecycle.bundles.bundle import load_bundle
-from roofcast.training.lifecycle.registry import tracking
-from roofcast.training.lifecycle.shipped import FILE, read_manifest
+from roofcast.training.lifecycle.learned_targets import INFERENCE_TARGET, JOB_TARGET, LEARNED_TARGETS, LearnedTarget
+from roofcast.training.lifecycle.registry.registry import ShippedPredictor
+from roofcast.training.lifecycle.registry.tracking import log_bundle
+from roofcast.training.lifecycle.shipped import load_shipped, shipped_predictor
 from tests.build_once import build_folder_once
 from tests.effort import PROFILE, n_example
 from tests.postgres import REQUIRED_VARIABLE, running_server, server_binaries
-from tests.training.builders import a_subset
+from tests.training.builders import QUIET, a_subset
 
 settings.register_profile("quick", derandomize=True, deadline=None, max_examples=n_example(100))
 settings.register_profile("thorough", derandomize=True, deadline=None)
@@ -63,8 +66,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def without_shipped_predictor() -> Iterator[None]:
     """Start every application without the shipped predictor."""
+
+    def only_jobs(target: LearnedTarget[Any, Any]) -> ShippedPredictor | None:
+        return shipped_predictor(target) if target is JOB_TARGET else None
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("roofcast.serving.app_state.app_state.shipped_predictor", lambda: None)
+        patch.setattr("roofcast.serving.app_state.app_state.shipped_predictor", only_jobs)
         yield
 
 
@@ -72,7 +79,7 @@ def without_shipped_predictor() -> Iterator[None]:
 def without_plots() -> Iterator[None]:
     """Log trainings without their plots, which take longer than a quick training."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tracking, "_log_plots", lambda *_: None)
+        patch.setitem(LEARNED_TARGETS, INFERENCE, QUIET)
         yield
 
 
@@ -94,10 +101,10 @@ def trained_home(empty_home: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
     def build(home: Path) -> None:
         shutil.copytree(empty_home, home, dirs_exist_ok=True)
-        state, bundle = AppState(Settings(home=home, training=QUICK)), load_bundle(FILE, read_manifest().sha256)
+        state, bundle = AppState(Settings(home=home, training=QUICK)), load_shipped(INFERENCE_TARGET)
         bundle.predictor.config = QUICK
         with state.registry.run("shipped") as run_id:
-            checksum, uri = tracking._log_bundle(bundle, a_subset())
+            checksum, uri = log_bundle(bundle, a_subset().X, run_id)
         state.registry.promote(state.registry.register(uri, run_id, checksum))
         state.refresh()
         state.store.close()

@@ -20,9 +20,9 @@ from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.cli.app import app
 from roofcast.serving.http.app import create_app
-from roofcast.training.lifecycle.bundles.bundle import load_bundle
-from roofcast.training.lifecycle.registry.tracking import _log_bundle
-from roofcast.training.lifecycle.shipped import FILE, read_manifest, shipped_predictor
+from roofcast.training.lifecycle.learned_targets import INFERENCE_TARGET
+from roofcast.training.lifecycle.registry.tracking import log_bundle
+from roofcast.training.lifecycle.shipped import load_shipped, shipped_predictor
 from tests.conditions import wait_until
 from tests.data.row_builders import SAMPLES
 from tests.docs.pages import PAGES, all_blocks, blocks, commands
@@ -148,11 +148,11 @@ def _runs_by_itself(group: Any, arguments: list[str]) -> bool:
 
 def register_versions(home: Path, n: int) -> None:
     """Register the shipped predictor several times in a state folder; the last but one is the champion."""
-    state, bundle = AppState(Settings(home=home)), load_bundle(FILE, read_manifest().sha256)
+    state, bundle = AppState(Settings(home=home)), load_shipped(INFERENCE_TARGET)
     versions = []
     for _ in range(n):
         with state.registry.run("shipped") as run_id:
-            checksum, uri = _log_bundle(bundle, a_subset())
+            checksum, uri = log_bundle(bundle, a_subset().X, run_id)
         versions.append(state.registry.register(uri, run_id, checksum))
     for version in versions[:-1]:
         state.registry.promote(version)

@@ -13,8 +13,9 @@ from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.cli import app
 from roofcast.serving.http.app import create_app
-from roofcast.training.lifecycle.bundles import bundle
+from roofcast.training.lifecycle.bundles import bundle_kind
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
+from roofcast.training.lifecycle.bundles.bundle_io import read_bundle, sha256
 from tests.conftest import QUICK
 from tests.serving.http_client import Client, Run, running
 
@@ -34,17 +35,16 @@ _LAST_READ: dict[tuple[str, str], ModelBundle] = {}
 @pytest.fixture(autouse=True)
 def bundle_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     """Return the bundle of inference that was read last if the file is the same."""
-    read = bundle.read_bundle
 
     def read_once(path: Path, expected_sha256: str, *arguments: Any) -> ModelBundle:
-        key = expected_sha256, bundle.layout()
-        if key not in _LAST_READ or not path.is_file() or bundle.sha256(path) != expected_sha256:
-            loaded: ModelBundle = read(path, expected_sha256, *arguments)
+        key = expected_sha256, str(arguments[-1])
+        if key not in _LAST_READ or not path.is_file() or sha256(path) != expected_sha256:
+            loaded: ModelBundle = read_bundle(path, expected_sha256, *arguments)
             _LAST_READ.clear()
             _LAST_READ[key] = loaded
         return _LAST_READ[key]
 
-    monkeypatch.setattr(bundle, "read_bundle", read_once)
+    monkeypatch.setattr(bundle_kind, "read_bundle", read_once)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,8 @@ import pandas as pd
 
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog
+from roofcast.data.job_campaigns import load_job_campaigns
+from roofcast.data.measurements.target import INFERENCE, TRAINING
 from roofcast.data.measurements.validation import validate_measurements
 from roofcast.features.descriptors.config_hash import joint_hash
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
@@ -19,9 +22,20 @@ from roofcast.training.dataset.training_set import TrainingSet, build_training_s
 from roofcast.training.learner.errors.group_keys import TARGET_STACK, TERMS, GroupKeys
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle, layout
+from roofcast.training.lifecycle.learned_targets import INFERENCE_TARGET, LearnedTarget
 from tests.data.row_builders import a_row
 
 QUICK = TrainingConfig(n_estimators=20, n_fold=3, calibrate=False)
+QUIET = replace(INFERENCE_TARGET, figures=lambda *_: iter(()))
+"""Inference without plots, which take longer than a quick training."""
+
+
+def learning_from(target: LearnedTarget[Any, Any], campaigns: Sequence[str]) -> LearnedTarget[Any, Any]:
+    """Return a target whose shipped rows are those of some campaigns."""
+    load = {INFERENCE: load_campaigns, TRAINING: load_job_campaigns}[target.name]
+    return replace(target, predictor_file=replace(target.predictor_file, load_rows=lambda: load(campaigns)))
+
+
 LINEAGES = ("codegen2-16b", "starcoder-15b", "llama-13b")
 
 

@@ -17,8 +17,9 @@ from roofcast.features.pipeline import build_features
 from roofcast.training.dataset.stacks import name_stacks
 from roofcast.training.dataset.targets import outcomes
 from roofcast.training.dataset.training_set import TRAINED_ON
-from roofcast.training.lifecycle.bundles.bundle import ModelBundle, load_bundle
-from roofcast.training.lifecycle.shipped import FILE, read_manifest
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle
+from roofcast.training.lifecycle.learned_targets import INFERENCE_TARGET
+from roofcast.training.lifecycle.shipped import load_shipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class ShippedRows:
 
 def load_shipped_rows() -> ShippedRows:
     """Return the shipped bundle and the rows that it learnt from, found by their content hashes."""
-    bundle, catalog = load_bundle(FILE, read_manifest().sha256), load_catalog()
+    bundle, catalog = load_shipped(INFERENCE_TARGET), load_catalog()
     rows = load_campaigns(TRAINED_ON)
     is_learnt = pd.Series(row_ids(rows), rows.index).isin(bundle.row_ids)
     rows = rows[is_learnt].reset_index(drop=True)

@@ -17,38 +17,40 @@ from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.imports.measurement_import import import_rows
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.predict.json_rows import table_from_rows
+from roofcast.training.lifecycle.learned_targets import LEARNED_TARGETS
 from roofcast.training.lifecycle.registry.registry import Registry
 from tests.conditions import PATIENCE_S, wait_until
 from tests.serving.http_client import a_measurement
+from tests.training.builders import QUIET, learning_from
 
 
 @pytest.mark.slow
 def test_an_imported_copy_of_a_shipped_campaign_adds_no_training_rows(
     state: AppState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app_state, "TRAINED_ON", ("llm_pilot",))
-    n_row = len(state.training_set().X)
+    monkeypatch.setitem(LEARNED_TARGETS, "inference", learning_from(QUIET, ["llm_pilot"]))
+    n_row = len(state.learning_rows().X)
     assert import_rows(state, load_campaigns(["llm_pilot"])) == Added(len(load_campaigns(["llm_pilot"])), 0)
-    assert len(state.training_set().X) == n_row
+    assert len(state.learning_rows().X) == n_row
     import_rows(state, validate_measurements(table_from_rows([a_measurement()])))
-    assert len(state.training_set().X) == n_row + 1
+    assert len(state.learning_rows().X) == n_row + 1
 
 
 def test_training_forgets_what_was_withdrawn_and_waits_for_a_confirmation(
     state: AppState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app_state, "TRAINED_ON", ("llm_pilot",))
-    before = state.training_set().digest
+    monkeypatch.setitem(LEARNED_TARGETS, "inference", learning_from(QUIET, ["llm_pilot"]))
+    before = state.learning_rows().digest
     rows = [a_measurement(), a_measurement(ttft_s=8.0)]
     added = import_rows(state, validate_measurements(table_from_rows(rows)), origin=Origin("ci", is_operator=False))
     assert (added.n_new, added.n_quarantined) == (2, 1)
-    learnt = state.training_set()
+    learnt = state.learning_rows()
     assert learnt.stacks.str.startswith("key:ci/").sum() == 1
     selection = {"import_id": added.import_id}
     state.store.provenance.change("confirmation", "the owner", selection)
-    assert state.training_set().stacks.str.startswith("key:ci/").sum() == 2
+    assert state.learning_rows().stacks.str.startswith("key:ci/").sum() == 2
     state.store.provenance.change("withdrawal", "the owner", selection)
-    assert state.training_set().digest == before
+    assert state.learning_rows().digest == before
 
 
 def test_a_state_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
@@ -75,7 +77,7 @@ def test_a_second_retraining_warns_waits_and_then_runs(settings: Settings, monke
     warnings: list[str] = []
     runs: list[object] = []
     monkeypatch.setattr(app_state, "retrain", lambda *arguments, **_: runs.append(arguments))
-    monkeypatch.setattr(app_state, "TRAINED_ON", ("llm_pilot",))
+    monkeypatch.setitem(LEARNED_TARGETS, "inference", learning_from(QUIET, ["llm_pilot"]))
     state = AppState(settings, warnings.append)
     second = threading.Thread(target=state.retrain)
     with FileLock(settings.home / "training.lock"):

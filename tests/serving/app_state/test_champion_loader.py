@@ -55,7 +55,7 @@ def shipped(trained_home: Path, monkeypatch: pytest.MonkeyPatch) -> Champion:
     """Put the bundle of `trained_home` in the place of the shipped predictor."""
     (file,) = (trained_home / "bundles").iterdir()
     champion = Champion(f"shipped-{file.stem[:8]}", "", file.stem)
-    monkeypatch.setattr(app_state, "shipped_predictor", lambda: ShippedPredictor(champion, file))
+    monkeypatch.setattr(app_state, "shipped_predictor", lambda *_: ShippedPredictor(champion, file))
     return champion
 
 

@@ -10,10 +10,11 @@ import pandas as pd
 import pytest
 
 from roofcast.data.store.measurement_store import MeasurementStore
-from roofcast.serving.app_state import app_state
 from roofcast.serving.predict.row_answers import ANSWER_COLUMNS
+from roofcast.training.lifecycle.learned_targets import LEARNED_TARGETS
 from tests.data.row_builders import SAMPLES
 from tests.serving.http_client import ACCELERATOR, CONFIG, MODEL, Client, Run, a_demand
+from tests.training.builders import QUIET, learning_from
 
 HEADER = "model,accelerator,n_accelerator,n_input_token,n_output_token,concurrency,statistic,ttft_s"
 LINE = f"{MODEL},{ACCELERATOR},1,120,20,16,p50,0.061"
@@ -296,7 +297,7 @@ def test_an_import_registers_models(run: Run, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("home")
 def test_retrain_promote_and_rollback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app_state, "TRAINED_ON", ("llm_pilot",))
+    monkeypatch.setitem(LEARNED_TARGETS, "inference", learning_from(QUIET, ["llm_pilot"]))
     monkeypatch.setenv("ROOFCAST_TRAINING", '{"n_member": 1, "n_estimators": 2, "calibrate": false}')
     status, out, _ = run("retrain", "--json")
     report: dict[str, Any] = json.loads(out)

@@ -7,9 +7,10 @@ import logging
 
 import pytest
 
-from roofcast.serving.app_state import app_state
+from roofcast.training.lifecycle.learned_targets import LEARNED_TARGETS
 from tests.conditions import wait_until
 from tests.serving.http_client import CONFIG, MODEL, Client, Run, a_measurement, a_question, problem_of
+from tests.training.builders import QUIET, learning_from
 
 PATH = "/v1/models"
 MEASUREMENTS = "/v1/measurements"
@@ -86,19 +87,19 @@ def test_a_model_of_a_stack_profile_stays(client: Client) -> None:
 
 def test_rows_restored_without_their_model_teach_nothing(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """The service goes on; the rows teach again once the model is registered again."""
-    monkeypatch.setattr(app_state, "TRAINED_ON", ("llm_pilot",))
+    monkeypatch.setitem(LEARNED_TARGETS, "inference", learning_from(QUIET, ["llm_pilot"]))
     client.use_key(client.make_key("admin"))
     selection = {"import_id": register(client)}
     client.post(f"{MEASUREMENTS}/withdrawals", selection)
     client.send("DELETE", f"{PATH}/{NAME}")
     client.post(f"{MEASUREMENTS}/restorations", selection)
-    n_row = len(client.state.training_set().ids)
-    assert client.state.training_set().set_aside["unknown_model"] == 1
+    n_row = len(client.state.learning_rows().ids)
+    assert client.state.learning_rows().set_aside["unknown_model"] == 1
     for path in (MEASUREMENTS, "/v1/drift", "/v1/campaigns/report", "/metrics"):
         assert client.get(path).status_code == 200, path
     body = {"rows": [a_measurement(model=NAME, concurrency=32)], "models": [{"name": NAME, "config": CONFIG}]}
     assert client.post(MEASUREMENTS, body).status_code == 201
-    assert len(client.state.training_set().ids) == n_row + 2
+    assert len(client.state.learning_rows().ids) == n_row + 2
 
 
 def test_the_command_line_removes_a_model_and_a_service_notices(client: Client, run: Run) -> None:

@@ -18,7 +18,7 @@ from roofcast.serving.jobs.job_answer_parts import JobRecommendationResponse
 from roofcast.serving.jobs.job_request import JobRecommendationRequest
 from roofcast.serving.jobs.memory_parts import MEMORY_PARTS
 from roofcast.training.jobs import load_shipped_job_predictor
-from roofcast.training.jobs.lifecycle.bundle import JobBundle
+from roofcast.training.jobs.job_bundle import JobBundle
 from tests.serving.jobs.builders import a_training_demand, an_estimate_model
 
 LATENT = {

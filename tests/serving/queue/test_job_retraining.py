@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from roofcast.data.job_campaigns import load_job_campaigns
 from roofcast.serving.app_state import app_state
 from roofcast.serving.queue.queue import JobQueue
+from roofcast.training.lifecycle.learned_targets import JOB_TARGET, LEARNED_TARGETS
 from tests.data.row_builders import a_training_row
 from tests.serving.http_client import Client, Run
 from tests.serving.jobs.builders import a_job
+from tests.training.builders import learning_from
 
 pytestmark = pytest.mark.slow  # two retrainings
 
@@ -33,10 +34,10 @@ def test_rows_are_learnt_by_command_and_over_http_audited_and_rolled_back(
 ) -> None:
     caplog.set_level(logging.INFO, "roofcast.audit")
     monkeypatch.setenv("ROOFCAST_HOME", str(home))
-    monkeypatch.setattr(app_state, "load_job_campaigns", lambda: load_job_campaigns(CAMPAIGNS))
+    monkeypatch.setitem(LEARNED_TARGETS, "training", learning_from(JOB_TARGET, CAMPAIGNS))
     registry = client.state.training_registry
     monkeypatch.setattr(registry, "shipped", None)
-    monkeypatch.setattr(app_state, "shipped_training_predictor", lambda: None)
+    monkeypatch.setattr(app_state, "shipped_predictor", lambda *_: None)
 
     status, out, err = run("retrain", "--target", "training", "--json")
     assert status == 0, err

@@ -9,8 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
 from filelock import FileLock, Timeout
@@ -24,9 +23,8 @@ from roofcast.serving.app_state.retraining_stages import REGISTRATION
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.queue import queue as queue_module
 from roofcast.serving.queue.queue import INTERRUPTED, MAX_INTERRUPTION, JobQueue, owner_id, work, worker_process
-from roofcast.training.lifecycle.gate.comparison import PromotionDecision
 from roofcast.training.lifecycle.registry.registry import Champion, ShippedPredictor
-from roofcast.training.lifecycle.retraining import RetrainingReport, submit_candidate
+from roofcast.training.lifecycle.retraining import RetrainingReport
 from tests.conditions import wait_until
 from tests.serving.http_client import Client, Run, problem_of
 
@@ -128,7 +126,7 @@ def test_the_stage_of_a_retraining_is_recorded(
     """A store that does not answer costs the record of a stage, not the retraining."""
     store, seen = queue._state.store, []
 
-    def retrain(progress: Callable[..., Iterator[int]], _target: object) -> RetrainingReport:
+    def retrain(progress: Callable[..., Iterator[Callable[[], object]]], _target: object) -> RetrainingReport:
         seen.append(store.retrainings.find(record.id))
         if not is_recorded:
             monkeypatch.setattr(store.retrainings, "advance", fail_twice(store.retrainings.advance))
@@ -329,10 +327,9 @@ def test_a_retraining_that_registers_its_candidate_cannot_be_cancelled(
         seen.append((status, err))
         raise OutOfRangeError("the registry is full")
 
-    def retrain(progress: Callable[..., Iterator[int]], _target: object) -> None:
-        no_champion: Any = SimpleNamespace(champion=lambda: None)
-        accepted = PromotionDecision(promoted=True, candidate=0.1, champion=None, reason="")
-        submit_candidate(no_champion, lambda *_: accepted, register, lambda *_: "", progress=progress)
+    def retrain(progress: Callable[..., Iterator[Callable[[], object]]], _target: object) -> None:
+        for step in progress([register], 1, REGISTRATION):
+            step()
 
     fail_once = fail_twice(advance)
     monkeypatch.setattr(retrainings, "advance", advance_to)
@@ -379,7 +376,7 @@ def test_a_retraining_is_queued_if_the_shipped_predictor_cannot_be_loaded(
     if is_damaged:
         file = tmp_path / "damaged.roofcast"
         file.write_bytes(b"")
-    monkeypatch.setattr(app_state, "shipped_predictor", lambda: ShippedPredictor(champion, file))
+    monkeypatch.setattr(app_state, "shipped_predictor", lambda *_: ShippedPredictor(champion, file))
     state = AppState(Settings(home=tmp_path / "home")).open()
     JobQueue(state.settings.home, state).ensure_predictor()
     assert [record.state for record in state.store.retrainings.load()] == ["queued"] * is_damaged

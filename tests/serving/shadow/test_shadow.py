@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -21,6 +21,7 @@ from roofcast.serving.shadow import shadow as shadow_module
 from roofcast.serving.shadow.comparison import compare_version, shared_answers
 from roofcast.serving.shadow.shadow import MAX_ROW, MAX_WAITING, Shadow
 from roofcast.training.drift.answer_ratios import ANSWERED
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 from roofcast.training.lifecycle.registry.registry import Champion
 from tests.conditions import wait_until
 from tests.conftest import QUICK
@@ -133,7 +134,7 @@ def test_a_challenger_that_fails_is_logged_once_and_counted(
 ) -> None:  # fmt: skip
     model = challenged.challenger.model
     assert model is not None
-    monkeypatch.setattr(challenged.challenger, "model", LoadedModel(model.champion, None))
+    monkeypatch.setattr(challenged.challenger, "model", LoadedModel(model.champion, cast("ModelBundle", None)))
     for _ in range(2):
         offer(shadow, challenged)
     wait_until(lambda: counts.rows["failed"] == 2)

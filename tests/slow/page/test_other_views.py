@@ -12,9 +12,9 @@ import pytest
 
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
-from roofcast.training.lifecycle.bundles.bundle import load_bundle
-from roofcast.training.lifecycle.registry.tracking import _log_bundle
-from roofcast.training.lifecycle.shipped import FILE, read_manifest
+from roofcast.training.lifecycle.learned_targets import INFERENCE_TARGET
+from roofcast.training.lifecycle.registry.tracking import log_bundle
+from roofcast.training.lifecycle.shipped import load_shipped
 from tests.serving.http_client import CONFIG, a_measurement
 from tests.slow.page.tabs import PHONE, WIDE, Service, Tab
 from tests.training.builders import a_subset
@@ -98,7 +98,7 @@ def test_a_change_without_the_right_key_is_refused(service: Service, tab: Tab) -
 def test_a_version_is_shadowed_and_withdrawn(service: Service, tab: Tab) -> None:
     state = AppState(Settings(home=service.home))
     with state.registry.run("shipped") as run_id:
-        checksum, uri = _log_bundle(load_bundle(FILE, read_manifest().sha256), a_subset())
+        checksum, uri = log_bundle(load_shipped(INFERENCE_TARGET), a_subset().X, run_id)
     version = state.registry.register(uri, run_id, checksum)
     open_view(tab, service, "predictor")
     enter_key(tab, service.key("admin"))

@@ -10,10 +10,12 @@ import pytest
 
 from roofcast.training.jobs.group_effects import TERMS
 from roofcast.training.jobs.held_out import ErrorRows, HeldOutErrors
-from roofcast.training.jobs.lifecycle.judgement import Rival, compare_with
+from roofcast.training.jobs.job_trial import JobTrial
 from roofcast.training.jobs.log_error_model import LogErrorModel
 from roofcast.training.jobs.predictor import MEMORY, MetricErrors
-from roofcast.training.lifecycle.gate.judgement import BASELINE
+from roofcast.training.lifecycle.gate.judgement import BASELINE, compare_with
+from roofcast.training.lifecycle.gate.slice_bootstrap import SIGNIFICANCE
+from roofcast.training.lifecycle.gate.trial import Recipe
 from tests.training.jobs.builders import error_rows, slices_of, with_upload
 
 N = 240
@@ -95,7 +97,8 @@ def test_a_candidate_that_is_worse_on_others_is_refused(shift: float, promoted: 
     rows = with_upload(error_rows(N), n=20, error=0.0)
     is_public, errors = rows.is_public, {MEMORY: MetricErrors(rows, np.arange(len(rows.error)))}
     own = {MEMORY: HeldOutErrors.fit(rows, learns_uploads=False, learns=is_public).correction + shift}
-    decision = compare_with(Rival(BASELINE, is_public, (is_public,)), own, errors, slices_of(rows))
+    recipe, trial = Recipe(BASELINE, None, is_public, (is_public,)), JobTrial(errors, own, slices_of(rows))
+    decision = compare_with(recipe, trial, significance=SIGNIFICANCE)
     assert decision.promoted is promoted
     assert BASELINE in decision.reason
 

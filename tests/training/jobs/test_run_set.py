@@ -8,7 +8,7 @@ import pytest
 from roofcast.data.errors import InputError
 from roofcast.data.job_campaigns import job_catalog, load_job_campaigns
 from roofcast.data.measurements.job_validation import training_row_ids, validate_training_measurements
-from roofcast.training.jobs.lifecycle.run_set import NO_METRIC, UNKNOWN_NAME, build_run_set
+from roofcast.training.jobs.run_set import NO_METRIC, UNKNOWN_NAME, build_run_set
 from tests.data.row_builders import a_training_row
 
 SHIPPED = load_job_campaigns(["torchtune"])
@@ -29,7 +29,7 @@ def test_own_runs_come_first_with_the_owner_that_stored_them() -> None:
 
 def test_a_shipped_run_of_the_store_counts_once() -> None:
     data = build_run_set(SHIPPED, SHIPPED.head(3), pd.Series([""] * 3), job_catalog())
-    alone = build_run_set(SHIPPED, None, None, job_catalog())
+    alone = build_run_set(SHIPPED, SHIPPED.iloc[:0], pd.Series(dtype=object), job_catalog())
     assert data.digest == alone.digest
     assert data.set_aside == alone.set_aside
 

@@ -9,10 +9,9 @@ import pandas as pd
 import pytest
 
 from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
-from roofcast.training.lifecycle.bundles.bundle import load_bundle
 from roofcast.training.lifecycle.held_out_errors import FILE, SPLITS, read_held_out_errors, write_held_out_errors
-from roofcast.training.lifecycle.shipped import FILE as SHIPPED
-from roofcast.training.lifecycle.shipped import read_manifest
+from roofcast.training.lifecycle.learned_targets import INFERENCE_TARGET
+from roofcast.training.lifecycle.shipped import load_shipped
 
 
 def a_predictor() -> Any:
@@ -41,5 +40,5 @@ def test_errors_are_logarithms_of_measured_over_predicted_and_levels_rise_with_t
 
 
 def test_the_shipped_errors_are_those_of_the_shipped_predictor() -> None:
-    n_row = len(load_bundle(SHIPPED, read_manifest().sha256).row_ids)
+    n_row = len(load_shipped(INFERENCE_TARGET).row_ids)
     assert all(len(stored.error) == n_row for stored in read_held_out_errors(FILE).values())

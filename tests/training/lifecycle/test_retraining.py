@@ -20,7 +20,8 @@ from roofcast.features.columns import DESCRIPTOR_NAMES
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.lifecycle.gate.challenger import challenger_of
-from roofcast.training.lifecycle.registry import tracking
+from roofcast.training.lifecycle.inference_learner import fit_bundle, score_folds
+from roofcast.training.lifecycle.learned_targets import INFERENCE_TARGET
 from roofcast.training.lifecycle.registry.mlflow_store import URI_VARIABLE
 from roofcast.training.lifecycle.registry.registry import (
     CHECKSUM_TAG,
@@ -29,14 +30,11 @@ from roofcast.training.lifecycle.registry.registry import (
     Registry,
     ShippedPredictor,
 )
-from roofcast.training.lifecycle.registry.tracking import _fold_metrics
-from roofcast.training.lifecycle.retraining import RetrainingReport, fit_bundle, retrain, score_folds
-from tests.training.builders import LINEAGES, QUICK
+from roofcast.training.lifecycle.registry.tracking import error_metrics
+from roofcast.training.lifecycle.retraining import RetrainingReport, retrain
+from tests.training.builders import LINEAGES, QUICK, QUIET
 
 pytestmark = pytest.mark.filterwarnings("ignore:Operation with range:pandas.errors.Pandas4Warning")
-
-LOG_PLOTS = tracking._log_plots
-"""Which the fixture `without_plots` replaces."""
 
 WORSE = TrainingConfig(n_member=1, n_estimators=1, calibrate=False)
 
@@ -57,11 +55,9 @@ def history(subset: TrainingSet, empty_store: Path, tmp_path_factory: pytest.Tem
     home = tmp_path_factory.mktemp("history")
     shutil.copy(empty_store, home)
     registry = Registry(home)
-    first = retrain(subset, registry, QUICK)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tracking, "_log_plots", LOG_PLOTS)
-        again = retrain(subset, registry, QUICK)
-    worse = retrain(subset, registry, WORSE)
+    first = retrain(QUIET, subset, registry, QUICK)
+    again = retrain(INFERENCE_TARGET, subset, registry, QUICK)
+    worse = retrain(QUIET, subset, registry, WORSE)
     champion = registry.champion()
     assert champion is not None
     run = registry._client.get_run(champion.run_id)
@@ -93,7 +89,7 @@ def test_a_promotion_stands_without_a_description(
         raise NotReadyError("MLflow is down")
 
     monkeypatch.setattr(registry, "describe", fail)
-    report = retrain(subset, registry, WORSE)
+    report = retrain(QUIET, subset, registry, WORSE)
     assert report.promoted
     assert f"version {report.version} has no description" in caplog.text
 
@@ -111,7 +107,7 @@ def test_a_candidate_in_shadow_answers_beside_the_champion_however_it_is_judged(
     subset: TrainingSet, home: Path
 ) -> None:
     registry = Registry(home)
-    first, second = (retrain(subset, registry, WORSE, shadow=True) for _ in range(2))
+    first, second = (retrain(QUIET, subset, registry, WORSE, shadow=True) for _ in range(2))
     assert (first.promoted, first.is_challenger) == (True, False)
     assert (second.promoted, second.is_challenger) == (False, True)
     assert second.reason.startswith("it answers beside the champion; judgement: held-out error ")
@@ -137,8 +133,8 @@ def test_the_run_holds_settings_and_data(history: History, subset: TrainingSet) 
 def test_the_run_holds_an_error_per_fold_and_metric(history: History) -> None:
     metrics = history.run.data.metrics
     for lineage in LINEAGES:
-        assert metrics[f"fold.{lineage}.ttft_s.mape"] > 0
-    assert metrics["ttft_s.mape"] == pytest.approx(np.mean([metrics[f"fold.{n}.ttft_s.mape"] for n in LINEAGES]))
+        assert metrics[f"lineage.{lineage}.ttft_s.mape"] > 0
+    assert metrics["ttft_s.mape"] == pytest.approx(np.mean([metrics[f"lineage.{n}.ttft_s.mape"] for n in LINEAGES]))
 
 
 def test_the_run_holds_a_plot_per_metric_and_two_more(history: History) -> None:
@@ -150,7 +146,7 @@ def test_the_run_holds_every_held_out_prediction(history: History, subset: Train
     table = pd.read_csv(history.folder / "tables" / "held_out.csv")
     assert table["id"].tolist() == subset.ids.tolist()
     assert table["predicted.ttft_s"].notna().all()
-    assert len(pd.read_csv(history.folder / "tables" / "folds.csv")) == 3 * 5
+    assert len(pd.read_csv(history.folder / "tables" / "errors.csv")) == 3 * 5
 
 
 def test_a_version_has_a_description_for_people(history: History, subset: TrainingSet) -> None:
@@ -168,8 +164,8 @@ def test_errors_of_stacks_are_logged_where_they_are_known(subset: TrainingSet) -
     held_out = subset.y.where(owners == "one")
     scores = score_folds(subset, held_out, owners)
     assert set(scores["group"]) == {"one"}
-    assert _fold_metrics(scores, "stack")["stack.one.ttft_s.mape"] == 0
-    assert _fold_metrics(score_folds(subset, held_out * np.nan, owners), "stack") == {}
+    assert error_metrics(scores.assign(held_out="owner"))["owner.one.ttft_s.mape"] == 0
+    assert score_folds(subset, held_out * np.nan, owners).empty
 
 
 def test_rows_of_api_keys_move_no_published_error(subset: TrainingSet) -> None:
@@ -218,9 +214,9 @@ def test_a_gap_of_zero_has_no_percentage_error(subset: TrainingSet) -> None:
 
 @pytest.mark.parametrize("group", ["a+b", "größe (7b)", "a/../b", "a@b,c"])
 def test_any_lineage_name_becomes_a_metric_of_mlflow(group: str, home: Path) -> None:
-    folds = pd.DataFrame({"group": [group], "metric": ["ttft_s"], "mape": [0.5]})
+    errors = pd.DataFrame({"held_out": ["lineage"], "group": [group], "metric": ["ttft_s"], "mape": [0.5]})
     with Registry(home).run("a test"):
-        mlflow.log_metrics(_fold_metrics(folds))
+        mlflow.log_metrics(error_metrics(errors))
 
 
 def test_a_champion_fitted_to_other_rows_is_replaced(
@@ -229,7 +225,7 @@ def test_a_champion_fitted_to_other_rows_is_replaced(
     registry = _copy(history, tmp_path)
     other_rows = replace(subset, ids="x" + subset.ids)
     with caplog.at_level(logging.INFO, "roofcast.audit"):
-        report = retrain(other_rows, registry, WORSE)
+        report = retrain(QUIET, other_rows, registry, WORSE)
     assert report.promoted
     assert "promotion caller=a retraining version_before=" in caplog.text
     assert report.reason == "the champion predicts no measured value"
@@ -241,7 +237,7 @@ def test_a_champion_that_cannot_be_read_is_replaced(history: History, subset: Tr
     champion = registry.champion()
     assert champion is not None
     registry._client.set_model_version_tag(MODEL_NAME, champion.version, CHECKSUM_TAG, "0" * 64)
-    report = retrain(subset, registry, WORSE)
+    report = retrain(QUIET, subset, registry, WORSE)
     assert report.promoted
     assert report.reason.startswith(f"the champion, version {champion.version}, cannot be used: bundle: ")
 
@@ -258,7 +254,7 @@ def test_a_champion_promoted_during_the_fit_is_compared_with(
         registry.promote(history.again.version)
         yield from items
 
-    report = retrain(subset, registry, WORSE, promote_meanwhile)
+    report = retrain(QUIET, subset, registry, WORSE, promote_meanwhile)
     champion = registry.champion()
     assert champion is not None
     assert (report.promoted, champion.version) == (False, history.again.version)
@@ -294,11 +290,11 @@ def test_the_first_retraining_is_compared_with_the_shipped_predictor(
     checksum = bundle.save(tmp_path / "shipped.roofcast")
     shipped = ShippedPredictor(Champion("shipped-1", "", checksum), tmp_path / "shipped.roofcast")
     registry = Registry(home, shipped=shipped)
-    worse = retrain(subset, registry, WORSE)
+    worse = retrain(QUIET, subset, registry, WORSE)
     assert not worse.promoted
     assert registry.champion() == shipped.champion
-    monkeypatch.setattr("roofcast.training.lifecycle.gate.judgement.predict_held_out", None)
-    same = retrain(subset, registry, QUICK)
+    monkeypatch.setattr("roofcast.training.lifecycle.gate.inference_trial.predict_held_out", None)
+    same = retrain(QUIET, subset, registry, QUICK)
     assert same.promoted
     assert same.candidate_error == same.champion_error
     assert registry.rollback() == shipped.champion

@@ -1,71 +1,96 @@
+"""The shipped predictors of both targets, and fingerprints of what they follow from."""
+
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from roofcast.training.lifecycle import shipped
-from roofcast.training.lifecycle.bundles.bundle import layout, load_bundle, sha256
-from roofcast.training.lifecycle.retraining import fit_bundle
-from roofcast.training.lifecycle.shipped import COMMAND, FILE, read_manifest, shipped_predictor, syntax
+from roofcast.data.errors import InputError
+from roofcast.data.job_campaigns import load_job_campaigns
+from roofcast.training.jobs import JobPredictor, load_shipped_job_predictor
+from roofcast.training.lifecycle import shipped_file
+from roofcast.training.lifecycle.bundles.bundle_io import sha256
+from roofcast.training.lifecycle.fingerprints import syntax
+from roofcast.training.lifecycle.inference_learner import fit_bundle
+from roofcast.training.lifecycle.learned_targets import INFERENCE_TARGET, LEARNED_TARGETS, LearnedTarget
+from roofcast.training.lifecycle.shipped import load_shipped, shipped_predictor, shipped_rows
 
-STALE = f"the shipped predictor is stale; run `{COMMAND}` and commit what it writes"
-
-
-def test_the_shipped_predictor_was_fitted_to_the_rows_and_the_catalogue_of_the_package() -> None:
-    manifest = read_manifest()
-    assert manifest.data == shipped.data_fingerprint(), STALE
-    assert manifest.catalog == shipped.catalog_fingerprint(), STALE
-
-
-def test_the_shipped_predictor_was_fitted_by_the_code_of_the_package() -> None:
-    """Covers the syntax trees of `shipped.CODE`; comments, docstrings and formatting do not count."""
-    assert read_manifest().code == shipped.code_fingerprint(), STALE
+BOTH = pytest.mark.parametrize("target", LEARNED_TARGETS.values(), ids=LEARNED_TARGETS)
+STALE = "the shipped predictor is stale; run `{}` and commit what it writes"
 
 
-def test_the_shipped_predictor_is_read_as_a_champion() -> None:
-    predictor = shipped_predictor()
-    assert predictor is not None, STALE
-    assert predictor.champion.sha256 == sha256(FILE)
-    assert predictor.champion.version == f"shipped-{sha256(FILE)[:8]}"
-    assert load_bundle(FILE, sha256(FILE)).fingerprint == layout()
+@BOTH
+def test_a_shipped_predictor_follows_from_the_data_and_the_code_of_the_package(
+    target: LearnedTarget[Any, Any],
+) -> None:
+    """`code` covers syntax trees; comments, docstrings and formatting do not count."""
+    shipped = target.predictor_file
+    stored, current = shipped.read_manifest(), shipped.current_manifest(target.bundles.layout())
+    assert stored == current, STALE.format(shipped.command)
+
+
+@BOTH
+def test_a_shipped_predictor_is_read_as_a_champion(target: LearnedTarget[Any, Any]) -> None:
+    predictor, digest = shipped_predictor(target), sha256(target.predictor_file.file)
+    assert predictor is not None
+    assert (predictor.champion.sha256, predictor.champion.version) == (digest, f"shipped-{digest[:8]}")
+    assert load_shipped(target).fingerprint == target.bundles.layout()
 
 
 @pytest.mark.slow
 def test_a_new_fit_predicts_like_the_shipped_predictor() -> None:
-    data = shipped.shipped_training_set()
+    data, stale = shipped_rows(INFERENCE_TARGET), STALE.format(INFERENCE_TARGET.predictor_file.command)
     rows = data.X.iloc[::100]
-    stored, fitted = load_bundle(FILE, sha256(FILE)), fit_bundle(data)
+    stored, fitted = load_shipped(INFERENCE_TARGET), fit_bundle(data)
     assert stored.row_ids == fitted.row_ids
     pd.testing.assert_frame_equal(stored.anchors.rows, fitted.anchors.rows, check_dtype=False, rtol=1e-3)
     assert stored.scores.keys() == fitted.scores.keys()
     for metric, scores in stored.scores.items():
-        assert fitted.scores[metric] == pytest.approx(scores, rel=1e-3), STALE
+        assert fitted.scores[metric] == pytest.approx(scores, rel=1e-3), stale
     one, other = (bundle.predictor.predict_distribution(rows) for bundle in (stored, fitted))
     for old, new in zip((one.median, *one.interval(0.9)), (other.median, *other.interval(0.9)), strict=True):
-        np.testing.assert_allclose(old, new, rtol=1e-3, err_msg=STALE)
+        np.testing.assert_allclose(old, new, rtol=1e-3, err_msg=stale)
 
 
+@pytest.mark.slow
+def test_a_new_fit_predicts_like_the_shipped_predictor_of_training_jobs() -> None:
+    """Fits to all campaigns: no smaller fit tells whether the file is that of the data."""
+    rows = load_job_campaigns()
+    one, other = (p.predict(rows.iloc[::50]) for p in (load_shipped_job_predictor(), JobPredictor().fit(rows)))
+    for name in ("token_per_s_per_accelerator", "peak_memory_byte_high", "p_fits"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-3)
+
+
+@BOTH
 @pytest.mark.parametrize("text", ["", "{}", '{"sha256": "0"}', None])
 def test_a_source_tree_without_a_valid_manifest_has_no_shipped_predictor(
-    text: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    text: str | None,
+    target: LearnedTarget[Any, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    manifest = tmp_path / "predictor.json"
+    monkeypatch.setattr(shipped_file, "FOLDER", tmp_path)
     if text is not None:
-        manifest.write_text(text)
-    monkeypatch.setattr(shipped, "MANIFEST", manifest)
-    assert shipped_predictor() is None
-    assert f"run `{COMMAND}`" in caplog.text
+        target.predictor_file.file.with_suffix(".json").write_text(text)
+    assert shipped_predictor(target) is None
+    assert f"run `{target.predictor_file.command}`" in caplog.text
 
 
+@BOTH
 def test_a_shipped_predictor_of_another_layout_is_not_used(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    target: LearnedTarget[Any, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(shipped, "layout", lambda: "another")
-    assert shipped_predictor() is None
-    assert f"run `{COMMAND}`" in caplog.text
+    other = replace(target, bundles=replace(target.bundles, layout=lambda: "another"))
+    assert shipped_predictor(other) is None
+    assert f"run `{target.predictor_file.command}`" in caplog.text
+    with pytest.raises(InputError, match="this version has another"):
+        load_shipped(other)
 
 
 def test_the_fingerprint_of_code_ignores_comments_and_docstrings() -> None:
@@ -79,4 +104,3 @@ def test_the_fingerprint_of_code_ignores_comments_and_docstrings() -> None:
     assert syntax("def f(): pass") == ("Module(body=[FunctionDef(args=arguments() body=[Pass()] name='f')])"), (
         "type_params, which Python 3.12 adds, is left out"
     )
-    assert shipped.code_fingerprint() == shipped.code_fingerprint()

@@ -8,6 +8,8 @@ from importlib.metadata import version
 from typing import Final
 
 from roofcast.data.errors import InputError, NotReadyError
+from roofcast.training.lifecycle.fingerprints import code_fingerprint
+from roofcast.training.lifecycle.learned_targets import INFERENCE_TARGET
 
 CONNECT_S: Final = 10.0
 """Time limit for the scheduler's answer."""
@@ -17,10 +19,8 @@ LIBRARIES: Final = ("roofcast", "numpy", "pandas", "scikit-learn", "scipy", "xgb
 
 def environment() -> dict[str, str]:
     """Return what has to agree for equal fits: versions of libraries, the layout of bundles, and the code."""
-    from roofcast.training.lifecycle.bundles.bundle import layout  # noqa: PLC0415  (the learning libraries)
-    from roofcast.training.lifecycle.shipped import code_fingerprint  # noqa: PLC0415
-
-    return {name: version(name) for name in LIBRARIES} | {"layout": layout(), "code": code_fingerprint()}
+    code = code_fingerprint(INFERENCE_TARGET.predictor_file.code)
+    return {name: version(name) for name in LIBRARIES} | {"layout": INFERENCE_TARGET.bundles.layout(), "code": code}
 
 
 @contextmanager

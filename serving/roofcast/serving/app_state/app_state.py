@@ -7,16 +7,12 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
-import pandas as pd
 from filelock import FileLock, Timeout
 
-from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, NotReadyError
 from roofcast.data.home import make_home
-from roofcast.data.job_campaigns import load_job_campaigns
 from roofcast.data.measurements.target import INFERENCE, TRAINING, Target
-from roofcast.data.measurements.validation import row_ids
 from roofcast.serving.app_state.catalog.live_catalog import LiveCatalog
 from roofcast.serving.app_state.catalog.user_files import UserFiles
 from roofcast.serving.app_state.champion_loader import ChampionLoader, LoadedModel
@@ -29,12 +25,9 @@ from roofcast.serving.stacks.joined_points import JoinedPointsCache
 from roofcast.serving.stacks.measured import MeasuredBundles
 from roofcast.serving.stacks.profiles import ProfileCache
 from roofcast.training.cluster import folds_on
-from roofcast.training.dataset.training_set import TRAINED_ON, TrainingSet, build_training_set
-from roofcast.training.jobs.lifecycle.bundle import TRAINING_BUNDLES, JobBundle
-from roofcast.training.jobs.lifecycle.retraining import retrain_jobs
-from roofcast.training.jobs.lifecycle.run_set import RunSet, build_run_set
-from roofcast.training.jobs.shipped import shipped_training_predictor
+from roofcast.training.jobs.job_bundle import JOB_BUNDLES, JobBundle
 from roofcast.training.learner.ratio_model import Progress
+from roofcast.training.lifecycle.learned_targets import INFERENCE_TARGET, JOB_TARGET, LEARNED_TARGETS
 from roofcast.training.lifecycle.registry.registry import Registry
 from roofcast.training.lifecycle.retraining import RetrainingReport, retrain
 from roofcast.training.lifecycle.shipped import shipped_predictor
@@ -63,9 +56,9 @@ class AppState:
         self.live_catalog = LiveCatalog(self.user_files, self._store, share=settings.share_rows)
         uri, key_file = settings.mlflow_tracking_uri or None, settings.bundle_key
         home = settings.home
-        self._registry: Registry = Registry(home, uri, shipped_predictor(), key_file)
+        self._registry: Registry = Registry(home, uri, shipped_predictor(INFERENCE_TARGET), key_file)
         self._training_registry: Registry[JobBundle] = Registry(
-            home, uri, shipped_training_predictor(), key_file, TRAINING_BUNDLES
+            home, uri, shipped_predictor(JOB_TARGET), key_file, JOB_BUNDLES
         )
         self._champion = ChampionLoader(self._registry, home)
         self._training_champion = ChampionLoader(self._training_registry, home)
@@ -168,20 +161,10 @@ class AppState:
     def _loader(self, target: Target) -> ChampionLoader[Any]:
         return self._champion if target == INFERENCE else self._training_champion
 
-    def training_set(self) -> TrainingSet:
-        """Return the training set of the shipped campaigns and the rows of the store, each distinct row once."""
-        catalog = self.catalog
-        shipped, learnable = load_campaigns(TRAINED_ON), self.store.load_learnable()
-        is_new = ~pd.Series(row_ids(learnable.rows), dtype=object).isin(row_ids(shipped)).to_numpy()
-        own, uploaders = learnable.rows[is_new], learnable.uploaders[is_new]
-        rows = pd.concat([shipped, own], ignore_index=True) if len(own) else shipped.reset_index(drop=True)
-        keys = pd.concat([pd.Series("", index=shipped.index, dtype=object), uploaders], ignore_index=True)
-        return build_training_set(rows, catalog.models, catalog.accelerators, n_own=len(own), uploaders=keys)
-
-    def run_set(self) -> RunSet:
-        """Return the runs of the shipped training campaigns and those of the store, each distinct one once."""
-        learnable = self.store.training.load_learnable()
-        return build_run_set(load_job_campaigns(), learnable.rows, learnable.uploaders, self.job_catalog)
+    def learning_rows(self, target: Target = INFERENCE) -> Any:
+        """Return what a retraining of a target learns from: shipped and stored rows, each distinct one once."""
+        stored, catalog = self.store.of(target).load_learnable(), self.live_catalog.catalog_of(target)
+        return LEARNED_TARGETS[target].learning_rows(stored.rows, stored.uploaders, catalog)
 
     def retrain(
         self,
@@ -210,13 +193,13 @@ class AppState:
             If a scheduler is named for training jobs.
         """
         shadow = not self.settings.auto_promote if shadow is None else shadow
-        if target == TRAINING:
-            if dask:
-                raise InputError("dask", "is for inference; folds of training jobs are fitted here: leave it out")
-            with self._training_lock():
-                return retrain_jobs(self.run_set(), self.training_registry, progress, hold=shadow)
-        with self._training_lock(), folds_on(self.settings.dask if dask is None else dask):
-            return retrain(self.training_set(), self.registry, self.settings.training, progress, shadow=shadow)
+        if target == TRAINING and dask:
+            raise InputError("dask", "is for inference; folds of training jobs are fitted here: leave it out")
+        address = (self.settings.dask if dask is None else dask) if target == INFERENCE else ""
+        with self._training_lock(), folds_on(address):
+            learned, registry = LEARNED_TARGETS[target], self.registry_of(target)
+            rows, config = self.learning_rows(target), self.settings.training
+            return retrain(learned, rows, registry, config, progress, shadow=shadow)
 
     @contextlib.contextmanager
     def _training_lock(self) -> Iterator[None]:

@@ -34,7 +34,7 @@ from roofcast.serving.recommend.api.request_errors import request_errors
 from roofcast.serving.recommend.api.service import resolve_constraints
 from roofcast.serving.recommend.demand.inventory import override_prices
 from roofcast.serving.request_fields import ModelConfig
-from roofcast.training.jobs.lifecycle.bundle import JobBundle
+from roofcast.training.jobs.job_bundle import JobBundle
 
 CURE: Final = "; where it does not fit, admit more nodes, or try shorter sequences or a method such as qlora"
 

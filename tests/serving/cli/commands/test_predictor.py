@@ -13,7 +13,8 @@ from roofcast.data.errors import InputError
 from roofcast.serving.app_state import app_state
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.predict.next_measurements import Workload, candidate_table, measure_next
-from roofcast.training.lifecycle.bundles.bundle import ModelBundle, sha256
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle
+from roofcast.training.lifecycle.bundles.bundle_io import sha256
 from roofcast.training.lifecycle.registry.registry import Champion, Registry, ShippedPredictor
 from roofcast.training.lifecycle.retraining import RetrainingReport
 from tests.builders import a_model
@@ -51,7 +52,7 @@ def test_the_shipped_predictor_answers_if_the_champion_cannot_be_read(
     monkeypatch.setattr(Registry, "load", load_shipped)
     arguments = ("export", tmp_path / "predictor.roofcast")
     assert run(*arguments)[0] == 2
-    monkeypatch.setattr(app_state, "shipped_predictor", lambda: shipped)
+    monkeypatch.setattr(app_state, "shipped_predictor", lambda *_: shipped)
     status, _, err = run(*arguments)
     assert status == 0
     assert "warning: the champion cannot be used: " in err

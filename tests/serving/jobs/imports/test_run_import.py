@@ -12,6 +12,7 @@ import pytest
 
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.job_campaigns import job_catalog
+from roofcast.data.measurements.target import TRAINING
 from roofcast.data.model_config.huggingface import model_from_config
 from roofcast.data.store.measurement_store import Added
 from roofcast.data.store.provenance import Origin
@@ -20,7 +21,8 @@ from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.csv_table import parse_table
 from roofcast.serving.jobs.imports.import_errors import compare_runs
 from roofcast.serving.jobs.imports.run_import import import_runs, import_table
-from roofcast.training.jobs.shipped import shipped_run_set
+from roofcast.training.lifecycle.learned_targets import JOB_TARGET
+from roofcast.training.lifecycle.shipped import shipped_rows
 from tests.data.row_builders import a_training_row
 from tests.serving.http_client import CONFIG
 from tests.serving.jobs.builders import an_estimate_model
@@ -70,9 +72,9 @@ def test_a_registered_model_of_a_training_campaign_s_name_leaves_what_is_learnt(
     assert (added.n_new, added.n_quarantined) == (1, 0)
     assert state.job_catalog.model(name) == spec
     assert state.catalog.model(name).n_layer == model_from_config(CONFIG, name).n_layer
-    runs = state.run_set()
+    runs = state.learning_rows(TRAINING)
     state.close()
-    assert len(runs.ids) == len(shipped_run_set().ids) + 1
+    assert len(runs.ids) == len(shipped_rows(JOB_TARGET).ids) + 1
     assert "Qwen/Qwen-72B" in set(runs.rows.measurements["model"])
 
 

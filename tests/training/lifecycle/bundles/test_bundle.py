@@ -13,8 +13,9 @@ import pytest
 import roofcast.training
 from roofcast.data.errors import InputError
 from roofcast.training.dataset.training_set import TrainingSet
-from roofcast.training.lifecycle.bundles.bundle import ModelBundle, _load_pyfunc, layout, load_bundle, sha256
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle, _load_pyfunc, layout, load_bundle
 from roofcast.training.lifecycle.bundles.bundle_file import write_object
+from roofcast.training.lifecycle.bundles.bundle_io import sha256
 from tests.training.builders import a_bundle
 
 

@@ -12,7 +12,7 @@ from roofcast.features.columns import FEATURE_NAMES
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
-from roofcast.training.lifecycle.bundles.tree_check import check_trees
+from roofcast.training.lifecycle.bundles.bundle_kind import INFERENCE_BUNDLES
 from roofcast.training.lifecycle.bundles.ubjson import parse_ubjson
 from tests.training.lifecycle.bundles.ubjson_writer import write_ubjson
 
@@ -60,9 +60,9 @@ def set_node(field: str, node: int, value: float) -> Change:
 @pytest.mark.parametrize("settings", [{}, {"n_member": 2}, {"max_depth": 7}, {"max_depth": 0}])
 def test_fitted_trees_are_sound(settings: dict[str, Any]) -> None:
     regressor = a_regressor(**settings)
-    check_trees(a_bundle(regressor), "f")
+    INFERENCE_BUNDLES.check(a_bundle(regressor), "f")
     if settings.get("max_depth") != 0:
-        check_trees(a_bundle(regressor.build_cache()), "f")
+        INFERENCE_BUNDLES.check(a_bundle(regressor.build_cache()), "f")
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_damaged_nodes_are_refused(change: Change, problem: str) -> None:
     with pytest.raises(
         InputError, match=rf"f cannot be used: the trees of .*tpot_s are damaged \({problem}.*retrain"
     ):
-        check_trees(change_member(a_regressor(), change), "f")
+        INFERENCE_BUNDLES.check(change_member(a_regressor(), change), "f")
 
 
 def make_node_its_own_child(learner: Any) -> None:
@@ -118,7 +118,7 @@ def make_node_its_own_child(learner: Any) -> None:
 )  # fmt: skip
 def test_damaged_boosters_are_refused(change: Change, problem: str) -> None:
     with pytest.raises(InputError, match=f"the trees of .*tpot_s are damaged .*{problem}.*; retrain"):
-        check_trees(change_member(a_regressor(), change), "f")
+        INFERENCE_BUNDLES.check(change_member(a_regressor(), change), "f")
 
 
 @pytest.mark.parametrize("members", [[b""], [b"{}"], ["text"], None, 3])
@@ -126,21 +126,21 @@ def test_members_that_are_no_boosters_are_refused(members: Any) -> None:
     regressor = a_regressor()
     regressor.members_ = members
     with pytest.raises(InputError, match="are damaged"):
-        check_trees(a_bundle(regressor), "f")
+        INFERENCE_BUNDLES.check(a_bundle(regressor), "f")
 
 
 def test_trees_deeper_than_the_setting_are_refused() -> None:
     regressor = a_regressor(max_depth=3)
     regressor.max_depth = 2
     with pytest.raises(InputError, match="it is deeper than 2"):
-        check_trees(a_bundle(regressor), "f")
+        INFERENCE_BUNDLES.check(a_bundle(regressor), "f")
 
 
 def test_members_with_another_number_of_trees_are_refused() -> None:
     regressor = a_regressor()
     regressor.members_ += a_regressor(n_estimators=N_TREE + 1).members_
     with pytest.raises(InputError, match="members differ in their number of trees"):
-        check_trees(a_bundle(regressor), "f")
+        INFERENCE_BUNDLES.check(a_bundle(regressor), "f")
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(a_regressor().build_cache()._booster)])
@@ -151,14 +151,14 @@ def test_tables_that_differ_from_the_trees_are_refused(name: str) -> None:
         changes: dict[str, Any] = {name: other}
         regressor._booster = replace(regressor._booster, **changes)
         with pytest.raises(InputError, match="the stored tables are not those of the trees"):
-            check_trees(a_bundle(regressor), "f")
+            INFERENCE_BUNDLES.check(a_bundle(regressor), "f")
 
 
 def test_tables_of_deep_trees_are_refused() -> None:
     regressor = a_regressor().build_cache()
     regressor.max_depth = 40
     with pytest.raises(InputError, match="such deep trees have no tables"):
-        check_trees(a_bundle(regressor), "f")
+        INFERENCE_BUNDLES.check(a_bundle(regressor), "f")
 
 
 def test_a_regressor_is_found_wherever_a_bundle_holds_it() -> None:
@@ -167,4 +167,4 @@ def test_a_regressor_is_found_wherever_a_bundle_holds_it() -> None:
     distributions: Any = {"ttft_s": (1, [damaged])}
     predictor.error_distributions_ = distributions
     with pytest.raises(InputError, match=r"the trees of predictor\.error_distributions_\.ttft_s\.1\.0 are damaged"):
-        check_trees(replace(a_bundle(a_regressor()), predictor=predictor), "f")
+        INFERENCE_BUNDLES.check(replace(a_bundle(a_regressor()), predictor=predictor), "f")

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from roofcast.training.dataset.training_set import TrainingSet
-from roofcast.training.lifecycle import retraining
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 from roofcast.training.lifecycle.gate.budget import MAX_RATIO, N_QUERY, over_budget, query_rows
-from roofcast.training.lifecycle.registry.registry import Registry
-from roofcast.training.lifecycle.retraining import fit_bundle, retrain
+from roofcast.training.lifecycle.inference_learner import fit_bundle
+from roofcast.training.lifecycle.learned_targets import INFERENCE_TARGET
+from roofcast.training.lifecycle.registry.registry import Champion, Registry, ShippedPredictor
+from roofcast.training.lifecycle.retraining import retrain
 from roofcast.training.lifecycle.shipped import load_shipped
-from tests.training.builders import QUICK
+from tests.training.builders import QUICK, QUIET
 
 Predict = Callable[[ModelBundle], object]
 
@@ -35,8 +36,7 @@ def predict(subset: TrainingSet) -> Predict:
 def test_the_shipped_predictor_and_a_small_one_are_within_the_budget(
     candidate: ModelBundle, predict: Predict
 ) -> None:
-    shipped = load_shipped()
-    assert shipped is not None
+    shipped = load_shipped(INFERENCE_TARGET)
     assert over_budget(shipped, shipped, predict, N_QUERY) == ""
     assert over_budget(candidate, shipped, predict, N_QUERY) == ""
 
@@ -70,11 +70,14 @@ def test_queries_are_few_and_spread_over_all_rows(n_row: int) -> None:
 
 
 def test_a_candidate_beyond_the_budget_is_registered_and_not_promoted(
-    subset: TrainingSet, home: Path, monkeypatch: pytest.MonkeyPatch
+    candidate: ModelBundle, subset: TrainingSet, home: Path, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(retraining, "over_budget", lambda *_: "it takes too long")
-    registry = Registry(home)
-    report = retrain(subset, registry, QUICK)
-    assert (report.promoted, report.reason) == (False, "it takes too long")
-    assert registry.champion() is None
-    assert "it takes too long" in registry.find(report.version).description
+    file = tmp_path / "shipped.roofcast"
+    shipped = ShippedPredictor(Champion("shipped-0", "", candidate.save(file)), file)
+    registry, ids = Registry(home, shipped=shipped), tuple(f"{i * 2654435761 % 2**32:08x}" for i in range(500_000))
+    large = replace(QUIET, fit=lambda *_: replace(candidate, row_ids=ids))
+    report = retrain(large, subset, registry, QUICK)
+    assert not report.promoted
+    assert report.reason.startswith("its bundle has ")
+    assert registry.champion() == shipped.champion
+    assert report.reason in registry.find(report.version).description

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,124 +14,79 @@ from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
-from roofcast.training.learner.predictor import RoofcastPredictor
-from roofcast.training.lifecycle.bundles.bundle import ModelBundle
+from roofcast.training.lifecycle.bundles.bundle_kind import Bundle
 from roofcast.training.lifecycle.gate import judgement
 from roofcast.training.lifecycle.gate.comparison import PromotionDecision, compare
+from roofcast.training.lifecycle.gate.inference_trial import build_slices
 from roofcast.training.lifecycle.gate.judgement import (
     BASELINE,
     CHAMPION,
     judge,
     lost_answers,
-    rivals,
+    recipes,
     uncovered_intervals,
 )
+from roofcast.training.lifecycle.gate.trial import Recipe, Trial
 from tests.builders import a_model, a_question, an_accelerator
 
 STACKS = ["lab/a", "lab/b", "", "key:a/rig", "key:b/rig"]
 
 
-def training_set(stacks: list[str]) -> TrainingSet:
-    n = len(stacks)
-    frame = pd.DataFrame(index=range(n))
-    ids = pd.Series([f"row {i}" for i in range(n)])
-    groups = pd.Series([f"lineage {i % 3}" for i in range(n)])
-    return TrainingSet(frame, frame, frame, groups, pd.Series(stacks, dtype=object), ids)
-
-
-def bundle(*rows: int, config: TrainingConfig | None = None, **predictor: Any) -> ModelBundle:
-    fields = {"config": config, "row_ids": tuple(f"row {i}" for i in rows)}
-    return cast(
-        "ModelBundle",
-        SimpleNamespace(row_ids=fields["row_ids"], predictor=SimpleNamespace(config=config, **predictor)),
-    )
-
-
-def compared(incumbent: ModelBundle | None, stacks: list[str]) -> list[tuple[str, list[int], list[list[int]], bool]]:
+def compared(known: list[int] | None, stacks: list[str]) -> list[tuple[str, list[int], list[list[int]], bool]]:
+    ids = pd.Series([f"row {i}" for i in range(len(stacks))])
+    champion = None if known is None else ([f"row {i}" for i in known], "settings")
     return [
         (
-            r.name,
-            np.flatnonzero(r.trainable).tolist(),
-            [np.flatnonzero(rows).tolist() for rows in r.judged],
-            r.by_stack,
+            recipe.name,
+            np.flatnonzero(recipe.learns).tolist(),
+            [np.flatnonzero(rows).tolist() for rows in recipe.judged],
+            recipe.holds_out_stacks,
         )
-        for r in rivals(bundle(), incumbent, training_set(stacks))
+        for recipe in recipes("settings", champion, ids, pd.Series(stacks, dtype=object))
     ]
 
 
 def test_the_same_recipe_on_the_same_rows_has_no_rival() -> None:
-    assert compared(bundle(0, 1, 2), STACKS[:3]) == []
+    assert compared([0, 1, 2], STACKS[:3]) == []
     assert compared(None, STACKS[:3]) == []
 
 
 def test_rows_of_the_owner_that_added_some_do_not_judge() -> None:
-    assert compared(bundle(0, 1, 2), [*STACKS[:3], ""]) == [(CHAMPION, [0, 1, 2], [[0, 1]], True)]
-    assert compared(bundle(0, 1, 2), STACKS[:4]) == [(CHAMPION, [0, 1, 2], [[0, 1, 2]], True)]
+    assert compared([0, 1, 2], [*STACKS[:3], ""]) == [(CHAMPION, [0, 1, 2], [[0, 1]], True)]
+    assert compared([0, 1, 2], STACKS[:4]) == [(CHAMPION, [0, 1, 2], [[0, 1, 2]], True)]
 
 
 def test_uploads_are_judged_by_what_is_learnt_without_any_too() -> None:
-    assert compared(bundle(0, 1, 2, 3), STACKS) == [
+    assert compared([0, 1, 2, 3], STACKS) == [
         (CHAMPION, [0, 1, 2, 3], [[0, 1, 2, 3]], False),
         (BASELINE, [0, 1, 2], [[0, 1, 2]], True),
     ]
     more = [*STACKS, "key:a/rig", "key:b/rig"]
-    champion, _ = compared(bundle(0, 1, 2, 3, 4), more)
+    champion, _ = compared([0, 1, 2, 3, 4], more)
     assert champion[2] == [[0, 1, 2, 4], [0, 1, 2, 3]]
     assert compared(None, STACKS) == [(BASELINE, [0, 1, 2], [[0, 1, 2]], True)]
 
 
 def test_rows_of_a_shipped_campaign_that_the_champion_lacks_exclude_nobody() -> None:
-    assert compared(bundle(0), STACKS[:2]) == [(CHAMPION, [0], [[0]], True)]
-
-
-def answering(*metrics: str, level: float = 0.99) -> ModelBundle:
-    distribution = SimpleNamespace(conformal=SimpleNamespace(highest_level=level))
-    return bundle(metrics_=metrics, error_distributions_=dict.fromkeys(metrics, distribution))
+    assert compared([0], STACKS[:2]) == [(CHAMPION, [0], [[0]], True)]
 
 
 @pytest.mark.parametrize(
     ("before", "after", "lost"),
     [
-        (answering("tpot_s"), answering("tpot_s", "ttft_s"), ""),
-        (answering("tpot_s", "ttft_s"), answering("tpot_s"), "no longer predicts ttft_s"),
-        (answering("tpot_s"), answering("tpot_s", level=0.96), ""),
-        (
-            answering("tpot_s"),
-            answering("tpot_s", level=0.9),
-            "intervals of tpot_s up to 0.900, the champion to 0.990",
-        ),
-        (answering("tpot_s", level=0.8), answering("tpot_s", level=0.8), ""),
+        ({"tpot_s": 0.99}, {"tpot_s": 0.99, "ttft_s": 0.99}, ""),
+        ({"tpot_s": 0.99, "ttft_s": 0.99}, {"tpot_s": 0.99}, "no longer predicts ttft_s"),
+        ({"tpot_s": 0.99}, {"tpot_s": 0.96}, ""),
+        ({"tpot_s": 0.99}, {"tpot_s": 0.9}, "intervals of tpot_s up to 0.900, the champion to 0.990"),
+        ({"tpot_s": 0.8}, {"tpot_s": 0.8}, ""),
+        (None, {}, ""),
     ],
 )
-def test_what_was_answered_stays_answered(before: ModelBundle, after: ModelBundle, lost: str) -> None:
+def test_what_was_answered_stays_answered(
+    before: dict[str, float] | None, after: dict[str, float], lost: str
+) -> None:
     assert lost in lost_answers(after, before)
     assert bool(lost) == bool(lost_answers(after, before))
-
-
-@pytest.mark.parametrize(("factor", "is_covered"), [(1.0, True), (1.03, True), (1.5, False), (0.5, True)])
-def test_intervals_hold_for_the_rows_of_others(factor: float, is_covered: bool) -> None:
-    data = training_set([f"lab{i % 25}/a" for i in range(500)] + ["key:evil/rig"] * 500)
-    scores = np.abs(np.random.default_rng(0).normal(size=1000))
-    conformal = GroupedConformal(scores[:500], data.stacks[:500])
-    predictor = SimpleNamespace(
-        scores_={"tpot_s": np.stack([factor * scores] * 3)},
-        error_distributions_={"tpot_s": SimpleNamespace(conformal=conformal)},
-    )
-    problem = uncovered_intervals(cast("RoofcastPredictor", predictor), data)
-    assert (problem == "") is is_covered
-
-
-def test_a_candidate_whose_intervals_no_longer_hold_is_refused(judged: Judged) -> None:
-    data = judged.data
-    scores = np.abs(np.random.default_rng(0).normal(size=len(data.X)))
-    conformal = SimpleNamespace(
-        quantile=GroupedConformal(scores, data.X.index.to_series()).quantile, highest_level=0.99
-    )
-    fields = {"error_distributions_": {"tpot_s": SimpleNamespace(conformal=conformal)}}
-    for factor, is_promoted in ((1.0, True), (3.0, False)):
-        decision = judged.decide(ANOTHER, scores_={"tpot_s": np.stack([factor * scores] * 3)}, **fields)
-        assert decision.promoted is is_promoted, decision.reason
-    assert decision.reason.startswith("intervals of tpot_s at level")
 
 
 LINEAGES = [f"ours/dense-{i}" for i in range(8)]
@@ -162,34 +118,56 @@ def off(data: TrainingSet, log_error: float, seed: int = 0) -> pd.DataFrame:
     return data.y * np.exp(log_error * rng.choice([-1, 1], (len(data.y), 1)) + rng.normal(0, 0.01, data.y.shape))
 
 
+class FakeTrial(Trial):
+    """The trial of a candidate by its predictions; the recipes that it is compared with predict tables, too."""
+
+    def __init__(self, data: TrainingSet) -> None:
+        self.measured, self.slices = data.y, build_slices(data)
+        self.by_lineage, self.by_stack = off(data, 0.2), off(data, 0.4)
+        self.held_out = [self.by_lineage.copy(), self.by_stack.copy()]
+        self.of_others: list[tuple[str, GroupedConformal, GroupedConformal]] = []
+
+    def refit(self, recipe: Recipe, progress: Any = None, *, holds_out_stacks: bool) -> list[pd.DataFrame]:
+        del recipe, progress
+        return [self.by_lineage, self.by_stack][: 1 + holds_out_stacks]
+
+    def coverages(self) -> Iterator[tuple[str, GroupedConformal, GroupedConformal]]:
+        yield from self.of_others
+
+    @staticmethod
+    def settings(predictor: Any) -> Any:
+        return predictor.config
+
+    @staticmethod
+    def levels(predictor: Any) -> dict[str, float]:
+        return dict.fromkeys(predictor.metrics, 0.99)
+
+
 class Judged:
-    """A candidate and a champion by their predictions; both answer as many metrics and levels."""
+    """A candidate and a champion; both answer as many metrics and levels."""
 
     def __init__(self, data: TrainingSet, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.data = data
-        self.by_lineage, self.by_stack = off(data, 0.2), off(data, 0.4)
-        self.candidate = self.by_lineage.copy()
-        self.candidate_by_stack = self.by_stack.copy()
+        self.data, self.trial = data, FakeTrial(data)
         self.significances: list[float] = []
         self.champion_knows = (~data.stacks.str.startswith("key:")).to_numpy(copy=True)
-        monkeypatch.setattr(judgement, "predict_held_out", lambda *_, **__: self.by_lineage)
-        monkeypatch.setattr(judgement, "predict_stacks_held_out", lambda *_, **__: self.by_stack)
         monkeypatch.setattr(judgement, "compare", self._compare)
 
     def _compare(self, *tables: Any, **options: Any) -> PromotionDecision:
         self.significances.append(options.get("significance", 0.0))
         return compare(*tables, **options)
 
-    def decide(self, champion_config: TrainingConfig | None = None, **changes: Any) -> PromotionDecision:
-        conformal = SimpleNamespace(highest_level=0.99)
-        fields = {
-            "metrics": ("tpot_s",), "metrics_": ("tpot_s",), "coefficients": None, "scores_": {},
-            "error_distributions_": {"tpot_s": SimpleNamespace(conformal=conformal)},
-            "held_out_": self.candidate, "stack_held_out_": self.candidate_by_stack,
-        }  # fmt: skip
+    def decide(
+        self, champion_config: TrainingConfig | None = None, metrics: tuple[str, ...] = ("tpot_s",)
+    ) -> PromotionDecision:
         known = np.flatnonzero(self.champion_knows)
-        champion = bundle(*known, config=champion_config, **fields)
-        return judge(bundle(**(fields | changes)), champion, "there was none", self.data)
+        candidate, champion = bundle(metrics), bundle(("tpot_s",), *known, config=champion_config)
+        rows = self.data.ids, self.data.stacks
+        return judge(candidate, champion, self.trial, rows)
+
+
+def bundle(metrics: tuple[str, ...], *rows: int, config: TrainingConfig | None = None) -> Bundle:
+    predictor = SimpleNamespace(config=config, metrics=metrics)
+    return cast("Bundle", SimpleNamespace(row_ids=tuple(f"row {i}" for i in rows), predictor=predictor))
 
 
 ANOTHER = TrainingConfig(calibrate=False)
@@ -208,12 +186,8 @@ def test_a_candidate_as_good_as_the_champion_is_promoted(judged: Judged) -> None
 
 
 def test_without_a_champion_the_candidate_is_promoted(judged: Judged) -> None:
-    fields: dict[str, Any] = {
-        "held_out_": judged.candidate,
-        "stack_held_out_": judged.candidate_by_stack,
-        "scores_": {},
-    }
-    decision = judge(bundle(**fields), None, "it was lost", judged.data)
+    rows = judged.data.ids, judged.data.stacks
+    decision = judge(bundle(("tpot_s",)), None, judged.trial, rows, no_champion="it was lost")
     assert (decision.promoted, decision.reason) == (True, "it was lost")
 
 
@@ -223,7 +197,7 @@ def test_without_a_champion_the_candidate_is_promoted(judged: Judged) -> None:
 )
 def test_a_slice_that_others_own_may_not_get_worse(judged: Judged, column: str, name: str, place: str) -> None:
     is_hit = (judged.data.measurements[column] == name).to_numpy()[:, None]
-    judged.candidate = off(judged.data, 0.25).where(
+    judged.trial.held_out[0] = off(judged.data, 0.25).where(
         np.broadcast_to(is_hit, judged.data.y.shape), off(judged.data, 0.1)
     )
     decision = judged.decide(ANOTHER)
@@ -234,7 +208,7 @@ def test_a_slice_that_others_own_may_not_get_worse(judged: Judged, column: str, 
 
 
 def test_a_candidate_that_is_worse_on_unseen_stacks_is_refused(judged: Judged) -> None:
-    judged.candidate_by_stack = off(judged.data, 0.5)
+    judged.trial.held_out[1] = off(judged.data, 0.5)
     decision = judged.decide(ANOTHER)
     assert not decision.promoted
     assert "worse than the 0.4" in decision.reason
@@ -242,7 +216,7 @@ def test_a_candidate_that_is_worse_on_unseen_stacks_is_refused(judged: Judged) -
 
 
 def test_a_metric_that_is_lost_is_not_even_compared(judged: Judged) -> None:
-    decision = judged.decide(ANOTHER, metrics_=())
+    decision = judged.decide(ANOTHER, metrics=())
     assert (decision.promoted, decision.reason) == (False, "the candidate no longer predicts tpot_s")
     assert len(judged.significances) == 1
 
@@ -250,20 +224,20 @@ def test_a_metric_that_is_lost_is_not_even_compared(judged: Judged) -> None:
 def test_measurements_of_a_key_do_not_judge_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
     judged = Judged(judged_set(uploads=True), monkeypatch)
     is_upload = ~judged.champion_knows[:, None]
-    rivals_error = judged.by_lineage
-    judged.by_lineage = rivals_error.where(~is_upload, off(judged.data, 0.8))
-    judged.candidate = off(judged.data, 0.22).where(~is_upload, judged.data.y)
+    rivals_error = judged.trial.by_lineage
+    judged.trial.by_lineage = rivals_error.where(~is_upload, off(judged.data, 0.8))
+    judged.trial.held_out[0] = off(judged.data, 0.22).where(~is_upload, judged.data.y)
     decision = judged.decide()
     assert not decision.promoted
     assert decision.candidate == pytest.approx(0.22, abs=0.01)
-    judged.candidate = rivals_error.where(~is_upload, off(judged.data, 0.8))
+    judged.trial.held_out[0] = rivals_error.where(~is_upload, off(judged.data, 0.8))
     assert judged.decide().promoted
 
 
 def test_uploads_that_the_champion_learnt_are_compared_with_none(monkeypatch: pytest.MonkeyPatch) -> None:
     judged = Judged(judged_set(uploads=True), monkeypatch)
     judged.champion_knows[:] = True
-    judged.candidate = off(judged.data, 0.22)
+    judged.trial.held_out[0] = off(judged.data, 0.22)
     decision = judged.decide()
     assert not decision.promoted
     assert decision.reason.endswith(f"of {BASELINE} (+1%)")
@@ -277,3 +251,13 @@ def test_all_comparisons_share_one_probability_of_error(monkeypatch: pytest.Monk
     alone, *comparisons = judged.significances
     assert alone == 0
     assert comparisons == [pytest.approx(0.05 / len(comparisons))] * 3
+
+
+@pytest.mark.parametrize(("factor", "is_covered"), [(1.0, True), (1.03, True), (1.5, False), (0.5, True)])
+def test_intervals_hold_for_the_rows_of_others(judged: Judged, factor: float, is_covered: bool) -> None:
+    scores, labs = np.abs(np.random.default_rng(0).normal(size=500)), pd.Series([f"lab{i % 25}" for i in range(500)])
+    judged.trial.of_others = [("tpot_s", GroupedConformal(scores, labs), GroupedConformal(factor * scores, labs))]
+    assert (uncovered_intervals(judged.trial) == "") is is_covered
+    decision = judged.decide(ANOTHER)
+    assert decision.promoted is is_covered
+    assert decision.reason.startswith("intervals of tpot_s at level") is not is_covered

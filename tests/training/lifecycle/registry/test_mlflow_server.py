@@ -51,7 +51,7 @@ def test_a_server_registers_promotes_and_hands_out_versions(
     registry, bundle = Registry(homes[0], server_url), a_bundle(subset)
     for _ in range(2):
         with registry.run("a test") as run_id:
-            checksum, uri = tracking._log_bundle(bundle, subset)
+            checksum, uri = tracking.log_bundle(bundle, subset.X, run_id)
         registry.promote(registry.register(uri, run_id, checksum))
     other = Registry(homes[1], server_url, key_file=homes[0] / KEY_NAME)
     champion = other.champion()

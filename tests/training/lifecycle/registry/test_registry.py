@@ -18,8 +18,9 @@ from mlflow.protos.databricks_pb2 import PERMISSION_DENIED
 
 from roofcast.data.errors import InputError, NoAnswerError, NotReadyError, UnknownNameError
 from roofcast.training.dataset.training_set import TrainingSet
-from roofcast.training.lifecycle.bundles.bundle import CLASSES, FILE_NAME, ModelBundle, layout, sha256
+from roofcast.training.lifecycle.bundles.bundle import CLASSES, ModelBundle, layout
 from roofcast.training.lifecycle.bundles.bundle_file import write_object
+from roofcast.training.lifecycle.bundles.bundle_io import FILE_NAME, sha256
 from roofcast.training.lifecycle.bundles.ubjson import parse_ubjson
 from roofcast.training.lifecycle.registry import registry as registry_module
 from roofcast.training.lifecycle.registry.mlflow_store import URI_VARIABLE

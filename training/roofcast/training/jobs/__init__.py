@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from roofcast.training.jobs.predictor import JobPrediction, JobPredictor
-    from roofcast.training.jobs.shipped import load_shipped_job_predictor
+    from roofcast.training.lifecycle.shipped import load_shipped_job_predictor
 
 __all__ = ["JobPrediction", "JobPredictor", "load_shipped_job_predictor"]
 
 _MODULE_OF: Final = {
-    "JobPrediction": "predictor",
-    "JobPredictor": "predictor",
-    "load_shipped_job_predictor": "shipped",
+    "JobPrediction": "jobs.predictor",
+    "JobPredictor": "jobs.predictor",
+    "load_shipped_job_predictor": "lifecycle.shipped",
 }
 
 
@@ -22,4 +22,4 @@ def __getattr__(name: str) -> Any:
     """Return one of `__all__`; its module is imported now."""
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    return getattr(import_module(f"roofcast.training.{_MODULE_OF[name]}"), name)

@@ -9,6 +9,7 @@ import pandas as pd
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError
+from roofcast.data.measurements.target import INFERENCE
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.validity.plausibility import millisecond_columns
 from roofcast.serving.app_state.app_state import AppState
@@ -20,7 +21,8 @@ from roofcast.serving.app_state.catalog.registered_models import (
 )
 from roofcast.serving.app_state.imports.name_errors import catalog_of_dry_run
 from roofcast.serving.predict.row_checks import fill_copy_precision
-from roofcast.training.lifecycle.quarantine import quarantine_reasons
+from roofcast.training.dataset.estimate_ratios import estimate_ratios
+from roofcast.training.lifecycle.shipped import shipped_limits
 
 if TYPE_CHECKING:
     from roofcast.data.store.measurement_store import Added
@@ -71,7 +73,7 @@ def import_rows(
     catalog, new = with_configs(state.catalog, configs)
     check_model_limit(state, len(new), origin.limited_key if origin else "")
     rows, descriptors = _resolve(table, catalog)
-    reasons = quarantine_reasons(rows, descriptors)
+    reasons = shipped_limits(INFERENCE).reasons(rows, estimate_ratios(rows, descriptors))
     models = [(spec, dict(config)) for spec, config in new]
     added = state.store.add(rows, models, origin, reasons, claim_of_keys=claim_of_keys, registered=registered)
     if new:
@@ -95,7 +97,7 @@ def _count_rows(
             state.warn("the store has an older schema; a dry run does not migrate it, an import does")
         catalog, _ = with_configs(catalog_of_dry_run(state), configs)
         rows, descriptors = _resolve(table, catalog)
-        reasons = quarantine_reasons(rows, descriptors)
+        reasons = shipped_limits(INFERENCE).reasons(rows, estimate_ratios(rows, descriptors))
         return store.compare(rows, origin, reasons, claim_of_keys=claim_of_keys)
 
 

@@ -88,7 +88,7 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Write the active predictor to a file that Python loads without a server or MLflow."""
-    from roofcast.training.lifecycle.bundles.bundle import checksum_file
+    from roofcast.training.lifecycle.bundles.bundle_io import checksum_file
 
     with spinner("writing"):
         active = load_predictor(open_app_state()).active_model

@@ -14,8 +14,8 @@ from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.imports.import_comparison import compare_if_possible
 from roofcast.training.dataset.job_runs import JobRunRows, build_job_rows
+from roofcast.training.jobs.job_bundle import JobBundle
 from roofcast.training.jobs.job_table import framework_families
-from roofcast.training.jobs.lifecycle.bundle import JobBundle
 
 if TYPE_CHECKING:
     from roofcast.data.store.measurement_store import Added

@@ -15,6 +15,7 @@ from roofcast.data.importers.job_logs import is_job_log, read_job_log
 from roofcast.data.importers.overrides import fill_blanks
 from roofcast.data.measurements.job_schema import TRAINING_CONFIG_COLUMNS
 from roofcast.data.measurements.job_validation import token_per_step, validate_training_measurements
+from roofcast.data.measurements.target import TRAINING
 from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.catalog.registered_models import (
     Config,
@@ -24,8 +25,9 @@ from roofcast.serving.app_state.catalog.registered_models import (
 )
 from roofcast.serving.csv_table import CsvTable, parse_table
 from roofcast.serving.jobs.rows import parse_jobs
-from roofcast.training.dataset.job_runs import build_job_rows
-from roofcast.training.jobs.lifecycle.quarantine import run_quarantine_reasons
+from roofcast.training.dataset.job_runs import JobRunRows, build_job_rows
+from roofcast.training.jobs.run_ratios import run_ratios
+from roofcast.training.lifecycle.shipped import shipped_limits
 
 if TYPE_CHECKING:
     from roofcast.data.store.measurement_store import Added
@@ -154,8 +156,11 @@ def import_runs(
     catalog, new = with_configs(state.job_catalog, configs)
     check_model_limit(state, len(new), origin.limited_key if origin else "")
     runs = read_runs(rows, catalog, campaign, source, lines)
-    _check_rates(runs, catalog, source, lines or range(1, len(rows) + 1))
-    reasons = run_quarantine_reasons(runs, catalog)
+    reasons = pd.Series(dtype=object)
+    if len(runs):
+        job_rows = build_job_rows(runs, catalog)
+        _check_rates(job_rows, source, lines or range(1, len(rows) + 1))
+        reasons = shipped_limits(TRAINING).reasons(*run_ratios(job_rows))
     if dry_run:
         with MeasurementStore(state.settings.store_url) as store:
             return store.training.compare(runs, origin, reasons, claim_of_keys=claim_of_keys)
@@ -239,11 +244,8 @@ def _filled(table: CsvTable, overrides: Mapping[str, str], name: str) -> CsvTabl
     return CsvTable(header, [[row[column] for column in header] for row in rows], table.lines)
 
 
-def _check_rates(runs: pd.DataFrame, catalog: Catalog, source: str, lines: Sequence[int]) -> None:
-    """Refuse rates above the peak of the accelerators, which no run reaches: the unit or the count is wrong."""
-    if runs.empty:
-        return
-    rows = build_job_rows(runs, catalog)
+def _check_rates(rows: JobRunRows, source: str, lines: Sequence[int]) -> None:
+    # no run reaches the peak of its accelerators: the unit or the count is wrong
     mfu = rows.rate / rows.peak_token_per_s
     _raise_all([
         SchemaError(

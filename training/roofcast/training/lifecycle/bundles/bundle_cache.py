@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Generic
 
 from roofcast.data.errors import InputError
-from roofcast.training.lifecycle.bundles.bundle import FILE_NAME, sha256
+from roofcast.training.lifecycle.bundles.bundle_io import FILE_NAME, sha256
 from roofcast.training.lifecycle.bundles.bundle_kind import B, BundleKind
 from roofcast.training.lifecycle.registry.mlflow_store import import_mlflow, reachable
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.data.errors import InputError
-from roofcast.features.columns import FEATURE_NAMES
 from roofcast.training.learner.trees.boosted_residual import MAX_NUMPY_DEPTH, ResidualRegressor
 from roofcast.training.learner.trees.numpy_booster import NumpyBooster
-from roofcast.training.lifecycle.bundles.bundle import CLASSES, ModelBundle
+from roofcast.training.lifecycle.bundles.bundle_file import Classes
 from roofcast.training.lifecycle.bundles.ubjson import parse_ubjson
 
 NO_CHILD: Final = -1
@@ -29,13 +28,17 @@ MODEL_PARAMETERS: Final = {"num_class": "0", "num_target": "1"}
 TREE_PARAMETERS: Final = {"num_deleted": "0", "size_leaf_vector": "1"}
 
 
-def check_trees(bundle: ModelBundle, name: str) -> None:
+def check_trees(bundle: object, name: str, classes: Classes, n_feature: Callable[[str], int]) -> None:
     """Check the trees of each regressor, and that its stored tables are those of its trees.
 
     Parameters
     ----------
     name
         Of the file, for messages.
+    classes
+        Classes of the bundle, each with its stored attributes.
+    n_feature
+        Returns the number of features of a regressor's trees, by its path in the bundle.
 
     Raises
     ------
@@ -43,9 +46,9 @@ def check_trees(bundle: ModelBundle, name: str) -> None:
         If a child or a column is out of range, nodes form no tree, a threshold or leaf is not finite, a tree is
         deeper than its regressor's `max_depth`, or a stored table differs.
     """
-    for path, regressor in _find_regressors(bundle, ""):
+    for path, regressor in _find_regressors(bundle, "", classes):
         try:
-            settings = (regressor.objective, regressor.max_depth, len(FEATURE_NAMES))
+            settings = (regressor.objective, regressor.max_depth, n_feature(path))
             n_tree = [check_member(member, *settings) for member in regressor.members_]
             _require(len(set(n_tree)) == 1, "members differ in their number of trees")
             _check_tables(regressor)
@@ -54,8 +57,7 @@ def check_trees(bundle: ModelBundle, name: str) -> None:
             raise InputError("bundle", problem) from error
 
 
-def _find_regressors(value: Any, path: str) -> Iterator[tuple[str, ResidualRegressor]]:
-    """Yield all regressors in a value, each with its path."""
+def _find_regressors(value: Any, path: str, classes: Classes) -> Iterator[tuple[str, ResidualRegressor]]:
     if isinstance(value, ResidualRegressor):
         yield path, value
         return
@@ -64,10 +66,10 @@ def _find_regressors(value: Any, path: str) -> Iterator[tuple[str, ResidualRegre
         parts = value.items()
     elif isinstance(value, list | tuple):
         parts = enumerate(value)
-    elif type(value) in CLASSES:
-        parts = ((name, getattr(value, name, None)) for name in CLASSES[type(value)])
+    elif type(value) in classes:
+        parts = ((name, getattr(value, name, None)) for name in classes[type(value)])
     for name, part in parts:
-        yield from _find_regressors(part, f"{path}.{name}".lstrip("."))
+        yield from _find_regressors(part, f"{path}.{name}".lstrip("."), classes)
 
 
 def _require(condition: object, problem: str) -> None:
@@ -127,7 +129,6 @@ def _check_tree(tree: Mapping[str, Any], max_depth: int, n_feature: int) -> None
 
 
 def _depth(left: npt.NDArray[Any], right: npt.NDArray[Any], max_depth: int) -> int:
-    """Return the number of levels below the root, at most one more than `max_depth`."""
     level, depth = np.zeros(1, dtype=np.intp), 0
     while depth <= max_depth:
         inner = level[left[level] != NO_CHILD]

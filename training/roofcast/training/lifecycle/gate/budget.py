@@ -9,29 +9,20 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, Protocol, TypeVar
+from typing import Final
 
 import numpy as np
 
 from roofcast.data.units import ms_from_s
 from roofcast.features.queries import RowIndex
-from roofcast.training.lifecycle.bundles.bundle import FILE_NAME
+from roofcast.training.lifecycle.bundles.bundle_io import FILE_NAME
+from roofcast.training.lifecycle.bundles.bundle_kind import B, Bundle
 
 MAX_RATIO: Final = 2.0
 """Size and time of a candidate over those of the shipped predictor."""
 
 N_QUERY: Final = 100
 N_REPEAT: Final = 5
-
-
-class Savable(Protocol):
-    """A bundle of any target."""
-
-    def save(self, path: Path) -> str:
-        """Write the bundle to a file."""
-
-
-S = TypeVar("S", bound=Savable)
 
 
 def query_rows(n_row: int) -> RowIndex:
@@ -45,7 +36,7 @@ def query_rows(n_row: int) -> RowIndex:
     return np.arange(0, n_row, max(1, -(-n_row // N_QUERY)))
 
 
-def over_budget(candidate: S, shipped: S | None, predict: Callable[[S], object], n_query: int) -> str:
+def over_budget(candidate: B, shipped: B | None, predict: Callable[[B], object], n_query: int) -> str:
     """Return what a candidate takes too much of; blank if nothing.
 
     Parameters
@@ -70,13 +61,13 @@ def over_budget(candidate: S, shipped: S | None, predict: Callable[[S], object],
     return ""
 
 
-def _n_byte(bundle: Savable) -> int:
+def _n_byte(bundle: Bundle) -> int:
     with TemporaryDirectory() as folder:
         bundle.save(Path(folder) / FILE_NAME)
         return (Path(folder) / FILE_NAME).stat().st_size
 
 
-def _cpu_s(predict: Callable[[S], object], bundle: S) -> float:
+def _cpu_s(predict: Callable[[B], object], bundle: B) -> float:
     start = time.process_time()
     predict(bundle)
     return time.process_time() - start

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from roofcast.data.errors import InputError, NoAnswerError
+from roofcast.training.lifecycle.bundles.bundle_kind import B
 from roofcast.training.lifecycle.registry.champion_changes import record_change
 from roofcast.training.lifecycle.registry.registry import CHALLENGER, PROGRAM, Champion, Registry
 
 NO_CHALLENGER = "there is no challenger; `roofcast versions shadow VERSION` sets one"
 
 
-def challenger_of(registry: Registry) -> Champion | None:
+def challenger_of(registry: Registry[B]) -> Champion | None:
     """Return the challenger; None if there is none.
 
     Raises
@@ -20,7 +21,7 @@ def challenger_of(registry: Registry) -> Champion | None:
     return registry.aliased(CHALLENGER)
 
 
-def set_challenger(registry: Registry, version: str, by: str = PROGRAM) -> Champion:
+def set_challenger(registry: Registry[B], version: str, by: str = PROGRAM) -> Champion:
     """Make a version the challenger, in place of an earlier one, and return it.
 
     Parameters

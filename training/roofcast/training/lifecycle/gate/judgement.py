@@ -6,33 +6,18 @@ measurements since the champion: nobody's rows vouch for new ones of the same ke
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.descriptors.config_hash import CELL, config_hashes, joint_hash
-from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.stacks import is_uploaded, stack_owners
-from roofcast.training.dataset.training_set import TrainingSet
-from roofcast.training.learner.errors.grouped_conformal import pool_scores
-from roofcast.training.learner.predictor import RoofcastPredictor
-from roofcast.training.learner.ratio_model import (
-    Progress,
-    RatioModel,
-    fit_held_out,
-    predict_by_fold,
-    predict_held_out,
-)
-from roofcast.training.learner.trees.carry_over import fit_carry_over
-from roofcast.training.lifecycle.bundles.bundle import ModelBundle
+from roofcast.training.learner.ratio_model import Progress
+from roofcast.training.lifecycle.bundles.bundle_kind import Bundle
 from roofcast.training.lifecycle.gate.comparison import PromotionDecision, compare
 from roofcast.training.lifecycle.gate.slice_bootstrap import SIGNIFICANCE
-
-BoolArray = npt.NDArray[np.bool_]
+from roofcast.training.lifecycle.gate.trial import HELD_OUT, BoolArray, Recipe, Trial
 
 LEVELS: Final = (0.5, 0.8, 0.9)
 COVERAGE_SLACK: Final = 0.03
@@ -45,80 +30,67 @@ ENOUGH_LEVEL: Final = 0.95
 """Level of intervals beyond which a candidate may support less than the champion."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rival:
-    """Recipe that a candidate is compared with.
-
-    Parameters
-    ----------
-    name
-        In reasons.
-    config
-        Settings of its learner.
-    trainable : shape (n_row,)
-        Rows that it learns from.
-    judged : tuple of shape (n_row,)
-        Sets of rows that judge, one after the other.
-    by_stack
-        Whether stacks are held out, besides lineages.
-    """
-
-    name: str
-    config: TrainingConfig
-    trainable: BoolArray
-    judged: tuple[BoolArray, ...]
-    by_stack: bool
-
-
 def judge(
-    candidate: ModelBundle,
-    incumbent: ModelBundle | None,
-    no_champion: str,
-    data: TrainingSet,
+    candidate: Bundle,
+    incumbent: Bundle | None,
+    trial: Trial,
+    rows: tuple[pd.Series, pd.Series],
     progress: Progress | None = None,
+    *,
+    no_champion: str = "there was no champion",
 ) -> PromotionDecision:
-    """Return whether a candidate, fitted to `data`, replaces the incumbent.
+    """Return whether a candidate, just fitted, replaces the incumbent.
 
     Parameters
     ----------
     incumbent
         Bundle of the champion; None if there is none.
+    rows
+        Ids and stacks of the rows that the candidate was fitted to: shapes (n_row,).
     no_champion
         Reason if there is none.
     """
-    predictor, slices = candidate.predictor, build_slices(data)
-    decision = compare(data.y, predictor.held_out_, None, slices, no_champion=no_champion)
-    lost = lost_answers(candidate, incumbent)
+    decision = compare(trial.measured, trial.held_out[0], None, trial.slices, no_champion=no_champion)
+    before = trial.levels(incumbent.predictor) if incumbent else None
+    lost = lost_answers(trial.levels(candidate.predictor), before)
     if lost or not decision.promoted:
         return decision.refuse(lost) if lost else decision
-    results, compared = {}, rivals(candidate, incumbent, data)
-    significance = significance_of_each(compared, predictor)
-    for rival in compared:
-        results[rival.name] = result = compare_with(
-            rival, predictor, data, slices, progress, significance=significance
-        )
+    settings = trial.settings(candidate.predictor)
+    known = (incumbent.row_ids, trial.settings(incumbent.predictor)) if incumbent else None
+    results, compared = {}, recipes(settings, known, *rows)
+    significance = significance_of_each(compared, trial)
+    for recipe in compared:
+        results[recipe.name] = result = compare_with(recipe, trial, progress, significance=significance)
         if not result.promoted:
             return result
     if incumbent is not None:
-        decision = results.get(CHAMPION) or compare(data.y, predictor.held_out_, predictor.held_out_, slices)
-    uncovered = uncovered_intervals(predictor, data)
+        own = trial.held_out[0]
+        decision = results.get(CHAMPION) or compare(trial.measured, own, own, trial.slices)
+    uncovered = uncovered_intervals(trial)
     return decision.refuse(uncovered) if uncovered else decision
 
 
-def rivals(candidate: ModelBundle, incumbent: ModelBundle | None, data: TrainingSet) -> list[Rival]:
-    """Return what a candidate is compared with: nothing if the champion's recipe is its own, and no key uploaded."""
-    config = candidate.predictor.config or TrainingConfig()
-    is_upload = is_uploaded(data.stacks).to_numpy()
-    result = []
-    if incumbent is not None:
-        known = data.ids.isin(incumbent.row_ids).to_numpy()
-        settings = incumbent.predictor.config or TrainingConfig()
-        if not known.all() or settings != config:
-            judged = tuple(known & ~owned for owned in changed_rows(data.stacks, known))
-            by_stack = not is_upload.any() or bool((known == ~is_upload).all())
-            result.append(Rival(CHAMPION, settings, known, judged, by_stack))
-    if is_upload.any() and not any(r.config == config and (r.trainable == ~is_upload).all() for r in result):
-        result.append(Rival(BASELINE, config, ~is_upload, (~is_upload,), by_stack=True))
+def recipes(
+    settings: Any, champion: tuple[Sequence[str], Any] | None, ids: pd.Series, stacks: pd.Series
+) -> list[Recipe]:
+    """Return what a candidate is compared with: nothing if the champion's recipe is its own, and no key uploaded.
+
+    Parameters
+    ----------
+    champion
+        Ids of the rows that it was fitted to, and its settings; None if there is none.
+    ids, stacks : shape (n_row,)
+        Of the candidate's rows.
+    """
+    is_upload, result = is_uploaded(stacks).to_numpy(dtype=bool), []
+    if champion is not None:
+        known = ids.isin(champion[0]).to_numpy(dtype=bool)
+        if not known.all() or champion[1] != settings:
+            judged = tuple(known & ~owned for owned in changed_rows(stacks, known))
+            holds_out_stacks = not is_upload.any() or bool((known == ~is_upload).all())
+            result.append(Recipe(CHAMPION, champion[1], known, judged, holds_out_stacks))
+    if is_upload.any() and not any(r.settings == settings and (r.learns == ~is_upload).all() for r in result):
+        result.append(Recipe(BASELINE, settings, ~is_upload, (~is_upload,)))
     return result
 
 
@@ -127,18 +99,11 @@ def changed_rows(stacks: pd.Series, known: BoolArray) -> list[BoolArray]:
     owners = stack_owners(stacks)
     is_local = is_uploaded(stacks) | (owners == "")
     changed = owners[is_local & ~known].unique()
-    return [(owners == owner).to_numpy() for owner in changed] or [np.zeros(len(known), dtype=bool)]
+    return [(owners == owner).to_numpy(dtype=bool) for owner in changed] or [np.zeros(len(known), dtype=bool)]
 
 
-def build_slices(data: TrainingSet) -> pd.DataFrame:
-    """Return the lineage, cell, accelerator and owner of the stack of each row, as `find_regressions` takes them."""
-    cells = joint_hash(config_hashes(data.X), CELL)
-    accelerator, stack = data.measurements["accelerator"], stack_owners(data.stacks)
-    return pd.DataFrame({"lineage": data.groups, "cell": cells, "accelerator": accelerator, "stack": stack})
-
-
-def significance_of_each(rivals: Sequence[Rival], predictor: RoofcastPredictor) -> float:
-    """Return the significance of each comparison with rivals, by which any of them errs as rarely as `SIGNIFICANCE`.
+def significance_of_each(compared: Sequence[Recipe], trial: Trial) -> float:
+    """Return the significance of each comparison, by which any of them errs as rarely as `SIGNIFICANCE`.
 
     A candidate is refused by the first comparison that finds it worse, so only the first step of Holm's procedure
     matters: the least p-value is compared with ``SIGNIFICANCE / n``.
@@ -147,88 +112,50 @@ def significance_of_each(rivals: Sequence[Rival], predictor: RoofcastPredictor) 
     ----------
     S. Holm, "A Simple Sequentially Rejective Multiple Test Procedure", Scandinavian Journal of Statistics 6(2), 1979.
     """
-    n = sum(len(rival.judged) * (1 + _judges_stacks(rival, predictor)) for rival in rivals)
+    n = sum(len(recipe.judged) * (1 + trial.judges_stacks(recipe)) for recipe in compared)
     return SIGNIFICANCE / max(n, 1)
 
 
-def _judges_stacks(rival: Rival, predictor: RoofcastPredictor) -> bool:
-    return rival.by_stack and bool(predictor.stack_held_out_.notna().any(axis=None))
-
-
 def compare_with(
-    rival: Rival,
-    predictor: RoofcastPredictor,
-    data: TrainingSet,
-    slices: pd.DataFrame,
-    progress: Progress | None,
-    *,
-    significance: float,
+    recipe: Recipe, trial: Trial, progress: Progress | None = None, *, significance: float
 ) -> PromotionDecision:
-    """Return the first refusal by a set of judging rows, or else the decision by the first of them.
-
-    Of `predictor` only the settings and `held_out_` and `stack_held_out_` are used.
-    """
-    wanted = np.logical_or.reduce(rival.judged)
-    model = RatioModel(rival.config, predictor.metrics, predictor.coefficients)
+    """Return the first refusal by a set of judging rows, or else the decision by the first of them."""
+    tables = trial.refit(recipe, progress, holds_out_stacks=trial.judges_stacks(recipe))
     decisions = []
-    lineages = predict_held_out(
-        model, data.X, data.y, data.groups, progress, stacks=data.stacks, trainable=rival.trainable, judged=wanted
-    )
-    tables = [(predictor.held_out_, lineages, "")]
-    if _judges_stacks(rival, predictor):
-        stacks = predict_stacks_held_out(model, data, rival.trainable, wanted, progress)
-        tables.append((predictor.stack_held_out_, stacks, ", stacks held out"))
-    for own, other, protocol in tables:
-        for rows in rival.judged:
-            name = rival.name + protocol
-            judging = other.where(np.broadcast_to(rows[:, None], other.shape))
-            decision = compare(data.y, own, judging, slices, rival=name, significance=significance)
+    for own, other, held_out in zip(trial.held_out, tables, HELD_OUT, strict=False):
+        for rows in recipe.judged:
+            judging, name = other.where(np.broadcast_to(rows[:, None], other.shape)), recipe.name + held_out
+            decision = compare(trial.measured, own, judging, trial.slices, rival=name, significance=significance)
             if not decision.promoted:
                 return decision
             decisions.append(decision)
     return decisions[0]
 
 
-def predict_stacks_held_out(
-    model: RatioModel, data: TrainingSet, trainable: BoolArray, judged: BoolArray, progress: Progress | None = None
-) -> pd.DataFrame:
-    """Return predictions of judged rows from what is learnt without the owner of their stack; the others are NaN."""
-    owners = stack_owners(data.stacks)
-    folds = fit_held_out(
-        model, data.X, data.y, data.groups, progress,
-        trainable=trainable, held_out=owners, stacks=data.stacks, judged=judged,
-    )  # fmt: skip
-    is_public = trainable & ~is_uploaded(data.stacks).to_numpy()
-    measured = data.y.where(np.broadcast_to(is_public[:, None], data.y.shape))
-    return predict_by_fold(folds, data.X, fit_carry_over(folds, data.X, measured, owners))
+def lost_answers(after: Mapping[str, float], before: Mapping[str, float] | None) -> str:
+    """Return what the incumbent answers and the candidate does not; blank if there is nothing.
 
-
-def lost_answers(candidate: ModelBundle, incumbent: ModelBundle | None) -> str:
-    """Return what the incumbent answers and the candidate does not; blank if there is nothing."""
-    if incumbent is None:
+    Parameters
+    ----------
+    after, before
+        Highest level of intervals by metric, of the candidate and the incumbent; None if there is none.
+    """
+    if before is None:
         return ""
-    before, after = incumbent.predictor, candidate.predictor
-    lost = [metric for metric in before.metrics_ if metric not in after.metrics_]
+    lost = [metric for metric in before if metric not in after]
     if lost:
         return f"the candidate no longer predicts {', '.join(lost)}"
-    for metric in before.metrics_:
-        levels = [p.error_distributions_[metric].conformal.highest_level for p in (before, after)]
-        if levels[1] < min(levels[0], ENOUGH_LEVEL):
+    for metric, level in before.items():
+        if after[metric] < min(level, ENOUGH_LEVEL):
             return (
-                f"the candidate supports intervals of {metric} up to {levels[1]:.3f}, the champion to {levels[0]:.3f}"
+                f"the candidate supports intervals of {metric} up to {after[metric]:.3f}, the champion to {level:.3f}"
             )
     return ""
 
 
-def uncovered_intervals(predictor: RoofcastPredictor, data: TrainingSet) -> str:
+def uncovered_intervals(trial: Trial) -> str:
     """Return which intervals cover fewer rows of others' stacks than they promise; blank if none."""
-    others = (~is_uploaded(data.stacks) & (data.stacks != "")).to_numpy()
-    groups = data.groups[others], stack_owners(data.stacks[others])
-    for metric, scores in predictor.scores_.items():
-        conformal = predictor.error_distributions_[metric].conformal
-        if np.isnan(scores[:, others]).all():
-            continue
-        of_others = pool_scores(scores[:, others], groups)
+    for metric, conformal, of_others in trial.coverages():
         for level in (level for level in LEVELS if level <= min(conformal.highest_level, of_others.highest_level)):
             if of_others.quantile(level - COVERAGE_SLACK) > conformal.quantile(level):
                 least = level - COVERAGE_SLACK

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic
 from filelock import FileLock, Timeout
 
 from roofcast.data.errors import InputError, NoAnswerError, NotReadyError, UnknownNameError
-from roofcast.training.lifecycle.bundles.bundle import sha256
 from roofcast.training.lifecycle.bundles.bundle_cache import BundleCache
+from roofcast.training.lifecycle.bundles.bundle_io import sha256
 from roofcast.training.lifecycle.bundles.bundle_key import KEY_NAME, BundleKey
 from roofcast.training.lifecycle.bundles.bundle_kind import INFERENCE_BUNDLES, B, BundleKind
 from roofcast.training.lifecycle.registry.artifact_paths import relocate

@@ -9,6 +9,7 @@ import pandas as pd
 
 from roofcast.training.dataset.stacks import is_uploaded
 from roofcast.training.lifecycle.gate.comparison import PromotionDecision
+from roofcast.training.lifecycle.learned_targets import LearningRows
 from roofcast.training.lifecycle.registry.registry import Champion
 
 N_NAMED: Final = 8
@@ -24,13 +25,9 @@ def describe_version(
     decision: PromotionDecision,
     champion: Champion | None,
     scores: dict[str, dict[str, float]],
-    moment: dt.datetime,
-    *,
-    campaigns: pd.Series,
-    stacks: pd.Series,
-    groups: pd.Series,
+    data: LearningRows,
 ) -> str:
-    """Return the description of a candidate that was compared with the champion.
+    """Return the description of a candidate that was compared with the champion and has just been trained.
 
     Everyone reads it, so it names campaigns of the operator, and counts the rows of API keys.
 
@@ -38,11 +35,10 @@ def describe_version(
     ----------
     scores
         Held-out errors by metric.
-    moment
-        End of the training, with its zone.
-    campaigns, stacks, groups : shape (n_row,)
-        Of the rows it learnt from; stacks are blank for rows of the operator.
+    data
+        What it learnt from; stacks are blank for rows of the operator.
     """
+    campaigns, stacks = data.measurements["campaign"], data.stacks
     is_own, is_of_key = own_rows(stacks), is_uploaded(stacks)
     counts = campaigns[stacks == ""].value_counts()
     named = [f"{name} {n:,}" for name, n in counts.head(N_NAMED).items()]
@@ -56,8 +52,8 @@ def describe_version(
     rival = f", that of version {champion.version} {decision.champion:.4f}" if champion and decision.champion else ""
     verdict = "Promoted" if decision.promoted else "Not promoted"
     return (
-        f"Trained on {moment.astimezone(dt.UTC):%Y-%m-%d %H:%M} UTC from {len(campaigns):,} measurements of "
-        f"{groups.nunique()} lineages: {n_shipped:,} of {campaigns[~is_own].nunique()} shipped campaigns, "
+        f"Trained on {dt.datetime.now(dt.UTC):%Y-%m-%d %H:%M} UTC from {len(campaigns):,} measurements of "
+        f"{data.groups.nunique()} lineages: {n_shipped:,} of {campaigns[~is_own].nunique()} shipped campaigns, "
         f"{len(campaigns) - n_shipped:,} imported{imported}.\n"
         f"Median error on held-out lineages: {errors}.\n"
         f"Mean absolute log error {decision.candidate:.4f}{rival}.\n"

@@ -1,12 +1,11 @@
 """Quarantine: imported rows whose ratio to the analytic estimate lies outside what others measured on alike stacks.
 
 The limits rest on the shipped campaigns and on the estimate before calibration. Imported rows move neither, so no
-series of small steps shifts them. The package holds them: see `roofcast.training.lifecycle.limits_manifest`.
+series of small steps shifts them. The package holds them: see `roofcast.training.lifecycle.shipped`.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,22 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.data.campaigns import CAMPAIGNS, load_campaigns
-from roofcast.data.catalog import load_catalog
-from roofcast.features.descriptors.descriptor_table import describe
-from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
-from roofcast.features.engine.estimate import estimate
-from roofcast.features.pipeline import estimate_statistics
-from roofcast.features.queries import descriptor_arrays
 from roofcast.training.dataset.stacks import name_stacks, stack_owners
-from roofcast.training.dataset.targets import log_ratio, outcomes
 
 FloatArray = npt.NDArray[np.float64]
 
 ALIKE: Final = (("engine", "accelerator", "load"), ("engine", "load"), ("load",), ())
 """Columns that alike rows share, the most specific first."""
-
-FILE: Final = Path(__file__).parents[1] / "shipped" / "ratio_limits.csv"
 
 _LIMITS: Final = ("low", "high", "n_row", "n_owner")
 _LIMIT_COLUMNS: Final = ("n_column", *ALIKE[0], "metric", *_LIMITS)
@@ -64,6 +53,19 @@ class RatioLimits:
     by_group: tuple[pd.DataFrame, ...]
 
     @classmethod
+    def read(cls, file: Path) -> Self:
+        """Return the limits of a file of `write`."""
+        texts = dict.fromkeys((*ALIKE[0], "metric"), str)
+        table = pd.read_csv(file, dtype=texts, keep_default_na=False)
+        parts = dict(iter(table.groupby("n_column")))
+        return cls(tuple(parts[len(by)].set_index([*by, "metric"] if by else "metric")[[*_LIMITS]] for by in ALIKE))
+
+    def write(self, file: Path) -> None:
+        """Write the limits to a CSV file."""
+        parts = [table.reset_index().assign(n_column=len(by)) for by, table in zip(ALIKE, self.by_group, strict=True)]
+        pd.concat(parts)[[*_LIMIT_COLUMNS]].to_csv(file, index=False, lineterminator="\n")
+
+    @classmethod
     def fit(cls, rows: pd.DataFrame, log_ratios: pd.DataFrame) -> Self:
         """Return the limits by measurements and their `log_ratios`, which share an index."""
         columns = rows[["engine", "accelerator", "load"]].assign(owner=stack_owners(name_stacks(rows)))
@@ -90,7 +92,6 @@ class RatioLimits:
         return pd.Series(reasons, index=rows.index, dtype=object)
 
     def _of_alike(self, cells: Mapping[str, str], metric: str) -> tuple[tuple[str, ...], pd.Series] | None:
-        """Return the most specific of `ALIKE` that has limits, and these; None if there are none."""
         for names, limits in zip(ALIKE, self.by_group, strict=True):
             key: Any = (*(cells[name] for name in names), metric) if names else metric
             if key in limits.index:
@@ -118,42 +119,3 @@ def _describe(alike: pd.Series, cells: Sequence[str]) -> str:
         f"the {alike['n_row']:.0f} measurements of {alike['n_owner']:.0f} owners"
         f"{f' with {group}' if group else ''} allow {low:.3g} to {high:.3g} times"
     )
-
-
-def estimate_ratios(rows: pd.DataFrame, descriptors: pd.DataFrame) -> pd.DataFrame:
-    """Return log(measurement / estimate before calibration) by metric; NaN where not measured: index of `rows`."""
-    measured, d = outcomes(rows), descriptor_arrays(descriptors)
-    estimates = estimate_statistics(d, DEFAULT_COEFFICIENTS, estimate(d, DEFAULT_COEFFICIENTS))
-    ratios = {m: log_ratio(measured[m].to_numpy(dtype=float), estimates[m]) for m in map(str, measured)}
-    return pd.DataFrame(ratios, index=rows.index)
-
-
-def fit_shipped_limits() -> RatioLimits:
-    """Return the limits by the shipped campaigns, computed in some seconds."""
-    catalog, rows = load_catalog(), load_campaigns(CAMPAIGNS)
-    is_sound = (rows["status"] == "ok") & ~rows["note"].str.contains("faulty: ", regex=False)
-    is_known = rows["model"].isin(list(catalog.models)) & rows["accelerator"].isin(list(catalog.accelerators))
-    rows = rows[is_sound & is_known].reset_index(drop=True)
-    return RatioLimits.fit(rows, estimate_ratios(rows, describe(rows, catalog.models, catalog.accelerators)))
-
-
-def write_limits(limits: RatioLimits) -> None:
-    """Store limits in the source tree."""
-    parts = [table.reset_index().assign(n_column=len(by)) for by, table in zip(ALIKE, limits.by_group, strict=True)]
-    pd.concat(parts)[[*_LIMIT_COLUMNS]].to_csv(FILE, index=False, lineterminator="\n")
-
-
-@functools.cache
-def shipped_limits() -> RatioLimits:
-    """Return the limits by the shipped campaigns that the package holds."""
-    texts = dict.fromkeys((*ALIKE[0], "metric"), str)
-    table = pd.read_csv(FILE, dtype=texts, keep_default_na=False)
-    parts = dict(iter(table.groupby("n_column")))
-    return RatioLimits(
-        tuple(parts[len(by)].set_index([*by, "metric"] if by else "metric")[[*_LIMITS]] for by in ALIKE)
-    )
-
-
-def quarantine_reasons(rows: pd.DataFrame, descriptors: pd.DataFrame) -> pd.Series:
-    """Return why each row needs a confirmation before training uses it, blank if it does not: index of `rows`."""
-    return shipped_limits().reasons(rows, estimate_ratios(rows, descriptors))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -15,6 +16,7 @@ from roofcast.data.errors import InputError
 from roofcast.data.measurements.job_validation import training_row_ids
 from roofcast.training.dataset.job_runs import JobRunRows, build_job_rows
 from roofcast.training.dataset.stacks import UPLOADED, is_uploaded
+from roofcast.training.jobs.predictor import MetricErrors, metric_errors
 
 UNKNOWN_NAME: Final = "unknown_name"
 NO_METRIC: Final = "no_metric"
@@ -42,20 +44,38 @@ class RunSet:
     set_aside: dict[str, int] = field(default_factory=dict)
 
     @property
+    def measurements(self) -> pd.DataFrame:
+        """Columns of the training schema."""
+        return self.rows.measurements
+
+    @property
+    def groups(self) -> pd.Series:
+        """Lineage of each run's model."""
+        return self.rows.groups
+
+    @property
+    def stacks(self) -> pd.Series:
+        """Owner of each run's stack."""
+        return self.rows.owners
+
+    @cached_property
+    def errors(self) -> dict[str, MetricErrors]:
+        """Log errors of the estimate by metric."""
+        return metric_errors(self.rows)
+
+    @property
     def digest(self) -> str:
         """Digest of the runs, independent of their order."""
         return hashlib.blake2b("".join(sorted(self.ids)).encode(), digest_size=16).hexdigest()
 
 
-def build_run_set(
-    shipped: pd.DataFrame, own: pd.DataFrame | None, uploaders: pd.Series | None, catalog: Catalog
-) -> RunSet:
+def build_run_set(shipped: pd.DataFrame, own: pd.DataFrame, uploaders: pd.Series, catalog: Catalog) -> RunSet:
     """Return the runs of the package and the distinct ones of the store.
 
     Parameters
     ----------
     own
-        Runs of the store; None if there are none.
+        Runs of the store.
     uploaders : shape (n_own,)
         API key that stored each own run, blank for the operator's. The key prefixes the names of its stacks and
         campaigns, and its out-of-memory runs count as failed.
@@ -66,8 +86,6 @@ def build_run_set(
         If no run can be used.
     """
     shipped_ids = training_row_ids(shipped)
-    if own is None or uploaders is None:
-        own, uploaders = shipped.iloc[:0], pd.Series(dtype=object)
     own_ids = pd.Series(training_row_ids(own), dtype=object)
     is_new = (~own_ids.isin(shipped_ids)).to_numpy(dtype=bool)
     own, keys = own[is_new].reset_index(drop=True), uploaders[is_new].reset_index(drop=True)
@@ -90,7 +108,6 @@ def build_run_set(
 
 
 def _name_by_uploader(runs: pd.DataFrame, uploaders: pd.Series) -> pd.DataFrame:
-    """Return runs whose stack and campaign start with the uploading API key, its out-of-memory runs as failed."""
     is_upload, owner = uploaders != "", UPLOADED + uploaders + "/"
     stack = runs["stack"].mask(runs["stack"] == "", runs["campaign"])
     status = runs["status"].mask(is_upload & (runs["status"] == "out_of_memory"), "failed")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +12,23 @@ import pytest
 
 from roofcast.data.job_campaigns import job_catalog, load_job_campaigns
 from roofcast.data.measurements.job_validation import validate_training_measurements
-from roofcast.training.jobs.lifecycle import retraining
-from roofcast.training.jobs.lifecycle.bundle import TRAINING_BUNDLES, JobBundle
-from roofcast.training.jobs.lifecycle.fit import fit_job_bundle
-from roofcast.training.jobs.lifecycle.retraining import retrain_jobs, training_excess
-from roofcast.training.jobs.lifecycle.run_set import RunSet, build_run_set
-from roofcast.training.jobs.shipped import load_shipped_job_bundle
+from roofcast.training.jobs.job_bundle import JOB_BUNDLES, JobBundle
+from roofcast.training.jobs.job_learner import fit_job_bundle, predict_runs
+from roofcast.training.jobs.run_set import RunSet, build_run_set
+from roofcast.training.lifecycle.gate.budget import over_budget
+from roofcast.training.lifecycle.learned_targets import JOB_TARGET
 from roofcast.training.lifecycle.registry.registry import Registry
+from roofcast.training.lifecycle.retraining import retrain
+from roofcast.training.lifecycle.shipped import load_shipped
 from tests.data.row_builders import a_training_row
 
 CAMPAIGNS = ["fms_fsdp", "fsdp_qlora", "litgpt", "ms_swift", "nemo", "torchtitan", "xtuner"]
 
 
-def run_set(own: pd.DataFrame | None = None, key: str = "") -> RunSet:
-    keys = None if own is None else pd.Series([key] * len(own), dtype=object)
-    return build_run_set(load_job_campaigns(CAMPAIGNS), own, keys, job_catalog())
+def run_set(own: pd.DataFrame | None = None) -> RunSet:
+    shipped = load_job_campaigns(CAMPAIGNS)
+    own = shipped.iloc[:0] if own is None else own
+    return build_run_set(shipped, own, pd.Series("", index=own.index, dtype=object), job_catalog())
 
 
 def own_runs(n: int, **changes: Any) -> pd.DataFrame:
@@ -46,14 +47,14 @@ def candidate() -> JobBundle:
 
 @pytest.fixture
 def registry(tmp_path: Path) -> Registry[JobBundle]:
-    return Registry(tmp_path, None, None, None, TRAINING_BUNDLES)
+    return Registry(tmp_path, None, None, None, JOB_BUNDLES)
 
 
 def test_a_retraining_from_own_runs_is_judged_promoted_and_rolled_back(registry: Registry[JobBundle]) -> None:
-    first = retrain_jobs(run_set(), registry)
+    first = retrain(JOB_TARGET, run_set(), registry)
     assert (first.promoted, first.reason) == (True, "there was no champion")
     before = rates(registry.load(registry.find(first.version)))
-    second = retrain_jobs(run_set(own_runs(3)), registry)
+    second = retrain(JOB_TARGET, run_set(own_runs(3)), registry)
     assert second.n_row == first.n_row + 3
     assert second.champion_error is not None
     champion = registry.champion()
@@ -64,22 +65,9 @@ def test_a_retraining_from_own_runs_is_judged_promoted_and_rolled_back(registry:
 
 
 def test_the_shipped_predictor_and_one_of_few_runs_are_within_the_budget(candidate: JobBundle) -> None:
-    shipped = load_shipped_job_bundle()
-    assert shipped is not None
+    shipped = load_shipped(JOB_TARGET)
     for bundle in (shipped, candidate):
-        assert training_excess(bundle, run_set()) == ""
-
-
-def test_a_candidate_beyond_the_budget_is_registered_and_not_promoted(
-    candidate: JobBundle, registry: Registry[JobBundle], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    large = replace(candidate, row_ids=tuple(f"{i * 2654435761 % 2**32:08x}" for i in range(300_000)))
-    monkeypatch.setattr(retraining, "fit_job_bundle", lambda *_: large)
-    report = retrain_jobs(run_set(), registry)
-    assert not report.promoted
-    assert report.reason.startswith("its bundle has ")
-    assert registry.champion() is None
-    assert report.reason in registry.find(report.version).description
+        assert over_budget(bundle, shipped, *predict_runs(run_set())) == ""
 
 
 class StoppedError(Exception):
@@ -87,7 +75,7 @@ class StoppedError(Exception):
 
 
 def test_a_retraining_can_be_stopped_before_every_fold_and_before_its_registration(
-    registry: Registry[JobBundle], monkeypatch: pytest.MonkeyPatch
+    registry: Registry[JobBundle],
 ) -> None:
     steps: list[str] = []
 
@@ -99,7 +87,7 @@ def test_a_retraining_can_be_stopped_before_every_fold_and_before_its_registrati
             yield item
 
     with pytest.raises(StoppedError):
-        retrain_jobs(run_set(), registry, progress)
+        retrain(JOB_TARGET, run_set(), registry, progress=progress)
     folds = [
         f"candidate, {metric}, held-out lineages and stacks {i}/10"
         for metric in ("rate", "memory")

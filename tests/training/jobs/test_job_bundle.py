@@ -10,16 +10,11 @@ import pandas as pd
 import pytest
 
 from roofcast.data.errors import InputError
-from roofcast.training.jobs.lifecycle.bundle import (
-    JobBundle,
-    check_training_trees,
-    layout,
-    load_job_bundle,
-)
+from roofcast.training.jobs.job_bundle import JOB_BUNDLES, JobBundle, layout
 from roofcast.training.jobs.predictor import RATE
-from roofcast.training.jobs.shipped import FILE
 from roofcast.training.learner.errors.error_distribution import ErrorScaleModel
-from roofcast.training.lifecycle.bundles.bundle import sha256
+from roofcast.training.lifecycle.learned_targets import JOB_TARGET
+from roofcast.training.lifecycle.shipped import load_shipped
 
 JOB = pd.DataFrame([{
     "model": "meta-llama/Llama-3.1-8B", "accelerator": "nvidia-h100-sxm-80gb", "n_accelerator": 64,
@@ -29,12 +24,12 @@ JOB = pd.DataFrame([{
 
 @pytest.fixture(scope="module")
 def bundle() -> JobBundle:
-    return load_job_bundle(FILE, sha256(FILE))
+    return load_shipped(JOB_TARGET)
 
 
 def test_a_saved_bundle_answers_bit_for_bit_the_same(bundle: JobBundle, tmp_path: Path) -> None:
     path = tmp_path / "copy.roofcast"
-    copy = load_job_bundle(path, bundle.save(path))
+    copy = JOB_BUNDLES.load(path, bundle.save(path))
     one, other = (b.predictor.predict(JOB) for b in (bundle, copy))
     for name in one.__dataclass_fields__:
         assert getattr(one, name).tobytes() == getattr(other, name).tobytes()
@@ -42,20 +37,17 @@ def test_a_saved_bundle_answers_bit_for_bit_the_same(bundle: JobBundle, tmp_path
     assert copy.scores == bundle.scores
 
 
-def test_another_checksum_or_layout_is_refused(
-    bundle: JobBundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_checksum_or_layout_is_refused(bundle: JobBundle, tmp_path: Path) -> None:
     path = tmp_path / "copy.roofcast"
     checksum = bundle.save(path)
     with pytest.raises(InputError, match="registered checksum"):
-        load_job_bundle(path, "0" * 64)
-    monkeypatch.setattr("roofcast.training.jobs.lifecycle.bundle.layout", lambda: "another")
+        JOB_BUNDLES.load(path, "0" * 64)
     with pytest.raises(InputError, match=f"of layout {layout()}"):
-        load_job_bundle(path, checksum)
+        replace(JOB_BUNDLES, layout=lambda: "another").load(path, checksum)
 
 
 def test_damaged_trees_are_refused(bundle: JobBundle) -> None:
-    check_training_trees(bundle, "f")
+    JOB_BUNDLES.check(bundle, "f")
     model = bundle.predictor.models_[RATE]
     scale = copy(model.scale.log_scale)
     scale.members_ = [member.replace(b"gbtree", b"gblinr") for member in scale.members_]
@@ -63,5 +55,5 @@ def test_damaged_trees_are_refused(bundle: JobBundle) -> None:
     other.__dict__ |= bundle.predictor.__dict__ | {
         "models_": {**bundle.predictor.models_, RATE: replace(model, scale=ErrorScaleModel(scale))}
     }
-    with pytest.raises(InputError, match="trees are damaged"):
-        check_training_trees(replace(bundle, predictor=other), "f")
+    with pytest.raises(InputError, match=r"the trees of predictor\.models_\.rate\.scale\.log_scale are damaged"):
+        JOB_BUNDLES.check(replace(bundle, predictor=other), "f")

@@ -1,18 +1,14 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from roofcast.training.lifecycle import limits_manifest, quarantine
-from roofcast.training.lifecycle.quarantine import (
-    MARGIN,
-    MIN_OWNER,
-    MIN_ROW,
-    RatioLimits,
-    fit_shipped_limits,
-    shipped_limits,
-)
+from roofcast.training.lifecycle.learned_targets import LEARNED_TARGETS, LearnedTarget
+from roofcast.training.lifecycle.ratio_limits import MARGIN, MIN_OWNER, MIN_ROW, RatioLimits
+from roofcast.training.lifecycle.shipped import shipped_limits
 
 N_ROW = 4 * MIN_ROW
 
@@ -63,18 +59,15 @@ def test_a_metric_that_nobody_measured_has_no_limits() -> None:
     assert limits().reasons(rows(1), table).tolist() == [""]
 
 
-def test_the_limits_of_the_package_need_no_shipped_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quarantine, "load_campaigns", None)
-    shipped_limits.cache_clear()
-    assert [len(table) > 0 for table in shipped_limits().by_group] == [True] * 4
-
-
-def test_the_limits_of_the_package_rest_on_its_rows_and_code() -> None:
-    stale = f"the limits of the quarantine are stale; run `{limits_manifest.COMMAND}` and commit what it writes"
-    assert limits_manifest.read_manifest() == limits_manifest.current_manifest(), stale
+@pytest.mark.parametrize("target", LEARNED_TARGETS.values(), ids=LEARNED_TARGETS)
+def test_the_limits_of_the_package_rest_on_its_rows_and_code(target: LearnedTarget[Any, Any]) -> None:
+    stale = f"the limits of the quarantine are stale; run `{target.limits_file.command}` and commit what it writes"
+    assert target.limits_file.read_manifest() == target.limits_file.current_manifest(), stale
 
 
 @pytest.mark.slow
-def test_the_limits_of_the_package_are_those_of_its_rows() -> None:
-    for stored, fitted in zip(shipped_limits().by_group, fit_shipped_limits().by_group, strict=True):
-        pd.testing.assert_frame_equal(stored, fitted, check_index_type=False, check_names=False)
+@pytest.mark.parametrize("target", LEARNED_TARGETS.values(), ids=LEARNED_TARGETS)
+def test_the_limits_of_the_package_are_those_of_its_rows(target: LearnedTarget[Any, Any]) -> None:
+    stored, fitted = shipped_limits(target.name), RatioLimits.fit(*target.load_ratios())
+    for one, other in zip(stored.by_group, fitted.by_group, strict=True):
+        pd.testing.assert_frame_equal(one, other, check_index_type=False, check_names=False)

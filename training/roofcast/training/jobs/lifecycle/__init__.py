@@ -1,1 +1,0 @@
-"""Versions of the predictor of training jobs: training set, bundle, quarantine, judgement, retraining."""

@@ -1,0 +1,236 @@
+"""Learned targets: what the lifecycle knows of inference and of training jobs; the rest exists once for both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol
+
+import pandas as pd
+from typing_extensions import TypeVar
+
+import roofcast.data
+import roofcast.features
+import roofcast.training
+from roofcast.data.campaigns import load_campaigns
+from roofcast.data.catalog import Catalog, load_catalog
+from roofcast.data.job_campaigns import job_catalog, load_job_campaigns
+from roofcast.data.measurements.target import INFERENCE, TRAINING, Target
+from roofcast.training.config import TrainingConfig
+from roofcast.training.dataset.estimate_ratios import load_shipped_ratios
+from roofcast.training.dataset.training_set import TrainingSet
+from roofcast.training.jobs.job_bundle import JOB_BUNDLES, JobBundle
+from roofcast.training.jobs.job_learner import (
+    fit_job_bundle,
+    fit_parameters,
+    predict_runs,
+    score_groups,
+)
+from roofcast.training.jobs.job_trial import JobTrial
+from roofcast.training.jobs.run_ratios import load_shipped_run_ratios
+from roofcast.training.jobs.run_set import RunSet, build_run_set
+from roofcast.training.learner.ratio_model import Progress
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle
+from roofcast.training.lifecycle.bundles.bundle_kind import INFERENCE_BUNDLES, B, BundleKind
+from roofcast.training.lifecycle.gate.inference_trial import InferenceTrial
+from roofcast.training.lifecycle.gate.trial import Trial
+from roofcast.training.lifecycle.held_out_errors import write_held_out_errors
+from roofcast.training.lifecycle.inference_learner import (
+    fit_bundle,
+    join_stored_rows,
+    predict_queries,
+    run_figures,
+    run_parameters,
+    score_held_out,
+)
+from roofcast.training.lifecycle.shipped_file import ShippedFile
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class LearningRows(Protocol):
+    """Rows that a predictor of any target learns from: see `TrainingSet` and `RunSet`."""
+
+    @property
+    def measurements(self) -> pd.DataFrame:
+        """Columns of the target's schema."""
+
+    @property
+    def groups(self) -> pd.Series:
+        """Lineage of each row's model."""
+
+    @property
+    def stacks(self) -> pd.Series:
+        """Stack that measured each row, or its owner."""
+
+    @property
+    def ids(self) -> pd.Series:
+        """Content hash of each row."""
+
+    @property
+    def set_aside(self) -> dict[str, int]:
+        """Number of rows that are not learnt from, by rule."""
+
+    @property
+    def digest(self) -> str:
+        """Digest of the rows, independent of their order."""
+
+
+D = TypeVar("D", bound=LearningRows, default=TrainingSet)
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedTarget(Generic[D, B]):
+    """A target of predictors.
+
+    Parameters
+    ----------
+    predictor_file, limits_file
+        Shipped predictor, and shipped limits of the quarantine.
+    join_stored
+        Returns shipped and stored rows, each distinct one once, by both, the API key of each stored one and the
+        catalogue.
+    fit
+        Returns the bundle fitted to rows with settings.
+    trial
+        Returns the trial of a predictor that was just fitted to rows.
+    predict_sample
+        Returns what predicts some rows by a bundle, and their number.
+    score
+        Returns held-out errors of a predictor that was just fitted: columns `held_out`, `group`, `metric`, scores.
+    parameters
+        Returns the settings of a fit.
+    figures
+        Yields plots of a predictor that was just fitted, by name.
+    load_ratios
+        Returns the shipped rows and their ratios, of which `RatioLimits` are fitted.
+    store_errors
+        Stores the held-out errors of the shipped predictor.
+    descriptors
+        Returns the queries by which MLflow serves bundles; None if it does not serve any.
+    has_challenger
+        Whether a version can answer beside the champion.
+    """
+
+    bundles: BundleKind[B]
+    predictor_file: ShippedFile
+    limits_file: ShippedFile
+    join_stored: Callable[[pd.DataFrame, pd.DataFrame, pd.Series, Catalog], D]
+    fit: Callable[[D, TrainingConfig, Progress | None], B]
+    trial: Callable[[Any, D], Trial]
+    predict_sample: Callable[[D], tuple[Callable[[B], object], int]]
+    score: Callable[[Any, D], pd.DataFrame]
+    parameters: Callable[[Any], dict[str, Any]]
+    load_ratios: Callable[[], tuple[pd.DataFrame, pd.DataFrame]]
+    figures: Callable[[Any, D], Iterator[tuple[str, Figure]]] = lambda *_: iter(())
+    store_errors: Callable[[Any, D], None] = lambda *_: None
+    descriptors: Callable[[D], pd.DataFrame] | None = None
+    has_challenger: bool = False
+
+    @property
+    def name(self) -> Target:
+        """Name of the target."""
+        return self.bundles.target
+
+    def learning_rows(self, own: pd.DataFrame, uploaders: pd.Series, catalog: Catalog) -> D:
+        """Return what a retraining learns from: the shipped rows, and rows of the store with the API key of each."""
+        return self.join_stored(self.predictor_file.load_rows(), own, uploaders, catalog)
+
+
+_DESCRIPTORS: Final = ("queries.py", "columns.py", "descriptors", "engine", "pipeline.py")
+
+_INFERENCE_CODE: Final = (
+    *((roofcast.features, name) for name in (*_DESCRIPTORS, "validity")),
+    (roofcast.training, "learner"),
+    (roofcast.training, "dataset"),
+    (roofcast.training, "config.py"),
+    (roofcast.training, "explain/contributions.py"),
+    (roofcast.training, "evaluation/metrics.py"),
+    (roofcast.training, "lifecycle/bundles/bundle.py"),
+    (roofcast.training, "lifecycle/bundles/bundle_file.py"),
+    (roofcast.training, "lifecycle/inference_learner.py"),
+    (roofcast.data, "measurements"),
+    (roofcast.data, "units.py"),
+    (roofcast.data, "specs.py"),
+)
+_LIMITS_CODE: Final = (
+    *((roofcast.features, name) for name in _DESCRIPTORS),
+    (roofcast.training, "dataset/estimate_ratios.py"),
+    (roofcast.training, "dataset/stacks.py"),
+    (roofcast.training, "dataset/targets.py"),
+    (roofcast.training, "lifecycle/ratio_limits.py"),
+    (roofcast.data, "units.py"),
+)
+
+_JOB_MODULES: Final = (
+    "chip_order", "group_effects", "held_out", "job_bundle", "job_features", "job_learner", "job_table",
+    "log_error_model", "predictor", "run_set",
+)  # fmt: skip
+_JOB_CODE: Final = (
+    (roofcast.features, "jobs"),
+    (roofcast.features, "engine/kernels"),
+    *((roofcast.training, f"jobs/{name}.py") for name in _JOB_MODULES),
+    (roofcast.training, "dataset/job_runs.py"),
+    (roofcast.training, "dataset/folds.py"),
+    (roofcast.training, "dataset/stacks.py"),
+    (roofcast.training, "dataset/targets.py"),
+    (roofcast.training, "learner/trees/boosted_residual.py"),
+    (roofcast.training, "learner/errors/error_distribution.py"),
+    (roofcast.training, "learner/upload_limit.py"),
+    (roofcast.training, "lifecycle/bundles/bundle_file.py"),
+    (roofcast.data, "measurements/job_schema.py"),
+    (roofcast.data, "measurements/job_validation.py"),
+)
+_JOB_LIMITS_CODE: Final = (
+    (roofcast.features, "jobs"),
+    (roofcast.features, "engine/kernels"),
+    (roofcast.training, "dataset/job_runs.py"),
+    (roofcast.training, "dataset/stacks.py"),
+    (roofcast.training, "jobs/job_table.py"),
+    (roofcast.training, "jobs/run_ratios.py"),
+    (roofcast.training, "lifecycle/ratio_limits.py"),
+)
+
+_COMMANDS: Final = {INFERENCE: "make predictor", TRAINING: "make job-predictor"}
+_LIMITS_COMMANDS: Final = {
+    target: f"python -m roofcast.training.lifecycle.shipped {target} limits" for target in _COMMANDS
+}
+
+INFERENCE_TARGET: Final[LearnedTarget[TrainingSet, ModelBundle]] = LearnedTarget(
+    bundles=INFERENCE_BUNDLES,
+    predictor_file=ShippedFile(
+        "predictor.roofcast", _COMMANDS[INFERENCE], _INFERENCE_CODE, load_campaigns, load_catalog
+    ),
+    limits_file=ShippedFile(
+        "ratio_limits.csv", _LIMITS_COMMANDS[INFERENCE], _LIMITS_CODE, load_campaigns, load_catalog
+    ),
+    join_stored=join_stored_rows,
+    fit=fit_bundle,
+    trial=InferenceTrial,
+    predict_sample=predict_queries,
+    score=score_held_out,
+    parameters=run_parameters,
+    load_ratios=load_shipped_ratios,
+    figures=run_figures,
+    store_errors=lambda predictor, data: write_held_out_errors(predictor, data.y),
+    descriptors=lambda data: data.X,
+    has_challenger=True,
+)
+JOB_TARGET: Final[LearnedTarget[RunSet, JobBundle]] = LearnedTarget(
+    bundles=JOB_BUNDLES,
+    predictor_file=ShippedFile("jobs.roofcast", _COMMANDS[TRAINING], _JOB_CODE, load_job_campaigns, job_catalog),
+    limits_file=ShippedFile(
+        "job_ratio_limits.csv", _LIMITS_COMMANDS[TRAINING], _JOB_LIMITS_CODE, load_job_campaigns, job_catalog
+    ),
+    join_stored=build_run_set,
+    fit=fit_job_bundle,
+    trial=JobTrial.of,
+    predict_sample=predict_runs,
+    score=score_groups,
+    parameters=fit_parameters,
+    load_ratios=load_shipped_run_ratios,
+)
+LEARNED_TARGETS: Final[dict[Target, LearnedTarget[Any, Any]]] = {
+    INFERENCE: INFERENCE_TARGET, TRAINING: JOB_TARGET,
+}  # fmt: skip
