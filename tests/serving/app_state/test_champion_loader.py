@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,11 @@ import pytest
 from roofcast.data.errors import InputError, NotReadyError
 from roofcast.serving.app_state import app_state
 from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.champion_loader import ChampionLoader
 from roofcast.serving.app_state.settings import Settings
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 from roofcast.training.lifecycle.bundles.bundle_cache import BundleCache
+from roofcast.training.lifecycle.bundles.bundle_kind import INFERENCE_BUNDLES, BundleKind
 from roofcast.training.lifecycle.registry.registry import Champion, Registry, ShippedPredictor
 
 
@@ -22,16 +26,13 @@ def test_without_a_champion_no_model_is_active(empty_home: Path, tmp_path: Path)
     state.store.close()
 
 
-def test_a_champion_of_another_layout_is_refused_with_its_reason(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("roofcast.training.lifecycle.bundles.bundle.layout", lambda: "another")
-    state = AppState(settings)
+def test_a_champion_of_another_layout_is_refused_with_its_reason(settings: Settings) -> None:
+    other: BundleKind[ModelBundle] = replace(INFERENCE_BUNDLES, layout=lambda: "another")
+    loader = ChampionLoader(Registry(settings.home, kind=other), settings.home)
     with pytest.raises(InputError, match="this version has another; retrain"):
-        state.refresh()
+        loader.refresh()
     with pytest.raises(NotReadyError, match="the champion, version 1, cannot be used"):
-        _ = state.active_model
-    state.store.close()
+        _ = loader.active_model
 
 
 def test_a_registry_with_the_same_stamp_is_not_queried(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
