@@ -84,6 +84,10 @@ class FileSet:
         CSV: lines with this beginning are skipped.
     is_loose
         CSV and Markdown: a line with more or fewer cells than the header is no error.
+    is_titled
+        HTML: the first row of each table names the columns.
+    only
+        Regular expressions by column that a row must match to be one.
     """
 
     globs: tuple[str, ...]
@@ -92,6 +96,8 @@ class FileSet:
     fields: str = ""
     comment: str = ""
     is_loose: bool = False
+    is_titled: bool = False
+    only: Mapping[str, str] = field(default_factory=dict)
 
     def cells(self, folder: Path) -> Iterator[dict[str, Any]]:
         """Yield the cells of all records.
@@ -105,7 +111,8 @@ class FileSet:
             text = file.read_text(encoding="utf-8-sig")
             place = {"@file": file.name, "@path": file.relative_to(folder).as_posix()}
             for row, cells in enumerate(FORMATS[self.format](text, file.name, self), start=1):
-                yield {**place, "@row": row, **cells}
+                if all(re.search(pattern, str(cells.get(name, ""))) for name, pattern in self.only.items()):
+                    yield {**place, "@row": row, **cells}
 
     def _paths(self, folder: Path) -> Iterator[Path]:
         for glob in self.globs:
@@ -229,13 +236,20 @@ def _bar_cells(line: str) -> list[str]:
 
 
 def html_cells(text: str, name: str, files: FileSet) -> Iterator[dict[str, Any]]:  # noqa: ARG001 (one signature)
-    """Yield the rows of all tables: ``@table`` counted from 0, ``@cells``, and the cells by column number from 0.
+    """Yield the rows of all tables: ``@table`` counted from 0, ``@cells``, and the cells by column.
 
-    Cells that span rows repeat.
+    Columns are numbers from 0, or titles. Cells that span rows repeat.
     """
     reader = _HtmlReader()
     reader.feed(text)
-    yield from reader.rows
+    titles: dict[int, tuple[str, ...]] = {}
+    for row in reader.rows:
+        if not files.is_titled:
+            yield row | {str(number): cell for number, cell in enumerate(row["@cells"])}
+        elif row["@table"] in titles:
+            yield row | dict(zip(titles[row["@table"]], row["@cells"], strict=False))
+        else:
+            titles[row["@table"]] = row["@cells"]
 
 
 @dataclass
@@ -272,8 +286,7 @@ class _HtmlReader(HTMLParser):
             self._span = 0
         elif tag == "tr":
             self._repeat_spanning()
-            columns = {str(number): cell for number, cell in enumerate(self._cells)}
-            self.rows.append({"@line": self._line, "@table": self._table, "@cells": tuple(self._cells)} | columns)
+            self.rows.append({"@line": self._line, "@table": self._table, "@cells": tuple(self._cells)})
 
     def _repeat_spanning(self) -> None:
         while len(self._cells) in self._spans:

@@ -39,7 +39,7 @@ SECTIONS: Final = frozenset(
 CONDITIONS: Final = frozenset({"blank", "stated", "is", "is_not", "match", "no_match", "below", "above"})
 _CASE: Final = {"shared", "columns", "computed", "outcomes"}
 _SOURCE: Final = {"folder", "archive", "flat"}
-_FILES: Final = {"glob", "format", "rows", "fields", "comment", "is_loose"}
+_FILES: Final = {"glob", "format", "rows", "fields", "comment", "is_loose", "is_titled", "only"}
 
 
 @dataclass(frozen=True)
