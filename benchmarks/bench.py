@@ -27,16 +27,19 @@ from benchmarks.over_http import compare_with_peer, report
 from benchmarks.over_http import measure as measure_over_http
 from benchmarks.tree_calls import record_tree_calls
 from roofcast.data.catalog import load_catalog
+from roofcast.data.measurements.target import INFERENCE
 from roofcast.data.units import ms_from_s
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import estimate
 from roofcast.features.pipeline import build_features
 from roofcast.features.queries import descriptor_arrays
-from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.retraining_run import learning_rows
 from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.composition import build_service
 from roofcast.serving.http.app import create_app
 from roofcast.serving.logs import configure_service_logs
 from roofcast.serving.predict.row_answers import ANSWER_METRICS, PredictOptions, answer
+from roofcast.training.lifecycle.learned_targets import INFERENCE_TARGET
 
 N_BULK_ROW = 20_000
 N_ESTIMATE_ROW = 10_000
@@ -81,16 +84,16 @@ def bulk_queries(n_row: int) -> pd.DataFrame:
 def measure(home: Path) -> dict[str, float]:
     """Return the figures; names end in units."""
     settings = Settings(home=home)
-    state = AppState(settings)
+    service = build_service(settings)
     start = time.perf_counter()
-    state.retrain()
+    service.retrain()
     figures = {"training_s": time.perf_counter() - start}
-    state.refresh()
-    bundle, catalog = state.active_model.bundle, state.catalog
+    service.champions[INFERENCE].refresh()
+    bundle, catalog = service.active_model.bundle, service.catalog
     queries = bulk_queries(N_BULK_ROW)
     options = PredictOptions(bundle, catalog)
     figures["answer_row_per_s"] = N_BULK_ROW / median_s(lambda: answer(queries, options), 3)
-    measured = state.learning_rows().X
+    measured = learning_rows(INFERENCE_TARGET, service.store, catalog).X
     measured = measured[measured["workload.request_rate_per_s"].isna()].reset_index(drop=True)
     subset = measured.sample(N_INTERVAL_ROW, random_state=0)
     predict = bundle.predictor.predict_distribution
@@ -109,7 +112,7 @@ def measure(home: Path) -> dict[str, float]:
         figures["recommendation_ms"] = ms_from_s(recommendation_s)
         figures["recommendation_over_trees"] = recommendation_s / trees_s
         figures["prediction_ms"] = 1e3 * median_s(lambda: client.post("/v1/predictions", json=row), 50)
-    state.store.close()
+    service.store.close()
     unit = 1e6 if sys.platform == "darwin" else 1e3
     figures["peak_memory_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
     figures["bundle_mb"] = sum(f.stat().st_size for f in (home / "bundles").iterdir()) / 1e6

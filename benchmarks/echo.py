@@ -20,8 +20,9 @@ from fastapi import FastAPI
 
 from benchmarks.load import QUERY
 from benchmarks.tree_calls import record_tree_calls
-from roofcast.serving.app_state.app_state import AppState
+from roofcast.data.measurements.target import INFERENCE
 from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.composition import build_service
 from roofcast.serving.predict.json_rows import columns_from_rows
 from roofcast.serving.predict.row_answers import PredictOptions, answer_columns
 from tests.conditions import wait_until
@@ -29,11 +30,11 @@ from tests.conditions import wait_until
 
 def create_echo(home: Path) -> FastAPI:
     """Return an application that replays the tree evaluations of a prediction and returns the request body."""
-    state = AppState(Settings(home=home))
-    state.refresh()
-    options = PredictOptions(state.active_model.bundle, state.catalog)
+    service = build_service(Settings(home=home))
+    service.champions[INFERENCE].refresh()
+    options = PredictOptions(service.active_model.bundle, service.catalog)
     replay = record_tree_calls(lambda: answer_columns(columns_from_rows([QUERY]), options))
-    state.close()
+    service.close()
     app = FastAPI()
 
     @app.post("/")

@@ -21,8 +21,9 @@ from types import CodeType, FrameType
 from typing import Any
 
 from benchmarks.load import DEMAND
-from roofcast.serving.app_state.app_state import AppState
+from roofcast.data.measurements.target import INFERENCE
 from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.composition import build_service
 from roofcast.serving.recommend.api.request import RecommendationRequest
 from roofcast.serving.recommend.api.service import answer_recommendation
 
@@ -56,11 +57,11 @@ def main() -> None:
     options = parser.parse_args()
     request, today = RecommendationRequest.model_validate(DEMAND), dt.datetime.now(dt.UTC).date()
     with tempfile.TemporaryDirectory() as home:
-        state = AppState(Settings(home=Path(home)))
-        state.refresh()
+        service = build_service(Settings(home=Path(home)))
+        service.champions[INFERENCE].refresh()
 
         def recommend() -> None:
-            answer_recommendation(request, state, state.active_model, today)
+            answer_recommendation(request, service.catalog, service.active_model, service.stacks, today)
 
         recommend()
         functions = entered_functions(recommend)

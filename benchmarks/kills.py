@@ -29,8 +29,8 @@ from typing import Any, Final
 
 from roofcast.client import Client
 from roofcast.data.store.measurement_store import MeasurementStore
-from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.composition import build_service
 from roofcast.serving.logs import configure_logs
 from roofcast.training.lifecycle.registry.champion_changes import read_changes
 from roofcast.training.lifecycle.registry.registry import Registry
@@ -149,7 +149,7 @@ def check_rows(platform: Platform, ledger: Ledger) -> tuple[dict[str, int], list
 
 def registry_of(platform: Platform) -> Registry:
     """Return the registry that the service uses."""
-    return AppState(Settings(home=platform.home, mlflow_tracking_uri=platform.registry_url)).registry
+    return build_service(Settings(home=platform.home, mlflow_tracking_uri=platform.registry_url)).registry
 
 
 def check_champion(platform: Platform) -> list[str]:

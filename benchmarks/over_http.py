@@ -31,9 +31,10 @@ from benchmarks.load import (
     latencies_s,
     quantiles_ms,
 )
+from roofcast.data.measurements.target import INFERENCE
 from roofcast.data.units import ms_from_s
-from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.composition import build_service
 from roofcast.serving.logs import configure_logs
 from tests.attack.service import Service, serving
 
@@ -159,11 +160,11 @@ def cpu_s(pid: int) -> float:
 
 def train_if_needed(home: Path) -> Path:
     """Return the state folder; train a predictor if none is active."""
-    state = AppState(Settings(home=home))
-    if not state.refresh():
-        state.retrain()
-        state.refresh()
-    state.close()
+    service = build_service(Settings(home=home))
+    if not service.champions[INFERENCE].refresh():
+        service.retrain()
+        service.champions[INFERENCE].refresh()
+    service.close()
     return home
 
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import settings
 
 from roofcast.data.measurements.target import INFERENCE
-from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.composition import build_service
 from roofcast.training.config import TrainingConfig
 from roofcast.training.lifecycle.learned_targets import INFERENCE_TARGET, JOB_TARGET, LEARNED_TARGETS, LearnedTarget
 from roofcast.training.lifecycle.registry.registry import ShippedPredictor
@@ -71,7 +71,7 @@ def without_shipped_predictor() -> Iterator[None]:
         return shipped_predictor(target) if target is JOB_TARGET else None
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("roofcast.serving.app_state.app_state.shipped_predictor", only_jobs)
+        patch.setattr("roofcast.serving.composition.shipped_predictor", only_jobs)
         yield
 
 
@@ -88,9 +88,9 @@ def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return an empty state folder with its databases, for copies: creating their tables takes seconds."""
 
     def build(home: Path) -> None:
-        state = AppState(Settings(home=home))
-        _ = state.registry._client
-        state.store.close()
+        service = build_service(Settings(home=home))
+        _ = service.registry._client
+        service.store.close()
 
     return build_folder_once(tmp_path_factory, "empty-home", build)
 
@@ -101,13 +101,13 @@ def trained_home(empty_home: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
     def build(home: Path) -> None:
         shutil.copytree(empty_home, home, dirs_exist_ok=True)
-        state, bundle = AppState(Settings(home=home, training=QUICK)), load_shipped(INFERENCE_TARGET)
+        service, bundle = build_service(Settings(home=home, training=QUICK)), load_shipped(INFERENCE_TARGET)
         bundle.predictor.config = QUICK
-        with state.registry.run("shipped") as run_id:
+        with service.registry.run("shipped") as run_id:
             checksum, uri = log_bundle(bundle, a_subset().X, run_id)
-        state.registry.promote(state.registry.register(uri, run_id, checksum))
-        state.refresh()
-        state.store.close()
+        service.registry.promote(service.registry.register(uri, run_id, checksum))
+        service.champions[INFERENCE].refresh()
+        service.store.close()
 
     return build_folder_once(tmp_path_factory, "trained-home", build)
 

@@ -14,8 +14,8 @@ from typing import Any
 import httpx
 import pytest
 
-from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.composition import build_service
 from tests.attack.conftest import EFFORT, home_without_retraining, make_key
 from tests.attack.mlflow_server import SHORT_TIMEOUTS, MlflowServer
 from tests.attack.service import PATIENT, Service, serving
@@ -60,7 +60,7 @@ def platform(
 ) -> Iterator[Platform]:
     folder, url = tmp_path_factory.mktemp("platform"), new_database(postgres_server)
     with home_without_retraining(trained_home, folder) as home:
-        champion = AppState(Settings(home=home)).registry.champion()
+        champion = build_service(Settings(home=home)).registry.champion()
         assert champion is not None
         mlflow = MlflowServer(champion)
         mlflow.start()

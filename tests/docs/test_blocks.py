@@ -16,9 +16,9 @@ import pytest
 import typer
 import uvicorn
 
-from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.cli.app import app
+from roofcast.serving.composition import build_service
 from roofcast.serving.http.app import create_app
 from roofcast.training.lifecycle.learned_targets import INFERENCE_TARGET
 from roofcast.training.lifecycle.registry.tracking import log_bundle
@@ -148,21 +148,21 @@ def _runs_by_itself(group: Any, arguments: list[str]) -> bool:
 
 def register_versions(home: Path, n: int) -> None:
     """Register the shipped predictor several times in a state folder; the last but one is the champion."""
-    state, bundle = AppState(Settings(home=home)), load_shipped(INFERENCE_TARGET)
+    service, bundle = build_service(Settings(home=home)), load_shipped(INFERENCE_TARGET)
     versions = []
     for _ in range(n):
-        with state.registry.run("shipped") as run_id:
+        with service.registry.run("shipped") as run_id:
             checksum, uri = log_bundle(bundle, a_subset().X, run_id)
-        versions.append(state.registry.register(uri, run_id, checksum))
+        versions.append(service.registry.register(uri, run_id, checksum))
     for version in versions[:-1]:
-        state.registry.promote(version)
-    state.store.close()
+        service.registry.promote(version)
+    service.store.close()
 
 
 @pytest.fixture
 def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[str]:
     """Return the address of a service of the shipped predictor on the state folder of the environment."""
-    monkeypatch.setattr("roofcast.serving.app_state.app_state.shipped_predictor", shipped_predictor)
+    monkeypatch.setattr("roofcast.serving.composition.shipped_predictor", shipped_predictor)
     if request.node.callspec.params["page"] == "docs/OPERATION.md":
         register_versions(tmp_path / "home", 3)
     server = uvicorn.Server(uvicorn.Config(create_app(Settings(home=tmp_path / "home")), port=0, log_config=None))

@@ -11,7 +11,7 @@ from tests.golden.golden import differences, load_cases, send, serving
 @pytest.mark.slow
 def test_stored_requests_have_their_stored_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Predictions with intervals, with references, recommendations and explanations of the shipped predictor."""
-    monkeypatch.setattr("roofcast.serving.app_state.app_state.shipped_predictor", shipped_predictor)
+    monkeypatch.setattr("roofcast.serving.composition.shipped_predictor", shipped_predictor)
     cases = load_cases()
     assert {case["path"] for case in cases} == {"/v1/predictions", "/v1/recommendations", "/v1/explanations"}
     with serving(tmp_path) as client:

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from roofcast.serving.app_state.app_state import AppState
+from roofcast.data.measurements.target import INFERENCE
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.cli import app
+from roofcast.serving.composition import Service, build_service
 from roofcast.serving.http.app import create_app
 from roofcast.training.lifecycle.bundles import bundle_kind
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
@@ -74,11 +75,11 @@ def settings(home: Path) -> Settings:
 
 
 @pytest.fixture
-def state(settings: Settings) -> Iterator[AppState]:
-    state = AppState(settings)
-    state.refresh()
-    yield state
-    state.store.close()
+def service(settings: Settings) -> Iterator[Service]:
+    service = build_service(settings)
+    service.champions[INFERENCE].refresh()
+    yield service
+    service.store.close()
 
 
 @pytest.fixture

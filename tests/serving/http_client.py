@@ -14,7 +14,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from fastapi import FastAPI
 
 from roofcast.data.store.api_keys import KeyStore, Scope
-from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.composition import Service
 
 Run = Callable[..., tuple[int, str, str]]
 """Arguments of the command line to its status, output and errors."""
@@ -44,7 +44,7 @@ class Client:
 
     @property
     def keys(self) -> KeyStore:
-        return KeyStore(self.state.store.database)
+        return KeyStore(self.service.store.database)
 
     def make_key(self, scope: Scope, lifetime: dt.timedelta | None = None, name: str = "") -> str:
         return self.keys.create(name or uuid.uuid4().hex, scope, lifetime)[1]
@@ -56,9 +56,9 @@ class Client:
             self._client.headers["authorization"] = f"Bearer {secret}"
 
     @property
-    def state(self) -> AppState:
-        state: AppState = self.app.state.app_state
-        return state
+    def service(self) -> Service:
+        service: Service = self.app.state.service
+        return service
 
     def run(self, job: Callable[[], Awaitable[None]]) -> None:
         """Run a coroutine in the application's event loop."""

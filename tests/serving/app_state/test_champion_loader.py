@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from roofcast.data.errors import InputError, NotReadyError
-from roofcast.serving.app_state import app_state
-from roofcast.serving.app_state.app_state import AppState
+from roofcast.data.measurements.target import INFERENCE
+from roofcast.serving import composition
 from roofcast.serving.app_state.champion_loader import ChampionLoader
 from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.composition import build_service
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 from roofcast.training.lifecycle.bundles.bundle_cache import BundleCache
 from roofcast.training.lifecycle.bundles.bundle_kind import INFERENCE_BUNDLES, BundleKind
@@ -19,11 +20,11 @@ from roofcast.training.lifecycle.registry.registry import Champion, Registry, Sh
 
 
 def test_without_a_champion_no_model_is_active(empty_home: Path, tmp_path: Path) -> None:
-    state = AppState(Settings(home=Path(shutil.copytree(empty_home, tmp_path / "new"))))
-    assert not state.refresh()
+    service = build_service(Settings(home=Path(shutil.copytree(empty_home, tmp_path / "new"))))
+    assert not service.champions[INFERENCE].refresh()
     with pytest.raises(NotReadyError, match="run `roofcast retrain`"):
-        _ = state.active_model
-    state.store.close()
+        _ = service.active_model
+    service.store.close()
 
 
 def test_a_champion_of_another_layout_is_refused_with_its_reason(settings: Settings) -> None:
@@ -36,18 +37,18 @@ def test_a_champion_of_another_layout_is_refused_with_its_reason(settings: Setti
 
 
 def test_a_registry_with_the_same_stamp_is_not_queried(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = AppState(settings)
+    first = build_service(settings)
     assert first.registry.champion()  # the first query in a copied state folder rewrites its places of files
-    assert first.refresh()
-    later = AppState(settings)
-    assert later.resume()
+    assert first.champions[INFERENCE].refresh()
+    later = build_service(settings)
+    assert later.champions[INFERENCE].resume()
     queries: list[int] = []
     monkeypatch.setattr(Registry, "champion", lambda _: queries.append(1))
-    assert not first.refresh()
-    assert not later.refresh()
+    assert not first.champions[INFERENCE].refresh()
+    assert not later.champions[INFERENCE].refresh()
     assert not queries
     os.utime(settings.home / "mlflow.db")
-    assert not later.refresh()
+    assert not later.champions[INFERENCE].refresh()
     assert queries
 
 
@@ -56,20 +57,20 @@ def shipped(trained_home: Path, monkeypatch: pytest.MonkeyPatch) -> Champion:
     """Put the bundle of `trained_home` in the place of the shipped predictor."""
     (file,) = (trained_home / "bundles").iterdir()
     champion = Champion(f"shipped-{file.stem[:8]}", "", file.stem)
-    monkeypatch.setattr(app_state, "shipped_predictor", lambda *_: ShippedPredictor(champion, file))
+    monkeypatch.setattr(composition, "shipped_predictor", lambda *_: ShippedPredictor(champion, file))
     return champion
 
 
 def test_the_shipped_predictor_is_active_at_once_and_without_mlflow(shipped: Champion, tmp_path: Path) -> None:
     settings = Settings(home=tmp_path / "home")
-    first = AppState(settings)
-    assert first.resume()
-    assert not first.refresh()
-    other = AppState(settings)
-    assert other.refresh()
-    for state in (first, other, AppState(settings)):
-        state.resume()
-        assert state.active_model.champion == shipped
+    first = build_service(settings)
+    assert first.champions[INFERENCE].resume()
+    assert not first.champions[INFERENCE].refresh()
+    other = build_service(settings)
+    assert other.champions[INFERENCE].refresh()
+    for service in (first, other, build_service(settings)):
+        service.champions[INFERENCE].resume()
+        assert service.active_model.champion == shipped
     assert not (settings.home / "mlflow.db").exists()
 
 
@@ -82,8 +83,8 @@ def test_the_shipped_predictor_replaces_a_champion_that_cannot_be_loaded(
     (bundle,) = (settings.home / "bundles").iterdir()
     bundle.unlink()
     monkeypatch.setattr(BundleCache, "load", refuse)
-    state = AppState(settings)
+    service = build_service(settings)
     with pytest.raises(InputError, match="version 1"):
-        state.refresh()
-    assert state.active_model.champion == shipped
+        service.champions[INFERENCE].refresh()
+    assert service.active_model.champion == shipped
     assert f"version {shipped.version} answers" in caplog.text

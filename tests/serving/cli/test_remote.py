@@ -30,7 +30,7 @@ REFERENCE = f"{HEADER},tpot_s\n{MODEL},{ACCELERATOR},120,20,1,0.02\n"
 def with_shipped_predictor() -> Iterator[None]:
     """Let service and commands use the shipped predictor."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("roofcast.serving.app_state.app_state.shipped_predictor", shipped_predictor)
+        patch.setattr("roofcast.serving.composition.shipped_predictor", shipped_predictor)
         yield
 
 

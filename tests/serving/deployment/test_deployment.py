@@ -5,7 +5,7 @@ import yaml
 
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError, UnknownNameError
-from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.composition import Service
 from roofcast.serving.deployment import KINDS, Question, checkpoint_of, deployment, deployments
 from roofcast.serving.deployment.platforms import platform_of
 from roofcast.serving.recommend.demand.constraints import Constraints
@@ -87,13 +87,13 @@ def test_unknown_names_are_refused() -> None:
         deployments(an_entry(), a_question(engine="tgis"))
 
 
-def test_every_entry_of_a_real_recommendation_can_be_deployed(state: AppState) -> None:
+def test_every_entry_of_a_real_recommendation_can_be_deployed(service: Service) -> None:
     catalog = load_catalog()
     name = "meta-llama/Llama-3.1-8B"
     model = catalog.model(name)
     demand = Demand(500, 100, 300, None, (parse_limit("itl:p50<=60ms"),))
     bounds = Constraints(engines=frozenset({"vllm"}))
-    result = recommend(state.active_model.bundle, model, catalog, demand, bounds, n_entry=200)
+    result = recommend(service.active_model.bundle, model, catalog, demand, bounds, n_entry=200)
     question = Question(model, checkpoint_of(name, model, catalog), catalog.accelerators, demand, bounds)
     assert result.entries
     n_written = 0
@@ -102,10 +102,10 @@ def test_every_entry_of_a_real_recommendation_can_be_deployed(state: AppState) -
             platform = platform_of(catalog.accelerators[entry.replica.accelerator])
         except InputError:
             continue
-        texts, service = yaml.safe_load_all(deployment("kubernetes", entry, question))
+        texts, balancer = yaml.safe_load_all(deployment("kubernetes", entry, question))
         limits = texts["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
         assert limits == {platform.resource: str(entry.replica.n_accelerator)}
         assert texts["spec"]["replicas"] == entry.n_replica
-        assert service["kind"] == "Service"
+        assert balancer["kind"] == "Service"
         n_written += 1
     assert n_written > len(result.entries) / 2

@@ -15,9 +15,10 @@ import httpx
 import pytest
 
 from roofcast.data.errors import NotReadyError
-from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_cache import FILE_NAME
+from roofcast.serving.app_state.champion_loader import ChampionLoader
 from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.composition import Service, build_service
 from roofcast.serving.http import app as app_module
 from roofcast.serving.http.app import create_app
 from tests.conditions import wait_until
@@ -37,12 +38,12 @@ def version_of(client: Client) -> str:
     return str(client.get("/readyz").json()["predictor_version"])
 
 
-def register_copy(state: AppState) -> str:
+def register_copy(service: Service) -> str:
     """Register the champion's bundle as another version and return that."""
-    champion = state.registry.champion()
+    champion = service.registry.champion()
     assert champion is not None
     uri = f"runs:/{champion.run_id}/bundle"
-    return state.registry.register(uri, champion.run_id, champion.sha256)
+    return service.registry.register(uri, champion.run_id, champion.sha256)
 
 
 def drop_tables(home: Path) -> None:
@@ -78,7 +79,7 @@ def test_each_resource_is_listed(shared: Client) -> None:
 
 def test_a_new_champion_becomes_active_without_a_restart(client: Client, settings: Settings) -> None:
     assert client.post("/v1/predictions", QUESTION).json()["predictor_version"] == "1"
-    other = AppState(settings)
+    other = build_service(settings)
     other.registry.promote(register_copy(other))
     wait_until(lambda: client.post("/v1/predictions", QUESTION).json()["predictor_version"] == "2")
     other.registry.rollback()
@@ -101,7 +102,7 @@ def test_predictions_need_no_store(client: Client, home: Path) -> None:
 
 
 def test_predictions_need_no_registry(client: Client, home: Path, caplog: pytest.LogCaptureFixture) -> None:
-    client.state.registry.champion()  # the first query of a copied folder writes to the store, over what comes now
+    client.service.registry.champion()  # the first query of a copied folder writes to the store, over what comes now
     (home / "mlflow.db").write_bytes(b"not a database " * 1000)
     with caplog.at_level(logging.WARNING):
         wait_until(lambda: "registry check failed" in caplog.text)
@@ -117,7 +118,7 @@ def test_polling_continues_after_an_unexpected_error(
         calls.append(1)
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(client.state, "refresh", fail)
+    monkeypatch.setattr(ChampionLoader, "refresh", fail)
     wait_until(lambda: len(calls) > 2)
     assert "a bug" in caplog.text
 
@@ -127,12 +128,12 @@ def blocked_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Even
     """Block the registry until the event is set; the application waits for the blocked thread when it stops."""
     is_released = threading.Event()
 
-    def refresh(_: AppState) -> bool:
+    def refresh(_: object) -> bool:
         is_released.wait(60)
         raise NotReadyError("the MLflow store does not answer")
 
     monkeypatch.setattr(app_module, "STARTUP_WAIT_S", 0.05)
-    monkeypatch.setattr(AppState, "refresh", refresh)
+    monkeypatch.setattr(ChampionLoader, "refresh", refresh)
     yield is_released
     is_released.set()
 
@@ -190,7 +191,7 @@ def test_an_unexpected_error_is_a_problem_without_details(client: Client, monkey
     def fail() -> None:
         raise RuntimeError("secret")
 
-    monkeypatch.setattr(client.state.store, "retrainings", fail)
+    monkeypatch.setattr(client.service.store, "retrainings", fail)
     response = client.get("/v1/retrainings")
     assert "internal error" in problem_of(response, 500)["detail"]
     assert "secret" not in response.text

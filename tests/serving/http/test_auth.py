@@ -47,8 +47,8 @@ def test_reading_and_predicting_need_no_key_and_writing_does(client: Client) -> 
     for response in (client.post(MEASURE, ROWS), client.send("POST", RETRAIN), client.send("DELETE", "/v1/models")):
         assert challenge_of(response, 401) == 'Bearer realm="roofcast"'
         assert "roofcast keys create NAME --scope write" in response.json()["detail"]
-    assert client.state.store.count() == 0
-    assert client.state.store.retrainings.load() == []
+    assert client.service.store.count() == 0
+    assert client.service.store.retrainings.load() == []
 
 
 def test_a_key_of_the_scope_write_may_write(client: Client) -> None:
@@ -169,7 +169,7 @@ def test_a_key_that_cannot_be_looked_up_is_ignored_where_none_is_needed(
 
 
 def test_a_key_of_the_scope_admin_promotes_a_version(client: Client) -> None:
-    version = register_copy(client.state)
+    version = register_copy(client.service)
     client.use_key(client.make_key("write"))
     problem_of(client.send("PUT", "/v1/predictor", "{}"), 403)
     client.use_key(client.make_key("admin"))

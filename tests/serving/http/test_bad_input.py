@@ -322,7 +322,9 @@ def test_every_example_of_the_openapi_document_works(client: Client, monkeypatch
     calls = examples(client.get("/openapi.json").json())
     assert {RECOMMEND, PREDICT, MEASURE} <= {path for _, path, _ in calls}
     (import_id,) = {body["import_id"] for _, _, body in calls if "import_id" in (body or {})}
-    client.state.store.add(validate_measurements(pd.DataFrame([a_measurement()])), origin=Origin(import_id=import_id))
+    client.service.store.add(
+        validate_measurements(pd.DataFrame([a_measurement()])), origin=Origin(import_id=import_id)
+    )
     for method, path, body in calls:
         headers = {} if body is None else {"content-type": "application/json"}
         response = client.send(method.upper(), path, None if body is None else json.dumps(body), headers)

@@ -12,6 +12,7 @@ import pytest
 from roofcast.client import Client as RoofcastClient
 from roofcast.client import NoAnswerError
 from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.stacks import stack_choice
 from roofcast.training.lifecycle.gate.challenger import challenger_of, set_challenger
 from tests.conditions import wait_until
 from tests.conftest import QUICK
@@ -41,7 +42,7 @@ def test_a_challenger_answers_beside_the_champion_and_is_promoted(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("roofcast.serving.shadow.shadow.FLUSH_S", 0.05)
-    second = register_copy(client.state)
+    second = register_copy(client.service)
     answer = shadow(client, second).json()
     assert (answer["version"], answer["is_loaded"], answer["problem"]) == (second, True, "")
     assert client.get(CHALLENGER).json() == answer
@@ -71,8 +72,8 @@ def test_a_challenger_answers_beside_the_champion_and_is_promoted(
 def test_answers_about_a_measured_stack_are_not_compared(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     offered: list[object] = []
     monkeypatch.setattr(client.app.state.shadow, "offer", lambda *question: offered.append(question))
-    another = replace(client.state.active_model.bundle)
-    monkeypatch.setattr(client.state.measured_bundles, "load", lambda *_: another)
+    another = replace(client.service.active_model.bundle)
+    monkeypatch.setattr(stack_choice, "_bundle_about", lambda *_: another)
     stack = client.get("/v1/measured-stacks").json()[0]["name"]
     body = {"rows": [a_question()]}
     assert client.post("/v1/predictions", body | {"stack": stack}).json()["stack"]["kind"] == "measured"
@@ -84,8 +85,8 @@ def test_answers_about_a_measured_stack_are_not_compared(client: Client, monkeyp
 def test_a_challenger_that_cannot_be_loaded_is_named_and_the_service_is_ready(client: Client) -> None:
     broken = register_wrong_checksum(client)
     assert "registered checksum" in problem_of(shadow(client, broken), 422)["detail"]
-    assert challenger_of(client.state.registry) is None
-    set_challenger(client.state.registry, broken)
+    assert challenger_of(client.service.registry) is None
+    set_challenger(client.service.registry, broken)
     wait_until(lambda: "challenger" in client.get("/readyz").json()["checks"])
     ready = client.get("/readyz")
     assert (ready.status_code, ready.json()["status"]) == (200, "degraded")
@@ -97,7 +98,7 @@ def test_a_challenger_that_cannot_be_loaded_is_named_and_the_service_is_ready(cl
 def test_what_cannot_be_compared_or_shadowed_is_refused(client: Client) -> None:
     assert "another than the champion's" in problem_of(shadow(client, "1"), 422)["detail"]
     problem_of(shadow(client, "99"), 404)
-    of_training = json.dumps({"version": register_copy(client.state), "target": "training"})
+    of_training = json.dumps({"version": register_copy(client.service), "target": "training"})
     refused = client.send("PUT", CHALLENGER, of_training, {"content-type": "application/json"})
     assert problem_of(refused, 422)["field"] == "target"
     problem_of(client.get("/v1/predictor/versions/99/comparison"), 404)
@@ -110,7 +111,7 @@ def test_what_cannot_be_compared_or_shadowed_is_refused(client: Client) -> None:
 
 @pytest.mark.slow
 def test_shadow_mode_on_the_command_line(client: Client, run: Run) -> None:
-    second = register_copy(client.state)
+    second = register_copy(client.service)
     assert run("versions", "shadow", second)[:2] == (0, f"version {second} answers beside the champion\n")
     rows = json.loads(run("versions", "--json")[1])
     assert [(row["version"], row["in_service"], row["is_challenger"]) for row in rows] == [
@@ -128,7 +129,7 @@ def test_shadow_mode_on_the_command_line(client: Client, run: Run) -> None:
 
 
 def test_the_client_shadows_compares_and_withdraws(client: Client) -> None:
-    second = register_copy(client.state)
+    second = register_copy(client.service)
     with RoofcastClient("http://test", client.make_key("admin"), transport=Wire(client)) as roofcast:
         assert roofcast.shadow(version=second) == roofcast.challenger()
         assert roofcast.compare_version(second, days=1)["is_challenger"]

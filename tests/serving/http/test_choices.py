@@ -12,7 +12,7 @@ def test_the_choices_are_names_that_a_request_may_have(shared: Client) -> None:
     assert {"NVIDIA", "AMD"} <= set(choices["vendors"])
     assert "vllm" in choices["engines"]
     assert "on_demand" in choices["pricing"]
-    assert {one["id"] for one in choices["accelerators"]} <= set(shared.state.catalog.accelerators)
+    assert {one["id"] for one in choices["accelerators"]} <= set(shared.service.catalog.accelerators)
     codes = {*choices["engines"], *choices["weight_precisions"], *choices["pricing"], *choices["providers"]}
     assert set(choices["names"]) == codes | {"global"}
     assert choices["names"]["gcp"] == "Google Cloud"

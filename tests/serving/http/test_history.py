@@ -10,7 +10,7 @@ from tests.serving.http_client import Client, a_measurement, problem_of
 
 
 def test_versions_and_changes_follow_a_promotion(client: Client) -> None:
-    version = register_copy(client.state)
+    version = register_copy(client.service)
     client.send("PUT", "/v1/predictor", f'{{"version": "{version}"}}', {"content-type": "application/json"})
     versions = client.get("/v1/predictor/versions").json()
     assert [(one["version"], one["in_service"]) for one in versions] == [("2", True), ("1", False)]

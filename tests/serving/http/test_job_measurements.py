@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.composition import Service
 from roofcast.serving.http.app import create_app
 from roofcast.serving.http.load_shedding import DEAR_PATHS
 from tests.data.importers.job_logs.test_job_logs import TORCHTITAN
@@ -22,7 +22,7 @@ RUNS = "/v1/training/measurements"
 @pytest.fixture(scope="module")
 def service_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(AppState, "training_model", an_estimate_model())
+        patch.setattr(Service, "job_model", an_estimate_model())
         with running(create_app(Settings(home=tmp_path_factory.mktemp("home"), poll_s=3600))) as client:
             yield client
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.composition import Service
 from roofcast.serving.http.app import create_app
 from roofcast.serving.jobs.job_request import MAX_ROW
 from tests.serving.http_client import CONFIG, Client, problem_of, running
@@ -25,7 +25,7 @@ def service_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]
 
 @pytest.fixture(autouse=True)
 def estimate_predictor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(AppState, "training_model", an_estimate_model())
+    monkeypatch.setattr(Service, "job_model", an_estimate_model())
 
 
 def test_each_row_has_an_answer_or_a_reason(service_client: Client) -> None:

@@ -19,7 +19,7 @@ PREDICT = "/v1/predictions"
 def test_answers_about_a_measured_stack_say_so(shared: Client) -> None:
     names = [one["name"] for one in shared.get("/v1/measured-stacks").json()]
     full = next(name for name in names if "/" not in name)
-    predictor = shared.state.active_model.bundle.predictor.on_stack(full)
+    predictor = shared.service.active_model.bundle.predictor.on_stack(full)
     body = {"rows": [a_question(engine="vllm")], "stack": full}
     answers = shared.post(PREDICT, body).json()
     assert (answers["stack"]["name"], answers["stack"]["kind"]) == (full, "measured")
@@ -27,8 +27,8 @@ def test_answers_about_a_measured_stack_say_so(shared: Client) -> None:
     plain = shared.post(PREDICT, {"rows": body["rows"]}).json()
     assert plain["stack"] is None
     assert answers["rows"][0]["tpot_s"] != plain["rows"][0]["tpot_s"]
-    bundle = replace(shared.state.active_model.bundle, predictor=predictor)
-    options = PredictOptions(bundle, shared.state.catalog)
+    bundle = replace(shared.service.active_model.bundle, predictor=predictor)
+    options = PredictOptions(bundle, shared.service.catalog)
     expected = answer(pd.DataFrame(body["rows"]), options)["tpot_s"]
     assert answers["rows"][0]["tpot_s"] == pytest.approx(expected[0])
     kind = {"content-type": "application/x-ndjson"}

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.catalog.registered_models import with_configs
 from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.composition import build_service
 from roofcast.serving.http.app import create_app
 from tests.conditions import wait_until
 from tests.serving.http_client import CONFIG, MODEL, Client, a_measurement, a_question, problem_of, running
@@ -82,7 +82,7 @@ def test_one_invalid_row_refuses_the_request(
     body = {"rows": [a_measurement(), a_measurement(**changes)], "models": MODELS}
     assert problem_of(shared.post(PATH, body), status)["field"] == field
     assert shared.get(PATH).json() == before
-    assert "mine" not in shared.state.catalog.models
+    assert "mine" not in shared.service.catalog.models
 
 
 def test_unknown_names_are_told_with_the_wrong_values_and_their_rows(shared: Client) -> None:
@@ -134,24 +134,24 @@ def test_a_registered_name_cannot_get_another_config(client: Client) -> None:
     body = {"rows": [a_measurement(model="new", concurrency=99)], "models": other}
     assert "it is registered with another config" in problem_of(client.post(PATH, body), 422)["detail"]
     assert len(client.get(PATH).json()) == 1
-    assert "new" not in client.state.catalog.models
+    assert "new" not in client.service.catalog.models
 
 
 def test_a_config_cannot_replace_a_catalogue_model(client: Client) -> None:
-    before = client.state.catalog.model(MODEL)
+    before = client.service.catalog.model(MODEL)
     body = {"rows": [a_measurement()], "models": [{"name": MODEL, "config": CONFIG}]}
     assert problem_of(client.post(PATH, body), 422)["field"] == "models"
-    assert client.state.catalog.model(MODEL) == before
-    assert client.state.store.models.load() == []
+    assert client.service.catalog.model(MODEL) == before
+    assert client.service.store.models.load() == []
 
 
 def test_models_registered_by_another_process_are_known_to_the_next_poll(client: Client, settings: Settings) -> None:
-    assert "mine" not in client.state.catalog.models
-    other = AppState(settings)
+    assert "mine" not in client.service.catalog.models
+    other = build_service(settings)
     for spec, config in with_configs(other.catalog, [("mine", CONFIG)])[1]:
         other.store.models.add(spec, dict(config))
     other.store.close()
-    wait_until(lambda: "mine" in client.state.catalog.models)
+    wait_until(lambda: "mine" in client.service.catalog.models)
 
 
 def test_a_key_registers_at_most_half_of_the_models(home: Path) -> None:

@@ -13,10 +13,10 @@ import pytest
 from roofcast.client import Client as RoofcastClient
 from roofcast.client import NoAnswerError
 from roofcast.data.errors import RoofcastError
-from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.promotion import roll_back
 from roofcast.serving.app_state.published_figures import FILE_NAME, read_figures, store_figures
 from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.composition import build_service
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 from roofcast.training.lifecycle.registry.registry import MODEL_NAME, Champion, Registry
 from tests.conftest import QUICK
@@ -33,13 +33,13 @@ def promote(client: Client, version: str) -> Any:
 
 
 def champion_of(client: Client) -> str:
-    champion = client.state.registry.champion()
+    champion = client.service.registry.champion()
     assert champion is not None
     return champion.version
 
 
 def test_each_rollback_activates_the_champion_before(client: Client, caplog: pytest.LogCaptureFixture) -> None:
-    second, third = register_copy(client.state), register_copy(client.state)
+    second, third = register_copy(client.service), register_copy(client.service)
     for version in (second, third):
         assert promote(client, version).json()["version"] == version
     client.use_key(client.make_key("admin", name="the-operator"))
@@ -65,14 +65,14 @@ def test_a_rollback_needs_the_scope_admin(client: Client) -> None:
 
 def register_wrong_checksum(client: Client) -> str:
     """Register a version with a wrong checksum."""
-    registry, champion = client.state.registry, client.state.active_model.champion
+    registry, champion = client.service.registry, client.service.active_model.champion
     source = registry._client.get_model_version_download_uri(MODEL_NAME, champion.version)
     return registry.register(source, champion.run_id, "0" * 64)
 
 
 def register_without_files(client: Client, folder: Path) -> str:
     """Register a version whose files are gone."""
-    registry, champion = client.state.registry, client.state.active_model.champion
+    registry, champion = client.service.registry, client.service.active_model.champion
     return registry.register((folder / "gone").as_uri(), champion.run_id, "1" * 64)
 
 
@@ -86,18 +86,18 @@ def settings(home: Path) -> Settings:
 def loads(client: Client, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the versions whose bundles were loaded, in order."""
     versions: list[str] = []
-    load = client.state.registry.load
+    load = client.service.registry.load
 
     def load_and_record(champion: Champion) -> ModelBundle:
         versions.append(champion.version)
         return load(champion)
 
-    monkeypatch.setattr(client.state.registry, "load", load_and_record)
+    monkeypatch.setattr(client.service.registry, "load", load_and_record)
     return versions
 
 
 def test_a_promoted_bundle_is_loaded_once(client: Client, loads: list[str]) -> None:
-    second = register_copy(client.state)
+    second = register_copy(client.service)
     assert promote(client, second).json()["version"] == second
     assert client.send("POST", ROLLBACK).json()["version"] == "1"
     assert loads == [second, "1"]
@@ -107,8 +107,8 @@ def test_a_version_without_files_is_refused_and_the_champion_stays(client: Clien
     lost = register_without_files(client, tmp_path)
     problem = problem_of(promote(client, lost), 422)
     assert (problem["field"], f"version {lost} has lost its files" in problem["detail"]) == ("bundle", True)
-    client.state.registry.promote(lost)
-    client.state.registry.promote("1")
+    client.service.registry.promote(lost)
+    client.service.registry.promote("1")
     problem_of(client.send("POST", ROLLBACK), 422)
     assert version_of(client) == champion_of(client) == "1"
 
@@ -117,10 +117,10 @@ def test_the_second_of_two_simultaneous_rollbacks_is_refused(
     client: Client, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second reads the champion while the first loads its bundle; the champion has changed when it goes on."""
-    second, third = register_copy(client.state), register_copy(client.state)
+    second, third = register_copy(client.service), register_copy(client.service)
     for version in (second, third):
-        client.state.registry.promote(version)
-    other = AppState(settings)
+        client.service.registry.promote(version)
+    other = build_service(settings)
     has_read, messages = threading.Event(), []
 
     def read_champion() -> Champion | None:
@@ -130,12 +130,12 @@ def test_the_second_of_two_simultaneous_rollbacks_is_refused(
 
     def roll_back_second() -> None:
         try:
-            roll_back(other, "the second")
+            roll_back(other.registry, "the second")
         except RoofcastError as error:
             messages.append(str(error))
 
     thread = threading.Thread(target=roll_back_second)
-    load = client.state.registry.load
+    load = client.service.registry.load
 
     def load_meanwhile(champion: Champion) -> ModelBundle:
         thread.start()
@@ -143,8 +143,8 @@ def test_the_second_of_two_simultaneous_rollbacks_is_refused(
         return load(champion)
 
     monkeypatch.setattr(other.registry, "champion", read_champion)
-    monkeypatch.setattr(client.state.registry, "load", load_meanwhile)
-    assert roll_back(client.state, "the first").champion.version == second
+    monkeypatch.setattr(client.service.registry, "load", load_meanwhile)
+    assert roll_back(client.service.registry, "the first").champion.version == second
     thread.join(30)
     problem = f"the champion must be version {third}, got version {second}: it changed meanwhile"
     assert messages == [f"{problem}; check the versions and try again"]
@@ -158,14 +158,14 @@ def test_a_version_that_cannot_be_loaded_is_refused_and_the_champion_stays(clien
     problem_of(promote(client, "99"), 404)
     status, _, messages = run("promote", broken)
     assert (status, "registered checksum" in messages) == (2, True)
-    client.state.registry.promote(broken)
-    client.state.registry.promote("1")
+    client.service.registry.promote(broken)
+    client.service.registry.promote("1")
     problem_of(client.send("POST", ROLLBACK), 422)
     assert version_of(client) == champion_of(client) == "1"
 
 
 def test_rollback_on_the_command_line(client: Client, run: Run) -> None:
-    promote(client, register_copy(client.state))
+    promote(client, register_copy(client.service))
     assert run("rollback")[:2] == (0, "version 1 is in service\n")
     status, _, messages = run("rollback")
     assert status != 0
@@ -173,7 +173,7 @@ def test_rollback_on_the_command_line(client: Client, run: Run) -> None:
 
 
 def test_the_client_rolls_back(client: Client) -> None:
-    promote(client, register_copy(client.state))
+    promote(client, register_copy(client.service))
     with RoofcastClient("http://test", client.make_key("admin"), transport=Wire(client)) as roofcast:
         assert roofcast.roll_back()["version"] == "1"
         with pytest.raises(NoAnswerError, match="no earlier champion"):

@@ -312,7 +312,7 @@ def test_intervals_widen_with_the_level(shared: Client) -> None:
 
 
 def test_entries_of_an_unmeasured_engine_are_outside(shared: Client) -> None:
-    unmeasured = next(name for name in ENGINES if name not in shared.state.active_model.bundle.engines)
+    unmeasured = next(name for name in ENGINES if name not in shared.service.active_model.bundle.engines)
     assert all(entry["outside"] for entry in recommend(shared, constraints={"engine": unmeasured})["entries"])
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+from typing import Any
 
 import pytest
 
-from roofcast.training.lifecycle.learned_targets import LEARNED_TARGETS
+from roofcast.serving.app_state.retraining_run import learning_rows
 from tests.conditions import wait_until
 from tests.serving.http_client import CONFIG, MODEL, Client, Run, a_measurement, a_question, problem_of
 from tests.training.builders import QUIET, learning_from
@@ -24,6 +25,10 @@ def register(client: Client, name: str = NAME) -> str:
     assert response.status_code == 201, response.text
     import_id: str = response.json()["import_id"]
     return import_id
+
+
+def learnt(client: Client) -> Any:
+    return learning_rows(learning_from(QUIET, ["llm_pilot"]), client.service.store, client.service.catalog)
 
 
 def known(client: Client) -> set[str]:
@@ -64,7 +69,7 @@ def test_a_key_removes_its_own_models_and_an_operator_any(client: Client) -> Non
     client.use_key(admin)
     for name in (NAME, "ours/two"):
         assert client.send("DELETE", f"{PATH}/{name}").status_code == 200
-    assert not client.state.store.models.load()
+    assert not client.service.store.models.load()
 
 
 def test_a_model_of_the_package_stays(client: Client) -> None:
@@ -85,21 +90,20 @@ def test_a_model_of_a_stack_profile_stays(client: Client) -> None:
     assert client.send("DELETE", f"{PATH}/{NAME}").status_code == 200
 
 
-def test_rows_restored_without_their_model_teach_nothing(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_restored_without_their_model_teach_nothing(client: Client) -> None:
     """The service goes on; the rows teach again once the model is registered again."""
-    monkeypatch.setitem(LEARNED_TARGETS, "inference", learning_from(QUIET, ["llm_pilot"]))
     client.use_key(client.make_key("admin"))
     selection = {"import_id": register(client)}
     client.post(f"{MEASUREMENTS}/withdrawals", selection)
     client.send("DELETE", f"{PATH}/{NAME}")
     client.post(f"{MEASUREMENTS}/restorations", selection)
-    n_row = len(client.state.learning_rows().ids)
-    assert client.state.learning_rows().set_aside["unknown_model"] == 1
+    n_row = len(learnt(client).ids)
+    assert learnt(client).set_aside["unknown_model"] == 1
     for path in (MEASUREMENTS, "/v1/drift", "/v1/campaigns/report", "/metrics"):
         assert client.get(path).status_code == 200, path
     body = {"rows": [a_measurement(model=NAME, concurrency=32)], "models": [{"name": NAME, "config": CONFIG}]}
     assert client.post(MEASUREMENTS, body).status_code == 201
-    assert len(client.state.learning_rows().ids) == n_row + 2
+    assert len(learnt(client).ids) == n_row + 2
 
 
 def test_the_command_line_removes_a_model_and_a_service_notices(client: Client, run: Run) -> None:

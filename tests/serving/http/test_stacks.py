@@ -80,6 +80,6 @@ def test_an_invalid_row_refuses_all(shared: Client) -> None:
 
 
 def test_a_profile_of_others_is_not_removed(shared: Client) -> None:
-    shared.state.store.stacks.add(SHARED, "theirs", [a_run()])
+    shared.service.store.stacks.add(SHARED, "theirs", [a_run()])
     problem = problem_of(shared.send("DELETE", f"{STACKS}/theirs"), 422)
     assert "made by the command line" in problem["detail"]

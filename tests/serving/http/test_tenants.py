@@ -142,8 +142,8 @@ def test_an_import_of_another_key_answers_as_an_unknown_one(tenants: Tenants) ->
 
 
 def test_no_get_route_names_what_another_key_brought(tenants: Tenants) -> None:
-    version = register_copy(tenants.client.state)
-    retraining = tenants.client.state.store.retrainings.add("owner").id
+    version = register_copy(tenants.client.service)
+    retraining = tenants.client.service.store.retrainings.add("owner").id
     values = {"version": [version], "retraining_id": [retraining], "name": [MARK, "lab", f"{MARK}-rack", "lab-rack"]}
     queries = {"/v1/drift": ["", f"?import_id={tenants.imports['b']['import_id']}"]}
     queries |= {path: ["", "?limit=1000", f"?campaign={MARK}"] for path in (MEASURE, RUNS)}
@@ -196,7 +196,7 @@ def test_no_error_and_no_lineage_names_the_model_of_another_key(tenants: Tenants
 
 
 def test_rows_of_two_keys_teach_one_predictor(tenants: Tenants) -> None:
-    learnable = tenants.client.state.store.load_learnable()
+    learnable = tenants.client.service.store.load_learnable()
     assert set(learnable.uploaders) == {"a", "b", ""}
 
 

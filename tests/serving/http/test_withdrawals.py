@@ -43,7 +43,7 @@ def test_a_key_withdraws_its_own_rows_and_an_admin_any(client: Client, caplog: p
         ("b", "withdrawn", second["import_id"]),
     ]
     assert client.post(f"{PATH}/withdrawals", {"key": "a"}).json() == ONE
-    assert client.state.store.load().empty
+    assert client.service.store.load().empty
     summaries = client.get(f"{PATH}/imports").json()
     assert {(s["key"], s["n_row"], s["n_withdrawn"]) for s in summaries} == {("a", 1, 1), ("b", 1, 1)}
     client.use_key(None)
@@ -61,7 +61,7 @@ def test_a_key_restores_its_own_withdrawal_and_an_admin_any(client: Client) -> N
     assert client.post(f"{PATH}/withdrawals", selection).json() == ONE
     client.use_key(own)
     problem_of(client.post(f"{PATH}/restorations", selection), 403)
-    assert client.state.store.load().empty
+    assert client.service.store.load().empty
     client.use_key(admin)
     assert client.post(f"{PATH}/restorations", selection).json() == ONE
 
@@ -72,15 +72,15 @@ def test_a_row_far_from_what_others_measured_waits_for_a_confirmation(client: Cl
     (row,) = (row for row in client.get(PATH).json() if row["state"] == "quarantined")
     assert row["ttft_s"] == FAR["ttft_s"]
     assert "times the estimate" in row["reason"]
-    assert len(client.state.store.load_learnable().rows) == 1
+    assert len(client.service.store.load_learnable().rows) == 1
     assert client.post(f"{PATH}/confirmations", {"key": "ci"}).json() == ONE
-    learnable = client.state.store.load_learnable()
+    learnable = client.service.store.load_learnable()
     assert learnable.uploaders.tolist() == ["ci", "ci"]
 
 
 def test_rows_of_an_admin_are_the_operators(client: Client) -> None:
     assert client.post(PATH, {"rows": [a_measurement()]}).status_code == 201
-    assert client.state.store.load_learnable().uploaders.tolist() == [""]
+    assert client.service.store.load_learnable().uploaders.tolist() == [""]
 
 
 @pytest.mark.parametrize("body", [{}, {"import_id": "a", "key": "b"}])

@@ -1,24 +1,21 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from roofcast.data.catalog import Catalog, load_catalog
+from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError
 from roofcast.data.job_campaigns import job_catalog
-from roofcast.serving.app_state.app_state import AppState
-from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.jobs import job_service
 from roofcast.serving.jobs.conventions import LATENT_ADAPTERS
 from roofcast.serving.jobs.job_answer_parts import JobRecommendationResponse
 from roofcast.serving.jobs.job_request import JobRecommendationRequest
 from roofcast.serving.jobs.memory_parts import MEMORY_PARTS
 from roofcast.training.jobs import load_shipped_job_predictor
-from roofcast.training.jobs.job_bundle import JobBundle
 from tests.serving.jobs.builders import a_training_demand, an_estimate_model
 
 LATENT = {
@@ -33,19 +30,10 @@ STEP = {
 LARGE = {"model": "meta-llama/Llama-3.1-70B", "method": "full", "n_token": 1e9, "n_epoch": 1.0}
 
 
-@dataclass
-class Known:
-    """What a recommendation reads of the application's state."""
-
-    catalog: Catalog
-    job_catalog: Catalog
-    training_model: LoadedModel[JobBundle] = field(default_factory=an_estimate_model)
-
-
 def recommend(*, active: Any = None, **changes: Any) -> JobRecommendationResponse:
     request = JobRecommendationRequest.model_validate(a_training_demand(**changes))
-    state = cast("AppState", Known(load_catalog(), job_catalog(), active or an_estimate_model()))
-    return job_service.answer_training_recommendation(request, state, dt.date(2026, 6, 1))
+    active = active or an_estimate_model()
+    return job_service.answer_training_recommendation(request, job_catalog(), active, dt.date(2026, 6, 1))
 
 
 @pytest.mark.parametrize(

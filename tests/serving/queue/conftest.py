@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.composition import build_service
 from roofcast.serving.queue import queue as queue_module
 from roofcast.serving.queue.queue import JobQueue
 from tests.conftest import FEW_CAMPAIGNS
@@ -21,6 +21,6 @@ def short_retrainings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def queue(settings: Settings) -> Iterator[JobQueue]:
-    state = AppState(settings)
-    yield JobQueue(settings.home, state)
-    state.close()
+    service = build_service(settings)
+    yield JobQueue(settings.home, service)
+    service.close()

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from roofcast.serving.app_state import app_state
+from roofcast.data.measurements.target import TRAINING
+from roofcast.serving import composition
 from roofcast.serving.queue.queue import JobQueue
 from roofcast.training.lifecycle.learned_targets import JOB_TARGET, LEARNED_TARGETS
 from tests.data.row_builders import a_training_row
@@ -35,21 +36,21 @@ def test_rows_are_learnt_by_command_and_over_http_audited_and_rolled_back(
     caplog.set_level(logging.INFO, "roofcast.audit")
     monkeypatch.setenv("ROOFCAST_HOME", str(home))
     monkeypatch.setitem(LEARNED_TARGETS, "training", learning_from(JOB_TARGET, CAMPAIGNS))
-    registry = client.state.training_registry
+    registry = client.service.champions[TRAINING].registry
     monkeypatch.setattr(registry, "shipped", None)
-    monkeypatch.setattr(app_state, "shipped_predictor", lambda *_: None)
+    monkeypatch.setattr(composition, "shipped_predictor", lambda *_: None)
 
     status, out, err = run("retrain", "--target", "training", "--json")
     assert status == 0, err
     first = json.loads(out)
     assert (first["promoted"], first["reason"]) == (True, "there was no champion")
-    client.state.refresh(target="training")
+    client.service.champions[TRAINING].refresh()
     before = answers(client)
 
     rows = [a_training_row(campaign="nightly", n_accelerator=n) for n in (8, 16, 32)]
     assert client.post("/v1/training/measurements", {"rows": rows}).json()["n_new"] == 3
     record = client.post("/v1/retrainings", TARGET).json()
-    JobQueue(home, client.state).run(record["id"])
+    JobQueue(home, client.service).run(record["id"])
     done = client.get(f"/v1/retrainings/{record['id']}").json()
     assert (done["state"], done["target"], done["error"]) == ("done", "training", "")
     second = done["report"]
@@ -61,7 +62,7 @@ def test_rows_are_learnt_by_command_and_over_http_audited_and_rolled_back(
         body = json.dumps({"version": second["version"], **TARGET})
         response = client.send("PUT", "/v1/predictor", body, {"content-type": "application/json"})
         assert response.status_code == 200, response.text
-    client.state.refresh(target="training")
+    client.service.champions[TRAINING].refresh()
     assert answers(client)["predictor_version"] == second["version"]
 
     assert client.post("/v1/predictor/rollback", TARGET).json()["version"] == first["version"]

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from filelock import FileLock, Timeout
@@ -17,10 +17,10 @@ from huey.exceptions import HueyException
 
 from roofcast.data.errors import NotReadyError, OutOfRangeError
 from roofcast.data.measurements.target import TRAINING
-from roofcast.serving.app_state import app_state
-from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving import composition
 from roofcast.serving.app_state.retraining_stages import REGISTRATION
 from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.composition import build_service
 from roofcast.serving.queue import queue as queue_module
 from roofcast.serving.queue.queue import INTERRUPTED, MAX_INTERRUPTION, JobQueue, owner_id, work, worker_process
 from roofcast.training.lifecycle.registry.registry import Champion, ShippedPredictor
@@ -73,7 +73,7 @@ def test_a_retraining_over_http_runs_in_a_worker_and_is_judged(client: Client, h
 
     The training lock blocks the first retraining, so that the worker is killed while it runs.
     """
-    store = client.state.store
+    store = client.service.store
     interrupted = store.retrainings.add(owner_id(home))
     with worker_process():
         with FileLock(home / "training.lock"):
@@ -95,7 +95,7 @@ def test_a_retraining_over_http_runs_in_a_worker_and_is_judged(client: Client, h
     assert (report.version, report.promoted) == ("2", False)
     assert report.reason == "the candidate no longer predicts output_throughput_token_per_s"
     assert [record["state"] for record in client.get(PATH).json()] == ["done", "cancelled"]
-    champion = client.state.registry.champion()
+    champion = client.service.registry.champion()
     assert champion is not None
     assert champion.version == "1"
 
@@ -107,15 +107,15 @@ def test_an_unknown_retraining_is_404(shared: Client) -> None:
 def test_a_job_runs_once(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
-    def fail(_progress: object, _target: object) -> RetrainingReport:
+    def fail(_target: object, _progress: object) -> RetrainingReport:
         calls.append(1)
         raise OutOfRangeError("too few rows")
 
-    monkeypatch.setattr(queue._state, "retrain", fail)
+    queue.retrain = fail
     record = queue.submit()
     queue.run(record.id)
     queue.run(record.id)
-    record_after = queue._state.store.retrainings.find(record.id)
+    record_after = queue._service.store.retrainings.find(record.id)
     assert (record_after.state, record_after.error, len(calls)) == ("failed", "too few rows", 1)
 
 
@@ -124,16 +124,16 @@ def test_the_stage_of_a_retraining_is_recorded(
     is_recorded: bool, queue: JobQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A store that does not answer costs the record of a stage, not the retraining."""
-    store, seen = queue._state.store, []
+    store, seen = queue._service.store, []
 
-    def retrain(progress: Callable[..., Iterator[Callable[[], object]]], _target: object) -> RetrainingReport:
+    def retrain(_target: object, progress: Callable[..., Iterator[Callable[[], object]]]) -> RetrainingReport:
         seen.append(store.retrainings.find(record.id))
         if not is_recorded:
             monkeypatch.setattr(store.retrainings, "advance", fail_twice(store.retrainings.advance))
         seen.extend(store.retrainings.find(record.id) for _ in progress(range(2), 2, "held-out lineages"))
         raise OutOfRangeError("too few rows")
 
-    monkeypatch.setattr(queue._state, "retrain", retrain)
+    queue.retrain = retrain
     record = queue.submit()
     queue.run(record.id)
     steps = [(one.stage, one.n_step_done, one.n_step) for one in seen]
@@ -143,14 +143,14 @@ def test_the_stage_of_a_retraining_is_recorded(
 
 
 def test_an_unexpected_error_fails_the_job_and_is_raised(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_progress: object, _target: object) -> RetrainingReport:
+    def fail(_target: object, _progress: object) -> RetrainingReport:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr(queue._state, "retrain", fail)
+    queue.retrain = fail
     record = queue.submit()
     with pytest.raises(ZeroDivisionError):
         queue.run(record.id)
-    assert queue._state.store.retrainings.find(record.id).error == "ZeroDivisionError: a bug"
+    assert queue._service.store.retrainings.find(record.id).error == "ZeroDivisionError: a bug"
 
 
 @pytest.mark.parametrize("end", ["finish", "fail"])
@@ -163,15 +163,15 @@ def test_the_result_of_a_job_is_recorded_when_the_store_answers_again(
     )  # fmt: skip
     pauses: list[float] = []
 
-    def retrain(_progress: object, _target: object) -> RetrainingReport:
+    def retrain(_target: object, _progress: object) -> RetrainingReport:
         if end == "fail":
             raise OutOfRangeError("too few rows")
         return report
 
-    store = queue._state.store
+    store = queue._service.store
     for name in ("start", end):
         monkeypatch.setattr(store.retrainings, name, fail_twice(getattr(store.retrainings, name)))
-    monkeypatch.setattr(queue._state, "retrain", retrain)
+    queue.retrain = retrain
     monkeypatch.setattr(queue_module, "MAX_RECORD_PAUSE_S", 1.5)
     monkeypatch.setattr(time, "sleep", pauses.append)
     record = queue.submit()
@@ -187,7 +187,7 @@ def test_a_change_whose_acknowledgement_was_lost_can_be_repeated(
     queue: JobQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The store commits the change, and the connection ends before the acknowledgement."""
-    store = queue._state.store
+    store = queue._service.store
     fail = store.retrainings.fail
     lost = iter([True, False])
 
@@ -196,11 +196,11 @@ def test_a_change_whose_acknowledgement_was_lost_can_be_repeated(
         if next(lost):
             raise NotReadyError("the connection was lost")
 
-    def retrain(_progress: object, _target: object) -> RetrainingReport:
+    def retrain(_target: object, _progress: object) -> RetrainingReport:
         raise OutOfRangeError("too few rows")
 
     monkeypatch.setattr(store.retrainings, "fail", fail_silently)
-    monkeypatch.setattr(queue._state, "retrain", retrain)
+    queue.retrain = retrain
     monkeypatch.setattr(queue_module, "RECORD_PAUSE_S", 0.0)
     record = queue.submit()
     queue.run(record.id)
@@ -209,7 +209,7 @@ def test_a_change_whose_acknowledgement_was_lost_can_be_repeated(
 
 def test_jobs_of_a_dead_worker_are_recovered(queue: JobQueue) -> None:
     """One that ends worker after worker fails in the end."""
-    retrainings = queue._state.store.retrainings
+    retrainings = queue._service.store.retrainings
     running, waiting = queue.submit(), queue.submit(TRAINING)
     for n in range(MAX_INTERRUPTION + 1):
         retrainings.start(running.id)
@@ -227,16 +227,16 @@ def test_folds_are_removed_with_the_end_of_their_retraining(
     queue: JobQueue, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those of a retraining that will be repeated stay."""
-    retrainings = queue._state.store.retrainings
+    retrainings = queue._service.store.retrainings
 
     def folds_of(id_: str) -> Path:
         (home / "folds" / id_).mkdir(parents=True)
         return home / "folds" / id_
 
-    def fail(_progress: object, _target: object) -> RetrainingReport:
+    def fail(_target: object, _progress: object) -> RetrainingReport:
         raise OutOfRangeError("too few rows")
 
-    monkeypatch.setattr(queue._state, "retrain", fail)
+    queue.retrain = fail
     interrupted, cancelled = queue.submit(), queue.submit(TRAINING)
     retrainings.start(interrupted.id)
     retrainings.cancel(cancelled.id, "me", REGISTRATION)
@@ -253,15 +253,15 @@ def test_folds_are_removed_with_the_end_of_their_retraining(
 def test_a_retraining_that_fails_as_it_is_cancelled_stays_cancelled(
     queue: JobQueue, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def cancel_and_fail(_progress: object, _target: object) -> RetrainingReport:
+    def cancel_and_fail(_target: object, _progress: object) -> RetrainingReport:
         (home / "folds" / record.id).mkdir(parents=True)
-        queue._state.store.retrainings.cancel(record.id, "me", REGISTRATION)
+        queue._service.store.retrainings.cancel(record.id, "me", REGISTRATION)
         raise OutOfRangeError("too few rows")
 
-    monkeypatch.setattr(queue._state, "retrain", cancel_and_fail)
+    queue.retrain = cancel_and_fail
     record = queue.submit()
     queue.run(record.id)
-    assert queue._state.store.retrainings.find(record.id).error == "cancelled by me"
+    assert queue._service.store.retrainings.find(record.id).error == "cancelled by me"
     assert not (home / "folds" / record.id).exists()
 
 
@@ -270,7 +270,7 @@ def test_a_retraining_that_fails_as_it_is_cancelled_stays_cancelled(
 def test_a_retraining_whose_worker_is_killed_resumes_with_its_folds(
     client: Client, home: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    folder, retrainings = home / "folds", client.state.store.retrainings
+    folder, retrainings = home / "folds", client.service.store.retrainings
     with worker_process():
         record = retrainings.find(client.send("POST", PATH).json()["id"])
         wait_until(lambda: any(folder.glob("*/*.fold")))
@@ -282,26 +282,23 @@ def test_a_retraining_whose_worker_is_killed_resumes_with_its_folds(
 
 
 def test_a_retraining_that_registered_its_candidate_is_not_repeated(queue: JobQueue) -> None:
-    retrainings, record = queue._state.store.retrainings, queue.submit()
+    retrainings, record = queue._service.store.retrainings, queue.submit()
     retrainings.start(record.id)
     retrainings.advance(record.id, REGISTRATION, 1, 1)
     queue.recover()
     assert retrainings.find(record.id).error == INTERRUPTED
 
 
-def test_a_cancelled_retraining_stops_before_its_next_step(
-    client: Client, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cancelled_retraining_stops_before_its_next_step(client: Client, home: Path) -> None:
     steps: list[int] = []
 
-    def retrain(progress: Callable[..., Iterator[int]], _target: object) -> None:
+    def retrain(_target: object, progress: Callable[..., Iterator[int]]) -> Any:
         for step in progress(range(3), 3, "held-out lineages"):
             steps.append(step)
             assert client.send("POST", f"{PATH}/{record.id}/cancellation").json()["state"] == "cancelled"
 
-    queue = JobQueue(home, client.state)
+    queue = JobQueue(home, client.service, retrain)
     record, waiting = queue.submit(), queue.submit(TRAINING)
-    monkeypatch.setattr(client.state, "retrain", retrain)
     client.send("POST", f"{PATH}/{waiting.id}/cancellation")
     for one in (record, waiting):
         queue.run(one.id)
@@ -315,7 +312,7 @@ def test_a_retraining_that_registers_its_candidate_cannot_be_cancelled(
     queue: JobQueue, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The store is away when the last stage begins, which waits for it."""
-    retrainings, record = queue._state.store.retrainings, queue.submit()
+    retrainings, record = queue._service.store.retrainings, queue.submit()
     seen: list[tuple[int, str]] = []
     advance = retrainings.advance
 
@@ -327,14 +324,14 @@ def test_a_retraining_that_registers_its_candidate_cannot_be_cancelled(
         seen.append((status, err))
         raise OutOfRangeError("the registry is full")
 
-    def retrain(progress: Callable[..., Iterator[Callable[[], object]]], _target: object) -> None:
+    def retrain(_target: object, progress: Callable[..., Iterator[Callable[[], object]]]) -> Any:
         for step in progress([register], 1, REGISTRATION):
             step()
 
     fail_once = fail_twice(advance)
     monkeypatch.setattr(retrainings, "advance", advance_to)
     monkeypatch.setattr(queue_module, "RECORD_PAUSE_S", 0.0)
-    monkeypatch.setattr(queue._state, "retrain", retrain)
+    queue.retrain = retrain
     queue.run(record.id)
     assert seen == [(2, f"error: retraining: must be queued or running, but {record.id} is in its registration\n")]
     assert retrainings.find(record.id).error == "the registry is full"
@@ -364,7 +361,7 @@ def test_a_queue_that_cannot_be_written_fails_the_retraining(queue: JobQueue, ho
     connection.close()
     with pytest.raises(NotReadyError, match="the job queue cannot be written"):
         queue.submit()
-    assert [record.state for record in queue._state.store.retrainings.load()] == ["failed"]
+    assert [record.state for record in queue._service.store.retrainings.load()] == ["failed"]
 
 
 @pytest.mark.parametrize("is_damaged", [False, True])
@@ -376,11 +373,11 @@ def test_a_retraining_is_queued_if_the_shipped_predictor_cannot_be_loaded(
     if is_damaged:
         file = tmp_path / "damaged.roofcast"
         file.write_bytes(b"")
-    monkeypatch.setattr(app_state, "shipped_predictor", lambda *_: ShippedPredictor(champion, file))
-    state = AppState(Settings(home=tmp_path / "home")).open()
-    JobQueue(state.settings.home, state).ensure_predictor()
-    assert [record.state for record in state.store.retrainings.load()] == ["queued"] * is_damaged
-    state.close()
+    monkeypatch.setattr(composition, "shipped_predictor", lambda *_: ShippedPredictor(champion, file))
+    service = build_service(Settings(home=tmp_path / "home"))
+    JobQueue(service.settings.home, service).ensure_predictor()
+    assert [record.state for record in service.store.retrainings.load()] == ["queued"] * is_damaged
+    service.close()
 
 
 def test_a_second_worker_without_a_parent_returns_at_once(settings: Settings) -> None:
@@ -413,7 +410,7 @@ def test_a_cross_site_form_starts_no_retraining(body: str, shared: Client) -> No
 
 
 def test_the_latest_retrainings_are_listed_up_to_a_limit(client: Client) -> None:
-    store = client.state.store
+    store = client.service.store
     ids = [store.retrainings.add(owner).id for owner in "abc"]
     assert [record["id"] for record in client.get(f"{PATH}?limit=2").json()] == ids[:0:-1]
     problem_of(client.get(f"{PATH}?limit=0"), 422)

@@ -16,7 +16,7 @@ def test_a_queued_retraining_is_returned_to_later_callers(queue: JobQueue) -> No
     queue.huey.dequeue()
     assert queue.submit() == first  # whose message was lost
     assert len(queue.huey) == 1
-    queue._state.store.retrainings.start(first.id)
+    queue._service.store.retrainings.start(first.id)
     assert queue.submit().id != first.id
 
 
@@ -27,7 +27,7 @@ def test_callers_at_once_get_one_retraining_and_send_one_message(queue: JobQueue
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == queue._state.store.retrainings.load() * 6
+    assert found == queue._service.store.retrainings.load() * 6
     assert len(queue.huey) >= 1
     for _ in range(20):
         queue.submit()
@@ -36,8 +36,8 @@ def test_callers_at_once_get_one_retraining_and_send_one_message(queue: JobQueue
 
 def test_two_state_folders_may_share_a_store(queue: JobQueue, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    other, store = JobQueue(tmp_path / "other", queue._state), queue._state.store
-    assert other.owner != queue.owner == owner_id(queue._state.settings.home)
+    other, store = JobQueue(tmp_path / "other", queue._service), queue._service.store
+    assert other.owner != queue.owner == owner_id(queue._service.settings.home)
     own, others = queue.submit(), other.submit()
     assert others.id != own.id
     store.retrainings.start(others.id)

@@ -7,7 +7,7 @@ from importlib.metadata import version
 import numpy as np
 import pytest
 
-from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.composition import Service
 from roofcast.serving.recommend import recommendation as recommending
 from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
@@ -55,10 +55,10 @@ def test_each_replica_serves_its_share_of_a_rate(shared: Client) -> None:
 
 @pytest.mark.parametrize("users", [1, 3, 50, 700])
 @pytest.mark.parametrize("think_time_s", [0.0, 3.0, 300.0])
-def test_replicas_serve_what_the_users_send(state: AppState, users: float, think_time_s: float) -> None:
+def test_replicas_serve_what_the_users_send(service: Service, users: float, think_time_s: float) -> None:
     limits = (parse_limit("e2e:mean<=20s"), parse_limit("tpot:p50<=60ms"))
     demand = Demand(500, 100, users, None, limits, think_time_s=think_time_s, headroom=0.2)
-    result = recommending.recommend(state.active_model.bundle, a_model(), Market(), demand, n_entry=4)
+    result = recommending.recommend(service.active_model.bundle, a_model(), Market(), demand, n_entry=4)
     assert result.entries
     for entry in result.entries:
         e2e_s = next(m.value for m in entry.predictions if (m.metric, m.statistic) == ("e2e_s", "mean"))
@@ -73,10 +73,10 @@ def test_replicas_serve_what_the_users_send(state: AppState, users: float, think
     "load",
     [{"users": 400.0, "think_time_s": 5.0}, {"users": 400.0}, {"users": 2.0, "think_time_s": 60.0}, {"rate": 9.0}],
 )
-def test_the_front_has_load_latency_and_cost_of_each_replica(state: AppState, load: dict[str, float]) -> None:
+def test_the_front_has_load_latency_and_cost_of_each_replica(service: Service, load: dict[str, float]) -> None:
     users, rate, think_time_s = load.get("users"), load.get("rate"), load.get("think_time_s", 0.0)
     demand = Demand(500, 100, users, rate, (parse_limit("tpot:p50<=60ms"),), think_time_s=think_time_s)
-    bundle = state.active_model.bundle
+    bundle = service.active_model.bundle
     result = recommending.recommend(bundle, a_model(), Market(), demand)
     assert result.pareto
     costs, latencies = zip(*((point.cost_usd_per_h, point.e2e_s) for point in result.pareto), strict=True)

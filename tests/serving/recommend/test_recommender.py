@@ -11,7 +11,7 @@ import pytest
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError, OutOfRangeError
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
-from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.composition import Service
 from roofcast.serving.recommend.answer import pareto_front
 from roofcast.serving.recommend.answer.parts import Recommendation
 from roofcast.serving.recommend.demand.constraints import Constraints
@@ -53,9 +53,9 @@ class Market:
         self.offers = tuple(offers.values())
 
 
-def exhaustive(state: AppState, model: ModelSpec, demand: Demand, confidence: float) -> list[tuple[float, str]]:
+def exhaustive(service: Service, model: ModelSpec, demand: Demand, confidence: float) -> list[tuple[float, str]]:
     """Return cost and name of the cheapest deployment of each alternative, by predicting every load of every one."""
-    bundle, market, bounds = state.active_model.bundle, Market(), Constraints()
+    bundle, market, bounds = service.active_model.bundle, Market(), Constraints()
     replicas, _ = enumerate_replicas(model, market.accelerators, market.offers, bounds)
     table = replica_table(replicas, model, demand, bounds)
     descriptors = describe_replicas(table, model, market.accelerators)
@@ -97,20 +97,22 @@ def exhaustive(state: AppState, model: ModelSpec, demand: Demand, confidence: fl
     ],
 )
 def test_the_search_finds_the_result_of_an_exhaustive_search(
-    state: AppState, model: ModelSpec, demand: Demand, confidence: float
+    service: Service, model: ModelSpec, demand: Demand, confidence: float
 ) -> None:
-    expected = exhaustive(state, model, demand, confidence)
+    expected = exhaustive(service, model, demand, confidence)
     for n_entry in (3, NO_LIMIT):
-        result = recommend(state.active_model.bundle, model, Market(), demand, confidence=confidence, n_entry=n_entry)
+        result = recommend(
+            service.active_model.bundle, model, Market(), demand, confidence=confidence, n_entry=n_entry
+        )
         assert result.entries
         assert [e.cost_usd_per_h for e in result.entries] == pytest.approx([cost for cost, _ in expected[:n_entry]])
     names = {f"{entry.replica.accelerator} {entry.replica.weight_precision}" for entry in result.entries}
     assert names == {name for _, name in expected}
 
 
-def test_the_search_predicts_less_than_a_third_of_the_candidates(state: AppState) -> None:
+def test_the_search_predicts_less_than_a_third_of_the_candidates(service: Service) -> None:
     demand = a_demand(200, ("itl:p50<=40ms",))
-    result = recommend(state.active_model.bundle, a_model(), load_catalog(), demand)
+    result = recommend(service.active_model.bundle, a_model(), load_catalog(), demand)
     assert result.n_candidate > 2000
     assert result.n_predicted < result.n_candidate / 3
 
@@ -123,10 +125,10 @@ def test_the_recommender_imports_no_web_framework() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603
 
 
-def test_the_load_of_a_replica_is_bounded_by_the_measurements(state: AppState) -> None:
-    most = max_users_per_accelerator(state.active_model.bundle)
+def test_the_load_of_a_replica_is_bounded_by_the_measurements(service: Service) -> None:
+    most = max_users_per_accelerator(service.active_model.bundle)
     result = recommend(
-        state.active_model.bundle, a_model(), load_catalog(), a_demand(users=1e5, limits=("itl:p50<=9s",))
+        service.active_model.bundle, a_model(), load_catalog(), a_demand(users=1e5, limits=("itl:p50<=9s",))
     )
     assert result.entries
     assert all(entry.in_flight_per_replica <= most * entry.replica.n_accelerator for entry in result.entries)
@@ -136,9 +138,9 @@ def count_configurations(result: Recommendation) -> int:
     return len({entry.replica for entry in result.entries}) + result.n_rejected
 
 
-def test_every_configuration_is_recommended_or_rejected(state: AppState) -> None:
+def test_every_configuration_is_recommended_or_rejected(service: Service) -> None:
     result = recommend(
-        state.active_model.bundle, a_model(), load_catalog(), a_demand(), n_entry=NO_LIMIT, n_rejection=NO_LIMIT
+        service.active_model.bundle, a_model(), load_catalog(), a_demand(), n_entry=NO_LIMIT, n_rejection=NO_LIMIT
     )
     ranked = {entry.replica for entry in result.entries}
     rejected = {rejection.replica for rejection in result.rejections}
@@ -150,8 +152,8 @@ def test_every_configuration_is_recommended_or_rejected(state: AppState) -> None
     assert {family.replica.accelerator for family in result.families}.isdisjoint(accelerators)
 
 
-def test_a_tight_budget_turns_entries_into_rejections(state: AppState) -> None:
-    bundle = state.active_model.bundle
+def test_a_tight_budget_turns_entries_into_rejections(service: Service) -> None:
+    bundle = service.active_model.bundle
     free = recommend(bundle, a_model(), load_catalog(), a_demand(), n_entry=NO_LIMIT)
     budget = free.entries[len(free.entries) // 2].cost_usd_per_h
     constrained = recommend(
@@ -162,8 +164,8 @@ def test_a_tight_budget_turns_entries_into_rejections(state: AppState) -> None:
     assert all(point.cost_usd_per_h <= budget for point in constrained.pareto)
 
 
-def test_a_level_confidence_or_context_out_of_reach_is_refused(state: AppState) -> None:
-    bundle = state.active_model.bundle
+def test_a_level_confidence_or_context_out_of_reach_is_refused(service: Service) -> None:
+    bundle = service.active_model.bundle
     with pytest.raises(OutOfRangeError, match=r"ask for at most 0\.9[0-8]"):
         recommend(bundle, a_model(), load_catalog(), a_demand(), level=0.99)
     with pytest.raises(OutOfRangeError, match=r"a confidence of 0\.999 is above .* ask for at most 0\.9[0-9]"):
@@ -176,17 +178,17 @@ def test_a_level_confidence_or_context_out_of_reach_is_refused(state: AppState) 
         recommend(bundle, a_model(), load_catalog(), a_demand(limits=()))
 
 
-def test_weights_in_fewer_bits_need_less_memory(state: AppState) -> None:
+def test_weights_in_fewer_bits_need_less_memory(service: Service) -> None:
     bounds = [Constraints(weight_precisions=frozenset({p})) for p in ("bf16", "int4")]
     entries = [
-        recommend(state.active_model.bundle, a_model(), load_catalog(), a_demand(), b, n_entry=1).entries[0]
+        recommend(service.active_model.bundle, a_model(), load_catalog(), a_demand(), b, n_entry=1).entries[0]
         for b in bounds
     ]
     assert [entry.replica.weight_precision for entry in entries] == ["bf16", "int4"]
 
 
-def test_more_confidence_never_costs_less(state: AppState) -> None:
-    result = recommend(state.active_model.bundle, a_model(), load_catalog(), a_demand(500))
+def test_more_confidence_never_costs_less(service: Service) -> None:
+    result = recommend(service.active_model.bundle, a_model(), load_catalog(), a_demand(500))
     costs_of = {one.confidence: one.cost_usd_per_h for one in result.cost_of_confidence}
     costs = [cost for cost in costs_of.values() if cost is not None]
     assert list(costs_of)[:3] == [0.5, 0.8, 0.9]
@@ -199,8 +201,8 @@ NO_HARDWARE = Constraints(accelerators=frozenset({"nvidia-l4-24gb"}), weight_pre
 
 
 @pytest.mark.parametrize("bounds", [Constraints(), NO_HARDWARE])
-def test_costs_are_reported_up_to_the_highest_confidence(state: AppState, bounds: Constraints) -> None:
-    bundle, reported = state.active_model.bundle, []
+def test_costs_are_reported_up_to_the_highest_confidence(service: Service, bounds: Constraints) -> None:
+    bundle, reported = service.active_model.bundle, []
     for limits in (["itl:p50<=9s"], ["nttft:p50<=9s", "ttft:p95<=9s", "itl:p50<=9s", "e2e:p95<=900s"]):
         demand = a_demand(limits=limits)
         result = recommend(bundle, a_model(), Market(), demand, bounds)
@@ -224,11 +226,11 @@ def metrics_of(demand: Demand) -> set[str]:
     ],
 )
 def test_each_entry_is_on_the_front_or_dominated(
-    state: AppState, demand: Demand, monkeypatch: pytest.MonkeyPatch
+    service: Service, demand: Demand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Few other points are predicted."""
     monkeypatch.setattr(pareto_front, "MAX_PREDICTED", 3)
-    result = recommend(state.active_model.bundle, a_model(), load_catalog(), demand)
+    result = recommend(service.active_model.bundle, a_model(), load_catalog(), demand)
     shown = {(point.offer.id, point.replica, point.n_replica) for point in result.pareto}
     points = [(point.cost_usd_per_h, point.e2e_s) for point in result.pareto]
     assert result.entries
@@ -241,12 +243,12 @@ def test_each_entry_is_on_the_front_or_dominated(
 
 
 @pytest.mark.parametrize("n_entry", [1, 10])
-def test_rejections_for_cost_cost_more_than_the_cheapest(state: AppState, n_entry: int) -> None:
+def test_rejections_for_cost_cost_more_than_the_cheapest(service: Service, n_entry: int) -> None:
     """The cost is exact where it was predicted, and elsewhere a bound above the cheapest."""
     demand = Demand(8000, 20, 3000, None, tuple(map(parse_limit, ("ttft:p95<=3s", "tpot:p50<=60ms"))), 60.0)
     bounds = Constraints(pricing=frozenset({"on_demand", "spot"}), max_usd_per_h=300.0)
     result = recommend(
-        state.active_model.bundle, a_model(), load_catalog(), demand, bounds, n_entry=n_entry, n_rejection=NO_LIMIT
+        service.active_model.bundle, a_model(), load_catalog(), demand, bounds, n_entry=n_entry, n_rejection=NO_LIMIT
     )
     cheapest = result.entries[0].cost_usd_per_h
     dearer = [rejection for rejection in result.rejections if rejection.reason == "dearer"]
@@ -257,10 +259,12 @@ def test_rejections_for_cost_cost_more_than_the_cheapest(state: AppState, n_entr
         assert float(rejection.detail.split()[1]) > cheapest
 
 
-def test_rejections_of_equal_cost_are_no_rejections_for_cost(state: AppState) -> None:
+def test_rejections_of_equal_cost_are_no_rejections_for_cost(service: Service) -> None:
     """A single user is served by any engine on the cheapest instance."""
     demand = a_demand(1, ("itl:p50<=9s",))
-    result = recommend(state.active_model.bundle, a_model(), load_catalog(), demand, n_entry=1, n_rejection=NO_LIMIT)
+    result = recommend(
+        service.active_model.bundle, a_model(), load_catalog(), demand, n_entry=1, n_rejection=NO_LIMIT
+    )
     cheapest = result.entries[0].cost_usd_per_h
     same = [rejection for rejection in result.rejections if rejection.reason == "same_cost"]
     assert same
@@ -272,10 +276,10 @@ def test_rejections_of_equal_cost_are_no_rejections_for_cost(state: AppState) ->
     assert min(dearer) > 1
 
 
-def test_the_cost_of_a_rejection_is_that_of_its_entry(state: AppState) -> None:
+def test_the_cost_of_a_rejection_is_that_of_its_entry(service: Service) -> None:
     """The expected cost is that of the best entry on the accelerator, without a limit on entries."""
     demand = a_demand(3000, ("ttft:p95<=3s", "tpot:p50<=60ms"), think_time_s=60.0)
-    bundle = state.active_model.bundle
+    bundle = service.active_model.bundle
     unlimited = recommend(bundle, a_model(), load_catalog(), demand, n_entry=NO_LIMIT)
     few = recommend(bundle, a_model(), load_catalog(), demand, n_entry=10)
     least = {e.replica.accelerator: e.cost_usd_per_h for e in reversed(unlimited.entries)}
@@ -287,8 +291,8 @@ def test_the_cost_of_a_rejection_is_that_of_its_entry(state: AppState) -> None:
         )
 
 
-def test_the_front_is_not_dominated(state: AppState) -> None:
-    result = recommend(state.active_model.bundle, a_model(), load_catalog(), a_demand(500))
+def test_the_front_is_not_dominated(service: Service) -> None:
+    result = recommend(service.active_model.bundle, a_model(), load_catalog(), a_demand(500))
     costs = [point.cost_usd_per_h for point in result.pareto]
     latencies = [point.e2e_s for point in result.pareto]
     assert len(costs) > 2
@@ -299,8 +303,8 @@ def test_the_front_is_not_dominated(state: AppState) -> None:
     assert all(point.load_per_replica * point.n_replica >= 500 for point in result.pareto)
 
 
-def test_the_runner_up_is_another_accelerator(state: AppState) -> None:
-    result = recommend(state.active_model.bundle, a_model(), load_catalog(), a_demand(), n_entry=NO_LIMIT)
+def test_the_runner_up_is_another_accelerator(service: Service) -> None:
+    result = recommend(service.active_model.bundle, a_model(), load_catalog(), a_demand(), n_entry=NO_LIMIT)
     first = result.entries[0].replica.accelerator
     others = [entry.cost_usd_per_h for entry in result.entries if entry.replica.accelerator != first]
     assert result.runner_up_usd_per_h == min(others)

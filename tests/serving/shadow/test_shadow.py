@@ -11,10 +11,10 @@ from typing import Any, cast
 import pytest
 
 from roofcast.data.errors import NotReadyError
-from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.promotion import shadow as set_shadow
 from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.composition import Service
 from roofcast.serving.predict.json_rows import columns_from_rows
 from roofcast.serving.predict.row_answers import PredictOptions, answer_columns
 from roofcast.serving.shadow import shadow as shadow_module
@@ -45,10 +45,10 @@ def settings(home: object, settings: Settings) -> Settings:
 
 
 @pytest.fixture
-def challenged(state: AppState) -> AppState:
+def challenged(service: Service) -> Service:
     """Return the state with a copy of the champion as its challenger."""
-    state.challenger.refresh(set_shadow(state, register_copy(state), "a test"))
-    return state
+    service.challenger.refresh(set_shadow(service.registry, register_copy(service), "a test"))
+    return service
 
 
 @pytest.fixture
@@ -57,52 +57,62 @@ def counts() -> Counts:
 
 
 @pytest.fixture
-def shadow(challenged: AppState, counts: Counts, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shadow]:
+def shadow(challenged: Service, counts: Counts, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shadow]:
     monkeypatch.setattr(shadow_module, "DUTY_RATIO", 1.0)
-    shadow = Shadow(challenged, counts)
+    shadow = Shadow(challenged.challenger, challenged.stores, challenged.catalogs, sample_ratio=1.0, count=counts)
     yield shadow
     shadow.close()
 
 
-def offer(shadow: Shadow, state: AppState, n_row: int = 1) -> None:
+def offer(shadow: Shadow, service: Service, n_row: int = 1) -> None:
     columns = columns_from_rows([a_question(concurrency=1 + i) for i in range(n_row)])
-    options = PredictOptions(state.active_model.bundle, state.catalog)
-    shadow.offer(columns, answer_columns(columns, options), options.catalog, state.active_model)
+    options = PredictOptions(service.active_model.bundle, service.catalog)
+    shadow.offer(columns, answer_columns(columns, options), options.catalog, service.active_model)
 
 
 def test_answers_of_both_are_stored_when_the_service_stops(
-    shadow: Shadow, challenged: AppState, counts: Counts
+    shadow: Shadow, challenged: Service, counts: Counts
 ) -> None:
     offer(shadow, challenged, 3)
     wait_until(lambda: counts.rows["compared"] == 3)
     shadow.close()
     model = challenged.challenger.model
     assert model is not None
-    shared = shared_answers(challenged, challenged.active_model.champion, model.champion)
+    shared = shared_answers(challenged.store.shadow_counts, challenged.active_model.champion, model.champion)
     assert (shared.n_row, shared.n_champion_only, shared.n_challenger_only) == (3, 0, 0)
     assert {one.median_ratio for one in shared.ratios} == {1.0}
     assert {one.kind for one in shared.ratios} == {"all", "accelerator", "engine", "lineage"}
-    comparison = compare_version(challenged, model.champion.version, days=1)
+    comparison = compare_version(
+        challenged.store,
+        challenged.compared_models,
+        challenged.versions.load(model.champion.version, challenged.compared_models),
+        days=1,
+    )
     assert (comparison.is_challenger, comparison.answers) == (True, shared)
 
 
 def test_a_version_that_is_compared_again_is_not_loaded_again(
-    state: AppState, monkeypatch: pytest.MonkeyPatch
+    service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    version, load, loaded = register_copy(state), state.registry.load, list[str]()
+    version, load, loaded = register_copy(service), service.registry.load, list[str]()
 
     def count_and_load(one: Champion) -> object:
         loaded.append(one.version)
         return load(one)
 
-    monkeypatch.setattr(state.registry, "load", count_and_load)
-    for one in (version, version, register_copy(state), version):
-        assert compare_version(state, one, days=1).version == one
+    monkeypatch.setattr(service.registry, "load", count_and_load)
+    for one in (version, version, register_copy(service), version):
+        assert (
+            compare_version(
+                service.store, service.compared_models, service.versions.load(one, service.compared_models), days=1
+            ).version
+            == one
+        )
     assert loaded == [version, str(int(version) + 1), version]
 
 
 def test_many_rows_are_sampled_and_a_share_of_zero_draws_none(
-    shadow: Shadow, challenged: AppState, counts: Counts, monkeypatch: pytest.MonkeyPatch
+    shadow: Shadow, challenged: Service, counts: Counts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     offer(shadow, challenged, MAX_ROW + 5)
     wait_until(lambda: counts.rows["compared"] == MAX_ROW)
@@ -113,10 +123,17 @@ def test_many_rows_are_sampled_and_a_share_of_zero_draws_none(
 
 
 def test_rows_are_dropped_under_load_and_when_too_many_wait(
-    challenged: AppState, counts: Counts, monkeypatch: pytest.MonkeyPatch
+    challenged: Service, counts: Counts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     is_busy = threading.Event()
-    shadow = Shadow(challenged, counts, is_busy.is_set)
+    shadow = Shadow(
+        challenged.challenger,
+        challenged.stores,
+        challenged.catalogs,
+        sample_ratio=1.0,
+        count=counts,
+        is_busy=is_busy.is_set,
+    )
     monkeypatch.setattr(shadow, "_run", lambda: None)
     for _ in range(MAX_WAITING + 2):
         offer(shadow, challenged)
@@ -129,7 +146,7 @@ def test_rows_are_dropped_under_load_and_when_too_many_wait(
 
 
 def test_a_challenger_that_fails_is_logged_once_and_counted(
-    shadow: Shadow, challenged: AppState, counts: Counts,
+    shadow: Shadow, challenged: Service, counts: Counts,
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     model = challenged.challenger.model
@@ -142,7 +159,7 @@ def test_a_challenger_that_fails_is_logged_once_and_counted(
 
 
 def test_counts_wait_for_a_store_that_does_not_answer(
-    shadow: Shadow, challenged: AppState, counts: Counts,
+    shadow: Shadow, challenged: Service, counts: Counts,
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     add = challenged.store.shadow_counts.add
@@ -165,9 +182,13 @@ def test_counts_wait_for_a_store_that_does_not_answer(
 
 
 def test_requests_at_once_start_one_thread(
-    challenged: AppState, counts: Counts, monkeypatch: pytest.MonkeyPatch
+    challenged: Service, counts: Counts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shadow, made, may_go_on = Shadow(challenged, counts), Counts(), threading.Event()
+    shadow, made, may_go_on = (
+        Shadow(challenged.challenger, challenged.stores, challenged.catalogs, sample_ratio=1.0, count=counts),
+        Counts(),
+        threading.Event(),
+    )
 
     class SlowThread(threading.Thread):
         def __init__(self, **options: Any) -> None:
@@ -189,9 +210,13 @@ def test_requests_at_once_start_one_thread(
 
 
 def test_counts_that_change_while_they_are_stored_are_neither_lost_nor_doubled(
-    challenged: AppState, counts: Counts, monkeypatch: pytest.MonkeyPatch
+    challenged: Service, counts: Counts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shadow, key, stored = Shadow(challenged, counts), ("all", "", ANSWERED, 0), Counter[object]()
+    shadow, key, stored = (
+        Shadow(challenged.challenger, challenged.stores, challenged.catalogs, sample_ratio=1.0, count=counts),
+        ("all", "", ANSWERED, 0),
+        Counter[object](),
+    )
 
     def add(champion: str, challenger: str, added: Counter[object]) -> None:
         assert (champion, challenger) == ("a", "b")
@@ -209,9 +234,13 @@ def test_counts_that_change_while_they_are_stored_are_neither_lost_nor_doubled(
 
 
 def test_the_challenger_rests_nine_times_as_long_as_it_computes(
-    challenged: AppState, counts: Counts, monkeypatch: pytest.MonkeyPatch
+    challenged: Service, counts: Counts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shadow, now, pauses = Shadow(challenged, counts), [1e9], Counter[float]()
+    shadow, now, pauses = (
+        Shadow(challenged.challenger, challenged.stores, challenged.catalogs, sample_ratio=1.0, count=counts),
+        [1e9],
+        Counter[float](),
+    )
 
     def answer(_: object) -> None:
         now[0] += 10.0
@@ -228,9 +257,9 @@ def test_the_challenger_rests_nine_times_as_long_as_it_computes(
     assert set(pauses) - {0.0} == {90.0}
 
 
-def test_without_a_challenger_nothing_is_queued(state: AppState, counts: Counts) -> None:
-    shadow = Shadow(state, counts)
-    offer(shadow, state)
+def test_without_a_challenger_nothing_is_queued(service: Service, counts: Counts) -> None:
+    shadow = Shadow(service.challenger, service.stores, service.catalogs, sample_ratio=1.0, count=counts)
+    offer(shadow, service)
     shadow.close()
     assert counts.rows == {}
     assert shadow._waiting.empty()

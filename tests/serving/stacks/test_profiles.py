@@ -1,12 +1,8 @@
 from __future__ import annotations
 
-import sys
-import threading
-from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -14,14 +10,15 @@ import pytest
 from judge.protocols.fold_lines import SCORED_METRICS
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.measurements.validation import validate_measurements
-from roofcast.data.store.stack_profiles import MAX_ROW, SHARED, StoredProfile
+from roofcast.data.store.stack_profiles import MAX_ROW, SHARED
 from roofcast.features.descriptors.descriptor_table import describe
-from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.catalog.live_catalog import LiveCatalog
+from roofcast.serving.app_state.catalog.user_files import UserFiles
+from roofcast.serving.composition import Service
 from roofcast.serving.predict.row_answers import PredictOptions, answer
-from roofcast.serving.stacks import profiles
 from roofcast.serving.stacks.profiles import (
     Profile,
-    ProfileCache,
+    ProfileAdded,
     add_rows,
     build_profile,
     check_file_rows,
@@ -39,25 +36,25 @@ def a_run(concurrency: float = 16, slower: float = 1.0, **changes: Any) -> dict[
     return a_question(**run) | {"ttft_s": 0.06 * slower, "tpot_s": 0.02 * slower} | changes
 
 
-def build(state: AppState, *rows: dict[str, Any]) -> Profile:
-    return build_profile("mine", rows, state.catalog, state.active_model.bundle.predictor)
+def build(service: Service, *rows: dict[str, Any]) -> Profile:
+    return build_profile("mine", rows, service.catalog, service.active_model.bundle.predictor)
 
 
-def errors_of(profile: Profile, state: AppState) -> list[MetricErrors]:
-    return profile_errors(profile, state.active_model.bundle, 0.8)
+def errors_of(profile: Profile, service: Service) -> list[MetricErrors]:
+    return profile_errors(profile, service.active_model.bundle, 0.8)
 
 
 @pytest.fixture(scope="module")
-def state(shared: Client) -> AppState:
-    return shared.state
+def service(shared: Client) -> Service:
+    return shared.service
 
 
-def test_a_profile_is_the_points_of_the_protocol_that_judges_own_runs(state: AppState) -> None:
+def test_a_profile_is_the_points_of_the_protocol_that_judges_own_runs(service: Service) -> None:
     table = pd.DataFrame([a_run(c, campaign="mine", load="closed_loop") for c in (4, 16, 64)])
     measured = validate_measurements(table)
     rows, n_left_out = rows_of_measurements(measured)
     assert n_left_out == 0
-    catalog, predictor = state.catalog, state.active_model.bundle.predictor
+    catalog, predictor = service.catalog, service.active_model.bundle.predictor
     named = measured.assign(model=catalog.model(MODEL).id, accelerator=catalog.accelerator(ACCELERATOR).id)
     judged = CalibrationPoints(describe(named, catalog.models, catalog.accelerators), outcomes(named))
     profile = build_profile("mine", rows, catalog, predictor)
@@ -92,184 +89,135 @@ def test_more_rows_than_a_profile_may_have_are_refused_before_any_is_predicted()
     ("change", "field"),
     [({"tpot_s": 20.0}, "tpot_s"), ({"acelerator": "x"}, "acelerator")],
 )
-def test_a_row_that_cannot_be_used_is_named(state: AppState, change: dict[str, Any], field: str) -> None:
+def test_a_row_that_cannot_be_used_is_named(service: Service, change: dict[str, Any], field: str) -> None:
     with pytest.raises(SchemaError) as error:
-        build_profile("mine", [a_run() | change], state.catalog, state.active_model.bundle.predictor)
+        build_profile("mine", [a_run() | change], service.catalog, service.active_model.bundle.predictor)
     assert error.value.field == field
 
 
-def test_a_malformed_name_is_refused(state: AppState) -> None:
+def test_a_malformed_name_is_refused(service: Service) -> None:
     with pytest.raises(InputError, match="stack: must be up to 100 letters"):
-        add_rows(state, "ann", "my rack", [a_run()])
+        add(service, "my rack", a_run())
 
 
-def test_points_are_built_once_until_the_rows_change(state: AppState) -> None:
-    cache = ProfileCache()
-    add_rows(state, "ann", "cached", [a_run()])
-    first = cache.load(state, "ann", "cached")
-    assert cache.load(state, "ann", "cached") is first
-    add_rows(state, "ann", "cached", [a_run(32)])
-    assert len(cache.load(state, "ann", "cached").points.X) == 2
+def add(service: Service, name: str, *rows: dict[str, Any], **options: Any) -> ProfileAdded:
+    predictor = service.active_model.bundle.predictor
+    return add_rows(service.store.stacks, service.catalogs, predictor, rows, name=name, owner="ann", **options)
 
 
-def load_two(_owner: str, name: str) -> StoredProfile:
-    return StoredProfile([{"run": f"{name} {i}"} for i in "ab"], is_shared=False, hides_shared=False)
+def load(service: Service, name: str) -> Profile:
+    return service.stacks.load_profile(service.catalog, service.active_model, "ann", name)
 
 
-class FakeState:
-    """A store of profiles of two rows each, whose catalogue and champion never change."""
-
-    catalog = None
-    active_model = SimpleNamespace(champion=SimpleNamespace(sha256="ab"), bundle=SimpleNamespace(predictor=None))
-    store = SimpleNamespace(stacks=SimpleNamespace(load_profile=load_two))
-
-
-def test_threads_share_the_profile_that_the_first_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    both = threading.Barrier(2)
-
-    def build(*_: object) -> object:
-        both.wait(10)
-        return object()
-
-    monkeypatch.setattr(profiles, "load_stored", build)
-    cache, state = ProfileCache(), cast("AppState", FakeState())
-    with ThreadPoolExecutor(2) as pool:
-        first, second = pool.map(lambda _: cache.load(state, "ann", "rack"), range(2))
-    assert first is second
+def test_points_are_built_once_until_the_rows_change(service: Service) -> None:
+    add(service, "cached", a_run())
+    first = load(service, "cached")
+    assert load(service, "cached") is first
+    add(service, "cached", a_run(32))
+    assert len(load(service, "cached").points.X) == 2
 
 
-def test_many_threads_may_load_more_profiles_than_are_cached(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(profiles, "load_stored", lambda name, *_: name)
-    monkeypatch.setattr(profiles, "MAX_CACHED", 1)
-    cache, state, interval = ProfileCache(), cast("AppState", FakeState()), sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        with ThreadPoolExecutor(8) as pool:
-            names = [str(i % 5) for i in range(2000)]
-            assert [*map(str, pool.map(lambda name: cache.load(state, "ann", name), names))] == names
-    finally:
-        sys.setswitchinterval(interval)
-
-
-def test_the_rows_of_all_cached_profiles_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    n_built = Counter[str]()
-
-    def build(name: str, *_: object) -> str:
-        n_built[name] += 1
-        return name
-
-    monkeypatch.setattr(profiles, "load_stored", build)
-    monkeypatch.setattr(profiles, "MAX_CACHED_ROW", 4)
-    cache, state = ProfileCache(), cast("AppState", FakeState())
-    for name in ("a", "b", "b", "a", "c", "a", "b"):
-        assert str(cache.load(state, "ann", name)) == name
-    assert n_built == {"a": 1, "b": 2, "c": 1}
-    monkeypatch.setattr(profiles, "MAX_CACHED_ROW", 1)
-    assert [str(cache.load(state, "ann", "b")) for _ in range(2)] == ["b", "b"]
-    assert n_built["b"] == 2
-
-
-def test_cells_are_stored_as_they_were_parsed(state: AppState) -> None:
+def test_cells_are_stored_as_they_were_parsed(service: Service) -> None:
     given = a_run() | {"tp": " ", "ttft_s": " ", "tpot_s": " 0.02", "concurrency": "16", "flash_attention": "False"}
-    add_rows(state, "ann", "parsed", [given])
-    (row,) = state.store.stacks.load("ann", "parsed")
+    add(service, "parsed", given)
+    (row,) = service.store.stacks.load("ann", "parsed")
     assert row.keys().isdisjoint({"tp", "ttft_s"})
     assert (row["tpot_s"], row["concurrency"], row["flash_attention"]) == (0.02, 16, False)
-    assert row["model"] == state.catalog.model(MODEL).id
-    assert add_rows(state, "ann", "parsed", [row]).n_known == 1
-    predictor = state.active_model.bundle.predictor
+    assert row["model"] == service.catalog.model(MODEL).id
+    assert add(service, "parsed", row).n_known == 1
+    predictor = service.active_model.bundle.predictor
     for rows in ([given], [row]):
-        profile = build_profile("parsed", rows, state.catalog, predictor)
-        assert {one.metric for one in errors_of(profile, state)} == {"tpot_s"}
+        profile = build_profile("parsed", rows, service.catalog, predictor)
+        assert {one.metric for one in errors_of(profile, service)} == {"tpot_s"}
 
 
-def test_models_of_a_profile_count_towards_the_limit(state: AppState, monkeypatch: pytest.MonkeyPatch) -> None:
-    limit = {"max_registered_model": len(state.store.models.load())}
-    monkeypatch.setattr(state, "settings", state.settings.model_copy(update=limit))
+def test_models_of_a_profile_count_towards_the_limit(service: Service) -> None:
+    service = replace(
+        service, catalogs=LiveCatalog(UserFiles(service.settings.home), service.stores, share=False, max_model=0)
+    )
     with pytest.raises(InputError, match="models: at most"):
-        add_rows(state, "ann", "mine", [a_run(model="my/new")], [("my/new", CONFIG)])
+        add(service, "mine", a_run(model="my/new"), configs=[("my/new", CONFIG)])
 
 
-def test_other_runs_of_a_profile_lower_the_error_of_each(state: AppState) -> None:
-    predictor = state.active_model.bundle.predictor
+def test_other_runs_of_a_profile_lower_the_error_of_each(service: Service) -> None:
+    predictor = service.active_model.bundle.predictor
     rows = [a_run(c) for c in (1, 4, 16, 64)]
-    X = build_profile("slow", rows, state.catalog, predictor).points.X
+    X = build_profile("slow", rows, service.catalog, predictor).points.X
     tpot_s = 1.5 * predictor.predict_distribution(X).median["tpot_s"]
     slow = [row | {"tpot_s": value, "ttft_s": None} for row, value in zip(rows, tpot_s, strict=True)]
-    profile = build_profile("slow", slow, state.catalog, predictor)
-    (errors,) = (one for one in errors_of(profile, state) if one.metric == "tpot_s")
+    profile = build_profile("slow", slow, service.catalog, predictor)
+    (errors,) = (one for one in errors_of(profile, service) if one.metric == "tpot_s")
     assert errors.n_row == 4
     assert errors.before["bias"] == pytest.approx(0.405, abs=0.01)
     assert errors.after is not None
     assert errors.after["median_ape"] < 0.6 * errors.before["median_ape"]
-    one = build_profile("slow", slow[:1], state.catalog, predictor)
-    assert errors_of(one, state)[0].after is None
+    one = build_profile("slow", slow[:1], service.catalog, predictor)
+    assert errors_of(one, service)[0].after is None
 
 
-def test_rows_of_one_run_differ_in_their_statistic(state: AppState) -> None:
+def test_rows_of_one_run_differ_in_their_statistic(service: Service) -> None:
     rows = [a_run(), a_run(statistic="p50", tp=1), a_run(32)]
-    first, second, other = run_numbers(build(state, *rows).points.X).tolist()
+    first, second, other = run_numbers(build(service, *rows).points.X).tolist()
     assert first == second != other
 
 
-def test_errors_without_a_profile_are_those_of_a_prediction_with_the_same_blanks(state: AppState) -> None:
+def test_errors_without_a_profile_are_those_of_a_prediction_with_the_same_blanks(service: Service) -> None:
     rows = [a_run(), a_run(64)]
-    options = PredictOptions(state.active_model.bundle, state.catalog, 0.8)
+    options = PredictOptions(service.active_model.bundle, service.catalog, 0.8)
     questions = pd.DataFrame([{n: v for n, v in row.items() if n not in ("ttft_s", "tpot_s")} for row in rows])
     answers = answer(questions, options)
     n_inside = int(((answers["tpot_s_lo"] <= 0.02) & (answers["tpot_s_hi"] >= 0.02)).sum())
-    (errors,) = (one for one in errors_of(build(state, *rows), state) if one.metric == "tpot_s")
+    (errors,) = (one for one in errors_of(build(service, *rows), service) if one.metric == "tpot_s")
     assert errors.before["coverage"] == n_inside / 2
     assert errors.before["width"] == pytest.approx((answers["tpot_s_hi"] / answers["tpot_s_lo"]).median())
 
 
-def test_rows_of_a_new_file_may_be_percentiles_if_the_profile_has_a_mean(state: AppState) -> None:
+def test_rows_of_a_new_file_may_be_percentiles_if_the_profile_has_a_mean(service: Service) -> None:
     with pytest.raises(SchemaError, match="statistic: is neither mean nor p50"):
-        add_rows(state, "ann", "tails", [a_run(statistic="p99")])
-    add_rows(state, "ann", "tails", [a_run()])
-    assert add_rows(state, "ann", "tails", [a_run(statistic="p99")]).n_row == 2
+        add(service, "tails", a_run(statistic="p99"))
+    add(service, "tails", a_run())
+    assert add(service, "tails", a_run(statistic="p99")).n_row == 2
 
 
-def test_a_stored_row_that_cannot_be_used_is_left_out_and_named(state: AppState) -> None:
-    state.store.stacks.add("ann", "worn", [a_run(), a_run(32, accelerator="gone"), a_run(64, tpot_s=90.0)])
-    profile = ProfileCache().load(state, "ann", "worn")
+def test_a_stored_row_that_cannot_be_used_is_left_out_and_named(service: Service) -> None:
+    service.store.stacks.add("ann", "worn", [a_run(), a_run(32, accelerator="gone"), a_run(64, tpot_s=90.0)])
+    profile = load(service, "worn")
     assert [row["concurrency"] for row in profile.rows] == [16]
     (text,) = profile.notes
     assert text.startswith("2 of 3 rows of the profile worn are left out, such as model=")
     assert "line" not in text
-    state.store.stacks.add("ann", "dead", [a_run(64, tpot_s=90.0)])
+    service.store.stacks.add("ann", "dead", [a_run(64, tpot_s=90.0)])
     with pytest.raises(InputError, match=r"no row of the profile dead can be used, such as model=.*concurrency=64"):
-        ProfileCache().load(state, "ann", "dead")
+        load(service, "dead")
 
 
-def test_a_profile_that_hides_a_shared_one_says_so(state: AppState) -> None:
+def test_a_profile_that_hides_a_shared_one_says_so(service: Service) -> None:
     for owner in ("ann", SHARED):
-        state.store.stacks.add(owner, "twice", [a_run()])
-    cache = ProfileCache()
-    assert "hides the shared profile" in cache.load(state, "ann", "twice").notes[0]
-    shared = cache.load(state, "bob", "twice")
+        service.store.stacks.add(owner, "twice", [a_run()])
+    assert "hides the shared profile" in load(service, "twice").notes[0]
+    shared = service.stacks.load_profile(service.catalog, service.active_model, "bob", "twice")
     assert (shared.is_shared, shared.notes) == (True, ())
 
 
-def test_a_run_that_the_profile_has_is_not_measured_next(state: AppState) -> None:
-    predictor = state.active_model.bundle.predictor
-    profile = build_profile("mine", [a_run(16), a_run(64)], state.catalog, predictor)
-    ranked = next_measurements(profile, predictor, state.catalog, 100)
+def test_a_run_that_the_profile_has_is_not_measured_next(service: Service) -> None:
+    predictor = service.active_model.bundle.predictor
+    profile = build_profile("mine", [a_run(16), a_run(64)], service.catalog, predictor)
+    ranked = next_measurements(profile, predictor, service.catalog, 100)
     own = {one["concurrency"] for one in ranked if one["model"] == profile.rows[0]["model"]}
     assert own == {4.0, 256.0}
     known = pd.DataFrame(list(profile.rows), dtype=object)
     assert same_runs(known.assign(concurrency=[16.4, 70]), profile.rows).tolist() == [True, False]
 
 
-def test_the_next_measurement_is_on_a_setup_of_the_profile(state: AppState) -> None:
-    predictor = state.active_model.bundle.predictor
-    profile = build_profile("mine", [a_run(), a_run(64)], state.catalog, predictor)
-    ranked = next_measurements(profile, predictor, state.catalog, 2)
+def test_the_next_measurement_is_on_a_setup_of_the_profile(service: Service) -> None:
+    predictor = service.active_model.bundle.predictor
+    profile = build_profile("mine", [a_run(), a_run(64)], service.catalog, predictor)
+    ranked = next_measurements(profile, predictor, service.catalog, 2)
     assert [one["rank"] for one in ranked] == [1, 2]
     for one in ranked:
-        assert one["accelerator"] == state.catalog.accelerator(ACCELERATOR).id
+        assert one["accelerator"] == service.catalog.accelerator(ACCELERATOR).id
         assert one["concurrency"] in (4, 16, 64, 256)
-        assert one["model"] == state.catalog.model(MODEL).id
+        assert one["model"] == service.catalog.model(MODEL).id
         assert one.keys() >= {"tp", "pp", "dp", "ep"}
         assert one["narrower"]["tpot_s"] > 0
 

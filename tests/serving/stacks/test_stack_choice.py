@@ -8,14 +8,15 @@ import numpy.typing as npt
 import pandas as pd
 import pytest
 
+from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError, UnknownNameError
-from roofcast.serving.app_state.app_state import AppState
+from roofcast.data.store.stack_profiles import StoredProfile
 from roofcast.serving.app_state.champion_loader import LoadedModel
+from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.stacks import measured
-from roofcast.serving.stacks.joined_points import JoinedPointsCache
-from roofcast.serving.stacks.measured import MAX_CACHED, MeasuredBundles, MeasuredStack
+from roofcast.serving.stacks.measured import MeasuredStack
 from roofcast.serving.stacks.profiles import Profile
-from roofcast.serving.stacks.stack_choice import StackUsed, choose_stack
+from roofcast.serving.stacks.stack_choice import StackChoice, Stacks, StackUsed
 from roofcast.training.learner.predictor import CalibrationPoints
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 
@@ -46,42 +47,49 @@ def active_model(sha256: str = "ab") -> LoadedModel:
     return cast("LoadedModel", SimpleNamespace(champion=SimpleNamespace(sha256=sha256), bundle=bundle))
 
 
-class FakeProfiles:
+class FakeStore:
     """Has one profile, which is named like a measured stack."""
 
-    def load(self, _state: object, _owner: str, name: str) -> Profile:
+    def open(self) -> Any:
+        return SimpleNamespace(stacks=self)
+
+    def load_profile(self, _owner: str, name: str) -> StoredProfile:
         if name != "lab":
             raise UnknownNameError("stack", name, ["lab"])
-        return Profile(name, [], POINTS, POINTS, notes=("a note",))
+        return StoredProfile(("id",), [], is_shared=False, hides_shared=False)
 
 
 @pytest.fixture
-def state(monkeypatch: pytest.MonkeyPatch) -> AppState:
-    stacks = tuple(MeasuredStack(name, 7, ("a", "b"), tuple("abcdefghijklmn"), ("tgi", "vllm")) for name in STACKS)
-    monkeypatch.setattr(measured, "_shipped_stacks", lambda: stacks)
-    return cast(
-        "AppState",
-        SimpleNamespace(
-            profiles=FakeProfiles(), measured_bundles=MeasuredBundles(), joined_points=JoinedPointsCache()
-        ),
+def stacks(monkeypatch: pytest.MonkeyPatch) -> Stacks:
+    measured_stacks = tuple(
+        MeasuredStack(name, 7, ("a", "b"), tuple("abcdefghijklmn"), ("tgi", "vllm")) for name in STACKS
     )
+    monkeypatch.setattr(measured, "_shipped_stacks", lambda: measured_stacks)
+    profile = Profile("lab", [], POINTS, POINTS, notes=("a note",))
+    return Stacks(cast("StoreAccess", FakeStore()), lambda *_: profile)
 
 
-def test_a_profile_comes_first(state: AppState) -> None:
+def choose(
+    stacks: Stacks, active: LoadedModel, name: str | None, references: CalibrationPoints | None = None
+) -> StackChoice:
+    return stacks.choose(load_catalog(), active, "ann", name, references)
+
+
+def test_a_profile_comes_first(stacks: Stacks) -> None:
     active = active_model()
-    bundle, points, used = choose_stack(state, active, "ann", "lab", POINTS)
+    bundle, points, used = choose(stacks, active, "lab", POINTS)
     assert bundle is active.bundle
     assert points is not None
     assert len(points.X) == 2
     assert used == StackUsed("lab", "profile", ("a note",))
-    assert choose_stack(state, active, "ann", None, POINTS) == (active.bundle, POINTS, None)
+    assert choose(stacks, active, None, POINTS) == (active.bundle, POINTS, None)
 
 
 def test_requests_with_the_same_references_share_the_points_that_predictors_are_conditioned_on(
-    state: AppState,
+    stacks: Stacks,
 ) -> None:
     first, other, again = (
-        choose_stack(state, active_model(), "ann", "lab", CalibrationPoints(POINTS.X + x, POINTS.y)).points
+        choose(stacks, active_model(), "lab", CalibrationPoints(POINTS.X + x, POINTS.y)).points
         for x in (0.0, 1.0, 0.0)
     )
     assert first is again
@@ -89,9 +97,9 @@ def test_requests_with_the_same_references_share_the_points_that_predictors_are_
 
 
 @pytest.mark.parametrize("name", ["hut/rig", "hut"])
-def test_a_measured_stack_is_named_in_full_or_by_an_owner_of_one_alone(state: AppState, name: str) -> None:
+def test_a_measured_stack_is_named_in_full_or_by_an_owner_of_one_alone(stacks: Stacks, name: str) -> None:
     active = active_model()
-    bundle, points, used = choose_stack(state, active, "ann", name, POINTS)
+    bundle, points, used = choose(stacks, active, name, POINTS)
     assert cast("FakePredictor", bundle.predictor).stack == "hut/rig"
     assert points is POINTS
     assert used is not None
@@ -102,23 +110,18 @@ def test_a_measured_stack_is_named_in_full_or_by_an_owner_of_one_alone(state: Ap
     )
 
 
-def test_another_name_is_an_error_with_near_misses(state: AppState) -> None:
+def test_another_name_is_an_error_with_near_misses(stacks: Stacks) -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'hut/rig'"):
-        choose_stack(state, active_model(), "ann", "hut/rigg")
+        choose(stacks, active_model(), "hut/rigg")
     with pytest.raises(InputError, match="'farm' has 2 of them: farm/one, farm/two; name one"):
-        choose_stack(state, active_model(), "ann", "farm")
+        choose(stacks, active_model(), "farm")
     with pytest.raises(UnknownNameError, match="no 'unknown/rig' is known"):
-        choose_stack(state, active_model(), "ann", "unknown/rig")
+        choose(stacks, active_model(), "unknown/rig")
 
 
-def test_a_bundle_about_a_stack_is_made_once_and_their_number_is_bounded() -> None:
-    cache, active = MeasuredBundles(), active_model()
-    first = cache.load(active, "hut/rig")
-    assert cache.load(active, "hut/rig") is first
+def test_a_bundle_about_a_stack_is_made_once_for_a_champion(stacks: Stacks) -> None:
+    active = active_model()
+    first = choose(stacks, active, "hut/rig").bundle
+    assert choose(stacks, active, "hut/rig").bundle is first
     assert cast("FakePredictor", active.bundle.predictor).n_made == 1
-    for i in range(MAX_CACHED):
-        cache.load(active, str(i))
-    assert cache.load(active, "hut/rig") is not first
-    assert len(cache._cache) == MAX_CACHED
-    cache.load(active_model("cd"), "hut/rig")
-    assert len(cache._cache) == 1
+    assert choose(stacks, active_model("cd"), "hut/rig").bundle is not first

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from roofcast.data.store.api_keys import KeyStore, Scope
-from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.composition import build_service
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, ViewportSize
@@ -27,7 +27,7 @@ class Service:
     home: Path
 
     def key(self, scope: Scope) -> str:
-        state = AppState(Settings(home=self.home))
+        state = build_service(Settings(home=self.home))
         secret = KeyStore(state.store.database).create(f"{scope}-{os.urandom(4).hex()}", scope, None)[1]
         state.store.close()
         return secret

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.composition import build_service
 from roofcast.training.lifecycle.learned_targets import INFERENCE_TARGET
 from roofcast.training.lifecycle.registry.tracking import log_bundle
 from roofcast.training.lifecycle.shipped import load_shipped
@@ -96,7 +96,7 @@ def test_a_change_without_the_right_key_is_refused(service: Service, tab: Tab) -
 
 
 def test_a_version_is_shadowed_and_withdrawn(service: Service, tab: Tab) -> None:
-    state = AppState(Settings(home=service.home))
+    state = build_service(Settings(home=service.home))
     with state.registry.run("shipped") as run_id:
         checksum, uri = log_bundle(load_shipped(INFERENCE_TARGET), a_subset().X, run_id)
     version = state.registry.register(uri, run_id, checksum)
@@ -181,7 +181,7 @@ def test_views_are_reached_with_the_keyboard(service: Service, tab: Tab) -> None
 
 
 def test_a_retraining_is_cancelled_with_the_key_of_an_operator(service: Service, tab: Tab) -> None:
-    state = AppState(Settings(home=service.home))
+    state = build_service(Settings(home=service.home))
     record = state.store.retrainings.add(owner="another state folder")  # whose worker does not run here
     open_view(tab, service, "predictor")
     cancel = tab.page.locator("#predictor").get_by_role("button", name="Cancel")
@@ -195,7 +195,7 @@ def test_a_retraining_is_cancelled_with_the_key_of_an_operator(service: Service,
 
 
 def test_a_retraining_is_followed_while_it_is_open(service: Service, tab: Tab) -> None:
-    state = AppState(Settings(home=service.home))
+    state = build_service(Settings(home=service.home))
     record = state.store.retrainings.add(owner="another state folder")
     open_view(tab, service, "predictor")
     view = tab.page.locator("#predictor")

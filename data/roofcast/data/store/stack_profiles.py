@@ -32,8 +32,9 @@ SHARED: Final = ""
 
 @dataclass(frozen=True, slots=True)
 class StoredProfile:
-    """Rows of a profile in order of their ids; `hides_shared` if a shared one has the same name."""
+    """Rows of a profile in order of their ids, which change with them; `hides_shared`: a shared one has its name."""
 
+    ids: tuple[str, ...]
     rows: list[dict[str, Any]]
     is_shared: bool
     hides_shared: bool
@@ -123,7 +124,7 @@ class StackProfiles:
         UnknownNameError
             If there is neither.
         """
-        query = sa.select(STACK_ROW.c.owner, STACK_ROW.c.cells).order_by(STACK_ROW.c.id)
+        query = sa.select(STACK_ROW.c.id, STACK_ROW.c.owner, STACK_ROW.c.cells).order_by(STACK_ROW.c.id)
         with self._database.reading() as connection:
             lines = connection.execute(
                 query.where(STACK_ROW.c.stack == name, STACK_ROW.c.owner.in_({owner, SHARED}))
@@ -133,8 +134,9 @@ class StackProfiles:
             raise UnknownNameError("stack", name, known)
         owners = {line.owner for line in lines}
         source = owner if owner in owners else SHARED
-        rows = [line.cells for line in lines if line.owner == source]
-        return StoredProfile(rows, source == SHARED, len(owners) > 1)
+        lines = [line for line in lines if line.owner == source]
+        ids, rows = tuple(line.id for line in lines), [line.cells for line in lines]
+        return StoredProfile(ids, rows, source == SHARED, len(owners) > 1)
 
     def own_rows(self, owner: str, name: str) -> list[dict[str, Any]]:
         """Return the rows of the owner's own profile of a name; none if there is no such profile."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic
 
 from roofcast.data.errors import InputError, NotReadyError, RoofcastError
+from roofcast.data.home import make_home
 from roofcast.serving.app_state.champion_cache import ChampionCache, ownership_problem
 from roofcast.serving.app_state.process_memory import release_freed_memory
 from roofcast.training.lifecycle.bundles.bundle_kind import B
@@ -30,19 +32,38 @@ class ChampionLoader(Generic[B]):
 
     Parameters
     ----------
-    registry
-        Its state folder exists whenever `refresh` or `resume` is called.
     home
         State folder, for the cache of the last champion.
+    loads_at_first_use
+        Whether `active_model` loads a champion if none is loaded; while the registry does not answer, that is the
+        shipped predictor.
+    warn
+        Receives the message about that.
     """
 
-    def __init__(self, registry: Registry[B], home: Path) -> None:
+    def __init__(
+        self,
+        registry: Registry[B],
+        home: Path,
+        *,
+        loads_at_first_use: bool = False,
+        warn: Callable[[str], None] = logger.warning,
+    ) -> None:
         self._registry = registry
+        self._home = home
+        self._loads_at_first_use = loads_at_first_use
+        self._warn = warn
         self._cache = ChampionCache(home, f"{registry.kind.name('champion')}.json")
         self._loading = threading.Lock()
         self._loaded: LoadedModel[B] | None = None
         self._stamp = ""
         self._problem = NO_CHAMPION
+
+    @property
+    def registry(self) -> Registry[B]:
+        """The registry; its state folder exists."""
+        make_home(self._home)
+        return self._registry
 
     @property
     def active_model(self) -> LoadedModel[B]:
@@ -53,6 +74,13 @@ class ChampionLoader(Generic[B]):
         NotReadyError
             If none is loaded.
         """
+        if self._loaded is None and self._loads_at_first_use and not self.resume():
+            try:
+                self.refresh()
+            except NotReadyError as error:
+                if not self._fall_back():
+                    raise
+                self._warn(f"the shipped predictor answers until the registry does: {error}")
         loaded = self._loaded
         if loaded is None:
             raise NotReadyError(self._problem)
@@ -80,6 +108,7 @@ class ChampionLoader(Generic[B]):
         InputError
             If the champion cannot be read, as after an upgrade that changed the columns; the one in service stays.
         """
+        make_home(self._home)
         with self._loading:
             stamp = self._registry.stamp()
             if stamp and stamp == self._stamp:
@@ -99,6 +128,7 @@ class ChampionLoader(Generic[B]):
         In a state folder without registered versions that is the shipped predictor. `refresh` looks for a newer
         champion.
         """
+        make_home(self._home)
         with self._loading:
             registry = self._registry
             shipped = registry.shipped.champion if registry.shipped else None
@@ -117,8 +147,7 @@ class ChampionLoader(Generic[B]):
             self._stamp = stamp
             return True
 
-    def fall_back(self) -> bool:
-        """Load the shipped predictor if none is in service; return whether one is. `refresh` replaces it."""
+    def _fall_back(self) -> bool:
         with self._loading:
             shipped = self._registry.shipped
             if shipped and not self._loaded:
@@ -126,7 +155,6 @@ class ChampionLoader(Generic[B]):
             return self._loaded is not None
 
     def _activate(self, champion: Champion, bundle: B | None = None) -> None:
-        """Put a version in service; if it cannot be loaded and none is in service, the shipped predictor."""
         try:
             bundle = bundle or self._registry.load(champion)
         except InputError as error:

@@ -23,7 +23,7 @@ from roofcast.serving.cli.console import note, warn
 if TYPE_CHECKING:
     from roofcast.data.catalog import Catalog
     from roofcast.data.store.measurement_store import MeasurementStore
-    from roofcast.serving.app_state.app_state import AppState
+    from roofcast.serving.composition import Service
     from roofcast.serving.stacks.stack_choice import StackUsed
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -162,22 +162,22 @@ def open_store() -> tuple[MeasurementStore, Catalog]:
     return store, with_registered(open_catalog(), store.models.load())
 
 
-def open_app_state() -> AppState:
-    """Return the application state for the settings of the environment; files with errors are reported as warnings.
+def open_service() -> Service:
+    """Return the parts for the settings of the environment; files with errors are reported as warnings.
 
     Raises
     ------
     InputError
         If a setting is invalid.
     """
-    from roofcast.serving.app_state.app_state import AppState
     from roofcast.serving.app_state.settings import load_settings
+    from roofcast.serving.composition import build_service
 
-    return AppState(load_settings(), warn)
+    return build_service(load_settings(), warn)
 
 
-def load_predictor(state: AppState, target: Target = INFERENCE) -> AppState:
-    """Return the state with the active predictor; the registry is asked only if it has changed since the last time.
+def load_predictor(service: Service, target: Target = INFERENCE) -> Service:
+    """Return the service with the active predictor; the registry is asked only if it has changed since the last time.
 
     A champion that cannot be read is reported as a warning if another predictor answers, such as the shipped one.
 
@@ -188,15 +188,16 @@ def load_predictor(state: AppState, target: Target = INFERENCE) -> AppState:
     NotReadyError
         If the registry cannot be reached.
     """
-    state.resume(target)
+    loader = service.champions[target]
+    loader.resume()
     try:
-        state.refresh(target=target)
+        loader.refresh()
     except InputError as error:
-        if not state.has_model(target):
+        if not loader.is_loaded:
             raise
-        answering = state.loaded_model(target).champion.version
+        answering = loader.active_model.champion.version
         warn(f"the champion cannot be used: {error}; version {answering} answers")
-    return state
+    return service
 
 
 def today() -> dt.date:

@@ -7,9 +7,8 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from roofcast.data.errors import NotReadyError
-from roofcast.serving.app_state.app_state import AppState
-from roofcast.serving.drift.import_drift import DEFAULT_LEVEL, pair_errors, score_rows
+from roofcast.serving.app_state.store_access import StoreAccess
+from roofcast.serving.drift.import_drift import DEFAULT_LEVEL, ComparedModels, pair_errors, score_rows
 from roofcast.training.drift.groups import ALL
 from roofcast.training.drift.paired_errors import PairedErrors
 from roofcast.training.drift.report import GroupErrors, score_groups
@@ -36,8 +35,13 @@ class DriftGauges:
     _due_s: float = 0.0
     _seen: tuple[object, ...] = ()
 
-    def refresh(self, state: AppState) -> None:
+    def refresh(self, stores: StoreAccess, models: ComparedModels, days: float) -> None:
         """Compute the errors if that was not done lately, and the champion, the challenger or the rows have changed.
+
+        Parameters
+        ----------
+        days
+            Rows imported in so many latest days count.
 
         Raises
         ------
@@ -47,19 +51,14 @@ class DriftGauges:
         if time.monotonic() < self._due_s:
             return
         self._due_s = time.monotonic() + REFRESH_S
-        try:
-            champion = state.active_model.champion
-        except NotReadyError:
-            return
-        now = dt.datetime.now(dt.UTC)
-        since = now - dt.timedelta(days=state.settings.drift_days)
-        rows = state.store.imported.load_latest(MAX_ROW, since)
-        challenger = state.challenger.model
-        seen = champion.sha256, challenger and challenger.champion.sha256, *rows["id"]
+        since = dt.datetime.now(dt.UTC) - dt.timedelta(days=days)
+        rows = stores.open().imported.load_latest(MAX_ROW, since)
+        challenger = models.challenger
+        seen = models.champion.champion.sha256, challenger and challenger.champion.sha256, *rows["id"]
         if seen == self._seen:
             return
-        scored, _ = score_rows(state, rows, DEFAULT_LEVEL)
+        scored, _ = score_rows(models, rows, DEFAULT_LEVEL)
         self.errors = tuple(one for one in score_groups(scored) if one.kind == ALL)
-        pairs = pair_errors(state, rows, scored, challenger).errors if challenger else ()
+        pairs = pair_errors(models.catalog, rows, scored, challenger).errors if challenger else ()
         self.challenger_errors = tuple(one for one in pairs if one.kind == ALL)
         self._seen = seen

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
+from roofcast.data.catalog import Catalog
 from roofcast.data.errors import UnknownNameError
-from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.imports.import_comparison import compare_if_possible
+from roofcast.serving.drift.learnt_rows import LearntRows
 from roofcast.training.drift.novelty import novelty_warnings
 from roofcast.training.drift.paired_errors import ChallengerErrors, compare_errors
 from roofcast.training.drift.prediction_scores import METRICS, score_predictions
@@ -19,7 +21,7 @@ from roofcast.training.drift.repeats import find_repeats
 from roofcast.training.drift.report import MAX_CHANGE, Counts, DriftReport, build_report
 
 if TYPE_CHECKING:
-    from roofcast.data.store.measurement_store import Added
+    from roofcast.data.store.measurement_store import Added, MeasurementStore
 
 DEFAULT_LEVEL: Final = 0.9
 
@@ -28,6 +30,16 @@ MAX_COMPARED: Final = 5_000
 
 MAX_STORED: Final = 50_000
 """Most rows in which a report looks for repeats: the latest."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedModels:
+    """The champion that measurements are compared with, and the challenger beside it, if one is loaded."""
+
+    champion: LoadedModel
+    challenger: LoadedModel | None
+    catalog: Catalog
+    learnt_rows: LearntRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +63,8 @@ AT_IMPORT: Final = Bounds(200, 2_000)
 
 
 def report_import(
-    state: AppState,
+    store: MeasurementStore,
+    models: ComparedModels,
     import_id: str,
     level: float = DEFAULT_LEVEL,
     max_change: float = MAX_CHANGE,
@@ -76,26 +89,29 @@ def report_import(
     UnknownNameError
         If the import claims no row, or the key does not see it.
     NotReadyError
-        If no predictor is in service, or the store cannot be read.
+        If the store cannot be read.
     """
-    bounds, imported = bounds or Bounds(), state.store.imported
+    bounds, imported = bounds or Bounds(), store.imported
     n_row = imported.count(import_id, seen_by)
     if not n_row:
-        known = [str(summary["import_id"]) for summary in state.store.provenance.imports(seen_by)]
+        known = [str(summary["import_id"]) for summary in store.provenance.imports(seen_by)]
         raise UnknownNameError("import_id", import_id, known)
     new = imported.load_import(import_id, bounds.n_new)
-    uploader, models = new["uploader"].iloc[0], set(new["model"])
+    uploader, names = new["uploader"].iloc[0], set(new["model"])
     rows = pd.concat(
-        [imported.load_others(import_id, uploader, models, bounds.n_earlier), new], ignore_index=True
+        [imported.load_others(import_id, uploader, names, bounds.n_earlier), new], ignore_index=True
     ).drop_duplicates("id", keep="last")
-    return _report(state, rows, rows["import_id"] == import_id, level, max_change, n_not_loaded=n_row - len(new))
+    is_new, n_not_loaded = rows["import_id"] == import_id, n_row - len(new)
+    return _report(store, models, rows, is_new, level=level, max_change=max_change, n_not_loaded=n_not_loaded)
 
 
 def report_days(
-    state: AppState,
+    store: MeasurementStore,
+    models: ComparedModels,
     days: float,
     level: float = DEFAULT_LEVEL,
     max_change: float = MAX_CHANGE,
+    *,
     seen_by: str | None = None,
 ) -> DriftReport:
     """Return the drift report of rows that were imported in the latest days and are not in quarantine.
@@ -108,35 +124,41 @@ def report_days(
     Raises
     ------
     NotReadyError
-        If no predictor is in service, or the store cannot be read.
+        If the store cannot be read.
     """
-    rows = state.store.imported.load_latest(MAX_STORED, seen_by=seen_by)
+    rows = store.imported.load_latest(MAX_STORED, seen_by=seen_by)
     since = pd.Timestamp(dt.datetime.now(dt.UTC) - dt.timedelta(days=days))
-    return _report(state, rows, rows["added_at"] >= since, level, max_change)
+    return _report(store, models, rows, rows["added_at"] >= since, level=level, max_change=max_change)
 
 
-def compare_import(state: AppState, added: Added) -> DriftReport | None:
-    """Return the drift report of an import, of `AT_IMPORT` rows: see `compare_if_possible`."""
-    return compare_if_possible(added, lambda import_id: report_import(state, import_id, bounds=AT_IMPORT))
+def compare_import(store: MeasurementStore, models: Callable[[], ComparedModels], added: Added) -> DriftReport | None:
+    """Return the drift report of an import, of `AT_IMPORT` rows: see `compare_if_possible`.
+
+    Parameters
+    ----------
+    models
+        Called only if the import has rows to compare.
+    """
+    return compare_if_possible(added, lambda import_id: report_import(store, models(), import_id, bounds=AT_IMPORT))
 
 
-def score_rows(state: AppState, rows: pd.DataFrame, level: float) -> tuple[pd.DataFrame, float]:
+def score_rows(models: ComparedModels, rows: pd.DataFrame, level: float) -> tuple[pd.DataFrame, float]:
     """Return the scores of the rows that the champion has not learnt, and the level of its intervals.
 
     The level is `level`, or the highest that the champion supports if that is less.
     """
-    is_candidate = _is_usable(state, rows) & ~_is_learnt(state, rows)
-    return _score(state, rows[is_candidate], level)
+    is_candidate = _is_usable(models.catalog, rows) & ~_is_learnt(models, rows)
+    return _score(models, rows[is_candidate], level)
 
 
-def _score(state: AppState, candidates: pd.DataFrame, level: float) -> tuple[pd.DataFrame, float]:
-    bundle, catalog = state.active_model.bundle, state.catalog
-    level = min(level, bundle.predictor.highest_level(METRICS))
+def _score(models: ComparedModels, candidates: pd.DataFrame, level: float) -> tuple[pd.DataFrame, float]:
+    predictor, catalog = models.champion.bundle.predictor, models.catalog
+    level = min(level, predictor.highest_level(METRICS))
     compared = candidates.sort_values("id")[:MAX_COMPARED]
-    return score_predictions(compared, bundle.predictor, catalog.models, catalog.accelerators, level), level
+    return score_predictions(compared, predictor, catalog.models, catalog.accelerators, level), level
 
 
-def pair_errors(state: AppState, rows: pd.DataFrame, scored: pd.DataFrame, other: LoadedModel) -> ChallengerErrors:
+def pair_errors(catalog: Catalog, rows: pd.DataFrame, scored: pd.DataFrame, other: LoadedModel) -> ChallengerErrors:
     """Return the errors of another version beside the champion's, on rows that neither has learnt.
 
     Parameters
@@ -144,7 +166,7 @@ def pair_errors(state: AppState, rows: pd.DataFrame, scored: pd.DataFrame, other
     scored
         The champion's, as of `score_rows`.
     """
-    catalog, predictor = state.catalog, other.bundle.predictor
+    predictor = other.bundle.predictor
     judged = rows.loc[scored["row"].unique()]
     unlearnt = judged[~judged["id"].isin(set(other.bundle.row_ids))]
     level = min(DEFAULT_LEVEL, predictor.highest_level(METRICS))
@@ -157,24 +179,31 @@ def pair_errors(state: AppState, rows: pd.DataFrame, scored: pd.DataFrame, other
     )
 
 
-def _is_usable(state: AppState, rows: pd.DataFrame) -> pd.Series:
-    models, accelerators = list(state.catalog.models), list(state.catalog.accelerators)
+def _is_usable(catalog: Catalog, rows: pd.DataFrame) -> pd.Series:
+    models, accelerators = list(catalog.models), list(catalog.accelerators)
     return rows["model"].isin(models) & rows["accelerator"].isin(accelerators) & (rows["status"] == "ok")
 
 
-def _is_learnt(state: AppState, rows: pd.DataFrame) -> pd.Series:
-    ids = state.learnt_rows.ids(state.active_model.bundle)
+def _is_learnt(models: ComparedModels, rows: pd.DataFrame) -> pd.Series:
+    ids = models.learnt_rows.ids(models.champion)
     return pd.Series([row_id in ids for row_id in rows["id"]], index=rows.index, dtype=bool)
 
 
 def _report(
-    state: AppState, rows: pd.DataFrame, is_new: pd.Series, level: float, max_change: float, *, n_not_loaded: int = 0
+    store: MeasurementStore,
+    models: ComparedModels,
+    rows: pd.DataFrame,
+    is_new: pd.Series,
+    *,
+    level: float,
+    max_change: float,
+    n_not_loaded: int = 0,
 ) -> DriftReport:
-    challenger = state.challenger.model
-    is_usable, new = _is_usable(state, rows), rows[is_new]
-    is_learnt, is_usable_new = _is_learnt(state, new), is_usable[is_new]
+    challenger = models.challenger
+    is_usable, new = _is_usable(models.catalog, rows), rows[is_new]
+    is_learnt, is_usable_new = _is_learnt(models, new), is_usable[is_new]
     candidates = new[is_usable_new & ~is_learnt]
-    scored, level = _score(state, candidates, level)
+    scored, level = _score(models, candidates, level)
     counts = Counts(
         n_row=len(new) + n_not_loaded,
         n_learnt=int(is_learnt.sum()),
@@ -186,9 +215,9 @@ def _report(
         find_repeats(comparable, is_new[comparable.index]),
         rows,
         counts,
-        predictor_version=state.active_model.champion.version,
+        predictor_version=models.champion.champion.version,
         level=level,
-        warnings=novelty_warnings(new[is_usable_new], state.learnt_rows.names(state.store, state.active_model)),
+        warnings=novelty_warnings(new[is_usable_new], models.learnt_rows.names(store, models.champion)),
         max_change=max_change,
-        challenger=pair_errors(state, rows, scored, challenger) if challenger else None,
+        challenger=pair_errors(models.catalog, rows, scored, challenger) if challenger else None,
     )

@@ -17,10 +17,9 @@ from fastapi_offline import FastAPIOffline
 
 from roofcast.data.errors import NotReadyError
 from roofcast.data.home import make_home
-from roofcast.data.measurements.target import TARGETS
 from roofcast.data.store.api_keys import KeyStore
-from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.settings import Settings, load_settings
+from roofcast.serving.composition import Service, build_service
 from roofcast.serving.http.auth import Admission, KeyRing, describe_access
 from roofcast.serving.http.body import BodyLimit
 from roofcast.serving.http.errors import REQUEST_ID_HEADER, RESPONSES, describe_problems, install_handlers
@@ -102,10 +101,10 @@ def import_learning_libraries() -> None:
         import_module(name)
 
 
-def prepare_comparisons(state: AppState) -> None:
+def prepare_comparisons(service: Service) -> None:
     """Load what the first import is compared with; the server is ready before."""
     try:
-        state.learnt_rows.names(state.store, state.active_model)
+        service.learnt_rows.names(service.store, service.active_model)
     except NotReadyError as error:
         logger.info("comparisons not prepared: %s", error)
 
@@ -113,14 +112,22 @@ def prepare_comparisons(state: AppState) -> None:
 def _lifespan(settings: Settings, lanes: Lanes) -> Any:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        state = AppState(settings)
+        service = build_service(settings)
         run = asyncio.get_running_loop().run_in_executor
-        resumed = [run(None, state.resume, target) for target in TARGETS]  # bundles load during the imports below
-        monitor = HealthMonitor(state)
-        app.state.app_state, app.state.health_monitor = state, monitor
-        app.state.shadow = Shadow(state, count_shadow, lanes.is_busy)
-        app.state.jobs = JobQueue(make_home(settings.home), state)
-        app.state.key_ring = KeyRing(lambda: KeyStore(state.store.database))
+        resumes = [champion.resume for champion in service.champions.values()]
+        resumed = [run(None, resume) for resume in resumes]  # bundles load during the imports below
+        monitor = HealthMonitor(service)
+        app.state.service, app.state.health_monitor = service, monitor
+        app.state.shadow = Shadow(
+            service.challenger,
+            service.stores,
+            service.catalogs,
+            sample_ratio=settings.shadow_ratio,
+            count=count_shadow,
+            is_busy=lanes.is_busy,
+        )
+        app.state.jobs = JobQueue(make_home(settings.home), service)
+        app.state.key_ring = KeyRing(lambda: KeyStore(service.store.database))
         is_resumed, _ = await asyncio.gather(*resumed)
         checks = (monitor.check_store, monitor.check_registry)
         first = [asyncio.create_task(check()) for check in checks]
@@ -128,13 +135,13 @@ def _lifespan(settings: Settings, lanes: Lanes) -> Any:
         repeated = (*checks, monitor.check_challenger, monitor.check_drift, monitor.return_memory)
         polls = [asyncio.create_task(monitor.poll(check)) for check in repeated]
         polls.append(asyncio.create_task(asyncio.to_thread(import_learning_libraries)))
-        polls.append(asyncio.create_task(asyncio.to_thread(prepare_comparisons, state)))
+        polls.append(asyncio.create_task(asyncio.to_thread(prepare_comparisons, service)))
         with monitor.drain_at_sigterm(settings.drain_s):
             yield
         for poll in polls:
             poll.cancel()
         await asyncio.to_thread(app.state.shadow.close)
-        state.close()
+        service.close()
 
     return lifespan
 

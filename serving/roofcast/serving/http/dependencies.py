@@ -10,8 +10,8 @@ from fastapi import Depends, Query, Request, Response
 
 from roofcast.data.errors import NotAllowedError
 from roofcast.data.measurements.target import Target
-from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_loader import LoadedModel
+from roofcast.serving.composition import Service
 from roofcast.serving.http.auth import CALLER, KEY
 from roofcast.serving.http.telemetry.health import HealthMonitor
 from roofcast.serving.queue.queue import JobQueue
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from roofcast.data.store.provenance import Origin
 
 
-async def app_state(request: Request) -> AppState:
-    """Return the application state of this process."""
-    state: AppState = request.app.state.app_state
-    return state
+async def parts(request: Request) -> Service:
+    """Return the parts of the service of this process."""
+    service: Service = request.app.state.service
+    return service
 
 
-State = Annotated[AppState, Depends(app_state)]
+Parts = Annotated[Service, Depends(parts)]
 
 
-async def active_model(state: State) -> LoadedModel:
+async def active_model(service: Parts) -> LoadedModel:
     """Return the champion; `NotReadyError` becomes 503."""
-    return state.active_model
+    return service.active_model
 
 
 async def shadow(request: Request) -> Shadow:
@@ -65,10 +65,10 @@ async def owner(request: Request) -> str:
     return name if kind == "key" else ""
 
 
-async def viewer(request: Request, state: State) -> str | None:
+async def viewer(request: Request, service: Parts) -> str | None:
     """Return the key that reads stored rows, `seen_by` of `roofcast.data.store.claims`: None sees the rows of all."""
     key: ApiKey | None = request.scope[KEY]
-    if state.settings.share_rows or (key is not None and key.may("admin")):
+    if service.settings.share_rows or (key is not None and key.may("admin")):
         return None
     return key.name if key else ""
 

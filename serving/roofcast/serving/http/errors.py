@@ -24,7 +24,7 @@ from roofcast.data.errors import (
 )
 from roofcast.data.measurements.column_names import column_cure, same_columns, similar_columns
 from roofcast.features.columns import ENGINES
-from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.composition import Service
 from roofcast.serving.http.schemas.resources import Check, FieldError, ProblemResponse
 from roofcast.serving.recommend.api.request_errors import request_errors
 from roofcast.serving.validation_errors import part_errors
@@ -180,9 +180,9 @@ def _on_validation_error(request: Request, error: Exception) -> JSONResponse:
     errors = [one for part in parts for one in _input_errors(part, request, error.body)]
     is_bounded = not any(part["type"].endswith("too_long") for part in parts)
     if request.scope["route"].path in CHOICES and isinstance(error.body, Mapping) and is_bounded:
-        state: AppState = request.app.state.app_state
+        service: Service = request.app.state.service
         messages = {one.message for one in errors}
-        further = request_errors(error.body, state.catalog, ENGINES)
+        further = request_errors(error.body, service.catalog, ENGINES)
         errors += [one for one in further if one.message not in messages]
     detail = join_problems([one.message for one in errors])
     field = "" if errors[0].field == "body" else errors[0].field

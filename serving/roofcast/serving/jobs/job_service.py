@@ -14,7 +14,6 @@ from roofcast.data.specs import ModelSpec
 from roofcast.features.jobs.methods import OTHER_ADAPTERS
 from roofcast.features.jobs.run_table import FROZEN_METHODS
 from roofcast.features.queries import RowIndex
-from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.catalog.registered_models import Config, build_model, find_model, with_configs
 from roofcast.serving.app_state.catalog.user_files import old_price_warnings
 from roofcast.serving.app_state.champion_loader import LoadedModel
@@ -39,11 +38,12 @@ from roofcast.training.jobs.job_bundle import JobBundle
 CURE: Final = "; where it does not fit, admit more nodes, or try shorter sequences or a method such as qlora"
 
 
-def answer_training_predictions(request: JobPredictionRequest, state: AppState) -> JobPredictionResponse:
+def answer_training_predictions(
+    request: JobPredictionRequest, known: Catalog, active: LoadedModel[JobBundle]
+) -> JobPredictionResponse:
     """Return the rows of a request with their answers: see `answer_rows`."""
     configs = [(model.name, model.config) for model in request.models]
-    active = state.training_model
-    rows = answer_rows(request.rows, configs, request.level, state.job_catalog, active, references=request.references)
+    rows = answer_rows(request.rows, configs, request.level, known, active, references=request.references)
     return JobPredictionResponse(predictor_version=active.champion.version, level=request.level, rows=rows)
 
 
@@ -72,7 +72,7 @@ def answer_rows(
 
 
 def answer_training_recommendation(
-    request: JobRecommendationRequest, state: AppState, today: dt.date
+    request: JobRecommendationRequest, known: Catalog, active: LoadedModel[JobBundle], today: dt.date
 ) -> JobRecommendationResponse:
     """Return the response to a request, with warnings such as old prices.
 
@@ -85,9 +85,9 @@ def answer_training_recommendation(
     OutOfRangeError
         If the level is above what the measurements can guarantee.
     """
-    if errors := request_errors(request.model_dump(include={"model", "constraints"}), state.job_catalog, engines=()):
+    if errors := request_errors(request.model_dump(include={"model", "constraints"}), known, engines=()):
         raise join_errors(errors)
-    model, catalog = _resolve_model(request.model, state.job_catalog)
+    model, catalog = _resolve_model(request.model, known)
     demand = _demand(request, model)
     market = catalog
     if request.price_overrides:
@@ -99,7 +99,6 @@ def answer_training_recommendation(
     if not offers:
         raise InputError("constraints", "admit no offer; relax providers, regions, accelerators or pricing")
     own_runs = [{**row, "model": row.get("model") or model.id} for row in request.references]
-    active = state.training_model
     predictor = condition_on(active.bundle.predictor, own_runs, catalog)
     found = search(
         demand,

@@ -36,8 +36,9 @@ from roofcast.serving.queue.parent_death import signal_at_parent_death
 
 if TYPE_CHECKING:
     from roofcast.data.store.retrainings import Retraining
-    from roofcast.serving.app_state.app_state import AppState
     from roofcast.serving.app_state.settings import Settings
+    from roofcast.serving.composition import Service
+    from roofcast.training.lifecycle.retraining import RetrainingReport
 
 logger = logging.getLogger(__name__)
 
@@ -64,23 +65,26 @@ class JobQueue:
     ----------
     home
         State folder.
-    state
-        Runs the retrainings; its store has the records.
+    service
+        Its store has the records.
+    retrain
+        Runs a retraining of a target with a progress callback; `Service.retrain` by default.
     """
 
-    def __init__(self, home: Path, state: AppState) -> None:
+    def __init__(self, home: Path, service: Service, retrain: Callable[..., RetrainingReport] | None = None) -> None:
         from huey import SqliteHuey
 
         from roofcast.serving.queue.messages import JsonSerializer
 
-        self._state = state
+        self._service = service
+        self.retrain: Callable[..., RetrainingReport] = retrain or service.retrain
         self.owner = owner_id(home)
         self._folds = home / "folds"
         file, serializer = make_private_file(home / "jobs.sqlite"), JsonSerializer()
         self.huey = SqliteHuey("roofcast", filename=str(file), serializer=serializer, results=False, fsync=True)
         self._task: Any = self.huey.task(name="retrain")(self.run)
-        if state.settings.retrain_at:
-            times = DueTimes(RetrainingSchedule(state.settings.retrain_at), dt.datetime.now(dt.UTC))
+        if service.settings.retrain_at:
+            times = DueTimes(RetrainingSchedule(service.settings.retrain_at), dt.datetime.now(dt.UTC))
             self.huey.periodic_task(times.is_due, name="retrain_if_changed")(self.submit_changed)
 
     def submit(self, target: Target = INFERENCE) -> Retraining:
@@ -91,7 +95,7 @@ class JobQueue:
         NotReadyError
             If the store or the queue cannot be written; nothing is queued then.
         """
-        record = self._state.store.retrainings.add(self.owner, target)
+        record = self._service.store.retrainings.add(self.owner, target)
         self._enqueue(record)
         return record
 
@@ -101,10 +105,10 @@ class JobQueue:
         A target of which one is pending waits for the next time. State folders with the same MLflow server count as
         one service: one of them retrains.
         """
-        is_shared, records = bool(self._state.settings.mlflow_tracking_uri), []
+        is_shared, records = bool(self._service.settings.mlflow_tracking_uri), []
         for target in TARGETS:
             try:
-                store = self._state.store
+                store = self._service.store
                 digest = store.of(target).learnable_digest()
                 record = store.retrainings.add_if_changed(self.owner, target, digest, is_shared=is_shared)
                 if record:
@@ -122,7 +126,7 @@ class JobQueue:
                 self._task(record.id)
         except sqlite3.Error as error:
             problem = f"the job queue cannot be written: {error}"
-            self._state.store.retrainings.fail(record.id, problem)
+            self._service.store.retrainings.fail(record.id, problem)
             raise NotReadyError(problem) from error
 
     def _is_sent(self, record: Retraining) -> bool:
@@ -136,18 +140,18 @@ class JobQueue:
     def run(self, retraining_id: str) -> None:
         """Run one retraining and record its result; one that is not queued is skipped, a cancelled one stops."""
         try:
-            _persist(lambda: self._state.store.retrainings.start(retraining_id))
+            _persist(lambda: self._service.store.retrainings.start(retraining_id))
         except InputError:
             self._remove_folds(retraining_id)
             return
         from roofcast.training.lifecycle.fold_store import keep_folds
 
-        target = _repeat(lambda: self._state.store.retrainings.find(retraining_id)).target
-        digest = _repeat(self._state.store.of(target).learnable_digest)
+        target = _repeat(lambda: self._service.store.retrainings.find(retraining_id)).target
+        digest = _repeat(self._service.store.of(target).learnable_digest)
         try:
             stages = record_stages(retraining_id, partial(self._advance, retraining_id))
-            with keep_folds(self._folds / retraining_id, self._state.registry.key):
-                report = self._state.retrain(stages, target)
+            with keep_folds(self._folds / retraining_id, self._service.registry.key):
+                report = self.retrain(target, stages)
         except CancelledRetrainingError:
             logger.info("retraining stops, id=%s: cancelled", retraining_id)
         except RoofcastError as error:
@@ -157,7 +161,7 @@ class JobQueue:
             raise
         else:
             answer = report.model_dump(mode="json")
-            _persist(lambda: self._state.store.retrainings.finish(retraining_id, answer, digest))
+            _persist(lambda: self._service.store.retrainings.finish(retraining_id, answer, digest))
         finally:
             self._remove_folds(retraining_id)
 
@@ -167,7 +171,7 @@ class JobQueue:
 
     def _advance(self, retraining_id: str, stage: str, n_step_done: int, n_step: int) -> None:
         """Record a stage; the last one surely, so that nobody cancels what is promoted."""
-        change = partial(self._state.store.retrainings.advance, retraining_id, stage, n_step_done, n_step)
+        change = partial(self._service.store.retrainings.advance, retraining_id, stage, n_step_done, n_step)
         if stage == REGISTRATION:
             _persist(change, is_repeatable=True)
         else:
@@ -176,14 +180,14 @@ class JobQueue:
     def _fail(self, retraining_id: str, problem: str) -> None:
         """Record a failure, unless the retraining was cancelled meanwhile."""
         try:
-            _persist(lambda: self._state.store.retrainings.fail(retraining_id, problem))
+            _persist(lambda: self._service.store.retrainings.fail(retraining_id, problem))
         except InputError as error:
             logger.info("retraining stops, id=%s: %s; %s", retraining_id, error, problem)
 
     def ensure_predictor(self) -> None:
         """Queue a retraining if no champion can be loaded, as after an upgrade that changed the columns."""
         try:
-            is_loaded = self._state.refresh()
+            is_loaded = self._service.champions[INFERENCE].refresh()
         except NotReadyError as error:
             logger.warning("champion not checked: %s", error)
             return
@@ -203,13 +207,13 @@ class JobQueue:
         """
         self.huey.flush()
         pending = set()
-        for record in reversed(self._state.store.retrainings.load(self.owner)):
+        for record in reversed(self._service.store.retrainings.load(self.owner)):
             is_running, is_registered = record.state == "running", record.stage == REGISTRATION
             if is_running and (is_registered or record.n_interruption >= MAX_INTERRUPTION):
-                self._state.store.retrainings.fail(record.id, INTERRUPTED)
+                self._service.store.retrainings.fail(record.id, INTERRUPTED)
                 continue
             if is_running:
-                self._state.store.retrainings.queue_again(record.id)
+                self._service.store.retrainings.queue_again(record.id)
             if is_running or record.state == "queued":
                 self._task(record.id)
                 pending.add(record.id)
@@ -270,7 +274,7 @@ def work(settings: Settings, parent: int | None = None) -> None:
     """
     from huey.consumer import Consumer
 
-    from roofcast.serving.app_state.app_state import AppState
+    from roofcast.serving.composition import build_service
 
     if parent is not None:
         signal_at_parent_death(signal.SIGTERM)
@@ -278,7 +282,7 @@ def work(settings: Settings, parent: int | None = None) -> None:
     settings.home.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(settings.home / "worker.lock", timeout=0 if parent is None else -1, poll_interval=0.5):
-            queue = JobQueue(settings.home, AppState(settings))
+            queue = JobQueue(settings.home, build_service(settings))
             queue.recover()
             queue.ensure_predictor()
             is_scheduled = bool(settings.retrain_at)

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from roofcast.data.errors import InputError
 from roofcast.data.specs import Spec
-from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_loader import LoadedModel
-from roofcast.serving.drift.import_drift import DEFAULT_LEVEL, MAX_COMPARED, pair_errors, score_rows
+from roofcast.serving.drift.import_drift import (
+    DEFAULT_LEVEL,
+    MAX_COMPARED,
+    ComparedModels,
+    pair_errors,
+    score_rows,
+)
+from roofcast.serving.keyed_cache import KeyedCache
 from roofcast.training.drift.answer_ratios import ANSWERED, AnswerRatios, summarize
 from roofcast.training.drift.groups import ALL
 from roofcast.training.drift.paired_errors import ChallengerErrors
-from roofcast.training.lifecycle.registry.registry import Champion
+from roofcast.training.lifecycle.registry.registry import Champion, Registry
+
+if TYPE_CHECKING:
+    from roofcast.data.store.measurement_store import MeasurementStore
+    from roofcast.data.store.shadow_counts import ShadowCounts
 
 
 class SharedAnswers(Spec):
@@ -38,7 +48,35 @@ class VersionComparison(Spec):
     measurements: ChallengerErrors
 
 
-def compare_version(state: AppState, version: str, days: float, seen_by: str | None = None) -> VersionComparison:
+class VersionLoader:
+    """Loads versions for comparisons; the latest that is neither in service nor the challenger stays in memory."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._cache = KeyedCache[LoadedModel]()
+
+    def load(self, version: str, models: ComparedModels) -> LoadedModel:
+        """Return a version with its bundle.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such version.
+        NotReadyError
+            If the registry does not answer.
+        InputError
+            If the bundle cannot be read.
+        """
+        for model in (models.challenger, models.champion):
+            if model and model.champion.version == version:
+                return model
+        champion = self._registry.find(version)
+        return self._cache.get(champion, "", lambda: LoadedModel(champion, self._registry.load(champion)))
+
+
+def compare_version(
+    store: MeasurementStore, models: ComparedModels, other: LoadedModel, days: float, seen_by: str | None = None
+) -> VersionComparison:
     """Return the comparison of a version with the champion.
 
     Parameters
@@ -50,30 +88,28 @@ def compare_version(state: AppState, version: str, days: float, seen_by: str | N
 
     Raises
     ------
-    UnknownNameError
-        If there is no such version.
     InputError
-        If it is the champion, or cannot be read.
+        If the version is the champion.
     NotReadyError
-        If no predictor is in service, or store or registry cannot be read.
+        If the store cannot be read.
     """
-    champion, other = state.active_model.champion, _load(state, version)
+    champion, challenger = models.champion.champion, models.challenger
     if other.champion == champion:
-        raise InputError("version", f"must be another than the champion's, got {version}, which is in service")
+        problem = f"must be another than the champion's, got {champion.version}, which is in service"
+        raise InputError("version", problem)
     since = dt.datetime.now(dt.UTC) - dt.timedelta(days=days)
-    rows = state.store.imported.load_latest(MAX_COMPARED, since, seen_by)
-    scored, _ = score_rows(state, rows, DEFAULT_LEVEL)
-    challenger = state.challenger.model
+    rows = store.imported.load_latest(MAX_COMPARED, since, seen_by)
+    scored, _ = score_rows(models, rows, DEFAULT_LEVEL)
     return VersionComparison(
         champion_version=champion.version,
-        version=version,
+        version=other.champion.version,
         is_challenger=challenger is not None and challenger.champion == other.champion,
-        answers=shared_answers(state, champion, other.champion),
-        measurements=pair_errors(state, rows, scored, other),
+        answers=shared_answers(store.shadow_counts, champion, other.champion),
+        measurements=pair_errors(models.catalog, rows, scored, other),
     )
 
 
-def shared_answers(state: AppState, champion: Champion, challenger: Champion) -> SharedAnswers:
+def shared_answers(shadow_counts: ShadowCounts, champion: Champion, challenger: Champion) -> SharedAnswers:
     """Return what is recorded of both versions' answers.
 
     Raises
@@ -81,7 +117,7 @@ def shared_answers(state: AppState, champion: Champion, challenger: Champion) ->
     NotReadyError
         If the store cannot be read.
     """
-    counts, since = state.store.shadow_counts.load(champion.sha256, challenger.sha256)
+    counts, since = shadow_counts.load(champion.sha256, challenger.sha256)
     n_both, n_champion, n_challenger = (counts.get((ALL, "", ANSWERED, bin_), 0) for bin_ in (0, -1, 1))
     return SharedAnswers(
         since=since,
@@ -90,11 +126,3 @@ def shared_answers(state: AppState, champion: Champion, challenger: Champion) ->
         n_challenger_only=n_challenger,
         ratios=summarize(counts),
     )
-
-
-def _load(state: AppState, version: str) -> LoadedModel:
-    """Return a version with its bundle, which is not loaded again if it is the challenger or the champion."""
-    for model in (state.challenger.model, state.active_model):
-        if model and model.champion.version == version:
-            return model
-    return state.compared_version.load(state.registry, state.registry.find(version))

@@ -17,9 +17,12 @@ import numpy as np
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import RoofcastError
-from roofcast.serving.app_state.app_state import AppState
+from roofcast.data.measurements.target import INFERENCE
+from roofcast.serving.app_state.catalog.live_catalog import LiveCatalog
 from roofcast.serving.app_state.champion_loader import LoadedModel
+from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.predict.row_answers import ANSWER_METRICS, PredictOptions, answer_columns
+from roofcast.serving.shadow.challenger_loader import ChallengerLoader
 from roofcast.serving.shadow.tally import Columns, tally
 from roofcast.training.drift.answer_ratios import Key
 
@@ -58,8 +61,8 @@ class Shadow:
 
     Parameters
     ----------
-    state
-        Its challenger answers; its store has the counts.
+    sample_ratio
+        Share of the requests that the challenger answers.
     count
         Receives what became of how many rows.
     is_busy
@@ -67,9 +70,19 @@ class Shadow:
     """
 
     def __init__(
-        self, state: AppState, count: Callable[[Outcome, int], object], is_busy: Callable[[], bool] = lambda: False
+        self,
+        challenger: ChallengerLoader,
+        stores: StoreAccess,
+        catalogs: LiveCatalog,
+        *,
+        sample_ratio: float,
+        count: Callable[[Outcome, int], object],
+        is_busy: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._state = state
+        self._challenger = challenger
+        self._stores = stores
+        self._catalogs = catalogs
+        self._sample_ratio = sample_ratio
         self._count = count
         self._is_busy = is_busy
         self._waiting: queue.Queue[_Question] = queue.Queue(MAX_WAITING)
@@ -91,7 +104,7 @@ class Shadow:
         catalog
             Of the request, with the models that it brings along.
         """
-        if self._state.challenger.model is None or self._random.random() >= self._state.settings.shadow_ratio:
+        if self._challenger.model is None or self._random.random() >= self._sample_ratio:
             return
         n_row = len(answers["status"])
         if n_row > MAX_ROW:
@@ -133,7 +146,7 @@ class Shadow:
 
     def _answer(self, question: _Question) -> None:
         n_row = len(question.answers["status"])
-        challenger = self._state.challenger.model
+        challenger = self._challenger.model
         if challenger is None or self._is_busy():
             self._count("dropped", n_row)
             return
@@ -141,7 +154,7 @@ class Shadow:
             level = min(LEVEL, challenger.bundle.predictor.highest_level(ANSWER_METRICS))
             options = PredictOptions(challenger.bundle, question.catalog, level)
             answers = answer_columns(question.columns, options)
-            counts = tally(question.columns, question.answers, answers, self._state.catalog)
+            counts = tally(question.columns, question.answers, answers, self._catalogs.catalog_of(INFERENCE))
         except Exception as error:
             if str(error) != self._problem:
                 logger.exception("challenger failed, version=%s", challenger.champion.version)
@@ -157,7 +170,7 @@ class Shadow:
         for pair in [*self._counts]:
             counts = self._counts.pop(pair)
             try:
-                self._state.store.shadow_counts.add(*pair, counts)
+                self._stores.open().shadow_counts.add(*pair, counts)
             except Exception as error:
                 self._counts[pair] += counts
                 is_fault = not isinstance(error, RoofcastError)

@@ -1,10 +1,8 @@
-"""Profiles: from the rows of a user to calibration points, and the points of those in use."""
+"""Profiles: from the rows of a user to calibration points."""
 
 from __future__ import annotations
 
 import re
-import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
@@ -18,29 +16,20 @@ import pandas as pd
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.measurements.schema import DEFAULTS, INPUT_COLUMNS, REFERENCE_METRICS
-from roofcast.serving.app_state.catalog.registered_models import (
-    Config,
-    check_model_limit,
-    registered_ids,
-    with_configs,
-)
+from roofcast.serving.app_state.catalog.live_catalog import LiveCatalog
+from roofcast.serving.app_state.catalog.registered_models import Config
 from roofcast.serving.predict.json_rows import rows_from_table, table_from_rows
 from roofcast.serving.predict.reference_rows import check_references, parse_references
 from roofcast.serving.row_problems import Problem
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 
 if TYPE_CHECKING:
-    from roofcast.data.store.stack_profiles import StoredProfile
-    from roofcast.serving.app_state.app_state import AppState
+    from roofcast.data.store.stack_profiles import StackProfiles, StoredProfile
 
 Cells = Mapping[str, Any]
 
 CENTRAL: Final = frozenset({"mean", "p50"})
 """Statistics that predictions are conditioned on: those of a run's tail follow from them."""
-
-MAX_CACHED: Final = 16
-MAX_CACHED_ROW: Final = 1000
-"""Profiles, and rows of these together, that stay in memory beside the latest; 500 rows take some 95 MB."""
 
 MAX_LINE_RATIO: Final = 20
 """Different lines of a CSV file over the rows of a profile, above which the file is refused unread."""
@@ -88,12 +77,21 @@ class ProfileAdded:
 
 
 def add_rows(
-    state: AppState, owner: str, name: str, rows: Sequence[Cells], configs: Iterable[tuple[str, Config]] = ()
+    profiles: StackProfiles,
+    catalogs: LiveCatalog,
+    predictor: RoofcastPredictor,
+    rows: Sequence[Cells],
+    configs: Iterable[tuple[str, Config]] = (),
+    *,
+    name: str,
+    owner: str,
 ) -> ProfileAdded:
     """Add rows to a profile, and the models of named configurations to the store: all of them, or none.
 
     Parameters
     ----------
+    predictor
+        In service; the rows are checked against it.
     owner
         Name of the API key; empty for the command line.
     rows
@@ -103,21 +101,18 @@ def add_rows(
     ------
     InputError
         If the name is malformed, a row cannot be used, no row of the profile would be a mean or a median, the profile
-        would have too many rows, or too many models would
-        be registered.
+        would have too many rows, or too many models would be registered.
     NotReadyError
-        If the store cannot be written, or no predictor is in service to compare the rows with.
+        If the store cannot be written.
     """
     check_name(name)
-    registered = registered_ids(state)
-    catalog, new = with_configs(state.catalog, configs)
-    check_model_limit(state, len(new), owner)
-    cells = build_profile(name, rows, catalog, state.active_model.bundle.predictor).rows
-    _check_central([*cells, *state.store.stacks.own_rows(owner, name)])
-    n_new = state.store.stacks.add(owner, name, cells, [(spec, dict(config)) for spec, config in new], registered)
-    if new:
-        state.live_catalog.reload_models()
-    return ProfileAdded(name, n_new, len(cells) - n_new, len(state.store.stacks.load(owner, name)))
+    new = catalogs.admit_models(configs, owner)
+    cells = build_profile(name, rows, new.catalog, predictor).rows
+    _check_central([*cells, *profiles.own_rows(owner, name)])
+    n_new = profiles.add(owner, name, cells, new.models, new.registered)
+    if new.models:
+        catalogs.reload_models()
+    return ProfileAdded(name, n_new, len(cells) - n_new, len(profiles.load(owner, name)))
 
 
 def check_name(name: str) -> None:
@@ -213,54 +208,6 @@ def _typed_cells(row: Cells) -> dict[str, Any]:
 def central_rows(rows: Sequence[Cells]) -> npt.NDArray[np.bool_]:
     """Return whether each row is a mean or a median: shape (n_row,)."""
     return np.array([row.get("statistic", "mean") in CENTRAL for row in rows], dtype=bool)
-
-
-class ProfileCache:
-    """The profiles in use; the points of each are built, and conditioned on, once for a champion and a catalogue.
-
-    Threads share it, and share the profile that the first of them built.
-    """
-
-    def __init__(self) -> None:
-        self._cache: OrderedDict[tuple[str, ...], tuple[StoredProfile, Catalog, Profile]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def load(self, state: AppState, owner: str, name: str) -> Profile:
-        """Return the owner's profile of a name, or else the shared one.
-
-        Raises
-        ------
-        UnknownNameError
-            If there is neither.
-        InputError
-            If no row can be used any more, as when its accelerator was removed.
-        """
-        stored, catalog, active = state.store.stacks.load_profile(owner, name), state.catalog, state.active_model
-        key = owner, name, active.champion.sha256
-        profile = self._look_up(key, stored, catalog)
-        if profile is None:
-            built = load_stored(name, stored, catalog, active.bundle.predictor)
-            profile = self._look_up(key, stored, catalog, built) or built
-        return profile
-
-    def _look_up(
-        self, key: tuple[str, ...], stored: StoredProfile, catalog: Catalog, default: Profile | None = None
-    ) -> Profile | None:
-        """Return the profile of a key if its rows and catalogue are the same; otherwise cache the default."""
-        with self._lock:
-            cached = self._cache.pop(key, None)
-            if cached and cached[0] == stored and cached[1] is catalog:
-                default = cached[2]
-            if default is None:
-                return None
-            self._cache[key] = stored, catalog, default
-            while len(self._cache) > 1 and self._is_full():
-                self._cache.popitem(last=False)
-            return default
-
-    def _is_full(self) -> bool:
-        n_row = sum(len(stored.rows) for stored, _, _ in self._cache.values())
-        return len(self._cache) > MAX_CACHED or n_row > MAX_CACHED_ROW
 
 
 def check_file_rows(file: Path) -> None:

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+import pandas as pd
+
+from roofcast.data.catalog import Catalog
 from roofcast.data.errors import UnknownNameError
+from roofcast.features.pipeline import METRICS
+from roofcast.serving.app_state.champion_loader import LoadedModel
+from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.counts import count_text
+from roofcast.serving.keyed_cache import KeyedCache
 from roofcast.serving.stacks.measured import MeasuredStack, match_stack, measured_stacks
-from roofcast.training.learner.predictor import CalibrationPoints
+from roofcast.serving.stacks.profiles import Profile, load_stored
+from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 
 if TYPE_CHECKING:
-    from roofcast.serving.app_state.app_state import AppState
-    from roofcast.serving.app_state.champion_loader import LoadedModel
+    from roofcast.data.store.stack_profiles import StoredProfile
+
+MAX_PROFILE: Final = 16
+MAX_PROFILE_ROW: Final = 1000
+"""Profiles in memory, and the rows of these together; 500 rows take some 95 MB."""
+
+MAX_JOINED: Final = 4
+MAX_JOINED_ROW: Final = 600
+"""Points of profiles joined with references in memory, and the rows of these together."""
+
+MAX_BUNDLE: Final = 32
+"""Bundles about measured stacks in memory; those of one champion share its error distributions."""
 
 _MAX_LISTED: Final = 12
 """Engines, and accelerators, of a measured stack that a note lists."""
@@ -56,53 +74,115 @@ class StackChoice(NamedTuple):
     stack: StackUsed | None = None
 
 
-def choose_stack(
-    state: AppState,
-    active: LoadedModel,
-    owner: str,
-    name: str | None,
-    references: CalibrationPoints | None = None,
-) -> StackChoice:
-    """Return what answers a request that names a stack, or none, and has references.
+class Stacks:
+    """The stacks that requests may name, with what makes them quick to answer about: threads share it.
 
-    A name is that of the owner's profile, or else of a shared one, or else of a measured stack: its full name, or its
-    owner's if this has one alone.
+    Cached are profiles with their points, these points with the references of requests, so that predictors are
+    conditioned once on those that many requests have, and the champion's bundles about measured stacks, the first of
+    which computes error distributions that take seconds.
 
-    Raises
-    ------
-    UnknownNameError
-        If there is none of this name.
-    InputError
-        If the name is that of an owner of several measured stacks, or no row of the profile can be used.
+    Parameters
+    ----------
+    build
+        Returns the profile of a name and its stored rows, which the catalogue and the predictor admit.
     """
-    if not name:
-        return StackChoice(active.bundle, references)
-    try:
-        profile = state.profiles.load(state, owner, name)
-    except UnknownNameError as error:
-        return _choose_measured(state, active, name, references, error)
-    kind: Kind = "shared_profile" if profile.is_shared else "profile"
-    used = StackUsed(name, kind, profile.notes)
-    points = profile.central if references is None else state.joined_points.join(profile.central, references)
-    return StackChoice(active.bundle, points, used)
+
+    def __init__(
+        self,
+        stores: StoreAccess,
+        build: Callable[[str, StoredProfile, Catalog, RoofcastPredictor], Profile] = load_stored,
+    ) -> None:
+        self._stores = stores
+        self._build = build
+        self._profiles = KeyedCache[tuple[Catalog, Profile]](
+            MAX_PROFILE_ROW, lambda one: max(len(one[1].points.X), MAX_PROFILE_ROW / MAX_PROFILE)
+        )
+        self._joined = KeyedCache[tuple[CalibrationPoints, CalibrationPoints]](
+            MAX_JOINED_ROW, lambda one: max(len(one[1].X), MAX_JOINED_ROW / MAX_JOINED)
+        )
+        self._bundles = KeyedCache[ModelBundle](MAX_BUNDLE)
+
+    def choose(
+        self,
+        catalog: Catalog,
+        active: LoadedModel,
+        owner: str,
+        name: str | None,
+        references: CalibrationPoints | None = None,
+    ) -> StackChoice:
+        """Return what answers a request that names a stack, or none, and has references.
+
+        A name is that of the owner's profile, or else of a shared one, or else of a measured stack: its full name, or
+        its owner's if this has one alone.
+
+        Parameters
+        ----------
+        owner
+            API key whose profiles the request may name; empty for the command line.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is none of this name.
+        InputError
+            If the name is that of an owner of several measured stacks, or no row of the profile can be used.
+        """
+        if not name:
+            return StackChoice(active.bundle, references)
+        try:
+            profile = self.load_profile(catalog, active, owner, name)
+        except UnknownNameError as error:
+            return self._choose_measured(active, name, references, error)
+        kind: Kind = "shared_profile" if profile.is_shared else "profile"
+        points = profile.central if references is None else self._join(active, profile.central, references)
+        return StackChoice(active.bundle, points, StackUsed(name, kind, profile.notes))
+
+    def load_profile(self, catalog: Catalog, active: LoadedModel, owner: str, name: str) -> Profile:
+        """Return the owner's profile of a name, or else the shared one.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is neither.
+        InputError
+            If no row can be used any more, as when its accelerator was removed.
+        """
+        stored = self._stores.open().stacks.load_profile(owner, name)
+        key = owner, name, stored.ids, stored.hides_shared, id(catalog)  # the value keeps the catalogue alive
+        return self._profiles.get(
+            active.champion.sha256,
+            key,
+            lambda: (catalog, self._build(name, stored, catalog, active.bundle.predictor)),
+        )[1]
+
+    def _join(
+        self, active: LoadedModel, points: CalibrationPoints, references: CalibrationPoints
+    ) -> CalibrationPoints:
+        import joblib  # noqa: PLC0415  (a server starts without it)
+
+        key = id(points), joblib.hash((references.X, references.y, tuple(references.assumed)))
+        return self._joined.get(active.champion.sha256, key, lambda: (points, _join(points, references)))[1]
+
+    def _choose_measured(
+        self, active: LoadedModel, name: str, references: CalibrationPoints | None, no_profile: UnknownNameError
+    ) -> StackChoice:
+        known = {stack.name: stack for stack in measured_stacks(active.bundle.predictor)}
+        if (stack := match_stack(name, known)) is None:
+            raise UnknownNameError("stack", name, [*no_profile.args[2], *known])
+        bundle = self._bundles.get(active.champion.sha256, stack, lambda: _bundle_about(active.bundle, stack))
+        return StackChoice(bundle, references, StackUsed(stack, "measured", (_measured_text(known[stack]),)))
 
 
-def _choose_measured(
-    state: AppState,
-    active: LoadedModel,
-    name: str,
-    references: CalibrationPoints | None,
-    no_profile: UnknownNameError,
-) -> StackChoice:
-    known = {stack.name: stack for stack in measured_stacks(active.bundle.predictor)}
-    if (stack := match_stack(name, known)) is None:
-        raise UnknownNameError("stack", name, [*no_profile.args[2], *known])
-    note = _measured_text(known[stack])
-    return StackChoice(state.measured_bundles.load(active, stack), references, StackUsed(stack, "measured", (note,)))
+def _bundle_about(bundle: ModelBundle, stack: str) -> ModelBundle:
+    return replace(bundle, predictor=bundle.predictor.on_stack(stack).build_cache(METRICS))
+
+
+def _join(points: CalibrationPoints, references: CalibrationPoints) -> CalibrationPoints:
+    X, y = (pd.concat(pair, ignore_index=True) for pair in ((points.X, references.X), (points.y, references.y)))
+    return CalibrationPoints(X, y, assumed=(*points.assumed, *references.assumed))
 
 
 def _measured_text(stack: MeasuredStack) -> str:
-    """Return what a stack measured, and the advice for questions about anything else."""
     engines = _listed(stack.engines, "no named engine")
     accelerators = _listed(stack.accelerators, "no named accelerator")
     rows = f"{count_text(stack.n_row, 'row')} of {count_text(len(stack.models), 'LLM')}"

@@ -13,12 +13,12 @@ from roofcast.data.errors import NotReadyError, UnknownNameError
 from roofcast.data.measurements.validation import validate_measurements
 from roofcast.data.specs import ModelSpec, Offer
 from roofcast.data.store.registered_models import RegisteredModels
-from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.catalog.user_files import UserFiles, old_price_warnings, staleness_warnings
 from roofcast.serving.app_state.imports.measurement_import import import_rows
+from roofcast.serving.app_state.retraining_run import learning_rows
+from roofcast.serving.composition import Service
 from roofcast.serving.http.dependencies import today
 from roofcast.serving.predict.json_rows import table_from_rows
-from roofcast.training.lifecycle.learned_targets import LEARNED_TARGETS
 from tests.serving.http_client import ACCELERATOR, CONFIG, Client, a_demand, a_measurement, a_question
 from tests.serving.user_files import ID, an_accelerator_file, an_offer_file, write_file
 from tests.training.builders import QUIET, learning_from
@@ -150,23 +150,22 @@ def test_old_prices_have_a_warning_but_owned_hardware_has_none() -> None:
 
 
 def test_the_catalogue_follows_files_while_the_store_fails(
-    state: AppState, home: Path, monkeypatch: pytest.MonkeyPatch
+    service: Service, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = validate_measurements(table_from_rows([a_measurement(model="my-14b")]))
-    import_rows(state, rows, [("my-14b", CONFIG)])
+    import_rows(service.stores, service.catalogs, rows, [("my-14b", CONFIG)])
 
     def fail(_: RegisteredModels) -> list[ModelSpec]:
         raise NotReadyError("the store does not answer")
 
-    assert state.catalog.model("my-14b")
+    assert service.catalog.model("my-14b")
     monkeypatch.setattr(RegisteredModels, "load", fail)
     write_file(home, "accelerators/mine.toml", an_accelerator_file())
-    assert state.catalog.accelerator(ID)
-    assert state.catalog.model("my-14b")
+    assert service.catalog.accelerator(ID)
+    assert service.catalog.model("my-14b")
 
 
-def test_a_running_service_reads_new_user_files(client: Client, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(LEARNED_TARGETS, "inference", learning_from(QUIET, ["llm_pilot"]))
+def test_a_running_service_reads_new_user_files(client: Client, home: Path) -> None:
     assert ID not in {spec["id"] for spec in client.get("/v1/accelerators").json()}
     write_file(home, "accelerators/mine.toml", an_accelerator_file())
     write_file(home, "offers/attic.csv", an_offer_file())
@@ -181,7 +180,12 @@ def test_a_running_service_reads_new_user_files(client: Client, home: Path, monk
     assert client.post("/v1/measurements", {"rows": [a_measurement(accelerator=ID)]}).json()["n_new"] == 1
     shutil.rmtree(home / "accelerators")
     assert client.post("/v1/recommendations", a_demand()).status_code == 200
-    assert client.state.learning_rows().X.notna().any().any()
+    assert (
+        learning_rows(learning_from(QUIET, ["llm_pilot"]), client.service.store, client.service.catalog)
+        .X.notna()
+        .any()
+        .any()
+    )
 
 
 def test_a_broken_file_is_logged_and_no_request_fails(

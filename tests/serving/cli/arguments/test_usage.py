@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.cli import context
 from roofcast.serving.cli.context import load_predictor
+from roofcast.serving.composition import Service
 from tests.serving.http_client import ACCELERATOR, Run
 
 
@@ -208,11 +208,11 @@ def test_an_error_is_reported_even_if_a_check_after_it_fails(
 
 @pytest.mark.usefixtures("home")
 def test_checks_of_a_command_share_one_predictor(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    loads: list[AppState] = []
+    loads: list[Service] = []
 
-    def load(state: AppState) -> AppState:
-        loads.append(state)
-        return load_predictor(state)
+    def load(service: Service) -> Service:
+        loads.append(service)
+        return load_predictor(service)
 
     monkeypatch.setattr(context, "load_predictor", load)
     references = tmp_path / "references.csv"

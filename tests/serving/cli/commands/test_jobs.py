@@ -7,9 +7,9 @@ from typing import Any, get_args
 
 import pytest
 
-from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.cli.arguments.job_options import JOB_OPTIONS
 from roofcast.serving.cli.text.job_text import REASON_TEXT, _near_ties
+from roofcast.serving.composition import Service
 from roofcast.serving.jobs.job_answer_parts import MissReason
 from roofcast.serving.jobs.rows import JOB_COLUMNS
 from tests.data.importers.job_logs.test_job_logs import MEGATRON, TORCHTITAN
@@ -21,7 +21,7 @@ WIDTH = 80
 
 @pytest.fixture(autouse=True)
 def estimate_predictor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(AppState, "training_model", an_estimate_model())
+    monkeypatch.setattr(Service, "job_model", an_estimate_model())
 
 
 def options(values: dict[str, Any]) -> list[str]:

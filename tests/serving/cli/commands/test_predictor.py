@@ -10,8 +10,8 @@ import pytest
 
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError
-from roofcast.serving.app_state import app_state
-from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving import composition
+from roofcast.serving.composition import Service
 from roofcast.serving.predict.next_measurements import Workload, candidate_table, measure_next
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 from roofcast.training.lifecycle.bundles.bundle_io import sha256
@@ -52,7 +52,7 @@ def test_the_shipped_predictor_answers_if_the_champion_cannot_be_read(
     monkeypatch.setattr(Registry, "load", load_shipped)
     arguments = ("export", tmp_path / "predictor.roofcast")
     assert run(*arguments)[0] == 2
-    monkeypatch.setattr(app_state, "shipped_predictor", lambda *_: shipped)
+    monkeypatch.setattr(composition, "shipped_predictor", lambda *_: shipped)
     status, _, err = run(*arguments)
     assert status == 0
     assert "warning: the champion cannot be used: " in err
@@ -86,7 +86,7 @@ def test_the_report_of_a_retraining_has_the_rows_set_aside_by_rule(run: Run, mon
         version="2", promoted=True, reason="not worse", candidate_error=0.25, champion_error=0.26, n_row=90,
         n_group=9, set_aside={"not_ok": 6, "near_duplicate": 4}, scores={"ttft_s": {"mape": 0.31}},
     )  # fmt: skip
-    monkeypatch.setattr(AppState, "retrain", lambda *_, **__: report)
+    monkeypatch.setattr(Service, "retrain", lambda *_, **__: report)
     status, out, _ = run("retrain")
     lines = [line.split() for line in out.splitlines()]
     assert (status, ["not_ok", "6"] in lines, ["near_duplicate", "4"] in lines) == (0, True, True)
@@ -102,7 +102,7 @@ def test_candidates_are_engines_that_run_on_the_accelerator() -> None:
     assert not any(name.startswith("aws-inferentia1") for name in engines.index)
 
 
-def test_a_model_that_fits_no_offer_is_an_error(state: AppState) -> None:
+def test_a_model_that_fits_no_offer_is_an_error(service: Service) -> None:
     huge = a_model(n_layer=4000, n_param=10**13, n_param_active=10**13)
     with pytest.raises(InputError, match="nothing on offer can run the models"):
-        measure_next([huge], load_catalog(), state.active_model.bundle)
+        measure_next([huge], load_catalog(), service.active_model.bundle)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from roofcast.serving.app_state import app_state
+from roofcast.serving import composition
 from roofcast.training.lifecycle.registry.registry import Champion, ShippedPredictor
 from tests.serving.http_client import Run
 
@@ -17,7 +17,7 @@ def shipped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Champion:
     """Put a version without a file, which no test loads, in the place of the shipped predictor."""
     champion = Champion("shipped-00000000", "", "0" * 64)
     predictor = ShippedPredictor(champion, tmp_path / "predictor.roofcast")
-    monkeypatch.setattr(app_state, "shipped_predictor", lambda *_: predictor)
+    monkeypatch.setattr(composition, "shipped_predictor", lambda *_: predictor)
     return champion
 
 

@@ -41,7 +41,7 @@ def test_each_row_is_of_its_own_configuration_whatever_its_name(shared: Client) 
     tpot = [row["tpot_s"] for row in rows_of(post(shared, lines_of(*rows)))]
     assert tpot[1] > 1.3 * tpot[0]
     assert tpot[2] == tpot[0] != tpot[3]
-    assert MINE["name"] not in shared.state.catalog.models
+    assert MINE["name"] not in shared.service.catalog.models
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from roofcast.data.errors import NotReadyError
-from roofcast.data.measurements.target import INFERENCE, TRAINING, Target
-from roofcast.serving.app_state.app_state import AppState
+from roofcast.data.measurements.target import INFERENCE, TRAINING
+from roofcast.serving.app_state.champion_loader import ChampionLoader
 from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.composition import Service, build_service
 from roofcast.serving.http.app import create_app
 from roofcast.serving.http.telemetry.health import STOPPING, HealthMonitor
 from tests.conditions import PATIENCE_S, wait_until
@@ -77,12 +78,12 @@ def test_predictions_are_answered_while_postgresql_is_down(home: Path, postgres_
         set_open(postgres_server, url, is_open=True)
         wait_until(lambda: client.get("/readyz").json()["status"] == "ready")
         assert client.post("/v1/measurements", ROWS).status_code == 201
-        store = client.state.store
+        store = client.service.store
     store.close()
 
 
 def test_readiness_reports_a_registry_that_is_down(client: Client, home: Path) -> None:
-    client.state.registry.champion()  # the first query of a copied folder writes to the store, over what comes now
+    client.service.registry.champion()  # the first query of a copied folder writes to the store, over what comes now
     (home / "mlflow.db").write_bytes(b"not a database " * 1000)
     wait_until(lambda: not checks_of(client)["registry"]["ok"])
     assert client.get("/readyz").status_code == 200
@@ -93,7 +94,7 @@ def test_readiness_reports_a_registry_that_is_down(client: Client, home: Path) -
 def test_an_unexpected_error_of_a_check_is_logged(
     client: Client, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client.state.store.retrainings, "count_by_state", lambda: 1 / 0)
+    monkeypatch.setattr(client.service.store.retrainings, "count_by_state", lambda: 1 / 0)
     wait_until(lambda: not checks_of(client)["store"]["ok"])
     assert "ZeroDivisionError" in caplog.text
 
@@ -103,7 +104,7 @@ def has_answered(answers: list[tuple[int, str]], n_before: int, version: str) ->
 
 
 def test_the_champion_is_swapped_without_a_dropped_request(client: Client, settings: Settings) -> None:
-    other = AppState(settings)
+    other = build_service(settings)
     versions = ["1", register_copy(other)]
     answers: list[tuple[int, str]] = []
     stopping = threading.Event()
@@ -138,7 +139,7 @@ def handler() -> Iterator[list[int]]:
 
 
 def test_readiness_ends_before_the_server_stops(client: Client, handler: list[int]) -> None:
-    monitor = HealthMonitor(client.state)
+    monitor = HealthMonitor(client.service)
 
     async def stop() -> None:
         with monitor.drain_at_sigterm(0.1):
@@ -169,14 +170,15 @@ def test_a_database_file_that_was_deleted_makes_the_service_unready(client: Clie
 def test_training_is_polled_where_inference_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     polled = []
 
-    def refresh(_: AppState, __: object = None, target: Target = INFERENCE) -> bool:
+    def refresh(loader: ChampionLoader[Any]) -> bool:
+        target = loader.registry.kind.target
         polled.append(target)
         if target == INFERENCE:
             raise NotReadyError("no answer")
         return False
 
-    monkeypatch.setattr(AppState, "refresh", refresh)
-    monitor = HealthMonitor(AppState(Settings(home=tmp_path)))
+    monkeypatch.setattr(ChampionLoader, "refresh", refresh)
+    monitor = HealthMonitor(build_service(Settings(home=tmp_path)))
     asyncio.run(monitor.check_registry())
     assert polled == [INFERENCE, TRAINING]
     assert monitor.checks["registry"].detail == "no answer"
@@ -185,8 +187,8 @@ def test_training_is_polled_where_inference_fails(tmp_path: Path, monkeypatch: p
 def test_the_predictor_of_training_jobs_is_in_service_from_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(AppState, "refresh", lambda *_: False)
+    monkeypatch.setattr(ChampionLoader, "refresh", lambda *_: False)
     app = create_app(Settings(home=tmp_path, poll_s=3600))
     with running(app):
-        state: AppState = app.state.app_state
-        assert state.has_model(TRAINING)
+        service: Service = app.state.service
+        assert service.champions[TRAINING].is_loaded

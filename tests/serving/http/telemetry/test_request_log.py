@@ -47,7 +47,7 @@ def test_each_response_has_a_request_id(shared: Client) -> None:
 
 def test_problems_have_the_request_id(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     assert send(client, "mine", "/v1/nothing")[1]["request_id"] == "mine"
-    monkeypatch.setattr(client.state.store, "retrainings", lambda **_: 1 / 0)
+    monkeypatch.setattr(client.service.store, "retrainings", lambda **_: 1 / 0)
     response = client.send("GET", "/v1/retrainings", headers={"x-request-id": "mine"})
     assert problem_of(response, 500)["request_id"] == response.headers["x-request-id"] == "mine"
 
@@ -136,7 +136,7 @@ def test_promotions_are_logged_at_any_level(
     monkeypatch.setattr(logging.getLogger("httpx"), "propagate", False)
     configure_service_logs("json", "error")
     send(client, "mine", "/v1/nothing")
-    client.state.registry.promote("1", by="me")
+    client.service.registry.promote("1", by="me")
     configure_service_logs("json")
     (line,) = map(json.loads, capsys.readouterr().err.splitlines())
     fields = {"action": "promotion", "caller": "me", "version_before": "1", "version": "1"}
@@ -170,7 +170,7 @@ def test_metrics_count_answers_and_requests(client: Client) -> None:
     assert increase(count, method="other", route="other", status="404") == 1
     assert value(after, "roofcast_retrainings", state="queued") == 1
     assert value(after, "roofcast_check_ok", check="store") == 1
-    champion = client.state.active_model.champion
+    champion = client.service.active_model.champion
     info = {"version": "1", "sha256": champion.sha256, "roofcast_version": "0.1.0"}
     assert value(after, "roofcast_predictor_info", **info) == 1
 

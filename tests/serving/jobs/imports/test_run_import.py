@@ -12,12 +12,12 @@ import pytest
 
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.job_campaigns import job_catalog
-from roofcast.data.measurements.target import TRAINING
 from roofcast.data.model_config.huggingface import model_from_config
 from roofcast.data.store.measurement_store import Added
 from roofcast.data.store.provenance import Origin
-from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.retraining_run import learning_rows
 from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.composition import Service, build_service
 from roofcast.serving.csv_table import parse_table
 from roofcast.serving.jobs.imports.import_errors import compare_runs
 from roofcast.serving.jobs.imports.run_import import import_runs, import_table
@@ -31,61 +31,69 @@ CI = Origin("ci", is_operator=False)
 
 
 @pytest.fixture(scope="module")
-def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppState]:
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(AppState, "training_model", an_estimate_model())
-        state = AppState(Settings(home=tmp_path_factory.mktemp("home"))).open()
-        yield state
-        state.close()
+        patch.setattr(Service, "job_model", an_estimate_model())
+        service = build_service(Settings(home=tmp_path_factory.mktemp("home")))
+        yield service
+        service.close()
 
 
-def test_rows_are_stored_once_under_ids_of_the_catalogue(state: AppState) -> None:
+def test_rows_are_stored_once_under_ids_of_the_catalogue(service: Service) -> None:
     row = a_training_row(model="llama-3.1-8b", accelerator="h100-sxm-80gb", campaign="once")
-    assert import_runs(state, [row], origin=CI) == Added(n_new=1, n_known=0)
-    assert import_runs(state, [row], origin=CI) == Added(n_new=0, n_known=1)
-    stored = state.store.training.load("once")
+    assert import_runs(service.stores, service.catalogs, [row], origin=CI) == Added(n_new=1, n_known=0)
+    assert import_runs(service.stores, service.catalogs, [row], origin=CI) == Added(n_new=0, n_known=1)
+    stored = service.store.training.load("once")
     assert stored[["model", "accelerator"]].iloc[0].tolist() == ["meta-llama/Llama-3.1-8B", "nvidia-h100-sxm-80gb"]
 
 
-def test_a_throughput_follows_from_the_step_time(state: AppState) -> None:
-    import_runs(state, [a_training_row(campaign="steps", throughput_token_per_s="", step_time_s=8.0)])
-    (run,) = state.store.training.load("steps").to_dict("records")
+def test_a_throughput_follows_from_the_step_time(service: Service) -> None:
+    import_runs(
+        service.stores,
+        service.catalogs,
+        [a_training_row(campaign="steps", throughput_token_per_s="", step_time_s=8.0)],
+    )
+    (run,) = service.store.training.load("steps").to_dict("records")
     assert run["throughput_token_per_s"] == 128 * 4096 / 8.0
     assert run["derived"] == "throughput_token_per_s"
 
 
-def test_a_run_far_from_the_estimate_waits_for_a_confirmation(state: AppState) -> None:
+def test_a_run_far_from_the_estimate_waits_for_a_confirmation(service: Service) -> None:
     rows = [a_training_row(campaign="slow", throughput_token_per_s=rate) for rate in (60_000, 600)]
-    added = import_runs(state, rows, origin=CI)
+    added = import_runs(service.stores, service.catalogs, rows, origin=CI)
     assert (added.n_new, added.n_quarantined) == (2, 1)
-    stored = state.store.training.load("slow", provenance=True).set_index("throughput_token_per_s")
+    stored = service.store.training.load("slow", provenance=True).set_index("throughput_token_per_s")
     assert stored["state"].to_dict() == {60_000: "accepted", 600: "quarantined"}
     assert "times the estimate" in str(stored.loc[600, "reason"])
 
 
 @pytest.mark.parametrize("name", [pytest.param("qwen/qwen-72b", marks=pytest.mark.slow), "Qwen/Qwen-72B"])
 def test_a_registered_model_of_a_training_campaign_s_name_leaves_what_is_learnt(tmp_path: Path, name: str) -> None:
-    state = AppState(Settings(home=tmp_path)).open()
-    state.store.models.add(model_from_config(CONFIG, name), CONFIG)
+    service = build_service(Settings(home=tmp_path))
+    service.store.models.add(model_from_config(CONFIG, name), CONFIG)
     spec = job_catalog().model("Qwen/Qwen-72B")
-    added = import_runs(state, [a_training_row(model="Qwen/Qwen-72B", throughput_token_per_s=8_000)])
+    added = import_runs(
+        service.stores, service.catalogs, [a_training_row(model="Qwen/Qwen-72B", throughput_token_per_s=8_000)]
+    )
     assert (added.n_new, added.n_quarantined) == (1, 0)
-    assert state.job_catalog.model(name) == spec
-    assert state.catalog.model(name).n_layer == model_from_config(CONFIG, name).n_layer
-    runs = state.learning_rows(TRAINING)
-    state.close()
+    assert service.job_catalog.model(name) == spec
+    assert service.catalog.model(name).n_layer == model_from_config(CONFIG, name).n_layer
+    runs = learning_rows(JOB_TARGET, service.store, service.job_catalog)
+    service.close()
     assert len(runs.ids) == len(shipped_rows(JOB_TARGET).ids) + 1
     assert "Qwen/Qwen-72B" in set(runs.rows.measurements["model"])
 
 
-def test_a_config_of_a_training_campaign_s_model_names_the_cure(state: AppState) -> None:
+def test_a_config_of_a_training_campaign_s_model_names_the_cure(service: Service) -> None:
     with pytest.raises(InputError, match="leave the config out"):
-        import_runs(state, [a_training_row()], [("Qwen/Qwen-72B", CONFIG)])
+        import_runs(service.stores, service.catalogs, [a_training_row()], [("Qwen/Qwen-72B", CONFIG)])
 
 
 def test_a_dry_run_stores_nothing(tmp_path: Path) -> None:
-    state = AppState(Settings(home=tmp_path / "none"))
-    assert import_runs(state, [a_training_row()], dry_run=True) == Added(n_new=1, n_known=0)
+    service = build_service(Settings(home=tmp_path / "none"))
+    assert import_runs(service.stores, service.catalogs, [a_training_row()], dry_run=True) == Added(
+        n_new=1, n_known=0
+    )
     assert not (tmp_path / "none").exists()
 
 
@@ -102,17 +110,19 @@ def test_a_dry_run_stores_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_all_problems_are_named_with_their_rows(
-    state: AppState, changes: list[dict[str, Any]], problems: list[str]
+    service: Service, changes: list[dict[str, Any]], problems: list[str]
 ) -> None:
     with pytest.raises(SchemaError) as error:
-        import_runs(state, [a_training_row(campaign="bad", **change) for change in changes])
+        import_runs(
+            service.stores, service.catalogs, [a_training_row(campaign="bad", **change) for change in changes]
+        )
     for problem in problems:
         assert str(error.value).count(problem) == 1
-    assert state.store.training.load("bad").empty
+    assert service.store.training.load("bad").empty
 
 
 @pytest.mark.parametrize("changes", [{"tp": "x"}, {"model": "no-such"}, {"throughput_token_per_s": 1e9}])
-def test_a_row_of_a_file_is_named_by_its_line_after_blank_lines(state: AppState, changes: dict[str, Any]) -> None:
+def test_a_row_of_a_file_is_named_by_its_line_after_blank_lines(service: Service, changes: dict[str, Any]) -> None:
     rows = [a_training_row(note="one line"), a_training_row(**changes)]
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, list(rows[0] | rows[1]), restval="", lineterminator="\n\n")
@@ -120,13 +130,24 @@ def test_a_row_of_a_file_is_named_by_its_line_after_blank_lines(state: AppState,
     writer.writerows(rows)
     (field,) = changes
     with pytest.raises(SchemaError) as caught:
-        import_table(state, parse_table(text.getvalue().encode(), "runs.csv"), "runs.csv", dry_run=True)
+        import_table(
+            service.stores,
+            service.catalogs,
+            parse_table(text.getvalue().encode(), "runs.csv"),
+            "runs.csv",
+            dry_run=True,
+        )
     assert f"runs.csv, line 5: {field}: " in str(caught.value)
 
 
-def test_an_import_is_compared_with_the_predictor(state: AppState) -> None:
+def test_an_import_is_compared_with_the_predictor(service: Service) -> None:
     rows = [a_training_row(campaign="compared", throughput_token_per_s=rate) for rate in (50_000, 55_000)]
-    errors = compare_runs(state, import_runs(state, rows))
+    errors = compare_runs(
+        service.store,
+        service.job_catalog,
+        lambda: service.job_model,
+        import_runs(service.stores, service.catalogs, rows),
+    )
     assert errors is not None
     assert (errors.predictor_version, errors.n_row, errors.n_learnt) == ("estimate", 2, 0)
     groups = {group.kind: group for group in errors.groups}
@@ -138,4 +159,4 @@ def test_an_import_is_compared_with_the_predictor(state: AppState) -> None:
     }
     assert groups["all"].n_row == 2
     assert 0.2 < groups["all"].bias_ratio < 2
-    assert compare_runs(state, Added(0, 2)) is None
+    assert compare_runs(service.store, service.job_catalog, lambda: service.job_model, Added(0, 2)) is None

@@ -13,7 +13,7 @@ from roofcast.data.model_config.huggingface import model_from_config, with_known
 from roofcast.data.specs import ModelSpec
 
 if TYPE_CHECKING:
-    from roofcast.serving.app_state.app_state import AppState
+    from roofcast.data.store.registered_models import RegisteredModels
 
 logger = logging.getLogger(__name__)
 
@@ -94,8 +94,8 @@ def with_configs(
     return catalog, new
 
 
-def check_model_limit(state: AppState, n_new: int, uploader: str = "") -> None:
-    """Refuse new models beyond the limit: every process holds all of them.
+def check_model_limit(models: RegisteredModels, limit: int, n_new: int, uploader: str = "") -> None:
+    """Refuse new models beyond a limit.
 
     Parameters
     ----------
@@ -107,44 +107,12 @@ def check_model_limit(state: AppState, n_new: int, uploader: str = "") -> None:
     InputError
         If too many models would be registered.
     """
-    limit = state.settings.max_registered_model
-    if n_new and len(state.store.models.load()) + n_new > limit:
+    if n_new and len(models.load()) + n_new > limit:
         cure = "use registered ones, remove some, or raise ROOFCAST_MAX_REGISTERED_MODEL"
         raise InputError("models", f"at most {limit} models can be registered; {cure}")
-    if n_new and uploader and state.store.models.count_of(uploader) + n_new > limit // 2:
+    if n_new and uploader and models.count_of(uploader) + n_new > limit // 2:
         cure = "use registered ones, remove some, or let an operator register them"
         raise InputError("models", f"at most {limit // 2} models can be registered by one key; {cure}")
-
-
-def registered_ids(state: AppState) -> set[str]:
-    """Return the ids of the registered models, for the transaction that stores rows of them.
-
-    It is called before the catalogue is read, so that a model that is removed in between is noticed.
-    """
-    return {spec.id for spec in state.store.models.load()}
-
-
-def remove_model(
-    state: AppState, name: str, by: str, only_of: str | None = None, seen_by: str | None = None
-) -> ModelSpec:
-    """Remove a registered model and return it: see `RegisteredModels.remove`.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no model of this name.
-    InputError
-        If it is not a registered model, or cannot be removed.
-    """
-    registered = {spec.id: spec for spec in state.store.models.load()}
-    id_ = name if name in registered else state.catalog.model(name).id
-    if id_ not in registered:
-        listed = ", ".join(sorted(registered.keys() - state.live_catalog.hidden_from(seen_by))) or "none"
-        problem = f"{id_!r} is a model of the package, which stays; registered are {listed}"
-        raise InputError("model", problem)
-    state.store.models.remove(id_, by, only_of, seen_by)
-    state.live_catalog.reload_models()
-    return registered[id_]
 
 
 def _cure(known: ModelSpec) -> str:

@@ -12,14 +12,9 @@ from roofcast.data.errors import InputError
 from roofcast.data.measurements.target import INFERENCE
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.validity.plausibility import millisecond_columns
-from roofcast.serving.app_state.app_state import AppState
-from roofcast.serving.app_state.catalog.registered_models import (
-    Config,
-    check_model_limit,
-    registered_ids,
-    with_configs,
-)
-from roofcast.serving.app_state.imports.name_errors import catalog_of_dry_run
+from roofcast.serving.app_state.catalog.live_catalog import LiveCatalog
+from roofcast.serving.app_state.catalog.registered_models import Config, with_configs
+from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.predict.row_checks import fill_copy_precision
 from roofcast.training.dataset.estimate_ratios import estimate_ratios
 from roofcast.training.lifecycle.shipped import shipped_limits
@@ -30,7 +25,8 @@ if TYPE_CHECKING:
 
 
 def import_rows(
-    state: AppState,
+    stores: StoreAccess,
+    catalogs: LiveCatalog,
     table: pd.DataFrame,
     configs: Iterable[tuple[str, Config]] = (),
     *,
@@ -68,34 +64,29 @@ def import_rows(
         If the store cannot be read or written.
     """
     if dry_run:
-        return _count_rows(state, table, configs, origin, claim_of_keys=claim_of_keys)
-    registered = registered_ids(state)
-    catalog, new = with_configs(state.catalog, configs)
-    check_model_limit(state, len(new), origin.limited_key if origin else "")
-    rows, descriptors = _resolve(table, catalog)
+        return _count_rows(stores, catalogs, table, configs, origin, claim_of_keys=claim_of_keys)
+    new = catalogs.admit_models(configs, origin.limited_key if origin else "")
+    rows, descriptors = _resolve(table, new.catalog)
     reasons = shipped_limits(INFERENCE).reasons(rows, estimate_ratios(rows, descriptors))
-    models = [(spec, dict(config)) for spec, config in new]
-    added = state.store.add(rows, models, origin, reasons, claim_of_keys=claim_of_keys, registered=registered)
-    if new:
-        state.live_catalog.reload_models()
+    added = stores.open().add(
+        rows, new.models, origin, reasons, claim_of_keys=claim_of_keys, registered=new.registered
+    )
+    if new.models:
+        catalogs.reload_models()
     return added
 
 
 def _count_rows(
-    state: AppState,
+    stores: StoreAccess,
+    catalogs: LiveCatalog,
     table: pd.DataFrame,
     configs: Iterable[tuple[str, Config]],
     origin: Origin | None,
     *,
     claim_of_keys: bool,
 ) -> Added:
-    """Return what `import_rows` would, from a store that is neither created nor migrated."""
-    from roofcast.data.store.measurement_store import MeasurementStore  # noqa: PLC0415  (needs SQLAlchemy)
-
-    with MeasurementStore(state.settings.store_url) as store:
-        if store.database.schema_state() == "old":
-            state.warn("the store has an older schema; a dry run does not migrate it, an import does")
-        catalog, _ = with_configs(catalog_of_dry_run(state), configs)
+    catalog, _ = with_configs(catalogs.unmigrated_catalog(), configs)
+    with stores.unmigrated() as store:
         rows, descriptors = _resolve(table, catalog)
         reasons = shipped_limits(INFERENCE).reasons(rows, estimate_ratios(rows, descriptors))
         return store.compare(rows, origin, reasons, claim_of_keys=claim_of_keys)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.importers.name_check import NameCheck
+from roofcast.data.measurements.target import INFERENCE
 from roofcast.features.columns import ENGINES
 from roofcast.features.validity.engine_support import is_engine, unknown_engine_error
-from roofcast.serving.app_state.catalog.registered_models import Config, with_configs, with_registered
-
-if TYPE_CHECKING:
-    from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.app_state.catalog.live_catalog import LiveCatalog
+from roofcast.serving.app_state.catalog.registered_models import Config, with_configs
 
 HTTP_CURE = (
     "send the config.json of a model of your own in `models` of POST /v1/measurements; GET /v1/models lists all"
@@ -22,7 +20,7 @@ HTTP_CURE = (
 
 
 def check_names(
-    state: AppState,
+    catalogs: LiveCatalog,
     configs: Iterable[tuple[str, Config]] = (),
     *,
     dry_run: bool = False,
@@ -44,7 +42,7 @@ def check_names(
 
     @functools.cache
     def catalog() -> Catalog:
-        known = catalog_of_dry_run(state) if dry_run else state.catalog
+        known = catalogs.unmigrated_catalog() if dry_run else catalogs.catalog_of(INFERENCE)
         return with_configs(known, configs)[0]
 
     unknown_models: list[str] = []
@@ -66,18 +64,6 @@ def check_names(
         return None if is_engine(name, ENGINES) else unknown_engine_error(name, ENGINES)
 
     return NameCheck({"model": find_model, "accelerator": find_accelerator}, {"engine": find_engine})
-
-
-def catalog_of_dry_run(state: AppState) -> Catalog:
-    """Return the catalogue with the registered models, from a store that is neither created nor migrated."""
-    from roofcast.data.store.measurement_store import MeasurementStore  # noqa: PLC0415  (needs SQLAlchemy)
-
-    with MeasurementStore(state.settings.store_url) as store:
-        schema = store.database.schema_state()
-        models = [] if schema == "none" else store.models.load()
-        uploaders = store.models.uploaders() if schema == "current" else {}
-    of_keys = [] if state.settings.share_rows else [id_ for id_, uploader in uploaders.items() if uploader]
-    return with_registered(state.user_files.catalog, models, frozenset(of_keys))
 
 
 def _unknown(find: Callable[[str], object], name: str) -> InputError | None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from roofcast.data.catalog import Catalog
-    from roofcast.serving.app_state.app_state import AppState
+    from roofcast.serving.composition import Service
 
 
 def check_question(values: Mapping[str, Any]) -> None:
@@ -36,14 +36,14 @@ def check_question(values: Mapping[str, Any]) -> None:
     )
 
 
-def question_table(question: Mapping[str, str], state: AppState) -> tuple[pd.DataFrame, Catalog]:
+def question_table(question: Mapping[str, str], service: Service) -> tuple[pd.DataFrame, Catalog]:
     """Return the question as a table of one row, and the catalogue with its model."""
     import pandas as pd
 
     from roofcast.serving.app_state.catalog.registered_models import build_model
     from roofcast.serving.cli.files import read_model
 
-    catalog = state.catalog
+    catalog = service.catalog
     model = read_model(question["model"], catalog)
     if not isinstance(model, str):
         spec = build_model(model["name"], model["config"], catalog)

@@ -15,7 +15,7 @@ from roofcast.data.errors import InputError, UnknownNameError, join_errors
 
 if TYPE_CHECKING:
     from roofcast.data.catalog import Catalog
-    from roofcast.serving.app_state.app_state import AppState
+    from roofcast.serving.composition import Service
     from roofcast.serving.row_problems import Problem
 
 _WORD = re.compile(r"\w+")
@@ -48,19 +48,19 @@ def check_out(file: Path | None, option: str = "out") -> None:
         raise InputError(option, f"{file} cannot be written: no such folder")
 
 
-def load_once() -> Callable[[], AppState]:
-    """Return a function that returns the state with the active predictor, which its first call loads."""
+def load_once() -> Callable[[], Service]:
+    """Return a function that returns the service with the active predictor, which its first call loads."""
 
     @functools.cache
-    def load() -> AppState:
-        from roofcast.serving.cli.context import load_predictor, open_app_state
+    def load() -> Service:
+        from roofcast.serving.cli.context import load_predictor, open_service
 
-        return load_predictor(open_app_state())
+        return load_predictor(open_service())
 
     return load
 
 
-def check_references(file: Path | None, server: str, load: Callable[[], AppState]) -> None:
+def check_references(file: Path | None, server: str, load: Callable[[], Service]) -> None:
     """Raise `InputError` if a file of references cannot be used; a service checks their content."""
     if file is None:
         return
@@ -69,18 +69,17 @@ def check_references(file: Path | None, server: str, load: Callable[[], AppState
 
     rows = read_references_table(file)
     if not server:
-        state = load()
-        read_references(rows.frame(), state.catalog, state.active_model.bundle.predictor, file.name, rows.lines)
+        service = load()
+        read_references(rows.frame(), service.catalog, service.active_model.bundle.predictor, file.name, rows.lines)
 
 
-def check_stack(name: str, server: str, load: Callable[[], AppState]) -> None:
+def check_stack(name: str, server: str, load: Callable[[], Service]) -> None:
     """Raise `InputError` if there is no stack of this name; a service knows its own."""
     if not name or server:
         return
-    from roofcast.serving.stacks.stack_choice import choose_stack
 
-    state = load()
-    choose_stack(state, state.active_model, "", name)
+    service = load()
+    service.stacks.choose(service.catalog, service.active_model, "", name)
 
 
 def check_row(

@@ -13,7 +13,7 @@ from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.units import BYTE_PER_GB, PARAMETER_PER_BILLION
 from roofcast.serving.cli.arguments.options import require_one, require_with
 from roofcast.serving.cli.console import show, step, warn
-from roofcast.serving.cli.context import AsJson, Server, open_app_state, open_catalog, open_model_catalog
+from roofcast.serving.cli.context import AsJson, Server, open_catalog, open_model_catalog, open_service
 
 models = typer.Typer(help="List the models of the catalogue and the registered ones, remove a registered one.")
 
@@ -52,10 +52,9 @@ def remove(
         with ask(server) as client:
             id_ = client.remove_model(name)["id"]
     else:
-        from roofcast.serving.app_state.catalog.registered_models import remove_model
         from roofcast.serving.app_state.promotion import COMMAND_LINE
 
-        id_ = remove_model(open_app_state(), name, COMMAND_LINE).id
+        id_ = open_service().catalogs.remove_model(name, COMMAND_LINE).id
     show([{"removed": id_}], as_json=as_json)
 
 

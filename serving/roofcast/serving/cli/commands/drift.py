@@ -11,7 +11,7 @@ import typer
 
 from roofcast.data.errors import InputError, RoofcastError
 from roofcast.serving.cli.console import EXIT_INPUT, spinner, step
-from roofcast.serving.cli.context import AsJson, Server, load_predictor, open_app_state
+from roofcast.serving.cli.context import AsJson, Server, load_predictor, open_service
 
 if TYPE_CHECKING:
     from roofcast.training.drift.report import DriftReport
@@ -73,11 +73,13 @@ def _compute(settings: dict[str, Any]) -> DriftReport:
     from roofcast.serving.drift.import_drift import report_days, report_import
 
     with spinner("comparing"):
-        state = load_predictor(open_app_state())
-        state.challenger.refresh()
+        service = load_predictor(open_service())
+        service.challenger.refresh()
         if "import_id" in settings:
-            return report_import(state, **settings)
-        return report_days(state, **{"days": state.settings.drift_days, **settings})
+            return report_import(service.store, service.compared_models, **settings)
+        return report_days(
+            service.store, service.compared_models, **{"days": service.settings.drift_days, **settings}
+        )
 
 
 def _ask(server: str, settings: dict[str, Any]) -> DriftReport:

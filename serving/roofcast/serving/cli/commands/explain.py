@@ -32,15 +32,15 @@ from roofcast.serving.cli.context import (
     StackOption,
     load_predictor,
     note_stack,
-    open_app_state,
+    open_service,
 )
 from roofcast.serving.cli.text.tables import WIDTH, cell_text, fold
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from roofcast.serving.app_state.app_state import AppState
     from roofcast.serving.app_state.champion_loader import LoadedModel
+    from roofcast.serving.composition import Service
     from roofcast.serving.explain.explanation import Explanation
     from roofcast.training.learner.predictor import CalibrationPoints
     from roofcast.training.lifecycle.bundles.bundle import ModelBundle
@@ -113,10 +113,10 @@ def _explain(
     from roofcast.serving.explain.explanation import scale_accelerator
 
     rows = read_references_table(reference) if reference else None
-    state = open_app_state()
-    table, catalog = question_table(question, state)
+    service = open_service()
+    table, catalog = question_table(question, service)
     part = scale_accelerator(catalog.accelerator(question["accelerator"]), scale)
-    active = _active_model(state, stack)
+    active = _active_model(service, stack)
     bundle = active.bundle if active else None
     known = None
     if rows and reference:
@@ -126,17 +126,15 @@ def _explain(
             raise InputError("reference", "needs a predictor; run `roofcast retrain`")
         known = read_references(rows.frame(), catalog, bundle.predictor, reference.name, rows.lines)
     if active:
-        bundle, known = _choose_stack(state, active, stack, known)
+        bundle, known = _choose_stack(service, active, stack, known)
     return explain_questions(table, catalog, bundle, parts=[part], level=level, references=known)
 
 
 def _choose_stack(
-    state: AppState, active: LoadedModel, stack: str, known: CalibrationPoints | None = None
+    service: Service, active: LoadedModel, stack: str, known: CalibrationPoints | None = None
 ) -> tuple[ModelBundle, CalibrationPoints | None]:
     """Return the bundle that answers about a stack, if one is named, and the points of it and of references."""
-    from roofcast.serving.stacks.stack_choice import choose_stack
-
-    bundle, points, used = choose_stack(state, active, "", stack, known)
+    bundle, points, used = service.stacks.choose(service.catalog, active, "", stack, known)
     note_stack(used)
     return bundle, points
 
@@ -199,12 +197,12 @@ def whatif(
     from roofcast.serving.explain.explanation import parse_option, sweep_accelerator
 
     with spinner("estimating"):
-        state = open_app_state()
-        table, catalog = question_table(question, state)
+        service = open_service()
+        table, catalog = question_table(question, service)
         parts = sweep_accelerator(catalog.accelerator(question["accelerator"]), sweep[0])
         repeated = table.loc[table.index.repeat(len(parts))].reset_index(drop=True)
-        active = _active_model(state, stack)
-        bundle, points = _choose_stack(state, active, stack) if active else (None, None)
+        active = _active_model(service, stack)
+        bundle, points = _choose_stack(service, active, stack) if active else (None, None)
         explanation = explain_questions(repeated, catalog, bundle, parts=parts, references=points)
     kind, labels = parse_option(sweep[0])
     if plot:
@@ -262,7 +260,7 @@ def _predicted(prediction: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def _active_model(state: AppState, stack: str) -> LoadedModel | None:
+def _active_model(service: Service, stack: str) -> LoadedModel | None:
     """Return the active predictor; None, with a warning, if there is none, because the estimate needs none.
 
     Raises
@@ -271,7 +269,7 @@ def _active_model(state: AppState, stack: str) -> LoadedModel | None:
         If there is none and a stack is named.
     """
     try:
-        return load_predictor(state).active_model
+        return load_predictor(service).active_model
     except NotReadyError:
         warn("no predictor is in service: the estimate uses prior coefficients, and there is no prediction")
     except InputError as error:

@@ -27,7 +27,7 @@ from roofcast.serving.cli.arguments.request_check import (
 )
 from roofcast.serving.cli.arguments.usage import with_check
 from roofcast.serving.cli.console import show, spinner, warn
-from roofcast.serving.cli.context import AsJson, Server, load_predictor, open_app_state, today
+from roofcast.serving.cli.context import AsJson, Server, load_predictor, open_service, today
 
 JobReferenceFile = Annotated[
     Path | None,
@@ -81,7 +81,7 @@ def _check_job(job: Mapping[str, Any], server: str) -> None:
 
     if server:
         return
-    catalog = open_app_state().job_catalog
+    catalog = open_service().job_catalog
     check_row(job, catalog, lambda row: parse_jobs([row], catalog)[1][0])
 
 
@@ -91,8 +91,8 @@ def _check_references(file: Path | None, server: str) -> None:
 
     rows = _read_references(file)
     if rows and not server:
-        state = load_predictor(open_app_state(), TRAINING)
-        condition_on(state.training_model.bundle.predictor, rows, state.job_catalog)
+        service = load_predictor(open_service(), TRAINING)
+        condition_on(service.job_model.bundle.predictor, rows, service.job_catalog)
 
 
 @training.command()
@@ -163,7 +163,7 @@ def _predict_one(job: dict[str, Any], asked: _Asked) -> list[dict[str, Any]]:
     if asked.server:
         choice = read_served_model(job["model"], asked.server)
     else:
-        choice = read_model(job["model"], open_app_state().job_catalog)
+        choice = read_model(job["model"], open_service().job_catalog)
     models = [] if isinstance(choice, str) else [choice]
     name = choice if isinstance(choice, str) else choice["name"]
     return _answer([job | {"model": name}], models, asked)
@@ -184,8 +184,8 @@ def _answer(rows: list[dict[str, Any]], models: list[dict[str, Any]], asked: _As
 
     with spinner("predicting"):
         configs = [(model["name"], model["config"]) for model in models]
-        state = load_predictor(open_app_state(), TRAINING)
-        return answer_rows(rows, configs, level, state.job_catalog, state.training_model, references=references)
+        service = load_predictor(open_service(), TRAINING)
+        return answer_rows(rows, configs, level, service.job_catalog, service.job_model, references=references)
 
 
 def _predict_file(rows: Path, out: Path, asked: _Asked, *, as_json: bool) -> None:
@@ -240,12 +240,24 @@ def import_(
     from roofcast.serving.jobs.imports.run_import import import_table
 
     values = parse_overrides(given or ())
-    state = load_predictor(open_app_state(), TRAINING)
+    service = load_predictor(open_service(), TRAINING)
     summaries = []
     for file in files:
-        table = read_runs(file, values, state.job_catalog)
-        added = import_table(state, table, file.name, campaign=campaign, dry_run=dry_run, claim_of_keys=claim)
-        errors = compare_runs(state, added) if compare and not dry_run else None
+        table = read_runs(file, values, service.job_catalog)
+        added = import_table(
+            service.stores,
+            service.catalogs,
+            table,
+            file.name,
+            campaign=campaign,
+            dry_run=dry_run,
+            claim_of_keys=claim,
+        )
+        errors = (
+            compare_runs(service.store, service.job_catalog, lambda: service.job_model, added)
+            if compare and not dry_run
+            else None
+        )
         for warning in added_warnings(added, "command"):
             warn(warning)
         summary = {"file": file.name, "n_row": len(table.rows), **asdict(added), "is_kept": not dry_run}
@@ -362,8 +374,10 @@ def _recommend(options: dict[str, Any], server: str) -> dict[str, Any]:
             return dict(client.recommend_training(**fields))
     from roofcast.serving.jobs.job_service import answer_training_recommendation
 
-    state = load_predictor(open_app_state(), TRAINING)
-    model = read_model(options["model"], state.job_catalog)
+    service = load_predictor(open_service(), TRAINING)
+    model = read_model(options["model"], service.job_catalog)
     request = JobRecommendationRequest.from_options(options | {"model": model})
     with spinner("searching"):
-        return answer_training_recommendation(request, state, today()).model_dump(mode="json")
+        return answer_training_recommendation(request, service.job_catalog, service.job_model, today()).model_dump(
+            mode="json"
+        )

@@ -17,7 +17,7 @@ import typer
 
 from roofcast.serving.cli.arguments.options import Option, require_one, with_options
 from roofcast.serving.cli.console import count_steps, err, note, show, spinner, step, warn
-from roofcast.serving.cli.context import AsJson, load_predictor, open_app_state
+from roofcast.serving.cli.context import AsJson, load_predictor, open_service
 
 if TYPE_CHECKING:
     from roofcast.serving.measure.plan import PlannedRun
@@ -168,8 +168,8 @@ def _select_runs(
     from roofcast.serving.cli.files import parse_configs
     from roofcast.serving.measure.choice import choose_runs, planned_inputs
 
-    state = open_app_state()
-    catalog, _ = with_configs(state.catalog, parse_configs(model_config))
+    service = open_service()
+    catalog, _ = with_configs(service.catalog, parse_configs(model_config))
     inputs = planned_inputs(plan, values, catalog)
     if choice is None:
         return plan
@@ -178,9 +178,9 @@ def _select_runs(
         note(f"the {len(chosen)} runs that an earlier call chose; a --budget or --out of its own chooses again")
         return chosen
     with spinner("choosing"):
-        active = load_predictor(state).active_model
-        is_known = choice.stack in {one.name for one in state.store.stacks.summaries(OWNER)}
-        points = state.profiles.load(state, OWNER, choice.stack).central if is_known else None
+        active = load_predictor(service).active_model
+        is_known = choice.stack in {one.name for one in service.store.stacks.summaries(OWNER)}
+        points = service.stacks.load_profile(catalog, active, OWNER, choice.stack).central if is_known else None
         return choose_runs(plan, inputs, catalog, active.bundle.predictor, points=points, n=choice.budget)
 
 
@@ -194,12 +194,12 @@ def _count(
     from roofcast.serving.measure.choice import planned_inputs, predict_e2e
     from roofcast.serving.measure.totals import plan_totals
 
-    state = open_app_state()
-    catalog, _ = with_configs(state.catalog, parse_configs(model_config))
+    service = open_service()
+    catalog, _ = with_configs(service.catalog, parse_configs(model_config))
     e2e_s: dict[str, float] = {}
     if runs:
         try:
-            predictor = load_predictor(state).active_model.bundle.predictor
+            predictor = load_predictor(service).active_model.bundle.predictor
             e2e_s = predict_e2e(runs, planned_inputs(runs, values, catalog), catalog, predictor)
         except RoofcastError as error:
             note(f"the time is not predicted: {error}")

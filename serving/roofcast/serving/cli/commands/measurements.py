@@ -23,7 +23,7 @@ from roofcast.serving.cli.context import (
     check_target,
     count_own_campaigns,
     load_predictor,
-    open_app_state,
+    open_service,
     open_store,
 )
 from roofcast.serving.cli.text.tables import fold
@@ -32,7 +32,7 @@ from roofcast.serving.counts import count_text
 if TYPE_CHECKING:
     from roofcast.data.store.measurement_store import Added
     from roofcast.data.store.provenance import Action
-    from roofcast.serving.app_state.app_state import AppState
+    from roofcast.serving.composition import Service
     from roofcast.training.drift.report import DriftReport
 
 logger = logging.getLogger(__name__)
@@ -134,8 +134,8 @@ def import_files(
     name = detect_format(paths).name if format_ == AUTO else format_
     if name not in FORMATS:
         raise unknown_name_error("format", name, [AUTO, *FORMATS])
-    state = open_app_state()
-    names = check_names(state, configs, dry_run=dry_run, model_cure=_model_cure)
+    service = open_service()
+    names = check_names(service.catalogs, configs, dry_run=dry_run, model_cure=_model_cure)
     try:
         table = read_measurements(name, paths, campaign, track, values, names=names)
     except MissingColumnsError as error:
@@ -146,13 +146,13 @@ def import_files(
         raise SchemaError(error.field, problem, error.source, error.line) from error
     for warning in import_warnings(table):
         warn(warning)
-    added = import_rows(state, table, configs, dry_run=dry_run, claim_of_keys=claim)
+    added = import_rows(service.stores, service.catalogs, table, configs, dry_run=dry_run, claim_of_keys=claim)
     for warning in added_warnings(added, "command"):
         warn(warning)
     shared = {column: sorted(table[column].unique()) for column in ("campaign", "model", "accelerator")}
     counts = {"n_row": len(table), "n_failed_run": count_failed_runs(table), **asdict(added)}
     summary = {"format": name, **shared, **counts, "is_kept": not dry_run}
-    report = _compare(state, added) if compare and added.n_new and not dry_run else None
+    report = _compare(service, added) if compare and added.n_new and not dry_run else None
     return summary, report
 
 
@@ -186,11 +186,12 @@ def next_step(summary: Mapping[str, Any], paths: Sequence[Path]) -> str:
     )
 
 
-def _compare(state: AppState, added: Added) -> DriftReport | None:
+def _compare(service: Service, added: Added) -> DriftReport | None:
     from roofcast.serving.drift.import_drift import report_import
 
     try:
-        return report_import(load_predictor(state), added.import_id)
+        loaded = load_predictor(service)
+        return report_import(loaded.store, loaded.compared_models, added.import_id)
     except RoofcastError as error:
         note(f"the rows are stored, and not compared with the predictor: {error}")
         return None

@@ -34,8 +34,8 @@ from roofcast.serving.cli.context import (
     StackOption,
     load_predictor,
     note_stack,
-    open_app_state,
     open_model_catalog,
+    open_service,
 )
 
 TEXT_COLUMNS: Final = ("status", "reason", "assumed")
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from roofcast.data.catalog import Catalog
-    from roofcast.serving.app_state.app_state import AppState
+    from roofcast.serving.composition import Service
     from roofcast.serving.csv_table import CsvTable
 
 
@@ -161,10 +161,10 @@ def _predict_one(question: Mapping[str, str], asked: _Asked, *, as_json: bool) -
         row, models = question_row(question, asked.server)
         answer = _ask_service([row], models, asked)[0]
     else:
-        state = open_app_state()
-        table, catalog = question_table(question, state)
+        service = open_service()
+        table, catalog = question_table(question, service)
         with spinner("predicting"):
-            answer = _predict(table, state, catalog, asked)[0]
+            answer = _predict(table, service, catalog, asked)[0]
     if answer["status"] != "ok":
         field, _, problem = answer["reason"].partition(": ")
         raise InputError(field, problem)
@@ -188,8 +188,8 @@ def _predict_file(rows: Path, out: Path, asked: _Asked, *, why: bool, as_json: b
         records = _ask_service(questions.records(), [], asked)
     else:
         with spinner("predicting"):
-            state = open_app_state()
-            records = _predict(questions.frame(), state, state.catalog, asked)
+            service = open_service()
+            records = _predict(questions.frame(), service, service.catalog, asked)
     names = [name for name in records[0] if name not in questions.header]
     answers = [[record[name] for name in names] for record in records]
     header = [f"measured_{name}" if name in names else name for name in table.header]
@@ -214,17 +214,16 @@ def _joined(question: Sequence[str], answer: Sequence[Any], errors: Sequence[Any
     return [*question, *answer, *errors]
 
 
-def _predict(questions: pd.DataFrame, state: AppState, catalog: Catalog, asked: _Asked) -> list[dict[str, Any]]:
+def _predict(questions: pd.DataFrame, service: Service, catalog: Catalog, asked: _Asked) -> list[dict[str, Any]]:
     """Return the answers of the active predictor, questions included."""
     from roofcast.serving.predict.reference_rows import read_references
     from roofcast.serving.predict.row_answers import PredictOptions, answer
-    from roofcast.serving.stacks.stack_choice import choose_stack
 
-    bundle, known = load_predictor(state).active_model.bundle, None
+    bundle, known = load_predictor(service).active_model.bundle, None
     if asked.references and asked.reference_file:
         rows, name = asked.references, asked.reference_file.name
         known = read_references(rows.frame(), catalog, bundle.predictor, name, rows.lines)
-    bundle, points, used = choose_stack(state, state.active_model, "", asked.stack, known)
+    bundle, points, used = service.stacks.choose(catalog, service.active_model, "", asked.stack, known)
     note_stack(used)
     answers = answer(questions, PredictOptions(bundle, catalog, asked.level, points))
     return [

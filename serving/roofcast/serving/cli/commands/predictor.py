@@ -16,7 +16,7 @@ import typer
 from roofcast.data.errors import InputError, NotReadyError
 from roofcast.data.measurements.target import INFERENCE
 from roofcast.serving.cli.console import count_steps, note, show, spinner, track_retraining
-from roofcast.serving.cli.context import AsJson, TargetOption, check_target, load_predictor, open_app_state, today
+from roofcast.serving.cli.context import AsJson, TargetOption, check_target, load_predictor, open_service, today
 
 if TYPE_CHECKING:
     from roofcast.training.lifecycle.registry.registry import Champion
@@ -46,7 +46,7 @@ def retrain(
     as_json: AsJson = False,
 ) -> None:
     """Fit a candidate to all measurements, and promote it unless the champion is better."""
-    report = open_app_state().retrain(track_retraining(), check_target(target), shadow=shadow, dask=dask)
+    report = open_service().retrain(check_target(target), track_retraining(), shadow=shadow, dask=dask)
     if as_json:
         print(report.model_dump_json())
         return
@@ -66,7 +66,9 @@ def promote(
     from roofcast.serving.app_state import promotion
 
     with spinner(f"promoting version {version}"):
-        champion = promotion.promote(open_app_state(), version, promotion.COMMAND_LINE, check_target(target)).champion
+        champion = promotion.promote(
+            open_service().champions[check_target(target)].registry, version, promotion.COMMAND_LINE
+        ).champion
     _show_champion(champion, as_json=as_json)
 
 
@@ -75,7 +77,9 @@ def rollback(*, target: TargetOption = INFERENCE, as_json: AsJson = False) -> No
     from roofcast.serving.app_state import promotion
 
     with spinner("rolling back"):
-        champion = promotion.roll_back(open_app_state(), promotion.COMMAND_LINE, check_target(target)).champion
+        champion = promotion.roll_back(
+            open_service().champions[check_target(target)].registry, promotion.COMMAND_LINE
+        ).champion
     _show_champion(champion, as_json=as_json)
 
 
@@ -91,7 +95,7 @@ def export(
     from roofcast.training.lifecycle.bundles.bundle_io import checksum_file
 
     with spinner("writing"):
-        active = load_predictor(open_app_state()).active_model
+        active = load_predictor(open_service()).active_model
         try:
             checksum = active.bundle.save(file)
         except OSError as error:
@@ -124,8 +128,8 @@ def measure_next(
     from roofcast.serving.predict.next_measurements import measure_next as rank
 
     with spinner("ranking"):
-        state = open_app_state()
-        catalog = state.catalog
+        service = open_service()
+        catalog = service.catalog
         choices = [read_model(name, catalog) for name in model or ()]
         specs = [
             catalog.model(choice)
@@ -135,7 +139,7 @@ def measure_next(
         ]
         specs = specs or list({spec.fold_group: spec for spec in catalog.models.values()}.values())
         parts = [catalog.accelerator(name).id for name in accelerator or ()]
-        bundle, workload = load_predictor(state).active_model.bundle, Workload(isl, osl, concurrency)
+        bundle, workload = load_predictor(service).active_model.bundle, Workload(isl, osl, concurrency)
         rows, n_compared, n_setting = rank(specs, catalog, bundle, accelerators=parts, workload=workload, n=n)
     if n_compared < n_setting:
         note(f"{n_compared} of {n_setting} settings are compared, spread evenly; name a model or accelerator for all")

@@ -34,7 +34,7 @@ from roofcast.serving.cli.context import (
     Server,
     StackOption,
     load_predictor,
-    open_app_state,
+    open_service,
     today,
 )
 from roofcast.serving.cli.text.amounts import parse_amount
@@ -195,11 +195,13 @@ def _recommend(options: dict[str, Any]) -> dict[str, Any]:
     RecommendationRequest.from_options(options)
     from roofcast.serving.recommend.api.service import answer_recommendation
 
-    state = open_app_state()
-    request = RecommendationRequest.from_options(options | {"model": read_model(options["model"], state.catalog)})
+    service = open_service()
+    request = RecommendationRequest.from_options(options | {"model": read_model(options["model"], service.catalog)})
     with spinner("searching"):
-        load_predictor(state)
-        return answer_recommendation(request, state, state.active_model, today()).model_dump(mode="json")
+        load_predictor(service)
+        return answer_recommendation(
+            request, service.catalog, service.active_model, service.stacks, today()
+        ).model_dump(mode="json")
 
 
 def _ask_service(url: str, options: dict[str, Any]) -> dict[str, Any]:

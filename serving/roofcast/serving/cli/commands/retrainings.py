@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from roofcast.serving.cli.console import show, step
-from roofcast.serving.cli.context import AsJson, Server, open_app_state
+from roofcast.serving.cli.context import AsJson, Server, open_service
 
 if TYPE_CHECKING:
     from roofcast.data.store.retrainings import Retraining
@@ -27,7 +27,7 @@ def list_retrainings(
 ) -> None:
     """List the retrainings that the service was asked for, the latest first, with their stages and results."""
     if not context.invoked_subcommand:
-        records = [_row(one) for one in open_app_state().store.retrainings.load(limit=limit)]
+        records = [_row(one) for one in open_service().store.retrainings.load(limit=limit)]
         show(records, as_json=as_json)
         if not records:
             step("no retraining was asked for; `roofcast retrain` retrains at once")
@@ -39,7 +39,7 @@ def cancel(id_: Annotated[str, typer.Argument(metavar="ID", help="A retraining."
     from roofcast.serving.app_state.promotion import COMMAND_LINE
     from roofcast.serving.app_state.retraining_stages import REGISTRATION
 
-    cancelled = open_app_state().store.retrainings.cancel(id_, COMMAND_LINE, REGISTRATION)
+    cancelled = open_service().store.retrainings.cancel(id_, COMMAND_LINE, REGISTRATION)
     show([_row(cancelled)], as_json=as_json)
 
 

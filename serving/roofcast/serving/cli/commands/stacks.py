@@ -13,7 +13,7 @@ import typer
 
 from roofcast.data.errors import InputError
 from roofcast.serving.cli.console import note, show, spinner, track, warn
-from roofcast.serving.cli.context import AsJson, Server, load_predictor, open_app_state, open_store
+from roofcast.serving.cli.context import AsJson, Server, load_predictor, open_service, open_store
 from roofcast.serving.cli.text.stack_text import stack_verdict
 from roofcast.serving.cli.text.tables import fold
 from roofcast.serving.counts import count_text
@@ -71,7 +71,11 @@ def add_files(
         from roofcast.serving.stacks.profiles import add_rows
 
         with spinner("checking"):
-            added = asdict(add_rows(load_predictor(open_app_state()), OWNER, name, rows, configs))
+            service = load_predictor(open_service())
+            predictor = service.active_model.bundle.predictor
+            added = asdict(
+                add_rows(service.store.stacks, service.catalogs, predictor, rows, configs, name=name, owner=OWNER)
+            )
     return dict(added)
 
 
@@ -126,8 +130,8 @@ def _measured(server: str) -> list[dict[str, Any]]:
     from roofcast.serving.stacks.measured import measured_stacks
 
     with spinner("reading"):
-        state = load_predictor(open_app_state())
-        return [asdict(stack) for stack in measured_stacks(state.active_model.bundle.predictor)]
+        service = load_predictor(open_service())
+        return [asdict(stack) for stack in measured_stacks(service.active_model.bundle.predictor)]
 
 
 @stacks.command("show")
@@ -150,9 +154,9 @@ def show_(
         from roofcast.serving.stacks.report import stack_report
 
         with spinner("leaving out each run"):
-            state = load_predictor(open_app_state())
-            profile = state.profiles.load(state, OWNER, name)
-            report = stack_report(profile, state.active_model.bundle, state.catalog, level=level, n_next=n)
+            service = load_predictor(open_service())
+            profile = service.stacks.load_profile(service.catalog, service.active_model, OWNER, name)
+            report = stack_report(profile, service.active_model.bundle, service.catalog, level=level, n_next=n)
     if as_json:
         print(json.dumps(report, allow_nan=False))
         return

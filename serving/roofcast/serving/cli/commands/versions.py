@@ -16,7 +16,7 @@ import typer
 from roofcast.data.measurements.target import INFERENCE
 from roofcast.serving.cli.commands.drift import MAX_DAYS
 from roofcast.serving.cli.console import show, spinner
-from roofcast.serving.cli.context import AsJson, Server, TargetOption, check_target, load_predictor, open_app_state
+from roofcast.serving.cli.context import AsJson, Server, TargetOption, check_target, load_predictor, open_service
 
 if TYPE_CHECKING:
     from roofcast.serving.shadow.comparison import VersionComparison
@@ -35,7 +35,7 @@ def list_versions(context: typer.Context, *, target: TargetOption = INFERENCE, a
     from roofcast.training.lifecycle.gate.challenger import challenger_of
 
     with spinner("asking the registry"):
-        registry = open_app_state().registry_of(check_target(target))
+        registry = open_service().champions[check_target(target)].registry
         champion, challenger, known = registry.champion(), challenger_of(registry), registry.versions()
     rows = [
         {"version": v.version, "in_service": v == champion, "is_challenger": v == challenger, "run": v.run_id,
@@ -56,7 +56,7 @@ def shadow(version: Version, as_json: AsJson = False) -> None:
     from roofcast.serving.app_state import promotion
 
     with spinner(f"loading version {version}"):
-        challenger = promotion.shadow(open_app_state(), version, promotion.COMMAND_LINE).champion
+        challenger = promotion.shadow(open_service().registry, version, promotion.COMMAND_LINE).champion
     print(json.dumps(asdict(challenger)) if as_json else f"version {challenger.version} answers beside the champion")
 
 
@@ -67,7 +67,7 @@ def withdraw(as_json: AsJson = False) -> None:
     from roofcast.training.lifecycle.gate.challenger import withdraw_challenger
 
     with spinner("withdrawing"):
-        version = withdraw_challenger(open_app_state().registry, promotion.COMMAND_LINE)
+        version = withdraw_challenger(open_service().registry, promotion.COMMAND_LINE)
     print(json.dumps(asdict(version)) if as_json else f"version {version.version} no longer answers")
 
 
@@ -99,9 +99,11 @@ def compare(
 def _compute(version: str, days: float | None) -> VersionComparison:
     from roofcast.serving.shadow.comparison import compare_version
 
-    state = load_predictor(open_app_state())
-    state.challenger.refresh()
-    return compare_version(state, version, days or state.settings.drift_days)
+    service = load_predictor(open_service())
+    service.challenger.refresh()
+    models = service.compared_models
+    other = service.versions.load(version, models)
+    return compare_version(service.store, models, other, days or service.settings.drift_days)
 
 
 def _ask(server: str, version: str, days: float | None) -> VersionComparison:

@@ -11,7 +11,7 @@ from fastapi import APIRouter
 from roofcast.data.prices.regions import offered_areas
 from roofcast.data.specs import Precision, Pricing
 from roofcast.serving.display_names import engine_name, precision_name, pricing_name, provider_name, region_name
-from roofcast.serving.http.dependencies import ActiveModel, State
+from roofcast.serving.http.dependencies import ActiveModel, Parts
 from roofcast.serving.http.schemas.choices import AcceleratorName, ChoicesResponse, PresetResponse
 from roofcast.serving.recommend.api.request import Artefact, SpeculationKind
 from roofcast.serving.recommend.demand.presets import PRESETS, Preset
@@ -20,13 +20,13 @@ router = APIRouter(tags=["knowledge"])
 
 
 @router.get("/v1/choices")
-def get_choices(state: State, active: ActiveModel) -> ChoicesResponse:
+def get_choices(service: Parts, active: ActiveModel) -> ChoicesResponse:
     """Return the valid names of request fields, for forms and completion."""
-    offers = state.catalog.offers
+    offers = service.catalog.offers
     regions = {offer.region for offer in offers if offer.region}
     priced = {offer.accelerator for offer in offers}
     specs = sorted(
-        (spec for spec in state.catalog.accelerators.values() if spec.id in priced),
+        (spec for spec in service.catalog.accelerators.values() if spec.id in priced),
         key=lambda spec: (spec.vendor, -(spec.year or 0), spec.name),
     )
     providers = sorted({offer.provider for offer in offers})

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from roofcast.serving.http.dependencies import Health, State
+from roofcast.serving.http.dependencies import Health, Parts
 from roofcast.serving.http.errors import problem_response
 from roofcast.serving.http.schemas.resources import ReadinessResponse
 from roofcast.serving.http.telemetry.health import STOPPING
@@ -26,7 +26,7 @@ async def healthz() -> dict[str, str]:
 
 @router.head("/readyz", response_model=None, include_in_schema=False)
 @router.get("/readyz", response_model=ReadinessResponse)
-async def readyz(state: State, monitor: Health) -> ReadinessResponse | JSONResponse:
+async def readyz(service: Parts, monitor: Health) -> ReadinessResponse | JSONResponse:
     """Return whether the service predicts, and the state of predictor, store and registry.
 
     The service predicts without store and registry, so only a missing predictor, a shutdown, or a database file that
@@ -38,10 +38,10 @@ async def readyz(state: State, monitor: Health) -> ReadinessResponse | JSONRespo
         detail = STOPPING if monitor.is_stopping else checks[part].detail
         return problem_response(HTTPStatus.SERVICE_UNAVAILABLE, "not-ready", detail, checks=checks)
     status = "ready" if all(check.ok for check in checks.values()) else "degraded"
-    return ReadinessResponse(status=status, predictor_version=state.active_model.champion.version, checks=checks)
+    return ReadinessResponse(status=status, predictor_version=service.active_model.champion.version, checks=checks)
 
 
 @router.get("/metrics", response_class=Response)
-def metrics(state: State, monitor: Health) -> Response:
+def metrics(service: Parts, monitor: Health) -> Response:
     """Return the metrics of all server processes, for Prometheus."""
-    return Response(exposition(state, monitor), media_type=CONTENT_TYPE_LATEST)
+    return Response(exposition(service, monitor), media_type=CONTENT_TYPE_LATEST)

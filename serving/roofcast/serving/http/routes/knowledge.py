@@ -9,11 +9,10 @@ from fastapi import APIRouter, Path, Request
 from roofcast.data.campaigns import CAMPAIGNS, CampaignInfo, load_campaign_info
 from roofcast.data.measurements.target import INFERENCE, Target
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
-from roofcast.serving.app_state.catalog.registered_models import remove_model
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.published_figures import read_figures
 from roofcast.serving.http.auth import CALLER, KEY
-from roofcast.serving.http.dependencies import ActiveModel, State, TargetQuery, Viewer
+from roofcast.serving.http.dependencies import ActiveModel, Parts, TargetQuery, Viewer
 from roofcast.serving.http.schemas.resources import OwnCampaign, PredictorResponse, ScoreboardResponse
 
 if TYPE_CHECKING:
@@ -23,10 +22,10 @@ router = APIRouter(tags=["knowledge"])
 
 
 @router.get("/v1/models")
-def list_models(state: State, viewer: Viewer) -> list[ModelSpec]:
+def list_models(service: Parts, viewer: Viewer) -> list[ModelSpec]:
     """List the models of the catalogue, and those that operators or the caller's key registered here."""
-    hidden = state.live_catalog.hidden_from(viewer)
-    return [spec for spec in state.catalog.models.values() if spec.id not in hidden]
+    hidden = service.catalogs.hidden_from(viewer)
+    return [spec for spec in service.catalog.models.values() if spec.id not in hidden]
 
 
 @router.delete("/v1/models/{name:path}")
@@ -34,7 +33,7 @@ def delete_model(
     name: Annotated[str, Path(max_length=200, pattern=r"^[^\x00]+$")],
     *,
     http: Request,
-    state: State,
+    service: Parts,
     viewer: Viewer,
 ) -> ModelSpec:
     """Remove a registered model and return it; one to which measurements refer is refused until they are withdrawn.
@@ -42,32 +41,32 @@ def delete_model(
     A key of the scope `write` removes models that it registered itself; a key of the scope `admin` any.
     """
     key: ApiKey = http.scope[KEY]
-    return remove_model(state, name, http.scope[CALLER], None if key.may("admin") else key.name, viewer)
+    return service.catalogs.remove_model(name, http.scope[CALLER], None if key.may("admin") else key.name, viewer)
 
 
 @router.get("/v1/accelerators")
-def list_accelerators(state: State) -> list[AcceleratorSpec]:
+def list_accelerators(service: Parts) -> list[AcceleratorSpec]:
     """List the accelerators of the catalogue and your own."""
-    return list(state.catalog.accelerators.values())
+    return list(service.catalog.accelerators.values())
 
 
 @router.get("/v1/offers")
-def list_offers(state: State) -> list[Offer]:
+def list_offers(service: Parts) -> list[Offer]:
     """List the dated prices of the catalogue and your own."""
-    return list(state.catalog.offers)
+    return list(service.catalog.offers)
 
 
 @router.get("/v1/campaigns")
-def list_campaigns(state: State, viewer: Viewer) -> list[CampaignInfo | OwnCampaign]:
+def list_campaigns(service: Parts, viewer: Viewer) -> list[CampaignInfo | OwnCampaign]:
     """List the measurement campaigns of the package, then those imported here that the caller may list."""
-    own = [OwnCampaign(name=name, n_row=n) for name, n in state.store.campaigns(viewer).items()]
+    own = [OwnCampaign(name=name, n_row=n) for name, n in service.store.campaigns(viewer).items()]
     return [*map(load_campaign_info, CAMPAIGNS), *own]
 
 
 @router.get("/v1/predictor")
-def get_predictor(state: State, target: TargetQuery = INFERENCE) -> PredictorResponse:
+def get_predictor(service: Parts, target: TargetQuery = INFERENCE) -> PredictorResponse:
     """Return the active predictor of a target: version, training data and held-out errors."""
-    return predictor_response(state.loaded_model(target), target)
+    return predictor_response(service.champions[target].active_model, target)
 
 
 def predictor_response(active: LoadedModel[Any], target: Target = INFERENCE) -> PredictorResponse:
@@ -88,7 +87,7 @@ def predictor_response(active: LoadedModel[Any], target: Target = INFERENCE) -> 
 
 
 @router.get("/v1/scoreboard")
-def get_scoreboard(state: State, active: ActiveModel) -> ScoreboardResponse:
+def get_scoreboard(service: Parts, active: ActiveModel) -> ScoreboardResponse:
     """Return the held-out errors of the active predictor, and the figures of the evaluation protocols.
 
     The figures are those of the package, as in docs/SCOREBOARD.md, or those that `roofcast scoreboard` computed later
@@ -100,5 +99,5 @@ def get_scoreboard(state: State, active: ActiveModel) -> ScoreboardResponse:
         data_digest=predictor.data_digest,
         n_row=predictor.n_row,
         held_out=predictor.held_out,
-        protocols=read_figures(state.settings.home),
+        protocols=read_figures(service.settings.home),
     )

@@ -12,9 +12,9 @@ from starlette.concurrency import run_in_threadpool
 
 from roofcast.data.errors import InputError
 from roofcast.serving.abandonment import stop_if_abandoned
-from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.catalog.registered_models import with_configs
 from roofcast.serving.app_state.champion_loader import LoadedModel
+from roofcast.serving.composition import Service
 from roofcast.serving.explain.explanation import explain
 from roofcast.serving.http.body import BODY, BulkRoute, JsonRoute, response_kind
 from roofcast.serving.http.bulk.answers import answer_body, answer_chunks, has_parquet
@@ -22,7 +22,7 @@ from roofcast.serving.http.bulk.chunks import Chunk
 from roofcast.serving.http.bulk.media import LEVEL_HEADER, PATH, STACK_HEADER, VERSION_HEADER, Kind, bulk_kind
 from roofcast.serving.http.bulk.openapi import BULK_REQUEST, BULK_RESPONSES
 from roofcast.serving.http.bulk.streaming import stream
-from roofcast.serving.http.dependencies import ActiveModel, Owner, ShadowQueue, State
+from roofcast.serving.http.dependencies import ActiveModel, Owner, Parts, ShadowQueue
 from roofcast.serving.http.errors import unsupported_media_type
 from roofcast.serving.http.schemas.explanations import ExplanationResponse, ExplanationsResponse
 from roofcast.serving.http.schemas.resources import ExplanationRequest, PredictionRequest, PredictionResponse
@@ -31,7 +31,7 @@ from roofcast.serving.predict.json_rows import columns_from_rows, rows_from_colu
 from roofcast.serving.predict.reference_rows import references_of
 from roofcast.serving.predict.row_answers import PredictOptions, answer_columns
 from roofcast.serving.request_fields import DEFAULT_LEVEL, Level, ModelConfig, Row, StackName, StackResponse
-from roofcast.serving.stacks.stack_choice import StackUsed, choose_stack
+from roofcast.serving.stacks.stack_choice import StackUsed
 
 _ROW: Final = TypeAdapter(Row)
 
@@ -67,7 +67,7 @@ QueryStack = Annotated[
 async def post_bulk(
     request: Request,
     *,
-    state: State,
+    service: Parts,
     active: ActiveModel,
     owner: Owner,
     reference: QueryReferences,
@@ -81,8 +81,8 @@ async def post_bulk(
         raise unsupported_media_type(f"send the body without content-encoding, or as {Kind.PARQUET}, which is small")
     _check_parquet(kind, accepted)
     own = OwnRuns(owner, stack, _parse_references(reference))
-    options, used = await run_in_threadpool(_options, state, active, level or DEFAULT_LEVEL, [], own)
-    version, max_row = active.champion.version, state.settings.max_bulk_row
+    options, used = await run_in_threadpool(_options, service, active, level or DEFAULT_LEVEL, [], own)
+    version, max_row = active.champion.version, service.settings.max_bulk_row
     parts = answer_body(
         request.scope[BODY], (kind, accepted), options, version, max_row, stack=StackResponse.of(used)
     )
@@ -98,11 +98,11 @@ class OwnRuns(NamedTuple):
 
 
 def _options(
-    state: AppState, active: LoadedModel, level: float, models: list[ModelConfig], own: OwnRuns
+    service: Service, active: LoadedModel, level: float, models: list[ModelConfig], own: OwnRuns
 ) -> tuple[PredictOptions, StackUsed | None]:
-    catalog, _ = with_configs(state.catalog, [(model.name, model.config) for model in models])
+    catalog, _ = with_configs(service.catalog, [(model.name, model.config) for model in models])
     references = references_of(own.references, catalog, active.bundle.predictor)
-    bundle, points, used = choose_stack(state, active, own.owner, own.stack, references)
+    bundle, points, used = service.stacks.choose(catalog, active, own.owner, own.stack, references)
     return PredictOptions(bundle, catalog, level, points), used
 
 
@@ -134,7 +134,7 @@ def post_predictions(
     request: PredictionRequest,
     *,
     http: Request,
-    state: State,
+    service: Parts,
     active: ActiveModel,
     owner: Owner,
     shadow: ShadowQueue,
@@ -153,10 +153,10 @@ def post_predictions(
     accepted = response_kind(http, Kind.JSON)
     _check_parquet(accepted)
     rows, version = request.rows, active.champion.version
-    if len(rows) > state.settings.max_row:
-        raise InputError("rows", f"must be at most {state.settings.max_row}, got {len(rows)}; send them in parts")
+    if len(rows) > service.settings.max_row:
+        raise InputError("rows", f"must be at most {service.settings.max_row}, got {len(rows)}; send them in parts")
     own = OwnRuns(owner, stack or request.stack, [*request.references, *_parse_references(reference)])
-    options, used = _options(state, active, level or request.level, request.models, own)
+    options, used = _options(service, active, level or request.level, request.models, own)
     if accepted == Kind.JSON:
         columns = columns_from_rows(rows)
         answers = answer_columns(columns, options)
@@ -175,11 +175,11 @@ def post_predictions(
 
 @router.post("/v1/explanations")
 def post_explanations(
-    request: ExplanationRequest, state: State, active: ActiveModel, owner: Owner
+    request: ExplanationRequest, service: Parts, active: ActiveModel, owner: Owner
 ) -> ExplanationsResponse:
     """Explain each row: operators and their bounds, memory, and the factors of its prediction."""
     own = OwnRuns(owner, request.stack, request.references)
-    options, used = _options(state, active, request.level, request.models, own)
+    options, used = _options(service, active, request.level, request.models, own)
     explanation = explain(
         table_from_rows(request.rows),
         options.catalog,

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from roofcast.serving.http.body import JSON_TYPE, JsonRoute
-from roofcast.serving.http.dependencies import ActiveModel, Owner, State, Today
+from roofcast.serving.http.dependencies import ActiveModel, Owner, Parts, Today
 from roofcast.serving.http.telemetry.prometheus import RECOMMENDATIONS
 from roofcast.serving.recommend.answer.parts import RecommendationResponse
 from roofcast.serving.recommend.api.request import RecommendationRequest
@@ -18,12 +18,12 @@ router = APIRouter(tags=["recommendations"], route_class=JsonRoute)
 
 @router.post("/v1/recommendations", response_model=RecommendationResponse)
 def post_recommendation(
-    request: RecommendationRequest, state: State, active: ActiveModel, today: Today, owner: Owner
+    request: RecommendationRequest, service: Parts, active: ActiveModel, today: Today, owner: Owner
 ) -> Any:
     """Rank hardware and configurations by cost, among those that meet the limits with the requested confidence.
 
     If nothing does, the ranking is empty and the rejections give the reasons, the nearest miss first.
     """
-    answer = answer_recommendation(request, state, active, today, owner)
+    answer = answer_recommendation(request, service.catalog, active, service.stacks, today, owner=owner)
     RECOMMENDATIONS.labels("yes" if answer.entries else "no").inc()
     return Response(answer.model_dump_json(), media_type=JSON_TYPE)  # FastAPI would validate it again

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from types import FrameType
 
 from roofcast.data.errors import NotReadyError, RoofcastError
-from roofcast.data.measurements.target import INFERENCE, TRAINING, Target
+from roofcast.data.measurements.target import INFERENCE, TARGETS, Target
 from roofcast.data.store.database.sqlite_file import DatabaseLostError
-from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.process_memory import MemoryReturn
+from roofcast.serving.composition import Service
 from roofcast.serving.drift.gauges import DriftGauges
 from roofcast.serving.http.schemas.resources import Check
 from roofcast.training.drift.answer_ratios import AnswerRatios, summarize
@@ -31,12 +31,12 @@ class HealthMonitor:
 
     Parameters
     ----------
-    state
+    service
         A new champion is activated in it.
     """
 
-    def __init__(self, state: AppState) -> None:
-        self._state = state
+    def __init__(self, service: Service) -> None:
+        self._service = service
         self.is_stopping = False
         self.is_store_lost = False
         self.retrainings: dict[str, int] = {}
@@ -50,11 +50,11 @@ class HealthMonitor:
     def checks(self) -> dict[str, Check]:
         """Result of the last check of each part."""
         try:
-            predictor = Check(ok=True, detail=f"version {self._state.active_model.champion.version}")
+            predictor = Check(ok=True, detail=f"version {self._service.active_model.champion.version}")
         except NotReadyError as error:
             predictor = Check(ok=False, detail=str(error))
         checks = {"predictor": predictor, "store": self._store, "registry": self._registry}
-        challenger = self._state.challenger
+        challenger = self._service.challenger
         if challenger.problem:
             checks["challenger"] = Check(ok=False, detail=challenger.problem)
         elif challenger.model:
@@ -63,15 +63,16 @@ class HealthMonitor:
 
     async def check_registry(self) -> None:
         """Activate new champions of both targets; where that fails, the active one stays."""
-        problems = [await self._refresh(target) for target in (INFERENCE, TRAINING)]
+        problems = [await self._refresh(target) for target in TARGETS]
         problem = next(filter(None, problems), "")
         self._registry = Check(ok=not problem, detail=problem)
 
     async def _refresh(self, target: Target) -> str:
         """Activate a new champion of a target; return the problem, blank without one."""
         try:
-            if await asyncio.to_thread(self._state.refresh, None, target):
-                version = self._state.loaded_model(target).champion.version
+            champion = self._service.champions[target]
+            if await asyncio.to_thread(champion.refresh):
+                version = champion.active_model.champion.version
                 logger.info("champion activated: target=%s version=%s", target, version)
         except RoofcastError as error:
             logger.warning("registry check failed: target=%s: %s", target, error)
@@ -87,7 +88,7 @@ class HealthMonitor:
         The checks of registry and store report those that are down.
         """
         try:
-            await asyncio.to_thread(self._state.challenger.refresh)
+            await asyncio.to_thread(self._service.challenger.refresh)
             self.shadow_ratios = await asyncio.to_thread(self._load_ratios)
         except RoofcastError as error:
             logger.warning("challenger not checked: %s", error)
@@ -111,7 +112,7 @@ class HealthMonitor:
     async def check_drift(self) -> None:
         """Refresh the gauges of drift; if that fails, the last ones stay."""
         try:
-            await asyncio.to_thread(self.drift.refresh, self._state)
+            await asyncio.to_thread(self._refresh_drift)
         except RoofcastError as error:
             logger.warning("drift not computed: %s", error)
         except Exception:
@@ -121,23 +122,28 @@ class HealthMonitor:
         """Return what large requests have freed to the operating system."""
         await asyncio.to_thread(self._memory.return_if_grown)
 
+    def _refresh_drift(self) -> None:
+        service = self._service
+        if service.champions[INFERENCE].is_loaded:
+            self.drift.refresh(service.stores, service.compared_models, service.settings.drift_days)
+
     def _load_ratios(self) -> tuple[AnswerRatios, ...]:
-        challenger = self._state.challenger.model
-        if challenger is None or not self._state.is_loaded:
+        challenger = self._service.challenger.model
+        if challenger is None or not self._service.champions[INFERENCE].is_loaded:
             return ()
-        pair = self._state.active_model.champion.sha256, challenger.champion.sha256
-        return tuple(summarize(self._state.store.shadow_counts.load(*pair, kind=ALL)[0]))
+        pair = self._service.active_model.champion.sha256, challenger.champion.sha256
+        return tuple(summarize(self._service.store.shadow_counts.load(*pair, kind=ALL)[0]))
 
     def _count_retrainings(self) -> dict[str, int]:
-        _ = self._state.catalog  # loads the models registered here before the first request needs them
-        store = self._state.store
+        _ = self._service.catalog  # loads the models registered here before the first request needs them
+        store = self._service.store
         store.database.check()
         return store.retrainings.count_by_state()
 
     async def poll(self, check: Callable[[], Awaitable[None]]) -> None:
         """Repeat a check for ever."""
         while True:
-            await asyncio.sleep(self._state.settings.poll_s)
+            await asyncio.sleep(self._service.settings.poll_s)
             await check()
 
     @contextmanager

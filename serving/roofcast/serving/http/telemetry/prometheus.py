@@ -19,8 +19,8 @@ from prometheus_client.registry import Collector
 
 from roofcast.data.errors import NotReadyError
 from roofcast.features.descriptors.prediction_input import ColumnArray
-from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_loader import LoadedModel
+from roofcast.serving.composition import Service
 from roofcast.serving.http.telemetry.health import HealthMonitor
 from roofcast.serving.http.telemetry.prometheus_multiproc import FOLDER_VARIABLE
 from roofcast.training.drift.answer_ratios import AnswerRatios
@@ -66,10 +66,10 @@ def count_answers(answers: Mapping[str, ColumnArray]) -> None:
     OUTSIDE.inc(int(answers["outside"].sum()))
 
 
-def exposition(state: AppState, monitor: HealthMonitor) -> bytes:
+def exposition(service: Service, monitor: HealthMonitor) -> bytes:
     """Return the metrics of all server processes and the state of this one, in Prometheus' text format."""
     registry = CollectorRegistry()
-    registry.register(_StateCollector(state, monitor))
+    registry.register(_ServiceCollector(service, monitor))
     if FOLDER_VARIABLE in os.environ:
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     else:
@@ -77,9 +77,9 @@ def exposition(state: AppState, monitor: HealthMonitor) -> bytes:
     return generate_latest(registry)
 
 
-class _StateCollector(Collector):
-    def __init__(self, state: AppState, monitor: HealthMonitor) -> None:
-        self._state = state
+class _ServiceCollector(Collector):
+    def __init__(self, service: Service, monitor: HealthMonitor) -> None:
+        self._service = service
         self._monitor = monitor
 
     def collect(self) -> Iterator[Metric]:
@@ -87,7 +87,7 @@ class _StateCollector(Collector):
             "roofcast_predictor_info", "The active predictor.", labels=("version", "sha256", "roofcast_version")
         )
         try:
-            active = self._state.active_model
+            active = self._service.active_model
             info.add_metric((active.champion.version, active.champion.sha256, active.bundle.roofcast_version), 1)
         except NotReadyError:
             pass
@@ -101,7 +101,7 @@ class _StateCollector(Collector):
             retrainings.add_metric((state,), self._monitor.retrainings.get(state, 0))
         yield retrainings
         yield from _drift_gauges(self._monitor.drift.errors)
-        if challenger := self._state.challenger.model:
+        if challenger := self._service.challenger.model:
             yield from _challenger_gauges(challenger, self._monitor)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
@@ -10,7 +11,6 @@ import pandas as pd
 from pydantic import BaseModel, Field
 
 from roofcast.data.catalog import Catalog
-from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.imports.import_comparison import compare_if_possible
 from roofcast.training.dataset.job_runs import JobRunRows, build_job_rows
@@ -18,7 +18,7 @@ from roofcast.training.jobs.job_bundle import JobBundle
 from roofcast.training.jobs.job_table import framework_families
 
 if TYPE_CHECKING:
-    from roofcast.data.store.measurement_store import Added
+    from roofcast.data.store.measurement_store import Added, MeasurementStore
 
 MAX_COMPARED: Final = 200
 """Runs of an import that are predicted: those with the least ids, which are hashes of their content."""
@@ -49,18 +49,26 @@ class JobImportErrors(BaseModel):
     groups: list[RunErrors]
 
 
-def compare_runs(state: AppState, added: Added) -> JobImportErrors | None:
-    """Return the errors of the champion on an import: see `compare_if_possible`."""
+def compare_runs(
+    store: MeasurementStore, catalog: Catalog, champion: Callable[[], LoadedModel[JobBundle]], added: Added
+) -> JobImportErrors | None:
+    """Return the errors of the champion on an import: see `compare_if_possible`.
+
+    Parameters
+    ----------
+    champion
+        Called only if the import has rows to compare.
+    """
 
     def compare(import_id: str) -> JobImportErrors:
-        return import_errors(state, state.store.training.imported.load_import(import_id, MAX_COMPARED))
+        runs = store.training.imported.load_import(import_id, MAX_COMPARED)
+        return import_errors(champion(), catalog, runs)
 
     return compare_if_possible(added, compare)
 
 
-def import_errors(state: AppState, runs: pd.DataFrame) -> JobImportErrors:
+def import_errors(active: LoadedModel[JobBundle], catalog: Catalog, runs: pd.DataFrame) -> JobImportErrors:
     """Return the errors of the champion on stored runs, whose plans are as they were stated."""
-    active, catalog = state.training_model, state.job_catalog
     is_learnt = runs["id"].isin(active.bundle.row_ids)
     rows = build_job_rows(runs[~is_learnt], catalog) if (~is_learnt).any() else None
     level = min(LEVEL, active.bundle.predictor.highest_coverage)

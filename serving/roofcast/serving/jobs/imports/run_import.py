@@ -16,13 +16,9 @@ from roofcast.data.importers.overrides import fill_blanks
 from roofcast.data.measurements.job_schema import TRAINING_CONFIG_COLUMNS
 from roofcast.data.measurements.job_validation import token_per_step, validate_training_measurements
 from roofcast.data.measurements.target import TRAINING
-from roofcast.serving.app_state.app_state import AppState
-from roofcast.serving.app_state.catalog.registered_models import (
-    Config,
-    check_model_limit,
-    registered_ids,
-    with_configs,
-)
+from roofcast.serving.app_state.catalog.live_catalog import LiveCatalog
+from roofcast.serving.app_state.catalog.registered_models import Config, with_configs
+from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.csv_table import CsvTable, parse_table
 from roofcast.serving.jobs.rows import parse_jobs
 from roofcast.training.dataset.job_runs import JobRunRows, build_job_rows
@@ -112,7 +108,8 @@ def _raise_all(errors: Sequence[SchemaError]) -> None:
 
 
 def import_runs(
-    state: AppState,
+    stores: StoreAccess,
+    catalogs: LiveCatalog,
     rows: Sequence[Mapping[str, Any]],
     configs: Iterable[tuple[str, Config]] = (),
     *,
@@ -150,31 +147,32 @@ def import_runs(
     NotReadyError
         If the store cannot be read or written.
     """
-    from roofcast.data.store.measurement_store import MeasurementStore  # noqa: PLC0415  (needs SQLAlchemy)
 
-    registered = set() if dry_run else registered_ids(state)
-    catalog, new = with_configs(state.job_catalog, configs)
-    check_model_limit(state, len(new), origin.limited_key if origin else "")
-    runs = read_runs(rows, catalog, campaign, source, lines)
-    reasons = pd.Series(dtype=object)
-    if len(runs):
+    def check(catalog: Catalog) -> tuple[pd.DataFrame, pd.Series]:
+        runs = read_runs(rows, catalog, campaign, source, lines)
+        if runs.empty:
+            return runs, pd.Series(dtype=object)
         job_rows = build_job_rows(runs, catalog)
         _check_rates(job_rows, source, lines or range(1, len(rows) + 1))
-        reasons = shipped_limits(TRAINING).reasons(*run_ratios(job_rows))
+        return runs, shipped_limits(TRAINING).reasons(*run_ratios(job_rows))
+
     if dry_run:
-        with MeasurementStore(state.settings.store_url) as store:
+        runs, reasons = check(with_configs(catalogs.catalog_of(TRAINING), configs)[0])
+        with stores.unmigrated() as store:
             return store.training.compare(runs, origin, reasons, claim_of_keys=claim_of_keys)
-    models = [(spec, dict(config)) for spec, config in new]
-    added = state.store.training.add(
-        runs, models, origin, reasons, claim_of_keys=claim_of_keys, registered=registered
+    new = catalogs.admit_models(configs, origin.limited_key if origin else "", TRAINING)
+    runs, reasons = check(new.catalog)
+    added = stores.open().training.add(
+        runs, new.models, origin, reasons, claim_of_keys=claim_of_keys, registered=new.registered
     )
-    if new:
-        state.live_catalog.reload_models()
+    if new.models:
+        catalogs.reload_models()
     return added
 
 
 def import_table(
-    state: AppState,
+    stores: StoreAccess,
+    catalogs: LiveCatalog,
     table: CsvTable,
     source: str,
     *,
@@ -193,7 +191,8 @@ def import_table(
     if not table.rows:
         raise SchemaError("", "holds no row below its header", source, 2)
     return import_runs(
-        state,
+        stores,
+        catalogs,
         table.records(),
         origin=origin,
         campaign=campaign,

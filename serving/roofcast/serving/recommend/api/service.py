@@ -13,7 +13,6 @@ from roofcast.data.prices.regions import resolve_region
 from roofcast.data.specs import ModelSpec, Pricing
 from roofcast.features.columns import ENGINES
 from roofcast.features.validity.model_limits import context_error, context_limit
-from roofcast.serving.app_state.app_state import AppState
 from roofcast.serving.app_state.catalog.registered_models import build_model, find_model
 from roofcast.serving.app_state.catalog.user_files import old_price_warnings
 from roofcast.serving.app_state.champion_loader import LoadedModel
@@ -32,7 +31,7 @@ from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.inventory import override_prices, owned_nodes
 from roofcast.serving.recommend.recommendation import recommend
 from roofcast.serving.request_fields import StackResponse
-from roofcast.serving.stacks.stack_choice import choose_stack
+from roofcast.serving.stacks.stack_choice import Stacks
 from roofcast.training.learner.predictor import CalibrationPoints
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 
@@ -40,7 +39,13 @@ basis_of: Final = BasisFactory()
 
 
 def answer_recommendation(
-    request: RecommendationRequest, bench: AppState, loaded: LoadedModel, today: dt.date, owner: str = ""
+    request: RecommendationRequest,
+    catalog: Catalog,
+    loaded: LoadedModel,
+    stacks: Stacks,
+    today: dt.date,
+    *,
+    owner: str = "",
 ) -> RecommendationResponse:
     """Return the response to a request, with warnings such as old prices.
 
@@ -57,7 +62,7 @@ def answer_recommendation(
     OutOfRangeError
         If the level or the confidence is above what the measurements can guarantee.
     """
-    catalog, engines = bench.catalog, {*loaded.bundle.engines, *ENGINES} - {""}
+    engines = {*loaded.bundle.engines, *ENGINES} - {""}
     if errors := request_errors(request.model_dump(include=NAMED_FIELDS), catalog, engines):
         raise join_errors(errors)
     if isinstance(request.model, str):
@@ -76,7 +81,7 @@ def answer_recommendation(
     constraints = resolve_constraints(request.constraints, market, today, engines, request.deployment)
     unpriced = _unpriced_warnings(request.constraints.accelerators, market, constraints)
     references = _references(request, model, catalog, loaded.bundle)
-    bundle, points, used = choose_stack(bench, loaded, owner, request.stack, references)
+    bundle, points, used = stacks.choose(catalog, loaded, owner, request.stack, references)
     result = recommend(
         bundle,
         model,

@@ -12,7 +12,7 @@ from roofcast.data.errors import UnknownNameError
 from roofcast.data.measurements.schema import INPUT_COLUMNS, REFERENCE_METRICS
 from roofcast.data.measurements.validation import row_ids
 from roofcast.serving.app_state.imports.import_report import own_campaign_report
-from roofcast.serving.http.dependencies import ActiveModel, State, Viewer
+from roofcast.serving.http.dependencies import ActiveModel, Parts, Viewer
 from roofcast.serving.http.schemas.history import CampaignReport, CampaignRow, CampaignRows
 from roofcast.serving.predict.json_rows import rows_from_table
 from roofcast.serving.request_fields import Value
@@ -21,25 +21,25 @@ router = APIRouter(tags=["measurements"])
 
 
 @router.get("/v1/campaigns/report")
-def get_report(state: State, viewer: Viewer) -> list[CampaignReport]:
+def get_report(service: Parts, viewer: Viewer) -> list[CampaignReport]:
     """Report the imported campaigns: rows stored, rows that training uses, and why it skips the others."""
-    rows = own_campaign_report(state.store.load(seen_by=viewer, provenance=True), state.catalog)
+    rows = own_campaign_report(service.store.load(seen_by=viewer, provenance=True), service.catalog)
     return [CampaignReport.model_validate({k: row[k] for k in CampaignReport.model_fields}) for row in rows]
 
 
 @router.get("/v1/campaigns/{name}/measurements")
 def list_campaign_rows(
     name: Annotated[str, Path(max_length=400, pattern=r"^[^\x00]+$")],
-    state: State,
+    service: Parts,
     active: ActiveModel,
     viewer: Viewer,
     limit: Annotated[int, Query(ge=1, le=1000)] = 300,
 ) -> CampaignRows:
     """List measurements of a shipped or imported campaign; those beyond the limit are skipped evenly."""
-    own = () if name in CAMPAIGNS else tuple(state.store.campaigns(viewer))
+    own = () if name in CAMPAIGNS else tuple(service.store.campaigns(viewer))
     if name not in CAMPAIGNS and name not in own:
         raise UnknownNameError("campaign", name, (*CAMPAIGNS, *own))
-    table = load_campaigns((name,)) if name in CAMPAIGNS else state.store.load(name, seen_by=viewer)
+    table = load_campaigns((name,)) if name in CAMPAIGNS else service.store.load(name, seen_by=viewer)
     learnt = set(active.bundle.row_ids)
     is_learnt = np.array([row_id in learnt for row_id in row_ids(table)])
     index = np.unique(np.linspace(0, len(table) - 1, min(limit, len(table))).astype(int))

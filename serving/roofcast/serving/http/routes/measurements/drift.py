@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 from fastapi import APIRouter, Query
 
 from roofcast.serving.drift.import_drift import DEFAULT_LEVEL, report_days, report_import
-from roofcast.serving.http.dependencies import State, Viewer
+from roofcast.serving.http.dependencies import Parts, Viewer
 from roofcast.serving.http.schemas.resources import Selector
 from roofcast.serving.request_fields import Level
 from roofcast.training.drift.report import MAX_CHANGE, DriftReport
@@ -28,7 +28,7 @@ def drift_url(added: Added) -> str | None:
 
 @router.get(DRIFT_PATH)
 def get_drift(
-    state: State,
+    service: Parts,
     viewer: Viewer,
     *,
     days: Annotated[
@@ -48,5 +48,7 @@ def get_drift(
     is compared.
     """
     if import_id is not None:
-        return report_import(state, import_id, level, max_change, seen_by=viewer)
-    return report_days(state, days or state.settings.drift_days, level, max_change, seen_by=viewer)
+        return report_import(service.store, service.compared_models, import_id, level, max_change, seen_by=viewer)
+    return report_days(
+        service.store, service.compared_models, days or service.settings.drift_days, level, max_change, seen_by=viewer
+    )

@@ -15,7 +15,7 @@ from roofcast.data.importers.overrides import parse_overrides
 from roofcast.serving.app_state.imports.import_warnings import added_warnings
 from roofcast.serving.http.body import BODY, JsonRoute
 from roofcast.serving.http.bulk.media import TRAINING_FILES_PATH
-from roofcast.serving.http.dependencies import ClaimOfKeys, Compare, DryRun, State, Viewer, origin_of
+from roofcast.serving.http.dependencies import ClaimOfKeys, Compare, DryRun, Parts, Viewer, origin_of
 from roofcast.serving.http.errors import unsupported_media_type
 from roofcast.serving.http.routes.measurements.measurement_files import FILE_NAME, Overrides, media_type
 from roofcast.serving.http.routes.measurements.measurements import Limit, OfCampaign, Offset
@@ -42,7 +42,7 @@ def post_training_measurements(
     request: JobMeasurementsRequest,
     *,
     http: Request,
-    state: State,
+    service: Parts,
     claim_of_keys: ClaimOfKeys,
     compare: Compare = True,
 ) -> JobMeasurementsAdded:
@@ -52,8 +52,10 @@ def post_training_measurements(
     far from what others measured are in quarantine: no training uses them before a confirmation.
     """
     configs = [(model.name, model.config) for model in request.models]
-    added = import_runs(state, request.rows, configs, origin=origin_of(http), claim_of_keys=claim_of_keys)
-    return _answer(added, compare_runs(state, added) if compare else None)
+    added = import_runs(
+        service.stores, service.catalogs, request.rows, configs, origin=origin_of(http), claim_of_keys=claim_of_keys
+    )
+    return _answer(added, _compare(service, added) if compare else None)
 
 
 @files.post(
@@ -66,7 +68,7 @@ def post_training_measurements(
 )
 def post_training_file(
     request: Request,
-    state: State,
+    service: Parts,
     *,
     name: Annotated[str, Query(pattern=FILE_NAME, description="File name, for messages.")] = "upload",
     campaign: Annotated[
@@ -84,12 +86,23 @@ def post_training_file(
     if media_type(request) not in KINDS:
         raise unsupported_media_type(f"send a table as {KINDS[0]}, a log as {KINDS[1]}")
     overrides = parse_overrides(set_ or [])
-    table = read_run_file(request.scope[BODY].read(), name, overrides, state.job_catalog, MAX_ROW)
+    table = read_run_file(request.scope[BODY].read(), name, overrides, service.job_catalog, MAX_ROW)
     origin = origin_of(request)
     added = import_table(
-        state, table, name, origin=origin, campaign=campaign, dry_run=dry_run, claim_of_keys=claim_of_keys
+        service.stores,
+        service.catalogs,
+        table,
+        name,
+        origin=origin,
+        campaign=campaign,
+        dry_run=dry_run,
+        claim_of_keys=claim_of_keys,
     )
-    return _answer(added, compare_runs(state, added) if compare and not dry_run else None)
+    return _answer(added, _compare(service, added) if compare and not dry_run else None)
+
+
+def _compare(service: Parts, added: Added) -> JobImportErrors | None:
+    return compare_runs(service.store, service.job_catalog, lambda: service.job_model, added)
 
 
 def _answer(added: Added, errors: JobImportErrors | None) -> JobMeasurementsAdded:
@@ -99,11 +112,11 @@ def _answer(added: Added, errors: JobImportErrors | None) -> JobMeasurementsAdde
 
 @router.get("/v1/training/measurements")
 def list_training_measurements(
-    state: State, viewer: Viewer, campaign: OfCampaign = None, offset: Offset = 0, limit: Limit = 100
+    service: Parts, viewer: Viewer, campaign: OfCampaign = None, offset: Offset = 0, limit: Limit = 100
 ) -> list[dict[str, Cell]]:
     """List the measured training jobs stored here that the caller may list, as ``/v1/measurements`` does.
 
     `import_id` and `key` tell where a row comes from, `state` whether training may use it (`accepted`, `confirmed`)
     or not (`quarantined`, `withdrawn`), `reason` why not.
     """
-    return rows_from_table(state.store.training.load(campaign, offset, limit, provenance=True, seen_by=viewer))
+    return rows_from_table(service.store.training.load(campaign, offset, limit, provenance=True, seen_by=viewer))

@@ -23,7 +23,7 @@ from roofcast.serving.app_state.imports.name_errors import check_names
 from roofcast.serving.drift.import_drift import compare_import
 from roofcast.serving.http.body import BODY
 from roofcast.serving.http.bulk.media import FILES_PATH
-from roofcast.serving.http.dependencies import ClaimOfKeys, Compare, DryRun, State, origin_of
+from roofcast.serving.http.dependencies import ClaimOfKeys, Compare, DryRun, Parts, origin_of
 from roofcast.serving.http.errors import unsupported_media_type
 from roofcast.serving.http.routes.measurements.drift import drift_url
 from roofcast.serving.http.schemas.resources import FileAdded
@@ -58,7 +58,7 @@ _BINARY: Final[dict[str, Any]] = {"schema": {"type": "string", "format": "binary
 )
 def post_file(
     request: Request,
-    state: State,
+    service: Parts,
     *,
     format_: Annotated[
         str, Query(alias="format", max_length=40, description="A name of `roofcast formats`; detected by default.")
@@ -88,8 +88,17 @@ def post_file(
     with tempfile.TemporaryDirectory() as folder:
         file = _save(request.scope[BODY], Path(folder) / _file_name(name, SUFFIXES[kind]))
         chosen = detect_format([file]).name if format_ == AUTO else format_
-        table = read_measurements(chosen, [file], campaign, no_progress, overrides, names=check_names(state))
-    added = import_rows(state, table, origin=origin_of(request), dry_run=dry_run, claim_of_keys=claim_of_keys)
+        table = read_measurements(
+            chosen, [file], campaign, no_progress, overrides, names=check_names(service.catalogs)
+        )
+    added = import_rows(
+        service.stores,
+        service.catalogs,
+        table,
+        origin=origin_of(request),
+        dry_run=dry_run,
+        claim_of_keys=claim_of_keys,
+    )
     return FileAdded(
         **asdict(added),
         format=chosen,
@@ -98,7 +107,9 @@ def post_file(
         warnings=[*import_warnings(table), *added_warnings(added, "http")],
         is_kept=not dry_run,
         drift_url=None if dry_run else drift_url(added),
-        drift=compare_import(state, added) if compare and not dry_run else None,
+        drift=compare_import(service.store, lambda: service.compared_models, added)
+        if compare and not dry_run
+        else None,
     )
 
 

@@ -15,7 +15,7 @@ from roofcast.serving.app_state.imports.name_errors import check_names
 from roofcast.serving.drift.import_drift import compare_import
 from roofcast.serving.http.auth import CALLER, KEY
 from roofcast.serving.http.body import JsonRoute
-from roofcast.serving.http.dependencies import ClaimOfKeys, Compare, State, Viewer, origin_of
+from roofcast.serving.http.dependencies import ClaimOfKeys, Compare, Parts, Viewer, origin_of
 from roofcast.serving.http.routes.measurements.drift import drift_url
 from roofcast.serving.http.schemas.resources import (
     ImportSummary,
@@ -43,7 +43,12 @@ Limit = Annotated[int, Query(ge=1, le=1000)]
 
 @router.post("/v1/measurements", status_code=HTTPStatus.CREATED)
 def post_measurements(
-    request: MeasurementsRequest, *, http: Request, state: State, claim_of_keys: ClaimOfKeys, compare: Compare = False
+    request: MeasurementsRequest,
+    *,
+    http: Request,
+    service: Parts,
+    claim_of_keys: ClaimOfKeys,
+    compare: Compare = False,
 ) -> MeasurementsAdded:
     """Store measured rows: all of them, or none. Rows that were stored before are counted, not stored twice.
 
@@ -52,16 +57,18 @@ def post_measurements(
     the mean. The answer waits for the database alone: `drift_url` of the answer compares the rows.
     """
     models = [(model.name, model.config) for model in request.models]
-    rows = read_json_rows(request.rows, OWN_CAMPAIGN, check_names(state, models))
-    added = import_rows(state, rows, models, origin=origin_of(http), claim_of_keys=claim_of_keys)
-    report = compare_import(state, added) if compare else None
+    rows = read_json_rows(request.rows, OWN_CAMPAIGN, check_names(service.catalogs, models))
+    added = import_rows(
+        service.stores, service.catalogs, rows, models, origin=origin_of(http), claim_of_keys=claim_of_keys
+    )
+    report = compare_import(service.store, lambda: service.compared_models, added) if compare else None
     warnings = [*import_warnings(rows), *added_warnings(added, "http")]
     return MeasurementsAdded(**asdict(added), warnings=warnings, drift_url=drift_url(added), drift=report)
 
 
 @router.get("/v1/measurements")
 def list_measurements(
-    state: State, viewer: Viewer, campaign: OfCampaign = None, offset: Offset = 0, limit: Limit = 100
+    service: Parts, viewer: Viewer, campaign: OfCampaign = None, offset: Offset = 0, limit: Limit = 100
 ) -> list[dict[str, Cell]]:
     """List the measurements stored here; those of the package are listed by ``/v1/campaigns``.
 
@@ -71,56 +78,56 @@ def list_measurements(
     `import_id` and `key` tell where a row comes from, `state` whether training may use it (`accepted`, `confirmed`)
     or not (`quarantined`, `withdrawn`), `reason` why not.
     """
-    return rows_from_table(state.store.load(campaign, offset, limit, provenance=True, seen_by=viewer))
+    return rows_from_table(service.store.load(campaign, offset, limit, provenance=True, seen_by=viewer))
 
 
 @router.get("/v1/measurements/imports")
-def list_imports(state: State, viewer: Viewer) -> list[ImportSummary]:
+def list_imports(service: Parts, viewer: Viewer) -> list[ImportSummary]:
     """List the imports of the rows that the caller may list, the latest first."""
-    return [ImportSummary(**summary) for summary in state.store.provenance.imports(viewer)]
+    return [ImportSummary(**summary) for summary in service.store.provenance.imports(viewer)]
 
 
 @router.post("/v1/measurements/withdrawals")
 def post_withdrawal(
-    request: MeasurementSelection, *, http: Request, state: State, viewer: Viewer
+    request: MeasurementSelection, *, http: Request, service: Parts, viewer: Viewer
 ) -> MeasurementsChanged:
     """Withdraw measurements: they stay listed, and the next retraining does without them.
 
     A key of the scope `write` withdraws rows that it stored itself; a key of the scope `admin` any.
     """
-    return _change("withdrawal", request, http, state, viewer)
+    return _change("withdrawal", request, http, service, viewer)
 
 
 @router.post("/v1/measurements/restorations")
 def post_restoration(
-    request: MeasurementSelection, *, http: Request, state: State, viewer: Viewer
+    request: MeasurementSelection, *, http: Request, service: Parts, viewer: Viewer
 ) -> MeasurementsChanged:
     """Undo withdrawals.
 
     A key of the scope `write` restores what it withdrew itself, a key of the scope `admin` also what an operator did:
     403 where all withdrawn rows are an operator's, `n_refused` counts them where some are.
     """
-    return _change("restoration", request, http, state, viewer)
+    return _change("restoration", request, http, service, viewer)
 
 
 @router.post("/v1/measurements/confirmations")
 def post_confirmation(
-    request: MeasurementSelection, *, http: Request, state: State, viewer: Viewer
+    request: MeasurementSelection, *, http: Request, service: Parts, viewer: Viewer
 ) -> MeasurementsChanged:
     """Confirm that measurements in quarantine are right: the next retraining uses them.
 
     A key of the scope `write` confirms rows that it stored itself; a key of the scope `admin` any.
     """
-    return _change("confirmation", request, http, state, viewer)
+    return _change("confirmation", request, http, service, viewer)
 
 
 def _change(
-    action: Action, request: MeasurementSelection, http: Request, state: State, seen_by: str | None
+    action: Action, request: MeasurementSelection, http: Request, service: Parts, seen_by: str | None
 ) -> MeasurementsChanged:
     key: ApiKey = http.scope[KEY]
     only_of = None if key.may("admin") else key.name
     selection = request.model_dump(exclude_none=True, exclude={"target"})
-    changed = state.store.provenance.change(
+    changed = service.store.provenance.change(
         action, http.scope[CALLER], selection, only_of, request.target, seen_by=seen_by
     )
     return MeasurementsChanged(n_row=changed.n_row, n_refused=changed.n_refused)

@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 
 from roofcast.serving.http.body import JsonRoute
-from roofcast.serving.http.dependencies import ActiveModel, Owner, State
+from roofcast.serving.http.dependencies import ActiveModel, Owner, Parts
 from roofcast.serving.http.schemas.stacks import (
     MeasuredStackSummary,
     StackAdded,
@@ -29,16 +29,20 @@ Name = Annotated[str, Path(max_length=100, pattern=r"^[^\x00]*$")]
 
 
 @router.post("/v1/stacks", status_code=HTTPStatus.CREATED)
-def post_stack(request: StackRequest, state: State, owner: Owner) -> StackAdded:
+def post_stack(request: StackRequest, service: Parts, active: ActiveModel, owner: Owner) -> StackAdded:
     """Add rows to a stack profile of the caller's key: all of them, or none. The profile is made if it is new."""
     configs = [(model.name, model.config) for model in request.models]
-    return StackAdded(**asdict(add_rows(state, owner, request.name, request.rows, configs)))
+    predictor = active.bundle.predictor
+    added = add_rows(
+        service.store.stacks, service.catalogs, predictor, request.rows, configs, name=request.name, owner=owner
+    )
+    return StackAdded(**asdict(added))
 
 
 @router.get("/v1/stacks")
-def list_stacks(state: State, owner: Owner) -> list[StackSummary]:
+def list_stacks(service: Parts, owner: Owner) -> list[StackSummary]:
     """List the profiles of the caller's key, and those that the command line of the service made."""
-    return [StackSummary(**asdict(summary)) for summary in state.store.stacks.summaries(owner)]
+    return [StackSummary(**asdict(summary)) for summary in service.store.stacks.summaries(owner)]
 
 
 @router.get("/v1/measured-stacks")
@@ -51,19 +55,19 @@ def list_measured_stacks(active: ActiveModel) -> list[MeasuredStackSummary]:
 def get_stack(
     name: Name,
     *,
-    state: State,
+    service: Parts,
     active: ActiveModel,
     owner: Owner,
     level: Annotated[Level, Query()] = DEFAULT_LEVEL,
     n_next: Annotated[int, Query(ge=0, le=20, description="Number of measurements to suggest.")] = 3,
 ) -> StackReport:
     """Return a profile's errors without it and with its other runs, and what to measure next for it."""
-    profile = state.profiles.load(state, owner, name)
-    report = stack_report(profile, active.bundle, state.catalog, level=level, n_next=n_next)
+    profile = service.stacks.load_profile(service.catalog, active, owner, name)
+    report = stack_report(profile, active.bundle, service.catalog, level=level, n_next=n_next)
     return StackReport.model_validate(report)
 
 
 @router.delete("/v1/stacks/{name}")
-def delete_stack(name: Name, state: State, owner: Owner) -> StackRemoved:
+def delete_stack(name: Name, service: Parts, owner: Owner) -> StackRemoved:
     """Remove a profile of the caller's key."""
-    return StackRemoved(name=name, n_row=state.store.stacks.remove(owner, name))
+    return StackRemoved(name=name, n_row=service.store.stacks.remove(owner, name))

@@ -8,10 +8,10 @@ from fastapi import APIRouter, Path, Query, Request
 
 from roofcast.data.errors import NoAnswerError
 from roofcast.serving.app_state import promotion
-from roofcast.serving.app_state.app_state import AppState
+from roofcast.serving.composition import Service
 from roofcast.serving.http.auth import CALLER
 from roofcast.serving.http.body import JsonRoute
-from roofcast.serving.http.dependencies import State, Viewer
+from roofcast.serving.http.dependencies import Parts, Viewer
 from roofcast.serving.http.schemas.history import ChallengerResponse, ChallengerWithdrawn
 from roofcast.serving.http.schemas.resources import ChallengerRequest
 from roofcast.serving.shadow.comparison import VersionComparison, compare_version
@@ -23,33 +23,33 @@ Version = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$")]
 
 
 @router.get("/v1/predictor/challenger")
-def get_challenger(state: State) -> ChallengerResponse:
+def get_challenger(service: Parts) -> ChallengerResponse:
     """Return the version that answers a sample of the requests beside the champion; 409 if there is none."""
-    return _response(state)
+    return _response(service)
 
 
 @router.put("/v1/predictor/challenger")
-def put_challenger(request: ChallengerRequest, *, http: Request, state: State) -> ChallengerResponse:
+def put_challenger(request: ChallengerRequest, *, http: Request, service: Parts) -> ChallengerResponse:
     """Make a version of the registry answer beside the champion, unseen; all server processes load it in seconds.
 
     `PUT /v1/predictor` promotes it.
     """
-    state.challenger.refresh(promotion.shadow(state, request.version, http.scope[CALLER]))
-    return _response(state)
+    service.challenger.refresh(promotion.shadow(service.registry, request.version, http.scope[CALLER]))
+    return _response(service)
 
 
 @router.delete("/v1/predictor/challenger")
-def delete_challenger(http: Request, state: State) -> ChallengerWithdrawn:
+def delete_challenger(http: Request, service: Parts) -> ChallengerWithdrawn:
     """Withdraw the challenger: no version answers beside the champion; 409 if there is none."""
-    withdrawn = withdraw_challenger(state.registry, http.scope[CALLER])
-    state.challenger.refresh()
+    withdrawn = withdraw_challenger(service.registry, http.scope[CALLER])
+    service.challenger.refresh()
     return ChallengerWithdrawn(version=withdrawn.version)
 
 
 @router.get("/v1/predictor/versions/{version}/comparison")
 def get_comparison(
     version: Version,
-    state: State,
+    service: Parts,
     viewer: Viewer,
     days: Annotated[
         float | None,
@@ -60,11 +60,13 @@ def get_comparison(
 
     Any version has errors on recent measurements that the caller may list; only a challenger's answers are recorded.
     """
-    return compare_version(state, version, days or state.settings.drift_days, viewer)
+    models = service.compared_models
+    other = service.versions.load(version, models)
+    return compare_version(service.store, models, other, days or service.settings.drift_days, viewer)
 
 
-def _response(state: AppState) -> ChallengerResponse:
-    challenger, model = challenger_of(state.registry), state.challenger.model
+def _response(service: Service) -> ChallengerResponse:
+    challenger, model = challenger_of(service.registry), service.challenger.model
     if challenger is None:
         raise NoAnswerError(NO_CHALLENGER)
     return ChallengerResponse(
@@ -72,6 +74,6 @@ def _response(state: AppState) -> ChallengerResponse:
         sha256=challenger.sha256,
         description=challenger.description,
         is_loaded=model is not None and model.champion == challenger,
-        problem=state.challenger.problem,
-        shadow_ratio=state.settings.shadow_ratio,
+        problem=service.challenger.problem,
+        shadow_ratio=service.settings.shadow_ratio,
     )

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from roofcast.data.measurements.target import INFERENCE
-from roofcast.serving.http.dependencies import State, TargetQuery
+from roofcast.serving.http.dependencies import Parts, TargetQuery
 from roofcast.serving.http.schemas.history import ChangeResponse, VersionResponse
 from roofcast.training.lifecycle.gate.challenger import challenger_of
 from roofcast.training.lifecycle.registry.champion_changes import read_changes
@@ -17,9 +17,9 @@ router = APIRouter(tags=["knowledge"])
 
 
 @router.get("/v1/predictor/versions")
-def list_versions(state: State, target: TargetQuery = INFERENCE) -> list[VersionResponse]:
+def list_versions(service: Parts, target: TargetQuery = INFERENCE) -> list[VersionResponse]:
     """List the versions of a target's predictor, the newest first, then the shipped one."""
-    registry = state.registry_of(target)
+    registry = service.champions[target].registry
     champion, challenger = registry.champion(), challenger_of(registry)
     return [
         VersionResponse(
@@ -35,7 +35,7 @@ def list_versions(state: State, target: TargetQuery = INFERENCE) -> list[Version
 
 
 @router.get("/v1/predictor/changes")
-def list_changes(state: State, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[ChangeResponse]:
+def list_changes(service: Parts, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[ChangeResponse]:
     """List the changes of champion and challenger made in this state folder, the latest first, with their callers."""
-    changes = read_changes(state.settings.home, limit)
+    changes = read_changes(service.settings.home, limit)
     return [ChangeResponse.model_validate(dataclasses.asdict(change)) for change in changes]

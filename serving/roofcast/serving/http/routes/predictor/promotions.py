@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request
 
-from roofcast.serving.app_state.promotion import promote, roll_back, swap
+from roofcast.serving.app_state.promotion import promote, roll_back
 from roofcast.serving.http.auth import CALLER
 from roofcast.serving.http.body import JsonRoute
-from roofcast.serving.http.dependencies import State
+from roofcast.serving.http.dependencies import Parts
 from roofcast.serving.http.routes.knowledge import predictor_response
 from roofcast.serving.http.schemas.resources import DEFAULT_TARGET, PredictorResponse, PromotionRequest, TargetRequest
 
@@ -15,18 +15,19 @@ router = APIRouter(tags=["knowledge"], route_class=JsonRoute)
 
 
 @router.put("/v1/predictor")
-def put_predictor(request: PromotionRequest, *, http: Request, state: State) -> PredictorResponse:
+def put_predictor(request: PromotionRequest, *, http: Request, service: Parts) -> PredictorResponse:
     """Promote a version of the registry; all server processes follow within seconds."""
-    target = request.target
-    promoted = promote(state, request.version, http.scope[CALLER], target)
-    return predictor_response(swap(state, promoted, target), target)
+    champion = service.champions[request.target]
+    champion.refresh(promote(champion.registry, request.version, http.scope[CALLER]))
+    return predictor_response(champion.active_model, request.target)
 
 
 @router.post("/v1/predictor/rollback")
-def post_rollback(http: Request, state: State, request: TargetRequest = DEFAULT_TARGET) -> PredictorResponse:
+def post_rollback(http: Request, service: Parts, request: TargetRequest = DEFAULT_TARGET) -> PredictorResponse:
     """Promote the version before the champion; a second rollback promotes the one before that.
 
     If there is none, or the champion has changed meanwhile, the answer is 409 and the champion stays.
     """
-    target = request.target
-    return predictor_response(swap(state, roll_back(state, http.scope[CALLER], target), target), target)
+    champion = service.champions[request.target]
+    champion.refresh(roll_back(champion.registry, http.scope[CALLER]))
+    return predictor_response(champion.active_model, request.target)

@@ -13,7 +13,7 @@ from roofcast.serving.app_state.retraining_schedule import next_retraining_at
 from roofcast.serving.app_state.retraining_stages import REGISTRATION
 from roofcast.serving.http.auth import CALLER
 from roofcast.serving.http.body import JsonRoute
-from roofcast.serving.http.dependencies import Jobs, State
+from roofcast.serving.http.dependencies import Jobs, Parts
 from roofcast.serving.http.schemas.resources import (
     DEFAULT_TARGET,
     RetrainingResponse,
@@ -35,30 +35,32 @@ def post_retraining(jobs: Jobs, response: Response, request: TargetRequest = DEF
 
 
 @router.get("/v1/retrainings/{retraining_id}")
-def get_retraining(retraining_id: RetrainingId, state: State) -> RetrainingResponse:
+def get_retraining(retraining_id: RetrainingId, service: Parts) -> RetrainingResponse:
     """Return a retraining: its stage while it runs, its report once it is done."""
-    return RetrainingResponse(**dataclasses.asdict(state.store.retrainings.find(retraining_id)))
+    return RetrainingResponse(**dataclasses.asdict(service.store.retrainings.find(retraining_id)))
 
 
 @router.post("/v1/retrainings/{retraining_id}/cancellation")
-def post_cancellation(retraining_id: RetrainingId, http: Request, state: State) -> RetrainingResponse:
+def post_cancellation(retraining_id: RetrainingId, http: Request, service: Parts) -> RetrainingResponse:
     """Cancel a retraining: one that waits does not start, one that runs stops after the folds that it fits.
 
     One that registers its candidate, or has ended, is refused.
     """
-    record = state.store.retrainings.cancel(retraining_id, http.scope[CALLER], REGISTRATION)
+    record = service.store.retrainings.cancel(retraining_id, http.scope[CALLER], REGISTRATION)
     return RetrainingResponse(**dataclasses.asdict(record))
 
 
 @router.get("/v1/retrainings")
-def list_retrainings(state: State, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[RetrainingResponse]:
+def list_retrainings(service: Parts, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[RetrainingResponse]:
     """List the retrainings, the latest first."""
-    return [RetrainingResponse(**dataclasses.asdict(record)) for record in state.store.retrainings.load(limit=limit)]
+    return [
+        RetrainingResponse(**dataclasses.asdict(record)) for record in service.store.retrainings.load(limit=limit)
+    ]
 
 
 @router.get("/v1/retraining-schedule")
-def get_retraining_schedule(state: State) -> RetrainingScheduleResponse:
+def get_retraining_schedule(service: Parts) -> RetrainingScheduleResponse:
     """Return when the worker retrains, if measurements were accepted or withdrawn since the last retraining."""
-    expression = state.settings.retrain_at
+    expression = service.settings.retrain_at
     next_at = next_retraining_at(expression, dt.datetime.now(dt.UTC))
     return RetrainingScheduleResponse(retrain_at=expression, next_at=next_at)
