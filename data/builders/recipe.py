@@ -181,7 +181,11 @@ class RowMaker:
                 common |= self._computed(case.get("computed", {}), common, cells)
                 for name, entries in case.get("outcomes", {}).items():
                     outcomes[name] = {**outcomes.get(name, {}), **entries}
-        common = self._computed(recipe.computed, common, cells) | common
+        common = {
+            name: value
+            for name, value in (self._computed(recipe.computed, common, cells) | common).items()
+            if not name.startswith("@")
+        }
         add: Callable[[Cells, Row], Iterable[Row] | None] | None = getattr(recipe.hooks, "rows", None)
         added = None if add is None else add(cells, common)
         if added is not None:

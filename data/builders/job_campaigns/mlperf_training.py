@@ -1,0 +1,33 @@
+"""MLPerf Training: stack of a submitter, and parallel sizes of the only configuration with a run's nodes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from builders.figures import number
+from builders.published import Record
+
+_CONFIGURATION: Final = re.compile(r"/benchmarks/(\w+)/.*_(\d+)x(\d+)x[^/]*tp(\d+)pp(\d+)cp(\d+)")
+"""Path of a submission's configuration: benchmark, nodes, accelerators per node and parallel sizes."""
+
+
+def records(published: Iterator[Record], folder: Path) -> Iterator[Record]:  # noqa: ARG001 (one signature)
+    """Yield the results; logged parallel sizes stay.
+
+    The table's columns of sizes are not used: they hold the submission's first configuration, maybe of another
+    benchmark.
+    """
+    for record in published:
+        submitter = re.sub("[^a-z0-9]+", "-", record.cells["submitter"].casefold()).strip("-")
+        sizes = {} if "logged_tp" in record.cells else _sizes(record.cells)
+        yield record.having(stack=f"mlperf/{submitter}", **sizes)
+
+
+def _sizes(cells: Mapping[str, Any]) -> dict[str, str]:
+    run = cells["benchmark"], number(cells["nodes"]), number(cells["accel_per_node"])
+    matches = [match for path in cells["configs"].split(";") if (match := _CONFIGURATION.search(path))]
+    found = {match.groups()[3:] for match in matches if (match[1], float(match[2]), float(match[3])) == run}
+    return dict(zip(("logged_tp", "logged_pp", "logged_cp"), found.pop(), strict=True)) if len(found) == 1 else {}
