@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
@@ -10,7 +11,27 @@ if TYPE_CHECKING:
     from roofcast.serving.stacks.stack_choice import StackUsed
 
 Text = Annotated[str, Field(min_length=1, max_length=200)]
-Tokens = Annotated[float, Field(ge=1, le=10_000_000)]
+MAX_TOKEN: Final = 10_000_000
+Tokens = Annotated[float, Field(ge=1, le=MAX_TOKEN)]
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """Mark of a field of a request that the command line has an option for.
+
+    Parameters
+    ----------
+    names
+        Of the option, such as `--limit --slo`; by default the field's.
+    metavar
+        Form of its value, by default from the field's type.
+    is_amount
+        Whether it is a number that may have a suffix, such as 4k.
+    """
+
+    names: str = ""
+    metavar: str | None = None
+    is_amount: bool = False
 
 
 class Message(BaseModel):
@@ -22,6 +43,7 @@ class Message(BaseModel):
 Config = dict[str, Any]
 
 DEFAULT_LEVEL: Final = 0.8
+DEFAULT_CONFIDENCE: Final = 0.8
 Level = Annotated[float, Field(gt=0, lt=1, description="Probability of the intervals, for an unseen LLM.")]
 
 
@@ -95,3 +117,5 @@ ModelChoice = Annotated[
     Annotated[Text, Tag("by name")] | Annotated[ModelConfig, Tag("by config")],
     Discriminator(lambda value: "by name" if isinstance(value, str) else "by config"),
 ]
+
+MODEL_FLAG: Final = Flag(metavar="NAME")

@@ -10,7 +10,6 @@ import pytest
 from roofcast.data.catalog import load_catalog
 from roofcast.serving.recommend.answer.cautions import tpot_warnings
 from roofcast.serving.recommend.answer.parts import PredictedMetric
-from roofcast.serving.recommend.api.request import RecommendationRequest
 from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.presets import PRESETS
@@ -280,8 +279,3 @@ def test_output_tokens_cost_at_least_their_share_of_reading_the_weights(answer: 
 def test_numbers_are_rounded(answer: dict[str, Any]) -> None:
     values = [one for entry in answer["entries"] for metric in entry["predictions"] for one in metric.values()]
     assert all(value == float(f"{value:.6g}") for value in values if isinstance(value, float))
-
-
-def test_a_concurrency_of_the_command_line_has_no_think_time() -> None:
-    options = {"model": "llama-3.1-8b", "preset": "chat", "concurrency": 8.0, "slo": ["ttft<=1s"]}
-    assert RecommendationRequest.from_options(options).workload.demand(["ttft<=1s"]).think_time_s == 0

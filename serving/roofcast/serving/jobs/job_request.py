@@ -1,21 +1,28 @@
-"""Requests of training predictions and recommendations: HTTP schemas, and the same from command-line options."""
+"""Requests of training predictions and recommendations."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from roofcast.data.errors import InputError
 from roofcast.data.specs import Precision
-from roofcast.serving.jobs.rows import MAX_TOKEN
-from roofcast.serving.jobs.search.plan_choice import CONFIDENCE
 from roofcast.serving.recommend.api.offer_constraints import Inventory, Marketplaces, OfferConstraintsRequest
 from roofcast.serving.recommend.api.request import Confidence
 from roofcast.serving.recommend.demand.inventory import PriceOverride
-from roofcast.serving.request_fields import DEFAULT_LEVEL, InlineModelList, Level, Message, ModelChoice, Row
-from roofcast.serving.validation_errors import validation_error
+from roofcast.serving.request_fields import (
+    DEFAULT_CONFIDENCE,
+    DEFAULT_LEVEL,
+    MAX_TOKEN,
+    MODEL_FLAG,
+    Flag,
+    InlineModelList,
+    Level,
+    Message,
+    ModelChoice,
+    Row,
+)
 
 Method = Literal["pretrain", "full", "lora", "qlora", "adapter"]
 Framework = Literal["torchtitan", "megatron-lm", "transformers"]
@@ -59,7 +66,9 @@ class JobPredictionRequest(Message):
 class JobConstraintsRequest(OfferConstraintsRequest):
     """Constraints on the hardware; a field left out does not constrain, except that prices are on demand."""
 
-    max_nodes: Annotated[int, Field(ge=1, le=128, description="Most nodes of a run.")] = 8
+    max_nodes: Annotated[
+        int, Field(ge=1, le=128, description="Most nodes of a run."), Flag("--max-nodes --nodes")
+    ] = 8
     inventory: Inventory = Field(default_factory=list)
     marketplaces: Marketplaces = False
 
@@ -67,11 +76,21 @@ class JobConstraintsRequest(OfferConstraintsRequest):
 class JobRecommendationRequest(Message):
     """A model, a method, the tokens of a data set, and limits of time and money."""
 
-    model: ModelChoice
-    method: Method = "full"
-    n_token: Annotated[float, Field(ge=1, le=1e15, description="Tokens of the data set.")]
-    n_epoch: Annotated[float, Field(gt=0, le=10_000, description="Passes over the data set.")] = 1.0
-    n_token_per_sequence: Annotated[int, Field(ge=1, le=MAX_TOKEN, description="Tokens of a packed sequence.")] = 2048
+    model: Annotated[ModelChoice, MODEL_FLAG]
+    method: Annotated[Method, Field(description="pretrain, full, lora, qlora or adapter."), Flag()] = "full"
+    n_token: Annotated[
+        float,
+        Field(ge=1, le=1e15, description="Tokens of the data set."),
+        Flag("--n-token --tokens", is_amount=True),
+    ]
+    n_epoch: Annotated[
+        float, Field(gt=0, le=10_000, description="Passes over the data set."), Flag("--n-epoch --epochs")
+    ] = 1.0
+    n_token_per_sequence: Annotated[
+        int,
+        Field(ge=1, le=MAX_TOKEN, description="Tokens of a packed sequence."),
+        Flag("--n-token-per-sequence --seq-len"),
+    ] = 2048
     n_global_batch_sequence: Annotated[
         int | None,
         Field(
@@ -79,12 +98,20 @@ class JobRecommendationRequest(Message):
             le=1_000_000,
             description="Sequences of an optimizer step; by default 128, and of pretraining 4 million tokens.",
         ),
+        Flag("--n-global-batch-sequence --batch"),
     ] = None
-    deadline_h: Annotated[float | None, Field(gt=0, le=1e6, description="Most hours of the run.")] = None
-    budget_usd: Annotated[float | None, Field(gt=0, le=1e12, description="Most US dollars of the run.")] = None
+    deadline_h: Annotated[
+        float | None, Field(gt=0, le=1e6, description="Most hours of the run."), Flag("--deadline-h --deadline")
+    ] = None
+    budget_usd: Annotated[
+        float | None,
+        Field(gt=0, le=1e12, description="Most US dollars of the run."),
+        Flag("--budget-usd --budget"),
+    ] = None
     adapter: Annotated[
         Adapter | None,
         Field(description="Variant: `lora-fa` of lora and qlora; `bottleneck` or `prompt-tuning` of adapter."),
+        Flag(),
     ] = None
     adapter_rank: Annotated[
         int | None,
@@ -93,17 +120,21 @@ class JobRecommendationRequest(Message):
             le=4096,
             description="Rank of LoRA, 16 by default; width of bottlenecks, 64; virtual tokens of a prompt, 100.",
         ),
+        Flag("--adapter-rank --rank"),
     ] = None
     adapter_targets: Annotated[
         list[AdapterTarget],
         Field(
             max_length=7,
-            description="Projections that adapters change; by default queries and values. With latent attention `k` "
-            "or `v` are both projections that give them.",
+            description="Projections that adapters change: q, k, v, o, gate, up or down; by default queries and "
+            "values. With latent attention `k` or `v` are both projections that give them.",
         ),
+        Flag(),
     ] = Field(default_factory=list)
     compute_precision: Annotated[
-        Precision | None, Field(description="Of the products; by default the framework's, BF16 or FP16.")
+        Precision | None,
+        Field(description="Precision of the products; by default the framework's, BF16 or FP16."),
+        Flag(),
     ] = None
     frameworks: Annotated[
         list[Framework],
@@ -112,13 +143,14 @@ class JobRecommendationRequest(Message):
             description="torchtitan (FSDP2), megatron-lm, or transformers (PEFT with accelerate). By default "
             "transformers for adapter methods, and torchtitan and megatron-lm for methods that train all weights.",
         ),
+        Flag("--framework"),
     ] = Field(default_factory=list)
-    confidence: Confidence = CONFIDENCE
+    confidence: Annotated[Confidence, Flag()] = DEFAULT_CONFIDENCE
     constraints: JobConstraintsRequest = JobConstraintsRequest()
     price_overrides: Annotated[list[PriceOverride], Field(max_length=200)] = Field(default_factory=list)
     references: JobReferences = Field(default_factory=list)
-    level: Level = 0.8
-    n_entry: Annotated[int, Field(ge=1, le=200)] = 10
+    level: Annotated[Level, Flag()] = DEFAULT_LEVEL
+    n_entry: Annotated[int, Field(ge=1, le=200, description="Most entries."), Flag("--n-entry --top")] = 10
     n_rejection: Annotated[int, Field(ge=0, le=500)] = 20
 
     model_config = ConfigDict(
@@ -149,57 +181,3 @@ class JobRecommendationRequest(Message):
             problem = f"adapter {self.adapter} is a variant of {methods}, not of {self.method}"
             raise InputError("", problem)
         return self
-
-    @classmethod
-    def from_options(cls, options: Mapping[str, Any]) -> Self:
-        """Return the request of command-line options by the names of `OPTION_FIELDS`; None and [] mean not given.
-
-        Raises
-        ------
-        InputError
-            If a value is invalid.
-
-        Examples
-        --------
-        >>> request = JobRecommendationRequest.from_options({"model": "llama-3.1-8b", "n_token": 1e6})
-        >>> request.method, request.constraints.max_nodes
-        ('full', 8)
-        """
-        try:
-            return cls.model_validate(option_fields(options))
-        except ValidationError as error:
-            raise validation_error(error) from error
-
-
-OPTION_FIELDS: Final[Mapping[str, str]] = {
-    **{
-        name: name
-        for name in (
-            "model", "method", "n_token", "n_epoch", "n_token_per_sequence", "n_global_batch_sequence", "deadline_h",
-            "budget_usd", "adapter", "adapter_rank", "adapter_targets", "compute_precision", "confidence", "level",
-            "n_entry", "n_rejection",
-        )
-    },
-    "framework": "frameworks",
-    "reference": "references",
-    "provider": "constraints.providers",
-    "region": "constraints.regions",
-    "vendor": "constraints.vendors",
-    "accelerator": "constraints.accelerators",
-    "pricing": "constraints.pricing",
-    "max_usd_per_h": "constraints.max_usd_per_h",
-    "max_nodes": "constraints.max_nodes",
-    "inventory": "constraints.inventory",
-    "marketplaces": "constraints.marketplaces",
-}  # fmt: skip
-"""Path in the request of each command-line option."""
-
-
-def option_fields(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a request of command-line options, in JSON values that nothing has checked."""
-    fields: dict[str, Any] = {"constraints": {}}
-    for name, value in options.items():
-        if value is not None and value != []:
-            part, _, field = OPTION_FIELDS[name].rpartition(".")
-            (fields[part] if part else fields)[field] = value
-    return fields

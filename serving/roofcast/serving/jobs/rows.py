@@ -22,10 +22,10 @@ from roofcast.data.measurements.job_schema import (
 )
 from roofcast.data.specs import AcceleratorSpec
 from roofcast.serving.jobs.conventions import default_framework
+from roofcast.serving.request_fields import MAX_TOKEN
 from roofcast.serving.row_problems import Problem, add_problem
 
 MAX_ACCELERATOR: Final = 65_536
-MAX_TOKEN: Final = 10_000_000
 """Tokens of a sequence, at most."""
 
 JOB_COLUMNS: Final = {

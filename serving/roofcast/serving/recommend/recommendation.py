@@ -50,10 +50,9 @@ from roofcast.serving.recommend.search.offer_groups import group_offers
 from roofcast.serving.recommend.search.problem import SearchProblem, reported_limits
 from roofcast.serving.recommend.search.replica import Replica
 from roofcast.serving.recommend.search.search import Deployment, Search, SearchTarget
+from roofcast.serving.request_fields import DEFAULT_CONFIDENCE
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
-
-DEFAULT_CONFIDENCE: Final = 0.8
 
 CONFIDENCES: Final = (0.5, 0.8, 0.9, 0.95)
 """Confidences whose least cost is reported, as far as the measurements can guarantee them."""

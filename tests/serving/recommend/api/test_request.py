@@ -6,11 +6,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from roofcast.data.errors import InputError, UnknownNameError
+from roofcast.data.errors import UnknownNameError
 from roofcast.serving.recommend.api.request import (
-    OPTION_FIELDS,
     ConstraintsRequest,
-    RecommendationRequest,
     WorkloadRequest,
 )
 from roofcast.serving.recommend.demand.constraints import Speculation
@@ -122,51 +120,3 @@ def test_every_example_is_valid() -> None:
     for part in (WorkloadRequest, InventoryItem, PriceOverride):
         for example in part.model_json_schema()["examples"]:
             part.model_validate(example)
-
-
-OPTIONS: dict[str, Any] = {"model": "llama-3.1-8b", "slo": ["ttft<=1s"], "isl": 500.0, "osl": 100.0, "users": 8.0}
-
-
-def test_options_become_the_fields_of_a_request() -> None:
-    options = OPTIONS | {"provider": ["aws"], "region": [], "budget": None, "think_time": 3.0, "top": 2}
-    assert RecommendationRequest.from_options(options) == RecommendationRequest.model_validate(
-        {
-            "model": "llama-3.1-8b",
-            "workload": {"n_input_token": 500.0, "n_output_token": 100.0, "users": 8.0, "think_time_s": 3.0},
-            "limits": ["ttft<=1s"],
-            "constraints": {"providers": ["aws"]},
-            "n_entry": 2,
-        }
-    )
-    in_flight = {name: value for name, value in OPTIONS.items() if name != "users"} | {"concurrency": 8.0}
-    assert RecommendationRequest.from_options(in_flight) == RecommendationRequest.from_options(
-        OPTIONS | {"think_time": 0.0}
-    )
-
-
-@pytest.mark.parametrize(
-    ("changes", "field"),
-    [
-        ({"concurrency": 8.0}, "concurrency"),
-        ({"users": None}, "concurrency"),
-        ({"headroom": -1.0}, "workload.headroom"),
-        ({"slo": []}, "limits"),
-        ({"deployment": "bash"}, "deployment"),
-    ],
-)
-def test_invalid_options_are_refused_with_their_field(changes: dict[str, Any], field: str) -> None:
-    with pytest.raises(InputError) as refusal:
-        RecommendationRequest.from_options(OPTIONS | changes)
-    assert refusal.value.field == field
-
-
-def test_each_option_names_a_field_of_the_request() -> None:
-    schema = RecommendationRequest.model_json_schema()
-    parts = {
-        "": schema,
-        "workload": schema["$defs"]["WorkloadRequest"],
-        "constraints": schema["$defs"]["ConstraintsRequest"],
-    }
-    for path in OPTION_FIELDS.values():
-        part, _, field = path.rpartition(".")
-        assert field in parts[part]["properties"], path

@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from roofcast.data.errors import InputError, SchemaError, choice_error, join_errors, near_misses
+from roofcast.serving.cli.arguments.request_options import request_command
 
 USAGE_ERROR: Final[Any] = typer.BadParameter.__base__
 """Base of the errors of arguments, which typer exports under no name of its own."""
@@ -23,16 +24,11 @@ Check = Callable[[Mapping[str, Any]], Iterable[InputError]]
 """Returns the errors of a command's values, by parameter; those that cannot be read are None."""
 
 
-Fields = Callable[[], Mapping[str, str]]
-"""Returns the path in the request of each parameter that has another name there."""
-
-
-def with_check(check: Check, fields: Fields = dict) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def with_check(check: Check) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that gives a command its check, which runs only after another error was found."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         command.check = check  # type: ignore[attr-defined]
-        command.fields = fields  # type: ignore[attr-defined]
         return command
 
     return decorate
@@ -64,10 +60,10 @@ class _Usage:
 
     def _with_options(self, ctx: Any, errors: Iterable[InputError]) -> list[InputError]:
         """Return the errors with options in place of the fields that they set."""
-        fields: Fields = getattr(self.callback, "fields", dict)
+        fields: Mapping[str, str] = getattr(self.callback, "fields", {})
         columns = getattr(self.callback, "columns", ()) if ctx.params.get("rows") else ()
         params = [param for param in self.get_params(ctx) if param.name not in columns]
-        names = _options_by_field(params, fields(), ctx.params)
+        names = _options_by_field(params, fields, ctx.params)
         return [name_options(one, names) for one in errors]
 
     def _check(self, ctx: Any) -> list[InputError]:
@@ -128,7 +124,21 @@ class _Usage:
 
 
 class Command(_Usage, TyperCommand):
-    """Command that reports all errors of its arguments at once."""
+    """Command that reports all errors of its arguments at once; it has the options of its request when it is used."""
+
+    _params: list[Any]
+
+    @property
+    def params(self) -> list[Any]:
+        """Parameters, those of the request among them."""
+        if hasattr(self.callback, "declare"):
+            complete = request_command(self.callback)
+            self._params, self.callback = complete.params, complete.callback
+        return self._params
+
+    @params.setter
+    def params(self, params: list[Any]) -> None:
+        self._params = params
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; add to an error all others of its values."""

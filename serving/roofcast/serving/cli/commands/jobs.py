@@ -9,14 +9,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
 from roofcast.data.errors import InputError, choice_error
 from roofcast.data.measurements.target import TRAINING
 from roofcast.serving.cli.arguments.job_options import JOB_OPTIONS
-from roofcast.serving.cli.arguments.job_search_options import SEARCH_OPTIONS
 from roofcast.serving.cli.arguments.options import with_options
 from roofcast.serving.cli.arguments.request_check import (
     check_level,
@@ -25,9 +24,13 @@ from roofcast.serving.cli.arguments.request_check import (
     check_row,
     collect_errors,
 )
+from roofcast.serving.cli.arguments.request_options import option_fields, read_request, with_model, with_request
 from roofcast.serving.cli.arguments.usage import with_check
 from roofcast.serving.cli.console import show, spinner, warn
 from roofcast.serving.cli.context import AsJson, Server, load_predictor, open_service, today
+
+if TYPE_CHECKING:
+    from roofcast.serving.jobs.job_request import JobRecommendationRequest
 
 JobReferenceFile = Annotated[
     Path | None,
@@ -273,26 +276,24 @@ def import_(
         print("\nnext: `roofcast retrain --target training` learns them")
 
 
+def _declare() -> type[JobRecommendationRequest]:
+    from roofcast.serving.jobs.job_request import JobRecommendationRequest
+
+    return JobRecommendationRequest
+
+
 def _recommend_errors(values: Mapping[str, Any]) -> list[InputError]:
     from roofcast.serving.cli.files import parse_inventory, read_model_path
-    from roofcast.serving.jobs.job_request import JobRecommendationRequest, option_fields
 
-    options = {**values, "model": values["model"] or "", "inventory": []}
-    options = {name: options[name] for name in SEARCH_OPTIONS}
+    options = {**values, "model": values["model"] or "", "inventory": None}
     return collect_errors(
         lambda: options.update(inventory=parse_inventory(values["inventory"] or [])),
         lambda: read_model_path(options["model"]),
         lambda: _read_references(values["reference"]),
         lambda: _check_launcher(values["launch"]),
-        lambda: JobRecommendationRequest.from_options(options),
-        lambda: check_names(option_fields(options), (), values["server"]),
+        lambda: read_request(_declare(), options),
+        lambda: check_names(option_fields(_declare(), options), (), values["server"]),
     )
-
-
-def _fields() -> Mapping[str, str]:
-    from roofcast.serving.jobs.job_request import OPTION_FIELDS
-
-    return OPTION_FIELDS
 
 
 def _check_launcher(name: str) -> None:
@@ -303,8 +304,8 @@ def _check_launcher(name: str) -> None:
 
 
 @training.command()
-@with_check(_recommend_errors, _fields)
-@with_options(SEARCH_OPTIONS)
+@with_check(_recommend_errors)
+@with_request(_declare, reference="references")
 def recommend(
     options: dict[str, Any],
     *,
@@ -324,9 +325,8 @@ def recommend(
 
     _check_launcher(launch)
     options["inventory"] = parse_inventory(options["inventory"] or [])
-    options["n_rejection"] = N_MISS_JSON
-    options["reference"] = _read_references(reference)
-    response = _recommend(options, server)
+    request = read_request(_declare(), options, references=_read_references(reference), n_rejection=N_MISS_JSON)
+    response = _recommend(request, server)
     for warning in response["warnings"]:
         warn(warning)
     if as_json:
@@ -358,25 +358,21 @@ def _launch_command(entries: Sequence[Mapping[str, Any]], launch: str) -> str:
     raise InputError("launch", f"entries run under {known}; got {launch!r}")
 
 
-def _recommend(options: dict[str, Any], server: str) -> dict[str, Any]:
-    """Return the recommendation, of a service if one is named; the request is validated before anything is loaded."""
+def _recommend(request: JobRecommendationRequest, server: str) -> dict[str, Any]:
+    """Return the recommendation, of a service if one is named."""
     from roofcast.serving.cli.files import read_model
-    from roofcast.serving.jobs.job_request import JobRecommendationRequest
 
-    JobRecommendationRequest.from_options(options)
     if server:
         from roofcast.serving.cli.remote import ask, read_served_model
 
-        model = read_served_model(options["model"], server)
-        request = JobRecommendationRequest.from_options(options | {"model": model})
+        request = with_model(request, read_served_model(str(request.model), server))
         fields: Any = request.model_dump(mode="json", exclude_unset=True)
         with ask(server) as client:
             return dict(client.recommend_training(**fields))
     from roofcast.serving.jobs.job_service import answer_training_recommendation
 
     service = load_predictor(open_service(), TRAINING)
-    model = read_model(options["model"], service.job_catalog)
-    request = JobRecommendationRequest.from_options(options | {"model": model})
+    request = with_model(request, read_model(str(request.model), service.job_catalog))
     with spinner("searching"):
         return answer_training_recommendation(request, service.job_catalog, service.job_model, today()).model_dump(
             mode="json"

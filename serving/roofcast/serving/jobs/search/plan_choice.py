@@ -11,13 +11,11 @@ from roofcast.data.catalog import Catalog
 from roofcast.features.queries import RowIndex
 from roofcast.serving.jobs.search.plan_shortlist import shortlist_plans
 from roofcast.serving.jobs.search.plans import PLAN_COLUMNS
+from roofcast.serving.request_fields import DEFAULT_CONFIDENCE
 from roofcast.training.jobs import JobPrediction, JobPredictor
 
 JUDGE_LEVEL: Final = 0.8
 """Level of the intervals that the probabilities of limits follow from, whatever level is reported."""
-
-CONFIDENCE: Final = 0.8
-"""Probability that a plan fits, at least, unless a request names another."""
 
 
 def predict_jobs(
@@ -29,7 +27,7 @@ def predict_jobs(
 
 
 def with_fastest_plans(table: pd.DataFrame, catalog: Catalog, predictor: JobPredictor) -> pd.DataFrame:
-    """Return the table of jobs with the fastest plan of each that fits with probability `CONFIDENCE`.
+    """Return the table of jobs with the fastest plan of each that fits with probability `DEFAULT_CONFIDENCE`.
 
     Where none is so likely to fit, the likeliest is stated; where none is near the memory, plans stay open.
     """
@@ -48,7 +46,7 @@ def with_fastest_plans(table: pd.DataFrame, catalog: Catalog, predictor: JobPred
 def _fastest(candidates: pd.DataFrame, prediction: JobPrediction) -> RowIndex:
     """Return the index of the chosen candidate of each job."""
     job = candidates["hardware"].to_numpy()
-    fits = prediction.p_fits >= CONFIDENCE
+    fits = prediction.p_fits >= DEFAULT_CONFIDENCE
     preferred = np.where(fits, prediction.token_per_s_per_accelerator, prediction.p_fits)
     order = np.lexsort((-preferred, ~fits, job))
     return np.asarray(order[np.unique(job[order], return_index=True)[1]], dtype=np.intp)

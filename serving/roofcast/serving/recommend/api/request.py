@@ -1,17 +1,16 @@
-"""Request of a recommendation: HTTP schema, and the same request from command-line options."""
+"""Request of a recommendation: the one declaration of its fields for HTTP, Python and the command line."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Final, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
-from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
+from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from roofcast.data.errors import InputError, join_errors
 from roofcast.data.measurements.schema import NO_SPECULATION
 from roofcast.data.specs import Precision
-from roofcast.features.descriptors.descriptor_table import TYPICAL_DRAFT
 from roofcast.serving.recommend.api.offer_constraints import (
     Inventory,
     Marketplaces,
@@ -19,12 +18,15 @@ from roofcast.serving.recommend.api.offer_constraints import (
     Texts,
 )
 from roofcast.serving.recommend.demand.constraints import Speculation
-from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.inventory import PriceOverride
 from roofcast.serving.recommend.demand.presets import PRESETS, Lengths, find_preset, lengths_from_percentiles
 from roofcast.serving.recommend.demand.slo import parse_limit
 from roofcast.serving.request_fields import (
+    DEFAULT_CONFIDENCE,
+    DEFAULT_LEVEL,
+    MODEL_FLAG,
     QWEN_LIKE_CONFIG,
+    Flag,
     Level,
     Message,
     ModelChoice,
@@ -33,7 +35,9 @@ from roofcast.serving.request_fields import (
     Text,
     Tokens,
 )
-from roofcast.serving.validation_errors import validation_error
+
+if TYPE_CHECKING:
+    from roofcast.serving.recommend.demand.demand import Demand
 
 Artefact = Literal["", "vllm", "sglang", "trtllm", "kubernetes", "kserve"]
 SpeculationKind = Literal["none", "mtp", "eagle", "draft", "ngram"]
@@ -54,23 +58,40 @@ Length = Annotated[
     Annotated[Tokens, Tag("a mean")]
     | Annotated[_Percentiles, AfterValidator(_check_percentiles), Tag("percentiles")],
     Discriminator(lambda value: "percentiles" if isinstance(value, dict) else "a mean"),
-    Field(description='Tokens of a request: the mean, or percentiles such as {"p50": 300, "p95": 1200}.'),
 ]
 
 
 class WorkloadRequest(Message):
     """Request lengths, from a preset or given, and either `users` or arrivals per second."""
 
-    preset: Annotated[Text | None, Field(description=", ".join(PRESETS))] = None
-    n_input_token: Length | None = None
-    n_output_token: Length | None = None
+    preset: Annotated[
+        Text | None,
+        Field(description=f"Typical workload, for lengths that are not given: {', '.join(PRESETS)}."),
+        Flag(),
+    ] = None
+    n_input_token: Annotated[
+        Length | None,
+        Field(description='Mean input tokens; a request may have percentiles such as {"p50": 300, "p95": 1200}.'),
+        Flag("--n-input-token --isl", is_amount=True),
+    ] = None
+    n_output_token: Annotated[
+        Length | None,
+        Field(description="Mean output tokens, or percentiles."),
+        Flag("--n-output-token --osl", is_amount=True),
+    ] = None
     length_variation: Annotated[
         float | None, Field(ge=0, le=1000, description="Standard deviation of the output lengths over their mean.")
     ] = None
     prefix_cache_ratio: Annotated[
-        float | None, Field(ge=0, le=0.99, description="Share of the input that is found in the prefix cache.")
+        float | None,
+        Field(ge=0, le=0.99, description="Share of the input that is found in the prefix cache."),
+        Flag(),
     ] = None
-    users: Annotated[float, Field(ge=1, le=1_000_000)] | None = None
+    users: Annotated[
+        float | None,
+        Field(ge=1, le=1_000_000, description="Users at the peak, each of whom waits for an answer and then thinks."),
+        Flag(),
+    ] = None
     think_time_s: Annotated[
         float | None,
         Field(
@@ -79,10 +100,17 @@ class WorkloadRequest(Message):
             description="Mean time of a user between a response and the next request; by default that of the preset "
             "if it was measured, else 0.",
         ),
+        Flag("--think-time-s --think-time"),
     ] = None
-    request_rate_per_s: Annotated[float, Field(ge=1e-9, le=1_000_000)] | None = None
+    request_rate_per_s: Annotated[
+        float | None,
+        Field(ge=1e-9, le=1_000_000, description="Requests per second at the peak."),
+        Flag("--request-rate-per-s --request-rate --rate"),
+    ] = None
     peak_factor: Annotated[float, Field(ge=1, le=1000, description="Peak load over the load given.")] = 1.0
-    headroom: Annotated[float, Field(ge=0, le=0.99, description="Share of the capacity kept free at the peak.")] = 0.0
+    headroom: Annotated[
+        float, Field(ge=0, le=0.99, description="Share of the capacity kept free at the peak."), Flag()
+    ] = 0.0
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -109,6 +137,8 @@ class WorkloadRequest(Message):
         UnknownNameError
             If there is no such preset or metric.
         """
+        from roofcast.serving.recommend.demand.demand import Demand  # noqa: PLC0415  (needs NumPy)
+
         shape: dict[str, Any] = {}
         if self.preset is not None:
             preset = find_preset(self.preset, "workload.preset")
@@ -160,30 +190,46 @@ class ConstraintsRequest(OfferConstraintsRequest):
     """Constraints on the choice; a field left out does not constrain, except that prices are on demand."""
 
     engine: Annotated[str, Field(max_length=40, description="Short form of `engines` with one element.")] = ""
-    engines: Texts = Field(
-        default_factory=list,
-        description="In any case of letters; by default vllm, sglang and trtllm where they run.",
-    )
+    engines: Annotated[
+        Texts,
+        Field(description="Engines in any case of letters; by default vllm, sglang and trtllm where they run."),
+        Flag("--engine"),
+    ] = Field(default_factory=list)
     weight_precision: Precision | None = None
-    weight_precisions: list[Precision] = Field(
-        default_factory=list, max_length=8, description="By default the checkpoint's own."
-    )
+    weight_precisions: Annotated[
+        list[Precision],
+        Field(max_length=8, description="Precisions of the weights; by default the checkpoint's own."),
+        Flag("--weight-precision --precision"),
+    ] = Field(default_factory=list)
+    max_usd_per_h: Annotated[
+        float | None,
+        Field(gt=0, le=1e9, description="Most US dollars per hour."),
+        Flag("--max-usd-per-h --budget"),
+    ] = None
     kv_precision: Precision | None = None
-    max_nodes: Annotated[int, Field(ge=1, le=8, description="Most nodes that one replica may span.")] = 1
-    speculation: list[SpeculationKind] = Field(
-        default_factory=list,
-        max_length=len(get_args(SpeculationKind)),
-        description="Kinds of speculative decoding to search, `none` among them to compare; by default none. "
-        "The memory of a draft model is not counted.",
-    )
-    n_speculative_token: (
-        Annotated[int, Field(ge=1, le=64, description="Speculated tokens per step; 3 by default.")] | None
-    ) = None
+    max_nodes: Annotated[
+        int, Field(ge=1, le=8, description="Most nodes that one replica may span."), Flag("--max-nodes --nodes")
+    ] = 1
+    speculation: Annotated[
+        list[SpeculationKind],
+        Field(
+            max_length=len(get_args(SpeculationKind)),
+            description="Kinds of speculative decoding to search: none, to compare, mtp, eagle, draft or ngram; by "
+            "default none. The memory of a draft model is not counted.",
+        ),
+        Flag("--speculation"),
+    ] = Field(default_factory=list)
+    n_speculative_token: Annotated[
+        int | None, Field(ge=1, le=64, description="Speculated tokens per step; 3 by default."), Flag()
+    ] = None
     acceptance_ratio: Annotated[
         float | None,
         Field(ge=0, lt=1, description="Probability that a speculated token is accepted; by default the usual."),
+        Flag(),
     ] = None
-    draft_model: Annotated[Text | None, Field(description="Checkpoint of the drafts, for `deployment`.")] = None
+    draft_model: Annotated[Text | None, Field(description="Checkpoint of the drafts, for `deployment`."), Flag()] = (
+        None
+    )
     inventory: Inventory = Field(default_factory=list)
     marketplaces: Marketplaces = False
 
@@ -198,6 +244,8 @@ class ConstraintsRequest(OfferConstraintsRequest):
 
     def speculations(self) -> tuple[Speculation | None, ...]:
         """Return the kinds of speculative decoding to search; None is without."""
+        from roofcast.features.descriptors.descriptor_table import TYPICAL_DRAFT  # noqa: PLC0415  (needs NumPy)
+
         n_token = self.n_speculative_token or int(TYPICAL_DRAFT)
         return tuple(
             None if kind == NO_SPECULATION else Speculation(kind, n_token, self.acceptance_ratio)
@@ -205,63 +253,32 @@ class ConstraintsRequest(OfferConstraintsRequest):
         )
 
 
-OPTION_FIELDS: Final[Mapping[str, str]] = {
-    "model": "model",
-    "slo": "limits",
-    "preset": "workload.preset",
-    "isl": "workload.n_input_token",
-    "osl": "workload.n_output_token",
-    "concurrency": "workload.users",
-    "users": "workload.users",
-    "rate": "workload.request_rate_per_s",
-    "think_time": "workload.think_time_s",
-    "prefix_cache_ratio": "workload.prefix_cache_ratio",
-    "headroom": "workload.headroom",
-    "provider": "constraints.providers",
-    "region": "constraints.regions",
-    "vendor": "constraints.vendors",
-    "accelerator": "constraints.accelerators",
-    "engine": "constraints.engines",
-    "precision": "constraints.weight_precisions",
-    "pricing": "constraints.pricing",
-    "budget": "constraints.max_usd_per_h",
-    "nodes": "constraints.max_nodes",
-    "speculation": "constraints.speculation",
-    "n_speculative_token": "constraints.n_speculative_token",
-    "acceptance_ratio": "constraints.acceptance_ratio",
-    "draft_model": "constraints.draft_model",
-    "inventory": "constraints.inventory",
-    "marketplaces": "constraints.marketplaces",
-    "confidence": "confidence",
-    "reference": "references",
-    "stack": "stack",
-    "deployment": "deployment",
-    "level": "level",
-    "top": "n_entry",
-    "rejections": "n_rejection",
-}
-"""Path in the request of each command-line option."""
-
-LOAD_OPTIONS: Final = ("concurrency", "rate", "users")
-"""Command-line options of the load, of which a request has one."""
-
-
 class RecommendationRequest(Message):
     """A model, a workload, limits, and constraints; a reference without `model` is of this model."""
 
-    model: ModelChoice
+    model: Annotated[ModelChoice, MODEL_FLAG]
     workload: WorkloadRequest
-    limits: Annotated[list[Text], Field(min_length=1, max_length=20)]
-    confidence: Confidence = 0.8
+    limits: Annotated[
+        list[Text],
+        Field(min_length=1, max_length=20, description="Limits such as `ttft:p95<=500ms`."),
+        Flag("--limit --slo"),
+    ]
+    confidence: Annotated[Confidence, Flag()] = DEFAULT_CONFIDENCE
     constraints: ConstraintsRequest = ConstraintsRequest()
     price_overrides: Annotated[list[PriceOverride], Field(max_length=200)] = Field(default_factory=list)
     references: References = Field(default_factory=list)
     stack: StackName = None
-    level: Level = 0.8
-    n_entry: Annotated[int, Field(ge=1, le=200)] = 10
+    level: Annotated[Level, Flag()] = DEFAULT_LEVEL
+    n_entry: Annotated[int, Field(ge=1, le=200, description="Most entries."), Flag("--n-entry --top")] = 10
     n_rejection: Annotated[int, Field(ge=0, le=500)] = 20
     levers: Annotated[bool, Field(description="Whether to search what would change the cost.")] = True
-    deployment: Annotated[Artefact, Field(description="Kind of command line or manifest to add to each entry.")] = ""
+    deployment: Annotated[
+        Artefact,
+        Field(
+            description="Command line or manifest to add to each entry: vllm, sglang, trtllm, kubernetes or kserve."
+        ),
+        Flag(),
+    ] = ""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -281,48 +298,3 @@ class RecommendationRequest(Message):
             ]
         }
     )
-
-    @classmethod
-    def from_options(cls, options: Mapping[str, Any]) -> Self:
-        """Return the request of command-line options by the names of `OPTION_FIELDS`; None and [] mean not given.
-
-        Raises
-        ------
-        InputError
-            If there is not exactly one of concurrency, rate and users, or a value is invalid.
-
-        Examples
-        --------
-        >>> options = {"model": "llama-3.1-8b", "preset": "chat", "isl": 500.0, "users": 8.0, "slo": ["ttft<=1s"]}
-        >>> request = RecommendationRequest.from_options(options)
-        >>> request.workload.n_input_token, request.limits, request.n_entry
-        (500.0, ['ttft<=1s'], 10)
-        """
-        errors = []
-        if sum(options.get(name) is not None for name in LOAD_OPTIONS) != 1:
-            errors.append(InputError("concurrency", "give exactly one of concurrency, rate and users", LOAD_OPTIONS))
-        try:
-            request = cls.model_validate(option_fields(with_one_load(options)))
-        except ValidationError as error:
-            errors.append(validation_error(error))
-        if errors:
-            raise join_errors(errors)
-        return request
-
-
-def with_one_load(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options with one user in place of no load or several, so that the others can be checked."""
-    n_load = sum(options.get(name) is not None for name in LOAD_OPTIONS)
-    return {**options} if n_load == 1 else {**options, **dict.fromkeys(LOAD_OPTIONS), "users": 1.0}
-
-
-def option_fields(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a request of command-line options, in JSON values that nothing has checked."""
-    given = {name: value for name, value in options.items() if value is not None and value != []}
-    fields: dict[str, Any] = {"workload": {}, "constraints": {}}
-    if "concurrency" in given:
-        given.setdefault("think_time", 0.0)
-    for name, value in given.items():
-        part, _, field = OPTION_FIELDS[name].rpartition(".")
-        (fields[part] if part else fields)[field] = value
-    return fields

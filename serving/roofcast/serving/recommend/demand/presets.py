@@ -7,10 +7,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import NormalDist
+from statistics import NormalDist, linear_regression
 from typing import Final
-
-import numpy as np
 
 from roofcast.data.errors import InputError, UnknownNameError
 
@@ -239,9 +237,9 @@ def lengths_from_percentiles(percentiles: Mapping[str, float]) -> Lengths:
             raise InputError(second, f"is the same as {first}; give each percentile once")
         if high < low:
             raise InputError(second, f"must not be less than {first}, which is {low:g}, got {high:g}")
-    slope, middle = np.polyfit([point[0] for point in points], np.log([point[1] for point in points]), 1)
-    variance = float(slope) ** 2
-    log_mean = float(middle) + variance / 2
+    slope, middle = linear_regression([z for z, _, _ in points], [math.log(value) for _, value, _ in points])
+    variance = slope**2
+    log_mean = middle + variance / 2
     if log_mean > math.log(MAX_TOKEN):
         raise InputError("", f"imply a mean above {MAX_TOKEN:,.12g} tokens; check the last one")
     if log_mean < -_ROUNDING:

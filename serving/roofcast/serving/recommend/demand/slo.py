@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
 
-import numpy as np
-
 from roofcast.data.errors import InputError
 from roofcast.data.specs import STATISTICS
 from roofcast.data.units import ms_from_s, s_from_ms
@@ -136,7 +134,7 @@ def format_limit(limit: Limit) -> str:
     >>> format_limit(parse_limit("throughput > 2000"))
     'throughput:mean>=2000'
     """
-    number = np.format_float_positional(limit.value, trim="-")
+    number = f"{Decimal(repr(limit.value)).normalize():f}"
     sign, unit = (">=", "") if limit.is_floor else ("<=", "s")
     return f"{_NAME_OF[limit.metric]}:{limit.statistic}{sign}{number}{unit}"
 
