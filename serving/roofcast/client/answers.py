@@ -952,19 +952,6 @@ class ExplanationsResponse(TypedDict):
 
 
 class RecommendationResponse(TypedDict):
-    entries: list[Entry]
-    fleet: list[FleetPart]
-    levers: NotRequired[list[Lever]]
-    runner_up_usd_per_h: float | None
-    cost_of_confidence: list[CostOfConfidence]
-    pareto: list[FrontPoint]
-    n_rejected: int
-    rejections: list[Rejection]
-    families: list[Rejection]
-    n_configuration: int
-    n_candidate: int
-    n_offer: int
-    warnings: NotRequired[list[str]]
     id: str
     basis: Basis
     model: str
@@ -975,3 +962,16 @@ class RecommendationResponse(TypedDict):
     stack: NotRequired[StackResponse | None]
     stack_effect: NotRequired[str | None]
     without_stack: NotRequired[WithoutStack | None]
+    n_configuration: int
+    n_candidate: int
+    n_offer: int
+    entries: list[Entry]
+    fleet: list[FleetPart]
+    levers: NotRequired[list[Lever]]
+    runner_up_usd_per_h: float | None
+    cost_of_confidence: list[CostOfConfidence]
+    pareto: list[FrontPoint]
+    n_rejected: int
+    rejections: list[Rejection]
+    families: list[Rejection]
+    warnings: NotRequired[list[str]]

@@ -20,7 +20,7 @@ OPTIONS: dict[str, Any] = {
 
 
 def test_options_become_the_fields_of_a_request() -> None:
-    options = OPTIONS | {
+    more = {
         "providers": ["aws"],
         "regions": [],
         "max_usd_per_h": None,

@@ -277,12 +277,39 @@ class PeakLoad(AnswerPart):
     text: Annotated[str, Field(description="Such as `300 users, 20 s think time = 41 requests in flight`.")]
 
 
+class AnswerHead(AnswerPart):
+    """What a recommendation is about, and what it depends on."""
+
+    id: Annotated[str, Field(description="Equal for equal requests on the same basis.")]
+    basis: Basis
+    model: str
+    load: PeakLoad
+    confidence: float
+    level: float
+    predictor_version: str
+    stack: StackResponse | None = None
+    stack_effect: Annotated[
+        str | None,
+        Field(
+            description="The answer with the stack, or the references, and without, and why they differ; null "
+            "without either."
+        ),
+    ] = None
+    without_stack: Annotated[
+        WithoutStack | None,
+        Field(description="Null without a stack and references, and if nothing meets the limits without them."),
+    ] = None
+
+
 class Recommendation(AnswerPart):
     """Entries by rising cost, one of each alternative; rejections with the nearest miss first.
 
     Alternatives differ in accelerator, precision, speculation or pricing. Floats have six significant digits.
     """
 
+    n_configuration: Annotated[int, Field(description="Configurations searched.")]
+    n_candidate: Annotated[int, Field(description="Configurations times load levels.")]
+    n_offer: int
     entries: tuple[Entry, ...]
     fleet: Annotated[
         tuple[FleetPart, ...],
@@ -311,9 +338,6 @@ class Recommendation(AnswerPart):
             description="The nearest miss of each kind of owned nodes, then of each accelerator, without an entry."
         ),
     ]
-    n_configuration: Annotated[int, Field(description="Configurations searched.")]
-    n_candidate: Annotated[int, Field(description="Configurations times load levels.")]
-    n_offer: int
     n_predicted: Internal[int]
     """Rows predicted."""
     warnings: Annotated[tuple[str, ...], Field(description="Such as old prices, or limits out of reach.")] = ()
@@ -321,31 +345,11 @@ class Recommendation(AnswerPart):
     """None without references and stack, or if the confidence cannot be guaranteed without them."""
 
 
-class RecommendationResponse(Recommendation):
+class RecommendationResponse(Recommendation, AnswerHead):
     """Entries by rising cost, one of each alternative; rejections with the nearest miss first.
 
     Alternatives differ in accelerator, precision, speculation or pricing. Floats have six significant digits.
     """
-
-    id: Annotated[str, Field(description="Equal for equal requests on the same basis.")]
-    basis: Basis
-    model: str
-    load: PeakLoad
-    confidence: float
-    level: float
-    predictor_version: str
-    stack: StackResponse | None = None
-    stack_effect: Annotated[
-        str | None,
-        Field(
-            description="The answer with the stack, or the references, and without, and why they differ; null "
-            "without either."
-        ),
-    ] = None
-    without_stack: Annotated[
-        WithoutStack | None,
-        Field(description="Null without a stack and references, and if nothing meets the limits without them."),
-    ] = None
 
 
 def offer_fields(offer: Offer) -> dict[str, Any]:
