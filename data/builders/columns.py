@@ -220,11 +220,11 @@ def arithmetic(expression: str, cells: Cells) -> float | None:
 
 
 def _evaluated(node: ast.expr) -> float:
-    if isinstance(node, ast.BinOp):
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
         return _OPERATIONS[type(node.op)](_evaluated(node.left), _evaluated(node.right))
     if isinstance(node, ast.Constant):
         return float(node.value)  # type: ignore[arg-type]
-    if isinstance(node, ast.Name):
+    if isinstance(node, ast.Name) and node.id in UNITS:
         return UNITS[node.id]
     if isinstance(node, ast.Call) and ast.unparse(node.func) == "round":
         return float(round(_evaluated(node.args[0]), *map(ast.literal_eval, node.args[1:])))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -28,19 +27,13 @@ def assemble(recipe: Recipe, root: Path) -> BuildResult:
     SchemaError
         If a file is missing or malformed, or a row breaks the schema.
     """
-    maker = RowMaker(recipe, NUMBERS, read_cells)
-    n_read = 0
-
-    def rows() -> Iterator[SourceRow | RejectedRow]:
-        nonlocal n_read
-        for record in recipe.records(root):
-            n_read += record.n_published
-            try:
-                for row in maker.rows(record):
-                    yield SourceRow(str(row.pop("reference", record.reference)), row)
-            except RejectionError as error:
-                yield RejectedRow(record.reference, error.reason, error.detail)
-
-    result = list(rows())
+    maker, n_read = RowMaker(recipe, NUMBERS, read_cells), 0
+    rows: list[SourceRow | RejectedRow] = []
+    for record in recipe.records(root):
+        n_read += record.n_published
+        try:
+            rows += [SourceRow(record.reference, row) for row in maker.rows(record)]
+        except RejectionError as error:
+            rows.append(RejectedRow(record.reference, error.reason, error.detail))
     rtol = PRINTED_RTOL if recipe.is_printed else EXACT_RTOL
-    return build(recipe.name, n_read, result, rtol, revise=superseded_by if recipe.supersedes else None)
+    return build(recipe.name, n_read, rows, rtol, revise=superseded_by if recipe.supersedes else None)

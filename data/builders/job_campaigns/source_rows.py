@@ -28,6 +28,7 @@ NODE_SIZE: Final = "node_size"
 """Optional cell of a source row: accelerators of a full node."""
 
 _MAX_ATTENTION_TOKEN: Final = 8192.0
+"""Longest sequence whose attention counts in full: over longer ones, layers may attend to windows."""
 
 MAX_MFU: Final = 0.85
 """Largest plausible share of the dense peak that the model's products take."""
@@ -73,7 +74,6 @@ def build(
     rows: Iterable[SourceRow | RejectedRow],
     rtol: float = PRINTED_RTOL,
     *,
-    shared: Mapping[str, object] | None = None,
     revise: Callable[[Mapping[str, Cells]], dict[str, str]] | None = None,
 ) -> BuildResult:
     """Return the campaign of the source rows that pass every rule.
@@ -96,8 +96,6 @@ def build(
         Rows of the source, accepted and rejected ones.
     rtol
         Relative tolerance between outcomes of duplicates.
-    shared
-        Cells of every row that does not state them: the stack, the size of a node.
     revise
         Returns what supersedes a run, by reference; such runs are rejected as `superseded_release`.
     """
@@ -110,7 +108,7 @@ def build(
             continue
         try:
             stated = {name: value for name, value in item.cells.items() if value not in {None, ""}}
-            accepted.append(SourceRow(item.reference, _complete_cells({**(shared or {}), **stated}, catalog)))
+            accepted.append(SourceRow(item.reference, _complete_cells(stated, catalog)))
         except _RejectionError as error:
             rejected.append(RejectedRow(item.reference, error.reason, error.detail))
     merged, originals = merge_duplicates({item.reference: item.cells for item in accepted}, rtol)
@@ -163,7 +161,6 @@ def _accelerator(name: str, catalog: Catalog) -> AcceleratorSpec:
 
 
 def _count_nodes(cells: Cells) -> None:
-    """Complete nodes and accelerators of the run in a node, of which full nodes have `NODE_SIZE`."""
     n_accelerator, size = _n(cells, "n_accelerator"), cells.pop(NODE_SIZE, None)
     if "n_node" in cells:
         per_node = n_accelerator / _n(cells, "n_node")
@@ -188,17 +185,13 @@ def _check_split(cells: Cells) -> None:
 
 
 def _drop_wrong_accumulation(cells: Cells) -> None:
-    """Blank micro batch and accumulation if their product is not the global batch: either may be wrong.
-
-    Sources round the accumulation up if the last micro batch is not full.
-    """
     names = ("n_global_batch_sequence", "n_micro_batch_sequence", "n_gradient_accumulation")
     if any(name not in cells for name in names):
         return
     n_global, micro, printed = (_n(cells, name) for name in names)
     n_split = _n(cells, "tp") * _n(cells, "pp") * _n(cells, "cp")
     n_replica = _n(cells, "dp") if "dp" in cells else _n(cells, "n_accelerator") / n_split
-    n_pass = math.ceil(n_global / (micro * n_replica))
+    n_pass = math.ceil(n_global / (micro * n_replica))  # sources count a last micro batch that is not full
     if printed != n_pass:
         remark = (
             f"printed micro batch {micro:g} and accumulation {printed:g} contradict: {n_pass} would make the batch"
@@ -208,7 +201,6 @@ def _drop_wrong_accumulation(cells: Cells) -> None:
 
 
 def _derive(cells: Cells) -> None:
-    """Derive throughput from step time or the reverse; reject the row if both are given and disagree."""
     if "n_global_batch_sequence" not in cells or "n_token_per_sequence" not in cells:
         return
     n_token = _n(cells, "n_global_batch_sequence") * _n(cells, "n_token_per_sequence")
@@ -245,10 +237,6 @@ def _check_plausible(cells: Cells, model: ModelSpec, accelerator: AcceleratorSpe
 
 
 def _check_rate(cells: Cells, model: ModelSpec, peak: float) -> None:
-    """Reject the row if the products of its tokens need more than the peak, or nearly all of it.
-
-    Attention counts to `_MAX_ATTENTION_TOKEN`: over long sequences, layers may attend to windows.
-    """
     method, rate = str(cells.get("method", "")), _float(cells.get("throughput_token_per_s", 0))
     least = _least_flop_per_token(model, method)
     length = min(_float(cells.get("n_token_per_sequence", 0.0)), _MAX_ATTENTION_TOKEN)
@@ -264,7 +252,6 @@ def _check_rate(cells: Cells, model: ModelSpec, peak: float) -> None:
 
 
 def _check_flop_per_token(cells: Cells, model: ModelSpec) -> None:
-    """Reject the row if FLOP/s divided by tokens/s exceeds the FLOP of a token."""
     rate, throughput = cells.get("model_flop_per_s_per_accelerator"), cells.get("throughput_token_per_s")
     length = _float(cells.get("n_token_per_sequence", 0.0))
     if rate is None or throughput is None or not length:
@@ -277,11 +264,8 @@ def _check_flop_per_token(cells: Cells, model: ModelSpec) -> None:
 
 
 def _least_flop_per_token(model: ModelSpec, method: str) -> float:
-    """Return the lower bound of FLOP per token, without attention scores.
-
-    Each weight outside embedding tables costs 2 FLOP forward, 2 backward, and 2 for its gradient if it is trained.
-    Adapters other than LoRA may be in the last layers only, so that the backward pass is short.
-    """
+    # A weight outside embedding tables costs 2 FLOP forward, 2 backward, and 2 for its gradient if it is trained.
+    # Adapters other than LoRA may be in the last layers only, so that the backward pass is short.
     n_weight = model.n_param_active - model.n_param_lookup - model.vocab_size * model.hidden_size
     return {"lora": 4.0, "qlora": 4.0, "adapter": 2.0}.get(method, 6.0) * max(n_weight, 0)
 

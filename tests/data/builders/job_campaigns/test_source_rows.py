@@ -109,11 +109,10 @@ def test_products_take_at_most_most_of_the_peak(step_time_s: float, reason: str 
     assert aside.get("page:1") == reason
 
 
-def test_cells_of_the_campaign_fill_what_a_row_does_not_state() -> None:
-    shared = {"stack": "lab", NODE_SIZE: 4.0, "memory_kind": "reserved"}
-    rows = [a_source_row(), a_source_row("page:2", n_accelerator=2.0, stack="lab/other")]
-    runs = build("ours", 2, rows, shared=shared).rows.sort_values("n_accelerator")
-    assert runs["stack"].tolist() == ["lab/other", "lab"]
+def test_nodes_follow_from_their_size() -> None:
+    cells: dict[str, Any] = {NODE_SIZE: 4.0, "memory_kind": "reserved"}
+    rows = [a_source_row(**cells), a_source_row("page:2", n_accelerator=2.0, **cells)]
+    runs = build("ours", 2, rows).rows.sort_values("n_accelerator")
     assert runs["n_node"].tolist() == [1, 2]
     assert runs["n_accelerator_per_node"].tolist() == [2, 4]
     assert set(runs["memory_kind"]) == {""}
