@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roofcast.data.errors import SchemaError
+from roofcast.data.importers.json_input import Node, read_document
 from roofcast.data.importers.sources import Source
-from roofcast.data.json_input import Node, read_document
 from roofcast.data.packed_json import MIN_ARRAY, parse_packed
 from tests.effort import n_example
 

@@ -11,7 +11,7 @@ import pandas as pd
 from builders.campaigns.build_result import BuildResult
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.importers import read_measurements
-from roofcast.data.importers.llm_pilot.runs import ACCELERATORS, MODELS
+from roofcast.data.importers.llm_pilot.pilot_runs import ACCELERATORS, MODELS
 from roofcast.data.measurements.validation import validate_measurements
 from roofcast.data.units import s_from_ms
 

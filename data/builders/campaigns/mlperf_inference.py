@@ -14,8 +14,8 @@ import numpy as np
 
 from builders.campaigns.build_result import BuildResult
 from builders.campaigns.campaign_builder import CampaignBuilder, Row, number_of, records_of, rows_by_statistic
-from roofcast.data.importers.runs import variation_of
-from roofcast.data.json_input import Floats
+from roofcast.data.importers.client_runs import variation_of
+from roofcast.data.importers.json_input import Floats
 from roofcast.data.units import S_PER_NS
 
 RAW: Final = Path("raw") / "mlperf_inference"

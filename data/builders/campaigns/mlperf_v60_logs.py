@@ -25,9 +25,8 @@ from builders.campaigns.mlperf_inference import (
 from builders.campaigns.mlperf_inference import RAW as TABLES_RAW
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.errors import SchemaError
-from roofcast.data.importers.format import no_progress
-from roofcast.data.importers.mlperf.summary import FORMAT
-from roofcast.data.importers.runs import variation_of
+from roofcast.data.importers import read_measurements
+from roofcast.data.importers.client_runs import variation_of
 
 RAW: Final = Path("campaigns_2026_11") / "raw" / "mlperf_v60_logs"
 DESCRIPTIONS: Final = Path("campaigns_2026_11") / "rows" / "mlperf_v60_logs.csv"
@@ -116,7 +115,7 @@ def _logs(folder: Path, n_input: Mapping[str, float]) -> Iterator[_Log]:
             "model": MODELS[benchmark], "accelerator": system, "n_accelerator": 1.0,
             "n_input_token": n_input[benchmark],
         }  # fmt: skip
-        table = FORMAT.read([file], "mlperf_v60_logs", no_progress, overrides, None)
+        table = read_measurements("mlperf_summary", [file], "mlperf_v60_logs", overrides=overrides)
         rows = [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
         yield _Log(file.name.removesuffix(".txt"), submitter, system, benchmark, scenario.capitalize(), rows)
 

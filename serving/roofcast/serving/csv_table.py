@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Collection
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from roofcast.data.csv_rows import check_width, iter_csv
 from roofcast.data.errors import SchemaError
 
 if TYPE_CHECKING:
@@ -68,29 +69,13 @@ def parse_table(content: bytes, name: str, max_row: int | None = None) -> CsvTab
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SchemaError("", "cannot be read: it is not UTF-8 text", name) from error
-    rows = _rows(text, name, None if max_row is None else max_row + 2)
+    n_most = None if max_row is None else max_row + 2
+    rows = list(islice(iter_csv(io.StringIO(text, newline=""), name), n_most))
     if not rows:
         raise SchemaError("", "is empty; the first line must name the columns", name, 1)
     (_, header), *body = rows
     if max_row is not None and len(body) > max_row:
         raise SchemaError("", f"has more than {max_row:,} rows; send it in parts", name)
     for line, row in body:
-        if len(row) != len(header):
-            problem = f"must have {len(header)} cells as the header has, got {len(row)}; is the file truncated?"
-            raise SchemaError("", problem, name, line)
+        check_width(row, header, name, line)
     return CsvTable([name.strip() for name in header], [row for _, row in body], [line for line, _ in body])
-
-
-def _rows(text: str, name: str, n_most: int | None) -> list[tuple[int, list[str]]]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    rows, line = [], 1
-    try:
-        for row in reader:
-            if row:
-                rows.append((line, row))
-            line = reader.line_num + 1  # a quoted line break makes a row longer than a line
-            if len(rows) == n_most:
-                break
-    except csv.Error as error:
-        raise SchemaError("", f"is not valid CSV: {error}", name, line) from error
-    return rows

@@ -35,7 +35,7 @@ def test_formats_are_detected_by_content(csv_file: Path) -> None:
 
 def test_each_file_is_recognised_by_one_format(csv_file: Path) -> None:
     for file in [csv_file, *LLM_PILOT_SAMPLES.glob("*.csv")]:
-        assert sum(entry.recognises(file) for entry in FORMATS.values()) == 1
+        assert sum(entry.recognises(file.read_bytes()) for entry in FORMATS.values()) == 1
 
 
 def test_the_campaign_is_named_after_the_format_by_default(csv_file: Path) -> None:

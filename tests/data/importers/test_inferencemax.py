@@ -9,14 +9,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from roofcast.data import json_input
 from roofcast.data.errors import SchemaError
-from roofcast.data.importers import detect_format, read_measurements
+from roofcast.data.importers import detect_format, json_input, read_measurements
 from tests.data.importers.clients import by_statistic, sample, with_changes
-from tests.data.importers.fuzzing import check, quick, with_changed_bytes, with_changed_values
 
 SINGLE = "inferencemax/agg_single_node.json"
 SPLIT = "inferencemax/agg_disaggregated.json"
@@ -248,14 +244,3 @@ def test_a_file_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(json_input, "MAX_DOCUMENT_BYTE", 100)
     with pytest.raises(SchemaError, match="must be at most 100 bytes"):
         rows(sample(SINGLE))
-
-
-@pytest.mark.parametrize("name", [SINGLE, SPLIT, EARLY])
-@quick
-@given(data=st.data())
-def test_damaged_files_are_refused_or_valid(name: str, tmp_path: Path, data: st.DataObject) -> None:
-    file = tmp_path / Path(name).name
-    file.write_bytes(with_changed_bytes(sample(name).read_bytes(), data))
-    check(file, "inferencemax", {})
-    file.write_text(with_changed_values(sample(name).read_text(), data))
-    check(file, "inferencemax", {})

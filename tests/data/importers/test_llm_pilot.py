@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from roofcast.data.errors import SchemaError
-from roofcast.data.importers.llm_pilot import runs
-from roofcast.data.importers.llm_pilot.runs import ACCELERATORS, FLASH_ATTENTION
+from roofcast.data.importers import FORMATS, detect_format, read_measurements
+from roofcast.data.importers.llm_pilot.pilot_runs import ACCELERATORS, FLASH_ATTENTION
 from roofcast.data.measurements.validation import row_ids
 from tests.data.row_builders import LLM_PILOT_SAMPLES
 
@@ -33,7 +33,7 @@ def completed_of(file: Path) -> list[dict[str, Any]]:
 
 
 def rows_of(file: Path) -> pd.DataFrame:
-    return runs.read([file], "pilot").set_index("statistic")
+    return read_measurements("llm_pilot", [file], "pilot").set_index("statistic")
 
 
 def with_line(file: Path, line: int, old: str, new: str) -> bytes:
@@ -117,7 +117,7 @@ def test_failed_requests_are_counted_but_not_timed() -> None:
 
 
 def test_models_have_catalogue_ids_and_t5_has_no_flash_attention() -> None:
-    rows = runs.read([LLM_PILOT_SAMPLES], "pilot")
+    rows = read_measurements("llm_pilot", [LLM_PILOT_SAMPLES], "pilot")
     flash = dict(zip(rows["model"], rows["flash_attention"], strict=True))
     assert flash == {"EleutherAI/gpt-neox-20b": True, "google/flan-t5-xl": False, "huggyllama/llama-7b": True}
     assert len(FLASH_ATTENTION) == 10
@@ -128,9 +128,12 @@ def test_folder_files_and_archive_give_the_same_rows(tmp_path: Path) -> None:
     file = tmp_path / "raw.tar.xz"
     with tarfile.open(file, "w:xz") as archive:
         archive.add(LLM_PILOT_SAMPLES, arcname="raw")
-    ids = [sorted(row_ids(runs.read(paths, "pilot"))) for paths in ([LLM_PILOT_SAMPLES], FILES, [file], FILES[::-1])]
+    ids = [
+        sorted(row_ids(read_measurements("llm_pilot", paths, "pilot")))
+        for paths in ([LLM_PILOT_SAMPLES], FILES, [file], FILES[::-1])
+    ]
     assert ids[0] == ids[1] == ids[2] == ids[3]
-    assert runs.recognises(file)
+    assert detect_format([file]).name == "llm_pilot"
 
 
 def test_the_progress_callback_gets_every_file() -> None:
@@ -141,7 +144,7 @@ def test_the_progress_callback_gets_every_file() -> None:
             names.append(source.name)
             yield source
 
-    runs.read([LLM_PILOT_SAMPLES], "pilot", watch)
+    read_measurements("llm_pilot", [LLM_PILOT_SAMPLES], "pilot", watch)
     assert names == [file.name for file in FILES]
 
 
@@ -153,7 +156,7 @@ def test_a_truncated_line_is_refused_with_its_number(tmp_path: Path) -> None:
             text = lines[line - 1]
             file.write_bytes(b"".join(lines[: line - 1]) + text[: int(len(text) * share)])
             with pytest.raises(SchemaError) as caught:
-                runs.read([file], "pilot")
+                read_measurements("llm_pilot", [file], "pilot")
             assert (caught.value.source, caught.value.line) == ("run.csv", line)
 
 
@@ -176,7 +179,7 @@ def test_an_invalid_line_is_refused_with_line_and_field(tmp_path: Path, old: str
     file = tmp_path / "run.csv"
     file.write_bytes(with_line(CRASHING, 7, old, new))
     with pytest.raises(SchemaError) as caught:
-        runs.read([file], "pilot")
+        read_measurements("llm_pilot", [file], "pilot")
     assert caught.value.field == field
     assert (caught.value.source, caught.value.line) == ("run.csv", 7)
 
@@ -186,7 +189,7 @@ def test_lines_with_more_cells_than_the_header_are_refused(tmp_path: Path) -> No
     header, *lines = CRASHING.read_text().splitlines(keepends=True)
     file.write_text(header + "".join("7," + line for line in lines))
     with pytest.raises(SchemaError, match=r"run\.csv, line 2: has more cells than the header"):
-        runs.read([file], "pilot")
+        read_measurements("llm_pilot", [file], "pilot")
 
 
 def test_damaged_files_are_refused_or_valid(tmp_path: Path) -> None:
@@ -203,7 +206,7 @@ def test_damaged_files_are_refused_or_valid(tmp_path: Path) -> None:
             )
         file.write_bytes(content)
         try:
-            assert len(runs.read([file], "pilot")) == 5
+            assert len(read_measurements("llm_pilot", [file], "pilot")) == 5
         except SchemaError as error:
             n_refused += 1
             assert error.source == "run.csv"  # noqa: PT017
@@ -214,7 +217,7 @@ def test_an_unknown_gpu_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     file = tmp_path / "run.csv"
     file.write_text(CRASHING.read_text().replace(",H100,", ",L4,"))
     with pytest.raises(SchemaError, match="gpu_type: must be one of T4, V100, A10, A100, H100, got 'L4'"):
-        runs.read([file], "pilot")
+        read_measurements("llm_pilot", [file], "pilot")
 
 
 def test_a_run_without_a_completed_request_is_refused(tmp_path: Path) -> None:
@@ -222,7 +225,7 @@ def test_a_run_without_a_completed_request_is_refused(tmp_path: Path) -> None:
     lines = CRASHING.read_text().splitlines(keepends=True)
     file.write_text("".join([lines[0], *lines[-5:]]))
     with pytest.raises(SchemaError, match="no request completed"):
-        runs.read([file], "pilot")
+        read_measurements("llm_pilot", [file], "pilot")
 
 
 @pytest.mark.parametrize(
@@ -238,7 +241,7 @@ def test_a_run_without_a_completed_request_is_refused(tmp_path: Path) -> None:
 def test_other_files_are_refused(tmp_path: Path, content: bytes, problem: str) -> None:
     file = tmp_path / "run.csv"
     file.write_bytes(content)
-    assert runs.recognises(file) is content.startswith(b",Unnamed") or b"latency_ms" in content
+    assert FORMATS["llm_pilot"].recognises(content) is (b"latency_ms" in content)
     with pytest.raises(SchemaError, match=problem) as caught:
-        runs.read([file], "pilot")
+        read_measurements("llm_pilot", [file], "pilot")
     assert caught.value.source == "run.csv"

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from roofcast.data import json_input
 from roofcast.data.errors import SchemaError
-from roofcast.data.importers import detect_format
+from roofcast.data.importers import detect_format, json_input
 from tests.data.importers.clients import by_statistic, rows, sample, with_changes
 
 DEFAULT = "vllm_bench/default.json"

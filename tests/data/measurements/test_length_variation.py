@@ -11,9 +11,8 @@ import pytest
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.errors import SchemaError
 from roofcast.data.importers import read_measurements
-from roofcast.data.importers.guidellm.report import REQUEST_KEYS
-from roofcast.data.importers.llm_pilot.runs import read
-from roofcast.data.importers.runs import variation_of
+from roofcast.data.importers.client_runs import variation_of
+from roofcast.data.importers.guidellm.guidellm_report import REQUEST_KEYS
 from roofcast.data.measurements.validation import validate_measurements
 from tests.data.importers.clients import rows, sample, with_changes
 from tests.data.row_builders import LLM_PILOT_SAMPLES, a_row, a_table
@@ -88,7 +87,7 @@ def test_the_variation_follows_from_how_the_tool_chooses_lengths() -> None:
 
 def test_the_variation_is_computed_from_the_requests_of_llm_pilot() -> None:
     file = sorted(LLM_PILOT_SAMPLES.glob("*.csv"))[0]
-    table = read([file], "pilot")
+    table = read_measurements("llm_pilot", [file], "pilot")
     assert table["length_variation"].nunique() == 1
     assert table["length_variation"].iloc[0] > 0.1
 

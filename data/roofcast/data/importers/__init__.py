@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -11,29 +12,25 @@ import pandas as pd
 from roofcast.data.errors import SchemaError, UnknownNameError
 from roofcast.data.importers import roofcast_csv
 from roofcast.data.importers.aiperf import artifacts
-from roofcast.data.importers.bench_clients import sglang, vllm
+from roofcast.data.importers.bench_clients import token_clients
 from roofcast.data.importers.format import NO_OVERRIDES, Format, Overrides, Progress, no_progress
-from roofcast.data.importers.guidellm import report
+from roofcast.data.importers.guidellm import guidellm_report
 from roofcast.data.importers.inferencemax import results
+from roofcast.data.importers.json_input import read_json
 from roofcast.data.importers.llm_perf import benchmark
-from roofcast.data.importers.llm_pilot import runs
-from roofcast.data.importers.mlperf import summary
+from roofcast.data.importers.llm_pilot import pilot_runs
+from roofcast.data.importers.mlperf import loadgen_summary
 from roofcast.data.importers.name_check import NameCheck
 from roofcast.data.importers.overrides import check_overrides
-from roofcast.data.importers.sources import files_of, iter_sources
-from roofcast.data.json_input import read_json
+from roofcast.data.importers.sources import Source, files_of, is_compressed, iter_sources, start_of
 
 FORMATS: Final[dict[str, Format]] = {
-    "llm_pilot": runs.FORMAT,
-    "roofcast_csv": roofcast_csv.FORMAT,
-    "vllm_bench": vllm.FORMAT,
-    "sglang_bench": sglang.FORMAT,
-    "guidellm": report.FORMAT,
-    "aiperf": artifacts.FORMAT,
-    "inferencemax": results.FORMAT,
-    "mlperf_summary": summary.FORMAT,
-    "llm_perf": benchmark.FORMAT,
-}
+    one.name: one
+    for one in (
+        pilot_runs.FORMAT, roofcast_csv.FORMAT, token_clients.VLLM, token_clients.SGLANG, guidellm_report.FORMAT,
+        artifacts.FORMAT, results.FORMAT, loadgen_summary.FORMAT, benchmark.FORMAT,
+    )
+}  # fmt: skip
 
 
 def read_measurements(
@@ -69,12 +66,56 @@ def read_measurements(
         If a file is missing, empty, truncated, binary or in another format, contradicts an override, or leaves a
         required column blank, or `names` refuses a name; names file, line and field.
     """
-    chosen = detect_format(paths) if format_name is None else FORMATS.get(format_name)
-    if chosen is None:
-        raise UnknownNameError("format", str(format_name), FORMATS)
+    chosen = detect_format(paths) if format_name is None else _format(format_name)
+    with contextlib.closing(chosen.open(paths)) as sources:
+        return _read(chosen, progress(sources), campaign, overrides, names)
+
+
+def read_upload(
+    format_name: str | None,
+    source: Source,
+    campaign: str | None = None,
+    overrides: Overrides | None = None,
+    *,
+    names: NameCheck | None = None,
+) -> tuple[str, pd.DataFrame]:
+    """Return the format's name and the measurements of one open file; see `read_measurements`.
+
+    Raises
+    ------
+    UnknownNameError
+        As of `read_measurements`.
+    SchemaError
+        Also if the file is compressed.
+    """
+    start = source.start()
+    if is_compressed(start):
+        raise SchemaError("", "is compressed; send each file by itself, uncompressed", source.name)
+    if format_name is None:
+        chosen = next((one for one in FORMATS.values() if one.recognises(start)), None)
+        if chosen is None:
+            raise _unknown_format(source)
+    else:
+        chosen = _format(format_name)
+    return chosen.name, _read(chosen, [source], campaign, overrides, names)
+
+
+def _format(name: str) -> Format:
+    if name not in FORMATS:
+        raise UnknownNameError("format", name, FORMATS)
+    return FORMATS[name]
+
+
+def _read(
+    chosen: Format,
+    sources: Iterable[Source],
+    campaign: str | None,
+    overrides: Overrides | None,
+    names: NameCheck | None,
+) -> pd.DataFrame:
     checked, names = check_overrides(overrides or NO_OVERRIDES), names or NameCheck()
     with names.all_errors():
-        return chosen.read(paths, campaign or chosen.name, progress, checked, names)
+        return chosen.read(sources, campaign or chosen.name, checked, names)
 
 
 def detect_format(paths: Sequence[Path]) -> Format:
@@ -101,20 +142,28 @@ def detect_format(paths: Sequence[Path]) -> Format:
         return FORMATS[next(iter(examples))]
     if problems:
         raise problems[0]
-    if files[0].suffix == ".json":
-        for source in iter_sources(files[:1]):
-            read_json(source)  # a truncated file is in no format: this raises an error with the line
-    is_empty = files[0].stat().st_size == 0
-    problem = "is empty" if is_empty else f"is in none of the known formats: {', '.join(FORMATS)}"
-    raise SchemaError("", problem, files[0].name)
+    with contextlib.closing(iter_sources(files[:1], *suffixes)) as sources:
+        raise _unknown_format(next(sources))
 
 
 def _format_of(file: Path, problems: list[SchemaError]) -> str:
     """Return the name of the first format that recognises a file, empty if none does; append what was wrong."""
     for name, candidate in FORMATS.items():
         try:
-            if candidate.recognises(file):
+            if candidate.recognises(start_of(file, *candidate.suffixes)):
                 return name
         except SchemaError as error:
             problems.append(error)
     return ""
+
+
+def _unknown_format(source: Source) -> SchemaError:
+    """Return the error of a file in no format; one of JSON that is truncated has the line."""
+    if not source.start():
+        return SchemaError("", "is empty", source.name)
+    if source.name.lower().endswith(".json"):
+        try:
+            read_json(source)
+        except SchemaError as error:
+            return error
+    return SchemaError("", f"is in none of the known formats: {', '.join(FORMATS)}", source.name)

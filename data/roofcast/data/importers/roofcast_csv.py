@@ -2,72 +2,51 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import numpy as np
 import pandas as pd
 
+from roofcast.data.csv_rows import check_width
 from roofcast.data.errors import SchemaError
-from roofcast.data.importers.format import NO_OVERRIDES, Format, Overrides, Progress, no_progress
+from roofcast.data.importers.format import Format, Overrides
 from roofcast.data.importers.name_check import NameCheck
 from roofcast.data.importers.overrides import EXAMPLES, check_required, fill_table
 from roofcast.data.importers.run_plausibility import validate_plausible
-from roofcast.data.importers.sources import Source, header_of, iter_sources
+from roofcast.data.importers.sources import Source, header_of
 from roofcast.data.measurements.schema import MEASUREMENT_COLUMNS, OUTCOME_COLUMNS, QUESTION_COLUMNS
-from roofcast.data.specs import STATISTICS
 
 MAX_LINE_BYTE: Final = 64 * 2**10
 _CHUNK_ROW: Final = 5_000
+_CHUNK_BYTE: Final = 2**20
 _REQUIRED: Final = (*EXAMPLES, "request_rate", "load")
 _OTHER_SEPARATORS: Final = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
-def recognises(file: Path) -> bool:
+def _recognises(start: bytes) -> bool:
     """Return whether the header has the columns of a model and an accelerator, or of a question and an outcome.
 
-    A header with three or more question columns is accepted too, so that `read` reports each unknown name.
+    A header with three or more question columns is accepted too, so that the reader reports each unknown name.
     """
-    header = header_of(file)
-    names = {name.strip() for name in (_split(header[0]) if len(header) == 1 else header)}
+    header = header_of(start)
+    split = re.split(f"[{''.join(_OTHER_SEPARATORS)}]", header[0]) if len(header) == 1 else header
+    names = {name.strip() for name in split}
     n_question = len(names & QUESTION_COLUMNS.keys())
     return {"model", "accelerator"} <= names or bool(n_question and names & OUTCOME_COLUMNS.keys()) or n_question > 2
 
 
-def _split(line: str) -> list[str]:
-    """Return the names of a header whose separator is not the comma."""
-    return re.split(f"[{''.join(_OTHER_SEPARATORS)}]", line)
-
-
-def read(
-    paths: Sequence[Path],
-    campaign: str,
-    progress: Progress = no_progress,
-    overrides: Overrides = NO_OVERRIDES,
-    names: NameCheck | None = None,
-) -> pd.DataFrame:
-    """Return the measurements of CSV files in UTF-8, in the order of the lines, read in chunks; see `format.Read`.
-
-    Raises
-    ------
-    SchemaError
-        If a file is empty, binary, not UTF-8 or has an unknown column, or a value is missing, out of bounds, of
-        the wrong type or contradicts its row; names file, line and field.
-    """
-    with contextlib.closing(iter_sources(paths)) as sources:
-        chunks = [chunk for source in progress(sources) for chunk in _iter_chunks(source, campaign, overrides, names)]
+def _read(sources: Iterable[Source], campaign: str, overrides: Overrides, names: NameCheck) -> pd.DataFrame:
+    """Return the measurements of CSV files in UTF-8, in the order of the lines, read in chunks."""
+    chunks = [chunk for source in sources for chunk in _iter_chunks(source, campaign, overrides, names)]
     return pd.concat(chunks, ignore_index=True)
 
 
-def _iter_chunks(
-    source: Source, campaign: str, overrides: Overrides, names: NameCheck | None
-) -> Iterator[pd.DataFrame]:
-    rows = _iter_rows(source)
+def _iter_chunks(source: Source, campaign: str, overrides: Overrides, names: NameCheck) -> Iterator[pd.DataFrame]:
+    rows = iter_rows(source)
     header = next(rows, (0, []))[1]
     if not any(header):
         raise SchemaError("", "is empty; the first line must name the columns", source.name, 1)
@@ -78,13 +57,14 @@ def _iter_chunks(
     while chunk := list(islice(rows, _CHUNK_ROW)):
         is_empty = False
         lines = [line for line, _ in chunk]
-        _check_widths(chunk, header, source.name)
+        for line, row in chunk:
+            check_width(row, header, source.name, line)
         table = pd.DataFrame([row for _, row in chunk], columns=header, dtype=object)
         if "campaign" not in table.columns:
             table["campaign"] = campaign
         table["campaign"] = table["campaign"].where(table["campaign"] != "", campaign)
         filled = fill_table(table, overrides, source.name, lines)
-        if names and not filled.columns.duplicated().any():
+        if not filled.columns.duplicated().any():
             names.check(filled, source.name, lines)
         _check_required(filled, source.name, lines)
         yield validate_plausible(filled, source.name, lines)
@@ -103,29 +83,26 @@ def _check_required(table: pd.DataFrame, name: str, lines: Sequence[int]) -> Non
         check_required(row, name, lines[position])
 
 
-def _check_widths(rows: list[tuple[int, list[str]]], header: list[str], name: str) -> None:
-    for line, row in rows:
-        if len(row) != len(header):
-            problem = f"must have {len(header)} cells as the header has, got {len(row)}; is the file truncated?"
-            raise SchemaError("", problem, name, line)
-
-
-def _iter_rows(source: Source) -> Iterator[tuple[int, list[str]]]:
+def iter_rows(source: Source) -> Iterator[tuple[int, list[str]]]:
     """Yield each row with the line on which it starts; a line break in a quoted cell becomes a space."""
     reader = csv.reader(_iter_lines(source.stream, source.name), strict=True)
-    line, blank = 1, 0
+    line = 1
     try:
         for row in reader:
             cells = [" ".join(cell.splitlines()).strip() for cell in row]
             if not any(cells) and len(cells) < 2:
-                blank = blank or line
-            elif blank:
-                raise SchemaError("", "is blank", source.name, blank)
-            else:
-                yield line, cells
+                _check_rest_is_blank(source, line)
+                return
+            yield line, cells
             line = reader.line_num + 1
     except csv.Error as error:
         raise SchemaError("", f"is not valid CSV: {error}", source.name, line) from error
+
+
+def _check_rest_is_blank(source: Source, line: int) -> None:
+    while chunk := source.stream.read(_CHUNK_BYTE):
+        if not chunk.isspace():
+            raise SchemaError("", "is blank; remove it", source.name, line)
 
 
 def _iter_lines(stream: BinaryIO, name: str) -> Iterator[str]:
@@ -145,9 +122,7 @@ def _iter_lines(stream: BinaryIO, name: str) -> Iterator[str]:
 FORMAT: Final = Format(
     name="roofcast_csv",
     title="roofcast's own CSV, any of the columns of the measurement table",
-    delivers=tuple(OUTCOME_COLUMNS),
-    statistics=STATISTICS,
-    recognises=recognises,
-    read=read,
+    recognises=_recognises,
+    read=_read,
     conversions={name: f"`{name}`: as it is" for name in OUTCOME_COLUMNS},
 )

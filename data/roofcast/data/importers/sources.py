@@ -1,8 +1,9 @@
-"""Files, folders and archives of benchmark results, opened one at a time."""
+"""Files, folders and archives of benchmark results, opened one at a time; lines of open files."""
 
 from __future__ import annotations
 
 import bz2
+import contextlib
 import csv
 import gzip
 import io
@@ -32,10 +33,16 @@ _ARCHIVE_ERRORS: Final = (tarfile.TarError, lzma.LZMAError, EOFError, zlib.error
 
 @dataclass(frozen=True)
 class Source:
-    """An open file and its name for messages."""
+    """An open file and its name for messages, which need not be that of a file on disk."""
 
     name: str
     stream: BinaryIO
+
+    def start(self) -> bytes:
+        """Return up to `MAX_START_BYTE` first bytes; reading continues at the first."""
+        start = self.stream.read(MAX_START_BYTE)
+        self.stream.seek(0)
+        return start
 
 
 def iter_sources(paths: Sequence[Path], *suffixes: str) -> Generator[Source, None, None]:
@@ -111,9 +118,14 @@ def without_twins(files: Sequence[Path], preferred: str) -> list[Path]:
 
 
 def is_archive(file: Path) -> bool:
-    """Return whether the file is compressed (xz, gzip or bzip2), which archives of results are."""
+    """Return whether the file is compressed, as archives of results are."""
     with file.open("rb") as stream:
-        return stream.read(6).startswith(tuple(_DECOMPRESSORS))
+        return is_compressed(stream.read(6))
+
+
+def is_compressed(start: bytes) -> bool:
+    """Return whether a file with these first bytes is compressed: xz, gzip or bzip2."""
+    return start.startswith(tuple(_DECOMPRESSORS))
 
 
 def start_of(file: Path, *suffixes: str) -> bytes:
@@ -124,28 +136,51 @@ def start_of(file: Path, *suffixes: str) -> bytes:
     SchemaError
         If the file cannot be read or is a damaged archive, or one that holds no such member.
     """
-    for source in iter_sources([file], *suffixes):
-        return source.stream.read(MAX_START_BYTE)
-    return b""
+    with contextlib.closing(iter_sources([file], *suffixes)) as sources:
+        return next((source.start() for source in sources), b"")
 
 
-def header_of(file: Path, suffix: str = ".csv") -> list[str]:
-    """Return the column names of a CSV file, or of the first member of an archive; none if it has no such line.
+def header_of(start: bytes) -> list[str]:
+    """Return the column names of a CSV file by its first bytes; none if it has no such line."""
+    line = start[:MAX_HEADER_BYTE].partition(b"\n")[0]
+    if b"\0" in line:
+        return []
+    try:
+        return next(csv.reader([line.decode("utf-8-sig")]), [])
+    except (UnicodeDecodeError, csv.Error):
+        return []
+
+
+def iter_lines(source: Source, max_byte: int) -> Iterator[tuple[int, bytes]]:
+    """Yield number and content of each line that is not blank, one in memory at a time.
 
     Raises
     ------
     SchemaError
-        If the file cannot be read or is a damaged archive.
+        If a line is longer than `max_byte`.
     """
-    for source in iter_sources([file], suffix):
-        line = source.stream.readline(MAX_HEADER_BYTE)
-        if b"\0" in line:
+    line = 0
+    while content := source.stream.readline(max_byte + 1):
+        line += 1
+        if len(content) > max_byte:
+            raise SchemaError("", f"a line must be at most {max_byte} bytes long", source.name, line)
+        if content.strip():
+            yield line, content
+        else:
+            line += _skip_blank_lines(source.stream)
+
+
+def _skip_blank_lines(stream: BinaryIO) -> int:
+    """Move to the next line that is not blank; return the number of lines passed, at the cost of their bytes."""
+    n_line, size = 0, 256
+    while chunk := stream.read(size):
+        rest = chunk.lstrip()
+        n_line += chunk.count(b"\n", 0, len(chunk) - len(rest))
+        if rest:
+            stream.seek(-len(rest), io.SEEK_CUR)
             break
-        try:
-            return next(csv.reader([line.decode("utf-8-sig")]), [])
-        except (UnicodeDecodeError, csv.Error):
-            break
-    return []
+        size = min(2 * size, _CHUNK_BYTE)
+    return n_line
 
 
 def _iter_members(stream: BinaryIO, name: str, suffixes: tuple[str, ...]) -> Iterator[Source]:

@@ -19,7 +19,7 @@ from builders.campaigns.llm_pilot import (
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.importers import read_measurements
-from roofcast.data.importers.llm_pilot.runs import ACCELERATORS, MODELS
+from roofcast.data.importers.llm_pilot.pilot_runs import ACCELERATORS, MODELS
 from roofcast.data.measurements.validation import row_ids
 from tests.data.row_builders import LLM_PILOT_SAMPLES
 

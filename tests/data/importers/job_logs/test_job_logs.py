@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from roofcast.data.errors import SchemaError
 from roofcast.data.importers.job_logs import is_job_log, read_job_log
+from tests.data.row_builders import SAMPLES
 
 GIB = 2**30
 MIB = 2**20
 
-FOLDER = Path(__file__).parent
-TORCHTITAN, MEGATRON = ((FOLDER / f"{name}.txt").read_text(encoding="utf-8") for name in ("torchtitan", "megatron"))
+TORCHTITAN, MEGATRON = ((SAMPLES / f"job_logs/{name}.log").read_text() for name in ("torchtitan", "megatron"))
 
 OUT_OF_MEMORY = "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
 HARDWARE = {"model": "meta-llama/Llama-3.1-8B", "accelerator": "nvidia-h100-sxm-80gb"}
@@ -86,6 +84,20 @@ def test_a_run_of_one_step_names_the_option() -> None:
         (MEGATRON, {}, r"run\.log, line \d+: model: is not in the log; set it, such as --set model="),
         (MEGATRON, {**HARDWARE, "tp": "4"}, r"tp: is '2' in the file, but is set to '4'"),
         (TORCHTITAN.replace("device mesh", "mesh"), {}, "n_accelerator: is not in the log"),
+        (
+            TORCHTITAN.replace("[4, 2]", "[8]"),
+            {},
+            r"line 1: n_accelerator: the device mesh must have a size for each",
+        ),
+        (TORCHTITAN.replace("'tp']", "8]"), {}, "the device mesh must have a size for each axis"),
+        (TORCHTITAN.replace("4, 2]", "4, 1e999]"), {}, "the device mesh must have a size for each axis"),
+        (f"{TORCHTITAN}{'x' * 70_000}\n", {}, r"run\.log, line 13: a line must be at most 65536 characters long"),
+        (TORCHTITAN, {"n_accelerator": "eight"}, "n_accelerator: is '8' in the file, but is set to 'eight'"),
+        (
+            TORCHTITAN.replace("device", ""),
+            {"n_accelerator": "eight"},
+            "n_accelerator: must be a number",
+        ),
         ("epoch 1 of 3\n", {}, "is neither CSV nor a log of torchtitan or megatron-lm"),
     ],
 )

@@ -11,34 +11,28 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from roofcast.data.importers.aiperf.records import is_records, run_of_records
-from roofcast.data.importers.aiperf.summary import is_summary, run_of_summary
-from roofcast.data.importers.aiperf.tables import is_summary_csv, is_sweep_csv, run_of_csv, runs_of_sweep
+from roofcast.data.importers.aiperf.aiperf_csv import is_summary_csv, is_sweep_csv, run_of_csv, runs_of_sweep
+from roofcast.data.importers.aiperf.aiperf_summary import is_summary, run_of_summary
+from roofcast.data.importers.aiperf.request_records import is_records, run_of_records
+from roofcast.data.importers.client_runs import Run, run_reader
 from roofcast.data.importers.format import Format
-from roofcast.data.importers.runs import CLIENT_OUTCOMES, Run, run_reader
-from roofcast.data.importers.sources import MAX_START_BYTE, Source, files_of, is_archive, start_of
-from roofcast.data.json_input import read_document
-from roofcast.data.specs import STATISTICS
+from roofcast.data.importers.json_input import read_document
+from roofcast.data.importers.sources import Source, files_of, is_archive, start_of
 
 SUFFIXES: Final = (".json", ".jsonl", ".csv")
 _REPEATED: Final = {"phases", "aggregate"}
 """Folders whose artifacts repeat those of other folders."""
 
 
-def recognises(file: Path) -> bool:
-    """Return whether the file begins as one of the artifacts."""
-    return _kind(start_of(file, *SUFFIXES)) != ""
+_KINDS: Final = {
+    "summary": is_summary, "summary_csv": is_summary_csv, "records": is_records, "sweep": is_sweep_csv,
+}  # fmt: skip
+"""Tests of the start of a file by kind of artifact."""
 
 
 def _kind(start: bytes) -> str:
-    """Return the kind of artifact by the start of its file; empty if it is none."""
-    tests = {
-        "summary": is_summary,
-        "summary_csv": is_summary_csv,
-        "records": is_records,
-        "sweep": is_sweep_csv,
-    }
-    return next((kind for kind, test in tests.items() if test(start)), "")
+    """Return the kind of artifact; empty if it is none."""
+    return next((kind for kind, test in _KINDS.items() if test(start)), "")
 
 
 def _select_files(paths: Sequence[Path]) -> list[Path]:
@@ -61,13 +55,13 @@ def _select_files(paths: Sequence[Path]) -> list[Path]:
 
 
 def _iter_runs(source: Source) -> Iterator[Run]:
-    start = source.stream.read(MAX_START_BYTE)
-    source.stream.seek(0)
-    name = source.name.lower()
+    start, name = source.start(), source.name.lower()
     if name.endswith(".jsonl") or is_records(start):
         yield run_of_records(source)
+    elif is_sweep_csv(start):
+        yield from runs_of_sweep(source)
     elif name.endswith(".csv") or is_summary_csv(start):
-        yield from runs_of_sweep(source) if is_sweep_csv(start) else [run_of_csv(source)]
+        yield run_of_csv(source)
     else:
         yield run_of_summary(read_document(source))
 
@@ -75,11 +69,10 @@ def _iter_runs(source: Source) -> Iterator[Run]:
 FORMAT: Final = Format(
     name="aiperf",
     title="AIPerf and genai-perf, their JSON, JSONL and CSV artifacts",
-    delivers=CLIENT_OUTCOMES,
-    statistics=STATISTICS,
-    recognises=recognises,
-    read=run_reader(_iter_runs, SUFFIXES, _select_files),
+    recognises=lambda start: bool(_kind(start)),
+    read=run_reader(_iter_runs),
     suffixes=SUFFIXES,
+    select=_select_files,
     conversions={
         "ttft_s": "`time_to_first_token`: by its unit",
         "nttft_s_per_token": "`time_to_first_token` over `input_sequence_length`, only of requests (JSONL)",
@@ -90,5 +83,5 @@ FORMAT: Final = Format(
         "total_throughput_token_per_s": "`total_token_throughput`, or tokens over the span of the requests (JSONL)",
         "request_throughput_per_s": "`request_throughput`, or requests over their span (JSONL)",
     },
-)  # fmt: skip
+)
 """The entry of the registry."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import SchemaError, UnknownNameError
 from roofcast.data.importers.inferencemax.vocabulary import n_decode_accelerator
-from roofcast.data.json_input import Node
+from roofcast.data.importers.json_input import Node
 
 SUM_TOLERANCE: Final = 0.01
 """Relative tolerance between total throughput and the sum of input and output throughput."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
+from roofcast.data.importers.client_runs import Run, join_cells, model_cells, run_reader
 from roofcast.data.importers.format import Format
 from roofcast.data.importers.inferencemax.deployment import Deployment, accelerator_of, deployment_of, flag
 from roofcast.data.importers.inferencemax.vocabulary import (
@@ -24,13 +24,12 @@ from roofcast.data.importers.inferencemax.vocabulary import (
     engine_of,
     streams_tokens,
 )
-from roofcast.data.importers.runs import Run, join_cells, model_cells, run_reader
-from roofcast.data.importers.sources import Source, start_of
-from roofcast.data.json_input import Node, begins_json, check_keys, read_json
+from roofcast.data.importers.json_input import Node, check_keys, json_marks, read_json
+from roofcast.data.importers.layout import Field, read_statistics
+from roofcast.data.importers.sources import Source
 from roofcast.data.measurements.quantities import deployment_throughput
 from roofcast.data.specs import PRECISIONS
 
-SUFFIXES: Final = (".json",)
 REQUIRED: Final = ("hw", "conc", "model", "framework", "precision", "tput_per_gpu", "output_tput_per_gpu")
 SPECULATIONS: Final = {
     "": "", "none": "", "off": "", "mtp": "mtp", "on": "mtp", "eagle": "eagle", "draft_model": "draft",
@@ -39,16 +38,12 @@ SPECULATIONS: Final = {
 """Our names by `spec_decoding`, or by `mtp` in early results."""
 
 INVERSE_TOLERANCE: Final = 0.02
-_MARKS: Final = (b'"tput_per_gpu"', b'"hw"', b'"framework"', b'"conc"')
+_NAMES: Final = {statistic: (name,) for statistic, name in STATISTICS.items()}
+_FIELDS: Final = tuple(Field(column, f"{{}}_{name}") for column, name in LATENCIES.items())
 _LENGTHS: Final = re.compile(r"(?:^|_)(\d{1,3})k(\d{1,3})k(?=[_.]|$)")
 _VERSION: Final = re.compile(r":v?(\d+\.\d+\.\d+(?:\.?(?:rc|post|dev|a|b)\d+)*)(?![\d.])")
 _PRECISIONS: Final = {"nvfp4": "fp4", "mxfp4": "fp4"}
 _TOKEN_PER_K: Final = 1024.0
-
-
-def recognises(file: Path) -> bool:
-    """Return whether the file begins as JSON with InferenceMAX's names of a result's configuration and figures."""
-    return begins_json(start_of(file, *SUFFIXES), *_MARKS, opening=(b"{", b"["))
 
 
 def _runs(source: Source) -> Iterator[Run]:
@@ -65,14 +60,7 @@ def _run(result: Node) -> Run:
     deployment = deployment_of(result)
     cells = join_cells(_context(result), deployment.cells, _lengths(result))
     is_token = streams_tokens(cells["engine"], cells["accelerator"])
-    statistics = {
-        statistic: {
-            column: result[f"{name}_{theirs}"].number()
-            for column, theirs in LATENCIES.items()
-            if theirs != "itl" or is_token
-        }
-        for statistic, name in STATISTICS.items()
-    }
+    statistics = read_statistics(result, [one for one in _FIELDS if is_token or one.column != "itl_s"], _NAMES)
     _check_inverse(result)
     place = f"{result.place}: {result.path}" if result.path else result.place
     return Run(place, result.line, cells, statistics, _totals(result, deployment))
@@ -160,14 +148,10 @@ def _check_inverse(result: Node) -> None:
 FORMAT: Final = Format(
     name="inferencemax",
     title="InferenceMAX / InferenceX, its JSON results",
-    delivers=(
-        "ttft_s", "itl_s", "tpot_s", "e2e_s", "output_throughput_token_per_s", "total_throughput_token_per_s",
-        "power_w",
-    ),
+    recognises=json_marks("tput_per_gpu", "hw", "framework", "conc", opening=(b"{", b"[")),
+    read=run_reader(_runs),
+    suffixes=(".json",),
     statistics=tuple(STATISTICS),
-    recognises=recognises,
-    read=run_reader(_runs, SUFFIXES),
-    suffixes=SUFFIXES,
     conversions={
         "ttft_s": "`*_ttft`: in s",
         "itl_s": "`*_itl`: in s; not where the engine sends several tokens at once (TensorRT-LLM, SGLang on NVIDIA)",
@@ -177,5 +161,5 @@ FORMAT: Final = Format(
         "total_throughput_token_per_s": "`tput_per_gpu` x accelerators",
         "power_w": "`avg_total_gpu_power_w`, or `avg_power_w` x accelerators, unless `power_valid` is 0",
     },
-)  # fmt: skip
+)
 """The entry of the registry."""

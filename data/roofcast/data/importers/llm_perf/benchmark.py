@@ -12,21 +12,21 @@ both are among the paths; else overrides supply it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import pandas as pd
 
-from roofcast.data.errors import InputError, SchemaError
-from roofcast.data.importers.format import NO_OVERRIDES, Format, Overrides, Progress, no_progress
-from roofcast.data.importers.llm_perf.config import config_cells, n_output_token
+from roofcast.data.importers.client_runs import Run, table_of_runs
+from roofcast.data.importers.format import Format, Overrides
+from roofcast.data.importers.json_input import Node, begins_json, read_document
+from roofcast.data.importers.layout import Field, read_fields, time_unit
+from roofcast.data.importers.llm_perf.benchmark_config import config_cells, n_output_token
 from roofcast.data.importers.name_check import NameCheck
-from roofcast.data.importers.runs import Run, table_of_runs
 from roofcast.data.importers.sources import Source, files_of, is_archive, iter_sources, start_of
-from roofcast.data.json_input import Node, begins_json, read_document
-from roofcast.data.measurements.quantities import s_from_unit, static_batch_throughput
+from roofcast.data.measurements.quantities import static_batch_throughput
 from roofcast.data.specs import STATISTICS
 from roofcast.data.units import BYTE_PER_MB, S_PER_H, W_PER_KW
 
@@ -35,52 +35,41 @@ VOLUME_TOLERANCE: Final = 0.02
 """Relative tolerance between decode throughput times its latency and the tokens of the batch."""
 
 OUT_OF_MEMORY: Final = ("outofmemory", "out of memory")
-_COMPLETE: Final = (b'"config"', b'"report"', b'"backend"')
-_REPORT: Final = (b'"prefill"', b'"decode"', b'"latency"')
-_CONFIG: Final = (b'"backend"', b'"scenario"', b'"launcher"')
+_MARKS: Final = {
+    "complete": ("config", "report", "backend"),
+    "report": ("prefill", "decode", "latency"),
+    "config": ("backend", "scenario", "launcher"),
+}
+"""Names in a file by its kind."""
+
+_TIMES: Final = {
+    phase: Field(column, "{}", f"{phase}.latency", time_unit("s"))
+    for phase, column in (("prefill", "ttft_s"), ("decode", "tpot_s"), ("per_token", "itl_s"), ("generate", "e2e_s"))
+}
+"""Times by phase; that of `decode` is of all tokens after the first."""
 
 
 @dataclass(frozen=True)
 class _Opened(Source):
-    """A report, with its configuration if that is in a file of its own."""
-
     config: Node | None = None
 
 
-def recognises(file: Path) -> bool:
-    """Return whether the file begins as a report of optimum-benchmark, or the configuration of one."""
-    return _kind(start_of(file, *SUFFIXES)) != ""
-
-
-def read(
-    paths: Sequence[Path],
-    campaign: str,
-    progress: Progress = no_progress,
-    overrides: Overrides = NO_OVERRIDES,
-    names: NameCheck | None = None,
-) -> pd.DataFrame:
-    """Return one row for each statistic of each report; within a folder each run is read once. See `format.Read`.
-
-    Raises
-    ------
-    SchemaError
-        If a file is damaged, of another format or run, contradicts itself or an override, or leaves a required
-        column blank; names file and field.
-    """
+def _read(sources: Iterable[Source], campaign: str, overrides: Overrides, names: NameCheck) -> pd.DataFrame:
     runs = []
-    for source in progress(_iter_opened(files_of(paths, *SUFFIXES))):
+    for source in sources:
         config = source.config if isinstance(source, _Opened) else None
-        runs.append(_run(read_document(source, _kept), config, overrides))
+        runs.append(_run(read_document(source, _without_values), config, overrides))
     return table_of_runs(runs, campaign, overrides, names)
 
 
 def _kind(start: bytes) -> str:
-    kinds = {"complete": _COMPLETE, "report": _REPORT, "config": _CONFIG}
-    return next((kind for kind, marks in kinds.items() if begins_json(start, *marks)), "")
+    """Return the kind of file; empty if it is none of optimum-benchmark."""
+    return next((kind for kind, names in _MARKS.items() if begins_json(start, *names)), "")
 
 
-def _iter_opened(files: Sequence[Path]) -> Iterator[Source]:
+def _open(paths: Sequence[Path]) -> Generator[Source, None, None]:
     """Yield the files to read: in each folder those with report and configuration, else reports, with theirs."""
+    files = files_of(paths, *SUFFIXES)
     kinds = {file: "archive" if is_archive(file) else _kind(start_of(file, *SUFFIXES)) for file in files}
     for folder in dict.fromkeys(file.parent for file in files):
         here = {kind: [f for f in files if f.parent == folder and kinds[f] == kind] for kind in set(kinds.values())}
@@ -96,7 +85,7 @@ def _config(file: Path) -> Node:
     return next(read_document(source) for source in iter_sources([file], *SUFFIXES))
 
 
-def _kept(members: dict[str, Any]) -> dict[str, Any]:
+def _without_values(members: dict[str, Any]) -> dict[str, Any]:
     members.pop("values", None)
     return members
 
@@ -113,39 +102,28 @@ def _run(document: Node, config: Node | None, overrides: Overrides) -> Run:
         return Run(document.place, 0, cells | failed, {})
     for phase in ("prefill", "decode"):
         if report[phase]["latency"].is_blank:
-            problem = (
-                "no such field: this is no report of generated text by optimum-benchmark, or its latency was off"
-            )
+            problem = "no such field: this is no report of text by optimum-benchmark, or its latency was off"
             raise report[phase]["latency"].error(problem)
     return _timed(document, report, cells, _Lengths.of(report, config, cells, overrides))
 
 
 @dataclass(frozen=True)
 class _Lengths:
-    """The batch, and the tokens of each of its requests."""
-
     n_batch: float
     n_input: float
     n_output: float
 
     @classmethod
     def of(cls, report: Node, config: Node, cells: dict[str, Any], overrides: Overrides) -> _Lengths:
-        """Return the lengths of configuration and overrides; an unset output length follows from the throughput.
-
-        Raises
-        ------
-        SchemaError
-            If decode throughput times its latency is not what the batch generates after its first tokens.
-        """
+        """Return the lengths of configuration and overrides; an unset output length follows from the throughput."""
         known = {**cells, "n_output_token": n_output_token(config)}
         n_batch, n_input, n_output = (
             _first(known.get(name), overrides.get(name))
             for name in ("concurrency", "n_input_token", "n_output_token")
         )
         throughput = report.at("decode", "throughput", "value")
-        if report.at("decode", "throughput", "unit").text() not in ("", "tokens/s"):
-            raise report.at("decode", "throughput", "unit").error("must be tokens/s")
-        volume = throughput.number() * _time_s(report["decode"]["latency"], "mean")
+        _check_unit(report.at("decode", "throughput", "unit"), "tokens/s")
+        volume = throughput.number() * _TIMES["decode"].read(report, "mean")
         if math.isnan(n_output):
             n_output = float(round(volume / n_batch)) + 1 if n_batch > 0 and 0 <= volume < math.inf else math.nan
         expected = n_batch * (n_output - 1)
@@ -156,16 +134,15 @@ class _Lengths:
 
 
 def _timed(document: Node, report: Node, cells: dict[str, Any], lengths: _Lengths) -> Run:
-    decode, generate = report["decode"]["latency"], report["generate"]["latency"]
-    is_per_token = not report["per_token"]["latency"].is_blank
+    decode, n_batch = report["decode"]["latency"], lengths.n_batch
     statistics = {name: _latencies(report, name, lengths) for name in STATISTICS}
-    derived = ["output_throughput_token_per_s", "total_throughput_token_per_s", "request_throughput_per_s", "power_w"]
-    derived += [] if is_per_token else ["tpot_s"]
     mean = statistics["mean"]
-    if generate.is_blank:
-        mean["e2e_s"] = mean["ttft_s"] + _time_s(decode, "mean")
+    derived = ["output_throughput_token_per_s", "total_throughput_token_per_s", "request_throughput_per_s", "power_w"]
+    derived += ["tpot_s"] if report["per_token"]["latency"].is_blank else []
+    if report["generate"]["latency"].is_blank:
+        mean["e2e_s"] = mean["ttft_s"] + _TIMES["decode"].read(report, "mean")
         derived.append("e2e_s")
-    n_batch, e2e_s = lengths.n_batch, mean["e2e_s"]
+    e2e_s = mean["e2e_s"]
     if not e2e_s > 0:
         raise decode["mean"].error("must be above 0")
     totals = {
@@ -181,23 +158,19 @@ def _timed(document: Node, report: Node, cells: dict[str, Any], lengths: _Length
 
 def _latencies(report: Node, statistic: str, lengths: _Lengths) -> dict[str, float]:
     decode, gaps = report["decode"]["latency"], report["per_token"]["latency"]
-    ttft_s = _time_s(report["prefill"]["latency"], statistic)
     n_gap = lengths.n_output - 1
     is_clean = gaps["count"].number() == decode["count"].number() * n_gap
-    return {
-        "ttft_s": ttft_s,
-        "nttft_s_per_token": ttft_s / lengths.n_input if lengths.n_input > 0 else math.nan,
-        "tpot_s": _time_s(decode, statistic) / n_gap if n_gap > 0 else math.nan,
-        "itl_s": _time_s(gaps, statistic) if is_clean else math.nan,
-        "e2e_s": _time_s(report["generate"]["latency"], statistic),
+    times = read_fields(report, _TIMES.values(), statistic)
+    return times | {
+        "nttft_s_per_token": times["ttft_s"] / lengths.n_input if lengths.n_input > 0 else math.nan,
+        "tpot_s": times["tpot_s"] / n_gap if n_gap > 0 else math.nan,
+        "itl_s": times["itl_s"] if is_clean else math.nan,
     }
 
 
-def _time_s(latency: Node, statistic: str) -> float:
-    try:
-        return s_from_unit(latency[statistic].number(), latency["unit"].text() or "s")
-    except InputError as error:
-        raise latency["unit"].error(error.problem) if not isinstance(error, SchemaError) else error from error
+def _check_unit(node: Node, unit: str) -> None:
+    if node.text() not in ("", unit):
+        raise node.error(f"must be {unit}, got {node.text()[:60]!r}")
 
 
 def _memory_byte(report: Node) -> float:
@@ -205,8 +178,7 @@ def _memory_byte(report: Node) -> float:
     peaks: list[float] = []
     for phase in ("prefill", "decode", "generate"):
         memory = report[phase]["memory"]
-        if memory["unit"].text() not in ("", "MB"):
-            raise memory["unit"].error(f"must be MB, got {memory['unit'].text()[:60]!r}")
+        _check_unit(memory["unit"], "MB")
         on_device = [memory[name].number() for name in ("max_global_vram", "max_process_vram")]
         resident = memory["max_ram"].number() if all(map(math.isnan, on_device)) else math.nan
         peaks += [value for value in (*on_device, resident) if value > 0]
@@ -218,8 +190,7 @@ def _energy_j(report: Node) -> float:
     energy_kwh = 0.0
     for phase in ("prefill", "decode"):
         energy = report[phase]["energy"]
-        if energy["unit"].text() not in ("", "kWh"):
-            raise energy["unit"].error(f"must be kWh, got {energy['unit'].text()[:60]!r}")
+        _check_unit(energy["unit"], "kWh")
         energy_kwh += energy["gpu"].number()
     return energy_kwh * W_PER_KW * S_PER_H if energy_kwh > 0 else math.nan
 
@@ -232,14 +203,10 @@ def _first(*values: object) -> float:
 FORMAT: Final = Format(
     name="llm_perf",
     title="optimum-benchmark and llm-perf, their JSON reports",
-    delivers=(
-        "ttft_s", "nttft_s_per_token", "itl_s", "tpot_s", "e2e_s", "output_throughput_token_per_s",
-        "total_throughput_token_per_s", "request_throughput_per_s", "power_w", "memory_byte",
-    ),
-    statistics=STATISTICS,
-    recognises=recognises,
-    read=read,
+    recognises=lambda start: bool(_kind(start)),
+    read=_read,
     suffixes=SUFFIXES,
+    opened=_open,
     conversions={
         "ttft_s": "`prefill.latency`: by its unit",
         "nttft_s_per_token": "`prefill.latency` over `sequence_length`",
@@ -252,5 +219,5 @@ FORMAT: Final = Format(
         "power_w": "`energy.gpu` of prefill and decode, from kWh, over E2E: derived",
         "memory_byte": "the most of `max_global_vram`, `max_process_vram`, on processors `max_ram`: from MB",
     },
-)  # fmt: skip
+)
 """The entry of the registry."""

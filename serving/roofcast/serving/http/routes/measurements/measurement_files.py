@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import re
-import shutil
-import tempfile
 from dataclasses import asdict
 from http import HTTPStatus
 from pathlib import Path
-from typing import IO, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request
 
-from roofcast.data.errors import InputError
-from roofcast.data.importers import detect_format, read_measurements
-from roofcast.data.importers.format import no_progress
+from roofcast.data.importers import read_upload
 from roofcast.data.importers.overrides import parse_overrides
-from roofcast.data.importers.sources import is_archive
+from roofcast.data.importers.sources import Source
 from roofcast.serving.app_state.imports.import_warnings import added_warnings, count_failed_runs, import_warnings
 from roofcast.serving.app_state.imports.measurement_import import import_rows
 from roofcast.serving.app_state.imports.name_errors import check_names
@@ -38,9 +33,10 @@ SUFFIXES: Final = {
     "text/csv": ".csv",
     "application/octet-stream": "",
 }
-"""Suffix of a file without a name, by media type. A form on another site's page can send none of these types."""
+"""Suffix of a name without one, by media type. A form on another site's page can send none of these types."""
 
 FILE_NAME: Final = r"^[^/\\\x00-\x1f]{1,200}$"
+"""Name that a client gives its file. Messages have it, and suffixes are read from it; no file on disk is named so."""
 
 Overrides = Annotated[
     list[Annotated[str, Query(max_length=400)]] | None,
@@ -85,12 +81,10 @@ def post_file(
     if kind not in SUFFIXES:
         raise unsupported_media_type(f"send the file as {', '.join(SUFFIXES)}")
     overrides = parse_overrides(set_ or [])
-    with tempfile.TemporaryDirectory() as folder:
-        file = _save(request.scope[BODY], Path(folder) / _file_name(name, SUFFIXES[kind]))
-        chosen = detect_format([file]).name if format_ == AUTO else format_
-        table = read_measurements(
-            chosen, [file], campaign, no_progress, overrides, names=check_names(service.catalogs)
-        )
+    source = Source(name if Path(name).suffix else f"{name}{SUFFIXES[kind]}", request.scope[BODY])
+    chosen, table = read_upload(
+        None if format_ == AUTO else format_, source, campaign, overrides, names=check_names(service.catalogs)
+    )
     added = import_rows(
         service.stores,
         service.catalogs,
@@ -116,23 +110,3 @@ def post_file(
 def media_type(request: Request) -> str:
     """Return the media type of a request's body, without parameters; empty if it has none."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-def _file_name(name: str, suffix: str) -> str:
-    """Return a safe file name with a suffix.
-
-    Examples
-    --------
-    >>> _file_name("run 1.json", ".json"), _file_name("upload", ".csv"), _file_name("..", "")
-    ('run 1.json', 'upload.csv', '_.')
-    """
-    safe = re.sub(r"^\.", "_", name)
-    return safe if Path(safe).suffix else f"{safe}{suffix}"
-
-
-def _save(body: IO[bytes], file: Path) -> Path:
-    with file.open("wb") as stream:
-        shutil.copyfileobj(body, stream)
-    if is_archive(file):
-        raise InputError("body", "is compressed; send each file by itself, uncompressed")
-    return file

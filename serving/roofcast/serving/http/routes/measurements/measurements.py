@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from roofcast.data.importers.json_rows import read_json_rows
+from roofcast.data.importers.posted_rows import read_json_rows
 from roofcast.serving.app_state.imports.import_warnings import added_warnings, import_warnings
 from roofcast.serving.app_state.imports.measurement_import import import_rows
 from roofcast.serving.app_state.imports.name_errors import check_names

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from roofcast.data.errors import SchemaError
+from roofcast.data.importers.json_input import read_text
 from roofcast.data.importers.sources import Source
-from roofcast.data.json_input import read_text
 
 MAX_LOG_BYTE: Final = 2**20
 TITLE: Final = "MLPerf Results Summary"

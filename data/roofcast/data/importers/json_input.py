@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import math
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from roofcast.data.errors import SchemaError
+from roofcast.data.importers.sources import Source, iter_lines
 from roofcast.data.packed_json import Hook, parse_packed
-
-if TYPE_CHECKING:
-    from roofcast.data.importers.sources import Source
 
 MAX_DOCUMENT_BYTE: Final = 256 * 2**20
 MAX_JSON_LINE_BYTE: Final = 128 * 2**20
@@ -117,9 +115,15 @@ class Node:
         return SchemaError(path, problem, self.place, self.line)
 
 
-def begins_json(start: bytes, *marks: bytes, opening: tuple[bytes, ...] = (b"{",)) -> bool:
-    """Return whether the start of a file is JSON with one of the opening characters and all of the marks."""
-    return start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(opening) and all(mark in start for mark in marks)
+def begins_json(start: bytes, *names: str, opening: tuple[bytes, ...] = (b"{",)) -> bool:
+    """Return whether the start of a file is JSON with one of the opening characters and all of the quoted names."""
+    is_json = start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(opening)
+    return is_json and all(f'"{name}"'.encode() in start for name in names)
+
+
+def json_marks(*names: str, opening: tuple[bytes, ...] = (b"{",)) -> Callable[[bytes], bool]:
+    """Return the test of `begins_json` for these names."""
+    return lambda start: begins_json(start, *names, opening=opening)
 
 
 def check_keys(document: Node, keys: Sequence[str], tool: str) -> None:
@@ -183,16 +187,10 @@ def iter_documents(source: Source, hook: Hook | None = None) -> Iterator[Node]:
     SchemaError
         If the file is empty, or a line is too long, truncated or no JSON object.
     """
-    line = n_document = 0
-    while content := source.stream.readline(MAX_JSON_LINE_BYTE + 1):
-        line += 1
-        if len(content) > MAX_JSON_LINE_BYTE:
-            raise SchemaError("", f"a line must be at most {MAX_JSON_LINE_BYTE} bytes long", source.name, line)
-        if content.strip():
-            n_document += 1
-            text = _decode(content, source.name, line)
-            del content  # the line of a run with all its requests is long
-            yield _object(_parse(text, source.name, line, hook))
+    n_document = 0
+    for line, content in iter_lines(source, MAX_JSON_LINE_BYTE):
+        n_document += 1
+        yield _object(_parse(_decode(content, source.name, line), source.name, line, hook))
     if not n_document:
         raise SchemaError("", "is empty", source.name)
 

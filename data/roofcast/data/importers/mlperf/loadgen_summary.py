@@ -14,12 +14,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from roofcast.data.importers.client_runs import Run, join_cells, run_reader
 from roofcast.data.importers.format import Format
-from roofcast.data.importers.mlperf.log import TITLE, Log, read_log
-from roofcast.data.importers.runs import Run, join_cells, run_reader
+from roofcast.data.importers.mlperf.loadgen_log import TITLE, Log, read_log
 from roofcast.data.importers.sources import Source, files_of, is_archive, start_of
-from roofcast.data.measurements.quantities import s_from_unit
 from roofcast.data.specs import STATISTICS
+from roofcast.data.units import S_PER_NS
 
 SUFFIXES: Final = ("summary.txt",)
 SERVER: Final = "server"
@@ -51,9 +51,8 @@ _RULES: Final = (
 )  # fmt: skip
 
 
-def recognises(file: Path) -> bool:
-    """Return whether the start of the file has the title line of LoadGen's summary."""
-    return any(line.strip() == TITLE.encode() for line in start_of(file, *SUFFIXES)[:4096].splitlines())
+def _recognises(start: bytes) -> bool:
+    return any(line.strip() == TITLE.encode() for line in start[:4096].splitlines())
 
 
 def _runs(source: Source) -> Iterator[Run]:
@@ -65,7 +64,7 @@ def _select_files(paths: Sequence[Path]) -> list[Path]:
     selected: list[Path] = []
     for path in paths:
         files = files_of([path], *SUFFIXES)
-        results = [f for f in files if is_archive(f) or recognises(f)] if path.is_dir() else files
+        results = [f for f in files if is_archive(f) or _recognises(start_of(f))] if path.is_dir() else files
         selected += results or files
     return selected
 
@@ -93,7 +92,7 @@ def _load(log: Log, scenario: str) -> dict[str, Any]:
             "request_rate": log.required_number("Scheduled samples per second", "target_qps"),
         }
     n_sample = log.number("samples_per_query")
-    duration_s = s_from_unit(log.number("Max latency (ns)"), "ns")
+    duration_s = log.number("Max latency (ns)") * S_PER_NS
     counted = {"n_request": n_sample, "duration_s": duration_s} if n_sample > 0 and duration_s > 0 else {}
     return {"load": "offline", **counted}
 
@@ -123,7 +122,7 @@ def _latencies(log: Log, statistic: str) -> dict[str, float]:
     for column, (means, percentile) in LATENCIES.items():
         names = means if statistic == "mean" else (percentile.format(f"{float(statistic[1:]):.2f}"),)
         is_required = column == "e2e_s" and statistic == "mean"
-        latencies[column] = s_from_unit(log.required_number(*names) if is_required else log.number(*names), "ns")
+        latencies[column] = (log.required_number(*names) if is_required else log.number(*names)) * S_PER_NS
     return latencies
 
 
@@ -145,11 +144,10 @@ def _notes(log: Log) -> dict[str, str]:
 FORMAT: Final = Format(
     name="mlperf_summary",
     title="MLPerf Inference, LoadGen's mlperf_log_summary.txt",
-    delivers=("ttft_s", "tpot_s", "e2e_s", "output_throughput_token_per_s", "request_throughput_per_s"),
-    statistics=STATISTICS,
-    recognises=recognises,
-    read=run_reader(_runs, SUFFIXES, _select_files),
+    recognises=_recognises,
+    read=run_reader(_runs),
     suffixes=SUFFIXES,
+    select=_select_files,
     conversions={
         "ttft_s": "`First Token latency`: from ns; not offline",
         "tpot_s": "`Time per Output Token`, of older logs `Time to Output Token`: from ns; not offline",
@@ -157,5 +155,5 @@ FORMAT: Final = Format(
         "output_throughput_token_per_s": "`Completed tokens per second`, `Tokens per second`, `TPS w/` overhead",
         "request_throughput_per_s": "the same of samples; `Scheduled samples per second` is the request rate",
     },
-)  # fmt: skip
+)
 """The entry of the registry."""

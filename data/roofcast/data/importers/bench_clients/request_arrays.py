@@ -1,18 +1,14 @@
-"""Fields that vLLM's and SGLang's clients share: request rate, statistics by name, arrays over requests."""
+"""Arrays over requests of a detailed result of vLLM's or SGLang's client."""
 
 from __future__ import annotations
 
-import math
 from array import array
-from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from roofcast.data.json_input import Floats, Node
-from roofcast.data.specs import STATISTICS
-from roofcast.data.units import s_from_ms
+from roofcast.data.importers.json_input import Floats, Node
 
 ARRAY_KEYS: Final = ("input_lens", "output_lens", "ttfts", "itls")
 """Arrays over requests of a detailed file, in seconds and tokens."""
@@ -20,55 +16,9 @@ ARRAY_KEYS: Final = ("input_lens", "output_lens", "ttfts", "itls")
 Mask = NDArray[np.bool_]
 
 
-def without_generated_texts(members: dict[str, Any]) -> dict[str, Any]:
-    """Return the members of an object without the generated texts, which fill most of a detailed file."""
-    members.pop("generated_texts", None)
-    return members
-
-
-def rate_of(node: Node) -> float:
-    """Return the request rate of the load, per second; NaN if unlimited.
-
-    Raises
-    ------
-    SchemaError
-        If it is neither a number above 0 nor ``inf``.
-    """
-    if node.is_blank or node.value in ("inf", "Infinity", math.inf):
-        return math.nan
-    try:
-        rate = float(node.value) if isinstance(node.value, str) else node.number()
-    except ValueError:
-        rate = math.nan
-    if not 0 < rate < math.inf:
-        raise node.error(f"must be a rate above 0 or inf, got {str(node.value)[:60]!r}")
-    return rate
-
-
 def has_arrays(document: Node) -> bool:
     """Return whether the file is detailed: it holds arrays over requests."""
     return all(document[key].is_array for key in ARRAY_KEYS)
-
-
-def mean_lengths(document: Node, n_done: float) -> dict[str, float]:
-    """Return mean request lengths, from the totals over completed requests."""
-    totals = {"n_input_token": "total_input_tokens", "n_output_token": "total_output_tokens"}
-    return {column: document[name].number() / n_done for column, name in totals.items()}
-
-
-def summary_statistics(document: Node, latencies: Mapping[str, str]) -> dict[str, dict[str, float]]:
-    """Return each statistic of the latencies, in seconds, NaN where absent; `latencies` has columns by field name."""
-    return {
-        statistic: {column: _summary(document, statistic, name) for name, column in latencies.items()}
-        for statistic in STATISTICS
-    }
-
-
-def _summary(document: Node, statistic: str, name: str) -> float:
-    value_ms = document[f"{statistic}_{name}_ms"].number()
-    if statistic == "p50" and math.isnan(value_ms):
-        value_ms = document[f"median_{name}_ms"].number()
-    return s_from_ms(value_ms)
 
 
 def request_arrays(document: Node) -> dict[str, Floats]:
@@ -106,7 +56,6 @@ def request_arrays(document: Node) -> dict[str, Floats]:
 
 
 def _gaps(node: Node, is_done: Mask) -> tuple[Floats, Floats]:
-    """Return the pooled gaps of the completed requests, and the sum of each request's gaps."""
     lists = _list(node, len(is_done))
     pooled = array("d")
     sums = array("d")

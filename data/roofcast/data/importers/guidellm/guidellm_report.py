@@ -16,10 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from roofcast.data.importers.format import Format
-from roofcast.data.importers.guidellm.csv_report import benchmarks_of_csv, is_guidellm_csv
-from roofcast.data.importers.runs import (
-    CLIENT_OUTCOMES,
+from roofcast.data.importers.client_runs import (
     Run,
     join_cells,
     load_cells,
@@ -28,10 +25,12 @@ from roofcast.data.importers.runs import (
     statistics_of,
     variation_of,
 )
-from roofcast.data.importers.sources import Source, files_of, start_of, without_twins
-from roofcast.data.json_input import Floats, Node, begins_json, read_document
-from roofcast.data.specs import STATISTICS
-from roofcast.data.units import s_from_ms
+from roofcast.data.importers.format import Format
+from roofcast.data.importers.guidellm.guidellm_csv import is_guidellm_csv, report_of_csv
+from roofcast.data.importers.json_input import Floats, Node, begins_json, read_document
+from roofcast.data.importers.layout import Field, read_fields, read_statistics
+from roofcast.data.importers.sources import Source, files_of, without_twins
+from roofcast.data.units import S_PER_MS
 
 SUFFIXES: Final = (".json", ".csv")
 REQUEST_KEYS: Final = (
@@ -39,27 +38,42 @@ REQUEST_KEYS: Final = (
 )  # fmt: skip
 """Fields of a request that are read."""
 
-LATENCIES: Final = {
-    "time_to_first_token_ms": ("ttft_s", s_from_ms(1.0)),
-    "inter_token_latency_ms": ("tpot_s", s_from_ms(1.0)),
-    "request_latency": ("e2e_s", 1.0),
-    "prompt_token_count": ("n_input_token_at_statistic", 1.0),
-    "output_token_count": ("n_output_token_at_statistic", 1.0),
-}
-"""Distributions of a benchmark: our column, and the factor to our unit."""
+NAMES: Final = {
+    "mean": ("mean",), **{name: (f"percentiles.{name}",) for name in ("p50", "p90", "p95", "p99")},
+}  # fmt: skip
+"""Statistics of a distribution."""
 
-THROUGHPUTS: Final = {
-    "output_tokens_per_second": "output_throughput_token_per_s",
-    "tokens_per_second": "total_throughput_token_per_s",
-    "requests_per_second": "request_throughput_per_s",
-}
 _RATES: Final = ("constant", "poisson", "async")
 
 
-def recognises(file: Path) -> bool:
-    """Return whether the file begins as a report of GuideLLM, in JSON or CSV."""
-    start = start_of(file, *SUFFIXES)
-    return begins_json(start, b'"guidellm_version"') or is_guidellm_csv(start)
+def _field(column: str, name: str, unit: float = 1.0) -> Field:
+    """Return the field of a distribution over the successful requests; blank where it counts none."""
+    return Field(
+        column, "{}", f"metrics.{name}.successful", lambda node: unit if node["count"].number() > 0 else math.nan
+    )
+
+
+LATENCIES: Final = (
+    _field("ttft_s", "time_to_first_token_ms", S_PER_MS),
+    _field("tpot_s", "inter_token_latency_ms", S_PER_MS),
+    _field("e2e_s", "request_latency"),
+    _field("n_input_token_at_statistic", "prompt_token_count"),
+    _field("n_output_token_at_statistic", "output_token_count"),
+)
+MEANS: Final = (
+    _field("n_input_token", "prompt_token_count"),
+    _field("n_output_token", "output_token_count"),
+)
+TOTALS: Final = (
+    _field("output_throughput_token_per_s", "output_tokens_per_second"),
+    _field("total_throughput_token_per_s", "tokens_per_second"),
+    _field("request_throughput_per_s", "requests_per_second"),
+)
+GAP: Final = _field("itl_s", "inter_token_latency_ms", S_PER_MS)
+
+
+def _recognises(start: bytes) -> bool:
+    return begins_json(start, "guidellm_version") or is_guidellm_csv(start)
 
 
 def _select_files(paths: Sequence[Path]) -> list[Path]:
@@ -68,8 +82,8 @@ def _select_files(paths: Sequence[Path]) -> list[Path]:
 
 
 def _iter_runs(source: Source) -> Iterator[Run]:
-    if source.name.lower().endswith(".csv"):
-        report = benchmarks_of_csv(source)
+    if source.name.lower().endswith(".csv") or is_guidellm_csv(source.start()):
+        report = report_of_csv(source)
     else:
         report = read_document(source, _select_request_fields)
         if report["metadata"]["guidellm_version"].is_blank:
@@ -90,8 +104,7 @@ def _select_request_fields(members: dict[str, Any]) -> dict[str, Any]:
 def _run(report: Node, benchmark: Node) -> Run:
     totals = benchmark.at("metrics", "request_totals")
     n_done = totals["successful"].required_number()
-    n_failed, n_cut = (totals[name].number() for name in ("errored", "incomplete"))
-    n_failed, n_cut = (0.0 if math.isnan(n) else n for n in (n_failed, n_cut))
+    n_failed, n_cut = (float(np.nan_to_num(totals[name].number())) for name in ("errored", "incomplete"))
     cells = join_cells(
         _context(report, benchmark),
         {"n_request": n_done + n_failed, "n_failed": n_failed},
@@ -99,34 +112,19 @@ def _run(report: Node, benchmark: Node) -> Run:
     )
     if not n_done > 0:
         return Run(benchmark.place, benchmark.line, cells | _planned_lengths(report) | {"status": "failed"}, {})
-    metrics = benchmark["metrics"]
-    throughputs = {column: _mean(metrics[name]["successful"]) for name, column in THROUGHPUTS.items()}
-    lengths = {
-        column: _mean(metrics[name]["successful"])
-        for name, column in (("prompt_token_count", "n_input_token"), ("output_token_count", "n_output_token"))
-    }
-    statistics, lengths["length_variation"] = _statistics(benchmark, n_done)
-    statistics["mean"]["itl_s"] = s_from_ms(_mean(metrics["inter_token_latency_ms"]["successful"]))
-    return Run(benchmark.place, benchmark.line, cells | lengths, statistics, throughputs, derived=("itl_s",))
-
-
-def _statistics(benchmark: Node, n_done: float) -> tuple[dict[str, dict[str, float]], float]:
-    """Return statistics and length variation, from the requests if the report holds all of them."""
+    cells |= read_fields(benchmark, MEANS, "mean")
     done = benchmark["requests"]["successful"]
     if done.is_array and len(done.value) == n_done:
         samples = _samples(done)
-        return statistics_of(samples), variation_of(samples["n_output_token_at_statistic"])
-    metrics = benchmark["metrics"]
-    statistics = {
-        statistic: {
-            column: unit * _statistic(metrics[name]["successful"], statistic)
-            for name, (column, unit) in LATENCIES.items()
-        }
-        for statistic in STATISTICS
-    }
-    lengths = metrics["output_token_count"]["successful"]
-    mean = _mean(lengths)
-    return statistics, lengths["std_dev"].number() / mean if mean > 0 else math.nan
+        statistics, cells["length_variation"] = statistics_of(samples), variation_of(samples[LATENCIES[-1].column])
+    else:
+        statistics = read_statistics(benchmark, LATENCIES, NAMES)
+        deviation = benchmark.at("metrics", "output_token_count", "successful", "std_dev").number()
+        mean = cells["n_output_token"]
+        cells["length_variation"] = deviation / mean if mean > 0 else math.nan
+    statistics["mean"]["itl_s"] = GAP.read(benchmark, "mean")
+    throughputs = read_fields(benchmark, TOTALS, "mean")
+    return Run(benchmark.place, benchmark.line, cells, statistics, throughputs, derived=("itl_s",))
 
 
 def _samples(done: Node) -> dict[str, Floats]:
@@ -134,27 +132,16 @@ def _samples(done: Node) -> dict[str, Floats]:
     latency_s, ttft_ms, gap_ms, n_input, n_output = (
         np.array([request[key].number() for request in requests]) for key in REQUEST_KEYS
     )
-    ttft_s = s_from_ms(1.0) * ttft_ms
+    ttft_s = S_PER_MS * ttft_ms
     samples = {
         "ttft_s": ttft_s,
         "nttft_s_per_token": ttft_s[n_input > 0] / n_input[n_input > 0],
-        "tpot_s": s_from_ms(1.0) * gap_ms[n_output > 1],
+        "tpot_s": S_PER_MS * gap_ms[n_output > 1],
         "e2e_s": latency_s,
         "n_input_token_at_statistic": n_input,
         "n_output_token_at_statistic": n_output,
     }
     return {column: values[~np.isnan(values)] for column, values in samples.items()}
-
-
-def _statistic(distribution: Node, statistic: str) -> float:
-    if not distribution["count"].number() > 0:
-        return math.nan
-    node = distribution["mean"] if statistic == "mean" else distribution["percentiles"][statistic]
-    return node.number()
-
-
-def _mean(distribution: Node) -> float:
-    return _statistic(distribution, "mean")
 
 
 def _context(report: Node, benchmark: Node) -> dict[str, Any]:
@@ -204,18 +191,16 @@ def _planned_lengths(report: Node) -> dict[str, float]:
     """Return the configured request lengths, for a run without a completed request."""
     data = report.at("config", "spec")["data"]
     first = data.items()[0] if data.is_array and data.value else data["none"]
-    names = {"prompt_tokens": "n_input_token", "output_tokens": "n_output_token"}
-    return {column: first[name].number() for name, column in names.items()}
+    return {"n_input_token": first["prompt_tokens"].number(), "n_output_token": first["output_tokens"].number()}
 
 
 FORMAT: Final = Format(
     name="guidellm",
     title="GuideLLM, its JSON or CSV report",
-    delivers=CLIENT_OUTCOMES,
-    statistics=STATISTICS,
-    recognises=recognises,
-    read=run_reader(_iter_runs, SUFFIXES, _select_files),
+    recognises=_recognises,
+    read=run_reader(_iter_runs),
     suffixes=SUFFIXES,
+    select=_select_files,
     conversions={
         "ttft_s": "`time_to_first_token_ms`: from ms",
         "nttft_s_per_token": "`time_to_first_token_ms` over `prompt_tokens`, only where every request is held",
@@ -226,5 +211,5 @@ FORMAT: Final = Format(
         "total_throughput_token_per_s": "mean of `tokens_per_second` of successful requests",
         "request_throughput_per_s": "mean of `requests_per_second` of successful requests",
     },
-)  # fmt: skip
+)
 """The entry of the registry."""

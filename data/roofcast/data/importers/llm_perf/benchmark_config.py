@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import UnknownNameError
-from roofcast.data.importers.runs import join_cells, model_cells
-from roofcast.data.json_input import Node
+from roofcast.data.importers.client_runs import join_cells, model_cells
+from roofcast.data.importers.json_input import Node
 
 TASKS: Final = ("text-generation", "text2text-generation")
 ENGINES: Final = {"pytorch": "transformers", "tensorrt-llm": "trtllm", "vllm": "vllm"}

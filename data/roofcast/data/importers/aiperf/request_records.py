@@ -9,32 +9,27 @@ from typing import Final
 
 import numpy as np
 
-from roofcast.data.errors import InputError, SchemaError
-from roofcast.data.importers.aiperf.summary import LATENCIES, LENGTHS, UNKNOWN_UNIT, in_our_unit
-from roofcast.data.importers.runs import Run, statistics_of, variation_of
+from roofcast.data.errors import SchemaError
+from roofcast.data.importers.aiperf.aiperf_summary import LATENCIES
+from roofcast.data.importers.client_runs import Run, statistics_of, variation_of
+from roofcast.data.importers.json_input import Floats, Node, begins_json, iter_documents
+from roofcast.data.importers.layout import Field
 from roofcast.data.importers.sources import Source
-from roofcast.data.json_input import Floats, Node, begins_json, iter_documents
-from roofcast.data.measurements.quantities import s_from_unit
+from roofcast.data.units import S_PER_NS
 
 PHASE: Final = "profiling"
 """The measured phase."""
-
-_MARKS: Final = (b'"metadata"', b'"benchmark_phase"', b'"metrics"')
 
 
 def is_records(start: bytes) -> bool:
     """Return whether the start of a file is that of request records, one a line."""
     line = start.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0]
-    return begins_json(line, *_MARKS)
+    return begins_json(line, "metadata", "benchmark_phase", "metrics")
 
 
 @dataclass
 class _Samples:
-    """Values of the requests read so far, NaN where absent; the gaps are pooled over requests."""
-
-    columns: dict[str, array[float]] = field(
-        default_factory=lambda: {name: array("d") for name in (*LATENCIES.values(), *LENGTHS.values())}
-    )
+    columns: dict[str, array[float]] = field(default_factory=lambda: {one.column: array("d") for one in LATENCIES})
     n_failed: int = 0
     n_skipped: int = 0
     start_ns: float = math.inf
@@ -50,14 +45,22 @@ class _Samples:
             return
         self.start_ns = min(self.start_ns, metadata["request_start_ns"].required_number())
         self.end_ns = max(self.end_ns, metadata["request_end_ns"].required_number())
-        for metric, column in (LATENCIES | LENGTHS).items():
-            if column == "itl_s":
-                self.columns[column].extend(_gaps_s(metrics[metric]))
-            else:
-                self.columns[column].append(_number(metrics[metric], metric))
+        for one in LATENCIES:
+            self.columns[one.column].extend(_values(metrics, one))
 
     def arrays(self) -> dict[str, Floats]:
         return {name: np.frombuffer(values) if len(values) else np.empty(0) for name, values in self.columns.items()}
+
+
+def _values(metrics: Node, one: Field) -> Floats:
+    """Return the value of a metric, NaN where absent, or the gaps between all chunks of a request."""
+    metric = metrics[one.holder]
+    value = metric["value"]
+    if one.column != "itl_s":
+        if value.is_array:
+            raise value.error("must be a number, got an array")
+        return np.array([one._replace(name="value").read(metrics)])
+    return np.empty(0) if value.is_blank else value.numbers() * one.factor(metric)
 
 
 def run_of_records(source: Source) -> Run:
@@ -83,10 +86,10 @@ def run_of_records(source: Source) -> Run:
     cells = {"n_request": n_done + samples.n_failed, "n_failed": samples.n_failed, "software": "aiperf"}
     if not n_done:
         return Run(source.name, 0, cells | {"status": "failed"}, {})
-    duration_s = s_from_unit(samples.end_ns - samples.start_ns, "ns")
+    duration_s = (samples.end_ns - samples.start_ns) * S_PER_NS
     if not duration_s > 0:
         raise SchemaError("metadata.request_end_ns", "must be after request_start_ns", source.name)
-    n_input, n_output = (arrays[name] for name in LENGTHS.values())
+    n_input, n_output = (arrays[f"n_{part}_token_at_statistic"] for part in ("input", "output"))
     arrays["nttft_s_per_token"] = np.divide(
         arrays["ttft_s"], n_input, out=np.full(n_done, math.nan), where=n_input > 0
     )
@@ -99,24 +102,3 @@ def run_of_records(source: Source) -> Run:
         "request_throughput_per_s": n_done / duration_s,
     }
     return Run(source.name, 0, cells | lengths, statistics_of(known), totals)
-
-
-def _number(metric: Node, name: str) -> float:
-    value = metric["value"]
-    if value.is_array:
-        raise value.error("must be a number, got an array")
-    return value.number() * _unit(metric, name) if not value.is_blank else math.nan
-
-
-def _gaps_s(metric: Node) -> Floats:
-    value = metric["value"]
-    if value.is_blank:
-        return np.empty(0)
-    return value.numbers() * _unit(metric, "inter_chunk_latency")
-
-
-def _unit(metric: Node, name: str) -> float:
-    try:
-        return in_our_unit(name, 1.0, metric["unit"].text() or UNKNOWN_UNIT)
-    except InputError as error:
-        raise metric["unit"].error(error.problem) from error

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
 from roofcast.data.errors import MAX_PROBLEM, SchemaError
-from roofcast.data.importers.format import NO_OVERRIDES, Overrides, Progress, Read, no_progress
+from roofcast.data.importers.format import Overrides, Read
+from roofcast.data.importers.json_input import Floats
 from roofcast.data.importers.name_check import NameCheck
 from roofcast.data.importers.overrides import check_required, fill_blanks
 from roofcast.data.importers.run_plausibility import check_plausible
-from roofcast.data.importers.sources import Source, iter_sources
-from roofcast.data.json_input import Floats
+from roofcast.data.importers.sources import Source
 from roofcast.data.measurements.schema import OUTCOME_COLUMNS
 from roofcast.data.measurements.table_rules import raise_all
 from roofcast.data.measurements.validation import validate_measurements
@@ -28,12 +26,6 @@ from roofcast.data.specs import STATISTICS
 
 OPEN_LOOP_SHORTFALL: Final = 0.9
 """An open loop that reached less than this share of its request rate gets a note."""
-
-CLIENT_OUTCOMES: Final = (
-    "ttft_s", "nttft_s_per_token", "itl_s", "tpot_s", "e2e_s",
-    "output_throughput_token_per_s", "total_throughput_token_per_s", "request_throughput_per_s",
-)  # fmt: skip
-"""Outcomes that a client measures which sees every token arrive."""
 
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
 
@@ -64,40 +56,23 @@ class Run:
     derived: tuple[str, ...] = ()
 
 
-def run_reader(
-    runs_of: Callable[[Source], Iterable[Run]],
-    suffixes: Sequence[str],
-    select: Callable[[Sequence[Path]], Sequence[Path]] = list,
-) -> Read:
-    """Return the reader of a format whose files hold runs: one row for each statistic of each run.
+def run_reader(runs_of: Callable[[Source], Iterable[Run]]) -> Read:
+    """Return the reader of a format whose files hold the runs that `runs_of` returns: a row for each statistic."""
 
-    Parameters
-    ----------
-    runs_of
-        Returns the runs of one open file.
-    suffixes
-        File name suffixes that are read within folders and archives.
-    select
-        Returns the paths to read; all of them by default.
-    """
-
-    def read(
-        paths: Sequence[Path],
-        campaign: str,
-        progress: Progress = no_progress,
-        overrides: Overrides = NO_OVERRIDES,
-        names: NameCheck | None = None,
-    ) -> pd.DataFrame:
-        with contextlib.closing(iter_sources(select(paths), *suffixes)) as sources:
-            runs = [run for source in progress(sources) for run in runs_of(source)]
+    def read(sources: Iterable[Source], campaign: str, overrides: Overrides, names: NameCheck) -> pd.DataFrame:
+        runs = [run for source in sources for run in _runs_of(source)]
         return table_of_runs(runs, campaign, overrides, names)
+
+    def _runs_of(source: Source) -> list[Run]:
+        runs = list(runs_of(source))
+        if not runs:
+            raise SchemaError("", "holds no run", source.name)
+        return runs
 
     return read
 
 
-def table_of_runs(
-    runs: Sequence[Run], campaign: str, overrides: Overrides, names: NameCheck | None = None
-) -> pd.DataFrame:
+def table_of_runs(runs: Sequence[Run], campaign: str, overrides: Overrides, names: NameCheck) -> pd.DataFrame:
     """Return the measurements of the runs: one row for each statistic with outcomes.
 
     A run without a completed request gives one row without outcomes. An open loop that did not reach its request
@@ -122,7 +97,6 @@ def table_of_runs(
 
 
 def _row_errors(runs: Sequence[Run], rows_by_run: Iterable[Iterable[dict[str, Any]]]) -> Iterator[SchemaError]:
-    """Yield the error of each row that is invalid alone; it names file and line."""
     for run, rows in zip(runs, rows_by_run, strict=True):
         for row in rows:
             try:
@@ -131,10 +105,9 @@ def _row_errors(runs: Sequence[Run], rows_by_run: Iterable[Iterable[dict[str, An
                 yield error
 
 
-def _rows_of(run: Run, campaign: str, overrides: Overrides, names: NameCheck | None) -> list[dict[str, Any]]:
+def _rows_of(run: Run, campaign: str, overrides: Overrides, names: NameCheck) -> list[dict[str, Any]]:
     cells = fill_blanks(run.cells, overrides, run.place, run.line) | {"campaign": campaign}
-    if names:
-        names.check(cells, run.place, run.line)
+    names.check(cells, run.place, run.line)
     reached_per_s = run.totals.get("request_throughput_per_s", math.nan)
     cells = join_cells(cells, {"note": _rate_note(float(cells.get("request_rate") or math.nan), reached_per_s)})
     if not cells.get("load"):
@@ -221,13 +194,6 @@ def model_cells(name: str) -> dict[str, str]:
 
 
 def _rate_note(request_rate: float, reached_per_s: float) -> str:
-    """Return a note if an open loop did not reach its request rate, else an empty text.
-
-    Examples
-    --------
-    >>> _rate_note(4.0, 1.01)
-    'asked for 4 requests/s, reached 1.01'
-    """
     if not reached_per_s < OPEN_LOOP_SHORTFALL * request_rate:
         return ""
     return f"asked for {request_rate:.3g} requests/s, reached {reached_per_s:.3g}"

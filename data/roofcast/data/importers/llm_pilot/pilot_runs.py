@@ -10,27 +10,23 @@ completed requests by that duration, although requests may end up to 10 s after 
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final, Self
+from collections.abc import Iterable
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from roofcast.data.errors import SchemaError
-from roofcast.data.importers.format import NO_OVERRIDES, Format, Overrides, Progress, no_progress
-from roofcast.data.importers.llm_pilot.request_log import REQUEST_COLUMNS, RequestLog
+from roofcast.data.importers.client_runs import statistics_of, variation_of
+from roofcast.data.importers.format import Format, Overrides
+from roofcast.data.importers.llm_pilot.pilot_requests import REQUEST_COLUMNS, RequestLog
 from roofcast.data.importers.name_check import NameCheck
 from roofcast.data.importers.overrides import fill_table
-from roofcast.data.importers.runs import variation_of
-from roofcast.data.importers.sources import Source, header_of, iter_sources
+from roofcast.data.importers.sources import Source, header_of
 from roofcast.data.measurements.schema import NUMBER_COLUMNS
 from roofcast.data.measurements.validation import validate_measurements
-from roofcast.data.specs import STATISTICS
 from roofcast.data.units import s_from_ms
 
 ACCELERATORS: Final = {
@@ -65,66 +61,37 @@ N_DIGIT: Final = 6
 Floats = NDArray[np.float64]
 
 
-def recognises(file: Path) -> bool:
-    """Return whether the header, or that of an archive's first member, has LLM-Pilot's columns."""
-    return set(REQUEST_COLUMNS) <= set(header_of(file))
-
-
-def read(
-    paths: Sequence[Path],
-    campaign: str,
-    progress: Progress = no_progress,
-    overrides: Overrides = NO_OVERRIDES,
-    names: NameCheck | None = None,
-) -> pd.DataFrame:
-    """Return five rows a run (mean, p50, p90, p95, p99), in the order of the files; see `format.Read`.
-
-    Raises
-    ------
-    SchemaError
-        If a file is empty, truncated, binary or of another format, or none of its requests completed.
-    """
-    with contextlib.closing(iter_sources(paths)) as sources:
-        rows = [row for source in progress(sources) for row in _run_rows(source, campaign)]
+def _read(sources: Iterable[Source], campaign: str, overrides: Overrides, names: NameCheck) -> pd.DataFrame:
+    rows, place = [], ""
+    for source in sources:
+        rows += _run_rows(source, campaign)
+        place = place or source.name
     table = pd.DataFrame(rows)
     numbers = [name for name in table.columns if name in NUMBER_COLUMNS]
     table[numbers] = table[numbers].map(lambda value: float(f"{value:.{N_DIGIT}g}"))
-    filled = fill_table(table, overrides, paths[0].name)
-    if names:
-        names.check(filled, paths[0].name)
-    return validate_measurements(filled, paths[0].name)
+    filled = fill_table(table, overrides, place)
+    names.check(filled, place)
+    return validate_measurements(filled, place)
 
 
-@dataclass(frozen=True)
-class _Samples:
-    """Latencies of one run in seconds: shape (n_request,), and (n_gap,) for `itl_s`."""
-
-    ttft_s: Floats
-    nttft_s_per_token: Floats
-    itl_s: Floats
-    tpot_s: Floats
-    e2e_s: Floats
-    n_input_token: Floats
-    n_output_token: Floats
-
-    @classmethod
-    def of(cls, log: RequestLog) -> Self:
-        entry_s = s_from_ms(1.0) * log.entry_ms
-        starts = log.entry_starts
-        is_gap = np.ones(len(entry_s), dtype=bool)
-        is_gap[starts] = is_gap[starts + 1] = False
-        n_gap = log.n_entry - 2
-        decode_s = np.add.reduceat(np.where(is_gap, entry_s, 0.0), starts)
-        ttft_s = entry_s[starts + 1]
-        return cls(
-            ttft_s=ttft_s,
-            nttft_s_per_token=ttft_s / log.n_input_token,
-            itl_s=entry_s[is_gap],
-            tpot_s=decode_s[n_gap > 0] / n_gap[n_gap > 0],
-            e2e_s=np.add.reduceat(entry_s, starts),
-            n_input_token=log.n_input_token,
-            n_output_token=log.n_output_token,
-        )
+def _samples(log: RequestLog) -> dict[str, Floats]:
+    """Return latencies in seconds and lengths: shape (n_request,), and (n_gap,) of the gaps."""
+    entry_s = s_from_ms(1.0) * log.entry_ms
+    starts = log.entry_starts
+    is_gap = np.ones(len(entry_s), dtype=bool)
+    is_gap[starts] = is_gap[starts + 1] = False
+    n_gap = log.n_entry - 2
+    decode_s = np.add.reduceat(np.where(is_gap, entry_s, 0.0), starts)
+    ttft_s = entry_s[starts + 1]
+    return {
+        "ttft_s": ttft_s,
+        "nttft_s_per_token": ttft_s / log.n_input_token,
+        "itl_s": entry_s[is_gap],
+        "tpot_s": decode_s[n_gap > 0] / n_gap[n_gap > 0],
+        "e2e_s": np.add.reduceat(entry_s, starts),
+        "n_input_token_at_statistic": log.n_input_token,
+        "n_output_token_at_statistic": log.n_output_token,
+    }
 
 
 def _run_rows(source: Source, campaign: str) -> list[dict[str, Any]]:
@@ -132,7 +99,7 @@ def _run_rows(source: Source, campaign: str) -> list[dict[str, Any]]:
     if log.gpu_type not in ACCELERATORS:
         problem = f"must be one of {', '.join(ACCELERATORS)}, got {log.gpu_type!r}"
         raise SchemaError("gpu_type", problem, source.name, 2)
-    samples = _Samples.of(log)
+    samples = _samples(log)
     run = {
         "model": MODELS.get(log.model, log.model),
         "accelerator": ACCELERATORS[log.gpu_type],
@@ -143,39 +110,21 @@ def _run_rows(source: Source, campaign: str) -> list[dict[str, Any]]:
         "tp": log.n_gpu,
         "pp": 1,
         "dp": 1,
-        "n_input_token": samples.n_input_token.mean(),
-        "n_output_token": samples.n_output_token.mean(),
+        "n_input_token": log.n_input_token.mean(),
+        "n_output_token": log.n_output_token.mean(),
         "concurrency": log.n_user,
         "flash_attention": FLASH_ATTENTION.get(log.model, True),
         "load": "closed_loop",
-        "length_variation": variation_of(samples.n_output_token),
+        "length_variation": variation_of(log.n_output_token),
         "duration_s": log.duration_s,
         "n_request": log.n_request,
-        "n_failed": log.n_request - len(samples.ttft_s),
+        "n_failed": log.n_request - len(log.n_entry),
         "date": dt.datetime.fromtimestamp(s_from_ms(log.began_ms), dt.UTC).date().isoformat(),
         "campaign": campaign,
     }
-    rows = [run | _statistic_cells(samples, statistic) for statistic in STATISTICS]
-    rows[STATISTICS.index("mean")] |= _throughputs(log)
-    return rows
-
-
-def _statistic_cells(samples: _Samples, statistic: str) -> dict[str, Any]:
-    def of(values: Floats) -> float:
-        if not len(values):
-            return float("nan")
-        return float(values.mean() if statistic == "mean" else np.percentile(values, float(statistic[1:])))
-
-    return {
-        "statistic": statistic,
-        "ttft_s": of(samples.ttft_s),
-        "nttft_s_per_token": of(samples.nttft_s_per_token),
-        "itl_s": of(samples.itl_s),
-        "tpot_s": of(samples.tpot_s),
-        "e2e_s": of(samples.e2e_s),
-        "n_input_token_at_statistic": of(samples.n_input_token),
-        "n_output_token_at_statistic": of(samples.n_output_token),
-    }
+    statistics = statistics_of(samples)
+    statistics["mean"] |= _throughputs(log)
+    return [run | {"statistic": name, **outcomes} for name, outcomes in statistics.items()]
 
 
 def _throughputs(log: RequestLog) -> dict[str, float]:
@@ -200,18 +149,8 @@ def _throughputs(log: RequestLog) -> dict[str, float]:
 FORMAT: Final = Format(
     name="llm_pilot",
     title="LLM-Pilot, raw files of its performance characterisation",
-    delivers=(
-        "ttft_s",
-        "nttft_s_per_token",
-        "itl_s",
-        "tpot_s",
-        "e2e_s",
-        "output_throughput_token_per_s",
-        "request_throughput_per_s",
-    ),
-    statistics=STATISTICS,
-    recognises=recognises,
-    read=read,
+    recognises=lambda start: set(REQUEST_COLUMNS) <= set(header_of(start)),
+    read=_read,
     conversions={
         "ttft_s": "`latency_ms_per_token`, second entry: from ms",
         "nttft_s_per_token": "`latency_ms_per_token`, second entry, over `n_input_tokens` of the request",

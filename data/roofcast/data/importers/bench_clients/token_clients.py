@@ -1,0 +1,226 @@
+"""Results of vLLM's and SGLang's ``bench_serving``, two descendants of one client.
+
+vLLM's ``vllm bench serve`` writes one flat JSON object a run; the user chooses the percentiles, and whether E2E is
+among the metrics; ``--metadata name=value`` is read if the name is a column of the measurement table. `backend` names
+the request format, not the engine that answers. SGLang's appends a run a line; `concurrency` is measured,
+`max_concurrency` is the setting; `server_info` has model, version and parallelism if the server is SGLang.
+
+Statistics are in ms. A detailed file holds arrays over requests, in seconds, from which every statistic is computed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from roofcast.data.errors import InputError
+from roofcast.data.importers.bench_clients.request_arrays import has_arrays, request_arrays
+from roofcast.data.importers.client_runs import (
+    Run,
+    join_cells,
+    load_cells,
+    model_cells,
+    run_reader,
+    statistics_of,
+    variation_of,
+)
+from roofcast.data.importers.format import Format
+from roofcast.data.importers.json_input import Node, check_keys, iter_documents, json_marks, read_document
+from roofcast.data.importers.layout import OWN_NAMES, Field, read_fields, read_statistics
+from roofcast.data.importers.overrides import OVERRIDABLE_COLUMNS, fill_blanks, parse_cell
+from roofcast.data.importers.sources import Source
+from roofcast.data.units import S_PER_MS
+
+NAMES: Final = {**OWN_NAMES, "p50": ("p50", "median")}
+_OWN_KEYS: Final = {"date", "request_rate"}
+_SWITCH: Final = {True: "on", False: "off"}
+
+
+@dataclass(frozen=True)
+class _Client:
+    tool: str
+    software: str
+    e2e: str
+    total_throughput: str
+    required: tuple[str, ...]
+    cells: Callable[[Node], dict[str, Any]]
+    counts: Callable[[Node], dict[str, float]]
+    metadata: Callable[[Node], dict[str, object]] = lambda _: {}
+
+    @property
+    def latencies(self) -> tuple[Field, ...]:
+        names = {"ttft_s": "ttft", "tpot_s": "tpot", "itl_s": "itl", "e2e_s": self.e2e}
+        return tuple(Field(column, f"{{}}_{name}_ms", unit=S_PER_MS) for column, name in names.items())
+
+    @property
+    def totals(self) -> tuple[Field, ...]:
+        return (
+            Field("output_throughput_token_per_s", "output_throughput"),
+            Field("total_throughput_token_per_s", self.total_throughput),
+            Field("request_throughput_per_s", "request_throughput"),
+        )
+
+    def run(self, document: Node) -> Run:
+        check_keys(document, ("completed", "duration", *self.required), self.tool)
+        n_done = document["completed"].number()
+        cells = join_cells(
+            {"duration_s": document["duration"].number(), "software": self.software},
+            load_cells(document["max_concurrency"].number(), _rate(document["request_rate"])),
+            self.cells(document),
+            self.counts(document),
+        )
+        place, line, metadata = document.place, document.line, self.metadata(document)
+        if not n_done > 0:
+            return Run(place, line, fill_blanks(cells | {"status": "failed"}, metadata, place, line), {})
+        if has_arrays(document):
+            arrays = request_arrays(document)
+            statistics = statistics_of(arrays)
+            cells |= {name: arrays[f"{name}_at_statistic"].mean() for name in ("n_input_token", "n_output_token")}
+            cells["length_variation"] = variation_of(arrays["n_output_token_at_statistic"])
+        else:
+            statistics = read_statistics(document, self.latencies, NAMES)
+            totals = {part: document[f"total_{part}_tokens"].number() for part in ("input", "output")}
+            cells |= {f"n_{part}_token": total / n_done for part, total in totals.items()}
+        filled = fill_blanks(cells, metadata, place, line)
+        return Run(place, line, filled, statistics, read_fields(document, self.totals))
+
+
+def _rate(node: Node) -> float:
+    """Return the request rate of the load, per second; NaN if unlimited."""
+    if node.is_blank or node.value in ("inf", "Infinity", math.inf):
+        return math.nan
+    try:
+        rate = float(node.value) if isinstance(node.value, str) else node.number()
+    except ValueError:
+        rate = math.nan
+    if not 0 < rate < math.inf:
+        raise node.error(f"must be a rate above 0 or inf, got {str(node.value)[:60]!r}")
+    return rate
+
+
+def _vllm_cells(document: Node) -> dict[str, Any]:
+    is_speculative = any(key.startswith("spec_decode_") for key in document.keys)
+    date = {"date": _day(document["date"]), "note": "speculative decoding" if is_speculative else ""}
+    return join_cells(model_cells(document["model_id"].text()), date)
+
+
+def _vllm_counts(document: Node) -> dict[str, float]:
+    n_done, n_failed = document["completed"].number(), document["failed"].number()
+    if math.isnan(n_failed):
+        n_failed = max(document["num_prompts"].number() - n_done, 0.0)
+    return {"n_request": n_done + n_failed, "n_failed": n_failed}
+
+
+def _day(node: Node) -> str:
+    """Return the day of ``20251120-045613``."""
+    text = node.text()
+    if text and not (len(text) >= 8 and text[:8].isascii() and text[:8].isdigit()):
+        raise node.error(f"must be a date such as 20251120-045613, got {text[:60]!r}")
+    return f"{text[:4]}-{text[4:6]}-{text[6:8]}" if text else ""
+
+
+def _vllm_metadata(document: Node) -> dict[str, object]:
+    """Return the user's metadata whose names are columns."""
+    metadata: dict[str, object] = {}
+    for key in document.keys:
+        node = document[key]
+        if key in OVERRIDABLE_COLUMNS and key not in _OWN_KEYS and node.value not in (None, ""):
+            try:
+                metadata[key] = parse_cell(key, node.text() if isinstance(node.value, str) else node.value)
+            except InputError as error:
+                raise node.error(error.problem) from error
+    return metadata
+
+
+def _sglang_cells(document: Node) -> dict[str, Any]:
+    note = {"note": "speculative decoding" if document["accept_length"].number() > 0 else ""}
+    server = document["server_info"]
+    if not isinstance(server.value, dict) or server["model_path"].is_blank:  # of another server
+        return note
+    sizes = {name: server[f"{name}_size"].number() for name in ("tp", "pp", "dp", "ep")}
+    is_uncached = server["disable_radix_cache"].value
+    return join_cells(
+        {"engine": "sglang", "engine_version": server["version"].text(), **sizes},
+        model_cells(server["model_path"].text()),
+        {"prefix_caching": _SWITCH[not is_uncached]} if isinstance(is_uncached, bool) else {},
+        note,
+    )
+
+
+def _sglang_counts(document: Node) -> dict[str, float]:
+    n_done = document["completed"].number()
+    n_sent = len(document["input_lens"].items()) if has_arrays(document) else 0
+    if not n_done > 0:
+        return {}
+    return {"n_request": n_sent, "n_failed": n_sent - n_done} if n_sent >= n_done else {"n_request": n_done}
+
+
+_VLLM: Final = _Client(
+    "vllm bench serve",
+    "vllm bench serve",
+    e2e="e2el",
+    total_throughput="total_token_throughput",
+    required=("output_throughput", "total_token_throughput", "request_throughput"),
+    cells=_vllm_cells,
+    counts=_vllm_counts,
+    metadata=_vllm_metadata,
+)
+_SGLANG: Final = _Client(
+    "SGLang's bench_serving",
+    "sglang bench_serving",
+    e2e="e2e_latency",
+    total_throughput="total_throughput",
+    required=("output_throughput", "request_throughput"),
+    cells=_sglang_cells,
+    counts=_sglang_counts,
+)
+
+
+def _vllm_runs(source: Source) -> Iterator[Run]:
+    yield _VLLM.run(read_document(source, _without_texts))
+
+
+def _sglang_runs(source: Source) -> Iterator[Run]:
+    yield from map(_SGLANG.run, iter_documents(source, _without_texts))
+
+
+def _without_texts(members: dict[str, Any]) -> dict[str, Any]:
+    """Return the members of an object without those that fill most of a file and are not read."""
+    members.pop("generated_texts", None)
+    members.pop("internal_states", None)
+    return members
+
+
+VLLM: Final = Format(
+    name="vllm_bench",
+    title="vllm bench serve, its JSON result",
+    recognises=json_marks("model_id", "total_output_tokens", "request_throughput"),
+    read=run_reader(_vllm_runs),
+    suffixes=(".json",),
+    conversions={
+        "ttft_s": "`ttfts`, or `*_ttft_ms`: from ms",
+        "nttft_s_per_token": "`ttfts` over `input_lens`, only of a detailed file",
+        "itl_s": "`itls`, all pooled, or `*_itl_ms`: from ms",
+        "tpot_s": "(`latencies` - `ttfts`) / (`output_lens` - 1), or `*_tpot_ms`: from ms",
+        "e2e_s": "`latencies` (or `ttfts` + sum of `itls`), or `*_e2el_ms`: from ms",
+        "output_throughput_token_per_s": "`output_throughput`: as it is",
+        "total_throughput_token_per_s": "`total_token_throughput`: as it is",
+        "request_throughput_per_s": "`request_throughput`: as it is; `request_rate` is that of the load",
+    },
+)
+SGLANG: Final = Format(
+    name="sglang_bench",
+    title="SGLang bench_serving, its JSON lines",
+    recognises=json_marks("total_output_tokens_retokenized", "request_throughput"),
+    read=run_reader(_sglang_runs),
+    suffixes=(".jsonl",),
+    conversions={
+        **VLLM.conversions,
+        "tpot_s": "(E2E - `ttfts`) / (`output_lens` - 1), or `*_tpot_ms`: from ms",
+        "e2e_s": "`ttfts` + sum of `itls`, or `*_e2e_latency_ms`: from ms",
+        "total_throughput_token_per_s": "`total_throughput`: as it is",
+    },
+)
+"""Entries of the registry."""
