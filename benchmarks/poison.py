@@ -1,4 +1,4 @@
-"""Six attempts of one API key to spoil others' predictions, each with the gate's decision; JSON on the last line.
+"""Seven attempts of API keys to spoil others' predictions, each with the gate's decision; JSON on the last line.
 
     python -m benchmarks.poison [--scenario NAME ...] [--seeds 10] [--rows 900] [--calibrate] [--full]
 
@@ -20,11 +20,12 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from roofcast.data.measurements.row_owners import UNPROVEN
 from roofcast.features.columns import DESCRIPTORS
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.pipeline import build_features
 from roofcast.training.config import TrainingConfig
-from roofcast.training.dataset.stacks import is_uploaded, stack_owners
+from roofcast.training.dataset.stacks import UPLOADED, is_uploaded, stack_owners
 from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.learner.predictor import RoofcastPredictor
@@ -103,7 +104,7 @@ def upload(source: TrainingSet, factor: Any, n_row: int, rng: np.random.Generato
     y = data.y * noise
     y[slower] = y[slower].mul(factor, axis=0)
     ids = pd.Series([f"{night}-{i}-{rng.integers(2**62)}" for i in range(n_row)])
-    return dataclasses.replace(data, y=y, ids=ids, stacks=pd.Series(["key:evil/rig"] * n_row))
+    return dataclasses.replace(data, y=y, ids=ids, stacks=pd.Series([f"{UPLOADED}{UNPROVEN}/rig"] * n_row))
 
 
 def invented(data: TrainingSet, n_model: int, rng: np.random.Generator) -> TrainingSet:
@@ -138,6 +139,12 @@ def small_steps(bench: Bench, rng: np.random.Generator) -> Iterator[TrainingSet]
         yield upload(bench.public, 1.1 ** (night + 1), 100, rng, night)
 
 
+def fresh_keys(bench: Bench, rng: np.random.Generator) -> Iterator[TrainingSet]:
+    """Yield slower rows, each night of another key; that no key has earned weight is said by their owner."""
+    for night in range(N_NIGHT):
+        yield upload(bench.public, 1.5, 100, rng, night)
+
+
 def jittered_duplicates(bench: Bench, rng: np.random.Generator) -> Iterator[TrainingSet]:
     """Yield copies of the rows that are slowest beside their estimate."""
     _, estimates, _ = build_features(bench.public.X, DEFAULT_COEFFICIENTS)
@@ -170,7 +177,8 @@ Scenario = Callable[[Bench, np.random.Generator], Iterator[TrainingSet]]
 
 SCENARIOS: Final[dict[str, Scenario]] = {
     "one_lineage": one_lineage, "all_lineages": all_lineages, "invented_models": invented_models,
-    "small_steps": small_steps, "jittered_duplicates": jittered_duplicates, "adversarial": adversarial,
+    "small_steps": small_steps, "fresh_keys": fresh_keys,
+    "jittered_duplicates": jittered_duplicates, "adversarial": adversarial,
 }  # fmt: skip
 
 

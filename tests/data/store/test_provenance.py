@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 import threading
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pytest
 import sqlalchemy as sa
 
 from roofcast.data.errors import InputError, NotAllowedError, UnknownNameError
+from roofcast.data.measurements.row_owners import UNPROVEN
 from roofcast.data.measurements.validation import validate_measurements
 from roofcast.data.store import provenance
 from roofcast.data.store.claims import settle_claims
@@ -306,3 +308,28 @@ def test_rows_of_an_operator_have_no_uploader_in_training(store: MeasurementStor
     store.add(rows(1))
     store.add(rows(2), origin=Origin("boss"))
     assert store.load_learnable().uploaders.tolist() == ["", ""]
+
+
+def test_new_rows_of_keys_share_one_owner_in_training(store: MeasurementStore) -> None:
+    for i, key in enumerate(["night-1", "night-2"]):
+        store.add(rows(i + 1), origin=Origin(key, is_operator=False))
+    store.add(rows(4))
+    now = dt.datetime.now(dt.UTC)
+    of_day = {days: store.load_learnable(now + dt.timedelta(days=days)).owners.tolist() for days in (0, 29, 31)}
+    assert sorted(of_day[0]) == sorted(of_day[29]) == ["", UNPROVEN, UNPROVEN]
+    assert sorted(of_day[31]) == ["", "night-1", "night-2"]
+    digests = [store.learnable_digest(now + dt.timedelta(days=days)) for days in (0, 29, 31)]
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_rows_of_unknown_origin_have_the_least_weight_until_an_operator_confirms_them(
+    store: MeasurementStore,
+) -> None:
+    store.add(rows(1, campaign="by night"), origin=Origin(import_id=""))  # as after an upgrade
+    assert listed(store, "state") == [["unknown origin"]]
+    ((reason,),) = listed(store, "reason")
+    assert "`roofcast measurements confirm --campaign 'by night'`" in reason
+    assert store.load_learnable().owners.tolist() == [UNPROVEN]
+    assert store.provenance.change("confirmation", "boss", {"campaign": "by night"}).n_row == 1
+    assert listed(store, "state", "reason") == [["confirmed", ""]]
+    assert store.load_learnable().owners.tolist() == [""]

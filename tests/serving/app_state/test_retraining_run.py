@@ -46,10 +46,10 @@ def test_training_forgets_what_was_withdrawn_and_waits_for_a_confirmation(servic
     before = learnt(service).digest
     added = add(service, a_measurement(), a_measurement(ttft_s=8.0), origin=Origin("ci", is_operator=False))
     assert (added.n_new, added.n_quarantined) == (2, 1)
-    assert learnt(service).stacks.str.startswith("key:ci/").sum() == 1
+    assert learnt(service).stacks.str.startswith("key:~unproven/").sum() == 1
     selection = {"import_id": added.import_id}
     service.store.provenance.change("confirmation", "the owner", selection)
-    assert learnt(service).stacks.str.startswith("key:ci/").sum() == 2
+    assert learnt(service).stacks.str.startswith("key:~unproven/").sum() == 2
     service.store.provenance.change("withdrawal", "the owner", selection)
     assert learnt(service).digest == before
 

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from roofcast.training.learner.upload_limit import MAX_SHARE, limit_uploads
+from roofcast.data.measurements.row_owners import UNPROVEN
+from roofcast.training.learner.upload_limit import MAX_SHARE, MAX_TOTAL_SHARE, MAX_UNPROVEN_SHARE, limit_uploads
 
 
 def hashes(**codes: list[int]) -> dict[str, np.ndarray]:
@@ -19,6 +20,15 @@ def test_a_key_weighs_at_most_its_share_of_others_in_each_group() -> None:
     assert weight[:10].tolist() == [1.0] * 10
     assert weight[10:110].sum() == pytest.approx(MAX_SHARE * 10)
     assert weight[110:].sum() == pytest.approx(MAX_SHARE * 10)
+
+
+def test_rows_that_have_not_earned_weight_share_the_least_of_all_and_keys_a_total() -> None:
+    stacks = pd.Series(["lab"] * 100 + [f"key:{UNPROVEN}/x"] * 50)
+    weight = limit_uploads(np.ones(150), stacks, hashes(accelerator=[1] * 150))
+    assert weight[100:].sum() == pytest.approx(MAX_UNPROVEN_SHARE * 100)
+    stacks = pd.Series(["lab"] * 100 + [f"key:{i // 50}/x" for i in range(500)])
+    weight = limit_uploads(np.ones(600), stacks, hashes(accelerator=[1] * 600))
+    assert weight[100:].sum() == pytest.approx(MAX_TOTAL_SHARE * 100)
 
 
 def test_the_share_holds_in_the_group_with_fewest_others() -> None:

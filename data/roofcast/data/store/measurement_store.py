@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from roofcast.data.home import roofcast_home
 from roofcast.data.measurements.job_validation import training_row_ids
+from roofcast.data.measurements.row_owners import training_owners
 from roofcast.data.measurements.target import INFERENCE, Target
 from roofcast.data.measurements.validation import row_ids, with_column_types
 from roofcast.data.specs import ModelSpec
@@ -65,10 +66,14 @@ MAX_REASON: Final = 3
 
 @dataclass(frozen=True)
 class LearnableRows:
-    """Measurements that training may use, and the key that imported each: blank for an operator."""
+    """Measurements that training may use, the key that imported each, blank for an operator, and its owner there.
+
+    Owners are those of `training_owners`.
+    """
 
     rows: pd.DataFrame
     uploaders: pd.Series
+    owners: pd.Series
 
 
 class Measurements:
@@ -210,24 +215,30 @@ class Measurements:
         table = with_column_types(rows, self.tables.schema)
         return with_provenance(table, rows) if provenance else table
 
-    def load_learnable(self) -> LearnableRows:
-        """Return the measurements that are neither withdrawn nor in quarantine, ordered as by `load`."""
+    def load_learnable(self, now: dt.datetime | None = None) -> LearnableRows:
+        """Return the measurements that are neither withdrawn nor in quarantine, ordered as by `load`.
+
+        Parameters
+        ----------
+        now
+            Time by which rows of keys are new; None for the present.
+        """
         rows = self._select(self._table, self._table.c.withdrawn_at.is_(None), is_sound(self._table))
         is_operator = rows["is_operator"].astype(bool)
-        return LearnableRows(
-            with_column_types(rows, self.tables.schema), rows["uploader"].astype(object).mask(is_operator, "")
-        )
+        uploaders = rows["uploader"].astype(object).mask(is_operator, "")
+        owners = training_owners(rows, now or dt.datetime.now(dt.UTC))
+        return LearnableRows(with_column_types(rows, self.tables.schema), uploaders, owners)
 
-    def learnable_digest(self) -> str:
-        """Return a digest of the rows of `load_learnable` and of who imported them; blank if there are none."""
-        c = self._table.c
-        query = sa.select(c.id, c.uploader, c.is_operator).where(c.withdrawn_at.is_(None), is_sound(self._table))
-        digest, n_row = hashlib.blake2b(digest_size=16), 0
+    def learnable_digest(self, now: dt.datetime | None = None) -> str:
+        """Return a digest of the ids and owners of `load_learnable`; blank if there are none."""
+        names = ("id", "uploader", "is_operator", "import_id", "confirmed_by", "added_at")
+        query = sa.select(*(self._table.c[name] for name in names)).order_by(self._table.c.id)
         with self.database.reading() as connection:
-            for row in connection.execution_options(yield_per=10_000).execute(query.order_by(c.id)):
-                n_row += 1
-                digest.update(repr(tuple(row)).encode())
-        return digest.hexdigest() if n_row else ""
+            learnable = query.where(self._table.c.withdrawn_at.is_(None), is_sound(self._table))
+            rows = pd.DataFrame(connection.execute(learnable).all(), columns=names)
+        owners = training_owners(rows, now or dt.datetime.now(dt.UTC))
+        lines = "".join(f"{id_} {owner}\n" for id_, owner in zip(rows["id"], owners, strict=True))
+        return hashlib.blake2b(lines.encode(), digest_size=16).hexdigest() if lines else ""
 
     def _select(
         self, table: sa.FromClause, *conditions: sa.ColumnElement[bool], offset: int = 0, limit: int | None = None

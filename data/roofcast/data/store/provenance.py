@@ -3,6 +3,7 @@
 No row is deleted. A withdrawn row stays listed and teaches nothing; a row in quarantine does not either, until the
 key that imported it or an operator confirms it. What several callers imported is withdrawn when each of them has.
 What an operator withdrew, an operator alone restores.
+Training gives new rows of keys, and rows of unknown origin, the least weight: see `row_owners`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pandas as pd
 import sqlalchemy as sa
 
 from roofcast.data.errors import InputError, NotAllowedError, UnknownNameError
+from roofcast.data.measurements.row_owners import is_of_unknown_origin
 from roofcast.data.measurements.target import Target
 from roofcast.data.store.claims import LOCK, all_claims, is_seen_by, settle_claims
 from roofcast.data.store.database.database import Database
@@ -215,9 +217,9 @@ def _is_own(claims: sa.FromClause, only_of: str | None) -> sa.ColumnElement[bool
 def _change(
     action: Action, by: str, claims: sa.FromClause, *, is_operator: bool
 ) -> tuple[sa.ColumnElement[bool], dict[str, Any]]:
-    """Return which claims an action changes, and the new values."""
     if action == "confirmation":
-        return (claims.c.quarantine != "") & (claims.c.confirmed_by == ""), {"confirmed_by": by}
+        is_doubtful = (claims.c.quarantine != "") | (claims.c.import_id == "")
+        return is_doubtful & (claims.c.confirmed_by == ""), {"confirmed_by": by}
     is_withdrawn, is_final = claims.c.withdrawn_at.is_not(None), claims.c.is_withdrawn_by_operator
     if action == "withdrawal":
         values = {
@@ -232,12 +234,15 @@ def _change(
 
 def with_provenance(table: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFrame:
     """Return measurements with `PROVENANCE_COLUMNS` from the stored columns of the same rows."""
-    state = pd.Series("accepted", index=stored.index).mask(stored["quarantine"] != "", "quarantined")
+    is_unknown = is_of_unknown_origin(stored)
+    state = pd.Series("accepted", index=stored.index).mask(is_unknown, "unknown origin")
+    state = state.mask(stored["quarantine"] != "", "quarantined")
     state = state.mask(stored["confirmed_by"] != "", "confirmed").mask(stored["withdrawn_at"].notna(), "withdrawn")
     is_final = stored["is_withdrawn_by_operator"].astype(bool)
     by = stored["withdrawn_by"].astype(object)
-    reason = stored["quarantine"].mask(
-        state == "withdrawn", "withdrawn by " + by.mask(is_final, by + ", an operator")
-    )
+    confirm = "roofcast measurements confirm --campaign " + table["campaign"].map(shlex.quote)
+    why = "stored before imports were recorded; it has the weight of a new key's rows until an operator runs `"
+    reason = stored["quarantine"].mask(state == "unknown origin", why + confirm + "`")
+    reason = reason.mask(state == "withdrawn", "withdrawn by " + by.mask(is_final, by + ", an operator"))
     columns = (stored["import_id"], stored["uploader"], state, reason)
     return table.assign(**dict(zip(PROVENANCE_COLUMNS, columns, strict=True)))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def learning_rows(learned: LearnedTarget[D, Any], store: MeasurementStore, catalog: Catalog) -> D:
     """Return what a retraining of a target learns from: shipped and stored rows, each distinct one once."""
     stored = store.of(learned.name).load_learnable()
-    return learned.learning_rows(stored.rows, stored.uploaders, catalog)
+    return learned.learning_rows(stored.rows, stored.owners, catalog)
 
 
 def retrain_target(
