@@ -87,7 +87,7 @@ def _code_nodes(tree: ast.AST) -> Iterator[ast.AST]:
             if node.value is not None:
                 yield from _code_nodes(ast.Module([ast.Expr(node.value)], []))
             continue
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield from _code_nodes(ast.Module(list(node.body), []))
             continue
         yield node
