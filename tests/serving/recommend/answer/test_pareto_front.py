@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
 from roofcast.serving.composition import Service
 from roofcast.serving.recommend.answer import pareto_front
+from roofcast.serving.recommend.answer.parts import Entry, FrontPoint
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.slo import parse_limit
 from roofcast.serving.recommend.recommendation import recommend
@@ -26,10 +29,12 @@ def test_each_point_meets_the_confidence_at_the_load_it_is_sized_for(
 
     limits = tuple(map(parse_limit, ("itl:p50<=40ms", "ttft:p95<=2s")))
     demand = Demand(500, 100, users, None, limits, think_time_s=think_time_s, headroom=headroom)
-    monkeypatch.setattr(
-        "roofcast.serving.recommend.recommendation.pareto_front",
-        lambda search, entries: (searches.append(search), plain(search, entries))[1],
-    )
+
+    def keep(search: Search, entries: Sequence[Entry]) -> tuple[FrontPoint, ...]:
+        searches.append(search)
+        return plain(search, entries)
+
+    monkeypatch.setattr("roofcast.serving.recommend.recommendation.pareto_front", keep)
     result = recommend(service.active_model.bundle, a_model(), Market(), demand, confidence=CONFIDENCE)
     (search,) = searches
     assert result.pareto
