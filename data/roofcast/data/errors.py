@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Final, TypeVar
 
 MAX_PROBLEM: Final = 10
@@ -18,6 +20,10 @@ MAX_GIVEN: Final = 40
 
 _SEPARATOR: Final = re.compile(r"[-_/ ]")
 """Between the words of a name."""
+
+
+_SUGGESTIONS: Final[ContextVar[list[int] | None]] = ContextVar("suggestions", default=None)
+"""Number of names for which similar ones may still be looked up, as the only element; None for any."""
 
 
 class RoofcastError(Exception):
@@ -187,7 +193,7 @@ def near_misses(name: str, known: Iterable[str], n: int = 3) -> list[str]:
     >>> near_misses("h1000", ["nvidia-h100-sxm-80gb", "nvidia-a10-24gb"])
     ['nvidia-h100-sxm-80gb']
     """
-    if len(name) > MAX_SIMILAR_LENGTH:
+    if len(name) > MAX_SIMILAR_LENGTH or not _take_suggestion():
         return []
     by_lower = {candidate.lower(): candidate for candidate in known}
     lower = name.lower()
@@ -199,6 +205,31 @@ def near_misses(name: str, known: Iterable[str], n: int = 3) -> list[str]:
     within = [candidate for part in close_words for candidate in by_words[part]]
     ordered = dict.fromkeys([*sorted(containing, key=len), *close, *within])
     return [by_lower[c] for c in ordered][:n]
+
+
+@contextmanager
+def limit_suggestions(n: int) -> Iterator[None]:
+    """Look up similar names for at most `n` names in the block and its threads: a name costs up to milliseconds.
+
+    Examples
+    --------
+    >>> with limit_suggestions(1):
+    ...     near_misses("llama-7", ["llama-7b"]), near_misses("llama-7", ["llama-7b"])
+    (['llama-7b'], [])
+    """
+    token = _SUGGESTIONS.set([n])
+    try:
+        yield
+    finally:
+        _SUGGESTIONS.reset(token)
+
+
+def _take_suggestion() -> bool:
+    left = _SUGGESTIONS.get()
+    if left is None:
+        return True
+    left[0] -= 1
+    return left[0] >= 0
 
 
 def _by_words(names: Iterable[str], n_word: int) -> dict[str, list[str]]:

@@ -10,6 +10,7 @@ import pytest
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import NotReadyError
 from roofcast.data.prices.skypilot_repository import find_list, load_published
+from roofcast.serving.app_state.catalog.github_files import fetcher
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 LIST = (
@@ -38,10 +39,10 @@ def fail(request: httpx.Request) -> httpx.Response:
 
 def test_a_list_is_dated_by_its_last_commit() -> None:
     with httpx.Client(transport=httpx.MockTransport(a_repository)) as client:
-        published = find_list("lambda", client)
+        published = find_list("lambda", fetcher(client))
         assert published is not None
-        (offer,) = load_published(published, client, load_catalog()).offers
-        assert find_list("nowhere", client) is None
+        (offer,) = load_published(published, fetcher(client), load_catalog()).offers
+        assert find_list("nowhere", fetcher(client)) is None
 
     assert (offer.id, offer.as_of) == ("lambda/us-east-1/gpu_1x_a10/on_demand", dt.date(2026, 11, 20))
     assert offer.source == f"SkyPilot lambda-{SHA[:12]}.csv"
@@ -53,4 +54,4 @@ def test_a_failure_has_a_cure(handler: httpx.MockTransport, problem: str) -> Non
         httpx.Client(transport=httpx.MockTransport(handler)) as client,  # type: ignore[arg-type]
         pytest.raises(NotReadyError, match=f"{problem}.*--refresh"),
     ):
-        find_list("lambda", client)
+        find_list("lambda", fetcher(client))

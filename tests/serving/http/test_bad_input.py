@@ -18,7 +18,7 @@ from roofcast.data.measurements.validation import validate_measurements
 from roofcast.data.store.provenance import Origin
 from roofcast.serving.app_state.imports import import_report
 from roofcast.serving.app_state.settings import Settings
-from roofcast.serving.http import errors
+from roofcast.serving.http import problem_details
 from roofcast.serving.http.app import create_app
 from tests.effort import n_example
 from tests.serving.http_client import CONFIG, Client, a_demand, a_measurement, a_question, problem_of, running
@@ -311,7 +311,7 @@ def examples(document: dict[str, Any]) -> list[tuple[str, str, Any]]:
 
 
 def test_names_of_a_list_that_is_too_long_are_not_looked_up(shared: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(errors, "request_errors", lambda *_: pytest.fail("names are looked up"))
+    monkeypatch.setattr(problem_details, "request_errors", lambda *_: pytest.fail("names are looked up"))
     names = [f"accelerator-{i}" for i in range(5000)]
     problem = problem_of(shared.post(RECOMMEND, a_demand(constraints={"accelerators": names})), 422)
     assert problem["field"] == "constraints.accelerators"
@@ -386,7 +386,7 @@ def test_random_bytes_in_a_body_never_yield_a_5xx(shared: Client, route: str, no
 )
 def test_a_row_that_stands_alone_is_told_to_join_a_list(shared: Client, path: str) -> None:
     problem = problem_of(shared.post(f"/v1/{path}", a_question()), 422)
-    assert problem["detail"] == f"rows: {errors.FLAT_ROW}"
+    assert problem["detail"] == f"rows: {problem_details.FLAT_ROW}"
     assert problem["field"] == "rows"
 
 

@@ -13,7 +13,7 @@ import pytest
 from roofcast.data.errors import InputError
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http.app import create_app
-from roofcast.serving.http.body import MAX_DEPTH, BodyLimit, read_object
+from roofcast.serving.http.body import MAX_DEPTH, Bodies, read_object
 from tests.serving.http.bulk.test_bulk_streaming import scope_of
 from tests.serving.http_client import Client, a_question, problem_of, running
 
@@ -67,19 +67,6 @@ def test_a_body_that_does_not_end_is_answered_408(impatient: Client) -> None:
     assert sent[0]["status"] == 408
     assert headers[b"connection"] == b"close"
     assert b"has not arrived within 0.05 seconds" in sent[1]["body"]
-
-
-def test_other_protocols_pass(impatient: Client) -> None:
-    scope_types = []
-
-    async def app(scope: Any, _receive: Any, _send: Any) -> None:
-        scope_types.append(scope["type"])
-
-    async def no_message(*_: Any) -> Any:
-        return None
-
-    impatient.run(lambda: BodyLimit(app, 1, 1.0, 1, 1)({"type": "websocket"}, no_message, no_message))
-    assert scope_types == ["websocket"]
 
 
 class Bulk:
@@ -147,3 +134,15 @@ def test_bodies_on_disk_are_written_by_another_thread(home: Path, monkeypatch: p
     assert len(writers) == 2
     assert "AnyIO worker thread" in writers[-1]
     assert "AnyIO worker thread" not in writers[0]
+
+
+def test_a_body_that_would_fill_the_disk_is_answered_503(home: Path) -> None:
+    small, large = Bulk(), Bulk(20)
+    for bulk in (small, large):
+        bulk.may_end.set()
+    with running(create_app(Settings(home=home, poll_s=3600))) as client:
+        client.app.state.bodies = Bodies(2000, 30.0, 10**6, 2, reserve_byte=2**62)
+        client.run(lambda: client.app(scope_of(), small.receive, small.send))
+        client.run(lambda: client.app(scope_of(), large.receive, large.send))
+    assert (small.status, large.status) == (200, 503)
+    assert b"temporary folder of the service is full" in large.answer[1]["body"]

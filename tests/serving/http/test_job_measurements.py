@@ -10,7 +10,7 @@ import pytest
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.composition import Service
 from roofcast.serving.http.app import create_app
-from roofcast.serving.http.load_shedding import DEAR_PATHS
+from roofcast.serving.http.load_shedding import EXPENSIVE_PATHS
 from tests.data.importers.job_logs.test_job_logs import TORCHTITAN
 from tests.data.row_builders import a_training_row
 from tests.serving.http_client import Client, problem_of, running
@@ -115,4 +115,4 @@ def test_a_file_of_too_many_rows_is_refused_with_the_cure(service_client: Client
 
 
 def test_imports_wait_in_the_lane_of_dear_requests() -> None:
-    assert {RUNS, f"{RUNS}/files"} <= DEAR_PATHS
+    assert {RUNS, f"{RUNS}/files"} <= EXPENSIVE_PATHS

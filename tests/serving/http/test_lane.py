@@ -13,7 +13,7 @@ class BusyLane:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._now_s = 100.0
-        self.lane = Lane("predictions", n_slot=1, max_waiting=64, max_wait_s=1.0)
+        self.lane = Lane("predictions", n_slot=1, n_share=1, max_waiting=64, max_wait_s=1.0)
         self.lane.slots = SimpleNamespace(locked=lambda: True, release=lambda: None)  # type: ignore[assignment]
         monkeypatch.setattr(load_shedding, "time", SimpleNamespace(monotonic=lambda: self._now_s))
 

@@ -2,20 +2,24 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import anyio
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
 
 from roofcast.serving.abandonment import AbandonedError, stop_if_abandoned
 from roofcast.serving.app_state.settings import Settings
-from roofcast.serving.http import load_shedding
 from roofcast.serving.http.app import create_app
-from roofcast.serving.http.auth import CALLER
-from roofcast.serving.http.load_shedding import EarlyRefusal, Lanes, LoadShedding
+from roofcast.serving.http.callers import CALLER
+from roofcast.serving.http.load_shedding import EXPENSIVE_BYTE, EarlyRefusal, Lanes
+from roofcast.serving.http.problem_details import error_response
+from roofcast.serving.http.refusals import RefusedError
 from roofcast.serving.http.routes import predictions
 from roofcast.serving.http.schemas.explanations import ExplanationResponse
 from tests.serving.http_client import a_question, running
@@ -55,19 +59,32 @@ class Computation:
         self.may_end = anyio.Event()
         self.n_running = self.n_started = self.most_running = 0
 
-    async def __call__(self, _scope: Any, receive: Any, send: Any) -> None:
-        await receive()
+    async def __call__(self, _scope: Any) -> Response:
         self.n_started += 1
         self.n_running += 1
         self.most_running = max(self.most_running, self.n_running)
         await self.may_end.wait()
         self.n_running -= 1
-        await send({"type": "http.response.start", "status": 200, "headers": []})
+        return Response()
 
 
-def shedding(app: Any, **limits: Any) -> LoadShedding:
-    defaults = {"max_running": 1, "max_dear": 1, "max_waiting": 4, "max_wait_s": 30.0}
-    return LoadShedding(app, Lanes(**(defaults | limits)))
+class Shedding:
+    """A route that computes its responses in slots."""
+
+    def __init__(self, compute: Callable[[Any], Awaitable[Response]], **limits: Any) -> None:
+        self.compute = compute
+        defaults = {"max_running": 1, "max_expensive": 1, "max_waiting": 4, "max_wait_s": 30.0}
+        self.lanes = Lanes(**(defaults | limits))
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        body = (await receive())["body"]
+        with suppress(AbandonedError):
+            try:
+                async with self.lanes.slot(Request(scope, receive), body):
+                    response = await self.compute(scope)
+            except RefusedError as error:
+                response = error_response(error)
+            await response(scope, receive, send)
 
 
 def run(scenario: Any) -> None:
@@ -77,7 +94,7 @@ def run(scenario: Any) -> None:
 def test_requests_beyond_the_queue_are_refused_at_once() -> None:
     async def scenario() -> None:
         app = Computation()
-        shed = shedding(app, max_waiting=2)
+        shed = Shedding(app, max_waiting=2)
         admitted, refused = [Exchange(caller=name) for name in "abc"], Exchange(caller="d")
         async with anyio.create_task_group() as group:
             for each in admitted:
@@ -96,7 +113,7 @@ def test_requests_beyond_the_queue_are_refused_at_once() -> None:
 def test_a_full_queue_is_noticed_before_anything_else_is_done() -> None:
     async def scenario() -> None:
         app, calls = Computation(), []
-        shed = shedding(app, max_waiting=1)
+        shed = Shedding(app, max_waiting=1)
 
         async def middle(scope: Any, receive: Any, send: Any) -> None:
             calls.append(scope["path"])
@@ -105,7 +122,7 @@ def test_a_full_queue_is_noticed_before_anything_else_is_done() -> None:
         early = EarlyRefusal(middle, shed.lanes)
         admitted = [Exchange(), Exchange()]
         large = Exchange()
-        large.scope["headers"] = [(b"content-length", b"%d" % (load_shedding.DEAR_BYTE + 1))]
+        large.scope["headers"] = [(b"content-length", b"%d" % (EXPENSIVE_BYTE + 1))]
         probe = Exchange("/healthz", method="GET")
         refused = [Exchange(), Exchange()]
         async with anyio.create_task_group() as group:
@@ -132,7 +149,7 @@ def test_a_full_queue_is_noticed_before_anything_else_is_done() -> None:
 def test_a_caller_who_has_his_share_of_the_queue_is_noticed_before_anything_else_is_done(has_key: bool) -> None:
     async def scenario() -> None:
         app, calls = Computation(), []
-        shed = shedding(app, max_waiting=4)
+        shed = Shedding(app, max_waiting=4)
         keys = {secret: SimpleNamespace(name=secret, state="valid") for secret in ("a", "b")}
         server = SimpleNamespace(state=SimpleNamespace(key_ring=SimpleNamespace(cached=keys.get)))
 
@@ -168,7 +185,7 @@ def test_a_client_that_does_not_read_its_response_has_no_slot() -> None:
     async def scenario() -> None:
         app = Computation()
         app.may_end.set()
-        shed, slow, next_ = shedding(app), Exchange(), Exchange()
+        shed, slow, next_ = Shedding(app), Exchange(), Exchange()
         reads = anyio.Event()
 
         async def send_slowly(message: Any) -> None:
@@ -190,10 +207,10 @@ def test_a_client_that_does_not_read_its_response_has_no_slot() -> None:
 def test_a_body_of_unknown_size_is_not_refused_early() -> None:
     async def scenario() -> None:
         app = Computation()
-        shed = shedding(app, max_waiting=0)
+        shed = Shedding(app, max_waiting=0)
         early = EarlyRefusal(shed, shed.lanes)
         busy, plain = Exchange(), Exchange()
-        large = Exchange(body=b" " * (load_shedding.DEAR_BYTE + 1))
+        large = Exchange(body=b" " * (EXPENSIVE_BYTE + 1))
         large.scope["headers"] = [(b"transfer-encoding", b"chunked")]
         async with anyio.create_task_group() as group:
             group.start_soon(early, busy.scope, busy.receive, busy.send)
@@ -210,7 +227,7 @@ def test_a_body_of_unknown_size_is_not_refused_early() -> None:
 def test_a_request_that_waits_too_long_is_refused() -> None:
     async def scenario() -> None:
         app = Computation()
-        shed = shedding(app, max_wait_s=0.01)
+        shed = Shedding(app, max_wait_s=0.01)
         first, second, third = Exchange(), Exchange(), Exchange()
         async with anyio.create_task_group() as group:
             group.start_soon(shed, first.scope, first.receive, first.send)
@@ -227,7 +244,7 @@ def test_a_request_that_waits_too_long_is_refused() -> None:
 def test_a_request_whose_client_left_is_never_computed() -> None:
     async def scenario() -> None:
         app = Computation()
-        shed = shedding(app)
+        shed = Shedding(app)
         first, gone, last = Exchange(), Exchange(), Exchange()
         async with anyio.create_task_group() as group:
             for each in (first, gone, last):
@@ -245,7 +262,7 @@ def test_a_request_whose_client_left_is_never_computed() -> None:
 def test_one_caller_cannot_fill_the_queue() -> None:
     async def scenario() -> None:
         app = Computation()
-        shed = shedding(app)
+        shed = Shedding(app)
         greedy, other = [Exchange() for _ in range(5)], Exchange(caller="b")
         async with anyio.create_task_group() as group:
             for each in (*greedy, other):
@@ -262,7 +279,7 @@ def test_one_caller_cannot_fill_the_queue() -> None:
     ("path", "method", "body", "n_slot"),
     [
         pytest.param(EXPLANATIONS, "POST", b"{}", 1, id="explanations"),
-        pytest.param(PREDICTIONS, "POST", b" " * (load_shedding.DEAR_BYTE + 1), 1, id="predictions of many rows"),
+        pytest.param(PREDICTIONS, "POST", b" " * (EXPENSIVE_BYTE + 1), 1, id="predictions of many rows"),
         pytest.param(PREDICTIONS, "POST", b'{"stack": "a", "references": [{}]}', 1, id="a stack and references"),
         pytest.param(PREDICTIONS, "POST", b'{"st\\u0061ck": "a", "references": []}', 1, id="an escaped stack"),
         pytest.param("/v1/stacks", "POST", b"{}", 1, id="rows of a stack"),
@@ -277,10 +294,10 @@ def test_predictions_do_not_wait_for_other_kinds(path: str, method: str, body: b
         others, prediction = Computation(), Computation()
         prediction.may_end.set()
 
-        async def app(scope: Any, receive: Any, send: Any) -> None:
-            await (prediction if scope["id"] == "prediction" else others)(scope, receive, send)
+        async def app(scope: Any) -> Response:
+            return await (prediction if scope["id"] == "prediction" else others)(scope)
 
-        shed = shedding(app)
+        shed = Shedding(app)
         async with anyio.create_task_group() as group:
             for each in [Exchange(path, name, method, body) for name in "abcde"]:
                 group.start_soon(shed, {**each.scope, "id": ""}, each.receive, each.send)
@@ -311,11 +328,31 @@ def test_a_prediction_that_names_a_stack_uses_the_store(query: bytes, body: byte
     assert lane.name == name
 
 
+@pytest.mark.parametrize("path", [EXPLANATIONS, "/v1/recommendations", "/v1/drift"])
+def test_a_flood_without_keys_leaves_a_slot_to_a_key(path: str) -> None:
+    async def scenario() -> None:
+        app = Computation()
+        shed = Shedding(app, max_expensive=2, max_wait_s=0.02)
+        flood = [Exchange(EXPLANATIONS, caller=f"10.0.0.{i % 9}") for i in range(20)]
+        keyed = [Exchange(path, caller="key:a", method="GET" if path.endswith("drift") else "POST") for _ in range(2)]
+        async with anyio.create_task_group() as group:
+            for each in (*flood, keyed[0]):
+                group.start_soon(shed, each.scope, each.receive, each.send)
+                await anyio.wait_all_tasks_blocked()
+            assert app.n_running == 3
+            await shed(keyed[1].scope, keyed[1].receive, keyed[1].send)
+            app.may_end.set()
+        assert [each.status for each in keyed] == [200, 503]
+        assert sum(each.status == 200 for each in flood) == 2
+
+    run(scenario)
+
+
 @pytest.mark.parametrize("path", ["/healthz", "/", "/docs"])
 def test_probes_and_pages_never_wait(path: str) -> None:
     async def scenario() -> None:
         app, busy = Computation(), Exchange()
-        shed = shedding(app)
+        shed = Shedding(app)
         probe = Exchange(path, method="GET")
         async with anyio.create_task_group() as group:
             group.start_soon(shed, busy.scope, busy.receive, busy.send)
@@ -339,11 +376,11 @@ def test_a_computation_in_a_thread_stops_when_its_client_leaves() -> None:
                 stopped.append(True)
                 raise
 
-        async def app(_scope: Any, receive: Any, _send: Any) -> None:
-            await receive()
+        async def app(_scope: Any) -> Response:
             await anyio.to_thread.run_sync(compute)
+            return Response()
 
-        shed, exchange = shedding(app), Exchange()
+        shed, exchange = Shedding(app), Exchange()
         async with anyio.create_task_group() as group:
             group.start_soon(shed, exchange.scope, exchange.receive, exchange.send)
             await anyio.wait_all_tasks_blocked()
@@ -359,10 +396,10 @@ def test_a_computation_in_a_thread_stops_when_its_client_leaves() -> None:
 
 def test_an_error_of_the_application_frees_its_slot() -> None:
     async def scenario() -> None:
-        async def app(*_: Any) -> None:
+        async def app(_: Any) -> Response:
             raise ZeroDivisionError
 
-        shed = shedding(app)
+        shed = Shedding(app)
         for _ in range(3):
             each = Exchange()
             with pytest.raises(ZeroDivisionError):

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 
@@ -30,29 +29,3 @@ def test_no_redirect_echoes_the_host(shared: Client) -> None:
         response = shared.send("GET", path, headers={"host": "evil.example"})
         problem_of(response, 404)
         assert "evil.example" not in str(response.headers) + response.text
-
-
-def test_a_body_of_two_lengths_is_refused(shared: Client) -> None:
-    headers = {"content-length": "2", "transfer-encoding": "chunked", "content-type": "application/json"}
-    response = shared.send("POST", "/v1/predictions", b"{}", headers)
-    assert "not both" in problem_of(response, 400)["detail"]
-    assert response.headers["connection"] == "close"
-
-
-@pytest.mark.parametrize("hosts", [[], ["one.example", "other.example"]])
-def test_a_request_without_one_host_is_refused(shared: Client, hosts: list[str]) -> None:
-    sent: list[dict[str, Any]] = []
-
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    scope = {
-        "type": "http", "http_version": "1.1", "method": "GET", "path": "/healthz", "query_string": b"",
-        "headers": [(b"host", host.encode()) for host in hosts],
-    }  # fmt: skip
-    shared.run(lambda: shared.app(scope, receive, send))
-    assert sent[0]["status"] == 400
-    assert b"send one host header, not %d" % len(hosts) in sent[1]["body"]

@@ -20,10 +20,11 @@ from roofcast.data.home import make_home
 from roofcast.data.store.api_keys import KeyStore
 from roofcast.serving.app_state.settings import Settings, load_settings
 from roofcast.serving.composition import Service, build_service
-from roofcast.serving.http.auth import Admission, KeyRing, describe_access
-from roofcast.serving.http.body import BodyLimit
-from roofcast.serving.http.errors import REQUEST_ID_HEADER, RESPONSES, describe_problems, install_handlers
-from roofcast.serving.http.load_shedding import EarlyRefusal, Lanes, LoadShedding
+from roofcast.serving.http.access import Gate, describe_access
+from roofcast.serving.http.body import Bodies
+from roofcast.serving.http.key_ring import KeyRing
+from roofcast.serving.http.load_shedding import EarlyRefusal, Lanes
+from roofcast.serving.http.problem_details import REQUEST_ID_HEADER, RESPONSES, describe_problems, install_handlers
 from roofcast.serving.http.query_parameters import refuse_unknown_parameters
 from roofcast.serving.http.rate_limits import RateLimits
 from roofcast.serving.http.routes import choices, health, jobs, knowledge, page, predictions, recommendations
@@ -84,8 +85,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redirect_slashes=False,  # Starlette builds the address of a redirect from the request's Host
         swagger_ui_parameters={"validatorUrl": None},
     )
+    app.state.lanes = lanes
+    app.state.bodies = Bodies(
+        settings.max_body_byte, settings.max_body_s, settings.max_bulk_byte, settings.max_bulk_request
+    )
     install_handlers(app)
-    _install_middleware(app, settings, lanes)
+    _install_middleware(app, lanes)
     for module in ROUTERS:
         app.include_router(module.router)
     app.include_router(job_measurements.files)
@@ -128,6 +133,8 @@ def _lifespan(settings: Settings, lanes: Lanes) -> Any:
         )
         app.state.jobs = JobQueue(make_home(settings.home), service)
         app.state.key_ring = KeyRing(lambda: KeyStore(service.store.database))
+        rates = RateLimits(settings.rate_limit) if settings.rate_limit else None
+        app.state.gate = Gate(settings.require_key, rates, app.state.key_ring)
         is_resumed, _ = await asyncio.gather(*resumed)
         checks = (monitor.check_store, monitor.check_registry)
         first = [asyncio.create_task(check()) for check in checks]
@@ -157,18 +164,8 @@ def _describe(app: FastAPI, settings: Settings) -> None:
     setattr(app, "openapi", document)  # noqa: B010  (FastAPI's own way; mypy forbids the plain assignment)
 
 
-def _install_middleware(app: FastAPI, settings: Settings, lanes: Lanes) -> None:
+def _install_middleware(app: FastAPI, lanes: Lanes) -> None:
     """Add the middleware, the innermost first."""
-    rates = RateLimits(settings.rate_limit) if settings.rate_limit else None
-    app.add_middleware(LoadShedding, lanes=lanes)
-    app.add_middleware(
-        BodyLimit,
-        max_byte=settings.max_body_byte,
-        max_s=settings.max_body_s,
-        max_bulk_byte=settings.max_bulk_byte,
-        max_bulk_request=settings.max_bulk_request,
-    )
-    app.add_middleware(Admission, require=settings.require_key, rates=rates)
     app.add_middleware(SafeResponses)
     app.add_middleware(RequestLog)
     app.add_middleware(CorrelationIdMiddleware, header_name=REQUEST_ID_HEADER, validator=is_request_id)

@@ -1,185 +1,143 @@
-"""Validation of request bodies: size, time to arrive, JSON object, nesting depth, plain text."""
+"""Bodies of requests: size, time to arrive, place on disk, JSON object, nesting depth, plain text."""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import tempfile
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping
-from http import HTTPStatus
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any, Final
 
-from anyio import fail_after, to_thread
-from fastapi import Request, Response
-from fastapi.routing import APIRoute
-from starlette.datastructures import Headers
-from starlette.routing import Match
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from anyio import to_thread
+from starlette.requests import Request
 
 from roofcast.data.errors import InputError
 from roofcast.data.model_config.huggingface import parse_config
-from roofcast.serving.http.auth import CALLER
-from roofcast.serving.http.bulk.media import Kind, accepted_kind, bulk_kind, is_file_upload
-from roofcast.serving.http.errors import (
-    RETRY_AFTER_S,
-    busy_response,
-    not_acceptable,
-    problem_response,
-    unsupported_media_type,
-)
+from roofcast.serving.http.refusals import RefusedError, busy_error
 
 JSON_TYPE: Final = "application/json"
-
-BODY: Final = "roofcast.body"
-"""Key in the ASGI scope of the file with a bulk body."""
 
 MAX_DEPTH: Final = 64
 """Deepest nesting of a body; a model's configuration needs fewer than ten levels."""
 
+RETRY_AFTER_S: Final = 5
+"""`Retry-After` of bulk requests, which take seconds."""
 
-class BodyLimit:
-    """ASGI middleware that answers 413 to bodies over a limit, whatever their headers say, and 408 to slow ones.
+RESERVE_BYTE: Final = 32_000_000
+"""Space of the temporary folder that bodies leave free, for the files of others in it."""
 
-    Bulk bodies may be larger. They are spooled to a file, which the route finds in the scope. A body is read to its
-    end before it is answered, because most clients read nothing before they have sent everything. The number of bulk
-    requests at a time is limited, which bounds disk use; one caller may have all but one of them, so that it cannot
-    block the others. Requests beyond that are answered 503 before their body is read.
+
+class Bodies:
+    """Reader of bodies within limits.
+
+    Bulk bodies are spooled to files in the temporary folder. Their number at a time is limited, and so is the space
+    that they leave free; one caller may have all but one of them, so that it cannot block the others.
+
+    Parameters
+    ----------
+    reserve_byte
+        Free space of the temporary folder below which bulk bodies are refused.
     """
 
-    def __init__(self, app: ASGIApp, max_byte: int, max_s: float, max_bulk_byte: int, max_bulk_request: int) -> None:
-        self.app = app
-        self.max_byte = max_byte
-        self.max_s = max_s
-        self.max_bulk_byte = max_bulk_byte
-        self.max_bulk_request = max_bulk_request
+    def __init__(
+        self,
+        max_byte: int,
+        max_s: float,
+        max_bulk_byte: int,
+        max_bulk_request: int,
+        reserve_byte: int = RESERVE_BYTE,
+    ) -> None:
+        self._max_byte = max_byte
+        self._max_s = max_s
+        self._max_bulk_byte = max_bulk_byte
+        self._max_bulk_request = max_bulk_request
+        self._reserve_byte = reserve_byte
         self._n_bulk: Counter[str] = Counter()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Read the body up to the limits, then call the application."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        if bulk_kind(scope) is None and not is_file_upload(scope):
-            await self._forward(scope, receive, send, is_bulk=False)
-            return
-        caller = scope.get(CALLER, "")
-        if refusal := self._busy_response(caller):
-            await refusal(scope, receive, send)
-            return
+    async def read(self, request: Request) -> bytes:
+        """Return the body of a request.
+
+        Raises
+        ------
+        RefusedError
+            If it is too large or too slow.
+        """
+        parts: list[bytes] = []
+
+        async def keep(part: bytes) -> None:
+            parts.append(part)
+
+        await self._receive(request, keep, self._max_byte)
+        return b"".join(parts)
+
+    async def store(self, request: Request, file: IO[bytes]) -> None:
+        """Write a bulk body to a file; raises as `read`, and if the disk is full."""
+
+        async def write(part: bytes) -> None:
+            if file.tell() + len(part) <= self._max_byte:
+                file.write(part)
+                return
+            if _free_byte() < self._reserve_byte:
+                detail = "the temporary folder of the service is full; try again later, or send the body in parts"
+                raise RefusedError("not-ready", detail)
+            await to_thread.run_sync(file.write, part)  # the file is on disk, which may be slow
+
+        await self._receive(request, write, self._max_bulk_byte)
+        file.seek(0)
+
+    @contextmanager
+    def bulk_file(self, caller: str) -> Iterator[SpooledTemporaryFile[bytes]]:
+        """Give the file of a bulk body, one of the few at a time.
+
+        Raises
+        ------
+        RefusedError
+            If there are too many.
+        """
+        if self._n_bulk.total() >= self._max_bulk_request:
+            raise busy_error(
+                f"{self._max_bulk_request} bulk requests are in progress, the most at a time", RETRY_AFTER_S
+            )
+        if self._n_bulk[caller] >= max(1, self._max_bulk_request - 1):
+            problem = f"{self._n_bulk[caller]} of your bulk requests are in progress, the most of one caller"
+            raise busy_error(problem, RETRY_AFTER_S)
         self._n_bulk[caller] += 1
         try:
-            await self._forward(scope, receive, send, is_bulk=True)
+            with SpooledTemporaryFile(max_size=self._max_byte) as file:
+                yield file
         finally:
             self._n_bulk -= Counter([caller])
 
-    async def _forward(self, scope: Scope, receive: Receive, send: Send, *, is_bulk: bool) -> None:
-        with SpooledTemporaryFile(max_size=self.max_byte) as body:
-            last = await self._read(scope, receive, body, self.max_bulk_byte if is_bulk else self.max_byte)
-            if isinstance(last, Response):
-                await last(scope, receive, send)
-            elif last["type"] != "http.disconnect":
-                body.seek(0)
-                scope[BODY] = body
-                message = {"type": "http.request", "body": b"" if is_bulk else body.read(), "more_body": False}
-                await self.app(scope, _replay(message, receive), send)
-
-    def _busy_response(self, caller: str) -> Response | None:
-        if self._n_bulk.total() >= self.max_bulk_request:
-            problem = f"{self.max_bulk_request} bulk requests are in progress, the most at a time"
-        elif self._n_bulk[caller] >= max(1, self.max_bulk_request - 1):
-            problem = f"{self._n_bulk[caller]} of your bulk requests are in progress, the most of one caller"
-        else:
-            return None
-        return busy_response(problem, RETRY_AFTER_S)
-
-    async def _read(self, scope: Scope, receive: Receive, body: IO[bytes], max_byte: int) -> Message | Response:
-        """Return the last message of a body written to `body`, or the response to a refused one."""
-        declared = Headers(scope=scope).get("content-length", "")
-        is_small = not declared.isdecimal() or int(declared[:20]) <= max_byte
-        message: Message = {"type": "http.request", "more_body": True}
+    async def _receive(self, request: Request, write: Callable[[bytes], Awaitable[None]], max_byte: int) -> None:
+        declared = request.headers.get("content-length", "")
+        n_byte = int(declared[:20]) if declared.isdecimal() else 0
+        n_received = 0
         try:
-            with fail_after(self.max_s):
-                while is_small and message["type"] == "http.request" and message.get("more_body", False):
-                    message = await receive()
-                    part = message.get("body", b"")
-                    size = body.tell() + len(part)
-                    is_small = size <= max_byte
-                    if is_small and size > self.max_byte:  # the file is on disk, which may be slow
-                        await to_thread.run_sync(body.write, part)
-                    elif is_small:
-                        body.write(part)
+            async with asyncio.timeout(self._max_s):
+                if n_byte <= max_byte:
+                    async for part in request.stream():
+                        n_received += len(part)
+                        if n_received > max_byte:
+                            break
+                        if part:
+                            await write(part)
         except TimeoutError:
-            detail = f"the body has not arrived within {self.max_s:g} seconds; send it in parts"
-            return problem_response(HTTPStatus.REQUEST_TIMEOUT, "too-slow", detail, headers={"connection": "close"})
-        except OSError as error:
-            detail = f"the body cannot be stored: {error.strerror or error}; try again later"
-            return problem_response(HTTPStatus.SERVICE_UNAVAILABLE, "not-ready", detail)
-        if not is_small:
-            detail = f"the body is over {max_byte} bytes; send it in parts"
-            return problem_response(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", detail)
-        return message
+            detail = f"the body has not arrived within {self._max_s:g} seconds; send it in parts"
+            raise RefusedError("too-slow", detail, {"connection": "close"}) from None
+        if max(n_byte, n_received) > max_byte:
+            raise RefusedError("too-large", f"the body is over {max_byte} bytes; send it in parts")
 
 
-def _replay(first: Message, receive: Receive) -> Receive:
-    pending = [first]
-
-    async def replay() -> Message:
-        return pending.pop() if pending else await receive()
-
-    return replay
+def _free_byte() -> int:
+    stats = os.statvfs(tempfile.gettempdir())
+    return stats.f_bavail * stats.f_frsize
 
 
-class _ParsedRequest(Request):
-    """Request whose body has been parsed and checked."""
-
-    fields: Mapping[str, Any]
-
-    async def json(self) -> Any:
-        return self.fields
-
-
-class JsonRoute(APIRoute):
-    """Route whose body, if any, is a JSON object that every parser reads alike.
-
-    Refused with 415 are other content types, also of an empty body (a form on another site's page sends these); with
-    422 duplicate fields, NaN and infinities, numbers of excessive length, deep nesting, NUL and lone surrogates.
-    """
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the handler that checks the body first."""
-        handler = super().get_route_handler()
-
-        async def check_and_handle(request: Request) -> Response:
-            body = await request.body()
-            kind = request.headers.get("content-type", "")
-            if (body or kind) and not _is_json(kind):
-                raise unsupported_media_type(f"send the body as {JSON_TYPE}")
-            if not body:
-                return await handler(request)
-            parsed = _ParsedRequest(request.scope, request.receive)
-            parsed._body = body
-            parsed.fields = read_object(body)
-            return await handler(parsed)
-
-        return check_and_handle
-
-
-class BulkRoute(APIRoute):
-    """Route for bulk bodies; the JSON route has the same path and documents both."""
-
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Return whether a request has a bulk body."""
-        return super().matches(scope) if bulk_kind(scope) else (Match.NONE, {})
-
-
-def response_kind(request: Request, default: Kind) -> Kind:
-    """Return the media type of the response by the request's ``Accept``, or answer 406."""
-    kind = accepted_kind(request.headers.get("accept", ""), default)
-    if kind is None:
-        raise not_acceptable(f"accept one of {', '.join(Kind)}")
-    return kind
-
-
-def _is_json(content_type: str) -> bool:
+def is_json(content_type: str) -> bool:
+    """Return whether a media type is that of JSON."""
     kind = content_type.partition(";")[0].strip().lower()
     return kind == JSON_TYPE or (kind.startswith("application/") and kind.endswith("+json"))
 

@@ -5,44 +5,50 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from contextlib import ExitStack, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from anyio import move_on_after
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from cachetools import LRUCache
+from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from roofcast.serving.abandonment import IS_ABANDONED, AbandonedError
-from roofcast.serving.http.auth import API, CALLER, presume_caller
+from roofcast.serving.http.access import API
 from roofcast.serving.http.bulk.media import PATH as PREDICTIONS
 from roofcast.serving.http.bulk.media import TRAINING_FILES_PATH, bulk_kind
-from roofcast.serving.http.errors import busy_response
+from roofcast.serving.http.callers import CALLER, presume_caller
+from roofcast.serving.http.problem_details import error_response
+from roofcast.serving.http.refusals import RefusedError, busy_error
 from roofcast.serving.http.telemetry.prometheus import SHED
 
-DEAR_PATHS: Final = frozenset({
+EXPENSIVE_PATHS: Final = frozenset({
     "/v1/recommendations", "/v1/explanations", "/v1/training/recommendations", "/v1/training/predictions",
     "/v1/training/measurements", TRAINING_FILES_PATH, "/v1/stacks",
 })  # fmt: skip
 """Routes whose POST computes for tenths of a second or longer."""
 
-DEAR_READS: Final = ("/v1/stacks/", "/v1/drift")
+EXPENSIVE_READS: Final = ("/v1/stacks/", "/v1/drift")
 """Starts of the routes whose GET does."""
 
 COMPARISON: Final = "/comparison"
 """End of the route that compares a version."""
 
-DEAR_BYTE: Final = 32_768
-"""Body from which a prediction counts as dear: about 150 rows. One with a stack and references counts as dear too."""
+EXPENSIVE_BYTE: Final = 32_768
+"""Body from which a prediction is expensive: about 150 rows. One with a stack and references is expensive too."""
 
 STACK: Final = b"stack"
 REFERENCES: Final = b"reference"
 """Start of the names of the field and of the query parameter by which a prediction names a stack, or gives runs."""
 
-MAX_DIGIT: Final = 10
-"""Digits from which a stated length of a body is not read."""
-
 SHED_RETRY_AFTER_S: Final = 1
+
+ANONYMOUS: Final = "anonymous"
+"""Holder of the slots of all callers without a key."""
+
 CALLER_SHARE: Final = 0.75
 """Largest share of a queue that one caller may have."""
 EXPECTED_SHARE: Final = 0.8
@@ -59,18 +65,18 @@ class Lane:
     ----------
     n_slot
         Requests computed at once.
-    max_waiting
-        Most requests in the queue.
-    max_wait_s
-        Longest time in the queue.
+    n_share
+        Slots of one key, and of all callers without a key together; the others stay free for the rest.
     """
 
     name: str
     n_slot: int
+    n_share: int
     max_waiting: int
     max_wait_s: float
     slots: asyncio.Semaphore = field(init=False)
     waiting: Counter[str] = field(init=False, default_factory=Counter)
+    _shares: LRUCache[str, asyncio.Semaphore] = field(init=False, default_factory=lambda: LRUCache(maxsize=1024))
     _interval_s: float = field(init=False, default=0.0)
     _last_release_s: float | None = field(init=False, default=None)
 
@@ -78,11 +84,55 @@ class Lane:
         self.slots = asyncio.Semaphore(self.n_slot)
 
     def is_full(self, caller: str) -> bool:
-        """Return whether no slot is free and the queue has no place for a caller."""
-        if not self.slots.locked():
+        """Return whether no slot is free for a caller and the queue has no place."""
+        if not (self.slots.locked() or self._share(caller).locked()):
             return False
         n_place = self._n_place()
         return self.waiting.total() >= n_place or self.waiting[caller] >= max(1, int(CALLER_SHARE * n_place))
+
+    @asynccontextmanager
+    async def slot(self, caller: str, departure: asyncio.Future[None]) -> AsyncIterator[None]:
+        """Hold a slot, after waiting for it up to the limit.
+
+        Raises
+        ------
+        RefusedError
+            If there was none.
+        AbandonedError
+            If the client left meanwhile.
+        """
+        if self.is_full(caller):
+            own, total = self.waiting[caller], self.waiting.total()
+            raise self._refuse(f"{own} of your requests wait already, and {total} of all callers")
+        share, has_share, has_slot = self._share(caller), False, False
+        self.waiting[caller] += 1
+        try:
+            try:
+                with move_on_after(self.max_wait_s) as patience:
+                    departure.add_done_callback(lambda _: patience.cancel())
+                    has_share = await share.acquire()
+                    has_slot = await self.slots.acquire()
+            finally:
+                self.waiting -= Counter([caller])
+            if departure.done():
+                SHED.labels(self.name, "left").inc()
+                raise AbandonedError
+            if not has_slot:
+                raise self._refuse(f"no slot was free within {self.max_wait_s:g} seconds")
+            yield
+        finally:
+            if has_share:
+                share.release()
+            if has_slot:
+                self.release()
+
+    def _share(self, caller: str) -> asyncio.Semaphore:
+        holder = caller if caller.startswith("key:") else ANONYMOUS
+        return self._shares.setdefault(holder, asyncio.Semaphore(self.n_share))
+
+    def _refuse(self, problem: str) -> RefusedError:
+        SHED.labels(self.name, "refused").inc()
+        return busy_error(problem, SHED_RETRY_AFTER_S)
 
     def _n_place(self) -> float:
         """Return the number of requests that may wait, at the pace at which slots were released of late."""
@@ -101,29 +151,31 @@ class Lane:
 
 
 class Lanes:
-    """Lanes of a server process, which its middlewares share.
+    """Lanes of a server process.
 
-    Predictions, dear requests and those that use the store have slots of their own, so that none of them blocks the
-    others. A prediction that names a stack uses the store.
+    Predictions, expensive requests and those that use the store have slots of their own, so that none of them blocks
+    the others. A prediction that names a stack uses the store.
 
     Parameters
     ----------
-    max_running, max_dear
-        Slots for predictions and for dear requests; the others have four times those for predictions.
+    max_running, max_expensive
+        Slots of one caller for predictions and for expensive requests; the others have four times those for
+        predictions. Expensive requests have one more slot, which stays free for another key.
     max_waiting
         Most requests that wait in each of the three queues.
     max_wait_s
         Longest time in a queue.
     """
 
-    def __init__(self, max_running: int, max_dear: int, max_waiting: int, max_wait_s: float) -> None:
-        self._predictions = Lane("predictions", max_running, max_waiting, max_wait_s)
-        self._dear = Lane("dear", max_dear, max_waiting, max_wait_s)
-        self._others = Lane("others", 4 * max_running, max_waiting, max_wait_s)
+    def __init__(self, max_running: int, max_expensive: int, max_waiting: int, max_wait_s: float) -> None:
+        limits = max_waiting, max_wait_s
+        self._predictions = Lane("predictions", max_running, max_running, *limits)
+        self._expensive = Lane("dear", max_expensive + 1, max_expensive, *limits)
+        self._others = Lane("others", 4 * max_running, 4 * max_running, *limits)
 
     def is_busy(self) -> bool:
-        """Return whether a prediction or a dear request waits for a slot."""
-        return bool(self._predictions.waiting.total() or self._dear.waiting.total())
+        """Return whether a prediction or an expensive request waits for a slot."""
+        return bool(self._predictions.waiting.total() or self._expensive.waiting.total())
 
     def lane(self, scope: Scope, body_byte: int, body: bytes = b"") -> Lane | None:
         """Return the lane of a request with a body of this size; None if it never waits: probes, pages, bulk.
@@ -133,18 +185,40 @@ class Lanes:
         body
             Empty as long as it has not arrived.
         """
-        if scope["type"] != "http" or not scope["path"].startswith(API) or bulk_kind(scope):
+        method, path = scope["method"], scope["path"]
+        if not path.startswith(API):
             return None
-        if scope["method"] != "POST":
-            path = scope["path"]
-            is_dear = scope["method"] == "GET" and (path.startswith(DEAR_READS) or path.endswith(COMPARISON))
-            return self._dear if is_dear else self._others
-        if scope["path"] == PREDICTIONS:
+        if method == "POST" and path == PREDICTIONS:
+            if bulk_kind(scope):
+                return None
             has_stack = _has(STACK, scope, body)
-            if body_byte > DEAR_BYTE or (has_stack and _has(REFERENCES, scope, body)):
-                return self._dear
+            if body_byte > EXPENSIVE_BYTE or (has_stack and _has(REFERENCES, scope, body)):
+                return self._expensive
             return self._others if has_stack else self._predictions
-        return self._dear if scope["path"] in DEAR_PATHS else self._others
+        is_read = method == "GET" and (path.startswith(EXPENSIVE_READS) or path.endswith(COMPARISON))
+        return self._expensive if is_read or (method == "POST" and path in EXPENSIVE_PATHS) else self._others
+
+    @asynccontextmanager
+    async def slot(self, request: Request, body: bytes = b"") -> AsyncIterator[None]:
+        """Hold the slot of a request whose body has arrived; raises as `Lane.slot`.
+
+        A request whose client leaves while it waits is dropped; one that is computed stops at its next
+        `stop_if_abandoned`. The slot is free before the response is sent, however slowly the client reads it.
+        """
+        lane = self.lane(request.scope, len(body), body)
+        if lane is None:
+            yield
+            return
+        departure = asyncio.ensure_future(_departure(request.receive))
+        try:
+            async with lane.slot(request.scope[CALLER], departure):
+                token = IS_ABANDONED.set(departure.done)
+                try:
+                    yield
+                finally:
+                    IS_ABANDONED.reset(token)
+        finally:
+            departure.cancel()
 
 
 class EarlyRefusal:
@@ -158,92 +232,18 @@ class EarlyRefusal:
     def __init__(self, app: ASGIApp, lanes: Lanes) -> None:
         self.app = app
         self.lanes = lanes
-        self._refusal = busy_response("its queue is too long", SHED_RETRY_AFTER_S)
+        self._refusal = error_response(busy_error("its queue is too long", SHED_RETRY_AFTER_S))
         self._refusal.headers["x-content-type-options"] = "nosniff"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Call the application, or refuse in its place."""
-        n_byte = _stated_byte(scope)
-        lane = None if n_byte is None else self.lanes.lane(scope, n_byte)
-        if lane and lane.is_full(presume_caller(scope)):
-            SHED.labels(lane.name, "refused").inc()
-            await self._refusal(scope, receive, send)
-        else:
-            await self.app(scope, receive, send)
-
-
-class LoadShedding:
-    """ASGI middleware that computes few requests at once, and answers 503 to what would wait too long.
-
-    A request whose client leaves while it waits is dropped; one that is computed stops at its next
-    `stop_if_abandoned`. It goes innermost, where bodies have arrived.
-    """
-
-    def __init__(self, app: ASGIApp, lanes: Lanes) -> None:
-        self.app = app
-        self.lanes = lanes
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Call the application in a slot, or answer in its place."""
-        if self.lanes.lane(scope, 0) is None:
-            await self.app(scope, receive, send)
-            return
-        first = await receive()
-        body = first.get("body", b"")
-        lane = self.lanes.lane(scope, len(body), body)
-        if lane is None or first["type"] == "http.disconnect":
-            return
-        departure = asyncio.ensure_future(_departure(receive))
-        with ExitStack() as undo:
-            undo.callback(departure.cancel)
-            problem = await self._enter(lane, scope.get(CALLER, ""), departure)
-            slot = undo.enter_context(ExitStack())
-            if not problem:
-                slot.callback(lane.release)
-            if departure.done():
-                SHED.labels(lane.name, "left").inc()
-            elif problem:
+        if scope["type"] == "http" and (n_byte := _stated_byte(scope)) is not None:
+            lane = self.lanes.lane(scope, n_byte)
+            if lane and lane.is_full(presume_caller(scope)):
                 SHED.labels(lane.name, "refused").inc()
-                await busy_response(problem, SHED_RETRY_AFTER_S)(scope, receive, send)
-            else:
-                await self._compute(first, departure, slot, scope, send)
-
-    async def _enter(self, lane: Lane, caller: str, departure: asyncio.Future[None]) -> str:
-        """Take a slot, waiting for it up to the limit; return the problem if there was none, else a blank."""
-        if lane.is_full(caller):
-            return f"{lane.waiting[caller]} of your requests wait already, and {lane.waiting.total()} of all callers"
-        problem = f"no slot was free within {lane.max_wait_s:g} seconds"
-        lane.waiting[caller] += 1
-        try:
-            with move_on_after(lane.max_wait_s) as waiting:
-                departure.add_done_callback(lambda _: waiting.cancel())
-                await lane.slots.acquire()
-                problem = ""
-        finally:
-            lane.waiting -= Counter([caller])
-        return problem
-
-    async def _compute(
-        self, first: Message, departure: asyncio.Future[None], slot: ExitStack, scope: Scope, send: Send
-    ) -> None:
-        """Call the application; release its slot once the response is there, however slowly the client reads it."""
-        pending = [first]
-
-        async def receive() -> Message:
-            if not pending:
-                await asyncio.shield(departure)
-            return pending.pop() if pending else {"type": "http.disconnect"}
-
-        async def send_without_slot(message: Message) -> None:
-            slot.close()
-            await send(message)
-
-        token = IS_ABANDONED.set(departure.done)
-        try:
-            with suppress(AbandonedError):
-                await self.app(scope, receive, send_without_slot)
-        finally:
-            IS_ABANDONED.reset(token)
+                await self._refusal(scope, receive, send)
+                return
+        await self.app(scope, receive, send)
 
 
 def _has(name: bytes, scope: Scope, body: bytes) -> bool:
@@ -256,8 +256,7 @@ def _stated_byte(scope: Scope) -> int | None:
     """Return the size of the body that the head of a request states; None if it is not known."""
     headers = dict(scope.get("headers", ()))
     length = headers.get(b"content-length", b"0")
-    is_stated = b"transfer-encoding" not in headers and length.isdigit() and len(length) < MAX_DIGIT
-    return int(length) if is_stated else None
+    return int(length[:10]) if b"transfer-encoding" not in headers and length.isdigit() else None
 
 
 async def _departure(receive: Receive) -> None:

@@ -1,20 +1,22 @@
-"""Headers that limit what a browser does with a response, the page ``/docs``, and ambiguous requests."""
+"""Headers that limit what a browser does with a response, and the page ``/docs``."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import re
-from http import HTTPStatus
+from contextlib import suppress
 from typing import Final
 
 from fastapi import FastAPI, Request
 from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from roofcast.serving.http.errors import problem_response
+from roofcast.serving.abandonment import AbandonedError
+from roofcast.serving.http.access import RATE_HEADERS
 
 CSP: Final = "content-security-policy"
 DATA_POLICY: Final = "default-src 'none'; frame-ancestors 'none'"
@@ -27,11 +29,9 @@ _INLINE_SCRIPT: Final = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 
 
 class SafeResponses:
-    """ASGI middleware that sets ``nosniff`` and a content security policy, and refuses ambiguous requests.
+    """ASGI middleware that sets ``nosniff``, a content security policy and the rate limit of every response.
 
-    A request with both ``Content-Length`` and ``Transfer-Encoding`` may end elsewhere for a proxy than here: a second
-    request could hide in the body of the first (RFC 9112, section 6.1). One without a ``Host``, or with two, may be
-    meant for another server (section 3.2).
+    Nobody waits for the response of a request whose client left, so none is sent.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -39,35 +39,17 @@ class SafeResponses:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Call the application with a `send` that adds the headers."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers["x-content-type-options"] = "nosniff"
                 headers.setdefault(CSP, DATA_POLICY)
+                headers.update(scope.get(RATE_HEADERS, {}))
             await send(message)
 
-        if problem := _ambiguity(scope):
-            response = problem_response(
-                HTTPStatus.BAD_REQUEST, "bad-request", problem, headers={"connection": "close"}
-            )
-            await response(scope, receive, send_with_headers)
-            return
-        await self.app(scope, receive, send_with_headers)
-
-
-def _ambiguity(scope: Scope) -> str:
-    """Return what is ambiguous in a request; a blank if nothing is."""
-    headers = Headers(scope=scope)
-    if "content-length" in headers and "transfer-encoding" in headers:
-        return "send either content-length or transfer-encoding, not both"
-    n_host = len(headers.getlist("host"))
-    if n_host > 1 or (n_host == 0 and scope["http_version"] != "1.0"):
-        return f"send one host header, not {n_host}"
-    return ""
+        with suppress(AbandonedError, ClientDisconnect):
+            await self.app(scope, receive, send_with_headers)
 
 
 def serve_docs(app: FastAPI) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
 import pandas as pd
 
@@ -22,6 +23,10 @@ def table_from_rows(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(columns_from_rows(rows), dtype=object)
 
 
+MAX_COLUMN: Final = 300
+"""Columns that are built: more than any table has, so those of more names include unknown ones, which are refused."""
+
+
 def columns_from_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, ColumnArray]:
     """Return the rows as columns of objects, which are faster to build than a table.
 
@@ -30,7 +35,7 @@ def columns_from_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, ColumnArra
     >>> columns_from_rows([{"model": "a"}, {"model": "b", "tp": 2}])["tp"].tolist()
     [None, 2]
     """
-    names = dict.fromkeys(name for row in rows for name in row)
+    names = islice(dict.fromkeys(name for row in rows for name in row), MAX_COLUMN)
     return {name: object_column(len(rows), [row.get(name) for row in rows]) for name in names}
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from roofcast.data.errors import MAX_GIVEN, SchemaError, choice_error, join_errors
+from roofcast.data.errors import MAX_GIVEN, MAX_PROBLEM, SchemaError, choice_error, join_errors
 from roofcast.data.measurements.column_names import LONG_NAMES, column_cure, similar_columns
 from roofcast.data.measurements.schema import INPUT_COLUMNS, OUTCOME_COLUMNS, QUESTION_COLUMNS, RESULT_COLUMNS
 from roofcast.data.measurements.table_rules import BOOLEANS, date_problem
@@ -68,7 +68,8 @@ def parse_rows(columns: Mapping[str, ColumnArray]) -> tuple[Table, list[Problem 
     SchemaError
         If a column is unknown, or `model` or `accelerator` is missing.
     """
-    errors = [unknown_column_error(name) for name in columns if name not in ROW_NAMES]
+    unknown = (name for name in columns if name not in ROW_NAMES)
+    errors = [unknown_column_error(name) for name in islice(unknown, MAX_PROBLEM + 1)]
     missing = [name for name in REQUIRED_COLUMNS if name not in columns]
     errors += [SchemaError(name, "is missing; it must be a column of the input") for name in missing]
     if errors:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from roofcast.serving.http import errors
-from roofcast.serving.http.errors import problem_response as answer
+from roofcast.serving.http import problem_details
+from roofcast.serving.http.problem_details import problem_response as answer
 from roofcast.serving.http.telemetry.prometheus import count_answers
 from roofcast.serving.http.telemetry.request_log import logger
 from roofcast.serving.logs import configure_service_logs
@@ -66,7 +66,7 @@ def test_the_traceback_of_a_bug_is_logged_before_its_answer(
     def divide() -> float:
         return 1 / 0
 
-    monkeypatch.setattr(errors, "problem_response", answer_and_read_log)
+    monkeypatch.setattr(problem_details, "problem_response", answer_and_read_log)
     client.app.add_api_route("/bug", divide)
     configure_service_logs("json")
     response = client.send("GET", "/bug", headers={"x-request-id": "mine"})

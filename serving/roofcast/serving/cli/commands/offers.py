@@ -160,16 +160,18 @@ def _refresh(source: str, provider: str | None, as_of: dt.datetime | None) -> Of
 
 
 def _refresh_skypilot(provider: str | None) -> list[OfferRefresh]:
-    from roofcast.data.prices.skypilot_repository import CLOUDS, find_list, load_published, open_client
+    from roofcast.data.prices.skypilot_repository import CLOUDS, find_list, load_published
+    from roofcast.serving.app_state.catalog.github_files import fetcher, open_client
     from roofcast.serving.app_state.catalog.offer_refresh import refresh_offers
     from roofcast.serving.app_state.settings import load_settings
 
     home, refreshes = load_settings().home, []
     with open_client() as client:
+        fetch = fetcher(client)
         for cloud in (provider,) if provider else CLOUDS:
             with spinner(f"fetching the prices of {cloud}"):
-                published = find_list(cloud, client)
-                listing = published and load_published(published, client, open_catalog())
+                published = find_list(cloud, fetch)
+                listing = published and load_published(published, fetch, open_catalog())
             if not listing or not listing.offers:
                 warn(f"{cloud}: SkyPilot publishes no list with offers of known accelerators")
                 continue

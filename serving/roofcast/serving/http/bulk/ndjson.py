@@ -9,7 +9,7 @@ from typing import IO, Any, Final
 
 from pydantic_core import from_json, to_json
 
-from roofcast.data.errors import InputError, join_errors
+from roofcast.data.errors import MAX_PROBLEM, InputError, join_errors
 from roofcast.serving.http.body import read_object
 from roofcast.serving.http.bulk.chunks import MAX_TEXT, N_ROW, Chunk
 from roofcast.serving.http.bulk.inline import InlineModels
@@ -122,7 +122,8 @@ def read_row(line: bytes, models: InlineModels) -> Mapping[str, Any]:
     if not isinstance(fields, dict) or len(fields) != line.count(b":"):
         fields = _read_row_strictly(line)
     if not fields.keys() <= ROW_NAMES.keys():
-        raise join_errors([unknown_column_error(name) for name in fields if name not in ROW_NAMES])
+        unknown = (name for name in fields if name not in ROW_NAMES)
+        raise join_errors([unknown_column_error(name) for name in islice(unknown, MAX_PROBLEM + 1)])
     model = fields.get("model")
     return {**fields, "model": models.add(model)} if isinstance(model, dict) else fields
 

@@ -7,8 +7,8 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from roofcast.serving.http.bulk.media import LEVEL_HEADER, STACK_HEADER, VERSION_HEADER, Kind
-from roofcast.serving.http.errors import PROBLEM_TYPE
-from roofcast.serving.http.schemas.resources import EXAMPLE_ROW, ProblemResponse
+from roofcast.serving.http.problem_details import NOT_ACCEPTABLE
+from roofcast.serving.http.schemas.resources import EXAMPLE_ROW
 
 _LINES: Final = {
     "schema": {
@@ -53,8 +53,5 @@ BULK_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
             Kind.PARQUET.value: _FILE,
         },
     },
-    int(HTTPStatus.NOT_ACCEPTABLE): {
-        "description": HTTPStatus.NOT_ACCEPTABLE.phrase,
-        "content": {PROBLEM_TYPE: {"schema": {"$ref": f"#/components/schemas/{ProblemResponse.__name__}"}}},
-    },
+    **NOT_ACCEPTABLE,
 }

@@ -11,15 +11,17 @@ from fastapi import APIRouter
 from roofcast.data.prices.regions import offered_areas
 from roofcast.data.specs import Precision, Pricing
 from roofcast.serving.display_names import engine_name, precision_name, pricing_name, provider_name, region_name
+from roofcast.serving.http.access import READ
 from roofcast.serving.http.dependencies import ActiveModel, Parts
+from roofcast.serving.http.guarded_routes import GuardedRoute
 from roofcast.serving.http.schemas.choices import AcceleratorName, ChoicesResponse, PresetResponse
 from roofcast.serving.recommend.api.request import Artefact, SpeculationKind
 from roofcast.serving.recommend.demand.presets import PRESETS, Preset
 
-router = APIRouter(tags=["knowledge"])
+router = APIRouter(tags=["knowledge"], route_class=GuardedRoute)
 
 
-@router.get("/v1/choices")
+@router.get("/v1/choices", dependencies=READ)
 def get_choices(service: Parts, active: ActiveModel) -> ChoicesResponse:
     """Return the valid names of request fields, for forms and completion."""
     offers = service.catalog.offers

@@ -6,16 +6,18 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from roofcast.serving.http.body import JSON_TYPE, JsonRoute
+from roofcast.serving.http.access import READ
+from roofcast.serving.http.body import JSON_TYPE
 from roofcast.serving.http.dependencies import Parts, Today
+from roofcast.serving.http.guarded_routes import GuardedRoute
 from roofcast.serving.jobs.job_answer_parts import JobPredictionResponse, JobRecommendationResponse
 from roofcast.serving.jobs.job_request import JobPredictionRequest, JobRecommendationRequest
 from roofcast.serving.jobs.job_service import answer_training_predictions, answer_training_recommendation
 
-router = APIRouter(tags=["training"], route_class=JsonRoute)
+router = APIRouter(tags=["training"], route_class=GuardedRoute)
 
 
-@router.post("/v1/training/predictions", response_model=JobPredictionResponse)
+@router.post("/v1/training/predictions", dependencies=READ, response_model=JobPredictionResponse)
 def post_training_predictions(request: JobPredictionRequest, service: Parts) -> Any:
     """Predict step time, throughput, MFU and peak memory of each training job; an invalid row gets its own status.
 
@@ -25,7 +27,7 @@ def post_training_predictions(request: JobPredictionRequest, service: Parts) -> 
     return Response(answer.model_dump_json(), media_type=JSON_TYPE)  # FastAPI would validate it again
 
 
-@router.post("/v1/training/recommendations", response_model=JobRecommendationResponse)
+@router.post("/v1/training/recommendations", dependencies=READ, response_model=JobRecommendationResponse)
 def post_training_recommendation(request: JobRecommendationRequest, service: Parts, today: Today) -> Any:
     """Rank hardware and plans for a training job by cost, among those that fit and meet deadline and budget.
 

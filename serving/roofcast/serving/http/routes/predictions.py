@@ -16,14 +16,15 @@ from roofcast.serving.app_state.catalog.registered_models import with_configs
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.composition import Service
 from roofcast.serving.explain.explanation import explain
-from roofcast.serving.http.body import BODY, BulkRoute, JsonRoute, response_kind
+from roofcast.serving.http.access import READ
 from roofcast.serving.http.bulk.answers import answer_body, answer_chunks, has_parquet
 from roofcast.serving.http.bulk.chunks import Chunk
 from roofcast.serving.http.bulk.media import LEVEL_HEADER, PATH, STACK_HEADER, VERSION_HEADER, Kind, bulk_kind
 from roofcast.serving.http.bulk.openapi import BULK_REQUEST, BULK_RESPONSES
 from roofcast.serving.http.bulk.streaming import stream
 from roofcast.serving.http.dependencies import ActiveModel, Owner, Parts, ShadowQueue
-from roofcast.serving.http.errors import unsupported_media_type
+from roofcast.serving.http.guarded_routes import BODY, BulkRoute, GuardedRoute, response_kind
+from roofcast.serving.http.refusals import RefusedError
 from roofcast.serving.http.schemas.explanations import ExplanationResponse, ExplanationsResponse
 from roofcast.serving.http.schemas.resources import ExplanationRequest, PredictionRequest, PredictionResponse
 from roofcast.serving.http.telemetry.prometheus import count_answers
@@ -38,7 +39,7 @@ _ROW: Final = TypeAdapter(Row)
 _HEADER_SAFE: Final = " /:;,=.'()"
 """Characters of a header that are not percent-encoded, besides letters and digits."""
 
-router = APIRouter(tags=["predictions"], route_class=JsonRoute)
+router = APIRouter(tags=["predictions"], route_class=GuardedRoute)
 bulk = APIRouter(route_class=BulkRoute)
 
 
@@ -63,7 +64,7 @@ QueryStack = Annotated[
 ]
 
 
-@bulk.post(PATH, include_in_schema=False)
+@bulk.post(PATH, dependencies=READ, include_in_schema=False)
 async def post_bulk(
     request: Request,
     *,
@@ -78,7 +79,9 @@ async def post_bulk(
     kind = bulk_kind(request.scope) or Kind.NDJSON
     accepted = response_kind(request, kind)
     if request.headers.get("content-encoding", "identity") != "identity":
-        raise unsupported_media_type(f"send the body without content-encoding, or as {Kind.PARQUET}, which is small")
+        raise RefusedError(
+            "unsupported-media-type", f"send the body without content-encoding, or as {Kind.PARQUET}, which is small"
+        )
     _check_parquet(kind, accepted)
     own = OwnRuns(owner, stack, _parse_references(reference))
     options, used = await run_in_threadpool(_options, service, active, level or DEFAULT_LEVEL, [], own)
@@ -108,7 +111,9 @@ def _options(
 
 def _check_parquet(*kinds: Kind) -> None:
     if Kind.PARQUET in kinds and not has_parquet():
-        raise unsupported_media_type(f"{Kind.PARQUET} needs pyarrow here: pip install 'roofcast[parquet]'")
+        raise RefusedError(
+            "unsupported-media-type", f"{Kind.PARQUET} needs pyarrow here: pip install 'roofcast[parquet]'"
+        )
 
 
 def _headers(active: LoadedModel, level: float, used: StackUsed | None) -> dict[str, str]:
@@ -129,7 +134,9 @@ def _parse_references(texts: Iterable[str]) -> list[Row]:
 router.include_router(bulk)
 
 
-@router.post(PATH, openapi_extra=BULK_REQUEST, responses=BULK_RESPONSES, response_model=PredictionResponse)
+@router.post(
+    PATH, dependencies=READ, openapi_extra=BULK_REQUEST, responses=BULK_RESPONSES, response_model=PredictionResponse
+)
 def post_predictions(
     request: PredictionRequest,
     *,
@@ -173,7 +180,7 @@ def post_predictions(
     return Response(body, media_type=accepted, headers=_headers(active, options.level, used))
 
 
-@router.post("/v1/explanations")
+@router.post("/v1/explanations", dependencies=READ)
 def post_explanations(
     request: ExplanationRequest, service: Parts, active: ActiveModel, owner: Owner
 ) -> ExplanationsResponse:

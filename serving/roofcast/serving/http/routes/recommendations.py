@@ -6,17 +6,19 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from roofcast.serving.http.body import JSON_TYPE, JsonRoute
+from roofcast.serving.http.access import READ
+from roofcast.serving.http.body import JSON_TYPE
 from roofcast.serving.http.dependencies import ActiveModel, Owner, Parts, Today
+from roofcast.serving.http.guarded_routes import GuardedRoute
 from roofcast.serving.http.telemetry.prometheus import RECOMMENDATIONS
 from roofcast.serving.recommend.answer.parts import RecommendationResponse
 from roofcast.serving.recommend.api.request import RecommendationRequest
 from roofcast.serving.recommend.api.service import answer_recommendation
 
-router = APIRouter(tags=["recommendations"], route_class=JsonRoute)
+router = APIRouter(tags=["recommendations"], route_class=GuardedRoute)
 
 
-@router.post("/v1/recommendations", response_model=RecommendationResponse)
+@router.post("/v1/recommendations", dependencies=READ, response_model=RecommendationResponse)
 def post_recommendation(
     request: RecommendationRequest, service: Parts, active: ActiveModel, today: Today, owner: Owner
 ) -> Any:

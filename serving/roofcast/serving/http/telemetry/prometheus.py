@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections import Counter as TallyOf
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
@@ -22,10 +23,13 @@ from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.composition import Service
 from roofcast.serving.http.telemetry.health import HealthMonitor
-from roofcast.serving.http.telemetry.prometheus_multiproc import FOLDER_VARIABLE
+from roofcast.serving.http.telemetry.prometheus_multiproc import FOLDER_VARIABLE, reserve_files
 from roofcast.training.drift.answer_ratios import AnswerRatios
 from roofcast.training.drift.paired_errors import PairedErrors
 from roofcast.training.drift.report import GroupErrors
+
+if FOLDER_VARIABLE in os.environ:
+    reserve_files(Path(os.environ[FOLDER_VARIABLE]))
 
 _OWN = CollectorRegistry()
 

@@ -11,7 +11,8 @@ from urllib.parse import quote
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from roofcast.data.units import ms_from_s
-from roofcast.serving.http.auth import CALLER
+from roofcast.serving.http.callers import CALLER
+from roofcast.serving.http.problem_details import BUG, CLIENT_CLOSED, FIRST_ERROR
 from roofcast.serving.http.telemetry.prometheus import REQUEST_SECONDS
 
 logger = logging.getLogger("roofcast.access")
@@ -23,7 +24,6 @@ METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OP
 QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 """Routes that are polled every few seconds; only their errors are logged at INFO."""
 
-CLIENT_CLOSED: Final = 499
 MAX_PATH: Final = 200
 
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}")
@@ -63,7 +63,7 @@ class RequestLog:
         try:
             await self.app(scope, receive, send_and_note_status)
         except Exception as error:
-            status, bug = 500, error
+            status, bug = BUG, error
             raise
         finally:
             _log(scope, status, time.perf_counter() - start, bug)
@@ -74,7 +74,7 @@ def _log(scope: Scope, status: int, duration_s: float, bug: Exception | None) ->
     route = getattr(scope.get("route"), "path", OTHER)
     method = scope["method"] if scope["method"] in METHODS else OTHER
     REQUEST_SECONDS.labels(method, route, str(status)).observe(duration_s)
-    is_quiet = route in QUIET and status < 400
+    is_quiet = route in QUIET and status < FIRST_ERROR
     level = logging.ERROR if bug else logging.DEBUG if is_quiet else logging.INFO
     if logger.isEnabledFor(level):
         took_ms = round(ms_from_s(duration_s), 2)

@@ -12,22 +12,24 @@ from roofcast.data.errors import UnknownNameError
 from roofcast.data.measurements.schema import INPUT_COLUMNS, REFERENCE_METRICS
 from roofcast.data.measurements.validation import row_ids
 from roofcast.serving.app_state.imports.import_report import own_campaign_report
+from roofcast.serving.http.access import READ
 from roofcast.serving.http.dependencies import ActiveModel, Parts, Viewer
+from roofcast.serving.http.guarded_routes import GuardedRoute
 from roofcast.serving.http.schemas.history import CampaignReport, CampaignRow, CampaignRows
 from roofcast.serving.predict.json_rows import rows_from_table
 from roofcast.serving.request_fields import Value
 
-router = APIRouter(tags=["measurements"])
+router = APIRouter(tags=["measurements"], route_class=GuardedRoute)
 
 
-@router.get("/v1/campaigns/report")
+@router.get("/v1/campaigns/report", dependencies=READ)
 def get_report(service: Parts, viewer: Viewer) -> list[CampaignReport]:
     """Report the imported campaigns: rows stored, rows that training uses, and why it skips the others."""
     rows = own_campaign_report(service.store.load(seen_by=viewer, provenance=True), service.catalog)
     return [CampaignReport.model_validate({k: row[k] for k in CampaignReport.model_fields}) for row in rows]
 
 
-@router.get("/v1/campaigns/{name}/measurements")
+@router.get("/v1/campaigns/{name}/measurements", dependencies=READ)
 def list_campaign_rows(
     name: Annotated[str, Path(max_length=400, pattern=r"^[^\x00]+$")],
     service: Parts,

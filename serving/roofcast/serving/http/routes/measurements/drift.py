@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 from fastapi import APIRouter, Query
 
 from roofcast.serving.drift.import_drift import DEFAULT_LEVEL, report_days, report_import
+from roofcast.serving.http.access import READ
 from roofcast.serving.http.dependencies import Parts, Viewer
+from roofcast.serving.http.guarded_routes import GuardedRoute
 from roofcast.serving.http.schemas.resources import Selector
 from roofcast.serving.request_fields import Level
 from roofcast.training.drift.report import MAX_CHANGE, DriftReport
@@ -15,7 +17,7 @@ from roofcast.training.drift.report import MAX_CHANGE, DriftReport
 if TYPE_CHECKING:
     from roofcast.data.store.measurement_store import Added
 
-router = APIRouter(tags=["measurements"])
+router = APIRouter(tags=["measurements"], route_class=GuardedRoute)
 
 DRIFT_PATH: Final = "/v1/drift"
 
@@ -26,7 +28,7 @@ def drift_url(added: Added) -> str | None:
     return f"{DRIFT_PATH}?import_id={added.import_id}" if is_comparable else None
 
 
-@router.get(DRIFT_PATH)
+@router.get(DRIFT_PATH, dependencies=READ)
 def get_drift(
     service: Parts,
     viewer: Viewer,

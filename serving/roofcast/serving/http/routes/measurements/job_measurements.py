@@ -13,10 +13,11 @@ from fastapi import APIRouter, Query, Request
 
 from roofcast.data.importers.overrides import parse_overrides
 from roofcast.serving.app_state.imports.import_warnings import added_warnings
-from roofcast.serving.http.body import BODY, JsonRoute
+from roofcast.serving.http.access import READ, WRITE
 from roofcast.serving.http.bulk.media import TRAINING_FILES_PATH
 from roofcast.serving.http.dependencies import ClaimOfKeys, Compare, DryRun, Parts, Viewer, origin_of
-from roofcast.serving.http.errors import unsupported_media_type
+from roofcast.serving.http.guarded_routes import BODY, FileRoute, GuardedRoute
+from roofcast.serving.http.refusals import RefusedError
 from roofcast.serving.http.routes.measurements.measurement_files import FILE_NAME, Overrides, media_type
 from roofcast.serving.http.routes.measurements.measurements import Limit, OfCampaign, Offset
 from roofcast.serving.http.schemas.jobs import MAX_ROW, JobMeasurementsAdded, JobMeasurementsRequest
@@ -28,8 +29,8 @@ from roofcast.serving.request_fields import Cell
 if TYPE_CHECKING:
     from roofcast.data.store.measurement_store import Added
 
-router = APIRouter(tags=["training"], route_class=JsonRoute)
-files = APIRouter(tags=["training"])
+router = APIRouter(tags=["training"], route_class=GuardedRoute)
+files = APIRouter(tags=["training"], route_class=FileRoute)
 
 KINDS: Final = ("text/csv", "application/octet-stream")
 """Media types of tables, and of logs (a form on another site's page could send `text/plain`)."""
@@ -37,7 +38,7 @@ KINDS: Final = ("text/csv", "application/octet-stream")
 _FILE_BODY: Final[dict[str, Any]] = {kind: {"schema": {"type": "string", "format": "binary"}} for kind in KINDS}
 
 
-@router.post("/v1/training/measurements", status_code=HTTPStatus.CREATED)
+@router.post("/v1/training/measurements", dependencies=WRITE, status_code=HTTPStatus.CREATED)
 def post_training_measurements(
     request: JobMeasurementsRequest,
     *,
@@ -60,6 +61,7 @@ def post_training_measurements(
 
 @files.post(
     TRAINING_FILES_PATH,
+    dependencies=WRITE,
     status_code=HTTPStatus.CREATED,
     responses={
         HTTPStatus.OK: {"model": JobMeasurementsAdded, "description": "Counts of a dry run; nothing is stored."}
@@ -84,7 +86,7 @@ def post_training_file(
     All rows of a file are stored, or none. A log is one job.
     """
     if media_type(request) not in KINDS:
-        raise unsupported_media_type(f"send a table as {KINDS[0]}, a log as {KINDS[1]}")
+        raise RefusedError("unsupported-media-type", f"send a table as {KINDS[0]}, a log as {KINDS[1]}")
     overrides = parse_overrides(set_ or [])
     table = read_run_file(request.scope[BODY].read(), name, overrides, service.job_catalog, MAX_ROW)
     origin = origin_of(request)
@@ -110,7 +112,7 @@ def _answer(added: Added, errors: JobImportErrors | None) -> JobMeasurementsAdde
     return JobMeasurementsAdded(**asdict(added), warnings=warnings, is_kept=bool(added.import_id), errors=errors)
 
 
-@router.get("/v1/training/measurements")
+@router.get("/v1/training/measurements", dependencies=READ)
 def list_training_measurements(
     service: Parts, viewer: Viewer, campaign: OfCampaign = None, offset: Offset = 0, limit: Limit = 100
 ) -> list[dict[str, Cell]]:

@@ -16,14 +16,15 @@ from roofcast.serving.app_state.imports.import_warnings import added_warnings, c
 from roofcast.serving.app_state.imports.measurement_import import import_rows
 from roofcast.serving.app_state.imports.name_errors import check_names
 from roofcast.serving.drift.import_drift import compare_import
-from roofcast.serving.http.body import BODY
+from roofcast.serving.http.access import WRITE
 from roofcast.serving.http.bulk.media import FILES_PATH
 from roofcast.serving.http.dependencies import ClaimOfKeys, Compare, DryRun, Parts, origin_of
-from roofcast.serving.http.errors import unsupported_media_type
+from roofcast.serving.http.guarded_routes import BODY, FileRoute
+from roofcast.serving.http.refusals import RefusedError
 from roofcast.serving.http.routes.measurements.drift import drift_url
 from roofcast.serving.http.schemas.resources import FileAdded
 
-router = APIRouter(tags=["measurements"])
+router = APIRouter(tags=["measurements"], route_class=FileRoute)
 
 AUTO: Final = "auto"
 
@@ -48,6 +49,7 @@ _BINARY: Final[dict[str, Any]] = {"schema": {"type": "string", "format": "binary
 
 @router.post(
     FILES_PATH,
+    dependencies=WRITE,
     status_code=HTTPStatus.CREATED,
     responses={HTTPStatus.OK: {"model": FileAdded, "description": "Counts of a dry run; nothing is stored."}},
     openapi_extra={"requestBody": {"required": True, "content": dict.fromkeys(SUFFIXES, _BINARY)}},
@@ -79,7 +81,7 @@ def post_file(
     """
     kind = media_type(request)
     if kind not in SUFFIXES:
-        raise unsupported_media_type(f"send the file as {', '.join(SUFFIXES)}")
+        raise RefusedError("unsupported-media-type", f"send the file as {', '.join(SUFFIXES)}")
     overrides = parse_overrides(set_ or [])
     source = Source(name if Path(name).suffix else f"{name}{SUFFIXES[kind]}", request.scope[BODY])
     chosen, table = read_upload(

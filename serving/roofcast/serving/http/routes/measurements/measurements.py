@@ -13,9 +13,10 @@ from roofcast.serving.app_state.imports.import_warnings import added_warnings, i
 from roofcast.serving.app_state.imports.measurement_import import import_rows
 from roofcast.serving.app_state.imports.name_errors import check_names
 from roofcast.serving.drift.import_drift import compare_import
-from roofcast.serving.http.auth import CALLER, KEY
-from roofcast.serving.http.body import JsonRoute
+from roofcast.serving.http.access import READ, WRITE
+from roofcast.serving.http.callers import CALLER, KEY
 from roofcast.serving.http.dependencies import ClaimOfKeys, Compare, Parts, Viewer, origin_of
+from roofcast.serving.http.guarded_routes import GuardedRoute
 from roofcast.serving.http.routes.measurements.drift import drift_url
 from roofcast.serving.http.schemas.resources import (
     ImportSummary,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from roofcast.data.store.api_keys import ApiKey
     from roofcast.data.store.provenance import Action
 
-router = APIRouter(tags=["measurements"], route_class=JsonRoute)
+router = APIRouter(tags=["measurements"], route_class=GuardedRoute)
 
 OWN_CAMPAIGN = "own"
 
@@ -41,7 +42,7 @@ Limit = Annotated[int, Query(ge=1, le=1000)]
 """Which stored measurements a list shows."""
 
 
-@router.post("/v1/measurements", status_code=HTTPStatus.CREATED)
+@router.post("/v1/measurements", dependencies=WRITE, status_code=HTTPStatus.CREATED)
 def post_measurements(
     request: MeasurementsRequest,
     *,
@@ -66,7 +67,7 @@ def post_measurements(
     return MeasurementsAdded(**asdict(added), warnings=warnings, drift_url=drift_url(added), drift=report)
 
 
-@router.get("/v1/measurements")
+@router.get("/v1/measurements", dependencies=READ)
 def list_measurements(
     service: Parts, viewer: Viewer, campaign: OfCampaign = None, offset: Offset = 0, limit: Limit = 100
 ) -> list[dict[str, Cell]]:
@@ -81,13 +82,13 @@ def list_measurements(
     return rows_from_table(service.store.load(campaign, offset, limit, provenance=True, seen_by=viewer))
 
 
-@router.get("/v1/measurements/imports")
+@router.get("/v1/measurements/imports", dependencies=READ)
 def list_imports(service: Parts, viewer: Viewer) -> list[ImportSummary]:
     """List the imports of the rows that the caller may list, the latest first."""
     return [ImportSummary(**summary) for summary in service.store.provenance.imports(viewer)]
 
 
-@router.post("/v1/measurements/withdrawals")
+@router.post("/v1/measurements/withdrawals", dependencies=WRITE)
 def post_withdrawal(
     request: MeasurementSelection, *, http: Request, service: Parts, viewer: Viewer
 ) -> MeasurementsChanged:
@@ -98,7 +99,7 @@ def post_withdrawal(
     return _change("withdrawal", request, http, service, viewer)
 
 
-@router.post("/v1/measurements/restorations")
+@router.post("/v1/measurements/restorations", dependencies=WRITE)
 def post_restoration(
     request: MeasurementSelection, *, http: Request, service: Parts, viewer: Viewer
 ) -> MeasurementsChanged:
@@ -110,7 +111,7 @@ def post_restoration(
     return _change("restoration", request, http, service, viewer)
 
 
-@router.post("/v1/measurements/confirmations")
+@router.post("/v1/measurements/confirmations", dependencies=WRITE)
 def post_confirmation(
     request: MeasurementSelection, *, http: Request, service: Parts, viewer: Viewer
 ) -> MeasurementsChanged:

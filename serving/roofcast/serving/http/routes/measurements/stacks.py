@@ -8,8 +8,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from roofcast.serving.http.body import JsonRoute
+from roofcast.serving.http.access import READ, WRITE
 from roofcast.serving.http.dependencies import ActiveModel, Owner, Parts
+from roofcast.serving.http.guarded_routes import GuardedRoute
 from roofcast.serving.http.schemas.stacks import (
     MeasuredStackSummary,
     StackAdded,
@@ -23,12 +24,12 @@ from roofcast.serving.stacks.measured import measured_stacks
 from roofcast.serving.stacks.profiles import add_rows
 from roofcast.serving.stacks.report import stack_report
 
-router = APIRouter(tags=["stacks"], route_class=JsonRoute)
+router = APIRouter(tags=["stacks"], route_class=GuardedRoute)
 
 Name = Annotated[str, Path(max_length=100, pattern=r"^[^\x00]*$")]
 
 
-@router.post("/v1/stacks", status_code=HTTPStatus.CREATED)
+@router.post("/v1/stacks", dependencies=WRITE, status_code=HTTPStatus.CREATED)
 def post_stack(request: StackRequest, service: Parts, active: ActiveModel, owner: Owner) -> StackAdded:
     """Add rows to a stack profile of the caller's key: all of them, or none. The profile is made if it is new."""
     configs = [(model.name, model.config) for model in request.models]
@@ -39,19 +40,19 @@ def post_stack(request: StackRequest, service: Parts, active: ActiveModel, owner
     return StackAdded(**asdict(added))
 
 
-@router.get("/v1/stacks")
+@router.get("/v1/stacks", dependencies=READ)
 def list_stacks(service: Parts, owner: Owner) -> list[StackSummary]:
     """List the profiles of the caller's key, and those that the command line of the service made."""
     return [StackSummary(**asdict(summary)) for summary in service.store.stacks.summaries(owner)]
 
 
-@router.get("/v1/measured-stacks")
+@router.get("/v1/measured-stacks", dependencies=READ)
 def list_measured_stacks(active: ActiveModel) -> list[MeasuredStackSummary]:
     """List the stacks of the shipped measurements that the predictor knows: names for `stack`, besides profiles."""
     return [MeasuredStackSummary.model_validate(asdict(stack)) for stack in measured_stacks(active.bundle.predictor)]
 
 
-@router.get("/v1/stacks/{name}")
+@router.get("/v1/stacks/{name}", dependencies=READ)
 def get_stack(
     name: Name,
     *,
@@ -67,7 +68,7 @@ def get_stack(
     return StackReport.model_validate(report)
 
 
-@router.delete("/v1/stacks/{name}")
+@router.delete("/v1/stacks/{name}", dependencies=WRITE)
 def delete_stack(name: Name, service: Parts, owner: Owner) -> StackRemoved:
     """Remove a profile of the caller's key."""
     return StackRemoved(name=name, n_row=service.store.stacks.remove(owner, name))

@@ -9,26 +9,27 @@ from fastapi import APIRouter, Path, Query, Request
 from roofcast.data.errors import NoAnswerError
 from roofcast.serving.app_state import promotion
 from roofcast.serving.composition import Service
-from roofcast.serving.http.auth import CALLER
-from roofcast.serving.http.body import JsonRoute
+from roofcast.serving.http.access import ADMIN, READ
+from roofcast.serving.http.callers import CALLER
 from roofcast.serving.http.dependencies import Parts, Viewer
+from roofcast.serving.http.guarded_routes import GuardedRoute
 from roofcast.serving.http.schemas.history import ChallengerResponse, ChallengerWithdrawn
 from roofcast.serving.http.schemas.resources import ChallengerRequest
 from roofcast.serving.shadow.comparison import VersionComparison, compare_version
 from roofcast.training.lifecycle.gate.challenger import NO_CHALLENGER, challenger_of, withdraw_challenger
 
-router = APIRouter(tags=["knowledge"], route_class=JsonRoute)
+router = APIRouter(tags=["knowledge"], route_class=GuardedRoute)
 
 Version = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$")]
 
 
-@router.get("/v1/predictor/challenger")
+@router.get("/v1/predictor/challenger", dependencies=READ)
 def get_challenger(service: Parts) -> ChallengerResponse:
     """Return the version that answers a sample of the requests beside the champion; 409 if there is none."""
     return _response(service)
 
 
-@router.put("/v1/predictor/challenger")
+@router.put("/v1/predictor/challenger", dependencies=ADMIN)
 def put_challenger(request: ChallengerRequest, *, http: Request, service: Parts) -> ChallengerResponse:
     """Make a version of the registry answer beside the champion, unseen; all server processes load it in seconds.
 
@@ -38,7 +39,7 @@ def put_challenger(request: ChallengerRequest, *, http: Request, service: Parts)
     return _response(service)
 
 
-@router.delete("/v1/predictor/challenger")
+@router.delete("/v1/predictor/challenger", dependencies=ADMIN)
 def delete_challenger(http: Request, service: Parts) -> ChallengerWithdrawn:
     """Withdraw the challenger: no version answers beside the champion; 409 if there is none."""
     withdrawn = withdraw_challenger(service.registry, http.scope[CALLER])
@@ -46,7 +47,7 @@ def delete_challenger(http: Request, service: Parts) -> ChallengerWithdrawn:
     return ChallengerWithdrawn(version=withdrawn.version)
 
 
-@router.get("/v1/predictor/versions/{version}/comparison")
+@router.get("/v1/predictor/versions/{version}/comparison", dependencies=READ)
 def get_comparison(
     version: Version,
     service: Parts,

@@ -5,16 +5,17 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 
 from roofcast.serving.app_state.promotion import promote, roll_back
-from roofcast.serving.http.auth import CALLER
-from roofcast.serving.http.body import JsonRoute
+from roofcast.serving.http.access import ADMIN
+from roofcast.serving.http.callers import CALLER
 from roofcast.serving.http.dependencies import Parts
+from roofcast.serving.http.guarded_routes import GuardedRoute
 from roofcast.serving.http.routes.knowledge import predictor_response
 from roofcast.serving.http.schemas.resources import DEFAULT_TARGET, PredictorResponse, PromotionRequest, TargetRequest
 
-router = APIRouter(tags=["knowledge"], route_class=JsonRoute)
+router = APIRouter(tags=["knowledge"], route_class=GuardedRoute)
 
 
-@router.put("/v1/predictor")
+@router.put("/v1/predictor", dependencies=ADMIN)
 def put_predictor(request: PromotionRequest, *, http: Request, service: Parts) -> PredictorResponse:
     """Promote a version of the registry; all server processes follow within seconds."""
     champion = service.champions[request.target]
@@ -22,7 +23,7 @@ def put_predictor(request: PromotionRequest, *, http: Request, service: Parts) -
     return predictor_response(champion.active_model, request.target)
 
 
-@router.post("/v1/predictor/rollback")
+@router.post("/v1/predictor/rollback", dependencies=ADMIN)
 def post_rollback(http: Request, service: Parts, request: TargetRequest = DEFAULT_TARGET) -> PredictorResponse:
     """Promote the version before the champion; a second rollback promotes the one before that.
 

@@ -11,9 +11,10 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from roofcast.serving.app_state.retraining_schedule import next_retraining_at
 from roofcast.serving.app_state.retraining_stages import REGISTRATION
-from roofcast.serving.http.auth import CALLER
-from roofcast.serving.http.body import JsonRoute
+from roofcast.serving.http.access import ADMIN, READ, WRITE
+from roofcast.serving.http.callers import CALLER
 from roofcast.serving.http.dependencies import Jobs, Parts
+from roofcast.serving.http.guarded_routes import GuardedRoute
 from roofcast.serving.http.schemas.resources import (
     DEFAULT_TARGET,
     RetrainingResponse,
@@ -21,12 +22,12 @@ from roofcast.serving.http.schemas.resources import (
     TargetRequest,
 )
 
-router = APIRouter(tags=["retrainings"], route_class=JsonRoute)
+router = APIRouter(tags=["retrainings"], route_class=GuardedRoute)
 
 RetrainingId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$")]
 
 
-@router.post("/v1/retrainings", status_code=HTTPStatus.ACCEPTED)
+@router.post("/v1/retrainings", dependencies=WRITE, status_code=HTTPStatus.ACCEPTED)
 def post_retraining(jobs: Jobs, response: Response, request: TargetRequest = DEFAULT_TARGET) -> RetrainingResponse:
     """Queue a retraining of a target's predictor, which runs in the background; its state is at the location."""
     record = jobs.submit(request.target)
@@ -34,13 +35,13 @@ def post_retraining(jobs: Jobs, response: Response, request: TargetRequest = DEF
     return RetrainingResponse(**dataclasses.asdict(record))
 
 
-@router.get("/v1/retrainings/{retraining_id}")
+@router.get("/v1/retrainings/{retraining_id}", dependencies=READ)
 def get_retraining(retraining_id: RetrainingId, service: Parts) -> RetrainingResponse:
     """Return a retraining: its stage while it runs, its report once it is done."""
     return RetrainingResponse(**dataclasses.asdict(service.store.retrainings.find(retraining_id)))
 
 
-@router.post("/v1/retrainings/{retraining_id}/cancellation")
+@router.post("/v1/retrainings/{retraining_id}/cancellation", dependencies=ADMIN)
 def post_cancellation(retraining_id: RetrainingId, http: Request, service: Parts) -> RetrainingResponse:
     """Cancel a retraining: one that waits does not start, one that runs stops after the folds that it fits.
 
@@ -50,7 +51,7 @@ def post_cancellation(retraining_id: RetrainingId, http: Request, service: Parts
     return RetrainingResponse(**dataclasses.asdict(record))
 
 
-@router.get("/v1/retrainings")
+@router.get("/v1/retrainings", dependencies=READ)
 def list_retrainings(service: Parts, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[RetrainingResponse]:
     """List the retrainings, the latest first."""
     return [
@@ -58,7 +59,7 @@ def list_retrainings(service: Parts, limit: Annotated[int, Query(ge=1, le=1000)]
     ]
 
 
-@router.get("/v1/retraining-schedule")
+@router.get("/v1/retraining-schedule", dependencies=READ)
 def get_retraining_schedule(service: Parts) -> RetrainingScheduleResponse:
     """Return when the worker retrains, if measurements were accepted or withdrawn since the last retraining."""
     expression = service.settings.retrain_at

@@ -1,20 +1,24 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, Literal
 
 import httpx
 import pytest
-from fastapi.routing import APIRoute
+from fastapi.routing import APIRoute, APIRouter
 
 from roofcast.data.errors import NotReadyError
-from roofcast.data.store.api_keys import ApiKey, KeyStore
+from roofcast.data.store.api_keys import KeyStore
 from roofcast.serving.app_state.settings import Settings
-from roofcast.serving.http import auth
+from roofcast.serving.http.access import Gate, declared_scope
 from roofcast.serving.http.app import ROUTERS, create_app
-from roofcast.serving.http.auth import READING_POSTS, needed_scope, presume_caller
+from roofcast.serving.http.callers import presume_caller
+from roofcast.serving.http.guarded_routes import GuardedRoute
+from roofcast.serving.http.key_ring import KeyRing
+from roofcast.serving.http.rate_limits import RateLimits
 from roofcast.serving.http.routes.measurements import job_measurements
 from tests.conditions import wait_until
 from tests.conftest import QUICK
@@ -44,7 +48,11 @@ def test_reading_and_predicting_need_no_key_and_writing_does(client: Client) -> 
     assert client.get(MEASURE).status_code == 200
     assert client.post(PREDICT, QUESTION).status_code == 200
     assert client.post("/v1/recommendations", a_demand()).status_code == 200
-    for response in (client.post(MEASURE, ROWS), client.send("POST", RETRAIN), client.send("DELETE", "/v1/models")):
+    for response in (
+        client.post(MEASURE, ROWS),
+        client.send("POST", RETRAIN),
+        client.send("DELETE", "/v1/models/a"),
+    ):
         assert challenge_of(response, 401) == 'Bearer realm="roofcast"'
         assert "roofcast keys create NAME --scope write" in response.json()["detail"]
     assert client.service.store.count() == 0
@@ -57,7 +65,7 @@ def test_a_key_of_the_scope_write_may_write(client: Client) -> None:
     assert client.send("POST", RETRAIN).status_code == 202
 
 
-def test_the_refusal_of_a_key_has_the_reason(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_refusal_of_a_key_has_the_reason(client: Client) -> None:
     client.use_key(client.make_key("read", name="page"))
     assert 'error="insufficient_scope", scope="write"' in challenge_of(client.post(MEASURE, ROWS), 403)
     for secret, reason in {
@@ -74,8 +82,15 @@ def test_the_refusal_of_a_key_has_the_reason(client: Client, monkeypatch: pytest
         problem_of(client.send("POST", RETRAIN, headers={"authorization": header}), 401)
 
 
-def test_a_revoked_key_is_refused_once_the_cache_expires(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auth, "KEY_CACHE_S", 0.2)
+def cache_keys(client: Client, cache_s: float, open_store: Callable[[], Any] | None = None) -> KeyRing:
+    """Let an application cache its keys for so long, and look them up in another store."""
+    ring = KeyRing(open_store or (lambda: client.keys), cache_s)
+    client.app.state.key_ring, client.app.state.gate = ring, Gate(client.service.settings.require_key, None, ring)
+    return ring
+
+
+def test_a_revoked_key_is_refused_once_the_cache_expires(client: Client) -> None:
+    cache_keys(client, 0.2)
     client.use_key(client.make_key("write", name="ci"))
     assert client.send("POST", RETRAIN).status_code == 202
     client.keys.revoke("ci")
@@ -83,42 +98,42 @@ def test_a_revoked_key_is_refused_once_the_cache_expires(client: Client, monkeyp
     assert "revoked" in challenge_of(client.send("POST", RETRAIN), 401)
 
 
-def test_a_cached_key_is_not_looked_up_again(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    ring = client.app.state.key_ring
-    monkeypatch.setattr(auth, "KEY_CACHE_S", 3600.0)
-    assert client.send("POST", RETRAIN).status_code == 202
-    monkeypatch.setattr(ring, "_open_store", None)
-    assert client.send("POST", RETRAIN).status_code == 202
+def test_a_cached_key_is_not_looked_up_again(client: Client) -> None:
+    n_lookup = 0
+
+    def open_store() -> KeyStore:
+        nonlocal n_lookup
+        n_lookup += 1
+        return client.keys
+
+    cache_keys(client, 3600.0, open_store)
+    assert [client.send("POST", RETRAIN).status_code for _ in range(3)] == [202] * 3
+    assert n_lookup == 1
 
 
-def test_guessed_keys_beyond_the_rate_limit_are_refused_without_a_lookup(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looked_up: list[str] = []
-    find = KeyStore.find
+def test_guessed_keys_beyond_the_rate_limit_are_refused_without_a_lookup(home: Path) -> None:
+    n_lookup = 0
+    with running(create_app(Settings(home=home, poll_s=3600))) as service:
 
-    def find_and_record(keys: KeyStore, digest: str) -> ApiKey | None:
-        looked_up.append(digest)
-        return find(keys, digest)
+        def open_store() -> KeyStore:
+            nonlocal n_lookup
+            n_lookup += 1
+            return service.keys
 
-    with running(create_app(Settings(home=home, poll_s=3600, rate_limit="3/hour"))) as service:
-        known, other = service.make_key("read"), service.make_key("read")
+        ring = KeyRing(open_store)
+        service.app.state.key_ring, service.app.state.gate = ring, Gate("write", RateLimits("4/hour"), ring)
+        known = service.make_key("read")
         service.use_key(known)
-        assert service.get(RETRAIN).status_code == 200
-        monkeypatch.setattr(KeyStore, "find", find_and_record)
-        service.use_key(other)
+        assert service.get(RETRAIN).headers["ratelimit-remaining"] == "3"
         assert service.get("/metrics").status_code == 200, "unlimited paths are not counted"
-        looked_up.clear()
-        statuses = []
+        n_lookup, statuses = 0, []
         for i, path in enumerate([RETRAIN, RETRAIN, "/metrics", *[RETRAIN, "/metrics"] * 10]):
             service.use_key(f"made up {i}")
             statuses.append(service.get(path).status_code)
         assert statuses == [401, 401, 401] + [429] * 20
-        assert len(looked_up) == 4, "the first refused key is looked up too"
-        for key in (known, other):
-            service.use_key(key)
-            remaining = [service.get(RETRAIN).headers["ratelimit-remaining"] for _ in range(2)]
-            assert remaining == (["1", "0"] if key is known else ["2", "1"]), "a key has its own count"
+        assert n_lookup == 3
+        service.use_key(known)
+        assert service.get(RETRAIN).headers["ratelimit-remaining"] == "2", "a key has its own count"
 
 
 def test_the_key_is_checked_before_the_body(client: Client) -> None:
@@ -128,8 +143,9 @@ def test_the_key_is_checked_before_the_body(client: Client) -> None:
 
 
 def test_a_closed_service_requires_keys_for_reading_and_predicting(closed: Client) -> None:
-    for path in ("/v1/models", "/v1/predictor", "/metrics", "/v1/nothing"):
+    for path in ("/v1/models", "/v1/predictor", "/metrics"):
         problem_of(closed.get(path), 401)
+    problem_of(closed.get("/v1/nothing"), 404)
     problem_of(closed.post(PREDICT, QUESTION), 401)
     for path in ("/healthz", "/readyz", "/docs", "/openapi.json"):
         assert closed.get(path).status_code == 200
@@ -139,31 +155,25 @@ def test_a_closed_service_requires_keys_for_reading_and_predicting(closed: Clien
     problem_of(closed.post(MEASURE, ROWS), 403)
 
 
-def test_a_cached_key_is_valid_while_the_store_does_not_answer(
-    closed: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(_: str) -> None:
-        raise NotReadyError("the store does not answer")
+def fail() -> KeyStore:
+    raise NotReadyError("the store does not answer")
 
+
+def test_a_cached_key_is_valid_while_the_store_does_not_answer(closed: Client) -> None:
     known, other = closed.make_key("write"), closed.make_key("write")
+    store = [closed.keys]
+    cache_keys(closed, 0.0, lambda: store[0] if store else fail())
     closed.use_key(known)
     assert closed.post(PREDICT, QUESTION).status_code == 200
-    monkeypatch.setattr(auth, "KEY_CACHE_S", 0.0)
-    assert closed.post(PREDICT, QUESTION).status_code == 200
-    monkeypatch.setattr(closed.app.state.key_ring, "_open_store", lambda: SimpleNamespace(find=fail))
+    store.clear()
     assert closed.post(PREDICT, QUESTION).status_code == 200
     closed.use_key(other)
     assert int(closed.post(PREDICT, QUESTION).headers["retry-after"]) > 0
     problem_of(closed.post(PREDICT, QUESTION), 503)
 
 
-def test_a_key_that_cannot_be_looked_up_is_ignored_where_none_is_needed(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(_: str) -> None:
-        raise NotReadyError("the store does not answer")
-
-    monkeypatch.setattr(client.app.state.key_ring, "_open_store", lambda: SimpleNamespace(find=fail))
+def test_a_key_that_cannot_be_looked_up_is_ignored_where_none_is_needed(client: Client) -> None:
+    cache_keys(client, 0.0, fail)
     assert client.post(PREDICT, QUESTION).status_code == 200
     problem_of(client.post(MEASURE, ROWS), 503)
 
@@ -179,38 +189,48 @@ def test_a_key_of_the_scope_admin_promotes_a_version(client: Client) -> None:
     assert problem_of(client.send("PUT", "/v1/predictor", '{"version": "99"}', json), 404)["field"] == "version"
 
 
-def test_every_route_that_writes_needs_a_key_and_the_openapi_document_says_so(shared: Client) -> None:
-    document = shared.get("/openapi.json").json()
-    assert document["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
+ADMIN = {
+    ("PUT", "/v1/predictor"), ("POST", "/v1/predictor/rollback"), ("PUT", "/v1/predictor/challenger"),
+    ("DELETE", "/v1/predictor/challenger"), ("POST", f"{RETRAIN}/{{retraining_id}}/cancellation"),
+}  # fmt: skip
+WRITE = {
+    ("POST", RETRAIN), ("DELETE", "/v1/models/{name:path}"), ("POST", "/v1/stacks"), ("DELETE", "/v1/stacks/{name}"),
+    *(("POST", f"{MEASURE}{part}") for part in ("", "/files", "/withdrawals", "/restorations", "/confirmations")),
+    *(("POST", f"/v1/training/measurements{part}") for part in ("", "/files")),
+}  # fmt: skip
+OPEN = {"/healthz", "/readyz", "/", "/page/{name:path}"}
+
+
+def routes_of(router: APIRouter) -> Iterator[APIRoute]:
+    """Yield the routes of a router and of those in it."""
+    for route in router.routes:
+        if isinstance(route, APIRoute):
+            yield route
+        elif inner := getattr(route, "original_router", None):
+            yield from routes_of(inner)
+
+
+def test_every_route_declares_its_scope() -> None:
     routers = (*(module.router for module in ROUTERS), job_measurements.files)
-    routes = [route for router in routers for route in router.routes if isinstance(route, APIRoute)]
-    changing = {
-        (m, r.path_format)
-        for r in routes
-        for m in (r.methods or set()) - {"GET", "HEAD"}
-        if r.path not in READING_POSTS
-    }
-    challenger = "/v1/predictor/challenger"
-    of_versions = {("PUT", "/v1/predictor"), ("POST", "/v1/predictor/rollback")}
-    cancellation = ("POST", f"{RETRAIN}/{{retraining_id}}/cancellation")
-    for_admins = {*of_versions, ("PUT", challenger), ("DELETE", challenger), cancellation}
-    parts = ("", "/files", "/withdrawals", "/restorations", "/confirmations")
-    of_measurements = {("POST", f"{MEASURE}{part}") for part in parts}
-    of_training = {("POST", f"/v1/training/measurements{part}") for part in ("", "/files")}
-    of_stacks = {("POST", "/v1/stacks"), ("DELETE", "/v1/stacks/{name}")}
-    of_others = {("POST", RETRAIN), ("DELETE", "/v1/models/{name}")}
-    assert changing == {*of_others, *of_measurements, *of_training, *of_stacks, *for_admins}
-    for method, path in changing:
-        scope = "admin" if (method, path) in for_admins else "write"
-        assert needed_scope(method, path, "write") == scope
-        assert document["paths"][path][method.lower()]["security"] == [{"key": [scope]}]
-    assert "security" not in document["paths"][PREDICT]["post"]
+    routes = [route for router in routers for route in routes_of(router)]
+    assert {route.path for route in routes if not isinstance(route, GuardedRoute)} == OPEN
+    guarded = [route for route in routes if isinstance(route, GuardedRoute)]
+    scopes = {(m, r.path): declared_scope(r.dependant) for r in guarded for m in r.methods or ()}
+    assert {key for key, scope in scopes.items() if scope == "admin"} == ADMIN
+    assert {key for key, scope in scopes.items() if scope == "write"} == WRITE
+    assert len(scopes) > 40
 
 
-def test_every_path_but_probes_and_the_page_can_require_a_key() -> None:
-    routes = {route.path for module in ROUTERS for route in module.router.routes if isinstance(route, APIRoute)}
-    open_to_all = {path for path in routes if needed_scope("GET", path, "all") is None}
-    assert open_to_all == {"/healthz", "/readyz", "/", "/page/{name:path}"}
+@pytest.mark.parametrize("require", ["write", "all"])
+def test_the_openapi_document_has_the_scope_of_each_operation(home: Path, require: Literal["write", "all"]) -> None:
+    document = create_app(Settings(home=home, require_key=require)).openapi()
+    assert document["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
+    for method, path in ADMIN | WRITE:
+        scope = "admin" if (method, path) in ADMIN else "write"
+        assert document["paths"][path.replace(":path", "")][method.lower()]["security"] == [{"key": [scope]}]
+    of_predictions = document["paths"][PREDICT]["post"].get("security")
+    assert of_predictions == (None if require == "write" else [{"key": ["read"]}])
+    assert "security" not in document["paths"]["/readyz"]["get"]
 
 
 def test_a_key_that_nobody_looked_up_has_no_presumed_caller() -> None:

@@ -1,7 +1,8 @@
-"""Mapping of errors to HTTP statuses and problem details (RFC 9457)."""
+"""Statuses and problem details (RFC 9457) of all errors; no other module names a status of an error."""
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final, get_args
@@ -25,6 +26,7 @@ from roofcast.data.errors import (
 from roofcast.data.measurements.column_names import column_cure, same_columns, similar_columns
 from roofcast.features.columns import ENGINES
 from roofcast.serving.composition import Service
+from roofcast.serving.http.refusals import Kind, RefusedError
 from roofcast.serving.http.schemas.resources import Check, FieldError, ProblemResponse
 from roofcast.serving.recommend.api.request_errors import request_errors
 from roofcast.serving.validation_errors import part_errors
@@ -37,6 +39,30 @@ STATUS_OF: Final[tuple[tuple[type[RoofcastError], HTTPStatus, str], ...]] = (
     (NotReadyError, HTTPStatus.SERVICE_UNAVAILABLE, "not-ready"),
 )
 """Status and problem type by error class; the first match counts, so subclasses come before their bases."""
+
+STATUS_OF_KIND: Final[Mapping[Kind, HTTPStatus]] = {
+    "bad-request": HTTPStatus.BAD_REQUEST,
+    "no-key": HTTPStatus.UNAUTHORIZED,
+    "wrong-scope": HTTPStatus.FORBIDDEN,
+    "not-acceptable": HTTPStatus.NOT_ACCEPTABLE,
+    "too-slow": HTTPStatus.REQUEST_TIMEOUT,
+    "too-large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    "unsupported-media-type": HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    "too-many-requests": HTTPStatus.TOO_MANY_REQUESTS,
+    "busy": HTTPStatus.SERVICE_UNAVAILABLE,
+    "not-ready": HTTPStatus.SERVICE_UNAVAILABLE,
+}
+"""Status of each kind of refusal."""
+
+CLIENT_CLOSED: Final = 499
+"""Status in the log of a request whose client left."""
+
+FIRST_ERROR: Final = 400
+"""Smallest status of an error."""
+
+BUG: Final = int(HTTPStatus.INTERNAL_SERVER_ERROR)
+
+FULL_DISK: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 LISTS: Final = {"accelerator": "/v1/accelerators", "model": "/v1/models"}
 """Routes that list the valid names of a field, by the field's last part."""
@@ -67,8 +93,19 @@ RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
+NOT_ACCEPTABLE: Final[dict[int | str, dict[str, Any]]] = {
+    int(HTTPStatus.NOT_ACCEPTABLE): {
+        "description": HTTPStatus.NOT_ACCEPTABLE.phrase,
+        "content": {PROBLEM_TYPE: {"schema": {"$ref": f"#/components/schemas/{ProblemResponse.__name__}"}}},
+    }
+}
+"""Response of a route that negotiates its media type."""
+
 MAX_LISTED: Final = 30
 """Problems of one request that a response lists."""
+
+MAX_PART: Final = 60
+"""Parts of a request that are explained; a request may have a wrong part for each of its bytes."""
 
 
 def problem_response(
@@ -101,32 +138,17 @@ def problem_response(
     )
 
 
-def busy_response(problem: str, retry_after_s: int) -> JSONResponse:
-    """Return the refusal of a request that the service has no room for."""
-    unit = "second" if retry_after_s == 1 else "seconds"
-    detail = f"the service is busy: {problem}; try again in {retry_after_s} {unit}"
-    headers = {"retry-after": str(retry_after_s)}
-    return problem_response(HTTPStatus.SERVICE_UNAVAILABLE, "busy", detail, headers=headers)
-
-
 def error_response(error: RoofcastError) -> JSONResponse:
     """Return the response to an error; an error without a status is raised."""
+    if isinstance(error, RefusedError):
+        status = STATUS_OF_KIND[error.kind]
+        return problem_response(status, error.kind, str(error), headers=error.headers, checks=error.checks)
     for error_class, status, kind in STATUS_OF:
         if isinstance(error, error_class):
             detail, field, near = _detail(error), getattr(error, "field", ""), getattr(error, "near", ())
             errors = error.all if isinstance(error, InputError) else ()
             return problem_response(status, kind, detail, field, near, errors=errors)
     raise error
-
-
-def unsupported_media_type(detail: str) -> HTTPException:
-    """Return the error for a body of a kind that is not read (415)."""
-    return HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, detail)
-
-
-def not_acceptable(detail: str) -> HTTPException:
-    """Return the error for a response of a kind that is not written (406)."""
-    return HTTPException(HTTPStatus.NOT_ACCEPTABLE, detail)
 
 
 def _detail(error: RoofcastError) -> str:
@@ -163,6 +185,7 @@ def install_handlers(app: FastAPI) -> None:
     app.add_exception_handler(RoofcastError, _on_roofcast_error)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(HTTPException, _on_http_exception)
+    app.add_exception_handler(OSError, _on_system_error)
     app.add_exception_handler(Exception, _on_bug)
 
 
@@ -174,7 +197,7 @@ async def _on_roofcast_error(_: Request, error: Exception) -> JSONResponse:
 def _on_validation_error(request: Request, error: Exception) -> JSONResponse:
     """Return all problems of a request; further ones are looked for where no part of it is longer than it may be."""
     assert isinstance(error, RequestValidationError)  # noqa: S101  (as registered)
-    parts = sorted(error.errors(), key=lambda part: part["type"] != "extra_forbidden")  # why another is missing
+    parts = sorted(error.errors(), key=lambda part: part["type"] != "extra_forbidden")[:MAX_PART]  # why others miss
     if any(part["type"] == "missing" and part["loc"] == ("body", "rows") for part in parts) and _is_row(error.body):
         return error_response(InputError("rows", FLAT_ROW))
     errors = [one for part in parts for one in _input_errors(part, request, error.body)]
@@ -257,6 +280,12 @@ async def _on_http_exception(request: Request, error: Exception) -> JSONResponse
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
         response.headers["allow"] = _allowed_methods(request, response.headers.get("allow", ""))
     return response
+
+
+async def _on_system_error(_: Request, error: Exception) -> JSONResponse:
+    if getattr(error, "errno", None) not in FULL_DISK:
+        raise error
+    return error_response(NotReadyError("a disk of the service is full; try again later"))
 
 
 def _allowed_methods(request: Request, allow: str) -> str:

@@ -1,0 +1,109 @@
+"""Routes that admit the caller, read the body within limits, and compute in a slot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
+from typing import Any, Final
+
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+from starlette.routing import Match
+from starlette.types import Receive, Scope, Send
+
+from roofcast.data.errors import limit_suggestions
+from roofcast.serving.http.access import declared_scope
+from roofcast.serving.http.body import JSON_TYPE, is_json, read_object
+from roofcast.serving.http.bulk.media import Kind, accepted_kind, bulk_kind
+from roofcast.serving.http.callers import CALLER
+from roofcast.serving.http.refusals import RefusedError
+
+BODY: Final = "roofcast.body"
+"""Key in the ASGI scope of the file with a bulk body."""
+
+MAX_SUGGESTION: Final = 60
+"""Names of a request for which similar ones are looked up, which takes up to milliseconds for each."""
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class GuardedRoute(APIRoute):
+    """Route that admits callers of the scope that it declares, and reads JSON within limits."""
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Admit the caller, then answer."""
+        await scope["app"].state.gate.admit(scope, declared_scope(self.dependant))
+        with limit_suggestions(MAX_SUGGESTION):
+            await self.handle_admitted(scope, receive, send)
+
+    async def handle_admitted(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer an admitted caller."""
+        await super().handle(scope, receive, send)
+
+    def get_route_handler(self) -> Handler:
+        """Return the handler that reads the body first."""
+        return partial(self.respond, super().get_route_handler())
+
+    async def respond(self, handler: Handler, request: Request) -> Response:
+        """Return the response to an admitted request, computed in a slot.
+
+        Its body, if any, is a JSON object that every parser reads alike. Refused with 415 are other content types,
+        also of an empty body (a form on another site's page sends these); with 422 duplicate fields, NaN and
+        infinities, numbers of excessive length, deep nesting, NUL and lone surrogates.
+        """
+        body = await request.app.state.bodies.read(request)
+        async with request.app.state.lanes.slot(request, body):
+            kind = request.headers.get("content-type", "")
+            if (body or (kind and request.method not in {"GET", "HEAD"})) and not is_json(kind):
+                raise RefusedError("unsupported-media-type", f"send the body as {JSON_TYPE}")
+            parsed = _ParsedRequest(request.scope, request.receive)
+            parsed._body = body
+            if body:
+                parsed.fields = read_object(body)
+            return await handler(parsed)
+
+
+class _ParsedRequest(Request):
+    """Request whose body has been parsed and checked."""
+
+    fields: Mapping[str, Any]
+
+    async def json(self) -> Any:
+        return self.fields
+
+
+class FileRoute(GuardedRoute):
+    """Route whose body is a file, which it finds in the scope until the response is sent."""
+
+    async def handle_admitted(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer an admitted caller while the file is open."""
+        with scope["app"].state.bodies.bulk_file(scope[CALLER]) as scope[BODY]:
+            await super().handle_admitted(scope, receive, send)
+
+    async def respond(self, handler: Handler, request: Request) -> Response:
+        """Return the response, computed in a slot once the file is complete."""
+        await request.app.state.bodies.store(request, request.scope[BODY])
+        async with request.app.state.lanes.slot(request):
+            return await handler(request)
+
+
+class BulkRoute(FileRoute):
+    """Route for rows in a file; the JSON route has the same path and documents both."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Return whether a request has a bulk body."""
+        return super().matches(scope) if bulk_kind(scope) else (Match.NONE, {})
+
+
+def response_kind(request: Request, default: Kind) -> Kind:
+    """Return the media type of the response by the request's ``Accept``.
+
+    Raises
+    ------
+    RefusedError
+        If it admits none.
+    """
+    kind = accepted_kind(request.headers.get("accept", ""), default)
+    if kind is None:
+        raise RefusedError("not-acceptable", f"accept one of {', '.join(Kind)}")
+    return kind
