@@ -17,7 +17,7 @@ from roofcast.serving.http.access import Gate, declared_scope
 from roofcast.serving.http.app import ROUTERS, create_app
 from roofcast.serving.http.callers import presume_caller
 from roofcast.serving.http.guarded_routes import GuardedRoute
-from roofcast.serving.http.key_ring import KeyRing
+from roofcast.serving.http.key_cache import KeyCache
 from roofcast.serving.http.rate_limits import RateLimits
 from roofcast.serving.http.routes.measurements import job_measurements
 from tests.conditions import wait_until
@@ -82,10 +82,10 @@ def test_the_refusal_of_a_key_has_the_reason(client: Client) -> None:
         problem_of(client.send("POST", RETRAIN, headers={"authorization": header}), 401)
 
 
-def cache_keys(client: Client, cache_s: float, open_store: Callable[[], Any] | None = None) -> KeyRing:
+def cache_keys(client: Client, cache_s: float, open_store: Callable[[], Any] | None = None) -> KeyCache:
     """Let an application cache its keys for so long, and look them up in another store."""
-    ring = KeyRing(open_store or (lambda: client.keys), cache_s)
-    client.app.state.key_ring, client.app.state.gate = ring, Gate(client.service.settings.require_key, None, ring)
+    ring = KeyCache(open_store or (lambda: client.keys), cache_s)
+    client.app.state.key_cache, client.app.state.gate = ring, Gate(client.service.settings.require_key, None, ring)
     return ring
 
 
@@ -120,8 +120,8 @@ def test_guessed_keys_beyond_the_rate_limit_are_refused_without_a_lookup(home: P
             n_lookup += 1
             return service.keys
 
-        ring = KeyRing(open_store)
-        service.app.state.key_ring, service.app.state.gate = ring, Gate("write", RateLimits("4/hour"), ring)
+        ring = KeyCache(open_store)
+        service.app.state.key_cache, service.app.state.gate = ring, Gate("write", RateLimits("4/hour"), ring)
         known = service.make_key("read")
         service.use_key(known)
         assert service.get(RETRAIN).headers["ratelimit-remaining"] == "3"
@@ -235,7 +235,7 @@ def test_the_openapi_document_has_the_scope_of_each_operation(home: Path, requir
 
 def test_a_key_that_nobody_looked_up_has_no_presumed_caller() -> None:
     state = SimpleNamespace(
-        key_ring=SimpleNamespace(cached={"revoked": SimpleNamespace(name="r", state="revoked")}.get)
+        key_cache=SimpleNamespace(cached={"revoked": SimpleNamespace(name="r", state="revoked")}.get)
     )
     scope = {"type": "http", "app": SimpleNamespace(state=state), "client": ("10.0.0.1", 1)}
     assert presume_caller({**scope, "headers": []}) == "10.0.0.1"

@@ -151,7 +151,7 @@ def test_a_caller_who_has_his_share_of_the_queue_is_noticed_before_anything_else
         app, calls = Computation(), []
         shed = Shedding(app, max_waiting=4)
         keys = {secret: SimpleNamespace(name=secret, state="valid") for secret in ("a", "b")}
-        server = SimpleNamespace(state=SimpleNamespace(key_ring=SimpleNamespace(cached=keys.get)))
+        server = SimpleNamespace(state=SimpleNamespace(key_cache=SimpleNamespace(cached=keys.get)))
 
         async def middle(scope: Any, receive: Any, send: Any) -> None:
             calls.append(scope[CALLER])

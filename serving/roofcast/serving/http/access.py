@@ -17,7 +17,7 @@ from roofcast.data.errors import NotReadyError
 from roofcast.data.store import api_keys
 from roofcast.data.store.api_keys import ApiKey
 from roofcast.serving.http.callers import CALLER, KEY, name_caller, secret_of
-from roofcast.serving.http.key_ring import KeyRing
+from roofcast.serving.http.key_cache import KeyCache
 from roofcast.serving.http.rate_limits import RateLimits
 from roofcast.serving.http.refusals import RefusedError
 
@@ -58,7 +58,7 @@ class Gate:
         None without a limit.
     """
 
-    def __init__(self, require: RequireKey, rates: RateLimits | None, keys: KeyRing) -> None:
+    def __init__(self, require: RequireKey, rates: RateLimits | None, keys: KeyCache) -> None:
         self._require = require
         self._rates = rates
         self._keys = keys

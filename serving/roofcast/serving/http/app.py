@@ -22,7 +22,7 @@ from roofcast.serving.app_state.settings import Settings, load_settings
 from roofcast.serving.composition import Service, build_service
 from roofcast.serving.http.access import Gate, describe_access
 from roofcast.serving.http.body import Bodies
-from roofcast.serving.http.key_ring import KeyRing
+from roofcast.serving.http.key_cache import KeyCache
 from roofcast.serving.http.load_shedding import EarlyRefusal, Lanes
 from roofcast.serving.http.problem_details import REQUEST_ID_HEADER, RESPONSES, describe_problems, install_handlers
 from roofcast.serving.http.query_parameters import refuse_unknown_parameters
@@ -132,9 +132,9 @@ def _lifespan(settings: Settings, lanes: Lanes) -> Any:
             is_busy=lanes.is_busy,
         )
         app.state.jobs = JobQueue(make_home(settings.home), service)
-        app.state.key_ring = KeyRing(lambda: KeyStore(service.store.database))
+        app.state.key_cache = KeyCache(lambda: KeyStore(service.store.database))
         rates = RateLimits(settings.rate_limit) if settings.rate_limit else None
-        app.state.gate = Gate(settings.require_key, rates, app.state.key_ring)
+        app.state.gate = Gate(settings.require_key, rates, app.state.key_cache)
         is_resumed, _ = await asyncio.gather(*resumed)
         checks = (monitor.check_store, monitor.check_registry)
         first = [asyncio.create_task(check()) for check in checks]

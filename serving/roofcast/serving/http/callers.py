@@ -34,7 +34,7 @@ def presume_caller(scope: Scope) -> str:
     if not Headers(scope=scope).get("authorization"):
         return name_caller(None, scope)
     secret = secret_of(scope)
-    key = scope["app"].state.key_ring.cached(secret) if secret else None
+    key = scope["app"].state.key_cache.cached(secret) if secret else None
     return name_caller(key, scope) if key and key.state == "valid" else ""
 
 

@@ -26,7 +26,7 @@ class _CachedKey:
     until: float
 
 
-class KeyRing:
+class KeyCache:
     """Cache of API keys.
 
     While the store does not answer, a cached key stays valid: nobody can revoke it in the store then.
