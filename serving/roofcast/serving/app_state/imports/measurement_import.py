@@ -13,7 +13,8 @@ from roofcast.data.measurements.target import INFERENCE
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.validity.plausibility import millisecond_columns
 from roofcast.serving.app_state.catalog.live_catalog import LiveCatalog
-from roofcast.serving.app_state.catalog.registered_models import Config, with_configs
+from roofcast.serving.app_state.catalog.registered_models import Config
+from roofcast.serving.app_state.imports.checked_import import CheckedRows, import_checked
 from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.predict.row_checks import fill_copy_precision
 from roofcast.training.dataset.estimate_ratios import estimate_ratios
@@ -34,74 +35,45 @@ def import_rows(
     dry_run: bool = False,
     claim_of_keys: bool = False,
 ) -> Added:
-    """Store measurements and the models of named configurations; return the numbers of new and known rows.
+    """Store measurements and the models of named configurations: see `import_checked`.
 
-    All rows are stored, or none. Names of models and accelerators are replaced by ids of the catalogue. Rows far from
-    what others measured on alike stacks are in quarantine: training leaves them out until they are confirmed.
+    Names of models and accelerators are replaced by ids of the catalogue. Rows far from what others measured on alike
+    stacks are in quarantine.
 
     Parameters
     ----------
     table
         Validated measurements.
-    configs
-        Name and ``config.json`` of each model that the catalogue does not have.
-    origin
-        Who imports; None for the operator.
-    dry_run
-        Count only: nothing is written, created or migrated.
-    claim_of_keys
-        Whether rows that API keys own become the operator's, if the operator imports them; they stay the keys'
-        otherwise.
+    configs, origin, dry_run, claim_of_keys
+        As of `import_checked`.
 
     Raises
     ------
     UnknownNameError
         If a row has an unknown model or accelerator.
     InputError
-        If a configuration is not a language model's, another model has its name, too many models are registered, a
-        registered model was removed meanwhile, or latencies are in milliseconds.
+        As of `import_checked`; or if latencies are in milliseconds.
     NotReadyError
         If the store cannot be read or written.
     """
-    if dry_run:
-        return _count_rows(stores, catalogs, table, configs, origin, claim_of_keys=claim_of_keys)
-    new = catalogs.admit_models(configs, origin.limited_key if origin else "")
-    rows, descriptors = _resolve(table, new.catalog)
-    reasons = shipped_limits(INFERENCE).reasons(rows, estimate_ratios(rows, descriptors))
-    added = stores.open().add(
-        rows, new.models, origin, reasons, claim_of_keys=claim_of_keys, registered=new.registered
-    )
-    if new.models:
-        catalogs.reload_models()
-    return added
 
-
-def _count_rows(
-    stores: StoreAccess,
-    catalogs: LiveCatalog,
-    table: pd.DataFrame,
-    configs: Iterable[tuple[str, Config]],
-    origin: Origin | None,
-    *,
-    claim_of_keys: bool,
-) -> Added:
-    catalog, _ = with_configs(catalogs.unmigrated_catalog(), configs)
-    with stores.unmigrated() as store:
+    def check(catalog: Catalog) -> CheckedRows:
         rows, descriptors = _resolve(table, catalog)
-        reasons = shipped_limits(INFERENCE).reasons(rows, estimate_ratios(rows, descriptors))
-        return store.compare(rows, origin, reasons, claim_of_keys=claim_of_keys)
+        return CheckedRows(rows, shipped_limits(INFERENCE).reasons(rows, estimate_ratios(rows, descriptors)))
+
+    return import_checked(
+        stores,
+        catalogs,
+        INFERENCE,
+        check,
+        configs,
+        origin=origin,
+        dry_run=dry_run,
+        claim_of_keys=claim_of_keys,
+    )
 
 
 def _resolve(table: pd.DataFrame, catalog: Catalog) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the rows with ids of the catalogue and the precision of quantised copies, and their descriptors.
-
-    Raises
-    ------
-    UnknownNameError
-        If a model or accelerator is unknown.
-    InputError
-        If a median latency is about 1,000 times the analytic estimate: milliseconds, not seconds.
-    """
     specs = {name: catalog.model(name) for name in table["model"].unique()}
     accelerators = {name: catalog.accelerator(name).id for name in table["accelerator"].unique()}
     precision = table["weight_precision"]

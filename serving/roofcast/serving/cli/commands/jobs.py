@@ -239,7 +239,7 @@ def import_(
     from roofcast.data.importers.overrides import parse_overrides
     from roofcast.serving.app_state.imports.import_warnings import added_warnings
     from roofcast.serving.cli.files import read_runs
-    from roofcast.serving.jobs.imports.import_errors import compare_runs
+    from roofcast.serving.jobs.imports.run_accuracy import compare_runs
     from roofcast.serving.jobs.imports.run_import import import_table
 
     values = parse_overrides(given or ())

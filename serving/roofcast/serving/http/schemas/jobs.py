@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from pydantic import ConfigDict, Field
 
 from roofcast.serving.http.schemas.resources import RowsAdded
-from roofcast.serving.jobs.imports.import_errors import JobImportErrors
+from roofcast.serving.jobs.imports.run_accuracy import JobImportErrors
 from roofcast.serving.jobs.job_request import EXAMPLE_JOB
 from roofcast.serving.request_fields import InlineModelList, Message, Row
 

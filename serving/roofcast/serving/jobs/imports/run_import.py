@@ -17,7 +17,8 @@ from roofcast.data.measurements.job_schema import TRAINING_CONFIG_COLUMNS
 from roofcast.data.measurements.job_validation import token_per_step, validate_training_measurements
 from roofcast.data.measurements.target import TRAINING
 from roofcast.serving.app_state.catalog.live_catalog import LiveCatalog
-from roofcast.serving.app_state.catalog.registered_models import Config, with_configs
+from roofcast.serving.app_state.catalog.registered_models import Config
+from roofcast.serving.app_state.imports.checked_import import CheckedRows, import_checked
 from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.csv_table import CsvTable, parse_table
 from roofcast.serving.jobs.rows import parse_jobs
@@ -92,7 +93,6 @@ def _jobs_of(table: pd.DataFrame) -> list[Any]:
 def _job_errors(
     jobs: Sequence[Mapping[str, Any]], catalog: Catalog, source: str, lines: Sequence[int]
 ) -> list[SchemaError]:
-    """Return what is wrong with the job of each row, one error a field: names, splits, precisions."""
     _, problems = parse_jobs(jobs, catalog, TRAINING_CONFIG_COLUMNS)
     return [
         SchemaError(one.field, one.message, source, line)
@@ -120,54 +120,43 @@ def import_runs(
     source: str = SOURCE,
     lines: Sequence[int] = (),
 ) -> Added:
-    """Store measured training jobs and the models of named configurations; return the numbers of new and known rows.
+    """Store measured training jobs and the models of named configurations: see `import_checked`.
 
-    All rows are stored, or none. Rows far from what others measured on alike stacks are in quarantine: training
-    leaves them out until they are confirmed.
+    Rows far from what others measured on alike stacks are in quarantine.
 
     Parameters
     ----------
     rows, campaign, source, lines
         As of `read_runs`.
-    configs
-        Name and ``config.json`` of each model that the catalogue does not have.
-    origin
-        Who imports; None for the operator.
-    dry_run
-        Count only: nothing is written.
-    claim_of_keys
-        Whether rows that API keys own become the operator's, if the operator imports them.
+    configs, origin, dry_run, claim_of_keys
+        As of `import_checked`.
 
     Raises
     ------
     SchemaError
         If a row is invalid, see `read_runs`, or has a rate above the peak; names the line and field of each.
-    InputError
-        If a configuration is not a language model's, another model has its name, or too many models are registered.
-    NotReadyError
-        If the store cannot be read or written.
+    InputError, NotReadyError
+        As of `import_checked`.
     """
 
-    def check(catalog: Catalog) -> tuple[pd.DataFrame, pd.Series]:
+    def check(catalog: Catalog) -> CheckedRows:
         runs = read_runs(rows, catalog, campaign, source, lines)
         if runs.empty:
-            return runs, pd.Series(dtype=object)
+            return CheckedRows(runs, pd.Series(dtype=object))
         job_rows = build_job_rows(runs, catalog)
         _check_rates(job_rows, source, lines or range(1, len(rows) + 1))
-        return runs, shipped_limits(TRAINING).reasons(*run_ratios(job_rows))
+        return CheckedRows(runs, shipped_limits(TRAINING).reasons(*run_ratios(job_rows)))
 
-    if dry_run:
-        runs, reasons = check(with_configs(catalogs.catalog_of(TRAINING), configs)[0])
-        with stores.unmigrated() as store:
-            return store.training.compare(runs, origin, reasons, claim_of_keys=claim_of_keys)
-    new = catalogs.admit_models(configs, origin.limited_key if origin else "", TRAINING)
-    runs, reasons = check(new.catalog)
-    added = stores.open().training.add(
-        runs, new.models, origin, reasons, claim_of_keys=claim_of_keys, registered=new.registered
+    return import_checked(
+        stores,
+        catalogs,
+        TRAINING,
+        check,
+        configs,
+        origin=origin,
+        dry_run=dry_run,
+        claim_of_keys=claim_of_keys,
     )
-    if new.models:
-        catalogs.reload_models()
-    return added
 
 
 def import_table(

@@ -1,4 +1,4 @@
-"""Predicted against actual of imported training jobs: error and bias of the predictor by group."""
+"""Accuracy of the predictor on imported training jobs: predicted against actual, by group."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def compare_runs(
 
     def compare(import_id: str) -> JobImportErrors:
         runs = store.training.imported.load_import(import_id, MAX_COMPARED)
-        return import_errors(champion(), catalog, runs)
+        return score_runs(champion(), catalog, runs)
 
     return compare_if_possible(added, compare)
 
 
-def import_errors(active: LoadedModel[JobBundle], catalog: Catalog, runs: pd.DataFrame) -> JobImportErrors:
+def score_runs(active: LoadedModel[JobBundle], catalog: Catalog, runs: pd.DataFrame) -> JobImportErrors:
     """Return the errors of the champion on stored runs, whose plans are as they were stated."""
     is_learnt = runs["id"].isin(active.bundle.row_ids)
     rows = build_job_rows(runs[~is_learnt], catalog) if (~is_learnt).any() else None
