@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self, overload
 
 import numpy as np
@@ -40,10 +40,24 @@ class Demand:
     prefix_cache_ratio
         Share of the input that is found in the prefix cache; NaN if unknown.
 
+    Attributes
+    ----------
+    peak_load
+        Users, or requests per second, at the peak.
+    required_load
+        Load that all replicas together must be able to serve: the peak with headroom.
+
     Raises
     ------
     InputError
         If neither or both loads are given, or a value is out of its range.
+
+    Examples
+    --------
+    80 users, 1.5 times as many at the peak, a quarter of the capacity free:
+
+    >>> Demand(500, 100, 80, None, (), peak_factor=1.5, headroom=0.25).required_load
+    160.0
     """
 
     n_input_token: float
@@ -57,6 +71,8 @@ class Demand:
     length_variation: float = math.nan
     prefix_cache_ratio: float = math.nan
     input_variation: float = math.nan
+    peak_load: float = field(init=False)
+    required_load: float = field(init=False)
 
     def __post_init__(self) -> None:
         if (self.users is None) == (self.request_rate_per_s is None):
@@ -69,30 +85,14 @@ class Demand:
             raise InputError("think_time_s", f"must be at least 0 s, got {self.think_time_s:g}")
         if self.users is None and self.think_time_s:
             raise InputError("think_time_s", "needs users; arrivals at a rate do not wait for responses")
-
-    @property
-    def peak_load(self) -> float:
-        """Users, or requests per second, at the peak."""
         load = self.users if self.users is not None else self.request_rate_per_s
-        return float(load or 0.0) * self.peak_factor
+        object.__setattr__(self, "peak_load", float(load or 0.0) * self.peak_factor)
+        object.__setattr__(self, "required_load", self.peak_load / (1.0 - self.headroom))
 
     def at_peak(self, peak_load: float) -> Self:
         """Return the demand with another peak, in users or requests per second."""
         load = peak_load / self.peak_factor
         return replace(self, users=load) if self.users is not None else replace(self, request_rate_per_s=load)
-
-    @property
-    def required_load(self) -> float:
-        """Load that all replicas together must be able to serve: the peak with headroom.
-
-        Examples
-        --------
-        80 users, 1.5 times as many at the peak, a quarter of the capacity free:
-
-        >>> Demand(500, 100, 80, None, (), peak_factor=1.5, headroom=0.25).required_load
-        160.0
-        """
-        return self.peak_load / (1.0 - self.headroom)
 
     @property
     def lengths(self) -> tuple[Lengths, Lengths]:

@@ -54,22 +54,23 @@ def enumerate_replicas(
     for offer in offers:
         if offer.accelerator in accelerators:
             largest[offer.accelerator] = max(largest.get(offer.accelerator, 0), offer.n_accelerator)
-    replicas: list[Replica] = []
-    rejections: dict[str, str] = {}
-    for name, n in sorted(largest.items()):
-        served, reason = _served_precisions(accelerators[name], model, constraints)
-        if not served:
-            rejections[name] = reason
-        for tp, pp, dp, ep in splits(model, n * constraints.max_nodes):
-            replicas += [
-                Replica(name, tp, pp, dp, ep, engine, precision, speculation)
-                for precision, engine in served
-                for speculation in constraints.speculations
-                if not split_error(model, tp, ep, engine)
-                and not (dp > 1 and engine in NO_ATTENTION_DP_ENGINES)
-                and not (speculation and (pp > 1 or engine in NO_SPECULATION_ENGINES))
-            ]
-    return replicas, rejections
+    served = {name: _served_precisions(accelerators[name], model, constraints) for name in sorted(largest)}
+    engines = {engine for pairs, _ in served.values() for _, engine in pairs}
+    all_splits = [*splits(model, max(largest.values(), default=0) * constraints.max_nodes)]
+    degrees = {(tp, ep) for tp, _, _, ep in all_splits}
+    impossible = {(*one, engine) for one in degrees for engine in engines if split_error(model, *one, engine)}
+    replicas = [
+        Replica(name, tp, pp, dp, ep, engine, precision, speculation)
+        for name, (pairs, _) in served.items()
+        for tp, pp, dp, ep in all_splits
+        if tp * pp * dp <= largest[name] * constraints.max_nodes
+        for precision, engine in pairs
+        for speculation in constraints.speculations
+        if (tp, ep, engine) not in impossible
+        and not (dp > 1 and engine in NO_ATTENTION_DP_ENGINES)
+        and not (speculation and (pp > 1 or engine in NO_SPECULATION_ENGINES))
+    ]
+    return replicas, {name: reason for name, (pairs, reason) in served.items() if not pairs}
 
 
 def splits(model: ModelSpec, n_accelerator: int) -> Iterator[tuple[int, int, int, int]]:
@@ -107,9 +108,10 @@ def _served_precisions(
     for engine in engines:
         wanted = named or {default_precision(engine, model.weight_precision, accelerator)}
         pairs += [(precision, engine) for precision in wanted & {*served_precisions(engine, accelerator)}]
+    if pairs:
+        return sorted(pairs), ""
     wanted_names = ", ".join(map(precision_name, sorted(named) or [model.weight_precision]))
-    problem = f"{_none_of(engines, 'serves', 'does not serve')} {wanted_names} on {accelerator.name}"
-    return sorted(pairs), "" if pairs else problem
+    return [], f"{_none_of(engines, 'serves', 'does not serve')} {wanted_names} on {accelerator.name}"
 
 
 def _none_of(engines: Sequence[str], verb: str, negated: str) -> str:
