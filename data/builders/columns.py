@@ -118,7 +118,8 @@ def value_of(spec: object, cells: Cells, names: Names, *, is_loose: bool = False
     Parameters
     ----------
     spec
-        Name of a source column, a template with braces, a list of these, or a table of `KEYS`.
+        Name of a source column, a template with braces, a table of `KEYS`, or a list of these: the first that is not
+        blank counts.
     is_loose
         Whether a column that the row lacks, a name in no table, and a cell without a number are blank.
 
@@ -127,6 +128,9 @@ def value_of(spec: object, cells: Cells, names: Names, *, is_loose: bool = False
     SchemaError
         If the row lacks the column, or its name is in no table, and the entry has no default.
     """
+    if isinstance(spec, list) and any(isinstance(part, Mapping) for part in spec):
+        values = (value_of(part, cells, names, is_loose=is_loose) for part in spec)
+        return next((value for value in values if not is_blank(value)), None)
     entry: Mapping[str, Any] = spec if isinstance(spec, Mapping) else {"from": spec}
     value = _source_value(entry, cells, is_loose=is_loose)
     if "match" in entry and not is_blank(value):

@@ -32,7 +32,7 @@ Row = dict[str, Any]
 
 SECTIONS: Final = frozenset(
     {
-        "stack", "hooks", "reference", "source", "files", "spread", "parse", "shared", "columns", "computed",
+        "stack", "hooks", "reference", "source", "files", "spread", "parse", "same", "shared", "columns", "computed",
         "outcomes", "names", "reject", "case", "is_printed", "has_headings", "supersedes",
     }
 )  # fmt: skip
@@ -78,6 +78,8 @@ class Recipe:
         become cells. `reference` is the entry of the suffix.
     parse
         Regular expressions by source column or template; the named groups that they find become cells.
+    same
+        Columns that the source names as we do.
     computed
         Arithmetic over cells and columns, for a column that is not stated; see `arithmetic`.
     is_printed, has_headings, supersedes
@@ -96,6 +98,7 @@ class Recipe:
     is_printed: bool = True
     has_headings: bool = False
     supersedes: bool = False
+    same: tuple[str, ...] = ()
     shared: Row = field(default_factory=dict)
     columns: Mapping[str, Any] = field(default_factory=dict)
     computed: Mapping[str, str] = field(default_factory=dict)
@@ -174,7 +177,8 @@ class RowMaker:
             if self._is_rejected(rule, cells):
                 raise RejectionError(rule["reason"], fill(rule["detail"], cells, is_loose=self._is_loose))
         headings = self._read_headings(record.columns) if self._read_headings else {}
-        common, outcomes = self._part({**recipe.shared, **headings}, recipe.columns, cells), dict(recipe.outcomes)
+        columns = {**dict(zip(recipe.same, recipe.same, strict=True)), **recipe.columns}
+        common, outcomes = self._part({**recipe.shared, **headings}, columns, cells), dict(recipe.outcomes)
         for case in recipe.case:
             if holds(case, {**common, **cells}):
                 common |= self._part(case.get("shared", {}), case.get("columns", {}), cells)
@@ -321,6 +325,9 @@ def _entries(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, An
 
 
 def _check_column(place: str, spec: object, file: str) -> None:
+    if isinstance(spec, list):
+        for part in spec:
+            _check_column(place, part, file)
     if isinstance(spec, str | list):
         return
     if not isinstance(spec, dict) or "from" not in spec:

@@ -20,7 +20,7 @@ NUMBERS: Final = frozenset(
 
 
 def assemble(recipe: Recipe, root: Path) -> BuildResult:
-    """Build a campaign from the files under `root`.
+    """Build a campaign from the files under `root`; a row of a page that states no date has the day of its first.
 
     Raises
     ------
@@ -32,7 +32,8 @@ def assemble(recipe: Recipe, root: Path) -> BuildResult:
     for record in recipe.records(root):
         n_read += record.n_published
         try:
-            rows += [SourceRow(record.reference, row) for row in maker.rows(record)]
+            day = {"date": record.cells.get("@date", "")}
+            rows += [SourceRow(record.reference, day | row) for row in maker.rows(record)]
         except RejectionError as error:
             rows.append(RejectedRow(record.reference, error.reason, error.detail))
     rtol = PRINTED_RTOL if recipe.is_printed else EXACT_RTOL

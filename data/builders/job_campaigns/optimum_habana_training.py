@@ -60,7 +60,8 @@ def _setting(folder: Path, test: str, part: str) -> dict[str, Any]:
         setting = by_task.get(task, {"distribution": {}})["distribution"].get(match["spread"])
         if setting:
             arguments = dict(_argument(text) for text in setting["extra_arguments"])
-            return {**match.groupdict(), **arguments, "task": task, "batch": setting["train_batch_size"]}
+            label = arguments.get("peft_type", task)
+            return {**match.groupdict(), **arguments, "label": label, "batch": setting["train_batch_size"]}
     return match.groupdict()
 
 
