@@ -23,7 +23,7 @@ from benchmarks.tree_calls import record_tree_calls
 from roofcast.data.measurements.target import INFERENCE
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.composition import build_service
-from roofcast.serving.predict.json_rows import columns_from_rows
+from roofcast.serving.predict.question_rows import columns_from_rows
 from roofcast.serving.predict.row_answers import PredictOptions, answer_columns
 from tests.conditions import wait_until
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, TypeAdapter, WithJsonSchema
 
 if TYPE_CHECKING:
     from roofcast.serving.stacks.stack_choice import StackUsed
@@ -57,7 +57,11 @@ def _check_cell(value: object) -> object:
 
 Value = float | int | str | bool | None
 Cell = Annotated[Value, BeforeValidator(_check_cell)]
-Row = dict[Text, Cell]
+MeasuredRow = dict[Text, Cell]
+RowValue = Annotated[Any, WithJsonSchema(TypeAdapter(Value).json_schema())]
+Row = dict[Text, RowValue]
+"""Row of a question, which `roofcast.data.measurements.cells.CellParser` checks: the schema documents it."""
+
 References = Annotated[
     list[Row],
     Field(

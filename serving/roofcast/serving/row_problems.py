@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from roofcast.data.errors import InputError, SchemaError, UnknownNameError, join_problems
 
 if TYPE_CHECKING:
-    from roofcast.features.descriptors.prediction_input import ColumnArray
+    from roofcast.data.measurements.cells import Finding
 
 
 class Problem(NamedTuple):
@@ -74,16 +74,9 @@ def add_problem(problems: list[Problem | None], i: int, problem: Problem | None,
         problems[i] = first._replace(further=(*first.further, problem))
 
 
-def add_problems(
-    problems: list[Problem | None],
-    mask: ColumnArray,
-    status: str,
-    field: str,
-    message: str | Callable[[int], str],
-    *,
-    uses: Collection[str] = (),
-) -> None:
-    """Add this problem to the rows of a mask, as `add_problem`; `message` may depend on the row's index."""
-    for i in mask.nonzero()[0].tolist():
-        text = message if isinstance(message, str) else message(i)
-        add_problem(problems, i, Problem(status, field, text), uses)
+def add_findings(problems: list[Problem | None], findings: Iterable[Finding]) -> None:
+    """Add the problems that findings state to those of their rows, as `add_problem`."""
+    for mask, field, problem, uses, status in findings:
+        for i in mask.nonzero()[0].tolist():
+            text = problem if isinstance(problem, str) else problem(i)
+            add_problem(problems, i, Problem(status, field, text), uses)

@@ -16,7 +16,7 @@ from roofcast.serving.app_state.imports.measurement_import import import_rows
 from roofcast.serving.app_state.retraining_run import learning_rows, training_lock
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.composition import Service, build_service
-from roofcast.serving.predict.json_rows import table_from_rows
+from roofcast.serving.predict.question_rows import table_from_rows
 from tests.conditions import PATIENCE_S, wait_until
 from tests.serving.http_client import a_measurement
 from tests.training.builders import QUIET, learning_from

@@ -9,7 +9,7 @@ from roofcast.data.errors import SchemaError
 from roofcast.serving.jobs.job_predictions import ANSWER_COLUMNS, JobOptions, answer_jobs
 from roofcast.serving.jobs.memory_parts import MEMORY_PARTS
 from roofcast.serving.jobs.rows import parse_jobs
-from roofcast.serving.predict.json_rows import rows_from_columns
+from roofcast.serving.predict.question_rows import rows_from_columns
 from tests.serving.jobs.builders import EstimatePredictor, a_job
 
 
@@ -103,7 +103,7 @@ def test_70b_needs_several_nodes() -> None:
         ({"n_token_per_sequence": True}, "invalid", "n_token_per_sequence"),
         ({"method": "magic"}, "invalid", "method"),
         ({"adapter_targets": "q z"}, "invalid", "adapter_targets"),
-        ({"framework": "x" * 300}, "invalid", "framework"),
+        ({"framework": "x" * 401}, "invalid", "framework"),
         ({"tp": 3}, "invalid", "tp"),
         ({"tp": 8, "n_accelerator": 8, "model": "Qwen/Qwen2.5-7B"}, "invalid", "tp"),
         ({"pp": 64, "n_accelerator": 64}, "invalid", "pp"),
@@ -133,7 +133,7 @@ def test_an_invalid_row_names_its_field(changes: dict[str, Any], status: str, fi
     ("changes", "fields"),
     [
         ({"tp": "x", "dp": 3, "method": "magic", "model": "no-such-model"}, ["method", "tp", "model"]),
-        ({"model": "", "accelerator": "h1", "n_node": 16, "ep": 0}, ["ep", "model", "accelerator", "n_node"]),
+        ({"model": "", "accelerator": "h1", "n_node": 16, "ep": 0}, ["model", "ep", "accelerator", "n_node"]),
         ({"tp": 3, "ep": 2, "compute_precision": "int8", "n_node": 9}, ["compute_precision", "n_node", "tp", "ep"]),
     ],
 )

@@ -6,10 +6,8 @@ import pytest
 
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.measurements.schema import INPUT_COLUMNS
-from roofcast.features.descriptors.assumptions import USUAL
-from roofcast.serving.predict.assumptions import assumed_columns
-from roofcast.serving.predict.json_rows import columns_from_rows
-from roofcast.serving.predict.row_parser import parse_rows
+from roofcast.features.descriptors.assumptions import USUAL, assumed_columns
+from roofcast.serving.predict.question_rows import columns_from_rows, parse_rows
 
 PLAIN = {"model": "m", "accelerator": "a", "n_input_token": 100, "n_output_token": 10}
 

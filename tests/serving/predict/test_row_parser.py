@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 
 from roofcast.data.errors import SchemaError
+from roofcast.data.measurements.cells import Table, object_column
 from roofcast.data.measurements.column_names import LONG_NAMES
 from roofcast.data.measurements.schema import INPUT_COLUMNS
-from roofcast.serving.predict.row_parser import ASSUMED_LOAD, Table, object_column, parse_rows
+from roofcast.features.descriptors.assumptions import ASSUMED_LOAD
+from roofcast.serving.predict.question_rows import parse_rows
 from roofcast.serving.row_problems import Problem
 
 ROW = {"model": "m", "accelerator": "a", "n_input_token": 100, "n_output_token": 10}

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from roofcast.serving.predict.row_parser import ASSUMED_LOAD, Table, object_column, parse_rows
+from roofcast.data.measurements.cells import Table, object_column
+from roofcast.features.descriptors.assumptions import ASSUMED_LOAD
+from roofcast.serving.predict.question_rows import parse_rows
 from roofcast.serving.row_problems import Problem
 
 PLAIN = {"model": "m", "accelerator": "a", "n_input_token": 100, "n_output_token": 10}
@@ -80,7 +82,7 @@ def test_the_counts_of_disaggregated_prefill_complete_each_other(cells: dict[str
         ({"n_accelerator": 12, "n_prefill_accelerator": 4, "tp": 3}, "tp: tp x pp x dp must divide n_accelerator"),
         ({"n_accelerator": 8, "tp": 4, "cp": 4}, "tp: tp x pp x dp x cp must equal n_accelerator, got 4 x 4 and 8"),
         ({"n_accelerator": 2, "cp": 4}, "tp: pp x dp x cp must not exceed n_accelerator"),
-        ({"chunk_size_token": 1.5}, "chunk_size_token: must be a whole number, got 1.5"),
+        ({"chunk_size_token": 1.5}, "chunk_size_token: must be a whole number from 1 to 10,000,000, got '1.5'"),
         ({"n_speculative_token": 3}, "n_speculative_token: needs speculation; give its kind"),
         ({"speculation": "none", "acceptance_ratio": 0.5}, "acceptance_ratio: needs speculation"),
         ({"prefix_caching": "off", "prefix_cache_ratio": 0.5}, "prefix_cache_ratio: must be 0 or blank"),

@@ -15,7 +15,7 @@ from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.promotion import shadow as set_shadow
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.composition import Service
-from roofcast.serving.predict.json_rows import columns_from_rows
+from roofcast.serving.predict.question_rows import columns_from_rows
 from roofcast.serving.predict.row_answers import PredictOptions, answer_columns
 from roofcast.serving.shadow import shadow as shadow_module
 from roofcast.serving.shadow.comparison import compare_version, shared_answers

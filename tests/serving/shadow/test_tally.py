@@ -6,7 +6,7 @@ import numpy as np
 
 from roofcast.data.catalog import load_catalog
 from roofcast.features.descriptors.prediction_input import ColumnArray
-from roofcast.serving.predict.json_rows import columns_from_rows
+from roofcast.serving.predict.question_rows import columns_from_rows
 from roofcast.serving.shadow.tally import OTHER, tally
 from roofcast.training.drift.answer_ratios import ANSWERED
 from roofcast.training.drift.prediction_scores import METRICS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import compress
 from typing import Final
 
 import numpy as np
@@ -28,6 +29,18 @@ USUAL: Final = {
     "n_request": "a run of unknown length, which includes some of its start",
 }
 """Usual value of each column that an answer lists as assumed."""
+
+
+ASSUMED_LOAD: Final = "load_is_assumed"
+"""Column of parsed questions beside those of the schema: True where neither concurrency nor request rate is given."""
+
+
+def assumed_columns(table: Mapping[str, ColumnArray]) -> list[str]:
+    """Return the columns of `USUAL` that each parsed row leaves to it, separated by spaces."""
+    masks = np.column_stack([*assumption_masks(table, table[ASSUMED_LOAD]).values()])
+    codes, first, inverse = np.unique(masks @ (1 << np.arange(len(USUAL))), return_index=True, return_inverse=True)
+    texts = [" ".join(compress(USUAL, masks[i].tolist())) for i in first.tolist()]
+    return [texts[i] for i in inverse.tolist()] if len(codes) > 1 else texts * len(masks)
 
 
 def assumption_masks(table: Mapping[str, ColumnArray], is_load_assumed: ColumnArray) -> dict[str, ColumnArray]:
@@ -65,7 +78,6 @@ def assumption_masks(table: Mapping[str, ColumnArray], is_load_assumed: ColumnAr
 
 
 def _is_blank(table: Mapping[str, ColumnArray], name: str, absent: ColumnArray) -> ColumnArray:
-    """Return whether each cell is blank; `absent` where the table lacks the column."""
     if name not in table:
         return absent
     cells = table[name]

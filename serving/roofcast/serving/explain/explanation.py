@@ -26,6 +26,7 @@ from roofcast.features.analysis.breakdown import (
 )
 from roofcast.features.analysis.power import replica_power_w
 from roofcast.features.analysis.whatif import DRAM_BYTE_PER_S, FACTORS, NODES, parse_steps, sweep
+from roofcast.features.descriptors.assumptions import ASSUMED_LOAD, assumed_columns
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import Estimate, estimate
@@ -34,11 +35,9 @@ from roofcast.features.queries import FloatArray, Queries, descriptor_arrays
 from roofcast.features.validity.capacity_limits import CapacityLimits, capacity_limits
 from roofcast.features.validity.checks import FLAGS, find_flags
 from roofcast.serving.explain.prediction_reasons import explain_predictions
-from roofcast.serving.predict.assumptions import assumed_columns
-from roofcast.serving.predict.json_rows import rows_from_table
+from roofcast.serving.predict.question_rows import rows_from_table
 from roofcast.serving.predict.row_answers import ANSWER_METRICS, LOAD_REMARK, SATURATION_REMARK
-from roofcast.serving.predict.row_checks import assumed_split_problems, check_table
-from roofcast.serving.predict.row_parser import ASSUMED_LOAD
+from roofcast.serving.predict.row_checks import assumed_split_problems, check_table, table_columns
 from roofcast.serving.row_problems import Problem
 from roofcast.training.learner.predictor import CalibrationPoints
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
@@ -194,7 +193,7 @@ def explain(
     e = estimate(d, coefficients)
     operators = break_down(d, coefficients, e)
     known = {**catalog.accelerators, **accelerators}
-    assumed = assumed_columns({str(name): table[name].to_numpy() for name in table})
+    assumed = assumed_columns(table_columns(table))
     reasons = partial(explain_predictions, descriptors, table, bundle, known, assumed=assumed, level=level)
     return Explanation(
         table=table,

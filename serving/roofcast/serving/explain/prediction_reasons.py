@@ -9,9 +9,8 @@ import pandas as pd
 
 from roofcast.data.specs import AcceleratorSpec
 from roofcast.features.descriptors.prediction_input import column_arrays
-from roofcast.serving.predict.extrapolation import outside_columns
-from roofcast.serving.predict.json_rows import rows_from_table
-from roofcast.serving.predict.row_answers import ANSWER_METRICS
+from roofcast.serving.predict.question_rows import rows_from_table
+from roofcast.serving.predict.row_answers import ANSWER_METRICS, outside_columns
 from roofcast.serving.predict.row_checks import capacity_problems
 from roofcast.training.explain.contributions import contributions, nearest_measurements
 from roofcast.training.learner.prediction import Prediction

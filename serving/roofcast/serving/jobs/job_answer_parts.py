@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 from roofcast.serving.recommend.answer.parts import AnswerPart, OtherOffer, PricedInstance, Rounded
-from roofcast.serving.request_fields import Value
+from roofcast.serving.request_fields import RowValue
 
 MissReason = Literal["too_slow", "over_budget", "may_not_fit", "dearer", "too_few_nodes", "does_not_fit", "excluded"]
 """Reasons of misses."""
@@ -18,7 +18,7 @@ class JobPredictionResponse(BaseModel):
 
     predictor_version: str
     level: float
-    rows: list[dict[str, Value]]
+    rows: list[dict[str, RowValue]]
 
 
 class JobInterval(AnswerPart):

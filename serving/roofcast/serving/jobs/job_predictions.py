@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.catalog import Catalog
+from roofcast.data.measurements.cells import object_column
 from roofcast.data.units import BYTE_PER_GB
 from roofcast.features.jobs.plan_enumeration import PlanChoice, choose_plans
 from roofcast.features.jobs.run_table import build_jobs
@@ -23,7 +24,6 @@ from roofcast.serving.jobs.memory_parts import MEMORY_PARTS, memory_parts
 from roofcast.serving.jobs.rows import job_table, parse_jobs
 from roofcast.serving.jobs.search.plan_choice import predict_jobs, with_fastest_plans
 from roofcast.serving.jobs.search.plans import PLAN_COLUMNS, is_sound, keeps_stated, plan_columns, with_plans
-from roofcast.serving.predict.row_parser import object_column
 from roofcast.serving.row_problems import Problem
 from roofcast.training.jobs import JobPrediction, JobPredictor
 

@@ -26,7 +26,7 @@ from roofcast.serving.jobs.job_request import JobPredictionRequest, JobRecommend
 from roofcast.serving.jobs.search.candidates import JobDemand
 from roofcast.serving.jobs.search.job_search import JobSearch, at_level, search
 from roofcast.serving.jobs.search.misses import list_misses
-from roofcast.serving.predict.json_rows import columns_from_rows, rows_from_columns
+from roofcast.serving.predict.question_rows import columns_from_rows, rows_from_columns
 from roofcast.serving.recommend.answer.cautions import region_warnings
 from roofcast.serving.recommend.api.request import ConstraintsRequest
 from roofcast.serving.recommend.api.request_errors import request_errors

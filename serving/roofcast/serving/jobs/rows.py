@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
 from roofcast.data.catalog import Catalog
-from roofcast.data.errors import InputError, SchemaError, choice_error, join_errors
+from roofcast.data.errors import InputError, SchemaError, join_errors
+from roofcast.data.measurements.cells import CellParser, Finding, Table
 from roofcast.data.measurements.column_names import LONG_NAMES, column_cure
 from roofcast.data.measurements.column_types import Column
 from roofcast.data.measurements.job_schema import (
@@ -22,11 +23,11 @@ from roofcast.data.measurements.job_schema import (
 )
 from roofcast.data.specs import AcceleratorSpec
 from roofcast.serving.jobs.conventions import default_framework
+from roofcast.serving.predict.question_rows import columns_from_rows
 from roofcast.serving.request_fields import MAX_TOKEN
-from roofcast.serving.row_problems import Problem, add_problem
+from roofcast.serving.row_problems import Problem, add_findings, add_problem
 
 MAX_ACCELERATOR: Final = 65_536
-"""Tokens of a sequence, at most."""
 
 JOB_COLUMNS: Final = {
     **TRAINING_CONFIG_COLUMNS,
@@ -61,17 +62,29 @@ def parse_jobs(
     SchemaError
         If a column is unknown.
     """
-    names = dict.fromkeys(name for row in rows for name in row)
-    if unknown := [_unknown_column(name) for name in names if LONG_NAMES.get(name, name) not in columns]:
+    cells = columns_from_rows(rows)
+    if unknown := [_unknown_column(name) for name in cells if LONG_NAMES.get(name, name) not in columns]:
         raise join_errors(unknown)
+    parser = CellParser(columns, JOB_DEFAULTS, (*REQUIRED_COLUMNS, *JOB_DEFAULTS), TRAINING_WHOLE_COLUMNS)
+    table, findings = parser.parse(cells or {name: np.full(len(rows), None) for name in REQUIRED_COLUMNS})
     problems: list[Problem | None] = [None] * len(rows)
+    add_findings(problems, [*findings, *_check_targets(table)])
     jobs = []
-    for i, row in enumerate(rows):
+    for i in range(len(rows)):
+        given = {name: values[i] for name, values in table.items()}
+        jobs.append({**JOB_DEFAULTS, **{name: cell for name, cell in given.items() if cell == cell and cell != ""}})  # noqa: PLR0124
         add = partial(_add_error, problems, i)
-        jobs.append(_parse_row(_with_short_names(row, add), columns, add))
         _resolve(jobs[i], catalog, add)
         _check_split(jobs[i], catalog, add)
     return jobs, problems
+
+
+def _check_targets(table: Table) -> Iterator[Finding]:
+    if "adapter_targets" in table:
+        cells = table["adapter_targets"]
+        is_wrong = np.array([not set(cell.split()) <= set(ADAPTER_TARGETS) for cell in cells], dtype=bool)
+        message = f"must be some of {' '.join(ADAPTER_TARGETS)}"
+        yield Finding(is_wrong, "adapter_targets", lambda i: f"{message}, got {cells[i][:40]!r}")
 
 
 Add = Callable[..., None]
@@ -101,56 +114,7 @@ def _unknown_column(name: str) -> SchemaError:
     return SchemaError(name, f"is not an input column; {column_cure(name, JOB_COLUMNS)}")
 
 
-def _with_short_names(row: Mapping[str, Any], add: Add) -> dict[str, Any]:
-    """Return a row by the short names of its columns; it may have either spelling, not both."""
-    given = {name: cell for name, cell in row.items() if not pd.isna(cell) and str(cell).strip()}
-    for long in given.keys() & LONG_NAMES.keys():
-        if LONG_NAMES[long] in given:
-            add(InputError(long, f"is given as {LONG_NAMES[long]} too; keep one"))
-    return {LONG_NAMES.get(name, name): cell for name, cell in given.items()}
-
-
-def _parse_row(row: Mapping[str, Any], columns: Mapping[str, Column], add: Add) -> dict[str, Any]:
-    job = dict(JOB_DEFAULTS)
-    for name, cell in row.items():
-        text = "" if pd.isna(cell) else str(cell).strip()
-        if text:
-            parse = _number if columns[name].kind == "float" else _text
-            try:
-                job[name] = parse(name, text, columns[name])
-            except InputError as error:
-                add(error)
-    for name in REQUIRED_COLUMNS:
-        if name not in job:
-            add(InputError(name, "must be given"), name)
-    return job
-
-
-def _number(name: str, text: str, column: Column) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    kind = "a whole number" if name in TRAINING_WHOLE_COLUMNS else "a number"
-    is_valid = column.low <= value <= column.high and (name not in TRAINING_WHOLE_COLUMNS or value.is_integer())
-    if not is_valid:
-        raise InputError(name, f"must be {kind} from {column.low:,.12g} to {column.high:,.12g}, got {text[:40]!r}")
-    return value
-
-
-def _text(name: str, text: str, column: Column) -> str:
-    choices = tuple(filter(None, column.choices))
-    if choices and text not in choices:
-        raise choice_error(name, text, choices)
-    if name == "adapter_targets" and not set(text.split()) <= set(ADAPTER_TARGETS):
-        raise InputError(name, f"must be some of {' '.join(ADAPTER_TARGETS)}, got {text[:40]!r}")
-    if len(text) > 200:
-        raise InputError(name, "must be at most 200 characters long")
-    return text
-
-
 def _resolve(job: dict[str, Any], catalog: Catalog, add: Add) -> None:
-    """Replace names by catalogue ids, or drop unknown ones, and choose the framework that the settings imply."""
     for name, find in (("model", catalog.model), ("accelerator", catalog.accelerator)):
         if name in job:
             try:
@@ -185,7 +149,6 @@ def multiplies_in(accelerator: AcceleratorSpec, precision: str) -> bool:
 
 
 def _check_split(job: Mapping[str, Any], catalog: Catalog, add: Add) -> None:
-    """Add the errors of parallel sizes that contradict the accelerators or the model."""
     n, n_node = job["n_accelerator"], job.get("n_node", 1.0)
     tp, pp, cp = (job.get(name, 1.0) for name in ("tp", "pp", "cp"))
     rest = n / (tp * pp * cp)

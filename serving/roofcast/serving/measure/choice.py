@@ -9,8 +9,8 @@ import pandas as pd
 from roofcast.data.catalog import Catalog
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.serving.measure.plan import PlannedRun
-from roofcast.serving.predict.json_rows import table_from_rows
 from roofcast.serving.predict.next_measurements import RANKED_METRICS
+from roofcast.serving.predict.question_rows import table_from_rows
 from roofcast.serving.predict.row_checks import check_table
 from roofcast.training.explain.measure_next import rank_measurements
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor

@@ -9,21 +9,21 @@ import pandas as pd
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import SchemaError, join_errors
+from roofcast.data.measurements.cells import CellParser, Finding
 from roofcast.data.measurements.column_names import LONG_NAMES, column_cure
 from roofcast.data.measurements.quantities import e2e_from_parts
-from roofcast.data.measurements.schema import INPUT_COLUMNS, REFERENCE_METRICS
+from roofcast.data.measurements.schema import INPUT_COLUMNS, OUTCOME_COLUMNS, REFERENCE_METRICS
+from roofcast.features.descriptors.assumptions import ASSUMED_LOAD, assumed_columns
 from roofcast.features.descriptors.descriptor_table import describe
-from roofcast.serving.predict.assumptions import assumed_columns
-from roofcast.serving.predict.json_rows import table_from_rows
-from roofcast.serving.predict.row_checks import capacity_problems, check_table
-from roofcast.serving.predict.row_parser import ASSUMED_LOAD
-from roofcast.serving.row_problems import Problem, add_problems
+from roofcast.serving.predict.question_rows import table_from_rows
+from roofcast.serving.predict.row_checks import capacity_problems, check_table, table_columns
+from roofcast.serving.row_problems import Problem, add_findings
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 
 MAX_RATIO: Final = 300.0
 """Largest ratio of measurement and prediction, either way; beyond it a wrong unit or a typing error is assumed."""
 
-_MAX_VALUE: Final = 1e9
+METRIC_PARSER: Final = CellParser({name: OUTCOME_COLUMNS[name] for name in REFERENCE_METRICS}, {}, (), ())
 
 
 def read_references(
@@ -85,7 +85,8 @@ def check_references(
     table, problems = check_table(rows.drop(columns=list(REFERENCE_METRICS), errors="ignore"), catalog)
     measured = _parse_metrics(rows.reset_index(drop=True), problems)
     is_assumed = table[ASSUMED_LOAD].to_numpy(dtype=bool)
-    add_problems(problems, is_assumed, "invalid", "concurrency", "give it, or request_rate, as it was measured")
+    message = "give it, or request_rate, as it was measured"
+    add_findings(problems, [Finding(is_assumed, "concurrency", message)])
     sound = [i for i, problem in enumerate(problems) if problem is None]
     if not sound:
         _raise_first(problems, source, lines)
@@ -99,7 +100,7 @@ def check_references(
         _raise_first(problems, source, lines)
     X, table, measured = (part.iloc[usable].reset_index(drop=True) for part in (X, table, measured))
     parsed = table.drop(columns=ASSUMED_LOAD).join(measured)
-    assumed = assumed_columns({str(name): table[name].to_numpy() for name in table})
+    assumed = assumed_columns(table_columns(table))
     return CalibrationPoints(X, _with_derived(measured, table), assumed=assumed), parsed, problems
 
 
@@ -114,7 +115,7 @@ def _compare(X: pd.DataFrame, measured: pd.DataFrame, predictor: RoofcastPredict
             (f"over {MAX_RATIO:g} times", ratio > MAX_RATIO),
             (f"under 1/{MAX_RATIO:g} of", ratio < 1 / MAX_RATIO),
         ):
-            add_problems(problems, mask, "invalid", metric, f"is {bound} what is predicted; give {unit}")
+            add_findings(problems, [Finding(mask, metric, f"is {bound} what is predicted; give {unit}")])
     return problems
 
 
@@ -138,15 +139,11 @@ def _check_columns(rows: pd.DataFrame, source: str) -> None:
 
 
 def _parse_metrics(rows: pd.DataFrame, problems: list[Problem | None]) -> pd.DataFrame:
-    measured = pd.DataFrame(index=rows.index)
-    for name in rows.columns.intersection([*REFERENCE_METRICS]):
-        text = rows[name].astype(object).where(rows[name].notna(), "").astype(str).str.strip()
-        values = pd.to_numeric(text.where(text != "", None), errors="coerce").astype(float)
-        is_wrong = (text != "") & ~((values > 0) & (values <= _MAX_VALUE))
-        add_problems(problems, is_wrong.to_numpy(), "invalid", str(name), "must be a number greater than 0")
-        measured[name] = values
+    columns = table_columns(rows[rows.columns.intersection([*REFERENCE_METRICS])])
+    parsed, findings = METRIC_PARSER.parse(columns) if columns else ({}, [])
+    measured = pd.DataFrame(parsed, index=rows.index)
     is_blank = measured.isna().all(axis=1).to_numpy()
-    add_problems(problems, is_blank, "invalid", "ttft_s", f"give one of {', '.join(REFERENCE_METRICS)}")
+    add_findings(problems, [*findings, Finding(is_blank, "ttft_s", f"give one of {', '.join(REFERENCE_METRICS)}")])
     return measured
 
 

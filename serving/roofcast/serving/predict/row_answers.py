@@ -12,15 +12,15 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.catalog import Catalog
+from roofcast.data.measurements.cells import Table, object_column
+from roofcast.data.specs import AcceleratorSpec
+from roofcast.features.descriptors.assumptions import ASSUMED_LOAD, assumed_columns
 from roofcast.features.descriptors.descriptor_table import describe_queries
-from roofcast.features.descriptors.prediction_input import ColumnArray
+from roofcast.features.descriptors.prediction_input import ColumnArray, factorize
 from roofcast.features.engine.estimate import Estimate
-from roofcast.features.queries import Queries
+from roofcast.features.queries import FloatArray, Queries
 from roofcast.features.validity.checks import FLAGS, find_flags
-from roofcast.serving.predict.assumptions import assumed_columns
-from roofcast.serving.predict.extrapolation import outside_columns
 from roofcast.serving.predict.row_checks import assumed_split_problems, capacity_problems, check_rows, table_columns
-from roofcast.serving.predict.row_parser import ASSUMED_LOAD, Table, object_column
 from roofcast.serving.row_problems import Problem
 from roofcast.training.learner.prediction import Prediction
 from roofcast.training.learner.predictor import CalibrationPoints
@@ -70,7 +70,7 @@ def answer(table: pd.DataFrame, options: PredictOptions) -> pd.DataFrame:
     ----------
     table
         Columns of `INPUT_COLUMNS`, blank where unknown; model and accelerator by any name of the catalogue. Blanks
-        are filled by `roofcast.serving.predict.row_parser.parse_rows` and
+        are filled by `roofcast.serving.predict.question_rows.parse_rows` and
         `roofcast.features.descriptors.descriptor_table.describe`.
 
     Raises
@@ -146,3 +146,35 @@ def _remarks(queries: Queries, is_load_assumed: npt.NDArray[np.bool_], estimate:
     for i in np.flatnonzero(holds.any(axis=1)).tolist():
         remarks[i] = "; ".join(itertools.compress(texts, holds[i].tolist()))
     return remarks
+
+
+def outside_columns(
+    features: FloatArray,
+    table: Mapping[str, ColumnArray],
+    bundle: ModelBundle,
+    accelerators: Mapping[str, AcceleratorSpec],
+) -> list[tuple[str, ...]]:
+    """Return, for each row, what is outside the training data: engine, accelerator vendor, features out of range.
+
+    A blank engine is never outside.
+
+    Parameters
+    ----------
+    features : shape (n_row, n_feature)
+        Columns of the learner.
+    table
+        The rows, in the same order.
+    accelerators
+        Specs by the ids in the table.
+    """
+    vendors = {accelerators[name].vendor for name in bundle.accelerators if name in accelerators}
+    engine_index, engines = factorize(table["engine"])
+    accelerator_index, ids = factorize(table["accelerator"])
+    is_engine_new = np.array([bool(name) and name not in bundle.engines for name in engines])[engine_index]
+    is_vendor_new = np.array([accelerators[str(id_)].vendor not in vendors for id_ in ids])[accelerator_index]
+    is_new = zip(is_engine_new.tolist(), is_vendor_new.tolist(), strict=True)
+    names = bundle.predictor.extrapolated_features(features)
+    return [
+        (*itertools.compress(("engine", "accelerator.vendor"), new), *outside)
+        for new, outside in zip(is_new, names, strict=True)
+    ]

@@ -11,15 +11,16 @@ import pandas as pd
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, SchemaError
+from roofcast.data.measurements.cells import ColumnArray, Finding, Table, object_column
 from roofcast.data.specs import ModelSpec
 from roofcast.data.units import BYTE_PER_GB
-from roofcast.features.descriptors.prediction_input import ColumnArray, factorize
+from roofcast.features.descriptors.prediction_input import factorize
 from roofcast.features.engine.estimate import Estimate
 from roofcast.features.queries import QueryTable
 from roofcast.features.validity.engine_support import is_engine, support_error, unknown_engine_error
 from roofcast.features.validity.model_limits import assumed_split_error, context_error, context_limit, split_error
-from roofcast.serving.predict.row_parser import Table, object_column, parse_rows
-from roofcast.serving.row_problems import Problem, add_problem, add_problems
+from roofcast.serving.predict.question_rows import parse_rows
+from roofcast.serving.row_problems import Problem, add_findings, add_problem
 
 MAX_RATE_RATIO: Final = 4.0
 """Request rate over the estimated saturation rate up to which a row is answered: of 135 shipped MLPerf
@@ -181,7 +182,8 @@ def _check_contexts(table: Table, problems: list[Problem | None], catalog: Catal
         configured = table["max_context_token"]
         is_configured = ~np.isnan(configured)
         message = lambda i: f"is less than the {n_input[i] + n_output[i]:g} tokens of a request"  # noqa: E731
-        add_problems(problems, n_input + n_output > configured, "out_of_range", "max_context_token", message)
+        is_long = n_input + n_output > configured
+        add_findings(problems, [Finding(is_long, "max_context_token", message, status="out_of_range")])
     for i in np.flatnonzero((n_input + n_output > limit) & ~is_configured).tolist():
         error = context_error(catalog.models[table["model"][i]], n_input[i], n_output[i])
         if error:
@@ -211,5 +213,6 @@ def capacity_problems(estimate: Estimate) -> list[Problem | None]:
         message = f"weights and one request need {needed:.1f} GB; {usable:.1f} GB are usable; use more accelerators"
         problems[i] = Problem("does_not_fit", "n_accelerator", message)
     message = f"is more than {MAX_RATE_RATIO:g} times what one replica can serve; use more replicas"
-    add_problems(problems, estimate.rate_ratio > MAX_RATE_RATIO, "out_of_range", "request_rate", message)
+    is_absurd = estimate.rate_ratio > MAX_RATE_RATIO
+    add_findings(problems, [Finding(is_absurd, "request_rate", message, status="out_of_range")])
     return problems

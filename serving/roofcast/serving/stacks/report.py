@@ -14,8 +14,8 @@ from roofcast.data.catalog import Catalog
 from roofcast.data.measurements.schema import INPUT_COLUMNS, REFERENCE_METRICS
 from roofcast.data.specs import ModelSpec
 from roofcast.features.descriptors.descriptor_table import describe
-from roofcast.serving.predict.json_rows import table_from_rows
 from roofcast.serving.predict.next_measurements import RANKED_METRICS
+from roofcast.serving.predict.question_rows import table_from_rows
 from roofcast.serving.predict.row_checks import (
     assumed_split_problems,
     capacity_problems,

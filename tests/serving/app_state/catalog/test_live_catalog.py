@@ -13,7 +13,7 @@ from roofcast.data.store.registered_models import RegisteredModels
 from roofcast.serving.app_state.imports.measurement_import import import_rows
 from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.composition import Service
-from roofcast.serving.predict.json_rows import table_from_rows
+from roofcast.serving.predict.question_rows import table_from_rows
 from tests.conditions import PATIENCE_S, wait_until
 from tests.serving.http_client import CONFIG, MODEL, a_measurement
 

@@ -18,7 +18,7 @@ from roofcast.serving.app_state.imports.measurement_import import import_rows
 from roofcast.serving.app_state.retraining_run import learning_rows
 from roofcast.serving.composition import Service
 from roofcast.serving.http.dependencies import today
-from roofcast.serving.predict.json_rows import table_from_rows
+from roofcast.serving.predict.question_rows import table_from_rows
 from tests.serving.http_client import ACCELERATOR, CONFIG, Client, a_demand, a_measurement, a_question
 from tests.serving.user_files import ID, an_accelerator_file, an_offer_file, write_file
 from tests.training.builders import QUIET, learning_from

@@ -101,7 +101,7 @@ def check_row(
 
 def _columns_in(text: str) -> list[str]:
     """Return the columns of questions that a problem with a row names; those of one word may be words."""
-    from roofcast.serving.predict.row_parser import ROW_NAMES
+    from roofcast.serving.predict.question_rows import ROW_NAMES
 
     return [word for word in _WORD.findall(text) if "_" in word and word in ROW_NAMES]
 

@@ -248,7 +248,7 @@ def list_measurements(
     """List the imported measurements, withdrawn ones too; `campaigns` lists the shipped ones."""
     if context.invoked_subcommand:
         return
-    from roofcast.serving.predict.json_rows import rows_from_table
+    from roofcast.serving.predict.question_rows import rows_from_table
 
     opened, catalog = open_store()
     store = opened.of(check_target(target))
@@ -352,7 +352,7 @@ def campaigns(
 def _report(*, as_json: bool) -> None:
     from roofcast.data.catalog import load_catalog
     from roofcast.serving.app_state.imports.import_report import own_campaign_report
-    from roofcast.serving.predict.json_rows import rows_from_table
+    from roofcast.serving.predict.question_rows import rows_from_table
     from roofcast.training.dataset.review import campaign_report
 
     store, catalog = open_store()

@@ -9,6 +9,7 @@ from tempfile import SpooledTemporaryFile
 from typing import Protocol
 
 from roofcast.data.errors import OutOfRangeError
+from roofcast.data.measurements.cells import Table
 from roofcast.serving.http.bulk.chunks import Chunk
 from roofcast.serving.http.bulk.inline import InlineModels
 from roofcast.serving.http.bulk.media import Kind
@@ -16,7 +17,6 @@ from roofcast.serving.http.bulk.ndjson import JsonWriter, NdjsonWriter, check_li
 from roofcast.serving.http.bulk.parquet import ParquetWriter, read_unpacked, unpack_file
 from roofcast.serving.http.telemetry.prometheus import count_answers
 from roofcast.serving.predict.row_answers import ANSWER_METRICS, PredictOptions, answer_columns
-from roofcast.serving.predict.row_parser import Table
 from roofcast.serving.request_fields import StackResponse
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from roofcast.serving.predict.row_parser import Table
+from roofcast.data.measurements.cells import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa

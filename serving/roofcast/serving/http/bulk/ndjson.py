@@ -13,8 +13,12 @@ from roofcast.data.errors import MAX_PROBLEM, InputError, join_errors
 from roofcast.serving.http.body import read_object
 from roofcast.serving.http.bulk.chunks import MAX_TEXT, N_ROW, Chunk
 from roofcast.serving.http.bulk.inline import InlineModels
-from roofcast.serving.predict.json_rows import columns_from_rows
-from roofcast.serving.predict.row_parser import REQUIRED_COLUMNS, ROW_NAMES, Table, unknown_column_error
+from roofcast.serving.predict.question_rows import (
+    REQUIRED_COLUMNS,
+    ROW_NAMES,
+    columns_from_rows,
+    unknown_column_error,
+)
 from roofcast.serving.request_fields import StackResponse
 from roofcast.serving.row_problems import Problem
 

@@ -17,14 +17,15 @@ import numpy as np
 import pandas as pd
 
 from roofcast.data.errors import InputError
+from roofcast.data.measurements.cells import Table, with_short_names
 from roofcast.data.measurements.column_names import LONG_NAMES
 from roofcast.data.measurements.schema import INPUT_COLUMNS
 from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.serving.http.bulk import WRONG_FILE
 from roofcast.serving.http.bulk.chunks import MAX_TEXT, N_ROW, Chunk
+from roofcast.serving.predict.question_rows import REQUIRED_COLUMNS, ROW_NAMES
 from roofcast.serving.predict.row_answers import TEXT_COLUMNS
 from roofcast.serving.predict.row_checks import table_columns
-from roofcast.serving.predict.row_parser import REQUIRED_COLUMNS, ROW_NAMES, Table, with_short_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -141,7 +142,7 @@ def _input_columns(chunk: Chunk) -> dict[str, pa.Array]:
 
     n_row = len(chunk.numbers)
     names = chunk.models.names if chunk.models else {}
-    given = with_short_names(chunk.columns, [None] * n_row)
+    given, _ = with_short_names(chunk.columns)
     columns = {}
     for name, column in INPUT_COLUMNS.items():
         cells = given.get(name, np.full(n_row, None, dtype=object))

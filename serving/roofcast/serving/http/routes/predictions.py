@@ -28,7 +28,7 @@ from roofcast.serving.http.refusals import RefusedError
 from roofcast.serving.http.schemas.explanations import ExplanationResponse, ExplanationsResponse
 from roofcast.serving.http.schemas.resources import ExplanationRequest, PredictionRequest, PredictionResponse
 from roofcast.serving.http.telemetry.prometheus import count_answers
-from roofcast.serving.predict.json_rows import columns_from_rows, rows_from_columns, table_from_rows
+from roofcast.serving.predict.question_rows import columns_from_rows, rows_from_columns, table_from_rows
 from roofcast.serving.predict.reference_rows import references_of
 from roofcast.serving.predict.row_answers import PredictOptions, answer_columns
 from roofcast.serving.request_fields import DEFAULT_LEVEL, Level, ModelConfig, Row, StackName, StackResponse

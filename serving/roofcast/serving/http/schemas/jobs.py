@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 from roofcast.serving.http.schemas.resources import RowsAdded
 from roofcast.serving.jobs.imports.run_accuracy import JobImportErrors
 from roofcast.serving.jobs.job_request import EXAMPLE_JOB
-from roofcast.serving.request_fields import InlineModelList, Message, Row
+from roofcast.serving.request_fields import InlineModelList, MeasuredRow, Message
 
 MAX_ROW: Final = 20_000
 """Largest number of rows of a request."""
@@ -18,7 +18,7 @@ MAX_ROW: Final = 20_000
 class JobMeasurementsRequest(Message):
     """Measured training jobs in the columns of the training table, and the models that they bring along."""
 
-    rows: Annotated[list[Row], Field(min_length=1, max_length=MAX_ROW)]
+    rows: Annotated[list[MeasuredRow], Field(min_length=1, max_length=MAX_ROW)]
     models: InlineModelList = Field(default_factory=list)
 
     model_config = ConfigDict(

@@ -15,13 +15,14 @@ from roofcast.serving.request_fields import (
     Config,
     InlineModelList,
     Level,
+    MeasuredRow,
     Message,
     References,
     Row,
+    RowValue,
     StackName,
     StackResponse,
     Text,
-    Value,
 )
 from roofcast.training.drift.report import DriftReport
 
@@ -66,13 +67,13 @@ class PredictionResponse(BaseModel):
     predictor_version: str
     level: float
     stack: StackResponse | None = None
-    rows: list[dict[str, Value]]
+    rows: list[dict[str, RowValue]]
 
 
 class MeasurementsRequest(Message):
     """Measured rows, and the models that they bring along."""
 
-    rows: Annotated[list[Row], Field(min_length=1, max_length=50_000)]
+    rows: Annotated[list[MeasuredRow], Field(min_length=1, max_length=50_000)]
     models: InlineModelList = Field(default_factory=list)
 
     model_config = ConfigDict(

@@ -14,7 +14,7 @@ from roofcast.features.analysis.breakdown import bottleneck, break_down
 from roofcast.features.analysis.power import replica_power_w
 from roofcast.features.queries import take_rows
 from roofcast.features.validity.engine_support import needs_copy
-from roofcast.serving.predict.extrapolation import outside_columns
+from roofcast.serving.predict.row_answers import outside_columns
 from roofcast.serving.recommend.answer.cautions import copy_warnings, offer_warnings, tpot_warnings
 from roofcast.serving.recommend.answer.nearest import nearest
 from roofcast.serving.recommend.answer.parts import (

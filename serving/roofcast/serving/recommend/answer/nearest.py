@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from roofcast.data.measurements.cells import object_column
 from roofcast.features.queries import FloatArray
-from roofcast.serving.predict.json_rows import rows_from_columns
-from roofcast.serving.predict.row_parser import object_column
+from roofcast.serving.predict.question_rows import rows_from_columns
 from roofcast.training.explain.contributions import WORKLOAD, TrainingPoints
 from roofcast.training.learner.errors.group_keys import build_group_keys
 from roofcast.training.learner.predictor import RoofcastPredictor

@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.data.specs import ModelSpec, Offer
+from roofcast.features.descriptors.assumptions import ASSUMED_LOAD, assumed_columns
 from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.features.queries import Queries
-from roofcast.serving.predict.assumptions import assumed_columns
-from roofcast.serving.predict.row_parser import ASSUMED_LOAD
 from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.search.confidence import Quantity

@@ -16,7 +16,7 @@ from roofcast.serving.http.access import READ
 from roofcast.serving.http.dependencies import ActiveModel, Parts, Viewer
 from roofcast.serving.http.guarded_routes import GuardedRoute
 from roofcast.serving.http.schemas.history import CampaignReport, CampaignRow, CampaignRows
-from roofcast.serving.predict.json_rows import rows_from_table
+from roofcast.serving.predict.question_rows import rows_from_table
 from roofcast.serving.request_fields import Value
 
 router = APIRouter(tags=["measurements"], route_class=GuardedRoute)

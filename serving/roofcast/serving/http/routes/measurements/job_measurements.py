@@ -23,7 +23,7 @@ from roofcast.serving.http.routes.measurements.measurements import Limit, OfCamp
 from roofcast.serving.http.schemas.jobs import MAX_ROW, JobMeasurementsAdded, JobMeasurementsRequest
 from roofcast.serving.jobs.imports.run_accuracy import JobImportErrors, compare_runs
 from roofcast.serving.jobs.imports.run_import import import_runs, import_table, read_run_file
-from roofcast.serving.predict.json_rows import rows_from_table
+from roofcast.serving.predict.question_rows import rows_from_table
 from roofcast.serving.request_fields import Cell
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from roofcast.serving.http.schemas.resources import (
     MeasurementSelection,
     MeasurementsRequest,
 )
-from roofcast.serving.predict.json_rows import rows_from_table
+from roofcast.serving.predict.question_rows import rows_from_table
 from roofcast.serving.request_fields import Cell
 
 if TYPE_CHECKING:
