@@ -51,7 +51,6 @@ def test_a_model_may_come_as_its_configuration(service_client: Client) -> None:
         ({"rows": []}, "rows"),
         ({"rows": [a_job()] * (MAX_ROW + 1)}, "rows"),
         ({"rows": [a_job(step_time_s=1)]}, "step_time_s"),
-        ({"rows": [a_job(tp=[1])]}, "rows.0.tp"),
         ({"level": 1}, "level"),
         ({"models": [{"name": "my-14b", "config": {}}]}, "hidden_size"),
         ({"extra": 1}, "extra"),

@@ -104,6 +104,8 @@ def test_70b_needs_several_nodes() -> None:
         ({"method": "magic"}, "invalid", "method"),
         ({"adapter_targets": "q z"}, "invalid", "adapter_targets"),
         ({"framework": "x" * 401}, "invalid", "framework"),
+        ({"tp": [1]}, "invalid", "tp"),
+        ({"method": ["full"]}, "invalid", "method"),
         ({"tp": 3}, "invalid", "tp"),
         ({"tp": 8, "n_accelerator": 8, "model": "Qwen/Qwen2.5-7B"}, "invalid", "tp"),
         ({"pp": 64, "n_accelerator": 64}, "invalid", "pp"),
