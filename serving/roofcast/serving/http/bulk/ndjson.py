@@ -10,6 +10,7 @@ from typing import IO, Any, Final
 from pydantic_core import from_json, to_json
 
 from roofcast.data.errors import MAX_PROBLEM, InputError, join_errors
+from roofcast.data.measurements.cells import Table
 from roofcast.serving.http.body import read_object
 from roofcast.serving.http.bulk.chunks import MAX_TEXT, N_ROW, Chunk
 from roofcast.serving.http.bulk.inline import InlineModels
