@@ -24,8 +24,8 @@ from benchmarks.load import DEMAND
 from roofcast.data.measurements.target import INFERENCE
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.composition import build_service
+from roofcast.serving.recommend.api.recommendation_service import answer_recommendation
 from roofcast.serving.recommend.api.request import RecommendationRequest
-from roofcast.serving.recommend.api.service import answer_recommendation
 
 ROOT = Path(__file__).parents[1]
 

@@ -14,7 +14,7 @@ import pytest
 import uvicorn
 
 from roofcast.serving.app_state.settings import Settings
-from roofcast.serving.cli.commands.service import KEEP_ALIVE_S
+from roofcast.serving.cli.commands.service_commands import KEEP_ALIVE_S
 from tests.conditions import PATIENCE_S, wait_until
 from tests.deploy.files import compose, manifests
 from tests.deploy.proxy import CONFIGURATION, Address, needs_nginx, proxying

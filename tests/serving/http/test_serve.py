@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from roofcast.serving.cli.commands.service import N_THREAD
+from roofcast.serving.cli.commands.service_commands import N_THREAD
 from tests.attack.service import serving, serving_at
 from tests.conditions import PATIENCE_S, wait_until
 from tests.serving.http_client import a_demand

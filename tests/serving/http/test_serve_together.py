@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from roofcast.serving.cli.commands.service import MAX_HEADER_BYTE
+from roofcast.serving.cli.commands.service_commands import MAX_HEADER_BYTE
 from tests.attack.service import PATIENT
 from tests.conditions import PATIENCE_S, wait_until
 from tests.serving.http.telemetry.test_request_log import metrics_of, value

@@ -9,22 +9,29 @@ from typing import Annotated, Final
 import typer
 
 from roofcast.serving.cli.arguments.usage import Command, Group
-from roofcast.serving.cli.commands.catalog import accelerators, models
-from roofcast.serving.cli.commands.drift import drift
+from roofcast.serving.cli.commands.catalog_commands import accelerators, models
+from roofcast.serving.cli.commands.drift_command import drift
 from roofcast.serving.cli.commands.explain import explain, whatif
-from roofcast.serving.cli.commands.jobs import predict as train_predict
-from roofcast.serving.cli.commands.jobs import recommend as train_recommend
-from roofcast.serving.cli.commands.jobs import training
+from roofcast.serving.cli.commands.job_commands import predict as train_predict
+from roofcast.serving.cli.commands.job_commands import recommend as train_recommend
+from roofcast.serving.cli.commands.job_commands import training
 from roofcast.serving.cli.commands.keys import keys
 from roofcast.serving.cli.commands.measure import measure
-from roofcast.serving.cli.commands.measurements import campaigns, formats, import_, measurements
+from roofcast.serving.cli.commands.measurement_commands import campaigns, formats, import_, measurements
 from roofcast.serving.cli.commands.offers import offers
 from roofcast.serving.cli.commands.predict import predict
-from roofcast.serving.cli.commands.predictor import export, measure_next, promote, retrain, rollback, scoreboard
+from roofcast.serving.cli.commands.predictor_commands import (
+    export,
+    measure_next,
+    promote,
+    retrain,
+    rollback,
+    scoreboard,
+)
 from roofcast.serving.cli.commands.recommend import recommend
-from roofcast.serving.cli.commands.retrainings import retrainings
-from roofcast.serving.cli.commands.service import serve
-from roofcast.serving.cli.commands.stacks import stacks
+from roofcast.serving.cli.commands.retraining_commands import retrainings
+from roofcast.serving.cli.commands.service_commands import serve
+from roofcast.serving.cli.commands.stack_commands import stacks
 from roofcast.serving.cli.commands.versions import runs, versions
 from roofcast.serving.cli.console import report_errors
 from roofcast.serving.logs import configure_logs

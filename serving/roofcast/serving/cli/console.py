@@ -14,7 +14,7 @@ from typing import Any, Final
 from rich.console import Console
 
 from roofcast.data.errors import InputError, RoofcastError
-from roofcast.serving.cli.text.tables import WIDTH, fold, table_text
+from roofcast.serving.cli.text.text_tables import WIDTH, fold, table_text
 
 out = Console()
 err = Console(stderr=True)

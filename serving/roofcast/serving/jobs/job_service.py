@@ -28,9 +28,9 @@ from roofcast.serving.jobs.search.job_search import JobSearch, at_level, search
 from roofcast.serving.jobs.search.misses import list_misses
 from roofcast.serving.predict.question_rows import columns_from_rows, rows_from_columns
 from roofcast.serving.recommend.answer.cautions import region_warnings
+from roofcast.serving.recommend.api.recommendation_service import resolve_constraints
 from roofcast.serving.recommend.api.request import ConstraintsRequest
 from roofcast.serving.recommend.api.request_errors import request_errors
-from roofcast.serving.recommend.api.service import resolve_constraints
 from roofcast.serving.recommend.demand.inventory import override_prices
 from roofcast.serving.request_fields import ModelConfig
 from roofcast.training.jobs.job_bundle import JobBundle

@@ -8,7 +8,7 @@ import pytest
 
 from roofcast.data.measurements.schema import INPUT_COLUMNS
 from roofcast.serving.cli.arguments.question_options import QUESTION_OPTIONS
-from roofcast.serving.cli.text.tables import WIDTH
+from roofcast.serving.cli.text.text_tables import WIDTH
 from tests.serving.http_client import ACCELERATOR, CONFIG, MODEL, Run
 
 QUESTION = ("--model", MODEL, "--accelerator", ACCELERATOR, "--n-input-token", "120", "--n-output-token", "20")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from roofcast.serving.cli.text.tables import WIDTH
+from roofcast.serving.cli.text.text_tables import WIDTH
 from tests.serving.http_client import ACCELERATOR, CONFIG, MODEL, Run
 from tests.serving.user_files import write_file
 

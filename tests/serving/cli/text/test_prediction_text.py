@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from roofcast.serving.cli.text.prediction_text import MAX_REASON, prediction_text, question_text
-from roofcast.serving.cli.text.tables import WIDTH
+from roofcast.serving.cli.text.text_tables import WIDTH
 
 OK = {"status": "ok", "reason": "", "assumed": "kv_precision graphs engine date"}
 FAILED = [

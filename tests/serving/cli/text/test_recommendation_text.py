@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from roofcast.serving.cli.text.recommendation_text import recommendation_text
-from roofcast.serving.cli.text.tables import WIDTH
+from roofcast.serving.cli.text.text_tables import WIDTH
 from roofcast.serving.recommend.answer.parts import FleetPart
 
 

@@ -34,7 +34,7 @@ from roofcast.serving.cli.context import (
     note_stack,
     open_service,
 )
-from roofcast.serving.cli.text.tables import WIDTH, cell_text, fold
+from roofcast.serving.cli.text.text_tables import WIDTH, cell_text, fold
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -164,7 +164,7 @@ def _select_runs(
 ) -> Sequence[PlannedRun]:
     """Return the runs of the plan, or those that a budget admits; refuse names and settings that cannot be."""
     from roofcast.serving.app_state.catalog.registered_models import with_configs
-    from roofcast.serving.cli.commands.stacks import OWNER
+    from roofcast.serving.cli.commands.stack_commands import OWNER
     from roofcast.serving.cli.files import parse_configs
     from roofcast.serving.measure.choice import choose_runs, planned_inputs
 
@@ -305,8 +305,8 @@ def _measure(runner: PlanRunner, runs: Sequence[PlannedRun]) -> PlanResult:
 
 def _finish(result: PlanResult, runs: Sequence[PlannedRun], folder: Path, to: Destination, *, as_json: bool) -> None:
     """Import the reports, print the numbers of runs by outcome, and exit with status 1 if a run failed."""
-    from roofcast.serving.cli.commands.measurements import import_files
-    from roofcast.serving.cli.commands.stacks import add_files
+    from roofcast.serving.cli.commands.measurement_commands import import_files
+    from roofcast.serving.cli.commands.stack_commands import add_files
 
     summary: dict[str, Any] = {"n_planned": len(runs), "n_measured": result.n_measured}
     summary |= {"n_skipped": result.n_skipped, "n_failed": len(result.failures), "folder": str(folder)}

@@ -177,7 +177,7 @@ def _predict_file(rows: Path, out: Path, asked: _Asked, *, why: bool, as_json: b
     from roofcast.serving.cli.files import read_table, write_table
     from roofcast.serving.cli.text.measured_errors import SUFFIX, errors_text, measured_errors
     from roofcast.serving.cli.text.prediction_text import prediction_text
-    from roofcast.serving.cli.text.tables import fold
+    from roofcast.serving.cli.text.text_tables import fold
 
     check_out(out)
     table = read_table(rows)

@@ -139,7 +139,7 @@ def _left_to_fill_in(artefact: str) -> str:
 
 def _recommend(request: RecommendationRequest) -> dict[str, Any]:
     from roofcast.serving.cli.files import read_model
-    from roofcast.serving.recommend.api.service import answer_recommendation
+    from roofcast.serving.recommend.api.recommendation_service import answer_recommendation
 
     service = open_service()
     request = with_model(request, read_model(str(request.model), service.catalog))

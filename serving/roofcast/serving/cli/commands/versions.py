@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from roofcast.data.measurements.target import INFERENCE
-from roofcast.serving.cli.commands.drift import MAX_DAYS
+from roofcast.serving.cli.commands.drift_command import MAX_DAYS
 from roofcast.serving.cli.console import show, spinner
 from roofcast.serving.cli.context import AsJson, Server, TargetOption, check_target, load_predictor, open_service
 

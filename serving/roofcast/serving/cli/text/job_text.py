@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from roofcast.data.units import BYTE_PER_GB
-from roofcast.serving.cli.text.tables import INDENT, counts_text, fold
+from roofcast.serving.cli.text.text_tables import INDENT, counts_text, fold
 from roofcast.serving.counts import count_text, three_digits, usd_text
 from roofcast.serving.display_names import pricing_name, region_name
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from roofcast.serving.cli.text.tables import INDENT, fold, table_text
+from roofcast.serving.cli.text.text_tables import INDENT, fold, table_text
 from roofcast.serving.counts import interval_text
 from roofcast.serving.display_names import metric_name
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from math import floor
 from typing import Any, Final
 
-from roofcast.serving.cli.text.tables import INDENT, NO_BREAK, counts_text, fold
+from roofcast.serving.cli.text.text_tables import INDENT, NO_BREAK, counts_text, fold
 from roofcast.serving.counts import count_text, interval_text, quantity_text, three_digits, usd_text
 from roofcast.serving.display_names import engine_name, metric_name, precision_name, pricing_name, region_name
 

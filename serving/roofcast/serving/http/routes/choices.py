@@ -14,7 +14,7 @@ from roofcast.serving.display_names import engine_name, precision_name, pricing_
 from roofcast.serving.http.access import READ
 from roofcast.serving.http.dependencies import ActiveModel, Parts
 from roofcast.serving.http.guarded_routes import GuardedRoute
-from roofcast.serving.http.schemas.choices import AcceleratorName, ChoicesResponse, PresetResponse
+from roofcast.serving.http.schemas.choice_answers import AcceleratorName, ChoicesResponse, PresetResponse
 from roofcast.serving.recommend.api.request import Artefact, SpeculationKind
 from roofcast.serving.recommend.demand.presets import PRESETS, Preset
 

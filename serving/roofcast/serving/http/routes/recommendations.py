@@ -12,8 +12,8 @@ from roofcast.serving.http.dependencies import ActiveModel, Owner, Parts, Today
 from roofcast.serving.http.guarded_routes import GuardedRoute
 from roofcast.serving.http.telemetry.prometheus import RECOMMENDATIONS
 from roofcast.serving.recommend.answer.parts import RecommendationResponse
+from roofcast.serving.recommend.api.recommendation_service import answer_recommendation
 from roofcast.serving.recommend.api.request import RecommendationRequest
-from roofcast.serving.recommend.api.service import answer_recommendation
 
 router = APIRouter(tags=["recommendations"], route_class=GuardedRoute)
 

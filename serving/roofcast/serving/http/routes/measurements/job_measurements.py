@@ -20,7 +20,7 @@ from roofcast.serving.http.guarded_routes import BODY, FileRoute, GuardedRoute
 from roofcast.serving.http.refusals import RefusedError
 from roofcast.serving.http.routes.measurements.measurement_files import FILE_NAME, Overrides, media_type
 from roofcast.serving.http.routes.measurements.measurements import Limit, OfCampaign, Offset
-from roofcast.serving.http.schemas.jobs import MAX_ROW, JobMeasurementsAdded, JobMeasurementsRequest
+from roofcast.serving.http.schemas.job_import_answers import MAX_ROW, JobMeasurementsAdded, JobMeasurementsRequest
 from roofcast.serving.jobs.imports.run_accuracy import JobImportErrors, compare_runs
 from roofcast.serving.jobs.imports.run_import import import_runs, import_table, read_run_file
 from roofcast.serving.predict.question_rows import rows_from_table

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Path, Query
 from roofcast.serving.http.access import READ, WRITE
 from roofcast.serving.http.dependencies import ActiveModel, Owner, Parts
 from roofcast.serving.http.guarded_routes import GuardedRoute
-from roofcast.serving.http.schemas.stacks import (
+from roofcast.serving.http.schemas.stack_answers import (
     MeasuredStackSummary,
     StackAdded,
     StackRemoved,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roofcast.serving.cli.text.tables import WIDTH, table_text
+from roofcast.serving.cli.text.text_tables import WIDTH, table_text
 
 WIDE = {"model": "owner/a-model-of-a-long-name", "accelerator": "nvidia-h100-sxm-80gb", "engine": "vllm", "note": ""}
 

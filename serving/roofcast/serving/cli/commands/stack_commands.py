@@ -15,7 +15,7 @@ from roofcast.data.errors import InputError
 from roofcast.serving.cli.console import note, show, spinner, track, warn
 from roofcast.serving.cli.context import AsJson, Server, load_predictor, open_service, open_store
 from roofcast.serving.cli.text.stack_text import stack_verdict
-from roofcast.serving.cli.text.tables import fold
+from roofcast.serving.cli.text.text_tables import fold
 from roofcast.serving.counts import count_text
 
 if TYPE_CHECKING:

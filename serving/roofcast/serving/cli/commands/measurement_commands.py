@@ -26,7 +26,7 @@ from roofcast.serving.cli.context import (
     open_service,
     open_store,
 )
-from roofcast.serving.cli.text.tables import fold
+from roofcast.serving.cli.text.text_tables import fold
 from roofcast.serving.counts import count_text
 
 if TYPE_CHECKING:
