@@ -78,10 +78,14 @@ class FileSet:
         Name in `FORMATS`.
     rows
         JSON: paths of nested lists, each of whose items is a record with the cells around it.
+    columns
+        JSON lines: names of the items of a line that is a list.
     fields
         Text: regular expression of two groups, name and value, whose matches become cells.
     comment
         CSV: lines with this beginning are skipped.
+    unquoted
+        CSV: column whose commas are not quoted.
     is_loose
         CSV and Markdown: a line with more or fewer cells than the header is no error.
     is_titled
@@ -93,8 +97,10 @@ class FileSet:
     globs: tuple[str, ...]
     format: str
     rows: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
     fields: str = ""
     comment: str = ""
+    unquoted: str = ""
     is_loose: bool = False
     is_titled: bool = False
     only: Mapping[str, str] = field(default_factory=dict)
@@ -137,21 +143,26 @@ def csv_cells(text: str, name: str, files: FileSet) -> Iterator[dict[str, Any]]:
     for cells in reader:
         if not any(cells):
             continue
-        if len(cells) != len(header) and not files.is_loose:
+        n_more = len(cells) - len(header)
+        if n_more > 0 and files.unquoted in header:
+            i = header.index(files.unquoted)
+            cells[i : i + n_more + 1] = [",".join(cells[i : i + n_more + 1])]
+        elif n_more and not files.is_loose:
             problem = f"must have {len(header)} cells as the header has, got {len(cells)}"
             raise SchemaError("", problem, name, reader.line_num)
         yield {"@line": reader.line_num} | dict(zip(header, map(str.strip, cells), strict=False))
 
 
 def json_cells(text: str, name: str, files: FileSet) -> Iterator[dict[str, Any]]:
-    """Yield the document, or the items of its lists with the cells around them.
+    """Yield the document, or the items of its lists with the cells around them; of a list each item.
 
     Raises
     ------
     SchemaError
-        If the file is no JSON object, or lacks a list.
+        If the file is no JSON object or list of objects, or lacks a list.
     """
-    yield from _items(_json_object(text, name), files.rows, name)
+    paths = ("", *files.rows) if text.lstrip().startswith("[") else files.rows
+    yield from _items(_json_object(text if paths == files.rows else f'{{"": {text}}}', name), paths, name)
 
 
 def _items(cells: dict[str, Any], paths: tuple[str, ...], name: str) -> Iterator[dict[str, Any]]:
@@ -162,24 +173,27 @@ def _items(cells: dict[str, Any], paths: tuple[str, ...], name: str) -> Iterator
     if not isinstance(items, list):
         raise SchemaError(paths[0], "must be a list", name)
     for position, item in enumerate(items):
-        yield from _items({**cells, "@position": position, **item}, paths[1:], name)
+        around = {key: value for key, value in cells.items() if key}
+        yield from _items({**around, "@position": position, **item}, paths[1:], name)
 
 
-def _json_object(text: str, name: str, line: int = 0) -> dict[str, Any]:
+def _json_object(text: str, name: str, line: int = 0, columns: tuple[str, ...] = ()) -> dict[str, Any]:
     try:
         document = json.loads(text)
     except ValueError as error:
         raise SchemaError("", f"must be JSON: {error}", name, line) from error
+    if columns and isinstance(document, list) and len(document) == len(columns):
+        return dict(zip(columns, document, strict=True))
     if not isinstance(document, dict):
         raise SchemaError("", f"must be a JSON object, got {type(document).__name__}", name, line)
     return document
 
 
-def jsonl_cells(text: str, name: str, files: FileSet) -> Iterator[dict[str, Any]]:  # noqa: ARG001 (one signature)
+def jsonl_cells(text: str, name: str, files: FileSet) -> Iterator[dict[str, Any]]:
     """Yield the object of each line that is not blank."""
     for line, part in enumerate(text.splitlines(), start=1):
         if part.strip():
-            yield {"@line": line} | _json_object(part, name, line)
+            yield {"@line": line} | _json_object(part, name, line, files.columns)
 
 
 def page_cells(text: str, name: str, files: FileSet) -> Iterator[dict[str, Any]]:

@@ -39,7 +39,9 @@ SECTIONS: Final = frozenset(
 CONDITIONS: Final = frozenset({"blank", "stated", "is", "is_not", "match", "no_match", "below", "above"})
 _CASE: Final = {"shared", "columns", "computed", "outcomes"}
 _SOURCE: Final = {"folder", "archive", "flat"}
-_FILES: Final = {"glob", "format", "rows", "fields", "comment", "is_loose", "is_titled", "only"}
+_FILES: Final = {
+    "glob", "format", "rows", "columns", "fields", "comment", "unquoted", "is_loose", "is_titled", "only",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -109,12 +111,13 @@ class Recipe:
 
     def records(self, root: Path) -> Iterator[Record]:
         """Yield the published rows of the files under `root`, changed by the hook `records`."""
-        folder = root / self.source.folder
-        published = self._published(folder)
+        folder, published = root / self.source.folder, self.published(root)
         transform: Callable[[Iterator[Record], Path], Iterable[Record]] | None = getattr(self.hooks, "records", None)
         yield from transform(published, folder) if transform else published
 
-    def _published(self, folder: Path) -> Iterator[Record]:
+    def published(self, root: Path) -> Iterator[Record]:
+        """Yield the published rows of the files under `root`."""
+        folder = root / self.source.folder
         for files in self.files:
             for cells in files.cells(folder):
                 reference = str(value_of(self.reference, cells, self.names))
@@ -313,8 +316,9 @@ def load_recipe(file: Path, package: str) -> Recipe:
     )  # fmt: skip
 
 
-def _file_set(glob: str | list[str], rows: Iterable[str] = (), **options: Any) -> FileSet:
-    return FileSet(tuple(_listed(glob)), rows=tuple(rows), **options)
+def _file_set(glob: str | list[str], **options: Any) -> FileSet:
+    lists = {name: tuple(options.pop(name, ())) for name in ("rows", "columns")}
+    return FileSet(tuple(_listed(glob)), **lists, **options)
 
 
 def _entries(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

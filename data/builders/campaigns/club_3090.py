@@ -1,17 +1,14 @@
-"""Club 3090's benchmarks: one stream on community rigs of RTX 3090, 4090 and 5090, with speculation or without."""
+"""Rigs, engines, precisions and speculation in the texts of Club 3090's table, and its two speeds a row."""
 
 from __future__ import annotations
 
-import math
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from builders.campaigns.build_result import BuildResult
-from builders.campaigns.campaign_builder import CampaignBuilder, Row
-from builders.campaigns.markdown import MarkdownRow, read_markdown_rows
-
-FILE: Final = Path("campaigns_2026_11") / "raw" / "club_3090" / "BENCHMARKS.md"
+from builders.published import Cells, Record
+from builders.recipe import Row
 
 MODELS: Final = (
     ("qwen3.6-35b-a3b|qwen-agentworld-35b", "Qwen/Qwen3.6-35B-A3B"),
@@ -23,9 +20,6 @@ MODELS: Final = (
 )
 """Model by the row's first cell, else by a heading."""
 
-ACCELERATORS: Final = {
-    "3090": "nvidia-rtx-3090-24gb", "4090": "nvidia-rtx-4090-24gb", "5090": "nvidia-rtx-5090-32gb",
-}  # fmt: skip
 ENGINES: Final = (
     ("ik-llama", "ik_llama.cpp"), ("beellama", "beellama.cpp"), ("llama.?cpp|llama-cpp", "llama.cpp"), ("", "vllm"),
 )  # fmt: skip
@@ -38,14 +32,8 @@ PRECISIONS: Final = (
 INT4_HEADINGS: Final = ("Qwen3.6-27B", "Gemma 4 31B")
 """Headings whose vLLM composes have INT4 weights of AutoRound unless they say otherwise."""
 
-CACHES: Final = (
-    ("fp8", "fp8"), ("int8", "int8"), ("bf16", "bf16"), ("fp16", "fp16"), ("q8_0", "int8"), ("q4_0", "int4"),
-)  # fmt: skip
 LENGTHS: Final = {"narr": 1000, "code": 800}
 """Largest number of output tokens by prompt, which the answers fill."""
-
-N_INPUT_TOKEN: Final = 30
-"""Tokens of a prompt of one sentence in a chat template, about."""
 
 N_NOTE: Final = 700
 """Characters of the notes that are of the row itself; comparisons with others follow."""
@@ -54,66 +42,51 @@ _OFF: Final = r"no[- ]?mtp|no[- ]spec|mtp[- ]off|spec[- ]off|no drafter"
 _MTP: Final = r"\bmtp (?:n=\d|al\b|accept|live|active)|mtp accept-len"
 
 
-def build_club_3090(root: Path) -> BuildResult:
-    """Build the campaign from its page under `root`: two rows a published row, an essay and a program.
-
-    Raises
-    ------
-    SchemaError
-        If the page is missing.
-    """
-    builder = CampaignBuilder("club_3090", accelerators=ACCELERATORS)
-    for row in read_markdown_rows(root / FILE, is_strict=False):
-        speeds = next((text for name, text in row.cells.items() if re.search("Narr.*TPS", name)), "")
-        if not row.cells:
-            builder.reject(row.reference, "malformed", "another number of cells than the header has")
+def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+    """Yield the rows with speeds, and malformed ones."""
+    for record in published:
+        columns = record.columns
+        speeds = next((text for name, text in columns.items() if re.search("Narr.*TPS", name)), "")
+        if not columns:
+            yield record.having(is_malformed=True)
         elif speeds:
-            _add(builder, row, speeds)
-    return builder.build()
+            yield record.having(**_described(record.cells, next(iter(columns.values())), _plain(speeds), speeds))
 
 
-def _add(builder: CampaignBuilder, row: MarkdownRow, speeds: str) -> None:
-    compose, rig = _plain(next(iter(row.cells.values()))), _plain(row.cells.get("Rig", ""))
-    notes = _plain(row.cells.get("Notes", ""))[:N_NOTE]
+def rows(cells: Cells, _common: Row) -> list[Row]:
+    """Return two rows, of an essay and of a program."""
+    runs = zip(LENGTHS.values(), cells["speeds"], strict=True)
+    return [{"n_output_token": n, "tpot_s": 1 / speed, **cells["speculation"]} for n, speed in runs]
+
+
+def _described(cells: Cells, first: str, plain: str, speeds: str) -> dict[str, Any]:
+    """Return what a row states; blank where it does not."""
+    compose, rig, headings = _plain(first), _plain(cells.get("Rig", "")), cells["@headings"]
+    notes = _plain(cells.get("Notes", ""))[:N_NOTE]
+    quant = cells.get("Quant", "")
     gpus = set(re.findall(r"(\d)\u00d7 (?:RTX )?(\d{4})\b", rig))
     handle = re.search(r"@([\w.-]+)", rig)
-    model = _model(row, compose)
-    tokens_per_s = _tokens_per_s(_plain(speeds))
-    precision = _precision(row, compose)
-    speculation = _speculation(compose + " " + row.cells.get("Quant", ""), notes)
-    problem = next(
-        (
-            (rule, detail)
-            for rule, detail, is_wrong in (
-                ("no_outcome", speeds[:40], tokens_per_s is None),
-                ("unknown_model", " / ".join(row.headings[1:])[:60], not model),
-                ("rig", rig[:60], len(gpus) != 1 or handle is None or _is_mixed(rig)),
-                ("unknown_precision", compose[:60], not precision),
-                ("speculation", "neither on nor off is stated", speculation is None),
-            )
-            if is_wrong
-        ),
-        None,
-    )
-    if problem is not None:
-        builder.reject(row.reference, *problem)
-        return
-    assert tokens_per_s is not None and speculation is not None and handle is not None  # noqa: S101, PT018 (rules above)
-    n_rig, gpu = gpus.pop()
-    common = _deployment(row, compose, rig, int(n_rig)) | speculation | {
-        "model": model, "accelerator": gpu, "weight_precision": precision,
-        "stack": f"club_3090/{handle[1].lower()}",
+    is_one = len(gpus) == 1 and handle is not None and not _is_mixed(rig)
+    n_rig, gpu = gpus.pop() if is_one else ("1", "")
+    engine = _engine(compose, headings)
+    n = min(int(n_rig), _n_accelerator(compose, headings, int(n_rig)))
+    return {
+        "compose": compose, "rig": rig, "gpu": gpu, "n": n, "engine": engine,
+        "owner": handle[1].lower() if is_one and handle else "", "speeds": _tokens_per_s(plain),
+        "model": _model(compose, headings), "precision": _precision(f"{compose} {_plain(quant)}", engine, headings),
+        "speculation": _speculation(f"{compose} {quant}", notes), "power_limit": _power_limit(rig),
+        "peer_to_peer": _peer_to_peer(f"{rig} {compose}".lower()) if n > 1 else "", "KV": cells.get("KV", "").strip("* `"),
+        "Date": cells.get("Date", ""), "speed_text": speeds[:40], "rig_text": rig[:60], "compose_text": compose[:60],
+        "heading_text": " / ".join(headings[1:])[:60],
     }  # fmt: skip
-    runs = zip(LENGTHS.values(), tokens_per_s, strict=True)
-    builder.add(row.reference, [{**common, "n_output_token": n, "tpot_s": 1 / speed} for n, speed in runs])
 
 
 def _plain(text: str) -> str:
     return text.replace("*", "").replace("`", "").strip()
 
 
-def _model(row: MarkdownRow, compose: str) -> str:
-    texts = (compose, *row.headings[1:2])
+def _model(compose: str, headings: Sequence[str]) -> str:
+    texts = (compose, *headings[1:2])
     return next((name for pattern, name in MODELS for text in texts if re.search(pattern, text.lower())), "")
 
 
@@ -134,14 +107,13 @@ def _tokens_per_s(text: str) -> tuple[float, float] | None:
     return (float(match[1]), float(match[2])) if match else None
 
 
-def _precision(row: MarkdownRow, compose: str) -> str:
-    text = f"{compose} {_plain(row.cells.get('Quant', ''))}".lower()
-    default = "int4" if _engine(row, compose) == "vllm" and row.headings[1].startswith(INT4_HEADINGS) else ""
-    return next((precision for pattern, precision in PRECISIONS if re.search(pattern, text)), default)
+def _precision(text: str, engine: str, headings: Sequence[str]) -> str:
+    default = "int4" if engine == "vllm" and headings[1].startswith(INT4_HEADINGS) else ""
+    return next((precision for pattern, precision in PRECISIONS if re.search(pattern, text.lower())), default)
 
 
-def _engine(row: MarkdownRow, compose: str) -> str:
-    text = f"{compose} {'llama.cpp' if 'llama.cpp' in row.headings[-1] else ''}".lower()
+def _engine(compose: str, headings: Sequence[str]) -> str:
+    text = f"{compose} {'llama.cpp' if 'llama.cpp' in headings[-1] else ''}".lower()
     return next(engine for pattern, engine in ENGINES if re.search(pattern, text))
 
 
@@ -168,35 +140,19 @@ def _speculation(compose: str, notes: str) -> Row | None:
     return {"speculation": "mtp", **n} if is_on else None
 
 
-def _deployment(row: MarkdownRow, compose: str, rig: str, n_rig: int) -> Row:
-    engine = _engine(row, compose)
-    n = min(n_rig, _n_accelerator(row, compose, n_rig))
+def _power_limit(rig: str) -> str:
+    """Return the limit that holds for all cards; blank without one."""
     limits = set(re.findall(r"(\d{3}) ?W\b", rig))
-    version = re.search(r"v(0\.\d+\.\d+)", f"{compose} {rig}")
-    sequences = re.search(r"max[-_]num[-_]seqs ?= ?(\d+)", compose, re.IGNORECASE)
-    context = re.search(r"MAX_MODEL_LEN=(\d+)", compose)
-    date = re.match(r"\d{4}-\d\d-\d\d", row.cells.get("Date", ""))
-    cache = row.cells.get("KV", "").strip("* `").lower()
     is_capped = len(limits) == 1 and not re.search(r"no power cap|uncapped|\d{3}/\d{3} ?W", rig)
-    return {
-        "n_accelerator": n, "n_node": 1, "tp": n if engine == "vllm" else math.nan, "engine": engine,
-        "engine_version": version[1] if version else "",
-        "kv_precision": next((precision for start, precision in CACHES if cache.startswith(start)), ""),
-        "max_num_seqs": float(sequences[1]) if sequences else math.nan,
-        "max_context_token": float(context[1]) if context else math.nan,
-        "power_limit_w": float(limits.pop()) if is_capped else math.nan,
-        "peer_to_peer": _peer_to_peer(f"{rig} {compose}".lower()) if n > 1 else "",
-        "n_input_token": N_INPUT_TOKEN, "load": "closed_loop", "concurrency": 1, "statistic": "mean",
-        "date": date[0] if date else "",
-    }  # fmt: skip
+    return limits.pop() if is_capped else ""
 
 
-def _n_accelerator(row: MarkdownRow, compose: str, n_rig: int) -> int:
+def _n_accelerator(compose: str, headings: Sequence[str], n_rig: int) -> int:
     match = re.search(r"TP=(\d)", compose)
     if match:
         return int(match[1])
     counts = {"multi4": 4, "quad": 4, "dual": 2, "single": 1}
-    texts = (compose.lower(), row.headings[-1].lower())
+    texts = (compose.lower(), headings[-1].lower())
     return next((n for text in texts for mark, n in counts.items() if mark in text), n_rig)
 
 

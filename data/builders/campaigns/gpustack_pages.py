@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Final
-
-from roofcast.data.errors import SchemaError
 
 FIRST_LABEL: Final = "Successful requests"
 """Label of the first figure of a printed result."""
@@ -59,19 +56,9 @@ class PageRun:
     figures: dict[str, float] = field(default_factory=dict)
 
 
-def read_page(file: Path) -> Iterator[PageRun]:
-    """Yield the printed results of a page in their order.
-
-    Raises
-    ------
-    SchemaError
-        If the file cannot be read.
-    """
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise SchemaError("", f"cannot be read: {error.strerror}", file.name) from error
-    yield from _PageReader(file.name).runs(lines)
+def read_page(name: str, text: str) -> Iterator[PageRun]:
+    """Yield the printed results of a page in their order."""
+    yield from _PageReader(name).runs(text.splitlines())
 
 
 class _PageReader:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import pandas as pd
 
-from builders.campaigns.build_result import BuildResult
+from builders.published import Cells, Record
+from builders.recipe import Row
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.importers import read_measurements
 from roofcast.data.importers.llm_pilot.pilot_runs import ACCELERATORS, MODELS
@@ -18,17 +20,23 @@ from roofcast.data.units import s_from_ms
 POINT_COLUMNS: Final = ("model", "accelerator", "n_accelerator", "concurrency")
 MEDIAN_COLUMNS: Final = {"median_nttft": "nttft_s_per_token", "median_itl": "itl_s"}
 RTOL: Final = 1e-5
-RAW: Final = "llm_pilot/performance_characterization_data_raw.tar.xz"
-PUBLISHED: Final = "llm_pilot/published_predictions/expected_predictions_LLM-Pilot.csv"
+RAW: Final = "performance_characterization_data_raw.tar.xz"
+PUBLISHED: Final = "published_predictions/expected_predictions_LLM-Pilot.csv"
 NOTE: Final = "published medians alone, raw file missing; request lengths of the run with 64 users"
 
 _LENGTHS_FROM_N_USER: Final = 64
 
 
-def build_llm_pilot(root: Path) -> BuildResult:
-    """Build the campaign from the files under `root`; see `rows_of_llm_pilot`."""
-    rows = rows_of_llm_pilot(root / RAW, root / PUBLISHED)
-    return BuildResult(rows.assign(stack="llm_pilot"), n_read=len(rows.drop_duplicates(list(POINT_COLUMNS))))
+def records(_published: Iterator[Record], folder: Path) -> Iterator[Record]:
+    """Yield a record for each point, with its rows."""
+    table = rows_of_llm_pilot(folder / RAW, folder / PUBLISHED)
+    for key, rows_of_point in table.groupby(list(POINT_COLUMNS), sort=False):
+        yield Record(" ".join(map(str, key)), {"rows": rows_of_point.to_dict("records")})
+
+
+def rows(cells: Cells, common: Row) -> list[Row]:
+    """Return the rows of a point."""
+    return [row | common for row in cells["rows"]]
 
 
 def rows_of_llm_pilot(raw: Path, published: Path) -> pd.DataFrame:

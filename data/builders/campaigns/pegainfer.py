@@ -1,200 +1,104 @@
-"""PegaInfer's benchmarks: its in-process snapshots, and its server against vLLM on an RTX 5090."""
+"""Runs in PegaInfer's snapshots, and the two engines in each row of its pages."""
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from builders.campaigns.build_result import BuildResult
-from builders.campaigns.campaign_builder import CampaignBuilder, Row, number_of, rows_by_statistic
-from builders.campaigns.markdown import MarkdownRow, read_markdown_rows
+from builders.figures import number_of
+from builders.published import Cells, Record
 from roofcast.data.catalog import load_catalog
-from roofcast.data.errors import SchemaError
-from roofcast.data.specs import STATISTICS
 from roofcast.data.units import s_from_ms
 
-RAW: Final = Path("campaigns_2026_11") / "raw" / "pegainfer"
-JULY: Final = "docs__benchmarks__qwen35-4b-serving-vllm-rtx5090-2026-07.md"
-JUNE: Final = "docs__benchmarks__qwen35-4b-serving-vllm-rtx5090.md"
-
-MODELS: Final = {"Qwen3-4B": "Qwen/Qwen3-4B", "Qwen3.5-4B": "Qwen/Qwen3.5-4B", "Kimi-K2.6": "moonshotai/Kimi-K2.6"}
-ACCELERATORS: Final = {
+GPUS: Final = {
     "NVIDIA A100-SXM4-80GB": "nvidia-a100-sxm-80gb",
     "NVIDIA H200": "nvidia-h200-sxm-141gb",
     "NVIDIA GeForce RTX 4090": "nvidia-rtx-4090-24gb",
     "NVIDIA GeForce RTX 5070 Ti": "nvidia-rtx-5070-ti-16gb",
     "NVIDIA GeForce RTX 5090": "nvidia-rtx-5090-32gb",
 }
-SPLITS: Final[dict[str, Row]] = {
-    "": {"n_accelerator": 1, "tp": 1, "pp": 1, "dp": 1},
-    "tp1-dp8-pplx": {"n_accelerator": 8, "tp": 1, "pp": 1, "dp": 8, "ep": 8},
-}
-PRECISIONS: Final = {"Kimi-K2.6": "int4"}
-"""Weight precision of models that are not published in BF16."""
-
-N_RUN: Final = 3
-"""Runs of a cell of the page of July; its counts of requests are of all of them."""
+JULY_TABLES: Final = ("Fixed / Concurrency", "QPS Sweep", "Overload And Recovery")
 
 
-def build_pegainfer(root: Path) -> BuildResult:
-    """Build the campaign from its snapshots and pages under `root`.
-
-    Raises
-    ------
-    SchemaError
-        If a page or the snapshots are missing.
-    """
-    builder = CampaignBuilder("pegainfer", MODELS, ACCELERATORS)
-    snapshots = sorted((root / RAW).glob("bench_snapshots__*.json"))
-    if not snapshots:
-        raise SchemaError("", "holds no snapshot", RAW.name)
-    for file in snapshots:
-        _add_snapshot(builder, file.name.partition("__")[2], json.loads(file.read_text(encoding="utf-8")))
-    for row in read_markdown_rows(root / RAW / JUNE):
-        _add_june(builder, row)
-    for row in read_markdown_rows(root / RAW / JULY):
-        _add_july(builder, row)
-    return builder.build()
-
-
-def _add_snapshot(builder: CampaignBuilder, name: str, document: Mapping[str, Any]) -> None:
-    if "model" not in document:
-        builder.reject(name, "comparison", "medians of pairs of builds, without latencies")
-        return
-    common: Row = SPLITS[document.get("parallel", "")] | {
-        "model": document["model"], "accelerator": document["gpu"], "n_node": 1, "engine": "pegainfer",
-        "engine_version": document["commit"], "weight_precision": PRECISIONS.get(document["model"], "bf16"),
-        "load": "closed_loop", "length_variation": 0.0, "date": document["date"],
-        "stack": f"pegainfer/{name.partition('__')[0]}",
-    }  # fmt: skip
-    for part in ("prefill_heavy", "decode_heavy"):
-        run = document[part]
-        metrics = run["metrics"]
-        cells = common | {
-            "n_input_token": run["prompt_len"], "n_output_token": run["output_len"], "concurrency": 1,
-            "n_request": metrics["ttft_ms"]["samples"],
-        }  # fmt: skip
-        is_cached = _is_cached(cells, metrics["ttft_ms"]["p50_ms"])
-        if is_cached:
-            cells["prefix_caching"] = "on"
-        if is_cached and metrics["steady_tpot_ms"] is None:
-            builder.reject(
-                f"{name} {part}", "cached_prompt", "the first token comes sooner than the prompt is computed"
-            )
+def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+    """Yield a record for each run."""
+    for record in published:
+        if record.cells["@file"].endswith(".json"):
+            yield from _snapshot(record.cells["@file"].partition("__")[2], record)
+        elif record.cells["@file"].endswith("2026-07.md"):
+            yield from _july(record)
         else:
-            builder.add(f"{name} {part}", rows_by_statistic(cells, _snapshot_outcomes(metrics, is_cached=is_cached)))
-    if "mixed_itl" in document:
-        builder.reject(f"{name} mixed_itl", "mixed_load", "requests of two kinds at once")
-        _add_background(builder, f"{name} mixed_itl baseline", common, document["mixed_itl"])
+            yield from _june(record)
 
 
-def _add_background(builder: CampaignBuilder, reference: str, common: Row, mixed: Mapping[str, Any]) -> None:
-    """Add the background streams before other requests join them."""
-    if mixed.get("warnings"):
-        builder.reject(reference, "uneven_load", "a stream ended before the run")
+def _snapshot(name: str, record: Record) -> Iterator[Record]:
+    run = Record(name, {**record.cells, "kind": "snapshot", "folder": name.partition("__")[0]})
+    run = run.having(accelerator=GPUS.get(record.cells.get("gpu", ""), ""))
+    if "model" not in run.cells:
+        yield run.rejected("comparison", "medians of pairs of builds, without latencies")
         return
-    config = mixed["config"]
-    cells = common | {
-        "n_input_token": config["bg_prompt_len"], "n_output_token": config["bg_output_len"],
-        "concurrency": config["bg_concurrency"],
-    }  # fmt: skip
-    outcomes: dict[str, Row] = {name: {"itl_s": _of(mixed["baseline_itl"], name)} for name in STATISTICS}
-    builder.add(reference, rows_by_statistic(cells, outcomes))
+    for part in ("prefill_heavy", "decode_heavy"):
+        load, metrics = run.cells[part], run.cells[part]["metrics"]
+        cells = {**run.cells, "metrics": metrics, "n_input": load["prompt_len"], "n_output": load["output_len"]}
+        gaps = metrics["steady_tpot_ms"] or {}
+        is_cached = _is_cached(cells, metrics["ttft_ms"]["p50_ms"])
+        latencies = {"caching": "on"} if is_cached else {"ttft": metrics["ttft_ms"], "e2e": metrics["e2e_ms"]}
+        of_part = Record(f"{name} {part}", cells | {"concurrency": 1, "gaps": gaps, "itl": gaps, **latencies})
+        if is_cached and not gaps:
+            yield of_part.rejected("cached_prompt", "the first token comes sooner than the prompt is computed")
+        else:
+            yield of_part
+    if "mixed_itl" in run.cells:
+        mixed: Mapping[str, Any] = run.cells["mixed_itl"]
+        yield Record(f"{name} mixed_itl", run.cells).rejected("mixed_load", "requests of two kinds at once")
+        config = {f"n_{name}": mixed["config"][f"bg_{name}_len"] for name in ("prompt", "output")}
+        background = run.having(
+            kind="background", n_input=config["n_prompt"], n_output=config["n_output"],
+            concurrency=mixed["config"]["bg_concurrency"], itl=mixed["baseline_itl"] or {},
+        )  # fmt: skip
+        alone = Record(f"{name} mixed_itl baseline", background.cells)
+        yield alone.rejected("uneven_load", "a stream ended before the run") if mixed.get("warnings") else alone
 
 
-def _of(values: Mapping[str, float] | None, statistic: str) -> float:
-    """Return a statistic in seconds; nan where it is not published."""
-    name = "avg_ms" if statistic == "mean" else f"{statistic}_ms"
-    return s_from_ms((values or {}).get(name, math.nan))
-
-
-def _snapshot_outcomes(metrics: Mapping[str, Any], *, is_cached: bool) -> dict[str, Row]:
-    """Return TTFT, E2E and the gaps, whose mean is that of TPOT, since all answers have the same length."""
-    outcomes: dict[str, Row] = {}
-    for name in STATISTICS:
-        latencies = {} if is_cached else {ours: _of(metrics[f"{ours[:-2]}_ms"], name) for ours in ("ttft_s", "e2e_s")}
-        outcomes[name] = {**latencies, "itl_s": _of(metrics["steady_tpot_ms"], name)}
-    outcomes["mean"]["tpot_s"] = outcomes["mean"]["itl_s"]
-    return outcomes
-
-
-def _is_cached(cells: Row, ttft_ms: float) -> bool:
+def _is_cached(cells: Cells, ttft_ms: float) -> bool:
     """Return whether the first token comes sooner than the weights' operations on the prompt at peak."""
     catalog = load_catalog()
-    model = catalog.model(MODELS[str(cells["model"])])
-    peak = catalog.accelerator(ACCELERATORS[str(cells["accelerator"])]).peak_flop_per_s["bf16"]
-    n_flop = 2.0 * model.n_param_active * float(str(cells["n_input_token"]))
-    return n_flop / (peak * float(str(cells["n_accelerator"]))) > s_from_ms(ttft_ms)
+    names = {"Kimi-K2.6": "moonshotai/Kimi-K2.6"}
+    model = catalog.model(names.get(cells["model"], f"Qwen/{cells['model']}"))
+    n_accelerator = 8 if cells.get("parallel") else 1
+    n_flop = 2.0 * model.n_param_active * float(cells["n_input"])
+    return n_flop / (catalog.accelerator(cells["accelerator"]).peak_flop_per_s["bf16"] * n_accelerator) > s_from_ms(ttft_ms)
 
 
-def _server(engine: str, date: str, n_input: float, n_output: float) -> Row:
-    return SPLITS[""] | {
-        "model": "Qwen3.5-4B", "accelerator": "NVIDIA GeForce RTX 5090", "n_node": 1, "engine": engine,
-        "weight_precision": "bf16", "n_input_token": n_input, "n_output_token": n_output, "length_variation": 0.0,
-        "prefix_caching": "off", "date": date, "stack": f"pegainfer/rtx-5090_{engine}",
-    }  # fmt: skip
-
-
-def _ms(text: str) -> float:
-    return s_from_ms(number_of(text.replace("*", "").removesuffix("ms")))
-
-
-def _add_june(builder: CampaignBuilder, row: MarkdownRow) -> None:
-    """Add the concurrency sweep, 64 requests each, and the fixed shapes' first tokens and long answers."""
-    heading = row.headings[-1]
+def _june(record: Record) -> Iterator[Record]:
+    """Yield the concurrency sweep, 64 requests each; the fixed shapes have one metric a row."""
+    cells, heading = record.cells, record.cells["@heading"]
+    if heading in {"HTTP Fixed Shapes", "PegaInfer Direct A/B"}:
+        yield record.rejected("metric_by_row", f"one metric a row: {cells['Metric']}")
     if heading != "HTTP Concurrency Sweep":
-        if heading in {"HTTP Fixed Shapes", "PegaInfer Direct A/B"}:
-            builder.reject(row.reference, "metric_by_row", f"one metric a row: {row.cells['Metric']}")
         return
-    concurrency = number_of(row.cells["Max concurrency"])
-    for engine, version, n_input in (("pegainfer", "a1846ca", 63459 / 64), ("vllm", "0.23.0", 1024.0)):
-        name = "vLLM" if engine == "vllm" else engine
-        cells = _server(engine, "2026-06", n_input, 256.0) | {
-            "engine_version": version, "load": "closed_loop", "concurrency": concurrency, "n_request": 64,
-            "graphs": "on" if engine == "pegainfer" else "",
-            "max_context_token": 8192 if engine == "vllm" else math.nan,
-            "statistic": "mean", "ttft_s": _ms(row.cells[f"{name} TTFT mean"]),
-            "tpot_s": _ms(row.cells[f"{name} TPOT mean"]),
-            "output_throughput_token_per_s": number_of(row.cells[f"{name} output tok/s"].replace("*", "")),
+    for name, version, n_input in (("pegainfer", "a1846ca", 63459 / 64), ("vLLM", "0.23.0", 1024.0)):
+        figures = {
+            "ttft": cells[f"{name} TTFT mean"], "tpot": cells[f"{name} TPOT mean"], "speed": cells[f"{name} output tok/s"],
         }  # fmt: skip
-        builder.add(f"{row.reference} {name}", [cells])
+        plain = {key: text.replace("*", "").removesuffix("ms") for key, text in figures.items()}
+        more = {"kind": "june", "engine": name.lower(), "version": version, "n_input": n_input, "n_output": 256}
+        yield Record(f"{record.reference} {name}", {**cells, **plain, **more})
 
 
-def _add_july(builder: CampaignBuilder, row: MarkdownRow) -> None:
-    """Add the cells of the matrix and of the sweep of rates, of two engines each."""
-    heading = row.headings[-1]
-    if (
-        heading not in {"Fixed / Concurrency", "QPS Sweep", "Overload And Recovery"}
-        or "TPOT ms OI/vLLM" not in row.cells
-    ):
+def _july(record: Record) -> Iterator[Record]:
+    """Yield the cells of the matrix and of the sweep of rates, of two engines each."""
+    cells, heading = record.cells, record.cells["@heading"]
+    if heading not in JULY_TABLES or "TPOT ms OI/vLLM" not in cells:
         if heading in {"Direct Diagnostic", "Overload And Recovery"}:
-            builder.reject(row.reference, "diagnostic", "no measurement of serving")
+            yield record.rejected("diagnostic", "no measurement of serving")
         return
-    pairs = {name: text.split("/") for name, text in row.cells.items() if name.endswith("OI/vLLM")}
+    pairs = {name.removesuffix(" OI/vLLM"): text.split("/") for name, text in cells.items() if name.endswith("OI/vLLM")}
     for position, (engine, version) in enumerate((("pegainfer", "e2de05d"), ("vllm", "0.25.1"))):
-        cell = {name.removesuffix(" OI/vLLM"): number_of(texts[position]) for name, texts in pairs.items()}
-        n_output = 128.0 if heading == "QPS Sweep" else number_of(row.cells["Cell"].split()[0].split("/")[1])
-        common = _server(engine, "2026-07-15", cell.get("avg in", math.nan), n_output) | {
-            "engine_version": version, "n_request": cell["ok"] / N_RUN, "n_failed": cell["fail"] / N_RUN,
-            "max_context_token": 8192 if engine == "vllm" else math.nan, **_july_load(row.cells),
-        }  # fmt: skip
-        if math.isnan(cell.get("avg in", math.nan)):
-            builder.reject(f"{row.reference} {engine}", "no_lengths", "the page has no input length")
-            continue
-        outcomes: dict[str, Row] = {
-            "mean": {
-                "tpot_s": s_from_ms(cell["TPOT ms"]) if n_output > 1 else math.nan,
-                "output_throughput_token_per_s": cell["out tok/s"],
-            },
-            "p99": {"itl_s": s_from_ms(cell["ITL p99"]) if n_output > 1 else math.nan},
-        }
-        builder.add(f"{row.reference} {engine}", rows_by_statistic(common, outcomes))
-
-
-def _july_load(cells: Mapping[str, str]) -> Row:
-    if "QPS" in cells:
-        return {"load": "open_loop", "request_rate": number_of(cells["QPS"])}
-    return {"load": "closed_loop", "concurrency": number_of(cells["Cell"].split()[1].removeprefix("c"))}
+        figures = {name: texts[position] for name, texts in pairs.items()}
+        n_output = 128.0 if heading == "QPS Sweep" else number_of(cells["Cell"].split()[0].split("/")[1])
+        more = {"kind": "july", "engine": engine, "version": version, "n_output": n_output}
+        more |= {"load": "open_loop" if "QPS" in cells else "closed_loop", "n_input": figures.get("avg in", "")}
+        run = Record(f"{record.reference} {engine}", {**cells, **figures, **more})
+        yield run if more["n_input"] else run.rejected("no_lengths", "the page has no input length")

@@ -5,124 +5,86 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from builders.campaigns.campaign_builder import Row, number_of, records_of, rows_by_statistic
+from builders.campaigns.campaign_builder import rows_by_statistic
 from builders.campaigns.vllm_bench_files import offline_throughput
+from builders.figures import number_of
+from builders.published import Cells, Record
+from builders.recipe import Row
 from roofcast.data.measurements.schema import NUMBER_COLUMNS, OUTCOME_COLUMNS, SCHEMA
 from roofcast.data.specs import PRECISIONS
-
-TABLES: Final = Path("campaigns_2026_11") / "rows"
-
-ENGINES: Final = {
-    "vllm (tenstorrent fork)": "vllm",
-    "llama.cpp (prism-ml fork)": "llama.cpp",
-    "tensorrt-llm": "trtllm",
-}
-"""Engine by the table's name, where it differs."""
 
 SPEED_TOLERANCE: Final = 0.02
 """Relative difference below which a throughput is the inverse of TPOT, rounded."""
 
-_SWITCHES: Final = {"true": "on", "false": "off", "": ""}
+_SWITCHES: Final = frozenset({"stack", "speculation", "chunked_prefill", "prefix_caching", "load", "engine"})
 _THROUGHPUTS: Final = ("output_throughput_token_per_s", "total_throughput_token_per_s")
-_SETTINGS: Final = {
-    "max_num_seqs": re.compile(r"max-num-seqs? (\d+)"),
-    "max_context_token": re.compile(r"max-model-len (\d+)"),
-    "chunk_size_token": re.compile(r"(?:max-num-batched-tokens|n_ubatch) (\d+)"),
-    "lora_rank": re.compile(r"LoRA rank (\d+)"),
-    "n_node": re.compile(r"(\d+) Spark nodes"),
-}
-"""Server settings that a note states."""
 
 
-@dataclass(frozen=True)
-class ThreadRun:
-    """Run of a thread: its cells, and its outcomes by statistic."""
+def read_runs(published: Iterator[Record]) -> Iterator[Record]:
+    """Yield a record for each run: adjacent rows that differ only in statistic and outcomes, which it has by statistic.
 
-    reference: str
-    cells: dict[str, str]
-    outcomes: dict[str, dict[str, str]] = field(default_factory=dict)
-
-    @property
-    def thread(self) -> str:
-        """Address of the thread without the comment."""
-        return self.cells["source_url"].partition("#")[0]
-
-    def rejection(self) -> tuple[str, str] | None:
-        """Return the rejection of a run whose lengths or precision are not stated; None if they are.
-
-        A blank precision without doubt is that of the checkpoint.
-        """
-        cells = self.cells
-        if not cells["n_input_token"] or not cells["n_output_token"]:
-            return "no_lengths", "a request length is not stated"
-        is_stated = cells["weight_precision"] != "" or "precision" not in cells["doubt"]
-        if not is_stated or cells["weight_precision"] not in ("", *PRECISIONS):
-            return "unknown_precision", cells["weight_precision"] or cells["doubt"]
-        return None
-
-    def rows(self, stack: str) -> list[Row]:
-        """Return the rows of the run, one per statistic; throughputs are in that of the mean.
-
-        The throughput of a static batch is left out where it is the speed of its generation, without the prompt.
-        """
-        outcomes = {name: {c: number_of(text) for c, text in cells.items()} for name, cells in self.outcomes.items()}
-        mean = outcomes.setdefault("mean", {})
-        for column in _THROUGHPUTS:
-            values = [cells.pop(column) for cells in outcomes.values() if column in cells]
-            mean[column] = next((value for value in values if not math.isnan(value)), math.nan)
-        if self.cells["load"] == "static_batch" and "tpot_s" in mean:
-            speed = number_of(self.cells["concurrency"]) / mean["tpot_s"]
-            if math.isclose(mean[_THROUGHPUTS[0]], speed, rel_tol=SPEED_TOLERANCE):
-                mean[_THROUGHPUTS[0]] = math.nan
-        by_statistic: dict[str, Row] = {name: dict(cells) for name, cells in outcomes.items()}
-        return offline_throughput(rows_by_statistic(self._common(stack), by_statistic))
-
-    def _common(self, stack: str) -> Row:
-        cells = self.cells
-        common: Row = {
-            name: number_of(text) if name in NUMBER_COLUMNS else text
-            for name, text in cells.items()
-            if text and name in SCHEMA and name not in {"stack", "speculation", "chunked_prefill", "prefix_caching"}
-        }
-        speculation, _, n_token = cells["speculation"].partition(" ")
-        eager = cells.get("eager", "")
-        common |= {
-            "accelerator": cells["gpu"], "engine": ENGINES.get(cells["engine"], cells["engine"]), "stack": stack,
-            "load": "offline" if cells["load"] == "burst" else cells["load"],
-            "n_input_token": max(number_of(cells["n_input_token"]), 1.0), "speculation": speculation,
-            "n_speculative_token": number_of(n_token), "graphs": "off" if eager == "true" else "",
-            "chunked_prefill": _SWITCHES[cells.get("chunked_prefill", "")],
-            "prefix_caching": _SWITCHES[cells.get("prefix_caching", "")],
-            "note": "; ".join(filter(None, (_thread_name(self.thread), cells["note"])))[:160].strip(),
-        }  # fmt: skip
-        matches = {name: pattern.search(cells["note"]) for name, pattern in _SETTINGS.items()}
-        return common | {name: float(match[1]) for name, match in matches.items() if match}
-
-
-def _thread_name(address: str) -> str:
-    return re.sub(r"^https?://[^/]+/", "", address)
-
-
-def read_runs(file: Path) -> Iterator[ThreadRun]:
-    """Yield the runs of a table: adjacent rows that differ only in statistic and outcomes.
-
-    Raises
-    ------
-    SchemaError
-        If the file is missing.
+    The address of its thread, without the comment, is the cell ``thread``.
     """
-    run: ThreadRun | None = None
-    for reference, cells in records_of(file):
-        outcomes = {name: cells.pop(name) for name in OUTCOME_COLUMNS if name in cells}
+    run: Record | None = None
+    outcomes: dict[str, dict[str, str]] = {}
+    for record in published:
+        cells = {name: cell for name, cell in record.columns.items() if name not in OUTCOME_COLUMNS}
         statistic = cells.pop("statistic")
-        if run is not None and (cells != run.cells or statistic in run.outcomes):
-            yield run
+        cells |= {"thread": cells["source_url"].partition("#")[0], "@file": record.cells["@file"]}
+        if run is not None and (cells != run.cells or statistic in outcomes):
+            yield _joined(run, outcomes)
             run = None
-        run = run or ThreadRun(reference, cells)
-        run.outcomes[statistic] = outcomes
+        if run is None:
+            run, outcomes = Record(record.reference, cells), {}
+        outcomes[statistic] = {name: record.cells[name] for name in OUTCOME_COLUMNS if name in record.cells}
     if run is not None:
-        yield run
+        yield _joined(run, outcomes)
+
+
+def _joined(run: Record, outcomes: dict[str, dict[str, str]]) -> Record:
+    return Record(run.reference, {**run.cells, "outcomes": outcomes}, n_published=len(outcomes))
+
+
+def rejection_of(cells: Cells) -> tuple[str, str] | None:
+    """Return the rejection of a run whose lengths or precision are not stated; None if they are.
+
+    A blank precision without doubt is that of the checkpoint.
+    """
+    if not cells["n_input_token"] or not cells["n_output_token"]:
+        return "no_lengths", "a request length is not stated"
+    is_stated = cells["weight_precision"] != "" or "precision" not in cells["doubt"]
+    if not is_stated or cells["weight_precision"] not in ("", *PRECISIONS):
+        return "unknown_precision", cells["weight_precision"] or cells["doubt"]
+    return None
+
+
+def rows(cells: Cells, common: Row) -> list[Row]:
+    """Return the rows of a run, one per statistic; throughputs are in that of the mean.
+
+    The throughput of a static batch is left out where it is the speed of its generation, without the prompt.
+    """
+    outcomes: dict[str, dict[str, Any]] = {
+        name: {column: number_of(text) for column, text in part.items()} for name, part in cells["outcomes"].items()
+    }
+    mean = outcomes.setdefault("mean", {})
+    for column in _THROUGHPUTS:
+        values = [part.pop(column) for part in outcomes.values() if column in part]
+        mean[column] = next((value for value in values if not math.isnan(value)), math.nan)
+    if cells["load"] == "static_batch" and "tpot_s" in mean:
+        speed = number_of(cells["concurrency"]) / mean["tpot_s"]
+        if math.isclose(mean[_THROUGHPUTS[0]], speed, rel_tol=SPEED_TOLERANCE):
+            mean[_THROUGHPUTS[0]] = math.nan
+    stated: Row = {
+        name: number_of(text) if name in NUMBER_COLUMNS else text
+        for name, text in cells.items()
+        if name in SCHEMA and text and name not in _SWITCHES
+    }
+    stated |= {"n_input_token": max(number_of(cells["n_input_token"]), 1.0), "note": _note(cells)}
+    return offline_throughput(rows_by_statistic(stated | common, outcomes))
+
+
+def _note(cells: Cells) -> str:
+    thread = re.sub(r"^https?://[^/]+/", "", cells["thread"])
+    return "; ".join(filter(None, (thread, cells["note"])))[:160].strip()

@@ -2,46 +2,23 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from builders.campaigns.build_result import BuildResult
-from builders.campaigns.campaign_builder import CampaignBuilder
-from builders.campaigns.threads import TABLES, read_runs
+from builders.campaigns.threads import read_runs, rejection_of, rows
+from builders.published import Record
 
-TABLE: Final = "threads_vllm.csv"
+__all__ = ["records", "rows"]
 
 OWNERS: Final = {"tt": "tenstorrent", "tpu": "wyzhang"}
 """Owner by the first part of a stack's name, where it differs."""
 
-ACCELERATORS: Final = {"H800 or H200 (which not told)": "", "TPU (type not told, 4 chips / 8 devices)": ""}
 
-DOUBTFUL: Final = re.compile(r"taken as|inferred")
-
-
-def build_threads_vllm(root: Path) -> BuildResult:
-    """Build the campaign from its table under `root`.
-
-    Raises
-    ------
-    SchemaError
-        If the file is missing.
-    """
-    builder = CampaignBuilder("threads_vllm", accelerators=ACCELERATORS)
-    for run in read_runs(root / TABLES / TABLE):
-        n_published = len(run.outcomes)
-        rejection = run.rejection()
-        if DOUBTFUL.search(run.cells["doubt"]):
-            rejection = ("doubtful", run.cells["doubt"])
-        if rejection is not None:
-            builder.reject(run.reference, *rejection, n_published)
-        else:
-            builder.add(run.reference, run.rows(_stack(run.cells["stack"])), n_published)
-    return builder.build()
-
-
-def _stack(name: str) -> str:
-    """Return the stack of a name such as ``tt-n300``: owner and rig."""
-    owner, _, rig = name.partition("-")
-    return f"{OWNERS.get(owner, owner)}/{rig}"
+def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+    """Yield the runs with owner and rig of their stack, which is named such as ``tt-n300``."""
+    for run in read_runs(published):
+        owner, _, rig = run.cells["stack"].partition("-")
+        doubt = run.cells["doubt"]
+        rejection = ("doubtful", doubt) if "taken as" in doubt or "inferred" in doubt else rejection_of(run.cells)
+        yield run.rejected(*rejection) if rejection else run.having(stack_name=f"{OWNERS.get(owner, owner)}/{rig}")

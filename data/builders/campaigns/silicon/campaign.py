@@ -8,34 +8,23 @@ prediction from the public configurations, `settings` looks up server settings i
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import pandas as pd
-
-from builders.campaigns.build_result import BuildResult
-from builders.campaigns.campaign_builder import round_figure
 from builders.campaigns.silicon.faults import fault_of, originals_of
 from builders.campaigns.silicon.geometry import Geometry, concurrency_of, geometry_of, lengths_of, n_replica_of
-from builders.campaigns.silicon.history import History, load_history
+from builders.campaigns.silicon.history import history_of
 from builders.campaigns.silicon.settings import settings_of
-from builders.campaigns.silicon.source import SourceRow, load_source_rows
+from builders.campaigns.silicon.source import SourceRow, source_row
 from builders.campaigns.silicon.speculation import Mtp, mtp_of
-from builders.rejected_rows import REJECTED_COLUMNS
+from builders.published import Cells, Record
+from builders.recipe import Row
 from roofcast.data.catalog import load_catalog
 from roofcast.data.importers.inferencemax.vocabulary import LENGTH_VARIATION, REQUESTS_PER_SLOT
-from roofcast.data.measurements.validation import validate_measurements
-from roofcast.data.units import s_from_ms
-
-SAMPLE: Final = "raw/aiconfigurator/silicon_sample.csv"
-HISTORY: Final = "silicon/inferencex_configurations.csv"
 
 INFERENCEX_DEEPSEEK: Final = "deepseek-ai/DeepSeek-R1-0528"
 """Model that InferenceX serves under the keys ``dsr1-*``, whether a row says R1 or V3."""
-
-UNSTATED_PRECISION: Final = "bf16"
-"""Precision of rows that state none: unquantised bf16 checkpoints."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,16 +58,24 @@ class ResolvedRow:
         return "" if self.geometry else "worker_count_unknown"
 
 
-def build_silicon(root: Path) -> BuildResult:
-    """Build the campaign from the files under `root`: one row per distinct measurement."""
-    resolved = resolve_rows(load_source_rows(root / SAMPLE), load_history(root / HISTORY))
-    records = [_record(v, v.geometry) for v in resolved if v.geometry and not v.rejection]
-    rows = validate_measurements(pd.DataFrame(records), Path(SAMPLE).name)
-    return BuildResult(rows, n_read=len(resolved), rejected=_rejected_rows(resolved))
+def records(published: Iterable[Record], _folder: Path) -> Iterator[Record]:
+    """Yield each published row with the results of all repair rules."""
+    for item in resolve_rows(published):
+        yield Record(item.row.id, {**item.row.cells, **_resolved_cells(item)})
 
 
-def resolve_rows(rows: Sequence[SourceRow], history: History) -> list[ResolvedRow]:
-    """Apply every repair rule to each row; the order stays."""
+def rows(cells: Cells, common: Row) -> list[Row]:
+    """Return the throughput of a closed loop without idle slots."""
+    n_output, ttft_s, tpot_s = (common[name] for name in ("n_output_token", "ttft_s", "tpot_s"))
+    return [{"output_throughput_token_per_s": cells["concurrency"] * n_output / (ttft_s + (n_output - 1) * tpot_s)}]
+
+
+def resolve_rows(published: Iterable[Record]) -> list[ResolvedRow]:
+    """Apply every repair rule to each row of the sample; the order stays."""
+    every = list(published)
+    sample = [record for record in every if record.cells["@file"] == "silicon_sample.csv"]
+    history = history_of([record.columns for record in every if record.cells["@file"] != "silicon_sample.csv"])
+    rows = [source_row(record) for record in sample]
     originals, mtp = originals_of(rows), mtp_of(rows, history)
     return [
         ResolvedRow(
@@ -112,57 +109,24 @@ def model_of(row: SourceRow) -> str:
     return load_catalog().model(path).id
 
 
-def output_throughput(n_output: float, concurrency: float, ttft_s: float, tpot_s: float) -> float:
-    """Return output tokens per second of a closed loop without idle slots.
-
-    Examples
-    --------
-    >>> output_throughput(101, 4, 1.0, 0.01)
-    202.0
-    """
-    return concurrency * n_output / (ttft_s + (n_output - 1) * tpot_s)
-
-
-def _record(item: ResolvedRow, geometry: Geometry) -> dict[str, Any]:
-    row, cells = item.row, item.row.cells
-    n_input, n_output = lengths_of(row)
-    concurrency = concurrency_of(row, geometry)
-    ttft, tpot = (s_from_ms(float(cells[name])) for name in ("silicon_ttft_ms", "silicon_tpot_ms"))
+def _resolved_cells(item: ResolvedRow) -> dict[str, Any]:
+    row, geometry = item.row, item.geometry
+    cells: dict[str, Any] = {
+        "is_copy": item.original != row.number, "original": item.original, "n_accelerator": "",
+    }  # fmt: skip
+    if geometry is None:
+        return cells
+    concurrency, (n_input, n_output) = concurrency_of(row, geometry), lengths_of(row)
     model = model_of(row)
     is_moe = load_catalog().model(model).n_expert > 0
-    return {
-        "model": model,
-        "accelerator": load_catalog().accelerator(cells["system"]).id,
-        "n_accelerator": geometry.n_accelerator,
-        "engine": cells["backend"],
-        "engine_version": item.version,
-        "weight_precision": cells["precision"] or UNSTATED_PRECISION,
-        "tp": geometry.tp,
-        "pp": 1 if geometry.tp else None,
-        "dp": geometry.dp,
-        "ep": geometry.ep,
-        "n_input_token": n_input,
-        "n_output_token": n_output,
-        "concurrency": concurrency,
-        "statistic": "mean",
-        "ttft_s": round_figure(ttft),
-        "tpot_s": round_figure(tpot),
-        "output_throughput_token_per_s": round_figure(output_throughput(n_output, concurrency, ttft, tpot)),
-        "load": "closed_loop",
+    has_slots = row.is_inferencex and not row.is_disaggregated
+    return cells | dataclasses.asdict(geometry) | {
+        "model": model, "version": item.version, "moe_tp": geometry.moe_tp if is_moe else None, "n_input": n_input,
+        "n_output": n_output, "concurrency": concurrency, "mtp": item.mtp, "image": row.image,
         "length_variation": LENGTH_VARIATION if row.is_inferencex else 0.0,
-        "n_request": REQUESTS_PER_SLOT * concurrency if row.is_inferencex and not row.is_disaggregated else None,
-        "moe_tp": geometry.moe_tp if is_moe else None,
-        "n_prefill_accelerator": geometry.n_prefill,
-        "n_decode_accelerator": geometry.n_decode,
-        "speculation": "mtp" if item.mtp == "yes" else "",
-        **settings_of(row, geometry, item.mtp),
-        "date": str(row.date or ""),
-        "software": row.image,
-        "derived": "output_throughput_token_per_s",
-        "campaign": "silicon",
-        "stack": "inferencex",
-        "note": note_of(item),
-    }
+        "n_request": REQUESTS_PER_SLOT * concurrency if has_slots else None,
+        "settings": settings_of(row, geometry, item.mtp), "day": str(row.date or ""), "note": note_of(item),
+    }  # fmt: skip
 
 
 def note_of(item: ResolvedRow) -> str:
@@ -176,15 +140,3 @@ def note_of(item: ResolvedRow) -> str:
         geometry.split if geometry else "": bool(geometry and geometry.split),
     }
     return "; ".join([f"row {row.number}", *(text for text, holds in remarks.items() if holds)])
-
-
-def _rejected_rows(resolved: Sequence[ResolvedRow]) -> pd.DataFrame:
-    details: Mapping[str, str] = {
-        "worker_count_unknown": "numbers of prefill and decode workers are not given, and no configuration tells them"
-    }
-    records = [
-        (v.row.id, v.rejection, details.get(v.rejection, f"the measurement of row {v.original}"))
-        for v in resolved
-        if v.rejection
-    ]
-    return pd.DataFrame(records, columns=list(REJECTED_COLUMNS))

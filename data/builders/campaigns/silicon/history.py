@@ -6,21 +6,14 @@ import dataclasses
 import datetime as dt
 import re
 from collections import defaultdict
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-import pandas as pd
-
 from builders.campaigns.silicon.source import SourceRow
-from roofcast.data.errors import SchemaError
 
 GRACE: Final = dt.timedelta(days=1)
 """Tolerance on dates: a configuration runs in its pull request before the history shows it, and again on change."""
 
-_COLUMNS: Final = (
-    "date", "key", "image", "prec", "fw", "isl", "osl", "tp", "ep", "dpa", "c0", "c1", "spec",
-)  # fmt: skip
 _FAMILIES: Final = {
     "dsr1": "deepseek", "gptoss": "gpt-oss", "minimaxm2.5": "minimax", "kimik2.5": "kimi", "qwen3.5": "qwen3.5",
     "glm5": "glm-5",
@@ -110,23 +103,12 @@ class History:
         return versions.pop() if len(versions) == 1 else ""
 
 
-def load_history(file: Path) -> History:
-    """Read the history from a table of configurations; models without measured rows are skipped.
-
-    Raises
-    ------
-    SchemaError
-        If a column is missing.
-    """
-    table = pd.read_csv(file, dtype=str, keep_default_na=False)
-    for name in _COLUMNS:
-        if name not in table.columns:
-            raise SchemaError(name, "no such column: the file is not a table of configurations", file.name, 1)
-    records = [{str(k): str(v) for k, v in record.items()} for record in table.to_dict("records")]
-    return History([_setting(r) for r in records if r["key"].partition("-")[0] in _FAMILIES])
+def history_of(configurations: Iterable[Mapping[str, str]]) -> History:
+    """Return the history of a table of configurations; models without measured rows are skipped."""
+    return History([_setting(cells) for cells in configurations if cells["key"].partition("-")[0] in _FAMILIES])
 
 
-def _setting(record: dict[str, str]) -> Setting:
+def _setting(record: Mapping[str, str]) -> Setting:
     family, _, system = record["key"].split("-")[:3]
     engine = _ENGINES.get(record["fw"], record["fw"])
     precision = _PRECISIONS.get(record["prec"], record["prec"])

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from builders.campaigns.silicon.campaign import HISTORY, SAMPLE, resolve_rows
-from builders.campaigns.silicon.history import load_history
-from builders.campaigns.silicon.source import load_source_rows
+from builders.campaigns.silicon.campaign import resolve_rows
+from builders.recipe import load_recipe
 from roofcast.data import campaigns
 from roofcast.data.campaigns.silicon_index import FILE, INDEX_COLUMNS
 
@@ -25,7 +24,8 @@ def build_index(root: Path) -> pd.DataFrame:
         the rule that marks it as faulty, `set_aside` the reason why it is not a measurement of its own. If
         `set_aside` is ``worker_count_unknown``, the campaign holds no measurement.
     """
-    resolved = resolve_rows(load_source_rows(root / SAMPLE), load_history(root / HISTORY))
+    recipe = load_recipe(Path(__file__).parents[1] / "silicon.toml", "builders.campaigns")
+    resolved = resolve_rows(recipe.published(root))
     records = [
         (v.row.number, v.row.id, v.row.cells["mode"], v.original, v.mtp, v.fault, v.rejection) for v in resolved
     ]

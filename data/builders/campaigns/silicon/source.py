@@ -6,19 +6,9 @@ import dataclasses
 import datetime as dt
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
-import pandas as pd
-
-from roofcast.data.errors import SchemaError
-
-NEEDED: Final = (
-    "id", "silicon_data_source", "backend", "backend_version", "model_path", "system", "precision", "mode", "isl",
-    "osl", "batch_size", "tp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size", "prefill_num_workers",
-    "prefill_tp_size", "prefill_attention_dp_size", "decode_batch_size", "decode_num_workers", "decode_tp_size",
-    "decode_attention_dp_size", "decode_moe_ep_size", "silicon_ttft_ms", "silicon_tpot_ms",
-)  # fmt: skip
+from builders.published import Record
 
 _LABEL: Final = re.compile(r"_tp(\d+)(?:_0)?_ep(\d+)(?:_0)?_\d+$")
 _IMAGE: Final = re.compile(r"(?:image=|workflow_run_id=\d+; )([^;]+)")
@@ -102,23 +92,9 @@ class SourceRow:
         return int(match[1]) if match else None
 
 
-def load_source_rows(file: Path) -> list[SourceRow]:
-    """Read the published rows in the order of the file.
-
-    Raises
-    ------
-    SchemaError
-        If a column is missing.
-    """
-    table = pd.read_csv(file, dtype=str, keep_default_na=False)
-    for name in NEEDED:
-        if name not in table.columns:
-            raise SchemaError(name, "no such column: the file is not a silicon sample", file.name, 1)
-    records = table.to_dict("records")
-    return [
-        SourceRow(number, _origin(str(cells["silicon_data_source"])), {str(k): str(v) for k, v in cells.items()})
-        for number, cells in enumerate(records, start=1)
-    ]
+def source_row(record: Record) -> SourceRow:
+    """Return the row of a published record of the sample."""
+    return SourceRow(record.cells["@row"], _origin(record.cells["silicon_data_source"]), record.cells)
 
 
 def _origin(source: str) -> str:
