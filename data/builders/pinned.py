@@ -37,7 +37,8 @@ def download(recipe: Recipe, root: Path, client: httpx.Client | None = None) -> 
         with client or httpx.Client(timeout=TIMEOUT_S, follow_redirects=True) as http:
             response = http.get(address).raise_for_status()
     except httpx.HTTPError as error:
-        problem = f"cannot download {address}: {error}; connect to the network, or pass --raw with the files"
+        cause = str(error).partition("\n")[0]
+        problem = f"cannot download {address}: {cause}; connect to the network, or pass --raw with the files"
         raise SchemaError("source.archive", problem, recipe.name) from error
     if not unpack(recipe, response.content, root / recipe.source.folder):
         globs = ", ".join(glob for files in recipe.files for glob in files.globs)

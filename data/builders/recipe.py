@@ -302,7 +302,11 @@ def load_recipe(file: Path, package: str) -> Recipe:
         for rule in document.get(kind, []):
             _check_keys(f"key of [[{kind}]]", rule, CONDITIONS | extra, file.name)
     _check_keys("key of [source]", document.get("source", {}), _SOURCE, file.name)
+    if "folder" not in document.get("source", {}):
+        raise SchemaError("source.folder", "must be the folder of the published files below --raw", file.name)
     for files in document.get("files", []):
+        if "glob" not in files:
+            raise SchemaError("files.glob", "must be a pattern, or a list of patterns, below the folder", file.name)
         _check_keys("key of [[files]]", files, _FILES, file.name)
         if files.get("format") not in FORMATS:
             problem = f"must be one of {', '.join(FORMATS)}, got {files.get('format')!r}"
@@ -317,7 +321,7 @@ def load_recipe(file: Path, package: str) -> Recipe:
 
 
 def _file_set(glob: str | list[str], **options: Any) -> FileSet:
-    lists = {name: tuple(options.pop(name, ())) for name in ("rows", "columns")}
+    lists: dict[str, Any] = {name: tuple(options.pop(name, ())) for name in ("rows", "columns")}
     return FileSet(tuple(_listed(glob)), **lists, **options)
 
 

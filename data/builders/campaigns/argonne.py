@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from builders.campaigns.campaign_builder import weight_read_s
 from builders.figures import number_of, round_figure
 from builders.published import Cells, Record, RejectionError
 from builders.recipe import Row
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import UnknownNameError
+from roofcast.data.specs import BYTE_PER_WEIGHT, AcceleratorSpec, ModelSpec
 
-MODELS = {"neuralmagic/Meta-Llama-3-8B-Instruct-FP8": "meta-llama/Meta-Llama-3-8B"}
-ACCELERATORS = {"Nvidia A100 GPU": "nvidia-a100-sxm-40gb", "SambaNova SN40L": ""}
+MODELS: Final = {"neuralmagic/Meta-Llama-3-8B-Instruct-FP8": "meta-llama/Meta-Llama-3-8B"}
+ACCELERATORS: Final[Mapping[str, str]] = {"Nvidia A100 GPU": "nvidia-a100-sxm-40gb", "SambaNova SN40L": ""}
 
 
 def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
@@ -32,7 +32,8 @@ def _named(cells: Cells, file: str) -> dict[str, Any]:
     return {
         "input": cells.get("input length") or cells.get("max input length") or both,
         "output": cells.get("output length") or cells.get("max output len") or both,
-        "batch": cells.get("batch size", ""), "hardware": cells.get("hardware") or ("Nvidia GH200 GPU" if is_gh200 else ""),
+        "hardware": cells.get("hardware") or ("Nvidia GH200 GPU" if is_gh200 else ""),
+        "batch": cells.get("batch size", ""),
         "n": cells.get("num of hardware") or cells.get("tensor parallel") or cells.get("tp size", "1"),
         "model": model, "model_id": MODELS.get(model, model), "latency": latency,
         "latency_key": round_figure(number_of(latency)), "has_ttft": "ttft latency" in cells,
@@ -73,3 +74,21 @@ def _check(cells: Cells, common: Row) -> None:
     if latency_s < least_s and "speculation" not in common:
         detail = f"{latency_s:.3g} s; reading the weights for each token takes {least_s:.3g} s"
         raise RejectionError("faster_than_weights", detail)
+
+
+def weight_read_s(model: ModelSpec, accelerator: AcceleratorSpec, n_accelerator: int, precision: str) -> float:
+    """Return the lower bound of a decode step: the active weights read once at full memory bandwidth.
+
+    Untied input embeddings are excluded, because a step reads one row of them.
+
+    Examples
+    --------
+    >>> from roofcast.data.catalog import load_catalog
+    >>> catalog = load_catalog()
+    >>> llama, h100 = catalog.model("Llama-2-7b-hf"), catalog.accelerator("nvidia-h100-sxm-80gb")
+    >>> round(1000 * weight_read_s(llama, h100, 1, "fp16"), 2)
+    3.94
+    """
+    n_lookup = 0 if model.tie_word_embeddings else model.vocab_size * model.hidden_size
+    n_byte = (model.n_param_active - n_lookup) * BYTE_PER_WEIGHT[precision]
+    return n_byte / (accelerator.bandwidth_byte_per_s * n_accelerator)

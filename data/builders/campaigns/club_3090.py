@@ -75,7 +75,8 @@ def _described(cells: Cells, first: str, plain: str, speeds: str) -> dict[str, A
         "owner": handle[1].lower() if is_one and handle else "", "speeds": _tokens_per_s(plain),
         "model": _model(compose, headings), "precision": _precision(f"{compose} {_plain(quant)}", engine, headings),
         "speculation": _speculation(f"{compose} {quant}", notes), "power_limit": _power_limit(rig),
-        "peer_to_peer": _peer_to_peer(f"{rig} {compose}".lower()) if n > 1 else "", "KV": cells.get("KV", "").strip("* `"),
+        "peer_to_peer": _peer_to_peer(f"{rig} {compose}".lower()) if n > 1 else "",
+        "KV": cells.get("KV", "").strip("* `"),
         "Date": cells.get("Date", ""), "speed_text": speeds[:40], "rig_text": rig[:60], "compose_text": compose[:60],
         "heading_text": " / ".join(headings[1:])[:60],
     }  # fmt: skip

@@ -56,7 +56,11 @@ def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
         has_lengths = benchmark in known.n_input and benchmark in known.n_output
         named = {"benchmark": benchmark, "has_lengths": has_lengths, "is_repeat": False}
         if has_lengths:
-            names = ("submitter", "system", "scenario", "lat_mean_ns") if is_log else ("id", "system", "scenario", "result")
+            names = (
+                ("submitter", "system", "scenario", "lat_mean_ns")
+                if is_log
+                else ("id", "system", "scenario", "result")
+            )
             run = (benchmark, cells["round"], *(cells[name] for name in names))
             named["is_repeat"] = run in seen
             seen.add(run)
@@ -64,9 +68,7 @@ def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
         yield Record(cells["path"] if is_log else f"{record.reference} {cells['id']}", {**cells, **named})
 
 
-def data_set_lengths(
-    samples: Iterable[Cells], files: Mapping[str, str]
-) -> tuple[dict[str, float], dict[str, float]]:
+def data_set_lengths(samples: Iterable[Cells], files: Mapping[str, str]) -> tuple[dict[str, float], dict[str, float]]:
     """Return mean input length and variation of the output length by benchmark; the latter where it is known."""
     by_file: dict[str, list[Cells]] = defaultdict(list)
     for cells in samples:
@@ -151,9 +153,14 @@ def _n_output_token(cells: Cells) -> float:
 def _log(cells: Cells, benchmark: str, known: _Known) -> dict[str, Any]:
     n_output, card, engine = _n_output_token(cells), cells["accelerator_model_name"], _engine(cells["framework"])
     per_node = number_of(cells["accelerators_per_node"])
-    n = int(number_of(cells["number_of_nodes"])) * (1 if math.isnan(per_node) else max(int(per_node), 1)) * n_chip(card)
+    n = (
+        int(number_of(cells["number_of_nodes"]))
+        * (1 if math.isnan(per_node) else max(int(per_node), 1))
+        * n_chip(card)
+    )
     return {
-        "n": n, "engine": engine, "precision": _weight_precision(cells) or known.precisions.get((card, benchmark, engine)),
+        "n": n, "engine": engine,
+        "precision": _weight_precision(cells) or known.precisions.get((card, benchmark, engine)),
         "n_input": known.n_input[benchmark], "variation": known.variations[benchmark],
         "n_output": known.n_output[benchmark] if math.isnan(n_output) else n_output,
         "stack": stack_of(cells["submitter"]), **_load(cells), **_split(cells, n),
@@ -170,7 +177,8 @@ def _result(cells: Cells, benchmark: str, known: _Known) -> dict[str, Any]:
         "n": n * n_chip(card), "engine": engine, "precision": known.precisions.get((card, benchmark, engine)),
         "n_input": known.n_input[benchmark], "variation": known.variations[benchmark],
         "n_output": known.n_output[benchmark], "stack": stack_of(cells["org"]),
-        "load": "offline" if is_offline else "open_loop", "note": note if is_offline else f"{note}; rate from tokens/s",
+        "load": "offline" if is_offline else "open_loop",
+        "note": note if is_offline else f"{note}; rate from tokens/s",
     }  # fmt: skip
 
 

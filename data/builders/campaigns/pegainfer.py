@@ -68,7 +68,9 @@ def _is_cached(cells: Cells, ttft_ms: float) -> bool:
     model = catalog.model(names.get(cells["model"], f"Qwen/{cells['model']}"))
     n_accelerator = 8 if cells.get("parallel") else 1
     n_flop = 2.0 * model.n_param_active * float(cells["n_input"])
-    return n_flop / (catalog.accelerator(cells["accelerator"]).peak_flop_per_s["bf16"] * n_accelerator) > s_from_ms(ttft_ms)
+    return n_flop / (catalog.accelerator(cells["accelerator"]).peak_flop_per_s["bf16"] * n_accelerator) > s_from_ms(
+        ttft_ms
+    )
 
 
 def _june(record: Record) -> Iterator[Record]:
@@ -80,7 +82,8 @@ def _june(record: Record) -> Iterator[Record]:
         return
     for name, version, n_input in (("pegainfer", "a1846ca", 63459 / 64), ("vLLM", "0.23.0", 1024.0)):
         figures = {
-            "ttft": cells[f"{name} TTFT mean"], "tpot": cells[f"{name} TPOT mean"], "speed": cells[f"{name} output tok/s"],
+            "ttft": cells[f"{name} TTFT mean"], "tpot": cells[f"{name} TPOT mean"],
+            "speed": cells[f"{name} output tok/s"],
         }  # fmt: skip
         plain = {key: text.replace("*", "").removesuffix("ms") for key, text in figures.items()}
         more = {"kind": "june", "engine": name.lower(), "version": version, "n_input": n_input, "n_output": 256}
@@ -94,7 +97,9 @@ def _july(record: Record) -> Iterator[Record]:
         if heading in {"Direct Diagnostic", "Overload And Recovery"}:
             yield record.rejected("diagnostic", "no measurement of serving")
         return
-    pairs = {name.removesuffix(" OI/vLLM"): text.split("/") for name, text in cells.items() if name.endswith("OI/vLLM")}
+    pairs = {
+        name.removesuffix(" OI/vLLM"): text.split("/") for name, text in cells.items() if name.endswith("OI/vLLM")
+    }
     for position, (engine, version) in enumerate((("pegainfer", "e2de05d"), ("vllm", "0.25.1"))):
         figures = {name: texts[position] for name, texts in pairs.items()}
         n_output = 128.0 if heading == "QPS Sweep" else number_of(cells["Cell"].split()[0].split("/")[1])

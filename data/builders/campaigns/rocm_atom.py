@@ -99,4 +99,8 @@ def _speculation(run: Cells) -> dict[str, Any]:
     listed = 1.0 if run["name"].startswith("Qwen3-Next") else math.nan  # oot_benchmark_models.json
     n_draft = float(match[1]) if match[1] else listed
     length = run["figures"].get("Accept Length (tok/fwd)")
-    return {"speculation": "mtp", "n_draft": n_draft, "acceptance": math.nan if length is None else acceptance_ratio(length, n_draft)}
+    return {
+        "speculation": "mtp",
+        "n_draft": n_draft,
+        "acceptance": math.nan if length is None else acceptance_ratio(length, n_draft),
+    }

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from builders.campaigns.campaign_builder import rows_by_statistic
+from builders.campaigns.assembly import rows_by_statistic
 from builders.campaigns.vllm_bench_files import offline_throughput
 from builders.figures import number_of
 from builders.published import Cells, Record
@@ -23,7 +23,7 @@ _THROUGHPUTS: Final = ("output_throughput_token_per_s", "total_throughput_token_
 
 
 def read_runs(published: Iterator[Record]) -> Iterator[Record]:
-    """Yield a record for each run: adjacent rows that differ only in statistic and outcomes, which it has by statistic.
+    """Yield a record for each run, with its outcomes by statistic: adjacent rows that differ only in these.
 
     The address of its thread, without the comment, is the cell ``thread``.
     """

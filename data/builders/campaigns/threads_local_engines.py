@@ -57,9 +57,7 @@ def stack_of(cells: Cells) -> str:
         owner = "ggml-org"
     else:
         owner = OWNERS.get(first, first)
-    machine = re.sub(
-        r"^(NVIDIA|AMD|Intel|Tenstorrent) (GeForce |Radeon |Instinct |Blackhole )?", "", cells["gpu"]
-    )
+    machine = re.sub(r"^(NVIDIA|AMD|Intel|Tenstorrent) (GeForce |Radeon |Instinct |Blackhole )?", "", cells["gpu"])
     return f"{owner.lower()}/{re.sub(r'[^a-z0-9]+', '_', machine.lower()).strip('_')}"
 
 

@@ -10,7 +10,7 @@ from typing import Final
 import pandas as pd
 
 from builders.campaigns.build_result import BuildResult
-from builders.campaigns.campaign_builder import round_figure
+from builders.figures import round_figure
 from builders.job_campaigns.duplicates import PRINTED_RTOL, merge_duplicates
 from builders.job_campaigns.names import ACCELERATOR_NAMES, MODEL_NAMES
 from builders.rejected_rows import REJECTED_COLUMNS

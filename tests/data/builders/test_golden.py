@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from builders.build import TOPICS, Topic, build, differences
+from builders.campaigns.silicon.index import build_index
+from roofcast.data import campaigns
+from roofcast.data.campaigns.silicon_index import FILE
 
 RAW = Path(__file__).parents[3].parent / "shared" / "data"
 
@@ -17,3 +20,9 @@ RAW = Path(__file__).parents[3].parent / "shared" / "data"
 )
 def test_recipe_rebuilds_the_shipped_files(topic: Topic, name: str) -> None:
     assert differences(build(topic, name, RAW), topic, name) == []
+
+
+@pytest.mark.skipif(not RAW.is_dir(), reason="the published files are missing next to the checkout (shared/data)")
+def test_silicon_index_is_rebuilt() -> None:
+    text = build_index(RAW).to_csv(index=False, lineterminator="\n")
+    assert text == (Path(campaigns.__file__).parent / "silicon" / FILE).read_text(encoding="utf-8")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from builders.campaigns.campaign_builder import contradiction_of
+from builders.campaigns.assembly import contradiction_of
 from builders.rejected_rows import load_rejected_rows
 from roofcast.data import campaigns
 from roofcast.data.campaigns import (
