@@ -12,8 +12,8 @@ from typing import Final
 
 import pandas as pd
 
+from builders.build_result import BuildResult
 from builders.campaigns.assembly import assemble
-from builders.campaigns.build_result import BuildResult
 from builders.job_campaigns.assembly import assemble as assemble_jobs
 from builders.pinned import download
 from builders.recipe import Recipe, load_recipe

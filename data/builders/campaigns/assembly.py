@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from builders.campaigns.build_result import BuildResult
+from builders.build_result import BuildResult
 from builders.columns import is_blank
 from builders.figures import round_figure
 from builders.published import Record, RejectionError

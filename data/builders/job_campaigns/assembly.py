@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from builders.campaigns.build_result import BuildResult
+from builders.build_result import BuildResult
 from builders.job_campaigns.duplicates import EXACT_RTOL, PRINTED_RTOL
 from builders.job_campaigns.headers import read_cells
 from builders.job_campaigns.releases import superseded_by

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from builders.campaigns.pages import number, ratio
+from builders.figures import number, ratio
 from builders.job_campaigns.source_rows import PER_ACCELERATOR, Cells
 from roofcast.data import units
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import pandas as pd
 
-from builders.campaigns.build_result import BuildResult
+from builders.build_result import BuildResult
 from builders.figures import round_figure
 from builders.job_campaigns.duplicates import PRINTED_RTOL, merge_duplicates
 from builders.job_campaigns.names import ACCELERATOR_NAMES, MODEL_NAMES

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from builders.build import TOPICS, main, save
-from builders.campaigns.build_result import BuildResult
+from builders.build_result import BuildResult
 from builders.pinned import download
 from builders.published import FileSet
 from builders.recipe import Recipe, Source

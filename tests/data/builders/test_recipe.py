@@ -116,7 +116,10 @@ def test_hooks_change_records_and_add_rows(tmp_path: Path) -> None:
         ("[[reject]]\nreason = 'a'\nwhen = 'b'", r"when: no such key of \[\[reject\]\]; choose from above, .*"),
         ("stack = 'a'", r"source\.folder: must be the folder of the published files below --raw"),
         ("[source]\nfolder = 'a'\n[[files]]\nformat = 'csv'", r"files\.glob: must be a pattern, or a list"),
-        ("[source]\nfolder = 'a'\n[[files]]\nglob = 'a'\nformat = 'xls'", r"files\.format: must be one of csv, .* got 'xls'"),
+        (
+            "[source]\nfolder = 'a'\n[[files]]\nglob = 'a'\nformat = 'xls'",
+            r"files\.format: must be one of csv, .* got 'xls'",
+        ),
         ("[source]\nurl = 'a'", r"url: no such key of \[source\]; choose from archive, flat, folder"),
     ],
 )
