@@ -51,7 +51,7 @@ def condition_on(predictor: JobPredictor, rows: Sequence[Mapping[str, Any]], cat
     """
     if not rows:
         return predictor
-    jobs, problems = parse_jobs(rows, catalog, REFERENCE_COLUMNS)
+    jobs, problems = parse_jobs(rows, catalog, REFERENCE_COLUMNS, is_measured=True)
     errors = [
         InputError(f"references.{i}.{one.field}".removesuffix("."), one.message)
         for i, problem in enumerate(problems)

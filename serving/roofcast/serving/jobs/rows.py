@@ -51,11 +51,21 @@ REQUIRED_COLUMNS: Final = ("model", "accelerator")
 
 
 def parse_jobs(
-    rows: Sequence[Mapping[str, Any]], catalog: Catalog, columns: Mapping[str, Column] = JOB_COLUMNS
+    rows: Sequence[Mapping[str, Any]],
+    catalog: Catalog,
+    columns: Mapping[str, Column] = JOB_COLUMNS,
+    *,
+    is_measured: bool = False,
 ) -> tuple[list[dict[str, Any]], list[Problem | None]]:
     """Return rows with catalogue ids, numbers as floats and blanks left out, and the problems of each row.
 
     Columns of outcomes and of the context of a measurement are not read.
+
+    Parameters
+    ----------
+    is_measured
+        Whether the jobs were run: precisions that an accelerator does not multiply in, and more stages of a pipeline
+        than layers, are then facts. Of a job to predict they are errors.
 
     Raises
     ------
@@ -75,6 +85,8 @@ def parse_jobs(
         jobs.append({**JOB_DEFAULTS, **{name: cell for name, cell in given.items() if cell == cell and cell != ""}})  # noqa: PLR0124
         add = partial(_add_error, problems, i)
         _resolve(jobs[i], catalog, add)
+        if not is_measured:
+            _check_support(jobs[i], catalog, add)
         _check_split(jobs[i], catalog, add)
     return jobs, problems
 
@@ -134,11 +146,6 @@ def _resolve(job: dict[str, Any], catalog: Catalog, add: Add) -> None:
             text = f"{accelerator.id}, of {accelerator.tdp_w:g} W, takes limits from {low:g} to {high:g} W"
             text = f"{text}, got {job['power_limit_w']:g}; give one of these or leave it out"
             add(InputError("power_limit_w", text), "accelerator")
-    precision = job.get("compute_precision", "")
-    if precision and not multiplies_in(accelerator, precision):
-        usual = ", ".join(name for name in accelerator.peak_flop_per_s if multiplies_in(accelerator, name))
-        text = f"{accelerator.id} trains in {usual or 'none'}, got {precision!r}"
-        add(InputError("compute_precision", text), "accelerator")
     if "framework" not in job:
         job["framework"] = default_framework(job, accelerator)
 
@@ -146,6 +153,19 @@ def _resolve(job: dict[str, Any], catalog: Catalog, add: Add) -> None:
 def multiplies_in(accelerator: AcceleratorSpec, precision: str) -> bool:
     """Return whether an accelerator trains with products in a precision."""
     return precision in accelerator.peak_flop_per_s and precision not in NOT_MULTIPLIED
+
+
+def _check_support(job: Mapping[str, Any], catalog: Catalog, add: Add) -> None:
+    """Add the errors of a job that the accelerator or the model does not admit."""
+    precision = job.get("compute_precision", "")
+    if precision and "accelerator" in job:
+        accelerator = catalog.accelerators[job["accelerator"]]
+        if not multiplies_in(accelerator, precision):
+            usual = ", ".join(name for name in accelerator.peak_flop_per_s if multiplies_in(accelerator, name))
+            text = f"{accelerator.id} trains in {usual or 'none'}, got {precision!r}"
+            add(InputError("compute_precision", text), "accelerator")
+    if "model" in job and job.get("pp", 1.0) > (n_layer := catalog.models[job["model"]].n_layer):
+        add(InputError("pp", f"must not exceed the model's {n_layer} layers, got {job['pp']:g}"))
 
 
 def _check_split(job: Mapping[str, Any], catalog: Catalog, add: Add) -> None:
@@ -170,8 +190,6 @@ def _check_split(job: Mapping[str, Any], catalog: Catalog, add: Add) -> None:
     model = catalog.models[job["model"]]
     if model.n_head % tp:
         add(InputError("tp", f"must divide the model's {model.n_head} attention heads, got {tp:g}"))
-    if pp > model.n_layer:
-        add(InputError("pp", f"must not exceed the model's {model.n_layer} layers, got {pp:g}"))
     ep = job.get("ep", 1.0)
     if ep > 1 and (not model.n_expert or model.n_expert % ep):
         of = f"divide the model's {model.n_expert} experts" if model.n_expert else "be 1: the model has no experts"

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from roofcast.data import job_campaigns
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.job_campaigns import job_catalog
 from roofcast.data.model_config.huggingface import model_from_config
@@ -20,7 +21,7 @@ from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.composition import Service, build_service
 from roofcast.serving.csv_table import parse_table
 from roofcast.serving.jobs.imports.run_accuracy import compare_runs
-from roofcast.serving.jobs.imports.run_import import import_runs, import_table
+from roofcast.serving.jobs.imports.run_import import import_runs, import_table, read_run_file
 from roofcast.training.lifecycle.learned_targets import JOB_TARGET
 from roofcast.training.lifecycle.shipped import shipped_rows
 from tests.data.row_builders import a_training_row
@@ -28,6 +29,7 @@ from tests.serving.http_client import CONFIG
 from tests.serving.jobs.builders import an_estimate_model
 
 CI = Origin("ci", is_operator=False)
+SHIPPED = sorted(Path(job_campaigns.__file__).parent.glob("*/rows.csv"))
 
 
 @pytest.fixture(scope="module")
@@ -160,3 +162,10 @@ def test_an_import_is_compared_with_the_predictor(service: Service) -> None:
     assert groups["all"].n_row == 2
     assert 0.2 < groups["all"].bias_ratio < 2
     assert compare_runs(service.store, service.job_catalog, lambda: service.job_model, Added(0, 2)) is None
+
+
+@pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.parent.name)
+def test_every_shipped_row_passes_the_import(service: Service, file: Path) -> None:
+    table = read_run_file(file.read_bytes(), file.name, {}, job_catalog())
+    added = import_table(service.stores, service.catalogs, table, file.name, origin=CI, dry_run=True)
+    assert added.n_new == len(table.rows) > 0

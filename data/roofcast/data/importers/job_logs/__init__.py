@@ -29,7 +29,9 @@ def is_job_log(text: str, source: str = "") -> bool:
         If a line before the first of a log is too long.
     """
     marks = [one.patterns[name] for one in LOG_FORMATS.values() for name in one.marks]
-    return any(mark in line and regex.search(line) for _, line in iter_lines(text, source) for mark, regex in marks)
+    return any(
+        mark in line and regex.search(line) for _, line in iter_lines(text, source) for mark, regex, _ in marks
+    )
 
 
 def read_job_log(text: str, source: str, overrides: Mapping[str, str]) -> RunLog:

@@ -17,8 +17,8 @@ from roofcast.data.importers.job_logs.run_log import (
     Pattern,
     RunLog,
     Step,
+    exhaustion_line,
     first_of,
-    has_exhausted_memory,
     median_step,
 )
 from roofcast.data.units import BYTE_PER_MIB, s_from_ms
@@ -65,8 +65,8 @@ def _read(hits: Hits, source: str) -> RunLog:
     cells = {"framework": FRAMEWORK, "date": "".join(first_of(hits, "day")), **_settings(arguments)}
     largest = max((int(hit.groups[2] or 0) for hit in hits["iteration"]), default=0)
     iterations = [Step(int(hit.groups[0]), hit.line, s_from_ms(float(hit.groups[1]))) for hit in hits["iteration"]]
-    if has_exhausted_memory(hits, iterations):
-        return RunLog(cells | {"status": "out_of_memory"}, hits["out_of_memory"][-1].line, shape)
+    if line := exhaustion_line(hits, iterations):
+        return RunLog(cells | {"status": "out_of_memory"}, line, shape)
     is_full = [int(hit.groups[2] or 0) == largest for hit in hits["iteration"]]  # the batch may ramp up
     steps = [step for step, is_largest in zip(iterations, is_full, strict=True) if is_largest]
     cells["step_time_s"] = median_step(steps, "--log-interval", source)

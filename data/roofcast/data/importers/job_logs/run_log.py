@@ -20,7 +20,10 @@ NUMBER: Final = r"(\d{1,15}(?:\.\d{1,15})?(?![0-9.]))"
 COUNT: Final = r"(\d{1,9}(?!\d))"
 
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
-_LINE: Final = re.compile(r"[^\r\n]+")
+_BREAKS: Final = re.compile(r"[\r\n]*+")
+_LINE: Final = re.compile(rf"[^\r\n]{{1,{MAX_LINE + 1}}}+")
+_WINDOW: Final = 2**20
+"""Characters that one call looks at, so that other threads wait for milliseconds."""
 
 
 class Pattern(NamedTuple):
@@ -32,22 +35,24 @@ class Pattern(NamedTuple):
     ----------
     mark
         Text that a line has if it matches: other lines are not searched.
-    regex
-        What to search.
+    is_one
+        Whether the first match is enough.
     """
 
     mark: str
     regex: re.Pattern[str]
+    is_one: bool = False
 
     @classmethod
-    def of(cls, mark: str, regex: str) -> Pattern:
+    def of(cls, mark: str, regex: str, *, is_one: bool = False) -> Pattern:
         """Return a pattern whose digits are those of ASCII."""
-        return cls(mark, re.compile(regex, re.ASCII))
+        return cls(mark, re.compile(regex, re.ASCII), is_one)
 
 
 SHARED: Final = {
-    "day": Pattern.of("-", r"(?<![0-9])(20[0-9]{2}-[01][0-9]-[0-3][0-9])[ T:]"),
-    "out_of_memory": Pattern.of("emory", r"OutOfMemoryError|CUDA out of memory|HIP out of memory"),
+    "day": Pattern.of("-", r"(?<![0-9])(20[0-9]{2}-[01][0-9]-[0-3][0-9])[ T:]", is_one=True),
+    "out_of_memory": Pattern.of(" out of memory", "(?:CUDA|HIP) out of memory"),
+    "memory_error": Pattern.of("OutOfMemoryError", "OutOfMemoryError"),
 }
 """Patterns of every framework's log."""
 
@@ -120,22 +125,26 @@ def iter_lines(text: str, source: str = "") -> Iterator[tuple[int, str]]:
     SchemaError
         If a line is longer than `MAX_LINE`.
     """
-    line, end = 1, 0
-    for match in _LINE.finditer(text):
-        line += text.count("\n", end, match.start())
-        end = match.start()
-        if match.end() - end > MAX_LINE:
+    line, position = 1, 0
+    while position < len(text):
+        start = _BREAKS.match(text, position, position + _WINDOW).end()  # type: ignore[union-attr]
+        line += text.count("\n", position, start)
+        match = _LINE.match(text, start)
+        position = start
+        if match is None:
+            continue
+        if len(match[0]) > MAX_LINE:
             raise SchemaError("", f"a line must be at most {MAX_LINE} characters long; cut it", source, line)
-        content = match[0]
-        yield line, _COLOUR.sub("", content) if "\x1b" in content else content
+        position = match.end()
+        yield line, _COLOUR.sub("", match[0]) if "\x1b" in match[0] else match[0]
 
 
 def find_hits(lines: Iterable[tuple[int, str]], patterns: Mapping[str, Pattern]) -> dict[str, list[Hit]]:
     """Return the matches of each pattern in the lines; empty lists where there are none."""
     hits: dict[str, list[Hit]] = {name: [] for name in patterns}
     for line, content in lines:
-        for name, (mark, regex) in patterns.items():
-            if mark in content:
+        for name, (mark, regex, is_one) in patterns.items():
+            if mark in content and not (is_one and hits[name]):
                 hits[name] += [Hit(line, match.groups("")) for match in regex.finditer(content)]
     return hits
 
@@ -145,9 +154,10 @@ def first_of(hits: Hits, name: str) -> tuple[str, ...]:
     return hits[name][0].groups if hits[name] else ()
 
 
-def has_exhausted_memory(hits: Hits, steps: Sequence[Step]) -> bool:
-    """Return whether memory was exhausted before enough steps were logged."""
-    return bool(hits["out_of_memory"]) and len({step.number for step in steps}) < MIN_STEP
+def exhaustion_line(hits: Hits, steps: Sequence[Step]) -> int:
+    """Return the last line of a run whose memory was exhausted before enough steps were logged; 0 of another run."""
+    lines = [hit.line for name in ("out_of_memory", "memory_error") for hit in hits[name]]
+    return max(lines, default=0) if len({step.number for step in steps}) < MIN_STEP else 0
 
 
 def median_step(steps: Sequence[Step], interval: str, source: str) -> float:

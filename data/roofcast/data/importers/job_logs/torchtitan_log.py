@@ -19,8 +19,8 @@ from roofcast.data.importers.job_logs.run_log import (
     Pattern,
     RunLog,
     Step,
+    exhaustion_line,
     first_of,
-    has_exhausted_memory,
     median_step,
 )
 from roofcast.data.units import BYTE_PER_GIB
@@ -58,8 +58,8 @@ def _read(hits: Hits, source: str) -> RunLog:
     steps = [Step(int(hit.groups[0]), hit.line, float(hit.groups[2].replace(",", ""))) for hit in hits["step"]]
     cells = {"framework": FRAMEWORK, "date": "".join(first_of(hits, "day")), **_settings(hits, source)}
     shape = dict(zip(("hidden_size", "n_layer"), map(int, first_of(hits, "shape")), strict=False))
-    if has_exhausted_memory(hits, steps):
-        return RunLog(cells | {"status": "out_of_memory"}, hits["out_of_memory"][-1].line, shape)
+    if line := exhaustion_line(hits, steps):
+        return RunLog(cells | {"status": "out_of_memory"}, line, shape)
     rate = median_step(steps, "metrics.log_freq", source)
     peak_byte = max(float(hit.groups[1]) for hit in hits["step"]) * BYTE_PER_GIB
     cells |= {"memory_byte_per_accelerator": peak_byte, "memory_kind": "reserved"}

@@ -93,7 +93,7 @@ def _jobs_of(table: pd.DataFrame) -> list[Any]:
 def _job_errors(
     jobs: Sequence[Mapping[str, Any]], catalog: Catalog, source: str, lines: Sequence[int]
 ) -> list[SchemaError]:
-    _, problems = parse_jobs(jobs, catalog, TRAINING_CONFIG_COLUMNS)
+    _, problems = parse_jobs(jobs, catalog, TRAINING_CONFIG_COLUMNS, is_measured=True)
     return [
         SchemaError(one.field, one.message, source, line)
         for line, problem in zip(lines, problems, strict=True)
