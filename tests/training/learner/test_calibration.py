@@ -404,3 +404,16 @@ def test_a_group_of_many_rows_has_the_weight_of_few() -> None:
     weight = limit_groups(np.ones(40), pd.Series(["a"] * 36 + ["b"] * 4))
     assert weight[:36].sum() == pytest.approx(MAX_ROWS_PER_GROUP)
     assert weight[36:].tolist() == [1.0] * 4
+
+
+def test_rows_with_drafts_of_unknown_acceptance_hardly_move_the_coefficients() -> None:
+    """Half of the rows have drafts and take twice as long; the fit follows the others."""
+    X = questions().copy()
+    has_drafts = np.arange(len(X)) % 2 == 0
+    X.loc[has_drafts, "config.n_draft_token"] = 3.0
+    X.loc[has_drafts, "config.acceptance_ratio"] = np.nan
+    d = descriptor_arrays(X)
+    values = pd.DataFrame(estimate_metrics(d, estimate(d, truth())))
+    fitted = fit(X, values.mul(np.where(has_drafts, 2.0, 1.0), axis=0), GROUPS)
+    error = log_ratio(values["ttft_s"].to_numpy(), estimate_metrics(d, estimate(d, fitted))["ttft_s"])
+    assert np.median(np.abs(error[~has_drafts])) < 0.05

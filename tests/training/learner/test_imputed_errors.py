@@ -97,3 +97,21 @@ def test_a_saved_predictor_has_its_imputed_errors(subset: TrainingSet, tmp_path:
     once = fitted.on_stack("slow/b")
     twice = once.on_stack("slow/b").predict_distribution(asked).log_sd
     pd.testing.assert_frame_equal(once.predict_distribution(asked).log_sd, twice)
+
+
+def test_means_come_before_medians(subset: TrainingSet) -> None:
+    """The slow stack measured each run's mean and median ITL; by the medians it is nine times as slow."""
+    X, y, groups, stacks = three_stacks(subset, "slow/b")
+    is_slow = np.tile((stacks == "slow/b").to_numpy(), 2)
+    both = pd.concat([X.assign(**{"workload.is_mean": 0.0}), X], ignore_index=True)
+    y, groups, stacks = (
+        pd.concat([part, part], ignore_index=True) for part in (y[["tpot_s", "itl_s"]], groups, stacks)
+    )
+    y.loc[is_slow & (both["workload.is_mean"] == 0.0), "itl_s"] *= 9.0
+    y.loc[is_slow, "tpot_s"] = np.nan
+    fitted = RoofcastPredictor(QUICK, ("tpot_s", "itl_s")).fit(both, y, groups, stacks=stacks)
+    slow, fast = (
+        fitted.on_stack(name).predict_distribution(X.head(len(subset.X))).median["tpot_s"]
+        for name in ("slow/b", "fast/a")
+    )
+    assert 1.0 < (slow / fast).median() < 1.7

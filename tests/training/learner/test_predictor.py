@@ -422,3 +422,13 @@ def test_progress_sees_every_fold(subset: TrainingSet) -> None:
 
     predict_held_out(RatioModel(QUICK, ("tpot_s",)), subset.X, subset.y, subset.groups, progress)  # type: ignore[arg-type]
     assert seen == [(3, "held-out lineages")]
+
+
+def test_rows_of_a_key_widen_no_range(campaign: TrainingSet) -> None:
+    rows = campaign.take(np.arange(len(campaign.X)) % 20 == 0)
+    n, X = len(rows.X), pd.concat([rows.X, rows.X.assign(**{"config.tp": 1024.0})], ignore_index=True)
+    y, groups = (pd.concat([part, part], ignore_index=True) for part in (rows.y, rows.groups))
+    stacks = pd.Series(["lab"] * n + ["key:ci/rig"] * n)
+    public = RoofcastPredictor(QUICK, ("tpot_s",)).fit(X[:n], y[:n], groups[:n], stacks=stacks[:n])
+    fitted = RoofcastPredictor(QUICK, ("tpot_s",)).fit(X, y, groups, stacks=stacks)
+    pd.testing.assert_frame_equal(fitted.feature_range_, public.feature_range_)

@@ -21,7 +21,7 @@ from roofcast.data.measurements.target import INFERENCE
 from roofcast.serving.app_state.catalog.live_catalog import LiveCatalog
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.store_access import StoreAccess
-from roofcast.serving.predict.row_answers import ANSWER_METRICS, PredictOptions, answer_columns
+from roofcast.serving.predict.row_answers import PredictOptions, answer_columns
 from roofcast.serving.shadow.challenger_loader import ChallengerLoader
 from roofcast.serving.shadow.tally import Columns, tally
 from roofcast.training.drift.answer_ratios import Key
@@ -41,7 +41,7 @@ FLUSH_S: Final = 5.0
 """Interval at which counts enter the store; a process that is killed loses those since the last time."""
 
 LEVEL: Final = 0.5
-"""Of intervals, which are not compared."""
+"""Of intervals, which are not compared; every predictor supports it: see `GroupedConformal.highest_level`."""
 
 Outcome = Literal["compared", "dropped", "failed"]
 
@@ -151,8 +151,7 @@ class Shadow:
             self._count("dropped", n_row)
             return
         try:
-            level = min(LEVEL, challenger.bundle.predictor.highest_level(ANSWER_METRICS))
-            options = PredictOptions(challenger.bundle, question.catalog, level)
+            options = PredictOptions(challenger.bundle, question.catalog, LEVEL)
             answers = answer_columns(question.columns, options)
             counts = tally(question.columns, question.answers, answers, self._catalogs.catalog_of(INFERENCE))
         except Exception as error:

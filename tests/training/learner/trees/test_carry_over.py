@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -38,3 +41,16 @@ def test_each_stack_is_predicted_by_a_model_that_never_saw_it(subset: TrainingSe
         same = next(other for other in again if np.array_equal(other.test, fold.test))
         X = subset.X.iloc[fold.test]
         np.testing.assert_array_equal(same.model.predict(X), fold.model.predict(X))
+
+
+@pytest.mark.parametrize(("single", "share"), [(1.5, 0.2), (3.0, 0.8)])
+def test_an_owner_weighs_as_the_root_of_its_rows(single: float, share: float) -> None:
+    """Four rows of one owner weigh two, more than a correction of 1.5 of another owner, and less than one of 3."""
+    owners = pd.Series(["four"] * 4 + ["single"])
+    correction = np.array([1.0, 1.0, 1.0, 1.0, single])
+    prediction = SimpleNamespace(
+        value={METRIC: np.exp(correction)}, estimates={METRIC: np.ones(5)}, is_own=lambda _: np.ones(5, dtype=bool)
+    )
+    model = cast("RatioModel", SimpleNamespace(predict_ratio=lambda _: prediction))
+    y = pd.DataFrame({METRIC: np.exp(correction * np.array([0.2, 0.2, 0.2, 0.2, 0.8]))})
+    assert fit_carry_over([HeldOutModel(model, np.arange(5))], y, y, owners) == {METRIC: pytest.approx(share)}

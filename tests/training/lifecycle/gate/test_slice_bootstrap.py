@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from roofcast.training.lifecycle.gate.comparison import compare
-from roofcast.training.lifecycle.gate.slice_bootstrap import REST, find_regressions
+from roofcast.training.lifecycle.gate.slice_bootstrap import REST, TOLERANCE, find_regressions
 
 N_LINEAGE, N_ROW = 24, 960
 
@@ -90,3 +90,17 @@ def test_one_of_many_comparisons_needs_more_evidence_than_a_single_one() -> None
 def test_what_is_better_everywhere_is_never_worse() -> None:
     y, rival, slices = simulate()
     assert not find_regressions(y, y * np.exp(0.5 * np.log(rival / y)), rival, slices)
+
+
+def test_an_equal_candidate_is_found_worse_as_often_as_the_significance_says() -> None:
+    """Errors exactly at the tolerance, on one slice: 100 draws at a significance of .2."""
+    n, refused = 24, 0
+    slices = pd.DataFrame({"lineage": range(n), "cell": range(n)})
+    y = pd.DataFrame({"tpot_s": np.ones(n)})
+    for seed in range(100):
+        noise = np.random.default_rng(seed).normal(0, 0.05, (2, n))
+        candidate, rival = (
+            pd.DataFrame({"tpot_s": np.exp(error)}) for error in (0.3 * (1 + TOLERANCE) + noise[0], 0.3 + noise[1])
+        )
+        refused += bool(find_regressions(y, candidate, rival, slices, significance=0.2))
+    assert 12 <= refused <= 29
