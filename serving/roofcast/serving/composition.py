@@ -109,6 +109,7 @@ class Service:
         """Retrain the predictor of a target: see `retrain_target`."""
         from roofcast.serving.app_state.retraining_run import retrain_target  # noqa: PLC0415  (few commands do)
 
+        self.catalogs.refresh()
         catalog, registry = self.catalogs.catalog_of(target), self.champions[target].registry
         return retrain_target(
             LEARNED_TARGETS[target],

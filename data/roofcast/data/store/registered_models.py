@@ -27,9 +27,7 @@ class RegisteredModels:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._version: int | None = None
         self._cache: tuple[tuple[Any, ...], list[ModelSpec]] = (), []
-        self._uploaders: tuple[tuple[Any, ...], dict[str, str]] = (), {}
 
     def add(self, spec: ModelSpec, config: dict[str, Any]) -> None:
         """Register a model; the same model again changes nothing.
@@ -115,30 +113,18 @@ class RegisteredModels:
     def load(self) -> list[ModelSpec]:
         """Return the registered models by id, each derived from its ``config.json`` by the reader of this version.
 
-        The result is cached until a model is added or removed; models never change. Where the
-        database has a change counter, it is queried only after the counter has changed.
+        The result is cached until a model is added or removed; models never change.
         """
-        return [*self._load()[1]]
+        with self._database.reading() as connection:
+            stamp = tuple(connection.execute(_STAMP).one())
+            if stamp != self._cache[0]:
+                self._cache = stamp, [current_spec(spec, config) for spec, config in connection.execute(_ALL)]
+        return [*self._cache[1]]
 
     def uploaders(self) -> dict[str, str]:
-        """Return the API key that registered each model first, by id, blank for an operator; cached as by `load`."""
-        stamp = self._load()[0]
-        if stamp != self._uploaders[0]:
-            with self._database.reading() as connection:
-                rows = connection.execute(sa.select(MODEL.c.id, MODEL.c.uploader)).all()
-            self._uploaders = stamp, {row.id: row.uploader for row in rows}
-        return {**self._uploaders[1]}
-
-    def _load(self) -> tuple[tuple[Any, ...], list[ModelSpec]]:
-        version = self._database.version()
-        if version is None or version != self._version:
-            with self._database.reading() as connection:
-                stamp = tuple(connection.execute(_STAMP).one())
-                if stamp != self._cache[0]:
-                    rows = connection.execute(_ALL).all()
-                    self._cache = stamp, [current_spec(spec, config) for spec, config in rows]
-            self._version = version
-        return self._cache
+        """Return the API key that registered each model first, by id, blank for an operator."""
+        with self._database.reading() as connection:
+            return {row.id: row.uploader for row in connection.execute(sa.select(MODEL.c.id, MODEL.c.uploader))}
 
 
 def _uses(connection: sa.Connection, model: str, seen_by: str | None) -> list[str]:

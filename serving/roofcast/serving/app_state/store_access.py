@@ -73,11 +73,6 @@ class StoreAccess:
             yield store
 
     @property
-    def is_file(self) -> bool:
-        """Whether the store is an SQLite file, whose readers wait for no server."""
-        return self._settings.store_file is not None
-
-    @property
     def is_paused(self) -> bool:
         """Whether the store failed less than `RETRY_PAUSE_S` ago."""
         return time.monotonic() < self._retry_at

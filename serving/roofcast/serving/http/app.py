@@ -136,9 +136,9 @@ def _lifespan(settings: Settings, lanes: Lanes) -> Any:
         rates = RateLimits(settings.rate_limit) if settings.rate_limit else None
         app.state.gate = Gate(settings.require_key, rates, app.state.key_cache)
         is_resumed, _ = await asyncio.gather(*resumed)
-        checks = (monitor.check_store, monitor.check_registry)
+        checks = (monitor.check_store, monitor.refresh_catalog, monitor.check_registry)
         first = [asyncio.create_task(check()) for check in checks]
-        await asyncio.wait(first[:1] if is_resumed else first, timeout=STARTUP_WAIT_S)
+        await asyncio.wait(first[:2] if is_resumed else first, timeout=STARTUP_WAIT_S)
         repeated = (*checks, monitor.check_challenger, monitor.check_drift, monitor.return_memory)
         polls = [asyncio.create_task(monitor.poll(check)) for check in repeated]
         polls.append(asyncio.create_task(asyncio.to_thread(import_learning_libraries)))

@@ -111,7 +111,7 @@ def add_rows(
     _check_central([*cells, *profiles.own_rows(owner, name)])
     n_new = profiles.add(owner, name, cells, new.models, new.registered)
     if new.models:
-        catalogs.reload_models()
+        catalogs.refresh()
     return ProfileAdded(name, n_new, len(cells) - n_new, len(profiles.load(owner, name)))
 
 

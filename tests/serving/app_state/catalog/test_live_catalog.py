@@ -1,80 +1,121 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
+from typing import cast
 
 import pytest
 
 from roofcast.data.catalog import load_catalog
-from roofcast.data.errors import NotReadyError, UnknownNameError
+from roofcast.data.errors import NotReadyError
+from roofcast.data.measurements.target import INFERENCE
 from roofcast.data.measurements.validation import validate_measurements
 from roofcast.data.model_config.huggingface import model_from_config
 from roofcast.data.specs import ModelSpec
-from roofcast.data.store.registered_models import RegisteredModels
+from roofcast.serving.app_state.catalog import live_catalog
+from roofcast.serving.app_state.catalog.live_catalog import LiveCatalog
+from roofcast.serving.app_state.catalog.user_files import UserFiles
 from roofcast.serving.app_state.imports.measurement_import import import_rows
 from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.composition import Service
 from roofcast.serving.predict.question_rows import table_from_rows
-from tests.conditions import PATIENCE_S, wait_until
+from tests.conditions import PATIENCE_S
 from tests.serving.http_client import CONFIG, MODEL, a_measurement
 
 
-def test_shipped_models_precede_registered_ones(service: Service) -> None:
+class FakeStore:
+    """Has the models of some names; an answer waits for its event, and fails if there is a problem."""
+
+    def __init__(self, *names: str) -> None:
+        self.names, self.problem, self.n_asked = [*names], "", 0
+        self.is_asked, self.may_answer = threading.Event(), threading.Event()
+        self.may_answer.set()
+
+    @property
+    def is_paused(self) -> bool:
+        return False
+
+    def pause(self, problem: str) -> None:
+        assert problem == self.problem
+
+    def load_models(self) -> tuple[list[ModelSpec], dict[str, str]]:
+        self.n_asked += 1
+        self.is_asked.set()
+        assert self.may_answer.wait(PATIENCE_S)
+        if self.problem:
+            raise NotReadyError(self.problem)
+        return [model_from_config(CONFIG, name) for name in self.names], {}
+
+
+def a_catalog(store: FakeStore, home: Path) -> LiveCatalog:
+    return LiveCatalog(UserFiles(home), cast("StoreAccess", store), share=True, max_model=9)
+
+
+def knows(catalog: LiveCatalog, name: str) -> bool:
+    return catalog.catalog_of(INFERENCE).knows_model(name)
+
+
+def test_shipped_models_precede_registered_ones(tmp_path: Path) -> None:
     """A later release may add a model whose name a user has registered; the shipped one has precedence."""
-    duplicate = model_from_config(CONFIG, MODEL)
-    service.store.models.add(duplicate, CONFIG)
-    assert service.catalog.model(MODEL) == load_catalog().model(MODEL)
+    catalog = a_catalog(FakeStore(MODEL), tmp_path).catalog_of(INFERENCE)
+    assert catalog.model(MODEL) == load_catalog().model(MODEL)
 
 
-def test_colliding_registered_names_leave_the_other_models_usable(service: Service) -> None:
-    for name in ("mine/one", "Mine/One", "mine/two"):
-        service.store.models.add(model_from_config(CONFIG, name), CONFIG)
-    assert service.catalog.model("mine/two").id == "mine/two"
-    assert service.catalog.model("mine/one").id in {"mine/one", "Mine/One"}
+def test_colliding_registered_names_leave_the_other_models_usable(tmp_path: Path) -> None:
+    catalog = a_catalog(FakeStore("mine/one", "Mine/One", "mine/two"), tmp_path).catalog_of(INFERENCE)
+    assert catalog.model("mine/two").id == "mine/two"
+    assert catalog.model("mine/one").id in {"mine/one", "Mine/One"}
 
 
-def test_readers_do_not_wait_while_a_thread_polls_the_store(
-    service: Service, monkeypatch: pytest.MonkeyPatch
+def test_the_store_is_asked_by_refreshes_alone_and_an_unchanged_catalogue_stays(tmp_path: Path) -> None:
+    store = FakeStore("mine/one")
+    catalog = a_catalog(store, tmp_path)
+    first = catalog.catalog_of(INFERENCE)
+    store.names.append("mine/two")
+    assert catalog.catalog_of(INFERENCE) is first
+    assert store.n_asked == 1
+    catalog.refresh()
+    assert knows(catalog, "mine/two")
+    second = catalog.catalog_of(INFERENCE)
+    catalog.refresh()
+    assert catalog.catalog_of(INFERENCE) is second
+
+
+def test_the_last_models_stay_while_the_store_hangs_and_when_it_fails(tmp_path: Path) -> None:
+    store = FakeStore("mine/one")
+    catalog = a_catalog(store, tmp_path)
+    assert knows(catalog, "mine/one")
+    store.is_asked.clear()
+    store.may_answer.clear()
+    store.problem = "no answer"
+    poll = threading.Thread(target=catalog.refresh)
+    poll.start()
+    assert store.is_asked.wait(PATIENCE_S)
+    assert knows(catalog, "mine/one"), "the reader waited for the poll"
+    store.may_answer.set()
+    poll.join(PATIENCE_S)
+    assert knows(catalog, "mine/one")
+
+
+def test_readers_wait_a_bounded_time_for_the_first_answer_of_a_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    service.store.models.add(model_from_config(CONFIG, "mine/one"), CONFIG)
-    assert service.catalog.model("mine/one")
-    is_polling, can_answer = threading.Event(), threading.Event()
-
-    def load(_: object) -> list[ModelSpec]:
-        is_polling.set()
-        can_answer.wait(PATIENCE_S)
-        raise NotReadyError("no answer")
-
-    monkeypatch.setattr(RegisteredModels, "load", load)
-    first = threading.Thread(target=lambda: service.catalog)
-    first.start()
-    assert is_polling.wait(PATIENCE_S)
-    assert service.catalog.model("mine/one"), "the reader waited for the poll"
-    can_answer.set()
-    first.join(PATIENCE_S)
-    assert service.catalog.model("mine/one")
+    monkeypatch.setattr(live_catalog, "FIRST_WAIT_S", 0.05)
+    store = FakeStore("mine/one")
+    store.may_answer.clear()
+    catalog = a_catalog(store, tmp_path)
+    poll = threading.Thread(target=catalog.refresh)
+    poll.start()
+    assert store.is_asked.wait(PATIENCE_S)
+    assert knows(catalog, MODEL)
+    assert not knows(catalog, "mine/one")
+    store.may_answer.set()
+    poll.join(PATIENCE_S)
+    assert knows(catalog, "mine/one")
 
 
-def test_a_reader_does_not_wait_for_a_store_that_hangs(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    service.store.models.add(model_from_config(CONFIG, "mine/one"), CONFIG)
-    assert service.catalog.model("mine/one")
-    can_answer, load = threading.Event(), RegisteredModels.load
-
-    def hang(models: RegisteredModels) -> list[ModelSpec]:
-        assert can_answer.wait(PATIENCE_S)
-        return load(models)
-
-    monkeypatch.setattr(StoreAccess, "is_file", False)
-    monkeypatch.setattr(RegisteredModels, "load", hang)
-    service.store.models.add(model_from_config(CONFIG, "mine/two"), CONFIG)
-    assert service.catalog.model("mine/one")
-    with pytest.raises(UnknownNameError):
-        service.catalog.model("mine/two")
-    can_answer.set()
-    wait_until(lambda: "mine/two" in service.catalog.models)
-
-
-def test_an_imported_model_is_known_during_a_poll(service: Service) -> None:
+def test_an_imported_model_is_known_at_once(service: Service) -> None:
+    assert not service.catalog.knows_model("mine/new")
     rows = validate_measurements(table_from_rows([a_measurement(model="mine/new")]))
     import_rows(service.stores, service.catalogs, rows, [("mine/new", CONFIG)])
-    with service.catalogs._polling:
-        assert service.catalog.model("mine/new")
+    assert service.catalog.knows_model("mine/new")

@@ -19,6 +19,7 @@ from roofcast.serving.app_state.retraining_run import learning_rows
 from roofcast.serving.composition import Service
 from roofcast.serving.http.dependencies import today
 from roofcast.serving.predict.question_rows import table_from_rows
+from tests.conditions import wait_until
 from tests.serving.http_client import ACCELERATOR, CONFIG, Client, a_demand, a_measurement, a_question
 from tests.serving.user_files import ID, an_accelerator_file, an_offer_file, write_file
 from tests.training.builders import QUIET, learning_from
@@ -161,6 +162,7 @@ def test_the_catalogue_follows_files_while_the_store_fails(
     assert service.catalog.model("my-14b")
     monkeypatch.setattr(RegisteredModels, "load", fail)
     write_file(home, "accelerators/mine.toml", an_accelerator_file())
+    service.catalogs.refresh()
     assert service.catalog.accelerator(ID)
     assert service.catalog.model("my-14b")
 
@@ -169,9 +171,9 @@ def test_a_running_service_reads_new_user_files(client: Client, home: Path) -> N
     assert ID not in {spec["id"] for spec in client.get("/v1/accelerators").json()}
     write_file(home, "accelerators/mine.toml", an_accelerator_file())
     write_file(home, "offers/attic.csv", an_offer_file())
+    wait_until(lambda: "attic" in {offer["provider"] for offer in client.get("/v1/offers").json()})
     assert ID in {spec["id"] for spec in client.get("/v1/accelerators").json()}
     offers = client.get("/v1/offers").json()
-    assert "attic" in {o["provider"] for o in offers}
     assert {type(o["price_usd_per_h"]) for o in offers} <= {float, int}
     answer = client.post("/v1/recommendations", a_demand(constraints={"providers": ["attic"]})).json()
     assert {entry["accelerator"] for entry in answer["entries"]} == {ID}

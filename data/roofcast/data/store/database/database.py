@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import sqlite3
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -71,9 +69,6 @@ class Database:
         name = self.url.database
         is_file = self._is_sqlite and name not in _IN_MEMORY and not str(name).startswith("file:")
         self._file = SqliteFile(Path(str(name))) if is_file else None
-        self._counter: sa.PoolProxiedConnection | None = None
-        self._counter_lock = threading.Lock()
-        self._is_closed = False
 
     @property
     def _is_sqlite(self) -> bool:
@@ -137,34 +132,8 @@ class Database:
         try:
             self._file.check_present()
         except DatabaseLostError:
-            with self._counter_lock:
-                self._close_counter()
             self.engine.dispose()
             raise
-
-    def version(self) -> int | None:
-        """Return a counter that changes with every commit (SQLite's `data_version`); None if the backend has none.
-
-        SQLite counts the commits of other connections, so the counter has a connection that never writes.
-
-        References
-        ----------
-        "PRAGMA data_version", sqlite.org.
-        """
-        if not self._is_sqlite or self.url.database in _IN_MEMORY:
-            return None
-        with self._counter_lock:
-            if self._is_closed:
-                return None
-            try:
-                if self._file:
-                    self._file.check_present()  # a new connection would create a file
-                if self._counter is None:
-                    self._counter = self.engine.raw_connection()
-                return int(self._counter.driver_connection.execute("PRAGMA data_version").fetchone()[0])  # type: ignore[union-attr]
-            except (sqlite3.Error, sa.exc.SQLAlchemyError, UnicodeDecodeError, DatabaseLostError):
-                self._close_counter()
-                return None
 
     def lock(self, connection: sa.Connection, name: str) -> None:
         """Wait until no other transaction holds the lock of a name, and hold it to the end of this one.
@@ -223,16 +192,8 @@ class Database:
             command.upgrade(config, "head")
 
     def close(self) -> None:
-        """Close every connection, after a running query of the change counter."""
-        with self._counter_lock:
-            self._is_closed = True
-            self._close_counter()
+        """Close every connection."""
         self.engine.dispose()
-
-    def _close_counter(self) -> None:
-        counter, self._counter = self._counter, None
-        if counter is not None:
-            counter.invalidate()
 
     def _use_write_ahead_log(self) -> None:
         """Switch the SQLite file to write-ahead logging; here SQLite does not wait for locks itself."""

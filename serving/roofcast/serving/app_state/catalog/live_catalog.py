@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from roofcast.data.catalog import Catalog, load_catalog
+from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, NotReadyError
 from roofcast.data.job_campaigns import load_job_models
 from roofcast.data.measurements.target import INFERENCE, TRAINING, Target
@@ -26,8 +25,7 @@ from roofcast.serving.app_state.store_access import StoreAccess
 logger = logging.getLogger(__name__)
 
 FIRST_WAIT_S: Final = 5.0
-POLL_WAIT_S: Final = 0.25
-"""Longest time that a reader waits for the first and for a later poll of a database server."""
+"""Longest wait of a reader for the first refresh, which another thread runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +60,17 @@ class NewModels:
 
 
 @dataclass(frozen=True, slots=True)
-class _Cached:
+class _Snapshot:
     base: Catalog
     registered: Registered
-    catalog: Catalog
+    catalogs: dict[Target, Catalog] = field(default_factory=dict)
 
 
 class LiveCatalog:
-    """Catalogue that follows changes of the user's files and of the store, whichever process makes them.
+    """The catalogue with the user's files and the models of the store, as they were at the last `refresh`.
+
+    A service refreshes it by a timer and after each registration of its own, so that no request asks the store; a
+    command reads both at the first use.
 
     Parameters
     ----------
@@ -84,24 +85,51 @@ class LiveCatalog:
         self._store = store
         self._share = share
         self._max_model = max_model
-        self._polling = threading.Lock()
-        self._registered = Registered()
-        self._wait_s = FIRST_WAIT_S
-        self._cached: dict[Target, _Cached] = {INFERENCE: _Cached(load_catalog(), Registered(), load_catalog())}
+        self._refreshing = threading.Lock()
+        self._snapshot: _Snapshot | None = None
 
     def catalog_of(self, target: Target) -> Catalog:
         """Return the catalogue of a target; the same object until something changes.
 
         That of training jobs also has the models of the training campaigns, which precede registered ones.
-
-        One reader at a time polls the store; the others, and all while the store does not answer, get the models of
-        the last poll.
         """
-        base, registered = self._files.catalog, self._poll()
-        cached = self._cached.get(target)
-        if cached is None or base is not cached.base or registered != cached.registered:
-            cached = self._cached[target] = _Cached(base, registered, self._build(base, target, registered))
-        return cached.catalog
+        snapshot = self._read()
+        if target not in snapshot.catalogs:
+            snapshot.catalogs[target] = self._build(snapshot.base, target, snapshot.registered)
+        return snapshot.catalogs[target]
+
+    def refresh(self, wait_s: float = -1.0) -> None:
+        """Read the files and the registered models again; while the store does not answer, the last ones stay.
+
+        Parameters
+        ----------
+        wait_s
+            Longest wait for another thread's refresh; without a limit by default.
+        """
+        if not self._refreshing.acquire(timeout=wait_s):
+            return
+        try:
+            last, registered, base = self._snapshot, self._load_registered(), self._files.catalog
+            if last is None or base is not last.base or registered != last.registered:
+                self._snapshot = _Snapshot(base, registered)
+        finally:
+            self._refreshing.release()
+
+    def _read(self) -> _Snapshot:
+        if self._snapshot is None:
+            self.refresh(FIRST_WAIT_S)
+        if self._snapshot is None:  # the store hangs, and another thread waits for it
+            self._snapshot = _Snapshot(self._files.catalog, Registered())
+        return self._snapshot
+
+    def _load_registered(self) -> Registered:
+        if not self._store.is_paused:
+            try:
+                return Registered(*self._store.load_models())
+            except NotReadyError as error:
+                logger.warning("registered models not refreshed: %s", error)
+                self._store.pause(str(error))
+        return self._snapshot.registered if self._snapshot else Registered()
 
     def _build(self, base: Catalog, target: Target, registered: Registered) -> Catalog:
         shipped = base.with_models(load_job_models()) if target == TRAINING else base
@@ -127,6 +155,7 @@ class LiveCatalog:
         """
         store = self._store.open()
         registered = {spec.id for spec in store.models.load()}
+        self.refresh()
         catalog, new = with_configs(self.catalog_of(target), configs)
         check_model_limit(store.models, self._max_model, len(new), uploader)
         return NewModels(catalog, [(spec, dict(config)) for spec, config in new], registered)
@@ -157,37 +186,10 @@ class LiveCatalog:
             problem = f"{id_!r} is a model of the package, which stays; registered are {listed}"
             raise InputError("model", problem)
         models.remove(id_, by, only_of, seen_by)
-        self.reload_models()
+        self.refresh()
         return registered[id_]
 
     def hidden_from(self, key: str | None) -> set[str]:
         """Return the ids of the models that other keys registered: see `roofcast.data.store.claims`."""
-        uploaders = self._poll().uploaders
+        uploaders = self._read().registered.uploaders
         return {id_ for id_, uploader in uploaders.items() if key is not None and uploader not in {"", key}}
-
-    def _poll(self) -> Registered:
-        if not self._store.is_paused and self._polling.acquire(blocking=False):
-            if self._store.is_file:
-                self._refresh()
-            else:
-                poll = threading.Thread(target=self._refresh, name="registered-models", daemon=True)
-                poll.start()
-                poll.join(self._wait_s)
-                self._wait_s = POLL_WAIT_S
-        return self._registered
-
-    def _refresh(self) -> None:
-        """Load the registered models, and release the lock of polls, which the caller holds."""
-        try:
-            self._registered = Registered(*self._store.load_models())
-        except NotReadyError as error:
-            logger.warning("registered models not refreshed: %s", error)
-            self._store.pause(str(error))
-        finally:
-            self._polling.release()
-
-    def reload_models(self) -> None:
-        """Load the registered models now, so that the next reader gets them; waits for a poll in progress."""
-        with self._polling, contextlib.suppress(NotReadyError):
-            models = self._store.open().models
-            self._registered = Registered(models.load(), models.uploaders())

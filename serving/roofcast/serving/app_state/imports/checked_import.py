@@ -74,5 +74,5 @@ def import_checked(
         checked.rows, new.models, origin, checked.reasons, claim_of_keys=claim_of_keys, registered=new.registered
     )
     if new.models:
-        catalogs.reload_models()
+        catalogs.refresh()
     return added

@@ -109,6 +109,13 @@ class HealthMonitor:
             logger.exception("store check failed")
             self._store = Check(ok=False, detail=UNEXPECTED)
 
+    async def refresh_catalog(self) -> None:
+        """Read the user's files and the registered models again: others' changes are known within an interval."""
+        try:
+            await asyncio.to_thread(self._service.catalogs.refresh)
+        except Exception:
+            logger.exception("catalogue not refreshed")
+
     async def check_drift(self) -> None:
         """Refresh the gauges of drift; if that fails, the last ones stay."""
         try:
@@ -135,7 +142,6 @@ class HealthMonitor:
         return tuple(summarize(self._service.store.shadow_counts.load(*pair, kind=ALL)[0]))
 
     def _count_retrainings(self) -> dict[str, int]:
-        _ = self._service.catalog  # loads the models registered here before the first request needs them
         store = self._service.store
         store.database.check()
         return store.retrainings.count_by_state()
