@@ -131,7 +131,7 @@ class Service:
 def build_service(settings: Settings, warn: Callable[[str], None] = logger.warning) -> Service:
     """Return the parts for some settings; nothing is opened or created before its first use."""
     home, uri, key_file = settings.home, settings.mlflow_tracking_uri or None, settings.bundle_key
-    stores = StoreAccess(settings, warn)
+    stores = StoreAccess(settings)
     registry: Registry = Registry(home, uri, shipped_predictor(INFERENCE_TARGET), key_file)
     job_registry: Registry[JobBundle] = Registry(home, uri, shipped_predictor(JOB_TARGET), key_file, JOB_BUNDLES)
     return Service(

@@ -160,22 +160,15 @@ class Measurements:
         *,
         claim_of_keys: bool = False,
     ) -> Added:
-        """Return what `add` would of validated rows; needs no migration.
-
-        Nothing is written. Which rows were withdrawn, or are a key's, is unknown in a schema that is not up to date.
-        """
+        """Return what `add` would of validated rows; nothing is written, nor needs the database a schema."""
         origin = origin or Origin()
         all_reasons = [""] * len(table) if quarantine is None else quarantine.tolist()
         reasons = dict(zip(self._row_ids(table), all_reasons, strict=True))
-        ids, schema, known = set(reasons), self.database.schema_state(), KnownRows()
-        if schema != "none":
+        ids, known = set(reasons), KnownRows()
+        if self.database.has_schema():
+            owner = (origin.uploader, origin.is_operator)
             with self.database.reading() as connection:
-                if schema == "current":
-                    owner = (origin.uploader, origin.is_operator)
-                    known = find_known(connection, self.tables, ids, owner, claim_of_keys=claim_of_keys)
-                elif sa.inspect(connection).has_table(self._table.name):
-                    stored = connection.execute(sa.select(self._table.c.id)).scalars()
-                    known = KnownRows(all=frozenset(ids.intersection(stored)))
+                known = find_known(connection, self.tables, ids, owner, claim_of_keys=claim_of_keys)
         return _added(len(table), (ids - known.all) | known.freed, known, reasons)
 
     def load(

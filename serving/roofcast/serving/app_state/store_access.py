@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -18,25 +17,15 @@ from roofcast.serving.app_state.state_folder import open_store
 if TYPE_CHECKING:
     from roofcast.data.store.measurement_store import MeasurementStore
 
-logger = logging.getLogger(__name__)
-
 RETRY_PAUSE_S: Final = 5.0
 """Time without a new attempt after the store did not answer."""
 
 
 class StoreAccess:
-    """The measurement store of some settings, shared by threads.
+    """The measurement store of some settings, shared by threads."""
 
-    Parameters
-    ----------
-    warn
-        Receives the message about an older schema that a dry run does not migrate.
-    """
-
-    def __init__(self, settings: Settings, warn: Callable[[str], None] = logger.warning) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._warn = warn
-        self._is_warned = False
         self._store: MeasurementStore | None = None
         self._opening = threading.Lock()
         self._retry_at = 0.0
@@ -67,9 +56,6 @@ class StoreAccess:
         from roofcast.data.store.measurement_store import MeasurementStore  # noqa: PLC0415  (needs SQLAlchemy)
 
         with MeasurementStore(self._settings.store_url) as store:
-            if store.database.schema_state() == "old" and not self._is_warned:
-                self._is_warned = True
-                self._warn("the store has an older schema; a dry run does not migrate it, an import does")
             yield store
 
     @property

@@ -151,7 +151,9 @@ def test_a_statement_that_a_newer_schema_refuses_is_not_ready(tmp_path: Path) ->
 def test_an_error_rolls_the_transaction_back(tmp_path: Path) -> None:
     database = Database(url_of(tmp_path / "state.sqlite"))
     database.migrate()
-    insert = sa.text("INSERT INTO model (id, spec, config, added_at) VALUES ('x', '1', '1', '2025-01-01')")
+    insert = sa.text(
+        "INSERT INTO model (id, spec, config, added_at, uploader) VALUES ('x', '1', '1', '2025-01-01', '')"
+    )
 
     def fail_after_insert() -> None:
         with database.writing() as connection:

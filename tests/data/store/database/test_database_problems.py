@@ -95,7 +95,7 @@ def test_a_refusal_of_the_server_has_its_reason(postgres_server: str, part: str,
 
 def test_a_server_without_schema_is_not_ready(postgres_server: str) -> None:
     database = Database(postgres_server)
-    assert database.schema_state() == "none"
+    assert not database.has_schema()
     with pytest.raises(NotReadyError, match=r"has no schema yet .*migrate\(\)"), database.reading() as connection:
         connection.execute(sa.text("SELECT * FROM measurement"))
     database.close()
@@ -103,6 +103,6 @@ def test_a_server_without_schema_is_not_ready(postgres_server: str) -> None:
 
 def test_reading_a_missing_database_creates_no_file(tmp_path: Path) -> None:
     file = tmp_path / "none" / "state.sqlite"
-    assert Database(f"sqlite:///{file}").schema_state() == "none"
+    assert not Database(f"sqlite:///{file}").has_schema()
     assert not file.parent.exists()
-    assert Database("sqlite://").schema_state() == "none"
+    assert not Database("sqlite://").has_schema()

@@ -11,7 +11,11 @@ from roofcast.data.errors import NotReadyError
 from roofcast.data.store.database.database import Database
 from roofcast.data.store.database.sqlite_file import DatabaseLostError
 
-INSERT = "INSERT INTO retraining (id, state, requested_at, error, owner) VALUES ('{}', 'done', '2026-01-01', '', '')"
+INSERT = """
+INSERT INTO retraining (
+    id, state, target, requested_at, error, stage, owner, learnable_digest, n_step_done, n_step, n_interruption
+) VALUES ('{}', 'done', 'inference', '2026-01-01', '', '', '', '', 0, 0, 0)
+"""
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from roofcast.data.store.provenance import Origin
 from roofcast.serving.cli.commands.measurement_commands import next_step, summary_text
 from roofcast.serving.cli.text.text_tables import WIDTH
 from tests.data.row_builders import SAMPLES
-from tests.data.store.database.test_migrations import OLD, migrate_to
 from tests.serving.http_client import ACCELERATOR, CONFIG, MODEL, Run
 
 HEADER = "model,accelerator,n_accelerator,n_input_token,n_output_token,concurrency,statistic,ttft_s"
@@ -144,16 +143,6 @@ def test_milliseconds_in_a_column_of_seconds_are_refused(run: Run, file: Path, o
     assert status == 2
     assert "ttft_s: looks like milliseconds: the median is " in " ".join(err.split())
     assert "times the analytic estimate; give seconds" in " ".join(err.split())
-
-
-def test_a_dry_run_reports_an_older_schema_and_does_not_migrate_it(run: Run, file: Path, tmp_path: Path) -> None:
-    (tmp_path / "home").mkdir()
-    migrate_to(f"sqlite:///{tmp_path / 'home' / 'roofcast.sqlite'}", OLD[0])
-    before = contents(tmp_path)
-    status, out, err = run("import", "auto", file, "--dry-run", "--json")
-    assert (status, json.loads(out)[0]["n_new"]) == (0, 4)
-    assert "the store has an older schema; a dry run does not migrate it" in " ".join(err.split())
-    assert contents(tmp_path) == before
 
 
 def test_missing_columns_are_reported_with_a_command_that_works(run: Run, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BUSY_TIMEOUT_S: Final = 60.0
-
-SchemaState = Literal["none", "old", "current"]
-"""Schema of a database: none, one that `Database.migrate` updates, or this version's."""
 
 _PATIENCE: Final = {"connect_timeout": 5, "tcp_user_timeout": int(ms_from_s(10))}
 """Connection options of PostgreSQL, in its units, if the URL has none: a lost server fails fast."""
@@ -154,19 +151,21 @@ class Database:
         """Return the column ordered by code points: SQLite's default, where PostgreSQL's is that of a language."""
         return column if self._is_sqlite else column.collate("C")
 
-    def schema_state(self) -> SchemaState:
-        """Return the state of the schema; writes nothing and creates no file.
+    def has_schema(self) -> bool:
+        """Return whether the database has tables; writes nothing and creates no file.
 
         Raises
         ------
         NotReadyError
-            If the database cannot be read, or comes from a newer version of roofcast.
+            If the database cannot be read, or its schema is of another version of roofcast.
         """
+        return self._revision() is not None
+
+    def _revision(self) -> str | None:
         if self._file and not self._file.path.exists():
-            return "none"
+            return None
         with self.reading() as connection:
-            current = _known_revision(connection)
-        return "none" if current is None else "current" if current == revisions()[-1] else "old"
+            return _known_revision(connection)
 
     def migrate(self) -> None:
         """Bring the schema up to date; several processes may do so at once.
@@ -178,7 +177,7 @@ class Database:
         """
         if self._is_sqlite:
             self._use_write_ahead_log()
-        if self.schema_state() == "current":
+        if self._revision() == revisions()[-1]:
             return
         with self.writing() as connection:
             if connection.dialect.name == "postgresql":
@@ -187,7 +186,7 @@ class Database:
                 return
             from alembic import command  # noqa: PLC0415  (a schema that is up to date does without)
 
-            config = _alembic_config()
+            config = alembic_config()
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
 
@@ -242,8 +241,13 @@ def _known_revision(connection: sa.Connection) -> str | None:
         return None
     current: str | None = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
     if current is not None and current not in revisions():
-        problem = f"the database has schema {current!r} of a newer roofcast"
-        raise NotReadyError(f"{problem}; upgrade roofcast and restart it, or use another database")
+        problem = f"the database has schema {current!r}"
+        if current < revisions()[0]:
+            cure = "import its files again into another state folder"
+            raise NotReadyError(f"{problem} from before the first release; {cure}")
+        raise NotReadyError(
+            f"{problem} of a newer roofcast; upgrade roofcast and restart it, or use another database"
+        )
     return current
 
 
@@ -283,7 +287,8 @@ def _begin_sqlite(connection: sa.Connection) -> None:
         connection.exec_driver_sql(statement)
 
 
-def _alembic_config() -> Config:
+def alembic_config() -> Config:
+    """Return the configuration of the migrations; `attributes["connection"]` is theirs."""
     from alembic.config import Config  # noqa: PLC0415
 
     config = Config()

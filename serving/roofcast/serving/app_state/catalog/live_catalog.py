@@ -163,10 +163,9 @@ class LiveCatalog:
     def unmigrated_catalog(self, target: Target = INFERENCE) -> Catalog:
         """Return the catalogue from a store that is neither created nor migrated."""
         with self._store.unmigrated() as store:
-            schema = store.database.schema_state()
-            models = [] if schema == "none" else store.models.load()
-            uploaders = store.models.uploaders() if schema == "current" else {}
-        return self._build(self._files.catalog, target, Registered(models, uploaders))
+            has_models = store.database.has_schema()
+            registered = Registered(store.models.load(), store.models.uploaders()) if has_models else Registered()
+        return self._build(self._files.catalog, target, registered)
 
     def remove_model(self, name: str, by: str, only_of: str | None = None, seen_by: str | None = None) -> ModelSpec:
         """Remove a registered model and return it: see `RegisteredModels.remove`.
