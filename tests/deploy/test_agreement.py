@@ -12,7 +12,6 @@ import typer
 
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.cli.app import app
-from roofcast.serving.http.bulk.parquet import MAX_UNPACKED_BYTE
 from roofcast.serving.http.routes import health
 from tests.deploy.files import (
     DOCKERFILE,
@@ -77,7 +76,7 @@ def test_the_temporary_volume_holds_the_largest_number_of_bulk_bodies() -> None:
     (scratch,) = (volume for volume in volumes if volume["name"] == "scratch")
     n_process = int(container()["args"][container()["args"].index("--workers") + 1])
     settings = Settings()
-    most_byte = n_process * settings.max_bulk_request * (settings.max_bulk_byte + MAX_UNPACKED_BYTE)
+    most_byte = n_process * settings.max_bulk_request * settings.max_bulk_byte
     assert most_byte < int(scratch["emptyDir"]["sizeLimit"].removesuffix("Gi")) * 2**30
 
 

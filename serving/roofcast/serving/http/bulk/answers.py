@@ -14,7 +14,8 @@ from roofcast.serving.http.bulk.chunks import Chunk
 from roofcast.serving.http.bulk.inline import InlineModels
 from roofcast.serving.http.bulk.media import Kind
 from roofcast.serving.http.bulk.ndjson import JsonWriter, NdjsonWriter, check_lines, read_lines
-from roofcast.serving.http.bulk.parquet import ParquetWriter, read_unpacked, unpack_file
+from roofcast.serving.http.bulk.parquet_reader import read_parquet
+from roofcast.serving.http.bulk.parquet_writer import ParquetWriter
 from roofcast.serving.http.telemetry.prometheus import count_answers
 from roofcast.serving.predict.row_answers import ANSWER_METRICS, PredictOptions, answer_columns
 from roofcast.serving.request_fields import StackResponse
@@ -64,7 +65,7 @@ def answer_body(
     """
     kind, accepted = kinds
     if kind == Kind.PARQUET:
-        chunks = read_unpacked(unpack_file(body, max_row))
+        chunks = read_parquet(body, max_row)
     else:
         check_lines(body, max_row)
         chunks = read_lines(body, InlineModels(options.catalog))

@@ -1,0 +1,161 @@
+"""Reader of untrusted Parquet; the footer is checked before any row is read: a few bytes may unpack to terabytes."""
+
+# ruff: noqa: PLC0415  (importing pyarrow takes a quarter of a second and 40 MB; requests without Parquet skip it)
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING, Final
+
+from roofcast.data.errors import InputError
+from roofcast.data.measurements.column_names import LONG_NAMES, column_cure
+from roofcast.data.measurements.schema import INPUT_COLUMNS
+from roofcast.serving.http.bulk.chunks import MAX_TEXT, N_ROW, Chunk
+from roofcast.serving.predict.question_rows import REQUIRED_COLUMNS, ROW_NAMES
+from roofcast.serving.predict.row_checks import table_columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+MAX_UNPACKED_BYTE: Final = 256_000_000
+"""Largest size of all pages of a file without compression; a text in a dictionary counts once."""
+
+ENCODINGS: Final = frozenset({
+    "PLAIN", "PLAIN_DICTIONARY", "RLE", "RLE_DICTIONARY", "BIT_PACKED", "BYTE_STREAM_SPLIT", "DELTA_BINARY_PACKED",
+    "DELTA_LENGTH_BYTE_ARRAY",
+})  # fmt: skip
+"""Encodings whose values take no more memory than their pages and rows; DELTA_BYTE_ARRAY repeats the texts before."""
+
+NAMES_ONLY: Final = "; send a model with its configuration as NDJSON"
+"""Cure for configurations in Parquet: repeated in each row, they would be most of the file."""
+
+_MAX_LIST: Final = 100_000
+"""Most elements of a list in the footer."""
+
+_KINDS: Final = {name: INPUT_COLUMNS[LONG_NAMES.get(name, name)].kind for name in ROW_NAMES}
+_PLURALS: Final = {"float": "numbers", "bool": "truth values", "str": "texts"}
+
+
+def read_parquet(body: IO[bytes], max_row: int, max_byte: int = MAX_UNPACKED_BYTE) -> Iterator[Chunk]:
+    """Yield the rows of a file in chunks, after all of them have been validated.
+
+    Raises
+    ------
+    InputError
+        If it is no Parquet file of input columns, truncated, damaged, or too large when unpacked.
+    """
+    import pyarrow as pa
+
+    source = pa.BufferReader(body.read())
+    try:
+        coded = _check_footer(_open(source, []), max_row, max_byte)
+        n_row = sum(_check_batch(batch) for batch in _batches(source, coded))
+    except MemoryError:
+        raise InputError("body", "is too large when unpacked; send it in parts") from None
+    except (pa.ArrowException, OSError, KeyError) as error:
+        reason = str(error).partition("\n")[0][:300]
+        raise InputError("body", f"is no readable Parquet file: {reason}") from error
+    if n_row != _open(source, []).metadata.num_rows:
+        raise InputError("body", f"has {n_row} rows, but declares another number")
+    start = 1
+    for batch in _batches(source, coded):
+        plain = pa.RecordBatch.from_arrays([_decode(column) for column in batch.columns], names=batch.schema.names)
+        columns = table_columns(batch.to_pandas().astype(object))
+        yield Chunk(columns, "row", range(start, start + batch.num_rows), batch=plain)
+        start += batch.num_rows
+
+
+def _open(source: pa.NativeFile, coded: list[str]) -> pq.ParquetFile:
+    import pyarrow.parquet as pq
+
+    source.seek(0)
+    return pq.ParquetFile(source, read_dictionary=coded, thrift_container_size_limit=_MAX_LIST)
+
+
+def _batches(source: pa.NativeFile, coded: list[str]) -> Iterator[pa.RecordBatch]:
+    yield from _open(source, coded).iter_batches(batch_size=N_ROW, use_threads=False)
+
+
+def _check_footer(file: pq.ParquetFile, max_row: int, max_byte: int) -> list[str]:
+    """Check rows, columns, sizes and encodings; return the columns that are read as dictionaries of texts."""
+    metadata, schema = file.metadata, file.schema_arrow
+    if not metadata.num_rows:
+        raise InputError("body", "there is no row; send at least one")
+    if not 0 < metadata.num_rows <= max_row:
+        raise InputError("body", f"must be at most {max_row} rows, got {metadata.num_rows}; send them in parts")
+    _check_columns(schema)
+    n_byte = 0
+    for i in range(metadata.num_row_groups):
+        group = metadata.row_group(i)
+        for j in range(group.num_columns):
+            column = group.column(j)
+            n_byte += column.total_uncompressed_size
+            if not ENCODINGS.issuperset(column.encodings):
+                encoding = min({*column.encodings} - ENCODINGS)
+                raise InputError(column.path_in_schema, f"is encoded as {encoding}; write the file without it")
+    if n_byte > max_byte:
+        raise InputError("body", "is too large when unpacked; send it in parts")
+    return [name for name in schema.names if _KINDS[name] == "str"]
+
+
+def _check_columns(schema: pa.Schema) -> None:
+    from pyarrow import types
+
+    for name in schema.names:
+        if schema.names.count(name) > 1:
+            raise InputError(name, "is given twice as a column; keep one")
+        if name not in _KINDS:
+            cure = NAMES_ONLY if "config" in name else ""
+            raise InputError(name, f"is not an input column; {column_cure(name, _KINDS)}{cure}")
+    for name in REQUIRED_COLUMNS:
+        if name not in schema.names:
+            raise InputError(name, "is missing; it must be a column of the input")
+    for field in schema:
+        if not (_has_right_type(field) or types.is_primitive(field.type)):
+            raise _wrong_type(field)
+
+
+def _has_right_type(field: pa.Field) -> bool:
+    from pyarrow import types
+
+    kind, wanted = field.type, _KINDS[field.name]
+    if types.is_null(kind):
+        return True
+    if wanted == "str":
+        value = kind.value_type if types.is_dictionary(kind) else kind
+        return bool(types.is_string(value) or types.is_large_string(value) or types.is_null(value))
+    return bool(types.is_boolean(kind) if wanted == "bool" else types.is_integer(kind) or types.is_floating(kind))
+
+
+def _wrong_type(field: pa.Field) -> InputError:
+    expected, cure = _PLURALS[_KINDS[field.name]], NAMES_ONLY if field.name == "model" else ""
+    return InputError(field.name, f"must be a column of {expected}, got {str(field.type)[:100]}{cure}")
+
+
+def _check_batch(batch: pa.RecordBatch) -> int:
+    """Check that a batch is intact and its texts are short enough to be repeated in each row; return its rows.
+
+    An empty column may be of another type: pandas writes floats for a column without texts.
+    """
+    from pyarrow import compute, types
+
+    batch.validate(full=True)
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        name = field.name
+        if not _has_right_type(field) and not compute.all(compute.is_null(column, nan_is_null=True)).as_py():
+            raise _wrong_type(field)
+        if types.is_dictionary(column.type):
+            cure = NAMES_ONLY if name == "model" else ""
+            longest = compute.max(compute.binary_length(column.dictionary)).as_py() or 0
+            if longest > MAX_TEXT:
+                raise InputError(name, f"must be at most {MAX_TEXT} bytes long, got {longest}{cure}")
+            if name == "model" and compute.any(compute.starts_with(column.dictionary, "{")).as_py():
+                raise InputError(name, f"must be a name, got JSON{NAMES_ONLY}")
+    return int(batch.num_rows)
+
+
+def _decode(column: pa.Array) -> pa.Array:
+    from pyarrow import types
+
+    return column.dictionary_decode() if types.is_dictionary(column.type) else column
