@@ -210,8 +210,11 @@ class RowMaker:
         return value_of(spec, cells, self._recipe.names, is_loose=self._is_loose)
 
     def _computed(self, expressions: Mapping[str, str], row: Row, cells: Cells) -> Row:
-        values = {name: arithmetic(text, {**cells, **row}) for name, text in expressions.items()}
-        return {name: value for name, value in values.items() if value is not None}
+        result: Row = {}
+        for name, text in expressions.items():
+            if (value := arithmetic(text, {**cells, **result, **row})) is not None:
+                result[name] = value
+        return result
 
     def _typed(self, name: str, value: Any) -> Any:
         if name in self._numbers:

@@ -3,63 +3,38 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from builders.figures import number, ratio
 from builders.job_campaigns.source_rows import PER_ACCELERATOR, Cells
-from roofcast.data import units
-
-Reader = Callable[[str], float | None]
+from roofcast.data.units import BYTE_PER_GB, BYTE_PER_GIB, BYTE_PER_MIB, FLOP_PER_TFLOP
 
 _NOISE: Final = re.compile(r"<[^>]*>|&nbsp;|[\W_]+")
-
-_TOKEN_PER_K: Final = 1024.0
-
-
-def scaled(factor: float) -> Reader:
-    """Return a reader that multiplies the number by `factor`."""
-
-    def read(text: str) -> float | None:
-        value = number(text)
-        return None if value is None else float(f"{value * factor:.12g}")
-
-    return read
-
-
-def _names(reader: Reader, cell: str, *spellings: str) -> dict[str, tuple[str, Reader]]:
-    return dict.fromkeys(spellings, (cell, reader))
-
-
-HEADERS: Final[Mapping[str, tuple[str, Reader]]] = {
-    **_names(number, "n_accelerator", "gpus", "numgpus", "gpunum", "gpu数量", "devices", "numberofchips", "ofgpus"),
-    **_names(number, "n_node", "nodes", "nnodes", "numnodes"),
-    **_names(number, "n_global_batch_sequence", "gbs", "globalbatchsize", "globalbatchsizes", "globbs"),
-    **_names(
-        number, "n_micro_batch_sequence", "mbs", "microbs", "micbs", "microbatchsize", "microbatchsizes", "bsgpu"
-    ),
-    **_names(number, "n_gradient_accumulation", "ga", "gas", "gradaccum"),
-    **_names(number, "n_token_per_sequence", "seqlen", "seqlength", "sequencelength", "packedsequencelength"),
-    **_names(number, "n_token_per_sequence", "seqlent", "maxseqlength"),
-    **_names(scaled(_TOKEN_PER_K), "n_token_per_sequence", "seqlenk", "sequencelengthk"),
-    **{size: (size, number) for size in ("tp", "pp", "cp", "vp", "ep", "dp")},
-    **_names(number, PER_ACCELERATOR, "tokenssecgpu", "tokenssecchip", "tokensgpusecond", "tpsgpu"),
-    **_names(number, PER_ACCELERATOR, "throughputtsgpu", "gputhroughputtsgpu"),
-    **_names(number, "throughput_token_per_s", "throughputts", "tokenssec"),
-    **_names(
-        scaled(units.FLOP_PER_TFLOP), "model_flop_per_s_per_accelerator", "modeltflopsecgpu", "modeltflopspergpu",
-        "modeltflopsgpu", "modeltflopssecgpu", "tflopssecgpu", "tflopsgpu", "tflopssecchip", "tflopseccchip",
-        "tflopsecchip", "tflopchipsec",
-    ),
-    **_names(ratio, "mfu_ratio", "mfu", "modelflopsutilization", "modelflopsutilizationmfu"),
-    **_names(ratio, "hfu_ratio", "hfu"),
-    **_names(number, "step_time_s", "steptimeseconds", "timeperiters", "timeperglobalsteps", "secit"),
-    **_names(number, "step_time_s", "steptime", "steptimes"),
-    **_names(scaled(units.BYTE_PER_GIB), "memory_byte_per_accelerator", "memorygib", "peakmemoryactivegib"),
-    **_names(scaled(units.BYTE_PER_GB), "memory_byte_per_accelerator", "memorygb", "peakmemorygb", "peakmemory"),
-    **_names(scaled(units.BYTE_PER_MIB), "memory_byte_per_accelerator", "peakmemmib"),
-}  # fmt: skip
-"""Cell name and text reader by normalized heading; see `normalize_heading`."""
+_RATE: Final = "model_flop_per_s_per_accelerator"
+_MEMORY: Final = "memory_byte_per_accelerator"
+_HEADINGS: Final = (
+    ("n_accelerator", 1.0, "gpus numgpus gpunum gpu数量 devices numberofchips ofgpus"),
+    ("n_node", 1.0, "nodes nnodes numnodes"),
+    ("n_global_batch_sequence", 1.0, "gbs globalbatchsize globalbatchsizes globbs"),
+    ("n_micro_batch_sequence", 1.0, "mbs microbs micbs microbatchsize microbatchsizes bsgpu"),
+    ("n_gradient_accumulation", 1.0, "ga gas gradaccum"),
+    ("n_token_per_sequence", 1.0, "seqlen seqlength sequencelength packedsequencelength seqlent maxseqlength"),
+    ("n_token_per_sequence", 1024.0, "seqlenk sequencelengthk"),
+    *((size, 1.0, size) for size in ("tp", "pp", "cp", "vp", "ep", "dp")),
+    (PER_ACCELERATOR, 1.0, "tokenssecgpu tokenssecchip tokensgpusecond tpsgpu throughputtsgpu gputhroughputtsgpu"),
+    ("throughput_token_per_s", 1.0, "throughputts tokenssec"),
+    (_RATE, FLOP_PER_TFLOP, "modeltflopsecgpu modeltflopspergpu modeltflopsgpu modeltflopssecgpu tflopssecgpu"),
+    (_RATE, FLOP_PER_TFLOP, "tflopsgpu tflopssecchip tflopseccchip tflopsecchip tflopchipsec"),
+    ("mfu_ratio", 1.0, "mfu modelflopsutilization modelflopsutilizationmfu"),
+    ("hfu_ratio", 1.0, "hfu"),
+    ("step_time_s", 1.0, "steptimeseconds timeperiters timeperglobalsteps secit steptime steptimes"),
+    (_MEMORY, BYTE_PER_GIB, "memorygib peakmemoryactivegib"),
+    (_MEMORY, BYTE_PER_GB, "memorygb peakmemorygb peakmemory"),
+    (_MEMORY, BYTE_PER_MIB, "peakmemmib"),
+)
+HEADERS: Final = {heading: (cell, unit) for cell, unit, headings in _HEADINGS for heading in headings.split()}
+"""Cell name and unit by normalized heading; see `normalize_heading`."""
 
 
 def normalize_heading(heading: str) -> str:
@@ -84,8 +59,8 @@ def read_cells(cells: Mapping[str, str]) -> Cells:
     result: Cells = {}
     for heading, text in cells.items():
         if normalize_heading(heading) in HEADERS:
-            name, reader = HEADERS[normalize_heading(heading)]
-            value = reader(text)
+            name, unit = HEADERS[normalize_heading(heading)]
+            value = ratio(text) if name.endswith("_ratio") else number(text)
             if value:
-                result.setdefault(name, value)
+                result.setdefault(name, value if unit == 1.0 else float(f"{value * unit:.12g}"))
     return result
