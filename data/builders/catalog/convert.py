@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
-from builders.catalog.repairs import ACCELERATOR_REPAIRS, DIFFERENCES, MODEL_REPAIRS
-from roofcast.data.catalog.sheet_units import PEAK_COLUMNS
 from roofcast.data.prices.marketplaces import usual_market
 from roofcast.data.specs import Attention
 
@@ -20,37 +20,20 @@ class SkippedRow(Exception):  # noqa: N818
     """Raised when a row is skipped; the message is the reason."""
 
 
-MODEL_COLUMNS: Final[Mapping[str, str]] = {
-    "id": "id", "lineage": "lineage", "fold_group": "fold_group", "family": "family", "model_type": "model_type",
-    "n_layer": "n_layers", "n_encoder_layer": "n_encoder_layers", "hidden_size": "hidden_size",
-    "intermediate_size": "intermediate_size", "mlp_gated": "mlp_gated", "n_head": "n_heads",
-    "n_kv_head": "n_kv_heads",
-    "head_dim": "head_dim", "attention": "attention", "kv_lora_rank": "kv_lora_rank", "q_lora_rank": "q_lora_rank",
-    "qk_rope_head_dim": "qk_rope_head_dim", "v_head_dim": "v_head_dim", "sliding_window": "sliding_window",
-    "n_sliding_layer": "n_sliding_attention_layers", "n_linear_layer": "n_linear_attention_layers",
-    "vocab_size": "vocab_size", "tie_word_embeddings": "tie_word_embeddings",
-    "max_context_token": "max_position_embeddings", "n_expert": "n_experts",
-    "n_expert_per_token": "n_experts_per_token", "n_shared_expert": "n_shared_experts",
-    "moe_intermediate_size": "moe_intermediate_size",
-    "shared_expert_intermediate_size": "shared_expert_intermediate_size", "n_dense_layer": "n_dense_layers",
-    "weight_precision": "torch_dtype", "n_param": "n_params_total", "n_param_active": "n_params_active",
-    "n_param_published": "n_params_published", "n_param_published_source": "n_params_published_source",
-    "released": "release_date", "source": "source", "note": "note",
-}  # fmt: skip
+FACTS: Final[Mapping[str, Any]] = tomllib.loads(
+    (Path(__file__).parent / "collected.toml").read_text(encoding="utf-8")
+)
+"""Columns of the collected tables, and corrections with their sources."""
+
+MODEL_COLUMNS: Final[Mapping[str, str]] = FACTS["columns"]["models"]
+ACCELERATOR_COLUMNS: Final[Mapping[str, str]] = FACTS["columns"]["accelerators"]
 
 OWN_COLUMNS: Final = ("n_param_lookup", "n_sparse_layer", "sparse_top_k", "kv_compression")
 """Columns of ``models.csv`` that are missing in the collected table."""
 
 _NEEDED: Final = (
-    "n_layer",
-    "hidden_size",
-    "n_head",
-    "n_kv_head",
-    "head_dim",
-    "vocab_size",
-    "n_param",
-    "n_param_active",
-)
+    "n_layer", "hidden_size", "n_head", "n_kv_head", "head_dim", "vocab_size", "n_param", "n_param_active",
+)  # fmt: skip
 
 _DTYPES: Final = {
     "": "bf16", "bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "bfloat16 (FP8 checkpoint)": "fp8",
@@ -61,12 +44,6 @@ _SAME: Final = 1e-3
 
 _CHECKPOINTS: Final = (("FP8 block-quantised", "fp8"), ("INT4 QAT experts", "int4"), ("INT4 experts", "int4"))
 
-_LATENT: Final[Mapping[str, tuple[str, str]]] = {
-    "nemotron-3-super-120b-a12b": ("1024", "672"),
-    "nemotron-3-ultra-550b-a55b": ("2048", "1280"),
-}
-"""Input width of the experts by lineage, and the expert width with the same number of weights at full width."""
-
 
 def convert_model(raw: Row) -> Row:
     """Return the row of ``models.csv``.
@@ -76,7 +53,7 @@ def convert_model(raw: Row) -> Row:
     SkippedRow
         If a width or a count is not known.
     """
-    raw = raw | MODEL_REPAIRS.get(raw["id"], {})
+    raw = raw | FACTS["models"].get(raw["id"], {})
     row = {column: raw[name].strip() for column, name in MODEL_COLUMNS.items()}
     missing = next((name for name in _NEEDED if not row[name]), "")
     if missing or not (row["intermediate_size"] or row["moe_intermediate_size"]):
@@ -104,7 +81,7 @@ def _difference(raw: Row) -> str:
     if not published or abs(int(raw["n_params_total"]) / published - 1) <= _SAME:
         return ""
     said = " ".join([raw["n_params_published_source"], raw.get("explained_extra_what", ""), raw.get("status", "")])
-    return next((reason for words, reason in DIFFERENCES if words in said), "")
+    return next((reason for words, reason in FACTS["differences"].items() if words in said), "")
 
 
 def _attention(raw: Row) -> str:
@@ -128,10 +105,10 @@ def _complete_experts(raw: Row, row: Row) -> None:
         n_moe = int(raw["n_linear_attention_layers"])
         row["n_dense_layer"] = str(int(row["n_layer"]) - n_moe)
         _make_blocks(raw, row)
-    if row["lineage"] in _LATENT:
-        latent, width = _LATENT[row["lineage"]]
-        row["moe_intermediate_size"] = width
-        note = f"experts of width {raw['moe_intermediate_size']} on a latent of {latent}, given as equal weights"
+    if latent := FACTS["latent"].get(row["lineage"]):
+        row["moe_intermediate_size"] = latent["width"]
+        width = raw["moe_intermediate_size"]
+        note = f"experts of width {width} on a latent of {latent['input']}, given as equal weights"
         row["note"] = "; ".join(filter(None, [row["note"], note]))
 
 
@@ -139,16 +116,6 @@ def _make_blocks(raw: Row, row: Row) -> None:
     """Count blocks without attention as linear, as they have no growing cache."""
     row["n_linear_layer"] = str(int(row["n_layer"]) - int(raw["n_full_attention_layers"]))
 
-
-ACCELERATOR_COLUMNS: Final[Mapping[str, str]] = {
-    "id": "id", "vendor": "vendor", "name": "name", "architecture": "architecture", "year": "year",
-    "form_factor": "form_factor", "memory_type": "memory_type", "memory_gib": "memory_gb",
-    "bandwidth_gb_per_s": "memory_bandwidth_gb_s",
-    **{column: f"{p}_{'tops' if p.startswith('int') else 'tflops'}" for column, p in PEAK_COLUMNS.items()},
-    "l2_mib": "l2_mb", "tdp_w": "tdp_w", "link": "scale_up_interconnect",
-    "link_bandwidth_gb_per_s": "scale_up_bandwidth_gb_s", "link_domain_size": "scale_up_domain_size",
-    "pcie_gen": "pcie_gen", "source": "source", "note": "note",
-}  # fmt: skip
 
 _PCIE_GB_PER_S: Final = {"3": "32", "4": "64", "5": "128"}
 """Bandwidth of 16 lanes, both directions together."""
@@ -166,7 +133,7 @@ def convert_accelerator(raw: Row) -> Row:
     """
     row = {column: raw[name].strip() for column, name in ACCELERATOR_COLUMNS.items()}
     row["note"] = row["note"].replace(_NOT_REREAD, "From the maker's data sheet as quoted elsewhere")
-    for column, value in ACCELERATOR_REPAIRS.get(row["id"], {}).items():
+    for column, value in FACTS["accelerators"].get(row["id"], {}).items():
         row[column] = f"{row[column]}; {value}" if column == "source" else value
     if "bridge (pairs) / pcie" in row["link"]:
         row["link"] = f"pcie{row['pcie_gen']}"
@@ -186,13 +153,6 @@ def convert_accelerator(raw: Row) -> Row:
     return row
 
 
-_OFFER_COLUMNS: Final[Mapping[str, str]] = {
-    "provider": "provider", "region": "region", "instance_type": "instance_type", "accelerator": "accelerator",
-    "n_accelerator": "n_accelerator", "vcpu": "vcpu", "host_memory_gib": "memory_gb", "pricing": "pricing",
-    "price_usd_per_h": "price_usd_per_h", "as_of": "as_of", "source": "source", "licence": "licence",
-}  # fmt: skip
-
-
 def convert_offer(raw: Row) -> Row:
     """Return the row of ``offers.csv``.
 
@@ -201,7 +161,7 @@ def convert_offer(raw: Row) -> Row:
     SkippedRow
         If it has no date, no licence or no accelerator, is an ask or a benchmark's price, or its term is a guess.
     """
-    row = {column: raw[name].strip() for column, name in _OFFER_COLUMNS.items()}
+    row = {column: raw[name].strip() for column, name in FACTS["columns"]["offers"].items()}
     reasons = {
         "processor only": row["n_accelerator"] == "0",
         "no date": not row["as_of"],

@@ -10,17 +10,24 @@ import httpx
 import pandas as pd
 import pytest
 
-from builders.build import TOPICS, main, save
+from builders.build import TOPICS, Topic, main, save
 from builders.build_result import BuildResult
 from builders.pinned import download
 from builders.published import FileSet
-from builders.recipe import Recipe, Source
+from builders.recipe import Recipe, Source, load_recipe
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.errors import SchemaError
 from roofcast.data.importers import read_measurements
 from roofcast.data.measurements.validation import row_ids
 
 ORDER = TOPICS[0].order
+
+
+@pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.package)
+def test_every_shipped_campaign_has_a_recipe_that_loads(topic: Topic) -> None:
+    shipped = {file.parent.name for file in topic.shipped.glob("*/campaign.toml")}
+    assert set(topic.recipes) == shipped
+    assert {load_recipe(file, f"builders.{topic.package}").name for file in topic.recipes.values()} == shipped
 
 
 def test_rows_round_trip_and_rejected_rows_have_their_rules(tmp_path: Path) -> None:
