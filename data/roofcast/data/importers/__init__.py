@@ -147,7 +147,6 @@ def detect_format(paths: Sequence[Path]) -> Format:
 
 
 def _format_of(file: Path, problems: list[SchemaError]) -> str:
-    """Return the name of the first format that recognises a file, empty if none does; append what was wrong."""
     for name, candidate in FORMATS.items():
         try:
             if candidate.recognises(start_of(file, *candidate.suffixes)):
@@ -158,7 +157,6 @@ def _format_of(file: Path, problems: list[SchemaError]) -> str:
 
 
 def _unknown_format(source: Source) -> SchemaError:
-    """Return the error of a file in no format; one of JSON that is truncated has the line."""
     if not source.start():
         return SchemaError("", "is empty", source.name)
     if source.name.lower().endswith(".json"):

@@ -28,10 +28,6 @@ _OTHER_SEPARATORS: Final = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
 def _recognises(start: bytes) -> bool:
-    """Return whether the header has the columns of a model and an accelerator, or of a question and an outcome.
-
-    A header with three or more question columns is accepted too, so that the reader reports each unknown name.
-    """
     header = header_of(start)
     split = re.split(f"[{''.join(_OTHER_SEPARATORS)}]", header[0]) if len(header) == 1 else header
     names = {name.strip() for name in split}
@@ -40,7 +36,6 @@ def _recognises(start: bytes) -> bool:
 
 
 def _read(sources: Iterable[Source], campaign: str, overrides: Overrides, names: NameCheck) -> pd.DataFrame:
-    """Return the measurements of CSV files in UTF-8, in the order of the lines, read in chunks."""
     chunks = [chunk for source in sources for chunk in _iter_chunks(source, campaign, overrides, names)]
     return pd.concat(chunks, ignore_index=True)
 

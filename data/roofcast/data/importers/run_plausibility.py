@@ -133,7 +133,6 @@ def _check_gaps(statistics: Mapping[str, Mapping[str, float]], place: str, line:
 def _check_in_flight(
     cells: Mapping[str, Any], mean: Mapping[str, float], e2e_s: float, place: str, line: int
 ) -> None:
-    """Refuse a closed loop in which request rate times E2E is far from the concurrency, by Little's law."""
     duration_s, n_done = _of(cells, "duration_s"), _n_done(cells)
     if e2e_s > max(OVERRUN_FACTOR * duration_s, duration_s + S_PER_MS):
         problem = f"a mean of {e2e_s:.4g} s is longer than the run of {duration_s:.4g} s; {_CURE}"
@@ -151,7 +150,6 @@ def _check_in_flight(
 
 
 def _request_rate(cells: Mapping[str, Any], mean: Mapping[str, float]) -> tuple[float, str]:
-    """Return the request throughput, from the best figures there are, and a text of these; NaN if there are none."""
     duration_s, n_done = _of(cells, "duration_s"), _n_done(cells)
     if duration_s > 0 and n_done > 0:
         return n_done / duration_s, f"{n_done:g} requests in {duration_s:.4g} s"

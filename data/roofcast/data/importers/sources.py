@@ -171,7 +171,6 @@ def iter_lines(source: Source, max_byte: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _skip_blank_lines(stream: BinaryIO) -> int:
-    """Move to the next line that is not blank; return the number of lines passed, at the cost of their bytes."""
     n_line, size = 0, 256
     while chunk := stream.read(size):
         rest = chunk.lstrip()

@@ -103,7 +103,6 @@ def runs_of_sweep(source: Source) -> Iterator[Run]:
 
 
 def _rows(source: Source) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows with a cell that is not empty; a file without one is refused."""
     return ((line, row) for line, row in iter_csv(io.StringIO(read_text(source)), source.name) if any(row))
 
 

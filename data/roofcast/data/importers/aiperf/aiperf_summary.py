@@ -23,7 +23,6 @@ NAMES: Final = {**OWN_NAMES, "mean": ("avg",)}
 
 
 def _metric_unit(factor: Callable[[str], float]) -> Callable[[Node], float]:
-    """Return the unit of a metric whose object names it; see `layout.Unit`."""
     return lambda metric: checked_unit(metric["unit"], lambda: factor(metric["unit"].text() or UNKNOWN_UNIT))
 
 
@@ -104,7 +103,6 @@ def run_of_metrics(document: Node, cells: dict[str, Any]) -> Run:
 
 
 def _model_cells(config: Node) -> dict[str, str]:
-    """Return the columns of the model, which each version of the two tools names in another field."""
     if config["models"].keys:
         names = [item["name"].text() for item in config["models"]["items"].items()]
     else:
@@ -131,7 +129,6 @@ def _load_cells(config: Node, info: Node) -> dict[str, Any]:
 
 
 def _load(concurrency: Node, rate: Node) -> dict[str, Any]:
-    """Return the columns of a load; none if the file states none, which does not mean offline."""
     if concurrency.is_blank and rate.is_blank:
         return {}
     return load_cells(concurrency.number(), rate.number())

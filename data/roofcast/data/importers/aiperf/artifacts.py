@@ -31,12 +31,10 @@ _KINDS: Final = {
 
 
 def _kind(start: bytes) -> str:
-    """Return the kind of artifact; empty if it is none."""
     return next((kind for kind, test in _KINDS.items() if test(start)), "")
 
 
 def _select_files(paths: Sequence[Path]) -> list[Path]:
-    """Return the files to read: all files among the paths, and each run of a folder once."""
     selected: list[Path] = []
     for path in paths:
         files = files_of([path], *SUFFIXES)

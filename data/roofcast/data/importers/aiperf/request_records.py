@@ -53,7 +53,6 @@ class _Samples:
 
 
 def _values(metrics: Node, one: Field) -> Floats:
-    """Return the value of a metric, NaN where absent, or the gaps between all chunks of a request."""
     metric = metrics[one.holder]
     value = metric["value"]
     if one.column != "itl_s":

@@ -88,7 +88,6 @@ class _Client:
 
 
 def _rate(node: Node) -> float:
-    """Return the request rate of the load, per second; NaN if unlimited."""
     if node.is_blank or node.value in ("inf", "Infinity", math.inf):
         return math.nan
     try:
@@ -114,7 +113,6 @@ def _vllm_counts(document: Node) -> dict[str, float]:
 
 
 def _day(node: Node) -> str:
-    """Return the day of ``20251120-045613``."""
     text = node.text()
     if text and not (len(text) >= 8 and text[:8].isascii() and text[:8].isdigit()):
         raise node.error(f"must be a date such as 20251120-045613, got {text[:60]!r}")
@@ -122,7 +120,6 @@ def _day(node: Node) -> str:
 
 
 def _vllm_metadata(document: Node) -> dict[str, object]:
-    """Return the user's metadata whose names are columns."""
     metadata: dict[str, object] = {}
     for key in document.keys:
         node = document[key]
@@ -187,7 +184,6 @@ def _sglang_runs(source: Source) -> Iterator[Run]:
 
 
 def _without_texts(members: dict[str, Any]) -> dict[str, Any]:
-    """Return the members of an object without those that fill most of a file and are not read."""
     members.pop("generated_texts", None)
     members.pop("internal_states", None)
     return members

@@ -47,7 +47,6 @@ _RATES: Final = ("constant", "poisson", "async")
 
 
 def _field(column: str, name: str, unit: float = 1.0) -> Field:
-    """Return the field of a distribution over the successful requests; blank where it counts none."""
     return Field(
         column, "{}", f"metrics.{name}.successful", lambda node: unit if node["count"].number() > 0 else math.nan
     )
@@ -77,7 +76,6 @@ def _recognises(start: bytes) -> bool:
 
 
 def _select_files(paths: Sequence[Path]) -> list[Path]:
-    """Return the files to read, without CSV reports that have a JSON twin of the same name."""
     return without_twins(files_of(paths, *SUFFIXES), ".json")
 
 
@@ -177,7 +175,6 @@ def _load(strategy: Node) -> dict[str, Any]:
 
 
 def _date(node: Node) -> str:
-    """Return the day, in UTC, of seconds since 1970."""
     start_s = node.number()
     if math.isnan(start_s):
         return ""
@@ -188,7 +185,6 @@ def _date(node: Node) -> str:
 
 
 def _planned_lengths(report: Node) -> dict[str, float]:
-    """Return the configured request lengths, for a run without a completed request."""
     data = report.at("config", "spec")["data"]
     first = data.items()[0] if data.is_array and data.value else data["none"]
     return {"n_input_token": first["prompt_tokens"].number(), "n_output_token": first["output_tokens"].number()}

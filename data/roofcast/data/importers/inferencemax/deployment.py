@@ -95,7 +95,6 @@ def whole_number(node: Node, least: int = 1) -> int:
 
 
 def _aggregated(result: Node, part: str, n_group: int) -> Deployment:
-    """Return the deployment of a result whose accelerators all prefill and decode."""
     pp, cp = (_or_one(result[f"{part}{name}"]) for name in ("pp", "pcp_size"))
     has_dp = flag(result[f"{part}dp_attention"])
     ep = whole_number(result[f"{part}ep"]) if not result[f"{part}ep"].is_blank else None
@@ -127,7 +126,6 @@ def _over_nodes(result: Node) -> Deployment:
 
 
 def _disaggregated_total(result: Node) -> Deployment:
-    """Return the deployment of an early result, whose `tp` counts all accelerators, prefill and decode."""
     n = whole_number(result["tp"])
     names = ("tput_per_gpu", "input_tput_per_gpu", "output_tput_per_gpu")
     try:

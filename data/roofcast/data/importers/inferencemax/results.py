@@ -47,7 +47,6 @@ _TOKEN_PER_K: Final = 1024.0
 
 
 def _runs(source: Source) -> Iterator[Run]:
-    """Yield the runs of a file, which is one result or a list of them."""
     document = read_json(source)
     results = document.items() if document.is_array else [document]
     if not results:
@@ -102,7 +101,6 @@ def _speculation(result: Node) -> str:
 
 
 def _lengths(result: Node) -> dict[str, Any]:
-    """Return mean request lengths, from the nominal ones of the result or of its file name."""
     nominal = [result[key].number() for key in ("isl", "osl")]
     match = _LENGTHS.search(result.place.rpartition(":")[2])
     if match and all(map(math.isnan, nominal)):
@@ -128,7 +126,6 @@ def _totals(result: Node, deployment: Deployment) -> dict[str, float]:
 
 
 def _power_w(result: Node, n: int) -> float:
-    """Return the power of all accelerators; NaN if not measured, or marked invalid by the benchmark."""
     is_valid = result["power_valid"].is_blank or result["power_valid"].value in (1, True)
     of_all, of_one = (result[name].number() for name in ("avg_total_gpu_power_w", "avg_power_w"))
     if not is_valid:
@@ -137,7 +134,6 @@ def _power_w(result: Node, n: int) -> float:
 
 
 def _check_inverse(result: Node) -> None:
-    """Refuse a TPOT that is not the inverse of its published inverse, the tokens per second of one user."""
     for name in STATISTICS.values():
         tpot_s, speed = result[f"{name}_tpot"].number(), result[f"{name}_intvty"].number()
         if abs(tpot_s * speed - 1.0) > INVERSE_TOLERANCE:

@@ -91,7 +91,6 @@ def _settings(hits: Hits, source: str) -> dict[str, Any]:
 
 
 def _mesh(hit: Hit, source: str) -> dict[str, int]:
-    """Return the sizes of the splits that the device mesh names."""
     axes, sizes = hit.groups
     names, counts = re.findall(r"\w+", axes), re.findall(r"\d+", sizes)
     if not (_AXES.fullmatch(axes) and _SIZES.fullmatch(sizes) and len(names) == len(counts)):
@@ -103,7 +102,6 @@ def _mesh(hit: Hit, source: str) -> dict[str, int]:
 
 
 def _configured(hits: Hits) -> dict[str, int]:
-    """Return the sizes of the splits in the printed configuration, JSON or a Python dictionary."""
     config = {hit.groups[0]: int(hit.groups[1]) for hit in hits["degree"]}
     sizes = {name: config.get(f"{kind}_parallel_degree", 0) for name, kind in _DEGREES.items()}
     degrees = {name: size for name, size in sizes.items() if size}

@@ -63,12 +63,10 @@ def _read(sources: Iterable[Source], campaign: str, overrides: Overrides, names:
 
 
 def _kind(start: bytes) -> str:
-    """Return the kind of file; empty if it is none of optimum-benchmark."""
     return next((kind for kind, names in _MARKS.items() if begins_json(start, *names)), "")
 
 
 def _open(paths: Sequence[Path]) -> Generator[Source, None, None]:
-    """Yield the files to read: in each folder those with report and configuration, else reports, with theirs."""
     files = files_of(paths, *SUFFIXES)
     kinds = {file: "archive" if is_archive(file) else _kind(start_of(file, *SUFFIXES)) for file in files}
     for folder in dict.fromkeys(file.parent for file in files):
@@ -115,7 +113,6 @@ class _Lengths:
 
     @classmethod
     def of(cls, report: Node, config: Node, cells: dict[str, Any], overrides: Overrides) -> _Lengths:
-        """Return the lengths of configuration and overrides; an unset output length follows from the throughput."""
         known = {**cells, "n_output_token": n_output_token(config)}
         n_batch, n_input, n_output = (
             _first(known.get(name), overrides.get(name))
@@ -174,7 +171,6 @@ def _check_unit(node: Node, unit: str) -> None:
 
 
 def _memory_byte(report: Node) -> float:
-    """Return the peak memory of the devices, or the peak resident memory of a CPU; NaN if not measured."""
     peaks: list[float] = []
     for phase in ("prefill", "decode", "generate"):
         memory = report[phase]["memory"]
@@ -186,7 +182,6 @@ def _memory_byte(report: Node) -> float:
 
 
 def _energy_j(report: Node) -> float:
-    """Return the energy of the accelerators over one batch; NaN if not measured."""
     energy_kwh = 0.0
     for phase in ("prefill", "decode"):
         energy = report[phase]["energy"]

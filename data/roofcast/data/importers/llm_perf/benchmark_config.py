@@ -99,7 +99,6 @@ def _hardware(backend: Node, environment: Node) -> dict[str, Any]:
 
 
 def _device_ids(node: Node) -> list[int]:
-    """Return the device numbers of a text such as ``0,1``; none if blank."""
     text = str(node.value) if type(node.value) is int else node.text()
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not all(part.isascii() and part.isdigit() and len(part) < 5 for part in parts):
@@ -112,7 +111,6 @@ def _unsplit(n: float) -> dict[str, float]:
 
 
 def _catalogue_id(name: str) -> str:
-    """Return the catalogue id of a device name, or the name itself if it is unknown."""
     short = name
     for maker in _MAKERS:
         short = short.removeprefix(maker)

@@ -114,7 +114,6 @@ def _read_table(source: Source) -> pd.DataFrame:
 
 
 def _parser_error(error: pd.errors.ParserError, place: str) -> SchemaError:
-    """Return the error with the line number that the parser's message has."""
     unclosed = re.search(r"EOF inside string starting at row (\d+)", str(error))
     uneven = re.search(r"in line (\d+)", str(error))
     if unclosed:

@@ -75,7 +75,6 @@ def _read(sources: Iterable[Source], campaign: str, overrides: Overrides, names:
 
 
 def _samples(log: RequestLog) -> dict[str, Floats]:
-    """Return latencies in seconds and lengths: shape (n_request,), and (n_gap,) of the gaps."""
     entry_s = s_from_ms(1.0) * log.entry_ms
     starts = log.entry_starts
     is_gap = np.ones(len(entry_s), dtype=bool)
@@ -128,10 +127,6 @@ def _run_rows(source: Source, campaign: str) -> list[dict[str, Any]]:
 
 
 def _throughputs(log: RequestLog) -> dict[str, float]:
-    """Return tokens and requests that arrived within the experiment's duration, over that duration.
-
-    A request's output tokens are spread evenly over its entries after the first, a few of which carry several.
-    """
     elapsed_ms = np.cumsum(log.entry_ms)
     before_ms = elapsed_ms[log.entry_starts] - log.entry_ms[log.entry_starts]
     offset_ms = log.start_ms - log.began_ms - before_ms

@@ -102,7 +102,6 @@ def read_log(source: Source) -> Log:
 
 
 def _iter_values(lines: list[str]) -> Iterator[tuple[str, str, int]]:
-    """Yield name, value and line; advice, which begins with a star, is skipped."""
     for number, line in enumerate(lines, start=1):
         name, colon, value = line.rpartition(":")
         name = " ".join(name.split())

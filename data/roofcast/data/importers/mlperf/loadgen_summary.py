@@ -60,7 +60,6 @@ def _runs(source: Source) -> Iterator[Run]:
 
 
 def _select_files(paths: Sequence[Path]) -> list[Path]:
-    """Return the files to read, without those of accuracy runs in folders, which have the same name and no result."""
     selected: list[Path] = []
     for path in paths:
         files = files_of([path], *SUFFIXES)
@@ -109,7 +108,6 @@ def _totals(log: Log, scenario: str) -> dict[str, float]:
 
 
 def _length(log: Log, scenario: str) -> dict[str, float]:
-    """Return the mean output length; no column if tokens were not counted."""
     without_overhead = (("QPS w/o loadgen overhead",), ("TPS w/o loadgen overhead",))
     samples, tokens = (
         log.number(*names) for names in (without_overhead if scenario == SINGLE else (_SAMPLES, _TOKENS))
