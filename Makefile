@@ -63,7 +63,7 @@ notebooks: $(VENV)/.dev     ## Execute the notebooks and keep their figures
 
 reference: $(VENV)/.serve   ## Write docs/REFERENCE.md and the tables of README.md, METRICS.md, WORKLOADS.md and REVIEW_RULES.md
 	$(BIN)/roofcast reference > docs/REFERENCE.md
-	$(BIN)/python -m builders.docs_tables README.md docs/METRICS.md docs/WORKLOADS.md docs/explanation/figures.md docs/decisions/index.md
+	$(BIN)/python -m codegen.docs_tables README.md docs/METRICS.md docs/WORKLOADS.md docs/explanation/figures.md docs/decisions/index.md
 	$(BIN)/python -m research.review_rules docs/REVIEW_RULES.md
 
 client: $(VENV)/.dev        ## Generate the blocking client, and the types of both from the OpenAPI document

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from builders.docs_tables import TABLES, with_tables
+from codegen.docs_tables import TABLES, with_tables
 from tests.docs.pages import PAGES, ROOT, blocks, commands
 
 README = PAGES["README.md"]

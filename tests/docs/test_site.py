@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import typer
 
-from builders.docs_tables import TABLES, with_tables
+from codegen.docs_tables import TABLES, with_tables
 from roofcast.serving.cli.app import app
 from roofcast.serving.cli.command_reference import command_reference
 from tests.docs.pages import ROOT

@@ -27,7 +27,7 @@ from mlflow.entities import Run
 from mlflow.tracking import MlflowClient
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from builders.docs_tables import with_tables
+from codegen.docs_tables import with_tables
 from judge.markdown import markdown_table
 from research.nested import (
     BLEND,

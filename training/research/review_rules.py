@@ -9,8 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
-from builders.docs_tables import plain_table, write_tables
 from builders.rejected_rows import load_rejected_rows
+from codegen.docs_tables import plain_table, write_tables
 from roofcast.data.campaigns import CAMPAIGNS, load_campaigns
 from roofcast.data.campaigns.silicon_index import FAULTS, load_silicon_index
 from roofcast.data.catalog import load_catalog

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.docs_tables import TABLES, main, with_tables
+from codegen.docs_tables import TABLES, main, with_tables
 from roofcast.data.errors import InputError
 from roofcast.data.importers import FORMATS
 from roofcast.data.measurements import quantities
@@ -33,7 +33,7 @@ from roofcast.data.measurements.schema import LOADS, OUTCOME_COLUMNS
 from roofcast.data.specs import STATISTICS
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "METRICS.md"
-REGENERATE = "python -m builders.docs_tables docs/METRICS.md"
+REGENERATE = "python -m codegen.docs_tables docs/METRICS.md"
 
 times = st.floats(1e-6, 1e3)
 lengths = st.floats(2, 1e5)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from builders.docs_tables import with_tables
+from codegen.docs_tables import with_tables
 from research import review_rules
 from research.review_rules import LEARNT, RULES, TABLES, Counts, Stage, counts, main
 from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info

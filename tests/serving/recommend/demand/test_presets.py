@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.docs_tables import TABLES, main, with_tables
+from codegen.docs_tables import TABLES, main, with_tables
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.serving.recommend.demand.presets import (
@@ -119,7 +119,7 @@ def test_any_percentiles_are_fitted_or_refused(percentiles: dict[str, float]) ->
 
 def test_the_document_is_up_to_date(tmp_path: Path) -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
-    assert text == with_tables(text, TABLES), "python -m builders.docs_tables docs/WORKLOADS.md"
+    assert text == with_tables(text, TABLES), "python -m codegen.docs_tables docs/WORKLOADS.md"
     copy = tmp_path / "copy.md"
     copy.write_text(re.sub("<!-- presets -->.*<!-- end -->", "<!-- presets -->\n<!-- end -->", text, flags=re.DOTALL))
     main([str(copy)])

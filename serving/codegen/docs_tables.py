@@ -1,4 +1,4 @@
-"""Generator of documentation tables: ``python -m builders.docs_tables FILE...``."""
+"""Generator of documentation tables: ``python -m codegen.docs_tables FILE...``."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ TABLES: Final[Tables] = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Update the tables of the documents named on the command line."""
-    write_tables("builders.docs_tables", TABLES, arguments)
+    write_tables("codegen.docs_tables", TABLES, arguments)
 
 
 if __name__ == "__main__":
