@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Final
 
+from builders.job_campaigns.duplicates import Cells
 from roofcast.data.measurements.job_schema import TRAINING_OUTCOME_COLUMNS
 
 MIN_GAIN: Final = 1.25
@@ -14,8 +15,6 @@ MIN_GAIN: Final = 1.25
 _VARYING: Final = frozenset(
     {*TRAINING_OUTCOME_COLUMNS, "date", "framework_version", "software", "note", "derived", "n_gradient_accumulation"}
 )
-
-Cells = dict[str, object]
 
 
 def superseded_by(rows: Mapping[str, Cells]) -> dict[str, str]:

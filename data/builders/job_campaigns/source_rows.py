@@ -11,7 +11,7 @@ import pandas as pd
 
 from builders.build_result import BuildResult
 from builders.figures import round_figure
-from builders.job_campaigns.duplicates import PRINTED_RTOL, merge_duplicates
+from builders.job_campaigns.duplicates import PRINTED_RTOL, Cells, merge_duplicates
 from builders.job_campaigns.names import ACCELERATOR_NAMES, MODEL_NAMES
 from builders.rejected_rows import REJECTED_COLUMNS
 from roofcast.data.catalog import Catalog
@@ -38,8 +38,6 @@ CAPACITY_SLACK: Final = 1.02
 
 FLOP_SLACK: Final = 2.0
 """Maximum plausible FLOP per token relative to the standard formula; some sources use nearly twice as many."""
-
-Cells = dict[str, object]
 
 
 @dataclass(frozen=True)
