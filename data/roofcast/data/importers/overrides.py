@@ -33,13 +33,6 @@ EXAMPLES: Final = {
 class MissingColumnsError(SchemaError):
     """A benchmark file leaves required columns blank; the message lists all of them and the options that set them.
 
-    Parameters
-    ----------
-    columns
-        Blank columns, of `EXAMPLES`.
-    source, line
-        File and line of the first such row.
-
     Examples
     --------
     >>> print(MissingColumnsError(["n_accelerator", "concurrency"]))

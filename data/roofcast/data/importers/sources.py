@@ -49,14 +49,8 @@ def iter_sources(paths: Sequence[Path], *suffixes: str) -> Generator[Source, Non
     """Yield each file, each file of a folder and each member of a tar archive, by name within a folder.
 
     A file is closed when the next is yielded or the generator is closed; close it where reading may fail. One archive
-    member at a time is held in memory.
-
-    Parameters
-    ----------
-    paths
-        Files, folders (searched to any depth) and compressed tar archives.
-    suffixes
-        File name suffixes that are read within folders and archives; ``.csv`` by default.
+    member at a time is held in memory. Within folders, to any depth, and archives, files with one of the suffixes are
+    read, ``.csv`` by default.
 
     Raises
     ------

@@ -10,34 +10,29 @@ from dataclasses import dataclass
 from typing import Final
 
 from roofcast.data.errors import SchemaError
-from roofcast.data.importers.json_input import read_text
+from roofcast.data.importers.json_input import Node, read_text
 from roofcast.data.importers.sources import Source
 
 MAX_LOG_BYTE: Final = 2**20
 TITLE: Final = "MLPerf Results Summary"
 
-_NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_NUMBER: Final = re.compile(r"[0-9]{1,60}(\.[0-9]{1,60})?([eE][+-]?[0-9]{1,9})?")
 _ERRORS: Final = re.compile(r"(No|[0-9]+) errors? encountered\b.*", re.IGNORECASE)
-_SHOWN: Final = 60
 
 
 @dataclass(frozen=True)
 class Log:
-    """Values of a log and the number of errors that LoadGen counted.
-
-    Parameters
-    ----------
-    values
-        Text and line by name, with runs of blanks in a name reduced to one.
-    """
+    """Values of a log by name, with runs of blanks in a name reduced to one, and the errors that LoadGen counted."""
 
     place: str
-    values: dict[str, tuple[str, int]]
+    values: dict[str, Node]
     n_error: int
 
-    def text(self, *names: str) -> str:
-        """Return the value of the first name in the log; empty if there is none."""
-        return next((self.values[name][0] for name in names if name in self.values), "")
+    def __getitem__(self, names: str | tuple[str, ...]) -> Node:
+        """Return the text of the first of the names in the log; blank if there is none."""
+        names = (names,) if isinstance(names, str) else names
+        known = (self.values[name] for name in names if name in self.values)
+        return next(known, Node(None, names[0], self.place))
 
     def number(self, *names: str) -> float:
         """Return the number of the first name in the log; NaN if there is none.
@@ -47,14 +42,9 @@ class Log:
         SchemaError
             If it is no finite number of at least 0; names line and field.
         """
-        name = next((name for name in names if name in self.values), "")
-        if not name:
-            return math.nan
-        text = self.values[name][0]
-        number = float(text) if len(text) <= _SHOWN and _NUMBER.fullmatch(text) else math.nan
-        if not math.isfinite(number):
-            raise self.schema_error(name, f"must be a finite number of at least 0, got {_shown(text)}")
-        return number
+        node = self[names]
+        is_number = node.value and _NUMBER.fullmatch(node.value) and math.isfinite(float(node.value))
+        return (Node(float(node.value), node.path, node.place, node.line) if is_number else node).number()
 
     def required_number(self, *names: str) -> float:
         """Return the number of the first name in the log, which must hold one of them.
@@ -64,14 +54,9 @@ class Log:
         SchemaError
             If none of the names is there, or it is no number.
         """
-        number = self.number(*names)
-        if math.isnan(number):
-            raise SchemaError(names[0], "no such line, which this scenario has", self.place)
-        return number
-
-    def schema_error(self, name: str, problem: str) -> SchemaError:
-        """Return the error with the name of a value and its line."""
-        return SchemaError(name, problem, self.place, self.values[name][1] if name in self.values else 0)
+        if self[names].is_blank:
+            raise self[names].error("no such line, which this scenario has")
+        return self.number(*names)
 
 
 def read_log(source: Source) -> Log:
@@ -92,26 +77,21 @@ def read_log(source: Source) -> Log:
     if not ends:
         problem = "ends early: LoadGen's count of errors, its last line, is missing"
         raise SchemaError("", problem, source.name, len(lines))
-    values: dict[str, tuple[str, int]] = {}
-    for name, value, line in _iter_values(lines):
-        if name in values and values[name][0] != value:
-            problem = f"is {_shown(values[name][0])} in line {values[name][1]} and {_shown(value)} here"
-            raise SchemaError(name, problem, source.name, line)
-        values.setdefault(name, (value, line))
+    values: dict[str, Node] = {}
+    for node in _iter_values(lines, source.name):
+        first = values.setdefault(node.path, node)
+        if first.value != node.value:
+            raise node.error(f"is {first.value[:60]!a} in line {first.line} and {node.value[:60]!a} here")
     return Log(source.name, values, sum(_count(match[1]) for match in ends))
 
 
-def _iter_values(lines: list[str]) -> Iterator[tuple[str, str, int]]:
+def _iter_values(lines: list[str], place: str) -> Iterator[Node]:
     for number, line in enumerate(lines, start=1):
         name, colon, value = line.rpartition(":")
         name = " ".join(name.split())
         if colon and value.strip() and name and name.isascii() and name.isprintable() and not name.startswith("*"):
-            yield name, value.strip(), number
+            yield Node(value.strip(), name, place, number)  # advice begins with a star
 
 
 def _count(text: str) -> int:
     return 0 if text.lower() == "no" else min(int(text[:9]), 10**9)
-
-
-def _shown(text: str) -> str:
-    return ascii(text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "...")

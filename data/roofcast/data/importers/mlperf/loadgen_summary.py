@@ -69,13 +69,11 @@ def _select_files(paths: Sequence[Path]) -> list[Path]:
 
 
 def _run(log: Log) -> Run:
-    scenario = SCENARIOS.get(log.text("Scenario"), "")
+    scenario = SCENARIOS.get(log["Scenario"].text(), "")
     if not scenario:
-        problem = f"must be one of {', '.join(SCENARIOS)}, got {log.text('Scenario')[:60]!a}"
-        raise log.schema_error("Scenario", problem)
-    if log.text("Mode") not in MODES:
-        problem = f"must measure speed, as {MODES[0]} does, got {log.text('Mode')[:60]!a}"
-        raise log.schema_error("Mode", problem)
+        raise log["Scenario"].error(f"must be one of {', '.join(SCENARIOS)}, got {log['Scenario'].text()[:60]!a}")
+    if log["Mode"].text() not in MODES:
+        raise log["Mode"].error(f"must measure speed, as {MODES[0]} does, got {log['Mode'].text()[:60]!a}")
     totals = _totals(log, scenario)
     cells = join_cells(_load(log, scenario), _length(log, scenario), {"software": "MLPerf LoadGen"}, _notes(log))
     statistics = {} if scenario == OFFLINE else {name: _latencies(log, name) for name in STATISTICS}
@@ -125,13 +123,13 @@ def _latencies(log: Log, statistic: str) -> dict[str, float]:
 
 
 def _notes(log: Log) -> dict[str, str]:
-    verdict = log.text("Result is")
+    verdict = log["Result is"].text()
     if verdict not in ("VALID", "INVALID"):
-        raise log.schema_error("Result is", f"must be VALID or INVALID, got {verdict[:60]!a}")
-    broken = [rule.removesuffix(" satisfied").lower() for rule in _RULES if log.text(rule).upper() == "NO"]
-    name = log.text("SUT name")
+        raise log["Result is"].error(f"must be VALID or INVALID, got {verdict[:60]!a}")
+    broken = [rule.removesuffix(" satisfied").lower() for rule in _RULES if log[rule].text().upper() == "NO"]
+    name = log["SUT name"].text()
     parts = [
-        f"MLPerf {log.text('Scenario')}",
+        f"MLPerf {log['Scenario'].text()}",
         f"system under test {name[:100]}" if name.isprintable() and name else "",
         f"result INVALID: {', '.join(broken) or 'no rule named'}" if verdict == "INVALID" else "",
         f"LoadGen counted {log.n_error} errors" if log.n_error else "",
