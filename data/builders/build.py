@@ -103,7 +103,6 @@ def _write(table: pd.DataFrame, file: Path) -> None:
 
 
 def _save_counts(file: Path, result: BuildResult, reasons: pd.Series) -> None:
-    """Write the counts of a campaign; those of the rejected rows are the last TOML table."""
     text = file.read_text(encoding="utf-8").partition("\n[rejected]\n")[0]
     for name, count in {"n_read": result.n_read, "n_row": len(result.rows)}.items():
         text = re.sub(rf"^{name} = \d+$", f"{name} = {count}", text, flags=re.MULTILINE)

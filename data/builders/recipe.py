@@ -124,7 +124,6 @@ class Recipe:
                 yield from map(self._parsed, self._spread(Record(reference, cells)))
 
     def _spread(self, record: Record) -> Iterator[Record]:
-        """Yield a record for each column that matches, or the record if none does; a row of a page counts once."""
         matches = {name: re.search(self.spread["columns"], name) for name in record.columns if self.spread}
         found = {name: match for name, match in matches.items() if match}
         for i_run, (name, match) in enumerate(found.items()):
@@ -224,7 +223,6 @@ class RowMaker:
         return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
     def _by_statistic(self, common: Row, outcomes: Mapping[str, Mapping[str, Any]], cells: Cells) -> list[Row]:
-        """Return one row per statistic that has an outcome; ``[outcomes.each]`` takes the names of statistics."""
         titles = self._recipe.names.get("statistic") or {name: name for name in STATISTICS}
         rows = []
         for statistic in STATISTICS:

@@ -60,7 +60,6 @@ def rows(cells: Cells, _common: Row) -> list[Row]:
 
 
 def _described(cells: Cells, first: str, plain: str, speeds: str) -> dict[str, Any]:
-    """Return what a row states; blank where it does not."""
     compose, rig, headings = _plain(first), _plain(cells.get("Rig", "")), cells["@headings"]
     notes = _plain(cells.get("Notes", ""))[:N_NOTE]
     quant = cells.get("Quant", "")
@@ -72,10 +71,10 @@ def _described(cells: Cells, first: str, plain: str, speeds: str) -> dict[str, A
     n = min(int(n_rig), _n_accelerator(compose, headings, int(n_rig)))
     return {
         "compose": compose, "rig": rig, "gpu": gpu, "n": n, "engine": engine,
-        "owner": handle[1].lower() if is_one and handle else "", "speeds": _tokens_per_s(plain),
+        "owner": handle[1].lower() if is_one and handle else "", "speeds": stream_speeds(plain),
         "model": _model(compose, headings), "precision": _precision(f"{compose} {_plain(quant)}", engine, headings),
-        "speculation": _speculation(f"{compose} {quant}", notes), "power_limit": _power_limit(rig),
-        "peer_to_peer": _peer_to_peer(f"{rig} {compose}".lower()) if n > 1 else "",
+        "speculation": speculation_of(f"{compose} {quant}", notes), "power_limit": _power_limit(rig),
+        "peer_to_peer": peer_to_peer_of(f"{rig} {compose}".lower()) if n > 1 else "",
         "KV": cells.get("KV", "").strip("* `"),
         "Date": cells.get("Date", ""), "speed_text": speeds[:40], "rig_text": rig[:60], "compose_text": compose[:60],
         "heading_text": " / ".join(headings[1:])[:60],
@@ -95,12 +94,12 @@ def _is_mixed(rig: str) -> bool:
     return bool(re.search(r"mixed(?! x\d)|A5000|5070|3090 Ti|V100|heterogeneous", rig, re.IGNORECASE))
 
 
-def _tokens_per_s(text: str) -> tuple[float, float] | None:
+def stream_speeds(text: str) -> tuple[float, float] | None:
     """Return the speeds of decoding, else those of the whole answer; None if there is no exact pair of one stream.
 
     Examples
     --------
-    >>> _tokens_per_s("67.81 / 90.48 wall (decode 68.50 / 92.09, n=5)"), _tokens_per_s("~32 / ~33")
+    >>> stream_speeds("67.81 / 90.48 wall (decode 68.50 / 92.09, n=5)"), stream_speeds("~32 / ~33")
     ((68.5, 92.09), None)
     """
     pair = r"([\d.]+) / ([\d.]+)"
@@ -118,12 +117,12 @@ def _engine(compose: str, headings: Sequence[str]) -> str:
     return next(engine for pattern, engine in ENGINES if re.search(pattern, text))
 
 
-def _speculation(compose: str, notes: str) -> Row | None:
+def speculation_of(compose: str, notes: str) -> Row | None:
     """Return the speculation that compose or notes state, of zero tokens if it is off; None if they state neither.
 
     Examples
     --------
-    >>> _speculation("dual.yml", "MTP n=3 accept-len 2.86"), _speculation("dual.yml", "tested baseline")
+    >>> speculation_of("dual.yml", "MTP n=3 accept-len 2.86"), speculation_of("dual.yml", "tested baseline")
     ({'speculation': 'mtp', 'n_speculative_token': 3.0}, None)
     """
     first, rest = compose.lower(), notes.lower()
@@ -142,7 +141,6 @@ def _speculation(compose: str, notes: str) -> Row | None:
 
 
 def _power_limit(rig: str) -> str:
-    """Return the limit that holds for all cards; blank without one."""
     limits = set(re.findall(r"(\d{3}) ?W\b", rig))
     is_capped = len(limits) == 1 and not re.search(r"no power cap|uncapped|\d{3}/\d{3} ?W", rig)
     return limits.pop() if is_capped else ""
@@ -157,12 +155,12 @@ def _n_accelerator(compose: str, headings: Sequence[str], n_rig: int) -> int:
     return next((n for text in texts for mark, n in counts.items() if mark in text), n_rig)
 
 
-def _peer_to_peer(text: str) -> str:
+def peer_to_peer_of(text: str) -> str:
     """Return whether cards read each other's memory: over NVLink, or by a patched driver; blank if not stated.
 
     Examples
     --------
-    >>> _peer_to_peer("2x 3090 pcie, no nvlink"), _peer_to_peer("2x 3090 nvlink"), _peer_to_peer("2x 3090")
+    >>> peer_to_peer_of("2x 3090 pcie, no nvlink"), peer_to_peer_of("2x 3090 nvlink"), peer_to_peer_of("2x 3090")
     ('off', 'on', '')
     """
     if re.search(r"nccl_p2p_disable=1|no-p2p|no nvlink/p2p", text):

@@ -64,7 +64,6 @@ def _counts(cells: Cells) -> dict[str, Any]:
 
 
 def _deployment(service: str) -> dict[str, Any]:
-    """Return the engine's settings."""
     image = re.search(r"image: (\S+)", service)
     sizes = {name: next((n for o in options if (n := _option(service, o))), "1") for name, options in SIZES.items()}
     tp, pp, dp = (number_of(n) for n in sizes.values())
@@ -77,13 +76,11 @@ def _deployment(service: str) -> dict[str, Any]:
 
 
 def _option(text: str, name: str) -> str:
-    """Return the value of an option; of one that is given twice the last holds, as for the engines."""
     values = re.findall(rf"--{name}[ =]([\w./:-]+)", text)
     return values[-1] if values else ""
 
 
 def _gpu(file: str, sections: Mapping[str, str]) -> str:
-    """Return the GPU's name in the recipe, or the beginning of the file's name."""
     match = re.search(r"^gpu_name: (.+)$", sections.get("Benchmark Task", ""), re.MULTILINE)
     return match[1].strip() if match else file.partition("_")[0]
 

@@ -44,12 +44,10 @@ def _build(cells: Cells, image: str) -> str:
 
 
 def _version(image: str, backend: str) -> str:
-    """Return the version in the image's tag, else that in the name of the backend; blank without either."""
     match = re.search(r"v(\d+\.\d+\.\d+)$", image) or re.search(r"vLLM (\d+\.\d+)", backend)
     return match[1] if match else ""
 
 
 def _speculation(text: str) -> str:
-    """Return the text if it states kind and number of tokens, else nothing."""
     is_known = text.upper().startswith(("MTP", "DFLASH", "DSPARK", "EAGLE3")) and re.search(r"\d+ tokens?", text)
     return text if is_known else ""

@@ -84,7 +84,7 @@ def _described(run: PageRun) -> dict[str, Any]:
             options = {name: value for name, value in options.items() if not name.startswith("speculative")}
         options |= override
     engine, model, split = _engine(run), _model(run, options), _split(options)
-    accelerator, n_machine = _machine(run.hardware)
+    accelerator, n_machine = machine_of(run.hardware)
     n_done, n_sent = run.figures["Successful requests"], float(run.profile.get("total_requests", "nan"))
     return {
         **run.figures, "options": options, "printed": tuple(run.figures.values()), "heading": run.heading,
@@ -98,17 +98,16 @@ def _described(run: PageRun) -> dict[str, Any]:
 
 
 def _model(run: PageRun, options: dict[str, str]) -> str:
-    """Return the page's model: of its setup, or that of the command if the file is named after it."""
     model = options.get("model", "")
     return model if f"__{_base(model)}__" in run.reference and _base(run.model) != _base(model) else run.model
 
 
-def _machine(hardware: str) -> tuple[str, int]:
+def machine_of(hardware: str) -> tuple[str, int]:
     """Return name and number of the accelerators of a machine.
 
     Examples
     --------
-    >>> _machine("NVIDIA H200x8"), _machine("A single NVIDIA H100 SXM GPU.")
+    >>> machine_of("NVIDIA H200x8"), machine_of("A single NVIDIA H100 SXM GPU.")
     (('H200', 8), ('H100 SXM', 1))
     """
     match = _HARDWARE.fullmatch(hardware)
@@ -141,12 +140,10 @@ def _split(options: dict[str, str]) -> dict[str, int]:
 
 
 def _base(name: str) -> str:
-    """Return the name of a checkpoint without its owner and precision, in lower case."""
     return re.sub(rf"-({QUANTISATIONS})$", "", name.rpartition("/")[2].lower())
 
 
 def _checkpoint(run: PageRun, options: Mapping[str, str]) -> str:
-    """Return the served checkpoint; sections on quantisation and optimised runs serve the recommended one."""
     is_recommended = run.variant == "Optimized" or "quantization" in run.heading.lower()
     return options.get("model") or (options_of(run.recommended)["model"] if is_recommended else run.model)
 
@@ -160,7 +157,6 @@ def _lengths(run: PageRun) -> dict[str, float]:
 
 
 def _load(run: PageRun) -> dict[str, Any]:
-    """Return the load. A rate that sends all requests within a second fills the concurrency limit."""
     limit = run.figures.get("Maximum request concurrency", math.nan)
     rate = float(run.profile.get("request_rate", "nan"))
     if rate < float(run.profile.get("total_requests", "nan")):
@@ -181,14 +177,12 @@ def _settings(options: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _client(run: PageRun, options: Mapping[str, str]) -> str:
-    """Return the client whose latencies count; blank if those of GuideLLM do not."""
     if "Mean Latency(s)" not in run.figures:
         return "vllm"
     return "guidellm" if "reasoning-parser" not in options and _parts_agree(run) else ""
 
 
 def _parts_agree(run: PageRun) -> bool:
-    """Return whether TTFT and GuideLLM's ITL add up to the latency; tokens that arrive in bunches spoil both."""
     n_output = run.figures["Total generated tokens"] / run.figures["Successful requests"]
     ttft_s, itl_s = (s_from_ms(run.figures[f"Mean {name} (ms)"]) for name in ("TTFT", "ITL"))
     e2e_s = run.figures["Mean Latency(s)"]

@@ -138,7 +138,6 @@ class _PageReader:
                 comment = line.strip("# ")
 
     def _profile_name(self) -> str:
-        """Return the profile of the current section: stated, or named by the heading."""
         heading = self._headings[max(self._headings)].lower()
         rate = heading.removeprefix("rate ")
         names = [n for n in self._profiles if heading.startswith(n.lower()) or n.lower().endswith(f" {rate}rps")]
@@ -146,6 +145,5 @@ class _PageReader:
 
 
 def _one_line(text: str) -> str:
-    """Return a command without comments and line breaks."""
     parts = [line.rstrip("\\").strip() for line in text.splitlines() if not line.startswith("#")]
     return " ".join(part for part in parts if part)

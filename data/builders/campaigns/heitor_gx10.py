@@ -25,6 +25,5 @@ def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
 
 
 def _n_point(cells: Cells) -> int:
-    """Return the number of points of a result: two of a single stream, and those of the sweep."""
     names = ("ttft_ms", "decode_tps", "single_stream")
     return sum(name in cells for name in names) + len(cells.get("concurrency", ()))

@@ -70,7 +70,6 @@ def _logged(record: Record) -> dict[str, Any]:
 
 
 def _devices(result: Cells) -> dict[str, Any]:
-    """Return devices, engine and throughputs; without gaps between chunks of several tokens."""
     framework, n = result["framework"], int(result["tp"])
     is_disaggregated = framework.startswith("dynamo-")
     n_decode = n_decode_accelerator(result, n) if is_disaggregated else None

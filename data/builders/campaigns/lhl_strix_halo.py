@@ -38,6 +38,5 @@ def _workload(run: Record) -> tuple[object, ...]:
 
 
 def _rank(run: Record) -> tuple[int, bool, bool, bool, str]:
-    """Return the rank of a run among settings: newest engine, flash attention, default batch, hipBLASLt, last run."""
     cells, bench = run.cells, run.cells["bench_raw"]
     return bench["build_number"], bool(cells["fa"]), not cells["b"], bool(cells["hipblaslt"]), bench["test_time"]

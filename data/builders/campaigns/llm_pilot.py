@@ -1,37 +1,55 @@
-"""LLM-Pilot's campaign: raw files, checked against the published medians."""
+"""Rows of LLM-Pilot's raw files, checked against the published medians."""
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-import numpy as np
-import pandas as pd
-
+from builders.columns import is_blank
 from builders.published import Cells, Record
 from builders.recipe import Row
-from roofcast.data.errors import InputError, SchemaError
+from roofcast.data.errors import InputError
 from roofcast.data.importers import read_measurements
 from roofcast.data.importers.llm_pilot.pilot_runs import ACCELERATORS, MODELS
-from roofcast.data.measurements.validation import validate_measurements
 from roofcast.data.units import s_from_ms
 
-POINT_COLUMNS: Final = ("model", "accelerator", "n_accelerator", "concurrency")
-MEDIAN_COLUMNS: Final = {"median_nttft": "nttft_s_per_token", "median_itl": "itl_s"}
-RTOL: Final = 1e-5
 RAW: Final = "performance_characterization_data_raw.tar.xz"
-PUBLISHED: Final = "published_predictions/expected_predictions_LLM-Pilot.csv"
+RTOL: Final = 1e-5
+MEDIANS: Final = {"median_nttft": "nttft_s_per_token", "median_itl": "itl_s"}
 NOTE: Final = "published medians alone, raw file missing; request lengths of the run with 64 users"
+SETTINGS: Final = (
+    "engine", "weight_precision", "kv_precision", "tp", "pp", "dp", "flash_attention", "load", "n_input_token",
+    "n_output_token", "length_variation",
+)  # fmt: skip
+"""Columns of a point without raw file that are those of the run with 64 users."""
 
-_LENGTHS_FROM_N_USER: Final = 64
+Point = tuple[str, str, float, float]
+"""Model, accelerator, its number, and users."""
 
 
-def records(_published: Iterator[Record], folder: Path) -> Iterator[Record]:
-    """Yield a record for each point, with its rows."""
-    table = rows_of_llm_pilot(folder / RAW, folder / PUBLISHED)
-    for key, rows_of_point in table.groupby(list(POINT_COLUMNS), sort=False):
-        yield Record(" ".join(map(str, key)), {"rows": rows_of_point.to_dict("records")})
+def records(published: Iterator[Record], folder: Path) -> Iterator[Record]:
+    """Yield a record for each published point, with its five rows, or that of its medians without a raw file.
+
+    Raises
+    ------
+    InputError
+        If a median differs from the published one by more than `RTOL`, or a measured point is not published.
+    """
+    points: dict[Point, list[Row]] = defaultdict(list)
+    for row in read_measurements("llm_pilot", [folder / RAW], "llm_pilot").to_dict("records"):
+        key = (row["model"], row["accelerator"], row["n_accelerator"], row["concurrency"])
+        points[key].append({str(name): value for name, value in row.items()})
+    nearby = {key[:3]: rows for key, rows in points.items() if key[3] == 64.0}
+    for record in published:
+        key, medians = point_of(record.cells)
+        rows = points.pop(key, [])
+        check_medians(rows, medians, record.reference)
+        yield record.having(rows=rows or [_row_of_medians(key, medians, nearby[key[:3]])])
+    if points:
+        raise InputError("median_nttft", f"not published for {next(iter(points))}")
 
 
 def rows(cells: Cells, common: Row) -> list[Row]:
@@ -39,87 +57,37 @@ def rows(cells: Cells, common: Row) -> list[Row]:
     return [row | common for row in cells["rows"]]
 
 
-def rows_of_llm_pilot(raw: Path, published: Path) -> pd.DataFrame:
-    """Return the campaign's rows: five per raw file, one per point with published medians only.
+def point_of(cells: Cells) -> tuple[Point, dict[str, float]]:
+    """Return the point of a published row, and its medians in seconds.
 
-    Parameters
-    ----------
-    raw
-        Folder or archive of LLM-Pilot's raw files.
-    published
-        One of LLM-Pilot's ``expected_predictions_*.csv``.
+    Examples
+    --------
+    >>> cells = {"model": "llama-7b", "gpu": "4 x T4", "num_users": "8", "median_nttft": "2", "median_itl": "150"}
+    >>> point_of(cells)
+    (('huggyllama/llama-7b', 'nvidia-t4-16gb', 4.0, 8.0), {'nttft_s_per_token': 0.002, 'itl_s': 0.15})
+    """
+    n, _, gpu = cells["gpu"].split()
+    model = str(MODELS.get(cells["model"], cells["model"]))
+    medians = {ours: float(cells[theirs]) * s_from_ms(1.0) for theirs, ours in MEDIANS.items()}
+    return (model, ACCELERATORS[gpu], float(n), float(cells["num_users"])), medians
+
+
+def check_medians(rows: list[Row], medians: dict[str, float], reference: str) -> None:
+    """Check the median row of a point against the published one.
 
     Raises
     ------
     InputError
-        If a median of the raw files differs from the published one, or is not published.
-    SchemaError
-        If a file is damaged or has another format.
+        If a median differs.
     """
-    measured = read_measurements("llm_pilot", [raw], "llm_pilot")
-    medians = load_medians(published)
-    missing = check_medians(measured, medians)
-    return pd.concat([measured, _rows_of_medians(missing, measured)], ignore_index=True)
+    for row in rows:
+        for name, published in medians.items():
+            if row["statistic"] == "p50" and not math.isclose(row[name], published, rel_tol=RTOL):
+                raise InputError(name, f"{row[name]:g} is measured but {published:g} published in {reference}")
 
 
-def load_medians(file: Path) -> pd.DataFrame:
-    """Read the published median nTTFT and ITL, in seconds, with the key of each point.
-
-    Raises
-    ------
-    SchemaError
-        If a column is missing.
-    """
-    table = pd.read_csv(file)
-    for name in ("model", "gpu", "num_users", *MEDIAN_COLUMNS):
-        if name not in table.columns:
-            raise SchemaError(name, "no such column: the file does not hold published medians", file.name, 1)
-    profile = table["gpu"].str.extract(r"^(?P<n>\d+) x (?P<gpu>\w+)$")
-    medians = pd.DataFrame(
-        {
-            "model": table["model"].replace(MODELS),
-            "accelerator": profile["gpu"].map(ACCELERATORS),
-            "n_accelerator": profile["n"].astype(float),
-            "concurrency": table["num_users"].astype(float),
-        }
-    )
-    for theirs, ours in MEDIAN_COLUMNS.items():
-        medians[ours] = table[theirs] * s_from_ms(1.0)
-    return medians
-
-
-def check_medians(measured: pd.DataFrame, medians: pd.DataFrame) -> pd.DataFrame:
-    """Check measured medians against published ones; return the published points without a raw file.
-
-    Raises
-    ------
-    InputError
-        If a median differs by more than `RTOL`, or a measured point is not published.
-    """
-    middle = measured[measured["statistic"] == "p50"]
-    both = middle.merge(medians, on=list(POINT_COLUMNS), how="outer", suffixes=("", "_published"), indicator=True)
-    for name in MEDIAN_COLUMNS.values():
-        points = both[both["_merge"] != "right_only"]
-        differs = ~np.isclose(points[name], points[f"{name}_published"], rtol=RTOL, atol=0.0)
-        if differs.any():
-            first = points[differs].iloc[0]
-            point = ", ".join(f"{first[column]}" for column in POINT_COLUMNS)
-            problem = f"{first[name]:g} is measured but {first[name + '_published']:g} published for {point}"
-            raise InputError(name, problem)
-    is_missing = both["_merge"] == "right_only"
-    missing = both.loc[is_missing, list(POINT_COLUMNS)]
-    for name in MEDIAN_COLUMNS.values():
-        missing[name] = both.loc[is_missing, f"{name}_published"]
-    return missing
-
-
-def _rows_of_medians(missing: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
-    nearby = measured[(measured["statistic"] == "p50") & (measured["concurrency"] == _LENGTHS_FROM_N_USER)]
-    on = ["model", "accelerator", "n_accelerator"]
-    settings = ["engine", "weight_precision", "kv_precision", "tp", "pp", "dp", "flash_attention", "load"]
-    lengths = ["n_input_token", "n_output_token", "length_variation"]
-    rows = missing.merge(nearby[[*on, *settings, *lengths]], on=on, how="left")
-    for name in MEDIAN_COLUMNS.values():
-        rows[name] = rows[name].map(lambda value: float(f"{value:.6g}"))
-    rows = rows.assign(statistic="p50", campaign="llm_pilot", note=NOTE)
-    return validate_measurements(rows, "published medians")
+def _row_of_medians(key: Point, medians: dict[str, float], nearby: list[Row]) -> dict[str, Any]:
+    run = next(row for row in nearby if row["statistic"] == "p50")
+    settings = {name: run[name] for name in SETTINGS if not is_blank(run[name])}
+    names = ("model", "accelerator", "n_accelerator", "concurrency")
+    return {**dict(zip(names, key, strict=True)), **settings, **medians, "statistic": "p50", "note": NOTE}

@@ -45,7 +45,6 @@ def records(_published: Iterator[Record], folder: Path) -> Iterator[Record]:
 
 
 def _runs(file: Path) -> list[dict[str, Any]]:
-    """Return the runs of a data base, in the order of time."""
     if not file.is_file():
         raise SchemaError("", "no such file", file.name)
     with closing(sqlite3.connect(f"file:{file}?mode=ro&immutable=1", uri=True)) as connection:
@@ -58,7 +57,6 @@ def _runs(file: Path) -> list[dict[str, Any]]:
 
 
 def _median(name: str, runs: list[dict[str, Any]]) -> Iterator[Record]:
-    """Yield the median run; without the first where the engine caches the prompts, all the same."""
     stack, engine = SETS[name]
     accepted = []
     for position, run in enumerate(runs):
@@ -89,7 +87,6 @@ def _rule_against(run: Mapping[str, Any], *, is_first: bool) -> tuple[str, str] 
 
 
 def _count_ratio(run: Mapping[str, Any]) -> float:
-    """Return output tokens as the client counts them, for one requested."""
     return float(run["results"]["number_output_tokens"]["mean"]) / float(run["mean_output_tokens"])
 
 

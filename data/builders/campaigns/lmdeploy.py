@@ -37,6 +37,5 @@ def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
 
 
 def _model(heading: str) -> str:
-    """Return the model in a heading; Llama 2 7B if there is none, as later revisions state."""
     names = ("llama2-7b", "llama2-13b", "llama2-70b", "internlm-20b")
     return next((name for name in names if heading.endswith(name)), names[0])

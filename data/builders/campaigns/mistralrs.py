@@ -55,7 +55,6 @@ def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
 
 
 def _reported(record: Record) -> Iterator[tuple[dict[str, Any], str, float]]:
-    """Yield configuration, mode and speed of each engine's column of the report."""
     table = _TABLE.fullmatch(record.cells["@heading"])
     if table is None:
         return

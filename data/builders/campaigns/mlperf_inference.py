@@ -33,8 +33,6 @@ ENGINES: Final = (
 
 @dataclass(frozen=True)
 class _Known:
-    """What all rows together state, by benchmark: lengths and precisions."""
-
     n_input: Mapping[str, float]
     variations: Mapping[str, float]
     n_output: Mapping[str, float]
@@ -113,7 +111,6 @@ def n_chip(accelerator: str) -> int:
 
 
 def _measured_lengths(logs: list[Cells]) -> dict[str, float]:
-    """Return output tokens per sample by benchmark: the mean over valid logs of the closed division."""
     ratios_by_benchmark = defaultdict(list)
     for cells in logs:
         ratio = _n_output_token(cells)
@@ -123,7 +120,6 @@ def _measured_lengths(logs: list[Cells]) -> dict[str, float]:
 
 
 def _logged_precisions(logs: list[Cells]) -> dict[tuple[str, str, str], str]:
-    """Return the weight precision by accelerator, benchmark and engine, where all logs that state one agree."""
     precisions_by_run = defaultdict(set)
     for cells in logs:
         precision = _weight_precision(cells)
@@ -138,7 +134,6 @@ def _engine(text: str) -> str:
 
 
 def _weight_precision(cells: Cells) -> str:
-    """Return the precision in a log; blank if it quantises 16-bit weights without stating the target."""
     precision = (cells["precision_cfg"].strip('"') or cells["weight_data_types"]).lower()
     is_quantised = not cells["precision_cfg"] and precision == "fp16" and "quant" in cells["weight_transformations"]
     return "" if is_quantised else PRECISIONS.get(precision, precision)

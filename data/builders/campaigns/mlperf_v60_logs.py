@@ -73,7 +73,6 @@ def rows(cells: Cells, common: Row) -> list[Row]:
 
 
 def _read(log: Record, folder: Path, n_input: Mapping[str, float]) -> dict[str, Any]:
-    """Return the log's place, and the importer's rows by statistic."""
     _, submitter, _, system, name, scenario, *_ = log.cells["@file"].split("__")
     benchmark = benchmark_of(name)
     overrides: dict[str, object] = {
@@ -90,10 +89,6 @@ def _read(log: Record, folder: Path, n_input: Mapping[str, float]) -> dict[str, 
 
 
 def _machines(runs: list[Record], table: list[Cells]) -> dict[tuple[str, str], Cells]:
-    """Return the table's row of each system: that of any of its logs whose result the table has.
-
-    Xeon results of the table are in samples per second, the others in tokens per second.
-    """
     machines: dict[tuple[str, str], Cells] = {}
     by_run = defaultdict(list)
     for cells in table:

@@ -62,7 +62,6 @@ def _snapshot(name: str, record: Record) -> Iterator[Record]:
 
 
 def _is_cached(cells: Cells, ttft_ms: float) -> bool:
-    """Return whether the first token comes sooner than the weights' operations on the prompt at peak."""
     catalog = load_catalog()
     names = {"Kimi-K2.6": "moonshotai/Kimi-K2.6"}
     model = catalog.model(names.get(cells["model"], f"Qwen/{cells['model']}"))
@@ -74,7 +73,6 @@ def _is_cached(cells: Cells, ttft_ms: float) -> bool:
 
 
 def _june(record: Record) -> Iterator[Record]:
-    """Yield the concurrency sweep, 64 requests each; the fixed shapes have one metric a row."""
     cells, heading = record.cells, record.cells["@heading"]
     if heading in {"HTTP Fixed Shapes", "PegaInfer Direct A/B"}:
         yield record.rejected("metric_by_row", f"one metric a row: {cells['Metric']}")
@@ -91,7 +89,6 @@ def _june(record: Record) -> Iterator[Record]:
 
 
 def _july(record: Record) -> Iterator[Record]:
-    """Yield the cells of the matrix and of the sweep of rates, of two engines each."""
     cells, heading = record.cells, record.cells["@heading"]
     if heading not in JULY_TABLES or "TPOT ms OI/vLLM" not in cells:
         if heading in {"Direct Diagnostic", "Overload And Recovery"}:

@@ -35,5 +35,4 @@ def _revision(record: Record) -> tuple[str, ...]:
 
 
 def _run(record: Record) -> tuple[str, ...]:
-    """Return the key of a run; the model's leading name is correct."""
     return record.cells["model"].partition(" (")[0], *(record.cells[name] for name in _KEY)

@@ -76,7 +76,6 @@ def convert_model(raw: Row) -> Row:
 
 
 def _difference(raw: Row) -> str:
-    """Return the reason for another published parameter count; empty if the two agree within 0.1 %."""
     published = int(raw["n_params_published"] or 0)
     if not published or abs(int(raw["n_params_total"]) / published - 1) <= _SAME:
         return ""
@@ -113,7 +112,6 @@ def _complete_experts(raw: Row, row: Row) -> None:
 
 
 def _make_blocks(raw: Row, row: Row) -> None:
-    """Count blocks without attention as linear, as they have no growing cache."""
     row["n_linear_layer"] = str(int(row["n_layer"]) - int(raw["n_full_attention_layers"]))
 
 
@@ -205,7 +203,6 @@ def convert_model_alias(raw: Row) -> Row:
 
 
 def _named_precision(quantisation: str) -> str:
-    """Return the precision in a name; empty if there is none."""
     marks = {
         "fp8": "fp8", "nvfp4": "fp4", "mxfp4": "fp4", "int4": "int4", "w4a16": "int4", "q4_": "int4", "int8": "int8",
         "q8_": "int8", "bf16": "bf16", "f16": "fp16", "fp16": "fp16",

@@ -105,7 +105,6 @@ def _inferencex(row: SourceRow, history: History) -> Geometry:
 
 
 def _is_vllm_product(row: SourceRow) -> bool:
-    """Return whether the columns of a vLLM row multiply attention and expert ranks, as some tables do."""
     tp, ep = row.count("tp_size"), row.count("moe_ep_size")
     return row.cells["backend"] == "vllm" and 1 < tp == row.count("attention_dp_size") and ep == tp * tp
 

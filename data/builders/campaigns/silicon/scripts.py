@@ -6,8 +6,11 @@ Source: the public repository ``SemiAnalysisAI/InferenceX`` (Apache-2.0), the sc
 
 from __future__ import annotations
 
+import csv
 import dataclasses
-from collections.abc import Callable
+import io
+from collections.abc import Callable, Mapping
+from importlib import resources
 from typing import Final
 
 LOW_LOAD: Final = 16
@@ -25,28 +28,21 @@ class Launch:
     has_dp: bool
 
 
-Value = int | Callable[[Launch], int | None] | None
+Rule = Callable[[Launch], int | None]
+
+Value = int | Rule | None
 """Setting of a script: a constant, a function of the launch, or nothing."""
+
+SETTINGS: Final = ("poll", "stream", "chunk", "dp_wait", "batch_wait", "n_draft")
+"""Settings of a script, see the columns of `roofcast.data.measurements.schema`."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Script:
-    """Settings of one launch script; None where the script leaves them to an engine without a fixed default.
+    """Settings of one launch script, and the rows that it served, in the names of `history.scenario_of`.
 
-    Parameters
-    ----------
-    model, systems, engine, precisions
-        The rows that it served, in the names of `history.scenario_of`.
-    file
-        The script under ``benchmarks/``.
-    kv
-        Precision of the KV cache; blank if unknown.
-    poll, stream, chunk, dp_wait, batch_wait, n_draft
-        Settings, see the columns of `roofcast.data.measurements.schema`.
-    mtp
-        Whether it served rows with multi-token prediction; None for both.
-    since, until
-        First and last day, as ISO dates; blank if unbounded.
+    A setting is None where the script leaves it to an engine without a fixed default; `since` and `until` are ISO
+    dates, blank if unbounded.
     """
 
     model: str
@@ -124,58 +120,33 @@ def _if_dp(n_step: int) -> Callable[[Launch], int | None]:
     return lambda run: n_step if run.has_dp else None
 
 
-_DP = _if_dp(60)
-_2026 = "2026-01-29"
+RULES: Final[Mapping[str, Rule]] = {
+    "poll": _poll, "poll_of_8": _poll_of_8, "chunk_of_8": _chunk_of_8, "two_prompts": _two_prompts,
+    "prompt_and_batch": _prompt_and_batch, "prompt_and_batch_or_8192": _prompt_and_batch_or_8192,
+    "first_mtp_chunk": _first_mtp_chunk, "mtp_chunk_of_4": _mtp_chunk(4), "mtp_chunk_of_8": _mtp_chunk(8),
+    "n_draft": _n_draft, "delayed": _delayed, "delayed_llama": _delayed_llama, "60_if_dp": _if_dp(60),
+    "50_if_dp": _if_dp(50),
+}  # fmt: skip
+"""Function of the launch by its name in ``scripts.csv``."""
 
-SCRIPTS: Final = (
-    Script("deepseek", "b200 b300", "sglang", "fp4", "dsr1_fp4_b200.sh", "fp8", _poll, 10, 16384),
-    Script("deepseek", "b200 b300", "sglang", "fp8", "dsr1_fp8_b200.sh", "fp8", _poll_of_8, 30, _chunk_of_8,
-           mtp=False),
-    Script("deepseek", "b200", "sglang", "fp8", "dsr1_fp8_b200_mtp.sh", "fp8", _poll, 30, 16384, n_draft=2, mtp=True),
-    Script("deepseek", "h200", "sglang", "fp8", "dsr1_fp8_h200.sh", "bf16", 1, 10, 32768),
-    Script("deepseek", "b200 h200", "trtllm", "fp4 fp8", "dsr1_fp8_b200_trt_slurm.sh", "fp8", None, 10,
-           _prompt_and_batch, _DP, mtp=False, until="2026-01-28"),
-    Script("deepseek", "b200", "trtllm", "fp8", "dsr1_fp8_b200_trt.sh", "fp8", None, 10, _prompt_and_batch_or_8192,
-           _DP, _delayed, mtp=False, since=_2026),
-    Script("deepseek", "b200", "trtllm", "fp4", "dsr1_fp4_b200_trt.sh", "fp8", None, 10, _prompt_and_batch_or_8192,
-           _DP, mtp=False, since=_2026),
-    Script("deepseek", "b200 h200", "trtllm", "fp4 fp8", "dsr1_fp8_b200_trt_mtp_slurm.sh", "fp8", None, 10,
-           _first_mtp_chunk, _DP, None, _n_draft, mtp=True, until="2026-01-28"),
-    Script("deepseek", "b200", "trtllm", "fp4", "single_node/dsr1_fp4_b200_trt_mtp.sh", "fp8", None, 10,
-           _mtp_chunk(4), _DP, None, _n_draft, mtp=True, since=_2026),
-    Script("deepseek", "b200", "trtllm", "fp8", "single_node/dsr1_fp8_b200_trt_mtp.sh", "fp8", None, 10,
-           _mtp_chunk(8), _DP, None, _n_draft, mtp=True, since=_2026),
-    Script("gpt-oss", "b200", "trtllm", "fp4", "gptoss_fp4_b200_trt.sh", "fp8", None, 20, 20000, _if_dp(50)),
-    Script("gpt-oss", "h200", "trtllm", "fp4", "gptoss_fp4_h200_trt.sh", "bf16", None, 20, 20000),
-    Script("gpt-oss", "b200", "vllm", "fp4", "gptoss_fp4_b200_docker.sh", "bf16", None, 1, 8192, until="2025-12-04"),
-    Script("gpt-oss", "b200", "vllm", "fp4", "gptoss_fp4_b200.sh", "fp8", None, 1, 8192, since="2025-12-05"),
-    Script("gpt-oss", "h100 h200", "vllm", "fp4", "gptoss_fp4_h100.sh", "bf16", None, 1, 8192),
-    Script("glm-5", "b200 b300", "sglang", "fp8", "single_node/glm5_fp8_b200.sh", "fp8", 1, 30, 32768),
-    Script("glm-5", "h200", "sglang", "fp8", "single_node/glm5_fp8_h200.sh", "bf16", 1, 1),
-    Script("kimi", "b200", "vllm", "fp4", "single_node/kimik2.5_fp4_b200.sh", "fp8", None, 1, until="2026-04-13"),
-    Script("kimi", "b200", "vllm", "fp4", "single_node/kimik2.5_fp4_b200.sh", "fp8", None, 20, _two_prompts,
-           since="2026-04-17"),
-    Script("kimi", "b300", "vllm", "fp4", "single_node/kimik2.5_fp4_b300.sh", "fp8", None, 1, since="2026-04-17"),
-    Script("kimi", "b200 h200", "vllm", "int4", "single_node/kimik2.5_int4_h200.sh", "bf16", None, 1),
-    Script("minimax", "h100 h200", "vllm", "fp8", "single_node/minimaxm2.5_fp8_h200.sh", "bf16", None, 1,
-           until="2026-03-31"),
-    Script("minimax", "b200", "vllm", "fp8", "single_node/minimaxm2.5_fp8_b200.sh", "bf16", None, 1,
-           until="2026-03-31"),
-    Script("minimax", "b200 b300", "vllm", "fp4 fp8", "single_node/minimaxm2.5_fp8_b300.sh", "fp8", None, 20,
-           _two_prompts, since="2026-04-17"),
-    Script("qwen3.5", "b200", "sglang", "bf16", "single_node/qwen3.5_bf16_b200.sh", "bf16", until="2026-02-28"),
-    Script("qwen3.5", "b200 b300", "sglang", "bf16", "single_node/qwen3.5_bf16_b200.sh", "bf16", _poll, 30, 32768),
-    Script("qwen3.5", "b200", "sglang", "fp8", "single_node/qwen3.5_fp8_b200.sh", "fp8", _poll, 30, 32768,
-           mtp=False),
-    Script("qwen3.5", "b200", "sglang", "fp8", "single_node/qwen3.5_fp8_b200_mtp.sh", "fp8", _poll, 30, 32768,
-           n_draft=3, mtp=True),
-    Script("qwen3.5", "b300", "sglang", "fp8", "single_node/qwen3.5_fp8_b300.sh", "fp8", until="2026-04-15"),
-    Script("qwen3.5", "b300", "sglang", "fp8", "single_node/qwen3.5_fp8_b300.sh", "fp8", 10, 50, 16384),
-    Script("qwen3.5", "h200", "sglang", "fp8", "single_node/qwen3.5_fp8_h200.sh", "fp8", 1, 50, 16384),
-    Script("qwen3.5", "b200", "sglang", "fp4", "single_node/qwen3.5_fp4_b200.sh", "fp8", 30, 30, 32768),
-    Script("qwen3.5", "b300", "sglang", "fp4", "single_node/qwen3.5_fp4_b300.sh", "fp8", _poll, 30, 32768),
-    Script("llama-3.1-70b", "b200 h200", "trtllm", "fp4 fp8", "70b_fp8_h200_trt_slurm.sh", "fp8", None, 10, None,
-           None, _delayed_llama),
-    Script("llama-3.1-70b", "b200 h100 h200", "vllm", "fp4 fp8", "70b_fp8_h200_slurm.sh", "fp8", None, 1, 8192),
-)  # fmt: skip
-"""Scripts with equal settings (for other chips or precisions, or at another path) are listed once."""
+
+def load_scripts() -> list[Script]:
+    """Return the scripts of ``scripts.csv`` in their order.
+
+    Scripts with equal settings, for other chips or precisions or at another path, are listed once. ``mtp`` is yes or
+    no where a script served only rows with or without multi-token prediction.
+    """
+    text = (resources.files(__package__) / "scripts.csv").read_text(encoding="utf-8")
+    scripts = []
+    for cells in csv.DictReader(io.StringIO(text)):
+        values = {name: _value(cells.pop(name)) for name in SETTINGS}
+        mtp = {"yes": True, "no": False}.get(cells.pop("mtp"))
+        scripts.append(Script(**cells, **values, mtp=mtp))
+    return scripts
+
+
+def _value(text: str) -> Value:
+    return int(text) if text.isdecimal() else RULES[text] if text else None
+
+
+SCRIPTS: Final = load_scripts()

@@ -82,10 +82,6 @@ def _share_among_copies(rows: Sequence[SourceRow], answers: dict[int, Mtp]) -> N
 
 
 def _resolve_pairs(rows: Sequence[SourceRow], answers: dict[int, Mtp]) -> None:
-    """Of two different rows of one setting, if one ran without multi-token prediction, the other had it.
-
-    Rows of one setting are in the same table; disaggregated rows are of the same day, as the dump is a table too.
-    """
     settings: dict[tuple[object, ...], dict[tuple[str, ...], list[int]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         if row.is_inferencex:
@@ -101,7 +97,6 @@ def _resolve_pairs(rows: Sequence[SourceRow], answers: dict[int, Mtp]) -> None:
 
 
 def _apart_setting(row: SourceRow) -> tuple[object, ...]:
-    """Return the day, and devices and workers of both stages; the row's number if its workers are unknown."""
     names = ("prefill", "decode")
     devices = (row.count(f"{name}_tp_size") * max(row.count(f"{name}_attention_dp_size"), 1) for name in names)
     stated = tuple(row.count(f"{name}_num_workers") for name in names)

@@ -60,8 +60,6 @@ Workers = tuple[Stage, Stage]
 
 @dataclasses.dataclass(frozen=True)
 class _Configuration:
-    """A public configuration, the day from which it applies, and whether it has multi-token prediction."""
-
     since: dt.date
     workers: Workers
     mtp: bool
@@ -86,7 +84,6 @@ def _matches(row: SourceRow) -> list[_Configuration]:
 
 
 def _fits(row: SourceRow, workers: Workers) -> bool:
-    """Return whether a row has a configuration's devices; its only expert parallelism is that of prefill."""
     prefill, decode = workers
     for stage, workers_of_stage in (("prefill", prefill), ("decode", decode)):
         if (
