@@ -21,9 +21,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.training.jobs.held_out import ErrorRows, HeldOutErrors
+from roofcast.training.jobs.job_predictor import LEARNS_UPLOADS, RATE, MetricErrors
 from roofcast.training.jobs.job_trial import JobTrial, build_slices
 from roofcast.training.jobs.log_error_model import LogErrorModel
-from roofcast.training.jobs.predictor import LEARNS_UPLOADS, RATE, MetricErrors
 from roofcast.training.lifecycle.gate.judgement import BASELINE, compare_with
 from roofcast.training.lifecycle.gate.slice_bootstrap import SIGNIFICANCE
 from roofcast.training.lifecycle.gate.trial import HELD_OUT, Recipe

@@ -17,7 +17,7 @@ from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.drift.import_drift import ComparedModels
 from roofcast.serving.drift.learnt_rows import LearntRows
 from roofcast.serving.shadow.challenger_loader import ChallengerLoader
-from roofcast.serving.shadow.comparison import VersionLoader
+from roofcast.serving.shadow.version_comparison import VersionLoader
 from roofcast.serving.stacks.stack_choice import Stacks
 from roofcast.training.jobs.job_bundle import JOB_BUNDLES, JobBundle
 from roofcast.training.lifecycle.learned_targets import INFERENCE_TARGET, JOB_TARGET, LEARNED_TARGETS

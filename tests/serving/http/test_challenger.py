@@ -13,7 +13,7 @@ from roofcast.client import Client as RoofcastClient
 from roofcast.client import NoAnswerError
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.stacks import stack_choice
-from roofcast.training.lifecycle.gate.challenger import challenger_of, set_challenger
+from roofcast.training.lifecycle.gate.challenger_alias import challenger_of, set_challenger
 from tests.conditions import wait_until
 from tests.conftest import QUICK
 from tests.serving.client.test_client import Wire

@@ -8,7 +8,7 @@ from roofcast.data.errors import NotReadyError
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.composition import Service, build_service
 from roofcast.serving.shadow import challenger_loader
-from roofcast.training.lifecycle.gate.challenger import set_challenger, withdraw_challenger
+from roofcast.training.lifecycle.gate.challenger_alias import set_challenger, withdraw_challenger
 from roofcast.training.lifecycle.registry.registry import MODEL_NAME, Champion, Registry
 from tests.serving.http.test_app import register_copy
 

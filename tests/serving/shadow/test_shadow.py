@@ -18,8 +18,8 @@ from roofcast.serving.composition import Service
 from roofcast.serving.predict.question_rows import columns_from_rows
 from roofcast.serving.predict.row_answers import PredictOptions, answer_columns
 from roofcast.serving.shadow import shadow as shadow_module
-from roofcast.serving.shadow.comparison import compare_version, shared_answers
 from roofcast.serving.shadow.shadow import MAX_ROW, MAX_WAITING, Shadow
+from roofcast.serving.shadow.version_comparison import compare_version, shared_answers
 from roofcast.training.drift.answer_ratios import ANSWERED
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 from roofcast.training.lifecycle.registry.registry import Champion

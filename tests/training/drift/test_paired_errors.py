@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from roofcast.training.drift.paired_errors import compare_errors
-from tests.training.drift.test_report import scores
+from tests.training.drift.test_drift_report import scores
 
 
 def rival(champion: pd.DataFrame, *errors: float) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from roofcast.data.specs import AcceleratorSpec
 from roofcast.training.jobs import load_shipped_job_predictor
 from roofcast.training.jobs.chip_order import chip_peers
 from roofcast.training.jobs.job_table import build_job_table
-from tests.training.jobs.test_predictor import own_runs
+from tests.training.jobs.test_job_predictor import own_runs
 
 H100, H200, H800 = "nvidia-h100-sxm-80gb", "nvidia-h200-sxm-141gb", "nvidia-h800-sxm-80gb"
 A100, SMALL_A100 = "nvidia-a100-sxm-80gb", "nvidia-a100-sxm-40gb"

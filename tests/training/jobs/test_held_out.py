@@ -10,9 +10,9 @@ import pytest
 
 from roofcast.training.jobs.group_effects import TERMS
 from roofcast.training.jobs.held_out import ErrorRows, HeldOutErrors
+from roofcast.training.jobs.job_predictor import MEMORY, MetricErrors
 from roofcast.training.jobs.job_trial import JobTrial
 from roofcast.training.jobs.log_error_model import LogErrorModel
-from roofcast.training.jobs.predictor import MEMORY, MetricErrors
 from roofcast.training.lifecycle.gate.judgement import BASELINE, compare_with
 from roofcast.training.lifecycle.gate.slice_bootstrap import SIGNIFICANCE
 from roofcast.training.lifecycle.gate.trial import Recipe

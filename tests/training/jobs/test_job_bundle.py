@@ -11,7 +11,7 @@ import pytest
 
 from roofcast.data.errors import InputError
 from roofcast.training.jobs.job_bundle import JOB_BUNDLES, JobBundle, layout
-from roofcast.training.jobs.predictor import RATE
+from roofcast.training.jobs.job_predictor import RATE
 from roofcast.training.learner.errors.error_distribution import ErrorScaleModel
 from roofcast.training.lifecycle.learned_targets import JOB_TARGET
 from roofcast.training.lifecycle.shipped import load_shipped

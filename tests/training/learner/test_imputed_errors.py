@@ -104,9 +104,8 @@ def test_means_come_before_medians(subset: TrainingSet) -> None:
     X, y, groups, stacks = three_stacks(subset, "slow/b")
     is_slow = np.tile((stacks == "slow/b").to_numpy(), 2)
     both = pd.concat([X.assign(**{"workload.is_mean": 0.0}), X], ignore_index=True)
-    y, groups, stacks = (
-        pd.concat([part, part], ignore_index=True) for part in (y[["tpot_s", "itl_s"]], groups, stacks)
-    )
+    y = pd.concat([y[["tpot_s", "itl_s"]]] * 2, ignore_index=True)
+    groups, stacks = (pd.concat([names, names], ignore_index=True) for names in (groups, stacks))
     y.loc[is_slow & (both["workload.is_mean"] == 0.0), "itl_s"] *= 9.0
     y.loc[is_slow, "tpot_s"] = np.nan
     fitted = RoofcastPredictor(QUICK, ("tpot_s", "itl_s")).fit(both, y, groups, stacks=stacks)

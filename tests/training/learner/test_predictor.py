@@ -427,7 +427,7 @@ def test_progress_sees_every_fold(subset: TrainingSet) -> None:
 def test_rows_of_a_key_widen_no_range(campaign: TrainingSet) -> None:
     rows = campaign.take(np.arange(len(campaign.X)) % 20 == 0)
     n, X = len(rows.X), pd.concat([rows.X, rows.X.assign(**{"config.tp": 1024.0})], ignore_index=True)
-    y, groups = (pd.concat([part, part], ignore_index=True) for part in (rows.y, rows.groups))
+    y, groups = pd.concat([rows.y] * 2, ignore_index=True), pd.concat([rows.groups] * 2, ignore_index=True)
     stacks = pd.Series(["lab"] * n + ["key:ci/rig"] * n)
     public = RoofcastPredictor(QUICK, ("tpot_s",)).fit(X[:n], y[:n], groups[:n], stacks=stacks[:n])
     fitted = RoofcastPredictor(QUICK, ("tpot_s",)).fit(X, y, groups, stacks=stacks)

@@ -19,7 +19,7 @@ from roofcast.data.errors import InputError, NotReadyError
 from roofcast.features.columns import DESCRIPTOR_NAMES
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.training_set import TrainingSet
-from roofcast.training.lifecycle.gate.challenger import challenger_of
+from roofcast.training.lifecycle.gate.challenger_alias import challenger_of
 from roofcast.training.lifecycle.inference_learner import fit_bundle, score_folds
 from roofcast.training.lifecycle.learned_targets import INFERENCE_TARGET
 from roofcast.training.lifecycle.registry.mlflow_store import URI_VARIABLE

@@ -6,7 +6,7 @@ from typing import Final
 
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.training.lifecycle.bundles.bundle_kind import B
-from roofcast.training.lifecycle.gate.challenger import set_challenger
+from roofcast.training.lifecycle.gate.challenger_alias import set_challenger
 from roofcast.training.lifecycle.registry.registry import Registry
 
 COMMAND_LINE: Final = "the command line"

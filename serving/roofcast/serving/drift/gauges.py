@@ -9,9 +9,9 @@ from typing import Final
 
 from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.drift.import_drift import DEFAULT_LEVEL, ComparedModels, pair_errors, score_rows
+from roofcast.training.drift.drift_report import GroupErrors, score_groups
 from roofcast.training.drift.groups import ALL
 from roofcast.training.drift.paired_errors import PairedErrors
-from roofcast.training.drift.report import GroupErrors, score_groups
 
 REFRESH_S: Final = 300.0
 """Least time between two computations, which take up to a second of CPU."""

@@ -14,11 +14,11 @@ from roofcast.data.errors import UnknownNameError
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.imports.import_comparison import compare_if_possible
 from roofcast.serving.drift.learnt_rows import LearntRows
+from roofcast.training.drift.drift_report import MAX_CHANGE, Counts, DriftReport, build_report
 from roofcast.training.drift.novelty import novelty_warnings
 from roofcast.training.drift.paired_errors import ChallengerErrors, compare_errors
 from roofcast.training.drift.prediction_scores import METRICS, score_predictions
 from roofcast.training.drift.repeats import find_repeats
-from roofcast.training.drift.report import MAX_CHANGE, Counts, DriftReport, build_report
 
 if TYPE_CHECKING:
     from roofcast.data.store.measurement_store import Added, MeasurementStore

@@ -13,8 +13,8 @@ from judge.protocols.jobs.p6_baselines import RunPrediction
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.job_runs import JobRunRows
 from roofcast.training.dataset.stacks import name_stacks
+from roofcast.training.jobs.job_predictor import JobPredictor
 from roofcast.training.jobs.job_table import table_of_runs
-from roofcast.training.jobs.predictor import JobPredictor
 
 IndexArray = npt.NDArray[np.intp]
 

@@ -6,14 +6,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from roofcast.training.jobs.predictor import JobPrediction, JobPredictor
+    from roofcast.training.jobs.job_predictor import JobPrediction, JobPredictor
     from roofcast.training.lifecycle.shipped import load_shipped_job_predictor
 
 __all__ = ["JobPrediction", "JobPredictor", "load_shipped_job_predictor"]
 
 _MODULE_OF: Final = {
-    "JobPrediction": "jobs.predictor",
-    "JobPredictor": "jobs.predictor",
+    "JobPrediction": "jobs.job_predictor",
+    "JobPredictor": "jobs.job_predictor",
     "load_shipped_job_predictor": "lifecycle.shipped",
 }
 

@@ -15,9 +15,9 @@ from roofcast.data.job_campaigns import job_catalog
 from roofcast.data.measurements.target import TRAINING
 from roofcast.training.jobs.group_effects import SLOPES, SMOOTH, TERMS, GroupEffects, JobSpace, group_keys
 from roofcast.training.jobs.held_out import CarriedDeviation
+from roofcast.training.jobs.job_predictor import COLUMNS, JobPredictor
 from roofcast.training.jobs.job_table import build_job_table
 from roofcast.training.jobs.log_error_model import LogErrorModel
-from roofcast.training.jobs.predictor import COLUMNS, JobPredictor
 from roofcast.training.learner.errors.error_distribution import ErrorScaleModel
 from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
 from roofcast.training.learner.trees.boosted_residual import ResidualRegressor

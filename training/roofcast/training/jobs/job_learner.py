@@ -14,8 +14,8 @@ from roofcast.training.dataset.stacks import is_uploaded
 from roofcast.training.evaluation.metrics import error_summary
 from roofcast.training.jobs import group_effects, held_out
 from roofcast.training.jobs.job_bundle import JobBundle, layout
+from roofcast.training.jobs.job_predictor import JobPrediction, JobPredictor
 from roofcast.training.jobs.job_table import table_of_runs
-from roofcast.training.jobs.predictor import JobPrediction, JobPredictor
 from roofcast.training.jobs.run_set import RunSet
 from roofcast.training.learner.ratio_model import Progress
 from roofcast.training.lifecycle.gate.budget import query_rows

@@ -11,8 +11,8 @@ import pandas as pd
 
 from roofcast.features.queries import FloatArray
 from roofcast.training.jobs.held_out import HeldOutErrors
+from roofcast.training.jobs.job_predictor import LEARNS_UPLOADS, JobPredictor, MetricErrors
 from roofcast.training.jobs.job_table import framework_families
-from roofcast.training.jobs.predictor import LEARNS_UPLOADS, JobPredictor, MetricErrors
 from roofcast.training.jobs.run_set import RunSet
 from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
 from roofcast.training.learner.ratio_model import Progress

@@ -11,8 +11,8 @@ import pandas as pd
 
 from roofcast.data.job_campaigns import job_catalog, load_job_campaigns
 from roofcast.training.dataset.job_runs import JobRunRows, build_job_rows
+from roofcast.training.jobs.job_predictor import MEMORY, RATE, log_errors
 from roofcast.training.jobs.job_table import framework_families, table_of_runs
-from roofcast.training.jobs.predictor import MEMORY, RATE, log_errors
 
 METRICS: Final = {RATE: "throughput_token_per_s", MEMORY: "memory_byte_per_accelerator"}
 """Column of each metric, which reasons name."""

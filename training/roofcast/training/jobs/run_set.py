@@ -16,7 +16,7 @@ from roofcast.data.errors import InputError
 from roofcast.data.measurements.job_validation import training_row_ids
 from roofcast.training.dataset.job_runs import JobRunRows, build_job_rows
 from roofcast.training.dataset.stacks import UPLOADED, is_uploaded
-from roofcast.training.jobs.predictor import MetricErrors, metric_errors
+from roofcast.training.jobs.job_predictor import MetricErrors, metric_errors
 
 UNKNOWN_NAME: Final = "unknown_name"
 NO_METRIC: Final = "no_metric"

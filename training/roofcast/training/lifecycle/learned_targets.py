@@ -164,8 +164,8 @@ _LIMITS_CODE: Final = (
 )
 
 _JOB_MODULES: Final = (
-    "chip_order", "group_effects", "held_out", "job_bundle", "job_features", "job_learner", "job_table",
-    "log_error_model", "predictor", "run_set",
+    "chip_order", "group_effects", "held_out", "job_bundle", "job_features", "job_learner", "job_predictor",
+    "job_table", "log_error_model", "run_set",
 )  # fmt: skip
 _JOB_CODE: Final = (
     (roofcast.features, "jobs"),

@@ -12,7 +12,7 @@ from roofcast.training.config import TrainingConfig
 from roofcast.training.learner.ratio_model import Progress
 from roofcast.training.lifecycle.bundles.bundle_kind import B
 from roofcast.training.lifecycle.gate.budget import over_budget
-from roofcast.training.lifecycle.gate.challenger import set_challenger
+from roofcast.training.lifecycle.gate.challenger_alias import set_challenger
 from roofcast.training.lifecycle.gate.comparison import PromotionDecision
 from roofcast.training.lifecycle.gate.judgement import judge
 from roofcast.training.lifecycle.learned_targets import D, LearnedTarget

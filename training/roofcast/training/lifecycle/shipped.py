@@ -15,7 +15,7 @@ import pandas as pd
 from roofcast.data.errors import InputError
 from roofcast.data.measurements.target import Target
 from roofcast.training.config import TrainingConfig
-from roofcast.training.jobs.predictor import JobPredictor
+from roofcast.training.jobs.job_predictor import JobPredictor
 from roofcast.training.lifecycle.bundles.bundle_io import checksum_file
 from roofcast.training.lifecycle.bundles.bundle_kind import B
 from roofcast.training.lifecycle.learned_targets import (

@@ -14,7 +14,7 @@ from roofcast.serving.cli.console import EXIT_INPUT, spinner, step
 from roofcast.serving.cli.context import AsJson, Server, load_predictor, open_service
 
 if TYPE_CHECKING:
-    from roofcast.training.drift.report import DriftReport
+    from roofcast.training.drift.drift_report import DriftReport
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ def _compute(settings: dict[str, Any]) -> DriftReport:
 
 def _ask(server: str, settings: dict[str, Any]) -> DriftReport:
     from roofcast.serving.cli.remote import ask
-    from roofcast.training.drift.report import DriftReport
+    from roofcast.training.drift.drift_report import DriftReport
 
     with ask(server) as client:
         return DriftReport.model_validate(client.drift(**settings))

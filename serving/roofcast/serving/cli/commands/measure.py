@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from roofcast.serving.measure.plan_folder import Choice
     from roofcast.serving.measure.plan_runner import PlanResult, PlanRunner
     from roofcast.serving.measure.totals import PlanTotals
-    from roofcast.training.drift.report import DriftReport
+    from roofcast.training.drift.drift_report import DriftReport
 
 EXIT_INTERRUPTED: Final = 130
 

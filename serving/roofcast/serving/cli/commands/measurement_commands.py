@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from roofcast.data.store.measurement_store import Added
     from roofcast.data.store.provenance import Action
     from roofcast.serving.composition import Service
-    from roofcast.training.drift.report import DriftReport
+    from roofcast.training.drift.drift_report import DriftReport
 
 logger = logging.getLogger(__name__)
 

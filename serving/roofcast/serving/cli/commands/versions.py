@@ -19,7 +19,7 @@ from roofcast.serving.cli.console import show, spinner
 from roofcast.serving.cli.context import AsJson, Server, TargetOption, check_target, load_predictor, open_service
 
 if TYPE_CHECKING:
-    from roofcast.serving.shadow.comparison import VersionComparison
+    from roofcast.serving.shadow.version_comparison import VersionComparison
 
 
 versions = typer.Typer(help="List the versions of the predictor, let one answer unseen, compare it.")
@@ -32,7 +32,7 @@ def list_versions(context: typer.Context, *, target: TargetOption = INFERENCE, a
     """List the versions of the predictor, the newest first: which is in service, and which answers beside it."""
     if context.invoked_subcommand:
         return
-    from roofcast.training.lifecycle.gate.challenger import challenger_of
+    from roofcast.training.lifecycle.gate.challenger_alias import challenger_of
 
     with spinner("asking the registry"):
         registry = open_service().champions[check_target(target)].registry
@@ -64,7 +64,7 @@ def shadow(version: Version, as_json: AsJson = False) -> None:
 def withdraw(as_json: AsJson = False) -> None:
     """Withdraw the version that answers beside the champion; it stays in the registry."""
     from roofcast.serving.app_state import promotion
-    from roofcast.training.lifecycle.gate.challenger import withdraw_challenger
+    from roofcast.training.lifecycle.gate.challenger_alias import withdraw_challenger
 
     with spinner("withdrawing"):
         version = withdraw_challenger(open_service().registry, promotion.COMMAND_LINE)
@@ -97,7 +97,7 @@ def compare(
 
 
 def _compute(version: str, days: float | None) -> VersionComparison:
-    from roofcast.serving.shadow.comparison import compare_version
+    from roofcast.serving.shadow.version_comparison import compare_version
 
     service = load_predictor(open_service())
     service.challenger.refresh()
@@ -108,7 +108,7 @@ def _compute(version: str, days: float | None) -> VersionComparison:
 
 def _ask(server: str, version: str, days: float | None) -> VersionComparison:
     from roofcast.serving.cli.remote import ask
-    from roofcast.serving.shadow.comparison import VersionComparison
+    from roofcast.serving.shadow.version_comparison import VersionComparison
 
     with ask(server) as client:
         return VersionComparison.model_validate(client.compare_version(version, days))

@@ -8,7 +8,7 @@ from roofcast.serving.cli.console import note, show
 from roofcast.training.drift.paired_errors import ChallengerErrors, PairedErrors
 
 if TYPE_CHECKING:
-    from roofcast.serving.shadow.comparison import VersionComparison
+    from roofcast.serving.shadow.version_comparison import VersionComparison
     from roofcast.training.drift.answer_ratios import AnswerRatios
 
 MAX_ROW: Final = 24

@@ -9,7 +9,7 @@ from roofcast.serving.cli.console import note, show, warn
 from roofcast.serving.cli.text.comparison_text import show_paired
 from roofcast.serving.counts import count_text
 from roofcast.serving.display_names import metric_name
-from roofcast.training.drift.report import Change, DriftReport, GroupErrors, distinct_groups
+from roofcast.training.drift.drift_report import Change, DriftReport, GroupErrors, distinct_groups
 
 MIN_CONFIGURATION: Final = 3
 """Least number of configurations whose errors can be significant."""

@@ -24,7 +24,7 @@ from roofcast.serving.request_fields import (
     StackResponse,
     Text,
 )
-from roofcast.training.drift.report import DriftReport
+from roofcast.training.drift.drift_report import DriftReport
 
 EXAMPLE_ROW: Config = {
     "model": "meta-llama/Llama-3.1-8B",

@@ -25,8 +25,8 @@ from roofcast.serving.composition import Service
 from roofcast.serving.http.telemetry.health import HealthMonitor
 from roofcast.serving.http.telemetry.prometheus_multiproc import FOLDER_VARIABLE, reserve_files
 from roofcast.training.drift.answer_ratios import AnswerRatios
+from roofcast.training.drift.drift_report import GroupErrors
 from roofcast.training.drift.paired_errors import PairedErrors
-from roofcast.training.drift.report import GroupErrors
 
 if FOLDER_VARIABLE in os.environ:
     reserve_files(Path(os.environ[FOLDER_VARIABLE]))

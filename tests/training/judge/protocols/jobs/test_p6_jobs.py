@@ -31,8 +31,8 @@ from roofcast.data.job_campaigns import load_job_campaigns
 from roofcast.data.measurements.job_validation import validate_training_measurements
 from roofcast.features.jobs.plan_enumeration import choose_plans
 from roofcast.training.dataset.job_runs import JobRunRows, build_job_rows
+from roofcast.training.jobs.job_predictor import JobPrediction
 from roofcast.training.jobs.job_table import JobTable, rate_per_accelerator
-from roofcast.training.jobs.predictor import JobPrediction
 
 CHEAP = {name: METHODS[name] for name in ("constant_mfu", "nearest_measured", "states_alone")}
 

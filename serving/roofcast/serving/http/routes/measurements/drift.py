@@ -12,7 +12,7 @@ from roofcast.serving.http.dependencies import Parts, Viewer
 from roofcast.serving.http.guarded_routes import GuardedRoute
 from roofcast.serving.http.schemas.resources import Selector
 from roofcast.serving.request_fields import Level
-from roofcast.training.drift.report import MAX_CHANGE, DriftReport
+from roofcast.training.drift.drift_report import MAX_CHANGE, DriftReport
 
 if TYPE_CHECKING:
     from roofcast.data.store.measurement_store import Added

@@ -15,8 +15,8 @@ from roofcast.serving.http.dependencies import Parts, Viewer
 from roofcast.serving.http.guarded_routes import GuardedRoute
 from roofcast.serving.http.schemas.history import ChallengerResponse, ChallengerWithdrawn
 from roofcast.serving.http.schemas.resources import ChallengerRequest
-from roofcast.serving.shadow.comparison import VersionComparison, compare_version
-from roofcast.training.lifecycle.gate.challenger import NO_CHALLENGER, challenger_of, withdraw_challenger
+from roofcast.serving.shadow.version_comparison import VersionComparison, compare_version
+from roofcast.training.lifecycle.gate.challenger_alias import NO_CHALLENGER, challenger_of, withdraw_challenger
 
 router = APIRouter(tags=["knowledge"], route_class=GuardedRoute)
 

@@ -12,7 +12,7 @@ from roofcast.serving.http.access import READ
 from roofcast.serving.http.dependencies import Parts, TargetQuery
 from roofcast.serving.http.guarded_routes import GuardedRoute
 from roofcast.serving.http.schemas.history import ChangeResponse, VersionResponse
-from roofcast.training.lifecycle.gate.challenger import challenger_of
+from roofcast.training.lifecycle.gate.challenger_alias import challenger_of
 from roofcast.training.lifecycle.registry.champion_changes import read_changes
 
 router = APIRouter(tags=["knowledge"], route_class=GuardedRoute)

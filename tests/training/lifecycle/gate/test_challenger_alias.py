@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from roofcast.data.errors import InputError, NoAnswerError, UnknownNameError
-from roofcast.training.lifecycle.gate.challenger import challenger_of, set_challenger, withdraw_challenger
+from roofcast.training.lifecycle.gate.challenger_alias import challenger_of, set_challenger, withdraw_challenger
 from roofcast.training.lifecycle.registry.champion_changes import read_changes
 from roofcast.training.lifecycle.registry.registry import Champion, Registry, ShippedPredictor
 

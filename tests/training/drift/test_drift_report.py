@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from roofcast.training.drift.report import Counts, DriftReport, build_report, distinct_groups
+from roofcast.training.drift.drift_report import Counts, DriftReport, build_report, distinct_groups
 from tests.training.drift.tables import imported, imported_rows, pairs_of
 
 
