@@ -129,7 +129,8 @@ class Recipe:
         for i_run, (name, match) in enumerate(found.items()):
             cells = {**record.cells, **match.groupdict(""), "@column": name, "@value": record.cells[name]}
             suffix = value_of(self.spread.get("reference", ":{@column}"), cells, self.names, is_loose=True) or ""
-            yield Record(f"{record.reference}{suffix}", cells, 0 if i_run and "@page" in cells else 1)
+            n_published = 0 if i_run and "@page" in cells else 1  # a row of a page counts once
+            yield Record(f"{record.reference}{suffix}", cells, n_published)
         if not found:
             yield record
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from builders.figures import number, ratio
-from builders.job_campaigns.source_rows import PER_ACCELERATOR, Cells
+from builders.job_campaigns.duplicates import Cells
+from builders.job_campaigns.source_rows import PER_ACCELERATOR
 from roofcast.data.units import BYTE_PER_GB, BYTE_PER_GIB, BYTE_PER_MIB, FLOP_PER_TFLOP
 
 _NOISE: Final = re.compile(r"<[^>]*>|&nbsp;|[\W_]+")
