@@ -11,7 +11,7 @@ import dataclasses
 import io
 from collections.abc import Callable, Mapping
 from importlib import resources
-from typing import Final
+from typing import Any, Final
 
 LOW_LOAD: Final = 16
 """Concurrency from which SGLang's scripts poll less often."""
@@ -138,10 +138,9 @@ def load_scripts() -> list[Script]:
     """
     text = (resources.files(__package__) / "scripts.csv").read_text(encoding="utf-8")
     scripts = []
-    for cells in csv.DictReader(io.StringIO(text)):
-        values = {name: _value(cells.pop(name)) for name in SETTINGS}
-        mtp = {"yes": True, "no": False}.get(cells.pop("mtp"))
-        scripts.append(Script(**cells, **values, mtp=mtp))
+    for row in csv.DictReader(io.StringIO(text)):
+        cells: dict[str, Any] = {name: _value(text) if name in SETTINGS else text for name, text in row.items()}
+        scripts.append(Script(**cells | {"mtp": {"yes": True, "no": False}.get(cells["mtp"])}))
     return scripts
 
 
