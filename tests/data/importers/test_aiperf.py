@@ -137,13 +137,6 @@ def test_an_invalid_request_is_refused_with_its_line(tmp_path: Path, changes: di
     assert (caught.value.field, caught.value.source, caught.value.line) == (field, "concurrency_2.jsonl", 7)
 
 
-def test_a_truncated_file_of_requests_is_refused_with_its_line(tmp_path: Path) -> None:
-    file = tmp_path / "run.jsonl"
-    file.write_text(sample(RECORDS).read_text()[:-40])
-    with pytest.raises(SchemaError, match=r"run\.jsonl, line 18: ends early: the file is truncated"):
-        rows(file, concurrency=2)
-
-
 def test_the_table_of_a_sweep_has_the_mean_of_each_level() -> None:
     table = rows(sample(SWEEP))
     assert table["concurrency"].tolist() == [1, 2, 4, 8]

@@ -177,12 +177,3 @@ def test_an_invalid_csv_is_refused_with_line_and_column(tmp_path: Path, old: str
     file.write_text(text.replace(old, new, 1))
     with pytest.raises(SchemaError, match=rf"rate\.csv.*{problem}"):
         rows(file, name="guidellm")
-
-
-def test_a_truncated_csv_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "rate.csv"
-    content = sample(RATE_CSV).read_bytes()
-    for share in (0.001, 0.2, 0.6, 0.9, 0.97):
-        file.write_bytes(content[: int(share * len(content))])
-        with pytest.raises(SchemaError, match=r"rate\.csv"):
-            rows(file, name="guidellm")

@@ -96,3 +96,25 @@ def test_a_lone_surrogate_is_refused_with_its_field(tmp_path: Path, name: str, p
     with pytest.raises(SchemaError, match=r"half of a surrogate pair, got 'a\\ud800'") as caught:
         rows(file, name=name.partition("/")[0])
     assert caught.value.field == path
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("vllm_bench/detailed.json", r"\d+"),
+        ("inferencemax/agg_single_node.json", r"\d+"),
+        ("llm_perf/benchmark.json", r"\d+"),
+        ("sglang_bench/sweep.jsonl", "[123]"),
+        ("aiperf/concurrency_2.jsonl", r"\d+"),
+        ("guidellm/rate.csv", "[1-4]"),
+    ],
+)
+def test_a_truncated_file_is_refused_with_its_line(tmp_path: Path, name: str, line: str) -> None:
+    content = (SAMPLES / name).read_bytes()
+    file = tmp_path / Path(name).name
+    for n_byte in (len(content) // 100, len(content) // 2, len(content) - 30):
+        file.write_bytes(content[:n_byte])
+        with pytest.raises(
+            SchemaError, match=rf"{file.name}(, line {line})?: (ends early|is not valid|must have|is no)"
+        ):
+            rows(file, name=name.partition("/")[0], model=None)

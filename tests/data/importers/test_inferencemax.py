@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from roofcast.data.errors import SchemaError
-from roofcast.data.importers import detect_format, json_input, read_measurements
+from roofcast.data.importers import detect_format, read_measurements
 from tests.data.importers.clients import by_statistic, sample, with_changes
 
 SINGLE = "inferencemax/agg_single_node.json"
@@ -229,18 +229,3 @@ def test_other_files_are_refused(tmp_path: Path, content: bytes, problem: str) -
     file.write_bytes(content)
     with pytest.raises(SchemaError, match=rf"run\.json.*{problem}"):
         rows(file)
-
-
-def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
-    content = sample(EARLY).read_bytes()
-    file = tmp_path / "agg_1k8k.json"
-    for share in (0.01, 0.3, 0.5, 0.9, 0.99):
-        file.write_bytes(content[: int(share * len(content))])
-        with pytest.raises(SchemaError, match=r"agg_1k8k\.json, line \d+: (ends early|is not valid JSON)"):
-            rows(file)
-
-
-def test_a_file_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_input, "MAX_DOCUMENT_BYTE", 100)
-    with pytest.raises(SchemaError, match="must be at most 100 bytes"):
-        rows(sample(SINGLE))

@@ -227,12 +227,3 @@ def test_numbers_whose_product_overflows_are_refused(tmp_path: Path) -> None:
     huge = {"report.decode.throughput.value": 1e308, "report.decode.latency.mean": 1e308}
     with pytest.raises(SchemaError, match="n_output_token"):
         rows(with_changes(REPEATED, tmp_path, huge))
-
-
-def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
-    content = sample(COMPLETE).read_bytes()
-    file = tmp_path / "benchmark.json"
-    for share in (0.01, 0.3, 0.5, 0.9, 0.99):
-        file.write_bytes(content[: int(share * len(content))])
-        with pytest.raises(SchemaError, match=r"benchmark\.json, line \d+: (ends early|is not valid JSON)"):
-            rows(file)

@@ -16,6 +16,9 @@ DETAILED = "vllm_bench/detailed.json"
 RATE = "vllm_bench/rate.json"
 FROM_FILE = {"model": None}
 COLUMNS = {"ttft": "ttft_s", "tpot": "tpot_s", "itl": "itl_s", "e2el": "e2e_s"}
+SGLANG_COLUMNS = {"ttft": "ttft_s", "tpot": "tpot_s", "itl": "itl_s", "e2e_latency": "e2e_s"}
+SWEEP = "sglang_bench/sweep.jsonl"
+SGLANG = "sglang_bench/detailed.jsonl"
 
 
 def test_the_statistics_of_a_summary_are_read() -> None:
@@ -227,15 +230,6 @@ def test_other_files_are_refused_with_their_line(tmp_path: Path, content: bytes,
         rows(file, name="vllm_bench")
 
 
-def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
-    content = sample(DETAILED).read_bytes()
-    file = tmp_path / "run.json"
-    for share in (0.01, 0.2, 0.5, 0.8, 0.99):
-        file.write_bytes(content[: int(share * len(content))])
-        with pytest.raises(SchemaError, match=r"run\.json, line \d+: (ends early|is not valid JSON)"):
-            rows(file, name="vllm_bench")
-
-
 def test_a_file_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_input, "MAX_DOCUMENT_BYTE", 100)
     with pytest.raises(SchemaError, match=r"default\.json: must be at most 100 bytes"):
@@ -246,3 +240,78 @@ def test_the_results_of_a_folder_are_one_table(tmp_path: Path) -> None:
     for name in ("a.json", "b.json"):
         (tmp_path / name).write_bytes(sample(DEFAULT).read_bytes())
     assert len(rows(tmp_path, model=None)) == 6
+
+
+def lines(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in sample(name).read_text().splitlines()]
+
+
+def test_each_line_is_a_run() -> None:
+    table = rows(sample(SWEEP), model=None)
+    assert detect_format([sample(SWEEP)]).name == "sglang_bench"
+    assert len(table) == 3 * 5
+    means = table[table["statistic"] == "mean"]
+    assert means["load"].tolist() == ["closed_loop", "closed_loop", "offline"]
+    assert means["concurrency"].tolist()[:2] == [2, 4]
+    for row, raw in zip(means.to_dict("records"), lines(SWEEP), strict=True):
+        for name, column in SGLANG_COLUMNS.items():
+            assert row[column] == pytest.approx(raw[f"mean_{name}_ms"] / 1000)
+        assert row["total_throughput_token_per_s"] == raw["total_throughput"]
+
+
+def test_the_server_settings_are_read() -> None:
+    first = rows(sample(SWEEP), model=None).iloc[0]
+    assert first[["model", "engine", "engine_version"]].tolist() == ["Qwen/Qwen2.5-7B-Instruct", "sglang", "0.5.23"]
+    assert first[["tp", "pp", "dp", "ep"]].tolist() == [2, 1, 1, 1]
+    assert first["prefix_caching"] == "off"
+
+
+def test_statistics_of_arrays_equal_those_of_sglang() -> None:
+    table = by_statistic(rows(sample(SGLANG)))
+    raw = lines(SGLANG)[0]
+    for statistic, row in table.iterrows():
+        for name, column in SGLANG_COLUMNS.items():
+            key = f"median_{name}_ms" if statistic == "p50" else f"{statistic}_{name}_ms"
+            assert row[column] == pytest.approx(raw[key] / 1000, rel=1e-9)
+    assert table[["n_request", "n_failed"]].iloc[0].tolist() == [12, 1]
+    assert table["engine"].iloc[0] == ""
+
+
+def test_speculative_decoding_is_noted(tmp_path: Path) -> None:
+    assert "speculative decoding" in rows(with_changes(SGLANG, tmp_path, {"accept_length": 2.5}))["note"].iloc[0]
+
+
+def test_a_run_of_sglang_without_a_completed_request_is_a_failed_row(tmp_path: Path) -> None:
+    file = with_changes(SGLANG, tmp_path, {"completed": 0})
+    assert rows(file, n_input_token=1000, n_output_token=30)["status"].tolist() == ["failed"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"mean_ttft_ms": "fast"}, "mean_ttft_ms"),
+        ({"mean_e2e_latency_ms": 1e-3}, "e2e_s"),
+        ({"server_info.tp_size": 1.5}, "tp"),
+        ({"server_info.version": 5}, "server_info.version"),
+        ({"server_info.model_path": "=x"}, "model"),
+        ({"completed": None}, "completed"),
+        ({"max_concurrency": 0.5}, "concurrency"),
+        ({"p99_ttft_ms": 1e12}, "ttft_s"),
+    ],
+)
+def test_an_invalid_line_is_refused_with_line_and_field(tmp_path: Path, changes: dict[str, Any], field: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        rows(with_changes(SWEEP, tmp_path, changes, line=2), model=None)
+    assert (caught.value.field, caught.value.source, caught.value.line) == (field, "sweep.jsonl", 2)
+
+
+def test_blank_lines_are_skipped_and_long_ones_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "run.jsonl"
+    file.write_text("\n".join(f"{line}\n" for line in sample(SWEEP).read_text().splitlines()))
+    assert len(rows(file, model=None)) == 15
+    monkeypatch.setattr(json_input, "MAX_JSON_LINE_BYTE", 100)
+    with pytest.raises(SchemaError, match="line 1: a line must be at most 100 bytes long"):
+        rows(file, model=None)
+    file.write_text("\n\n")
+    with pytest.raises(SchemaError, match="is empty"):
+        rows(file, name="sglang_bench")
