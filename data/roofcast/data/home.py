@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +38,24 @@ def make_home(home: Path) -> Path:
         problem = f"the state folder {home} cannot be created: {error.strerror}"
         raise NotReadyError(f"{problem}; set {HOME_VARIABLE} to a folder that can be written") from error
     return home
+
+
+def writable_home(home: Path) -> Path:
+    """Create the state folder if needed, check that it is writable and return it.
+
+    Call it before a computation that takes hours, or a service that writes later.
+
+    Raises
+    ------
+    NotReadyError
+        If the folder cannot be created or written.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=make_home(home)):
+            return home
+    except OSError as error:
+        problem = f"the state folder {home} cannot be written: {error.strerror or error}"
+        raise NotReadyError(f"{problem}; set {HOME_VARIABLE} to another folder") from error
 
 
 def roofcast_home() -> Path:

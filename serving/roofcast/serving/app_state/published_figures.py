@@ -5,16 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import os
-import tempfile
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
-
-from roofcast.data.errors import NotReadyError
-from roofcast.data.home import make_home
 
 logger = logging.getLogger(__name__)
 
@@ -36,24 +32,6 @@ class ProtocolFigures(BaseModel):
 
 
 _FIGURES: Final = TypeAdapter(dict[str, ProtocolFigures])
-
-
-def writable_home(home: Path) -> Path:
-    """Create the state folder if needed, check that it is writable and return it.
-
-    Call it before a computation that takes hours.
-
-    Raises
-    ------
-    NotReadyError
-        If the folder cannot be created or written.
-    """
-    try:
-        with tempfile.TemporaryFile(dir=make_home(home)):
-            return home
-    except OSError as error:
-        problem = f"the state folder {home} cannot be written: {error.strerror or error}"
-        raise NotReadyError(f"{problem}; set ROOFCAST_HOME to another folder") from error
 
 
 def store_figures(home: Path, figures: Mapping[str, Any], today: dt.date) -> None:

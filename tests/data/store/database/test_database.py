@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import socket
 import sqlite3
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -58,7 +60,7 @@ def test_sqlite_has_durable_settings(tmp_path: Path) -> None:
             for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
         }
     database.close()
-    assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 60_000}
+    assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 5_000}
 
 
 def test_several_processes_may_migrate_at_once(tmp_path: Path) -> None:
@@ -115,17 +117,47 @@ def test_a_database_without_schema_is_not_ready(tmp_path: Path) -> None:
     database.close()
 
 
-def test_a_locked_database_is_not_usable(tmp_path: Path) -> None:
-    file = tmp_path / "state.sqlite"
-    migrate(url_of(file))
-    locking = sqlite3.connect(file, isolation_level=None)
-    locking.execute("BEGIN IMMEDIATE")
-    database = Database(url_of(file) + "?timeout=0")
-    sa.event.listen(database.engine, "connect", lambda connection, _: connection.execute("PRAGMA busy_timeout = 20"))
-    with pytest.raises(NotReadyError, match=r"is locked by another process .*; try again"), database.writing():
-        pass
+@pytest.fixture
+def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Database, sqlite3.Connection]]:
+    """Return a database, and the connection of another process that holds the lock of its writers."""
+    monkeypatch.setattr(database_module, "LOCK_WAIT_S", 0.5)
+    monkeypatch.setattr(database_module, "CHECK_WAIT_S", 0.01)
+    url = url_of(tmp_path / "state.sqlite")
+    migrate(url)
+    database, other = Database(url), sqlite3.connect(tmp_path / "state.sqlite", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    yield database, other
     database.close()
-    locking.close()
+    other.close()
+
+
+def test_only_the_first_write_waits_for_a_lock_that_another_process_holds(
+    held: tuple[Database, sqlite3.Connection],
+) -> None:
+    database, other = held
+    waits_s = []
+    for _ in range(4):
+        start = time.monotonic()
+        with pytest.raises(NotReadyError, match=r"is locked by another process .*; try again"), database.writing():
+            pass
+        waits_s.append(time.monotonic() - start)
+    assert waits_s[0] >= 0.5 > sum(waits_s[1:])
+    with database.reading() as connection:
+        assert connection.execute(sa.text("SELECT count(*) FROM model")).scalar_one() == 0
+    other.execute("ROLLBACK")
+    with database.writing():
+        pass
+
+
+def test_the_check_of_a_database_tells_whether_another_process_holds_it(
+    held: tuple[Database, sqlite3.Connection],
+) -> None:
+    database, other = held
+    database.check()
+    with pytest.raises(NotReadyError, match="is locked by another process"):
+        database.check_writable()
+    other.execute("ROLLBACK")
+    database.check_writable()
 
 
 def test_errors_of_statements_are_raised_unchanged(tmp_path: Path) -> None:

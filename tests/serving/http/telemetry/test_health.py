@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 
 from roofcast.data.errors import NotReadyError
 from roofcast.data.measurements.target import INFERENCE, TRAINING
+from roofcast.data.store.database import database
 from roofcast.serving.app_state.champion_loader import ChampionLoader
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.composition import Service, build_service
@@ -165,6 +168,23 @@ def test_a_database_file_that_was_deleted_makes_the_service_unready(client: Clie
     wait_until(lambda: client.get("/readyz").status_code == 503)
     assert "was deleted" in problem_of(client.get("/readyz"), 503)["detail"]
     assert client.post("/v1/predictions", QUESTION).status_code == 200
+
+
+def test_a_database_that_another_process_holds_is_reported_and_refuses_writes_soon(
+    client: Client, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "LOCK_WAIT_S", 0.2)
+    monkeypatch.setattr(database, "CHECK_WAIT_S", 0.01)
+    with closing(sqlite3.connect(home / "roofcast.sqlite", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        response = client.post("/v1/measurements", ROWS)
+        assert "is locked by another process" in problem_of(response, 503)["detail"]
+        assert int(response.headers["retry-after"]) > 0
+        wait_until(lambda: client.get("/readyz").json()["status"] == "degraded")
+        assert "is locked by another process" in client.get("/readyz").json()["checks"]["store"]["detail"]
+        assert client.post("/v1/predictions", QUESTION).status_code == 200
+    wait_until(lambda: client.get("/readyz").json()["status"] == "ready")
+    assert client.post("/v1/measurements", ROWS).status_code == 201
 
 
 def test_training_is_polled_where_inference_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

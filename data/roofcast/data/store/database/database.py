@@ -24,7 +24,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-BUSY_TIMEOUT_S: Final = 60.0
+LOCK_WAIT_S: Final = 5.0
+"""Longest wait for a lock that another process holds; after it, writes for so long do not wait at all, because
+requests keep their slots while they wait."""
+
+CHECK_WAIT_S: Final = 1.0
+"""The same of the check whether the database can be written."""
+
 
 _PATIENCE: Final = {"connect_timeout": 5, "tcp_user_timeout": int(ms_from_s(10))}
 """Connection options of PostgreSQL, in its units, if the URL has none: a lost server fails fast."""
@@ -66,6 +72,7 @@ class Database:
         name = self.url.database
         is_file = self._is_sqlite and name not in _IN_MEMORY and not str(name).startswith("file:")
         self._file = SqliteFile(Path(str(name))) if is_file else None
+        self._held_until = 0.0
 
     @property
     def _is_sqlite(self) -> bool:
@@ -99,13 +106,26 @@ class Database:
             file was deleted, or deleted during the transaction.
         """
         self.check()
-        with self._translated_errors(), self.engine.connect() as connection:
-            writer = connection.execution_options(begin="BEGIN IMMEDIATE")
-            with writer.begin():
-                yield writer
-                if self._file:
-                    self._file.check_log_present()
+        with self._write_transaction(0.0 if time.monotonic() < self._held_until else LOCK_WAIT_S) as writer:
+            if not self._is_sqlite:
+                writer.exec_driver_sql(f"SET LOCAL lock_timeout = {int(ms_from_s(LOCK_WAIT_S))}")
+            yield writer
+            if self._file:
+                self._file.check_log_present()
         self._check_present()
+
+    @contextmanager
+    def _write_transaction(self, wait_s: float) -> Iterator[sa.Connection]:
+        try:
+            with self._translated_errors(), self.engine.connect() as connection:
+                writer = connection.execution_options(begin="BEGIN IMMEDIATE", wait_s=wait_s)
+                with writer.begin():
+                    self._held_until = 0.0
+                    yield writer
+        except NotReadyError as error:
+            if LOCKED in str(error):
+                self._held_until = time.monotonic() + LOCK_WAIT_S
+            raise
 
     def check(self) -> None:
         """Check that an SQLite file is still there and, once, that it is undamaged.
@@ -122,6 +142,20 @@ class Database:
             with self._translated_errors(), self.engine.connect() as connection:
                 self._file.check_content(connection)
         self._file.check_undamaged()
+
+    def check_writable(self) -> None:
+        """Check that an SQLite file can be written now, besides `check`; writes nothing.
+
+        Raises
+        ------
+        NotReadyError
+            As of `check`, or if another process holds the lock of writers, or the file may not be written.
+        """
+        self.check()
+        if self._file is None:
+            return
+        with self._write_transaction(CHECK_WAIT_S):
+            pass
 
     def _check_present(self) -> None:
         if self._file is None:
@@ -196,7 +230,7 @@ class Database:
 
     def _use_write_ahead_log(self) -> None:
         """Switch the SQLite file to write-ahead logging; here SQLite does not wait for locks itself."""
-        deadline = time.monotonic() + BUSY_TIMEOUT_S
+        deadline = time.monotonic() + LOCK_WAIT_S
         if self._file:
             self._file.create()
         while True:
@@ -273,7 +307,7 @@ def _parse_url(url: str) -> sa.URL:
 def _configure_sqlite(connection: Any, _record: object) -> None:
     connection.isolation_level = None  # transactions begin where `_begin_sqlite` says
     cursor = connection.cursor()
-    cursor.execute(f"PRAGMA busy_timeout = {int(ms_from_s(BUSY_TIMEOUT_S))}")
+    cursor.execute(f"PRAGMA busy_timeout = {int(ms_from_s(LOCK_WAIT_S))}")
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.execute("PRAGMA cell_size_check = ON")
@@ -282,7 +316,10 @@ def _configure_sqlite(connection: Any, _record: object) -> None:
 
 def _begin_sqlite(connection: sa.Connection) -> None:
     """Begin a transaction; a writer takes its lock at once, since upgrading a read lock later may fail."""
-    statement = connection.get_execution_options().get("begin", "BEGIN")
+    options = connection.get_execution_options()
+    statement = options.get("begin", "BEGIN")
+    if "wait_s" in options:
+        connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(ms_from_s(options['wait_s']))}")
     if statement:
         connection.exec_driver_sql(statement)
 

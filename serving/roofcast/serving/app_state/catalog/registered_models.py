@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -87,11 +88,43 @@ def with_configs(
         spec = build_model(name, config, catalog)
         known = find_model(catalog, name)
         if known is None:
+            check_spelling(name)
             catalog = catalog.with_models([spec])
             new.append((spec, config))
         elif known != spec.model_copy(update={"lineage": known.lineage, "fold_group": known.fold_group}):
             raise InputError("models", f"the name {name!r} is taken; {_cure(known)}")
     return catalog, new
+
+
+def check_spelling(name: str) -> None:
+    r"""Refuse a new name with characters that look like ASCII letters: it may be taken for a name of the catalogue.
+
+    These are letters with case of other alphabets and with accents, combining and invisible characters, Lisu letters,
+    and variants of other characters (NFKC). Scripts without case, such as Chinese, resemble no ASCII letter.
+
+    Raises
+    ------
+    InputError
+        If there is one; names it.
+
+    References
+    ----------
+    Unicode Technical Standard #39, "Unicode security mechanisms".
+
+    Examples
+    --------
+    >>> check_spelling("qwen-千问")
+    >>> check_spelling("llam\u00e1")
+    Traceback (most recent call last):
+    roofcast.data.errors.InputError: models: 'llamá' has LATIN SMALL LETTER A WITH ACUTE; use an ASCII letter
+    """
+    for character in name:
+        title = unicodedata.name(character, "an unnamed character")
+        is_variant = unicodedata.normalize("NFKC", character) != character
+        is_letter = character.lower() != character.upper() or title.startswith("LISU LETTER")
+        is_hidden = unicodedata.category(character) in {"Cf", "Mn", "Me"}
+        if not character.isascii() and (is_variant or is_letter or is_hidden):
+            raise InputError("models", f"{name!r} has {title}; use an ASCII letter")
 
 
 def check_model_limit(models: RegisteredModels, limit: int, n_new: int, uploader: str = "") -> None:

@@ -156,7 +156,8 @@ def scoreboard(
     docs: Annotated[Path | None, typer.Option(help="Folder to write SCOREBOARD.md, its tables and plots to.")] = None,
 ) -> None:
     """Evaluate roofcast and its peers by the protocols, in a checkout; `/v1/scoreboard` shows the figures."""
-    from roofcast.serving.app_state.published_figures import ship_figures, store_figures, writable_home
+    from roofcast.data.home import writable_home
+    from roofcast.serving.app_state.published_figures import ship_figures, store_figures
     from roofcast.serving.app_state.settings import load_settings
     from roofcast.serving.cli.files import make_folder
 

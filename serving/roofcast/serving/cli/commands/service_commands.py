@@ -50,6 +50,7 @@ def serve(
     os.environ.setdefault(N_THREAD, "1")  # numpy reads it when it is imported
     import uvicorn
 
+    from roofcast.data.home import writable_home
     from roofcast.data.store.database.database import Database
     from roofcast.serving.app_state.settings import load_settings
     from roofcast.serving.http.telemetry.prometheus_multiproc import prometheus_multiproc_dir
@@ -60,7 +61,8 @@ def serve(
     log_config = configure_service_logs(settings.log_format, settings.log_level)
     # uvicorn stops on SIGTERM and raises it again: the worker process must end too
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    Database(settings.store_url)  # an invalid URL is an error now
+    Database(settings.store_url)  # an invalid URL is an error now, and so is a folder that cannot be written
+    writable_home(settings.home)
     with prometheus_multiproc_dir(), worker_process():
         config = uvicorn.Config(
             "roofcast.serving.http.app:create_app",

@@ -96,7 +96,7 @@ class HealthMonitor:
             logger.exception("challenger not checked")
 
     async def check_store(self) -> None:
-        """Count the retrainings, which also shows whether the store answers and its file is there and undamaged."""
+        """Count the retrainings; check that the store answers, and that its file is there, undamaged and writable."""
         try:
             self.retrainings = await asyncio.to_thread(self._count_retrainings)
             self._store, self.is_store_lost = Check(ok=True), False
@@ -143,7 +143,7 @@ class HealthMonitor:
 
     def _count_retrainings(self) -> dict[str, int]:
         store = self._service.store
-        store.database.check()
+        store.database.check_writable()
         return store.retrainings.count_by_state()
 
     async def poll(self, check: Callable[[], Awaitable[None]]) -> None:
