@@ -24,7 +24,13 @@ from roofcast.serving.stacks.profiles import (
     check_file_rows,
     rows_of_measurements,
 )
-from roofcast.serving.stacks.report import MetricErrors, next_measurements, profile_errors, run_numbers, same_runs
+from roofcast.serving.stacks.stack_report import (
+    MetricErrors,
+    next_measurements,
+    profile_errors,
+    run_numbers,
+    same_runs,
+)
 from roofcast.training.dataset.targets import outcomes
 from roofcast.training.learner.predictor import CalibrationPoints
 from tests.serving.http_client import ACCELERATOR, CONFIG, MODEL, Client, a_question

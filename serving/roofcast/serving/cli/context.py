@@ -116,7 +116,7 @@ def open_model_catalog() -> Catalog:
         If the store exists and cannot be read.
     """
     from roofcast.data.store.database.sqlite_listing import list_models
-    from roofcast.serving.app_state.catalog.registered_models import with_registered
+    from roofcast.serving.app_state.catalog.model_admission import with_registered
     from roofcast.serving.app_state.settings import load_settings
 
     file = load_settings().store_file
@@ -155,7 +155,7 @@ def open_store() -> tuple[MeasurementStore, Catalog]:
         If the state folder cannot be created or the store cannot be opened.
     """
     from roofcast.serving.app_state import state_folder
-    from roofcast.serving.app_state.catalog.registered_models import with_registered
+    from roofcast.serving.app_state.catalog.model_admission import with_registered
     from roofcast.serving.app_state.settings import load_settings
 
     store = state_folder.open_store(load_settings())

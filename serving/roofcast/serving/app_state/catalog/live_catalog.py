@@ -13,7 +13,7 @@ from roofcast.data.errors import InputError, NotReadyError
 from roofcast.data.job_campaigns import load_job_models
 from roofcast.data.measurements.target import INFERENCE, TRAINING, Target
 from roofcast.data.specs import ModelSpec
-from roofcast.serving.app_state.catalog.registered_models import (
+from roofcast.serving.app_state.catalog.model_admission import (
     Config,
     check_model_limit,
     with_configs,

@@ -11,7 +11,7 @@ import pandas as pd
 from roofcast.data.catalog import Catalog
 from roofcast.data.measurements.target import Target
 from roofcast.serving.app_state.catalog.live_catalog import LiveCatalog
-from roofcast.serving.app_state.catalog.registered_models import Config, with_configs
+from roofcast.serving.app_state.catalog.model_admission import Config, with_configs
 from roofcast.serving.app_state.store_access import StoreAccess
 
 if TYPE_CHECKING:

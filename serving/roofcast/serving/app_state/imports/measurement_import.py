@@ -13,7 +13,7 @@ from roofcast.data.measurements.target import INFERENCE
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.validity.plausibility import millisecond_columns
 from roofcast.serving.app_state.catalog.live_catalog import LiveCatalog
-from roofcast.serving.app_state.catalog.registered_models import Config
+from roofcast.serving.app_state.catalog.model_admission import Config
 from roofcast.serving.app_state.imports.checked_import import CheckedRows, import_checked
 from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.predict.row_checks import fill_copy_precision

@@ -12,7 +12,7 @@ from roofcast.data.measurements.target import INFERENCE
 from roofcast.features.columns import ENGINES
 from roofcast.features.validity.engine_support import is_engine, unknown_engine_error
 from roofcast.serving.app_state.catalog.live_catalog import LiveCatalog
-from roofcast.serving.app_state.catalog.registered_models import Config, with_configs
+from roofcast.serving.app_state.catalog.model_admission import Config, with_configs
 
 HTTP_CURE = (
     "send the config.json of a model of your own in `models` of POST /v1/measurements; GET /v1/models lists all"

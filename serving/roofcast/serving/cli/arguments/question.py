@@ -40,7 +40,7 @@ def question_table(question: Mapping[str, str], service: Service) -> tuple[pd.Da
     """Return the question as a table of one row, and the catalogue with its model."""
     import pandas as pd
 
-    from roofcast.serving.app_state.catalog.registered_models import build_model
+    from roofcast.serving.app_state.catalog.model_admission import build_model
     from roofcast.serving.cli.files import read_model
 
     catalog = service.catalog

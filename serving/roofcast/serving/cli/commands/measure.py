@@ -163,7 +163,7 @@ def _select_runs(
     out: Path,
 ) -> Sequence[PlannedRun]:
     """Return the runs of the plan, or those that a budget admits; refuse names and settings that cannot be."""
-    from roofcast.serving.app_state.catalog.registered_models import with_configs
+    from roofcast.serving.app_state.catalog.model_admission import with_configs
     from roofcast.serving.cli.commands.stack_commands import OWNER
     from roofcast.serving.cli.files import parse_configs
     from roofcast.serving.measure.choice import choose_runs, planned_inputs
@@ -189,7 +189,7 @@ def _count(
 ) -> PlanTotals:
     """Return the totals of runs, with the predicted time if there is a predictor."""
     from roofcast.data.errors import RoofcastError
-    from roofcast.serving.app_state.catalog.registered_models import with_configs
+    from roofcast.serving.app_state.catalog.model_admission import with_configs
     from roofcast.serving.cli.files import parse_configs
     from roofcast.serving.measure.choice import planned_inputs, predict_e2e
     from roofcast.serving.measure.totals import plan_totals

@@ -122,7 +122,7 @@ def measure_next(
     as_json: AsJson = False,
 ) -> None:
     """Rank the measurements that would narrow the intervals most, each given the ones before it."""
-    from roofcast.serving.app_state.catalog.registered_models import build_model
+    from roofcast.serving.app_state.catalog.model_admission import build_model
     from roofcast.serving.cli.files import read_model
     from roofcast.serving.predict.next_measurements import Workload
     from roofcast.serving.predict.next_measurements import measure_next as rank

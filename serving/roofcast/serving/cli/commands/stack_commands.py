@@ -151,7 +151,7 @@ def show_(
     else:
         if not 0 < level < 1:
             raise InputError("level", f"must be a probability between 0 and 1, got {level:g}")
-        from roofcast.serving.stacks.report import stack_report
+        from roofcast.serving.stacks.stack_report import stack_report
 
         with spinner("leaving out each run"):
             service = load_predictor(open_service())

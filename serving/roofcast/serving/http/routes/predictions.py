@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from roofcast.data.errors import InputError
 from roofcast.serving.abandonment import stop_if_abandoned
-from roofcast.serving.app_state.catalog.registered_models import with_configs
+from roofcast.serving.app_state.catalog.model_admission import with_configs
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.composition import Service
 from roofcast.serving.explain.explanation import explain

@@ -17,7 +17,7 @@ from roofcast.data.measurements.job_schema import TRAINING_CONFIG_COLUMNS
 from roofcast.data.measurements.job_validation import token_per_step, validate_training_measurements
 from roofcast.data.measurements.target import TRAINING
 from roofcast.serving.app_state.catalog.live_catalog import LiveCatalog
-from roofcast.serving.app_state.catalog.registered_models import Config
+from roofcast.serving.app_state.catalog.model_admission import Config
 from roofcast.serving.app_state.imports.checked_import import CheckedRows, import_checked
 from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.csv_table import CsvTable, parse_table

@@ -22,7 +22,7 @@ from roofcast.serving.http.schemas.stack_answers import (
 from roofcast.serving.request_fields import DEFAULT_LEVEL, Level
 from roofcast.serving.stacks.measured import measured_stacks
 from roofcast.serving.stacks.profiles import add_rows
-from roofcast.serving.stacks.report import stack_report
+from roofcast.serving.stacks.stack_report import stack_report
 
 router = APIRouter(tags=["stacks"], route_class=GuardedRoute)
 

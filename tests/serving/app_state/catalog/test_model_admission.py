@@ -5,7 +5,7 @@ import pytest
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError
 from roofcast.data.model_config.huggingface import model_from_config
-from roofcast.serving.app_state.catalog.registered_models import with_configs
+from roofcast.serving.app_state.catalog.model_admission import with_configs
 from roofcast.serving.composition import Service
 from tests.serving.http_client import CONFIG
 
