@@ -21,7 +21,7 @@ from tests.attack.mlflow_server import SHORT_TIMEOUTS, MlflowServer
 from tests.attack.service import PATIENT, Service, serving
 from tests.conditions import PATIENCE_S, wait_until
 from tests.postgres import new_database
-from tests.serving.http.telemetry.test_health import set_open
+from tests.serving.http.telemetry.test_health_monitor import set_open
 from tests.serving.http_client import a_measurement, a_question
 
 N_KILL = 1 if EFFORT == 1 else 20

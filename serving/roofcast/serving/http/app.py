@@ -34,11 +34,16 @@ from roofcast.serving.http.routes.measurements import (
     job_measurements,
     measurement_files,
     measurements,
-    stacks,
+    own_stacks,
 )
-from roofcast.serving.http.routes.predictor import challenger, predictor_history, promotions, retrainings
+from roofcast.serving.http.routes.predictor import (
+    challenger_version,
+    predictor_history,
+    promotions,
+    retraining_requests,
+)
 from roofcast.serving.http.safe_responses import SafeResponses, serve_docs
-from roofcast.serving.http.telemetry.health import HealthMonitor
+from roofcast.serving.http.telemetry.health_monitor import HealthMonitor
 from roofcast.serving.http.telemetry.prometheus import count_shadow
 from roofcast.serving.http.telemetry.request_log import RequestLog, is_request_id
 from roofcast.serving.http.telemetry.tracing import trace
@@ -52,8 +57,9 @@ STARTUP_WAIT_S = 10.0
 """Longest wait at startup for the store, and for the registry if no champion is cached; both are polled later."""
 
 ROUTERS = (
-    recommendations, predictions, jobs, job_measurements, measurements, measurement_files, drift, stacks,
-    retrainings, campaigns, knowledge, choices, predictor_history, promotions, challenger, health, page,
+    recommendations, predictions, jobs, job_measurements, measurements, measurement_files, drift, own_stacks,
+    campaigns, retraining_requests, knowledge, choices, predictor_history, promotions, challenger_version, health,
+    page,
 )  # fmt: skip
 
 

@@ -30,6 +30,10 @@ RESERVE_BYTE: Final = 32_000_000
 """Space of the temporary folder that bodies leave free, for the files of others in it."""
 
 
+Write = Callable[[bytes], Awaitable[None] | None]
+"""Takes a part of a body."""
+
+
 class Bodies:
     """Reader of bodies within limits.
 
@@ -66,11 +70,7 @@ class Bodies:
             If it is too large or too slow.
         """
         parts: list[bytes] = []
-
-        async def keep(part: bytes) -> None:
-            parts.append(part)
-
-        await self._receive(request, keep, self._max_byte)
+        await self._receive(request, parts.append, self._max_byte)
         return b"".join(parts)
 
     async def store(self, request: Request, file: IO[bytes]) -> None:
@@ -111,7 +111,9 @@ class Bodies:
         finally:
             self._n_bulk -= Counter([caller])
 
-    async def _receive(self, request: Request, write: Callable[[bytes], Awaitable[None]], max_byte: int) -> None:
+    async def _receive(
+        self, request: Request, write: Callable[[bytes], Awaitable[None] | None], max_byte: int
+    ) -> None:
         declared = request.headers.get("content-length", "")
         n_byte = int(declared[:20]) if declared.isdecimal() else 0
         n_received = 0
@@ -122,8 +124,8 @@ class Bodies:
                         n_received += len(part)
                         if n_received > max_byte:
                             break
-                        if part:
-                            await write(part)
+                        if part and (written := write(part)):
+                            await written
         except TimeoutError:
             detail = f"the body has not arrived within {self._max_s:g} seconds; send it in parts"
             raise RefusedError("too-slow", detail, {"connection": "close"}) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Final
 
@@ -32,7 +32,7 @@ class GuardedRoute(APIRoute):
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Admit the caller, then answer."""
-        await scope["app"].state.gate.admit(scope, declared_scope(self.dependant))
+        await scope["app"].state.gate.admit(scope, self._scope)
         with limit_suggestions(MAX_SUGGESTION):
             await self.handle_admitted(scope, receive, send)
 
@@ -42,6 +42,7 @@ class GuardedRoute(APIRoute):
 
     def get_route_handler(self) -> Handler:
         """Return the handler that reads the body first."""
+        self._scope = declared_scope(self.dependant)
         return partial(self.respond, super().get_route_handler())
 
     async def respond(self, handler: Handler, request: Request) -> Response:
@@ -56,20 +57,10 @@ class GuardedRoute(APIRoute):
             kind = request.headers.get("content-type", "")
             if (body or (kind and request.method not in {"GET", "HEAD"})) and not is_json(kind):
                 raise RefusedError("unsupported-media-type", f"send the body as {JSON_TYPE}")
-            parsed = _ParsedRequest(request.scope, request.receive)
-            parsed._body = body
+            request._body = body
             if body:
-                parsed.fields = read_object(body)
-            return await handler(parsed)
-
-
-class _ParsedRequest(Request):
-    """Request whose body has been parsed and checked."""
-
-    fields: Mapping[str, Any]
-
-    async def json(self) -> Any:
-        return self.fields
+                request._json = read_object(body)
+            return await handler(request)
 
 
 class FileRoute(GuardedRoute):

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from roofcast.serving.http.bulk import answers
+from roofcast.serving.http.bulk import bulk_answers
 from roofcast.serving.http.bulk.chunks import N_ROW
 from roofcast.serving.http.bulk.media import PATH, Kind, accepted_kind
 from roofcast.serving.http.guarded_routes import BODY
@@ -21,7 +21,7 @@ N_CHUNK = 4
 def chunk_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return a list that grows by the size of each answered chunk; only the first row of a chunk is predicted."""
     sizes: list[int] = []
-    answer_chunk = answers.answer_chunk
+    answer_chunk = bulk_answers.answer_chunk
 
     def answer_first(chunk: Any, options: Any) -> Any:
         n_row = len(chunk.numbers)
@@ -30,7 +30,7 @@ def chunk_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         first = type(chunk)(row, chunk.unit, chunk.numbers[:1], {}, chunk.echoes[:1])
         return {name: cells.repeat(n_row) for name, cells in answer_chunk(first, options).items()}
 
-    monkeypatch.setattr(answers, "answer_chunk", answer_first)
+    monkeypatch.setattr(bulk_answers, "answer_chunk", answer_first)
     return sizes
 
 

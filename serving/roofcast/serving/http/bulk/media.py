@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from enum import StrEnum
 from typing import Final
@@ -42,6 +43,7 @@ def is_file_upload(scope: Scope) -> bool:
     )
 
 
+@functools.lru_cache(maxsize=64)
 def accepted_kind(accept: str, default: Kind) -> Kind | None:
     """Return the media type that an ``Accept`` header prefers; None if it admits none.
 

@@ -10,7 +10,7 @@ from roofcast.serving.http.dependencies import Health, Parts
 from roofcast.serving.http.guarded_routes import GuardedRoute
 from roofcast.serving.http.refusals import RefusedError
 from roofcast.serving.http.schemas.resources import ReadinessResponse
-from roofcast.serving.http.telemetry.health import STOPPING
+from roofcast.serving.http.telemetry.health_monitor import STOPPING
 from roofcast.serving.http.telemetry.prometheus import exposition
 
 router = APIRouter(tags=["health"])

@@ -17,7 +17,7 @@ from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.composition import Service
 from roofcast.serving.explain.explanation import explain
 from roofcast.serving.http.access import READ
-from roofcast.serving.http.bulk.answers import answer_body, answer_chunks, has_parquet
+from roofcast.serving.http.bulk.bulk_answers import answer_body, answer_chunks, has_parquet
 from roofcast.serving.http.bulk.chunks import Chunk
 from roofcast.serving.http.bulk.media import LEVEL_HEADER, PATH, STACK_HEADER, VERSION_HEADER, Kind, bulk_kind
 from roofcast.serving.http.bulk.openapi import BULK_REQUEST, BULK_RESPONSES
@@ -158,11 +158,14 @@ def post_predictions(
     chunks. The media type of the response is chosen by `Accept`; by default it is that of the request.
     """
     accepted = response_kind(http, Kind.JSON)
-    _check_parquet(accepted)
+    if accepted == Kind.PARQUET:
+        _check_parquet(accepted)
     rows, version = request.rows, active.champion.version
     if len(rows) > service.settings.max_row:
         raise InputError("rows", f"must be at most {service.settings.max_row}, got {len(rows)}; send them in parts")
-    own = OwnRuns(owner, stack or request.stack, [*request.references, *_parse_references(reference)])
+    own = OwnRuns(
+        owner, stack or request.stack, [*request.references, *(_parse_references(reference) if reference else ())]
+    )
     options, used = _options(service, active, level or request.level, request.models, own)
     if accepted == Kind.JSON:
         columns = columns_from_rows(rows)

@@ -22,7 +22,7 @@ from roofcast.data.errors import NotReadyError
 from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.composition import Service
-from roofcast.serving.http.telemetry.health import HealthMonitor
+from roofcast.serving.http.telemetry.health_monitor import HealthMonitor
 from roofcast.serving.http.telemetry.prometheus_multiproc import FOLDER_VARIABLE, reserve_files
 from roofcast.training.drift.answer_ratios import AnswerRatios
 from roofcast.training.drift.drift_report import GroupErrors

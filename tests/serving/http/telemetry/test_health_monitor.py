@@ -20,7 +20,7 @@ from roofcast.serving.app_state.champion_loader import ChampionLoader
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.composition import Service, build_service
 from roofcast.serving.http.app import create_app
-from roofcast.serving.http.telemetry.health import STOPPING, HealthMonitor
+from roofcast.serving.http.telemetry.health_monitor import STOPPING, HealthMonitor
 from tests.conditions import PATIENCE_S, wait_until
 from tests.conftest import QUICK
 from tests.postgres import new_database
