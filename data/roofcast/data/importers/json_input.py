@@ -147,11 +147,6 @@ def read_document(source: Source, hook: Hook | None = None) -> Node:
 def read_json(source: Source, hook: Hook | None = None) -> Node:
     """Return a file that is one JSON document, in UTF-8 with or without a byte order mark.
 
-    Parameters
-    ----------
-    hook
-        Reduces each object while it is parsed.
-
     Raises
     ------
     SchemaError

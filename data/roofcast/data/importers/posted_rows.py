@@ -19,14 +19,7 @@ def read_json_rows(
 ) -> pd.DataFrame:
     """Return the validated measurements of JSON rows: all of them or, on the first fault, none.
 
-    A cell that is absent, null or an empty text takes the default of its column.
-
-    Parameters
-    ----------
-    campaign
-        Campaign of the rows without one.
-    names
-        Check of the names in the rows; None to admit any.
+    A cell that is absent, null or an empty text takes the default of its column; `campaign` is that of rows without.
 
     Raises
     ------

@@ -48,13 +48,6 @@ def check_plausible(
 
     Except for the bounds, each rule compares two published means of the run, and its message names both.
 
-    Parameters
-    ----------
-    cells
-        Load, counts and duration of the run.
-    statistics
-        Outcomes by statistic.
-
     Raises
     ------
     SchemaError

@@ -35,14 +35,7 @@ def is_job_log(text: str, source: str = "") -> bool:
 
 
 def read_job_log(text: str, source: str, overrides: Mapping[str, str]) -> RunLog:
-    """Return the run of a training log, with blanks filled by the user's values.
-
-    Parameters
-    ----------
-    source
-        Name of the file, for messages.
-    overrides
-        Column to value; names of the model and the accelerator replace those of the log.
+    """Return the run of a log, with blanks filled by the user's values; the user's names replace those of the log.
 
     Raises
     ------

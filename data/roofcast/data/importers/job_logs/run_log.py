@@ -92,17 +92,7 @@ class RunLog:
 
 @dataclass(frozen=True)
 class LogFormat:
-    """Log of one framework.
-
-    Parameters
-    ----------
-    patterns
-        Patterns of its lines by name, beside `SHARED`.
-    marks
-        Names of patterns one of which matches in every log of the framework.
-    read
-        Returns the run of the matches in the named file.
-    """
+    """Log of one framework: patterns of its lines, the names of those that mark it, and the run of their matches."""
 
     patterns: Mapping[str, Pattern]
     marks: tuple[str, ...]
@@ -163,12 +153,7 @@ def exhaustion_line(hits: Hits, steps: Sequence[Step]) -> int:
 def median_step(steps: Sequence[Step], interval: str, source: str) -> float:
     """Return the median value of the steps after the first logged one, which holds compilation and allocation.
 
-    Several ranks may log a step.
-
-    Parameters
-    ----------
-    interval
-        The option that sets how often steps are logged, for the message.
+    Several ranks may log a step. The message names the option that sets the interval of logged steps.
 
     Raises
     ------
