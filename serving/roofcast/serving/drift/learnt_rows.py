@@ -53,6 +53,5 @@ class LearntRows:
 
 @functools.cache
 def _shipped_names() -> pd.DataFrame:
-    """Return the ids and names of the shipped rows."""
     rows = load_campaigns(TRAINED_ON)
     return rows[["model", "accelerator", "engine", "engine_version"]].assign(id=row_ids(rows))

@@ -16,13 +16,6 @@ class JsonSerializer(Serializer):  # type: ignore[misc]  # huey has no types
         return json.dumps(data._asdict()).encode()
 
     def _deserialize(self, data: bytes) -> Message:
-        """Return the message.
-
-        Raises
-        ------
-        ValueError
-            If the data are no JSON object of a message's fields.
-        """
         fields: Any = json.loads(data)
         if not isinstance(fields, dict) or not fields.keys() <= set(Message._fields):
             raise ValueError("a row of the job queue is no message")

@@ -120,7 +120,7 @@ class JobQueue:
         return records
 
     def _enqueue(self, record: Retraining) -> None:
-        """Send the worker a message about a record, unless one waits: a process may have ended before it sent its."""
+        # sent unless a message waits: a process may have ended before it sent its own
         try:
             if not self._is_sent(record):
                 self._task(record.id)
@@ -166,19 +166,16 @@ class JobQueue:
             self._remove_folds(retraining_id)
 
     def _remove_folds(self, retraining_id: str) -> None:
-        """Remove the fitted folds of a retraining that has ended; an interrupted one keeps them to resume."""
         shutil.rmtree(self._folds / retraining_id, ignore_errors=True)
 
     def _advance(self, retraining_id: str, stage: str, n_step_done: int, n_step: int) -> None:
-        """Record a stage; the last one surely, so that nobody cancels what is promoted."""
         change = partial(self._service.store.retrainings.advance, retraining_id, stage, n_step_done, n_step)
-        if stage == REGISTRATION:
+        if stage == REGISTRATION:  # recorded surely, so that nobody cancels what is promoted
             _persist(change, is_repeatable=True)
         else:
             change()
 
     def _fail(self, retraining_id: str, problem: str) -> None:
-        """Record a failure, unless the retraining was cancelled meanwhile."""
         try:
             _persist(lambda: self._service.store.retrainings.fail(retraining_id, problem))
         except InputError as error:
@@ -223,21 +220,13 @@ class JobQueue:
 
 
 def _persist(change: Callable[[], object], *, is_repeatable: bool = False) -> None:
-    """Change a record; retry with growing pauses while the store does not answer.
-
-    Raises
-    ------
-    InputError
-        If the record's state does not allow the change; not on a retry of a change that is allowed once, because the
-        first attempt may have succeeded.
-    """
     pause_s, is_first = RECORD_PAUSE_S, True
     while True:
         try:
             change()
         except NotReadyError as error:
             logger.warning("retraining not recorded, retry_s=%g: %s", pause_s, error)
-        except InputError:
+        except InputError:  # on a retry the first attempt may have succeeded
             if is_first or is_repeatable:
                 raise
             return
@@ -248,7 +237,6 @@ def _persist(change: Callable[[], object], *, is_repeatable: bool = False) -> No
 
 
 def _repeat(read: Callable[[], T]) -> T:
-    """Return what a store answers; retry with growing pauses while it does not answer."""
     answers: list[T] = []
     _persist(lambda: answers.append(read()))
     return answers[0]

@@ -69,7 +69,6 @@ class ChallengerLoader:
             self._latest, self._stamp = challenger, stamp
 
     def _find(self, stamp: str) -> Champion | None:
-        """Return the challenger of the registry, by the cache if that has the registry's stamp."""
         cached = self._cache.read() if stamp and not self._stamp else None
         if cached and cached[1] == stamp:
             return cached[0]

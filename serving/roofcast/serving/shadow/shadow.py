@@ -164,14 +164,13 @@ class Shadow:
         self._count("compared", n_row)
 
     def _flush(self) -> None:
-        """Add the counts to those of the store; if it does not answer, they stay for the next time."""
         self._flush_at = time.monotonic() + FLUSH_S
         for pair in [*self._counts]:
             counts = self._counts.pop(pair)
             try:
                 self._stores.open().shadow_counts.add(*pair, counts)
             except Exception as error:
-                self._counts[pair] += counts
+                self._counts[pair] += counts  # for the next time
                 is_fault = not isinstance(error, RoofcastError)
                 logger.warning("counts of the challenger not stored: %s", error, exc_info=is_fault)
                 return

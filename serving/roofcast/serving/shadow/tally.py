@@ -54,7 +54,6 @@ def tally(questions: Columns, champion: Columns, challenger: Columns, catalog: C
 
 
 def _groups(questions: Columns, is_known: npt.NDArray[np.bool_], catalog: Catalog) -> list[list[tuple[str, str]]]:
-    """Return kind and name of the groups of each row."""
     accelerators, lineages = {}, {}
     for name in {str(cell) for cell in questions["accelerator"][is_known]}:
         accelerators[name] = catalog.accelerator(name).id

@@ -213,7 +213,6 @@ def _size(group: GroupErrors | GroupChange) -> int:
 
 
 def _observations(scored: pd.DataFrame) -> pd.DataFrame:
-    """Return one line for each configuration and metric: `score` is its median error in half-widths."""
     table = scored.assign(score=scored["log_error"] / scored["width"])
     keys = ["metric", "configuration", *KINDS]
     medians = table.groupby(keys, sort=False, dropna=False)["score"].median().reset_index()
@@ -221,7 +220,6 @@ def _observations(scored: pd.DataFrame) -> pd.DataFrame:
 
 
 def _run_changes(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Return one line for each run and metric with the median of its statistics."""
     if pairs.empty:
         return pd.DataFrame(columns=["metric", "is_outside"])
     table = pairs.assign(log_ratio=np.log(pairs["ratio"]), excess=is_beyond_noise(pairs).astype(float))
@@ -231,13 +229,6 @@ def _run_changes(pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _test(tests: Mapping[Key, Flags], members: Mapping[Key, Positions], expected_share: float) -> dict[Key, float]:
-    """Return the adjusted p-value of each tested group; groups of the same rows are one test.
-
-    Parameters
-    ----------
-    tests, members
-        Of each group: whether each observation is outside its limits, and the positions of the observations.
-    """
     first_of: dict[Key, Key] = {}
     alias: dict[Key, Key] = {}
     p_values: dict[Key, float] = {}
@@ -256,7 +247,6 @@ def _test(tests: Mapping[Key, Flags], members: Mapping[Key, Positions], expected
 def _group_errors(
     scored: pd.DataFrame, is_outside: Mapping[Key, Flags], p_values: Mapping[Key, float]
 ) -> list[GroupErrors]:
-    """Return the errors of each group; `is_outside` says which of its configurations are outside their interval."""
     numbers = {name: scored[name].to_numpy(dtype=float) for name in SCORE_NUMBERS}
     ape = np.abs(numbers["predicted"] / numbers["measured"] - 1)
     is_inside = np.abs(numbers["log_error"]) <= numbers["width"]
@@ -300,7 +290,6 @@ def _group_change(key: Key, part: pd.DataFrame, p_values: Mapping[Key, float], m
 
 
 def _largest_first(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Return the pairs that differ by more than repeats do, the largest ratio first."""
     changed = pairs[is_beyond_noise(pairs)]
     order = np.log(changed["ratio"]).abs().round(6).sort_values(ascending=False, kind="stable").index
     ordered: pd.DataFrame = changed.loc[order]

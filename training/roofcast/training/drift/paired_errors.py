@@ -77,13 +77,11 @@ def compare_errors(champion: pd.DataFrame, challenger: pd.DataFrame) -> list[Pai
 
 
 def _differences(part: pd.DataFrame) -> npt.NDArray[np.float64]:
-    """Return challenger's less champion's median absolute log error of each configuration."""
     medians = part.groupby("configuration")[["error", "error_challenger"]].median()
     return (medians["error_challenger"] - medians["error"]).to_numpy(dtype=float)
 
 
 def _test(parts: dict[Key, pd.DataFrame], differences: dict[Key, npt.NDArray[np.float64]]) -> dict[Key, float]:
-    """Return the adjusted p-value of each group; groups of the same rows are one test."""
     first_of: dict[Key, Key] = {}
     alias = {key: first_of.setdefault((key[0], *part.index), key) for key, part in parts.items()}
     adjusted = adjust_p_values({key: _p_value(differences[key]) for key in first_of.values()})

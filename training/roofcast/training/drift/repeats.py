@@ -96,22 +96,16 @@ def find_repeats(rows: pd.DataFrame, is_new: pd.Series) -> pd.DataFrame:
 
 
 def _codes(values: pd.Series) -> npt.NDArray[np.intp]:
-    """Return a number for each distinct value, in the order of values."""
     return pd.factorize(values, sort=True)[0]
 
 
 def _words_of(numbers: pd.Series, form: str) -> pd.Series:
-    """Return numbers as words, each distinct one written once."""
     codes, distinct = pd.factorize(numbers, use_na_sentinel=False)
     words = np.array([form.format(number) for number in distinct], dtype=object)
     return pd.Series(words[codes], index=numbers.index, dtype=object)
 
 
 def _run_length(rows: pd.DataFrame, setting: pd.Series) -> pd.Series:
-    """Return the length of each run in words: its requests, or its duration where different numbers fit into one.
-
-    Load generators send a number of requests, or as many as a duration permits: then their number is an outcome.
-    """
     duration = _words_of(rows["duration_s"], "{:.1e} s")
     n_distinct = rows.groupby([setting, duration])["n_request"].transform("nunique")
     is_timed = rows["duration_s"].notna() & (n_distinct > 1)
@@ -119,15 +113,6 @@ def _run_length(rows: pd.DataFrame, setting: pd.Series) -> pd.Series:
 
 
 def _pairs(table: pd.DataFrame, measured: pd.DataFrame, order: pd.Index) -> pd.DataFrame:
-    """Return the pairs of all metrics: repeats, then changes of settings.
-
-    Parameters
-    ----------
-    measured
-        Values by metric.
-    order
-        Index of both in the order of time.
-    """
     tables = [table.assign(metric=i, value=measured[name]).loc[order] for i, name in enumerate(METRICS)]
     values = pd.concat(tables, ignore_index=True)
     values = values[values["value"] >= LEAST_VALUE]
@@ -142,7 +127,6 @@ def _pairs(table: pd.DataFrame, measured: pd.DataFrame, order: pd.Index) -> pd.D
 
 
 def _with_earlier(values: pd.DataFrame, key: str) -> pd.DataFrame:
-    """Return the new values that have an earlier one of the same key and statistic, with the latest of these."""
     keys = ["metric", key, "statistic"]
     once = values.drop_duplicates([*keys, "date", "import_id"], keep="last")
     pairs = once.join(once.groupby(keys, sort=False)[["row", "value"]].shift().add_suffix("_before"))

@@ -69,21 +69,18 @@ def chip_peers(
 
 
 def _best_measured(spec: AcceleratorSpec, catalog: Catalog, n_run: Mapping[str, int]) -> AcceleratorSpec | None:
-    """Return the accelerator of the same chip with the most runs; None if none has more than its own."""
     peers = [one for one in catalog.accelerators.values() if _is_same_chip(one, spec)]
     best = max(peers, key=lambda one: n_run.get(one.id, 0), default=spec)
     return best if n_run.get(best.id, 0) > n_run.get(spec.id, 0) else None
 
 
 def _is_same_chip(one: AcceleratorSpec, other: AcceleratorSpec) -> bool:
-    """Return whether accelerators share architecture, peaks and power, so that they compute equally fast."""
     return (one.architecture, one.peak_flop_per_s, one.tdp_w) == (
         other.architecture, other.peak_flop_per_s, other.tdp_w,
     ) and one.tdp_w is not None  # fmt: skip
 
 
 def _order(one: AcceleratorSpec, other: AcceleratorSpec) -> int:
-    """Return 1 if `one` has as much as `other` of everything, -1 if as little, and 0 otherwise."""
     values, others = (
         np.array([a.bandwidth_byte_per_s, a.memory_byte, a.link_bandwidth_byte_per_s, a.link_domain_size])
         for a in (one, other)

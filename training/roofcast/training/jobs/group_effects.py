@@ -234,13 +234,6 @@ class GroupEffects:
     def _shared_variance(
         self, keys: KeyArray, other: KeyArray, carries: npt.NDArray[np.bool_]
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the variance that pairs of jobs share of `TERMS`, `SLOPES` and `SMOOTH`: shapes (n_row, n_other).
-
-        Parameters
-        ----------
-        carries : shape (n_row,)
-            Whether the functions of `OF_ACCELERATOR` count.
-        """
         same, variance = same_groups(keys, other), iter(self.sd**2)
         carried = same | {term: same[term] & carries[:, None] for term in OF_ACCELERATOR}
         offset, slope, smooth = (
@@ -250,7 +243,6 @@ class GroupEffects:
         return offset, slope, smooth
 
     def _variance(self, x: FloatArray) -> FloatArray:
-        """Return the variance of a measurement of which nothing is known: shape (n_query,)."""
         slope = slice(len(TERMS), len(TERMS) + len(SLOPES))
         total = (self.sd**2).sum() - (self.sd[slope] ** 2).sum()
         return np.asarray(total + (self.sd[slope] ** 2).sum() * (self.space.parts(x) ** 2).sum(axis=1))
@@ -300,7 +292,6 @@ def fit_standard_deviations(space: JobSpace, keys: KeyArray, x: FloatArray, erro
 
 
 def _inverse_root(covariance: FloatArray) -> FloatArray:
-    """Return the inverse of the lower Cholesky factor of a covariance."""
     factor = linalg.cholesky(covariance, lower=True)
     return np.asarray(linalg.solve_triangular(factor, np.eye(len(covariance)), lower=True))
 

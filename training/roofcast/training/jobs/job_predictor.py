@@ -205,7 +205,6 @@ class JobPredictor:
         return _LogError(mean, sd, half)
 
     def _in_chip_order(self, table: JobTable, keys: KeyArray, rate: FloatArray, catalog: Catalog) -> FloatArray:
-        """Return rates within the limits of `roofcast.training.jobs.chip_order`."""
         model = self.models_[RATE]
         peers = chip_peers(table, catalog, self.n_run_, ~model.effects.knows_accelerator(keys))
         if peers is None:
@@ -217,7 +216,6 @@ class JobPredictor:
         return ordered
 
     def _p_fits(self, table: JobTable, keys: KeyArray, memory: _LogError) -> FloatArray:
-        """Return the probability that the memory in use on the device stays within `USABLE_RATIO` of it."""
         z = (_room(table) - memory.mean) / memory.sd
         p = np.empty(len(table))
         for rows, conformal in self.models_[MEMORY].distribution(keys):
@@ -271,14 +269,10 @@ def log_errors(table: JobTable, rows: JobRunRows) -> dict[str, FloatArray]:
 
 
 def _room(table: JobTable) -> FloatArray:
-    """Return log(usable memory / estimated memory in use on the device)."""
     return np.log(USABLE_RATIO * table.runs.hardware.memory_byte / table.memory.device)
 
 
 def _memory_bound(table: JobTable, rows: JobRunRows) -> FloatArray:
-    """Return the least correction with which runs that ran fit, and those that did not do not: shape (n_row,).
-
-    It is NaN where the estimate agrees with the run. A run is a one-sided label of its memory.
-    """
+    # a run is a one-sided label of its memory: NaN where the estimate agrees with it
     room, failed = _room(table), rows.is_out_of_memory
     return np.where(((failed == 0.0) & (room < 0.0)) | ((failed == 1.0) & (room > 0.0)), room, np.nan)

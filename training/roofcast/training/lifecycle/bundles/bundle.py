@@ -135,7 +135,6 @@ def layout() -> str:
 
 
 def _example_keys() -> list[int]:
-    """Return the keys of a fixed row: a bundle stores keys, which queries have to reproduce."""
     values = np.arange(1.0, len(DESCRIPTORS) + 1)
     keys = build_group_keys(pd.DataFrame([values], columns=[column.name for column in DESCRIPTORS])).keys
     return [int(key) for key in (*keys_by_term(keys)[0], *key_signatures(keys))]
@@ -159,7 +158,7 @@ class _BundleModel:
 
 
 def _load_pyfunc(path: str) -> _BundleModel:
-    """Load the bundle for MLflow, which calls this by name; the checksum beside the file guards against damage."""
+    # MLflow calls this by name; the checksum beside the file guards against damage
     file = Path(path, FILE_NAME)
     beside = checksum_file(file)
     if not beside.is_file():

@@ -160,13 +160,7 @@ def _check_members(archive: zipfile.ZipFile, name: str) -> None:
 
 
 def _read_member(archive: zipfile.ZipFile, member: str) -> bytes:
-    """Return the content of a member; at most one byte more than its declared size is decompressed.
-
-    Raises
-    ------
-    ValueError
-        If the content has another size than declared.
-    """
+    # at most one byte more than the declared size is decompressed
     n_byte = archive.getinfo(member).file_size
     with archive.open(member) as stream:
         content = stream.read(n_byte + 1)

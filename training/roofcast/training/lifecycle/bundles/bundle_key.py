@@ -57,7 +57,6 @@ class BundleKey:
         return hmac.compare_digest(self.sign(checksum).encode(), signature.encode())
 
     def _create(self) -> None:
-        """Create the key unless another process has; a reader never sees a part of it."""
         part = self.file.with_name(f"{self.file.name}.part")
         try:
             with FileLock(self.file.with_name(f"{self.file.name}.lock")):

@@ -138,12 +138,10 @@ def _all_slices(
 
 
 def _cluster(rows: pd.DataFrame, *columns: str) -> str:
-    """Return the first column, of lineage and cell by default, with enough values to resample; blank if none has."""
     return next((name for name in columns or ("lineage", "cell") if rows[name].nunique() >= MIN_CLUSTER), "")
 
 
 def _cluster_excess(part: _Slice) -> tuple[FloatArray, FloatArray]:
-    """Return the mean excess error of each cluster beyond the tolerated one, and its weight."""
     excess = part.rows["candidate"] - (1 + TOLERANCE) * part.rows["rival"]
     groups = excess.groupby(part.rows[part.cluster])
     return groups.mean().to_numpy(dtype=float), np.sqrt(groups.size().to_numpy(dtype=float))
@@ -152,7 +150,6 @@ def _cluster_excess(part: _Slice) -> tuple[FloatArray, FloatArray]:
 def _bootstrap(
     values: FloatArray, weight: FloatArray, rng: np.random.Generator, n_resample: int
 ) -> tuple[float, FloatArray]:
-    """Return the weighted mean, and that of each resample: shape (n_resample,)."""
     n = len(values)
     drawn = rng.multinomial(n, np.full(n, 1 / n), n_resample) * weight
     return float(np.average(values, weights=weight)), np.asarray(drawn @ values / drawn.sum(axis=1))

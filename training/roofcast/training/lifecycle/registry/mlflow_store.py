@@ -99,7 +99,6 @@ def create_store(file: Path) -> None:
 
 
 def _filled(file: Path) -> set[str]:
-    """Return those tables of a store that hold rows, of those that tell whether it is whole."""
     with contextlib.closing(sqlite3.connect(file)) as database:
         tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         found = tables & (CONTENT | WHOLE)

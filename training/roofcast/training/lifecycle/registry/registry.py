@@ -154,11 +154,6 @@ class Registry(Generic[B]):
 
     @functools.cached_property
     def _client(self) -> MlflowClient:
-        """The MLflow client; an embedded store is created on first use, by one process at a time.
-
-        The file is opened with SQLite first: MLflow retries for minutes if that fails. In a copied or moved state
-        folder the places of files are rewritten to those of the copy.
-        """
         import_mlflow()
         from mlflow.tracking import MlflowClient
 
@@ -166,6 +161,7 @@ class Registry(Generic[B]):
             return MlflowClient(tracking_uri=self.tracking_uri, registry_uri=self.tracking_uri)
         with self._creating, reachable(self.tracking_uri):
             file = self.home / "mlflow.db"
+            # created with SQLite first: MLflow retries for minutes if that fails
             create_store(file)
             if relocate(file, EXPERIMENT, self._artifact_location):
                 logger.warning(
@@ -342,15 +338,6 @@ class Registry(Generic[B]):
         record_change(self.home, action, by, version_before, champion.version, target=self.kind.target)
 
     def _earlier_champions(self, champion: Champion | None) -> list[Champion]:
-        """Return the earlier champions that still exist, oldest first, without the present one at the end.
-
-        The shipped predictor of an earlier package is replaced by the present one.
-
-        Raises
-        ------
-        NoAnswerError
-            If there is none.
-        """
         known = {champion.version: champion for champion in self.versions()}
         registered = [champion for champion in known.values() if not self.is_shipped(champion)]
         with reachable(self.tracking_uri):
@@ -370,7 +357,7 @@ class Registry(Generic[B]):
         return self.shipped is not None and champion == self.shipped.champion
 
     def _set_champion(self, champion: Champion) -> None:
-        """Set the champion's alias; no alias means the shipped predictor. A challenger that is promoted is none."""
+        # a challenger that is promoted is none; no alias of the champion means the shipped predictor
         if self.aliased(CHALLENGER) == champion:
             self.set_alias(CHALLENGER, None)
         self.set_alias(CHAMPION, None if self.is_shipped(champion) else champion.version)
