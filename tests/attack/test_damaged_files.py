@@ -72,7 +72,7 @@ JOBS = [Sample("job_logs", f"{name}.log", {**NAMED, "n_accelerator": "8"}) for n
 JOBS.append(Sample("job_logs", "torchtitan_config.log", {**NAMED, "n_accelerator": "32"}))
 JOBS.append(Sample("job_logs", "jobs.csv", {}))
 
-COUNTS = [8 * EFFORT, pytest.param(400 * EFFORT, marks=pytest.mark.slow)]
+COUNTS = [4 * EFFORT, pytest.param(60 * EFFORT, marks=pytest.mark.slow)]
 
 
 def damaged(content: bytes, rng: random.Random) -> bytes:
@@ -163,7 +163,7 @@ def upload(client: Client, sample: Sample, content: bytes, name: str) -> None:
         assert problem_of(response, response.status_code)["status"] in {404, 422}, response.text
 
 
-@pytest.mark.parametrize("n", [2 * EFFORT, pytest.param(60 * EFFORT, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [EFFORT, pytest.param(12 * EFFORT, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("sample", FILES + JOBS, ids=name_of)
 def test_damaged_uploads(service: Client, sample: Sample, n: int) -> None:
     for seed in range(n):
