@@ -184,7 +184,6 @@ def _precedence(claim: Mapping[str, Any]) -> tuple[bool, ...]:
 
 
 def _precedence_columns(claims: sa.FromClause) -> list[sa.ColumnElement[bool]]:
-    """Return `_precedence` in SQL."""
     is_present = claims.c.withdrawn_at.is_(None)
     return [is_present & is_sound(claims), is_present, claims.c.is_withdrawn_by_operator, claims.c.is_operator]
 

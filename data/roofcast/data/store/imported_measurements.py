@@ -103,7 +103,6 @@ class ImportedMeasurements:
         return pd.DataFrame(columns | {name: (imports | texts)[name] for name in IMPORT_COLUMNS})
 
     def _of_claims(self, table: sa.Table) -> sa.Select[tuple[object, ...]]:
-        """Return the query of measurements with the claims of a table."""
         measurement, claim = self._both
         columns = [(table if name in CLAIM_COLUMNS else measurement).c[name] for name in self._names]
         query = sa.select(*columns)

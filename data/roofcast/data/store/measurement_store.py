@@ -143,9 +143,9 @@ class Measurements:
     def _claim(
         self, connection: sa.Connection, rows: dict[str, dict[str, Any]], origin: Origin, *, claim_of_keys: bool
     ) -> KnownRows:
-        """Add claims to the stored ones of some rows; the lock comes after the rows that the transaction inserted."""
         if not rows:
             return KnownRows()
+        # the lock comes after the rows that the transaction inserted
         self.database.lock(connection, LOCK)
         owner = (origin.uploader, origin.is_operator)
         known = find_known(connection, self.tables, rows.keys(), owner, claim_of_keys=claim_of_keys)
@@ -236,7 +236,6 @@ class Measurements:
     def _select(
         self, table: sa.FromClause, *conditions: sa.ColumnElement[bool], offset: int = 0, limit: int | None = None
     ) -> pd.DataFrame:
-        """Return the stored columns of some rows of the measurements, by campaign and row id."""
         order = (self.database.by_code_point(table.c.campaign), table.c.id)
         query = sa.select(table).where(*conditions).order_by(*order).offset(offset).limit(limit)
         with self.database.reading() as connection:
@@ -259,10 +258,8 @@ class Measurements:
     def _database_rows(
         self, table: pd.DataFrame, origin: Origin, quarantine: pd.Series | None
     ) -> list[dict[str, Any]]:
-        """Return the rows by column name, ordered by id: writers that lock rows in one order never deadlock.
-
-        A column that is blank in every row is left out: most are, and each value costs as much as another.
-        """
+        # ordered by id: writers that lock rows in one order never deadlock; a column without a value is left out, as
+        # most are, because each cell costs as much as another
         columns = {name: _cells(table[name]) for name in self.tables.schema}
         names = [name for name, cells in columns.items() if any(cell is not None for cell in cells)]
         reasons = [""] * len(table) if quarantine is None else quarantine.tolist()
@@ -328,7 +325,6 @@ class MeasurementStore(Measurements):
 def _added(
     n_row: int, new: Collection[str], known: KnownRows, reasons: Mapping[str, str], import_id: str = ""
 ) -> Added:
-    """Return the result of an import by the ids of its new rows, and the reason of quarantine by id."""
     quarantined = [reasons[id_] for id_ in sorted(new) if reasons[id_]]
     return Added(
         len(new),
@@ -343,5 +339,4 @@ def _added(
 
 
 def _cells(column: pd.Series) -> list[Any]:
-    """Return the cells of a validated column; None for an unknown number."""
     return [None if value != value else value for value in column.tolist()]  # noqa: PLR0124  (NaN alone differs)

@@ -128,7 +128,6 @@ class RegisteredModels:
 
 
 def _uses(connection: sa.Connection, model: str, seen_by: str | None) -> list[str]:
-    """Return what refers to a model, each with what to do first; nothing if it can be removed."""
     uses = []
     for tables in ALL_TABLES:
         n_all = _count_by_campaign(connection, tables.measurement, model)
@@ -146,7 +145,6 @@ def _uses(connection: sa.Connection, model: str, seen_by: str | None) -> list[st
 
 
 def _count_by_campaign(connection: sa.Connection, measurements: sa.FromClause, model: str) -> dict[str, int]:
-    """Return the numbers of a model's rows that are not withdrawn."""
     c = measurements.c
     query = sa.select(c.campaign, sa.func.count()).where(c.model == model, c.withdrawn_at.is_(None))
     return {row[0]: row[1] for row in connection.execute(query.group_by(c.campaign))}

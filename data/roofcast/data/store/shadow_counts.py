@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from roofcast.data.store.database.database import Database
 from roofcast.data.store.database.tables import SHADOW_COUNT
@@ -43,8 +42,7 @@ class ShadowCounts:
             is_known = connection.execute(
                 sa.select(c.n).where(c.champion == champion, c.challenger == challenger).limit(1)
             ).first()
-            dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
-            insert = dialect.insert(SHADOW_COUNT)
+            insert = self._database.insert(SHADOW_COUNT)
             total = {"n": c.n + insert.excluded.n}
             connection.execute(insert.on_conflict_do_update(index_elements=[*pair, *_KEY], set_=total), rows)
             if not is_known:

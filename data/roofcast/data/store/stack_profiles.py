@@ -179,7 +179,6 @@ class StackProfiles:
 
 
 def _sizes(connection: sa.Connection, owner: str) -> dict[str, int]:
-    """Return the number of rows of each profile of an owner."""
     query = sa.select(STACK_ROW.c.stack, sa.func.count()).where(STACK_ROW.c.owner == owner)
     return {row[0]: row[1] for row in connection.execute(query.group_by(STACK_ROW.c.stack))}
 

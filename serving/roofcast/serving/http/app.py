@@ -160,7 +160,6 @@ def _lifespan(settings: Settings, lanes: Lanes) -> Any:
 
 
 def _describe(app: FastAPI, settings: Settings) -> None:
-    """Add keys and problem details to the OpenAPI document, which is built at the first request for it."""
     openapi = app.openapi
 
     @functools.cache
@@ -171,7 +170,6 @@ def _describe(app: FastAPI, settings: Settings) -> None:
 
 
 def _install_middleware(app: FastAPI, lanes: Lanes) -> None:
-    """Add the middleware, the innermost first."""
     app.add_middleware(SafeResponses)
     app.add_middleware(RequestLog)
     app.add_middleware(CorrelationIdMiddleware, header_name=REQUEST_ID_HEADER, validator=is_request_id)

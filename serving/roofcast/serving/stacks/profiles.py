@@ -189,13 +189,11 @@ def _profile(name: str, points: CalibrationPoints, table: pd.DataFrame) -> Profi
 
 
 def _check_central(rows: Iterable[Cells]) -> None:
-    """Raise `SchemaError` if none of the rows is a mean or a median."""
     if not central_rows([*rows]).any():
         raise SchemaError("statistic", "is neither mean nor p50 in any row; give one of at least one run", "rows")
 
 
 def _typed_cells(row: Cells) -> dict[str, Any]:
-    """Return parsed cells without blanks as JSON has them: true for 1 of a flag, no fraction of whole numbers."""
     cells = without_blanks(row)
     for name, value in cells.items():
         if name in INPUT_COLUMNS and INPUT_COLUMNS[name].kind == "bool":

@@ -174,7 +174,6 @@ def _candidates(profile: Profile, catalog: Catalog) -> Iterator[dict[str, Any]]:
 
 
 def _whole(load: float, name: str) -> float:
-    """Return a load as it can be set: of requests in flight a whole number, at least one."""
     return max(round(load), 1) if name == "concurrency" else load
 
 
@@ -205,7 +204,6 @@ def same_runs(table: pd.DataFrame, rows: Iterable[Mapping[str, Any]]) -> npt.NDA
 
 
 def _models(own: Iterable[str], catalog: Catalog) -> list[str]:
-    """Return the profile's models, and recent models of other lineages evenly spaced in the order of size."""
     specs = [catalog.model(name) for name in sorted(own)]
     known = {spec.fold_group for spec in specs}
     others: dict[str, ModelSpec] = {}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.pool import StaticPool
 
 from roofcast.data.errors import InputError, NotReadyError
@@ -21,6 +21,7 @@ from roofcast.data.units import ms_from_s
 
 if TYPE_CHECKING:
     from alembic.config import Config
+    from sqlalchemy.dialects import postgresql
 
 logger = logging.getLogger(__name__)
 
@@ -175,11 +176,17 @@ class Database:
             key = sa.func.hashtextextended(name, 0)
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(key)))
 
-    def insert_new(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
-        """Return the statement that inserts the rows whose `id` is new, in the dialect of the database."""
+    def insert(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
+        """Return an insertion in the dialect of the database, which may have an `on_conflict` clause."""
         if self._is_sqlite:
-            return sqlite.insert(table).on_conflict_do_nothing(index_elements=["id"])
-        return postgresql.insert(table).on_conflict_do_nothing(index_elements=["id"])
+            return sqlite.insert(table)
+        from sqlalchemy.dialects import postgresql  # noqa: PLC0415  (takes .1 s, and SQLite does without)
+
+        return postgresql.insert(table)
+
+    def insert_new(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
+        """Return the insertion of the rows whose `id` is new."""
+        return self.insert(table).on_conflict_do_nothing(index_elements=["id"])
 
     def by_code_point(self, column: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
         """Return the column ordered by code points: SQLite's default, where PostgreSQL's is that of a language."""
@@ -229,7 +236,7 @@ class Database:
         self.engine.dispose()
 
     def _use_write_ahead_log(self) -> None:
-        """Switch the SQLite file to write-ahead logging; here SQLite does not wait for locks itself."""
+        # here SQLite does not wait for locks itself
         deadline = time.monotonic() + LOCK_WAIT_S
         if self._file:
             self._file.create()
@@ -259,7 +266,7 @@ class Database:
             raise NotReadyError(f"the database {place} {problem}") from error
 
     def _check_not_newer(self, error: Exception) -> None:
-        """Raise `NotReadyError` if a newer roofcast has migrated the schema: its rules refuse our statements."""
+        # the rules of a schema that a newer roofcast has migrated refuse our statements
         try:
             with self.engine.connect() as connection:
                 _known_revision(connection)
@@ -270,7 +277,6 @@ class Database:
 
 
 def _known_revision(connection: sa.Connection) -> str | None:
-    """Return the schema's revision, None without a schema; refuse an unknown one."""
     if not sa.inspect(connection).has_table("alembic_version"):
         return None
     current: str | None = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
@@ -315,7 +321,7 @@ def _configure_sqlite(connection: Any, _record: object) -> None:
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
-    """Begin a transaction; a writer takes its lock at once, since upgrading a read lock later may fail."""
+    # a writer takes its lock at once, since upgrading a read lock later may fail
     options = connection.get_execution_options()
     statement = options.get("begin", "BEGIN")
     if "wait_s" in options:

@@ -48,7 +48,6 @@ def current_spec(stored: dict[str, Any], config: dict[str, Any]) -> ModelSpec:
 
 
 def _query(file: Path, statement: str) -> list[Row] | None:
-    """Return the rows, none of a file that does not exist; None if SQLite cannot answer, as without the table."""
     if not file.exists():
         return []
     try:

@@ -226,7 +226,6 @@ def _offer_target(home: Path, name: str) -> Path:
 
 
 def _cells(offer: Offer) -> dict[str, Any]:
-    """Return the CSV row of an offer; its source names the rate of another currency."""
     fields: dict[str, Any] = {name: getattr(offer, name) for name in OFFER_FIELDS if name in Offer.model_fields}
     return {
         **fields,
@@ -237,7 +236,6 @@ def _cells(offer: Offer) -> dict[str, Any]:
 
 
 def _place(target: Path, write: Callable[[Path], object]) -> None:
-    """Write a file atomically: readers see the old or the new content."""
     draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -36,8 +36,6 @@ _SUFFIXES: Final = {ACCELERATORS: {".toml"}, OFFERS: {".csv", ".toml"}}
 
 
 class _File(NamedTuple):
-    """Identity of a file's content: path, modification time, size and inode."""
-
     path: Path
     time_ns: int
     n_byte: int
@@ -101,7 +99,6 @@ def _file_identity(path: Path) -> Iterator[_File]:
 
 
 def _read(accelerators: _Folder, offers: _Folder) -> tuple[Catalog, list[str]]:
-    """Return the shipped catalogue with the content of the files, and the problems of ignored files."""
     catalog = load_catalog()
     problems = [folder.problem for folder in (accelerators, offers) if folder.problem]
     for file in accelerators.files:
@@ -123,7 +120,6 @@ def _read(accelerators: _Folder, offers: _Folder) -> tuple[Catalog, list[str]]:
 
 
 def _without_superseded(shipped: Iterable[Offer], refreshed: Iterable[Offer]) -> Iterator[Offer]:
-    """Yield the shipped offers, less those for all regions of instances that newer prices list by region."""
     newest: dict[tuple[str, ...], dt.date] = {}
     for offer in refreshed:
         key = (offer.provider, offer.instance_type, offer.pricing)
