@@ -100,7 +100,6 @@ class Gate:
                 raise RefusedError("too-many-requests", detail, {"retry-after": wait})
 
     async def _authenticate(self, secret: str | None, need: api_keys.Scope | None) -> ApiKey | None:
-        """Return the valid key of a secret; None if it cannot be looked up and is not needed."""
         try:
             key = await self._keys.find(secret) if secret is not None else None
         except NotReadyError:

@@ -135,7 +135,6 @@ class Lane:
         return busy_error(problem, SHED_RETRY_AFTER_S)
 
     def _n_place(self) -> float:
-        """Return the number of requests that may wait, at the pace at which slots were released of late."""
         if not self._interval_s:
             return self.max_waiting
         return min(self.max_waiting, EXPECTED_SHARE * self.max_wait_s / self._interval_s)
@@ -247,19 +246,16 @@ class EarlyRefusal:
 
 
 def _has(name: bytes, scope: Scope, body: bytes) -> bool:
-    """Return whether the query or the JSON body of a request may have a field; an escape in the body may hide it."""
     in_body = b'"' + name in body or b"\\u" in body
     return in_body or name in unquote_to_bytes(scope.get("query_string", b""))
 
 
 def _stated_byte(scope: Scope) -> int | None:
-    """Return the size of the body that the head of a request states; None if it is not known."""
     headers = dict(scope.get("headers", ()))
     length = headers.get(b"content-length", b"0")
     return int(length[:10]) if b"transfer-encoding" not in headers and length.isdigit() else None
 
 
 async def _departure(receive: Receive) -> None:
-    """Return when the client has left, or has its response."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -152,7 +152,6 @@ def error_response(error: RoofcastError) -> JSONResponse:
 
 
 def _detail(error: RoofcastError) -> str:
-    """Return the text of an error; for an unknown name without suggestions, with the route that lists the names."""
     if isinstance(error, UnknownNameError) and not error.near:
         route = LISTS.get(error.field.rpartition(".")[2])
         return f"{error}; GET {route} lists the known names" if route else str(error)
@@ -195,7 +194,6 @@ async def _on_roofcast_error(_: Request, error: Exception) -> JSONResponse:
 
 
 def _on_validation_error(request: Request, error: Exception) -> JSONResponse:
-    """Return all problems of a request; further ones are looked for where no part of it is longer than it may be."""
     assert isinstance(error, RequestValidationError)  # noqa: S101  (as registered)
     parts = sorted(error.errors(), key=lambda part: part["type"] != "extra_forbidden")[:MAX_PART]  # why others miss
     if any(part["type"] == "missing" and part["loc"] == ("body", "rows") for part in parts) and _is_row(error.body):
@@ -219,7 +217,6 @@ def _is_row(body: object) -> bool:
 
 
 def _input_errors(part: Mapping[str, Any], request: Request, body: Any) -> list[InputError]:
-    """Return the errors of one part of a request that its model refuses."""
     place, *path = part["loc"]
     field = (_field(path, body) if place == "body" else ".".join(map(str, path))) or "body"
     if part["type"] == "extra_forbidden" and place == "body":
@@ -231,7 +228,6 @@ def _input_errors(part: Mapping[str, Any], request: Request, body: Any) -> list[
 
 
 def _field_cure(name: str, models: Sequence[type[BaseModel]]) -> tuple[str, list[str]]:
-    """Return how to mend an unknown field, and the fields that it may stand for: of the models, or within them."""
     fields = {one: field for model in models for one, field in model.model_fields.items()}
     within = {
         inner: f"{outer}.{inner}"
@@ -245,7 +241,6 @@ def _field_cure(name: str, models: Sequence[type[BaseModel]]) -> tuple[str, list
 
 
 def _models_at(request: Request, path: Sequence[str | int]) -> list[type[BaseModel]]:
-    """Return the request models that could have a field at a pydantic path."""
     models = _models_in(request.scope["route"].body_field.field_info.annotation)
     for part in path[:-1]:
         fields = [model.model_fields[str(part)] for model in models if part in model.model_fields]
@@ -254,14 +249,12 @@ def _models_at(request: Request, path: Sequence[str | int]) -> list[type[BaseMod
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:
-    """Return the models that an annotation names, on its own, as an alternative or as an element."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     return [model for part in get_args(annotation) for model in _models_in(part)]
 
 
 def _field(path: Sequence[str | int], body: Any) -> str:
-    """Return the field at a pydantic path; parts of the path that name a type instead of a field are left out."""
     names: list[str] = []
     value = body
     for position, part in enumerate(path):
@@ -289,7 +282,6 @@ async def _on_system_error(_: Request, error: Exception) -> JSONResponse:
 
 
 def _allowed_methods(request: Request, allow: str) -> str:
-    """Return the methods of all routes of a path; `allow` has those of the first route only."""
     path = getattr(request.scope.get("route"), "path", "")
     documented = map(str.upper, request.app.openapi()["paths"].get(path, ()))
     return ", ".join(sorted({*filter(None, allow.split(", ")), *documented}))

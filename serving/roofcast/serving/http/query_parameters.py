@@ -40,7 +40,6 @@ async def refuse_unknown_parameters(request: Request) -> None:
 
 
 def _parameters(dependant: Dependant) -> Iterator[tuple[str, bool]]:
-    """Yield the name of each query parameter, and whether it takes a list of values."""
     for parameter in dependant.query_params:
         annotation = parameter.field_info.annotation
         yield parameter.alias, list in {get_origin(part) for part in (annotation, *get_args(annotation))}

@@ -75,16 +75,11 @@ def read_lines(body: IO[bytes], models: InlineModels) -> Iterator[Chunk]:
 
 
 def _echo(line: bytes, row: Mapping[str, Any], models: InlineModels) -> bytes:
-    """Return a row as it was sent, without its closing brace; an inline model is replaced by its name.
-
-    A carriage return between two fields becomes a space: some readers end a line there.
-    """
     name = models.names.get(row.get("model", ""))
     return to_json({**row, "model": name})[:-1] if name else line[:-1].rstrip().replace(b"\r", b" ")
 
 
 def _lines(body: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield the number and text of the lines that are not blank; a line that is too long is cut."""
     number = 0
     while line := body.readline(MAX_LINE_BYTE + 1):
         number += 1
@@ -146,7 +141,6 @@ def _read_row_strictly(line: bytes) -> Mapping[str, Any]:
 
 
 def _objects(chunk: Chunk, answers: Table) -> list[bytes]:
-    """Return each row with its answers as a JSON object; what was sent as JSON is returned as it was written."""
     echoes = [text[:-1] for text in _json_rows(chunk.columns)] if chunk.echoes is None else chunk.echoes
     texts = _json_rows(answers)
     return [echo + (b"," if len(echo) > 1 else b"") + text[1:] for echo, text in zip(echoes, texts, strict=True)]

@@ -78,7 +78,6 @@ def _batches(source: pa.NativeFile, coded: list[str]) -> Iterator[pa.RecordBatch
 
 
 def _check_footer(file: pq.ParquetFile, max_row: int, max_byte: int) -> list[str]:
-    """Check rows, columns, sizes and encodings; return the columns that are read as dictionaries of texts."""
     metadata, schema = file.metadata, file.schema_arrow
     if not metadata.num_rows:
         raise InputError("body", "there is no row; send at least one")
@@ -134,10 +133,6 @@ def _wrong_type(field: pa.Field) -> InputError:
 
 
 def _check_batch(batch: pa.RecordBatch) -> int:
-    """Check that a batch is intact and its texts are short enough to be repeated in each row; return its rows.
-
-    An empty column may be of another type: pandas writes floats for a column without texts.
-    """
     from pyarrow import compute, types
 
     batch.validate(full=True)

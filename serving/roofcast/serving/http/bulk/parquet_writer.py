@@ -60,10 +60,6 @@ class ParquetWriter:
 
 
 def _input_columns(chunk: Chunk) -> dict[str, pa.Array]:
-    """Return rows that were sent as JSON, each column of one type; a number or flag that cannot be read is null.
-
-    An inline model is replaced by its name.
-    """
     import pyarrow as pa
 
     n_row = len(chunk.numbers)
@@ -87,8 +83,6 @@ def _numbers(cells: ColumnArray) -> ColumnArray:
 
 
 class _Pipe(io.RawIOBase):
-    """Write-only file whose content is drained as it grows."""
-
     def __init__(self) -> None:
         super().__init__()
         self._pending = bytearray()

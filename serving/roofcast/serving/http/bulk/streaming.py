@@ -20,7 +20,6 @@ _LIMITER: Final[RunVar[CapacityLimiter]] = RunVar("bulk chunks")
 
 
 def _limiter() -> CapacityLimiter:
-    """Return the limiter that all bulk requests of this event loop share."""
     try:
         return _LIMITER.get()
     except LookupError:
@@ -44,8 +43,6 @@ async def _continue(part: bytes | None, parts: Iterator[bytes]) -> AsyncIterator
 
 
 class _Stream(StreamingResponse):
-    """Stream whose source is closed as soon as the client disconnects."""
-
     async def stream_response(self, send: Send) -> None:
         async with aclosing(self.body_iterator):  # type: ignore[type-var]  # `_continue` is a generator
             await super().stream_response(send)

@@ -56,7 +56,6 @@ def get_choices(service: Parts, active: ActiveModel) -> ChoicesResponse:
 
 
 def _preset(preset: Preset) -> PresetResponse:
-    """Return a preset; JSON has no NaN."""
     values = {
         name: None if isinstance(value, float) and math.isnan(value) else value
         for name, value in dataclasses.asdict(preset).items()

@@ -103,7 +103,6 @@ def _chart_folder() -> str:
 
 
 def _bokeh_folder() -> Path:
-    """Return the folder of BokehJS without importing bokeh, which takes long."""
     spec = find_spec("bokeh")
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError("bokeh is not installed; install roofcast with its dependencies")

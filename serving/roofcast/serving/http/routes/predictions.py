@@ -117,13 +117,11 @@ def _check_parquet(*kinds: Kind) -> None:
 
 
 def _headers(active: LoadedModel, level: float, used: StackUsed | None) -> dict[str, str]:
-    """Return the headers of a response without a place for version, level and stack in its body."""
     stack = {STACK_HEADER: quote("; ".join([str(used), *used.notes]), safe=_HEADER_SAFE)} if used else {}
     return {VERSION_HEADER: active.champion.version, LEVEL_HEADER: repr(level), **stack}
 
 
 def _parse_references(texts: Iterable[str]) -> list[Row]:
-    """Return the reference measurements in query parameters."""
     try:
         return [_ROW.validate_json(text) for text in texts]
     except ValidationError as error:

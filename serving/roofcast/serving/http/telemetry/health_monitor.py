@@ -68,7 +68,6 @@ class HealthMonitor:
         self._registry = Check(ok=not problem, detail=problem)
 
     async def _refresh(self, target: Target) -> str:
-        """Activate a new champion of a target; return the problem, blank without one."""
         try:
             champion = self._service.champions[target]
             if await asyncio.to_thread(champion.refresh):

@@ -70,7 +70,6 @@ class RequestLog:
 
 
 def _log(scope: Scope, status: int, duration_s: float, bug: Exception | None) -> None:
-    """Log a request, with the traceback of a bug: before the answer, which refers to it."""
     route = getattr(scope.get("route"), "path", OTHER)
     method = scope["method"] if scope["method"] in METHODS else OTHER
     REQUEST_SECONDS.labels(method, route, str(status)).observe(duration_s)

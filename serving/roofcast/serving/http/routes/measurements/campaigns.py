@@ -51,7 +51,6 @@ def list_campaign_rows(
 
 
 def _campaign_row(row: dict[str, Value], *, is_learnt: bool) -> CampaignRow:
-    """Return a measurement without its blanks, split into question and outcomes."""
     filled = {name: value for name, value in row.items() if value not in {None, ""}}
     return CampaignRow(
         question={name: value for name, value in filled.items() if name in INPUT_COLUMNS},
