@@ -22,7 +22,6 @@ def type_modules(document: Document) -> dict[str, str]:
 
 
 def _schemas(document: Document, part: str) -> set[str]:
-    """Return the schemas that a part of any operation refers to, directly or not."""
     names: set[str] = set()
     pending = [operation.get(part) for path in document["paths"].values() for operation in path.values()]
     while pending:

@@ -43,7 +43,6 @@ def report_errors() -> Iterator[None]:
 
 
 def _flush() -> None:
-    """Flush standard output; a reader that has closed it, as `head` does, is no error."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:

@@ -58,7 +58,6 @@ def _check_url(url: str) -> None:
 
 
 def _read_key() -> str | None:
-    """Return the API key of the environment; None if it is unset or empty."""
     key = os.environ.get(KEY_VARIABLE, "")
     if not (key.isascii() and key.isprintable()) or " " in key:
         problem = "must be an API key as `roofcast keys create` prints it: ASCII without spaces"
@@ -84,7 +83,6 @@ def _raise(error: RoofcastError, url: str) -> NoReturn:
 
 
 def _input_error(parts: Mapping[str, Any]) -> errors.InputError:
-    """Return a problem that a service names in parts."""
     if parts["source"] or parts["line"]:
         return errors.SchemaError(parts["field"], parts["problem"], parts["source"], parts["line"])
     return errors.InputError(parts["field"], parts["problem"], parts["mentions"])

@@ -45,7 +45,6 @@ def best_runs(found: JobSearch, confidence: float) -> RowIndex:
 
 
 def _by_cost(found: JobSearch, rows: RowIndex) -> RowIndex:
-    """Return runs by cost; of equal ones the likeliest, then the smallest first."""
     runs = found.runs
     size = found.jobs.table["n_accelerator"].to_numpy(dtype=float)[runs.job[rows]]
     return rows[np.lexsort((size, -runs.p_met[rows].round(2), runs.hours[rows].round(9), runs.cost[rows].round(9)))]
@@ -159,7 +158,6 @@ def _interval(values: FloatArray) -> JobInterval:
 
 
 def _other_offers(found: JobSearch, run: int) -> list[OtherOffer]:
-    """Return the cheapest offers of the same job and alternative elsewhere, one a region."""
     runs = found.runs
     own = found.offers[runs.offer[run]]
     same = np.flatnonzero(runs.job == runs.job[run])

@@ -99,7 +99,6 @@ def _answer(
     problems: list[Problem | None],
     options: JobOptions,
 ) -> None:
-    """Fill in the answers of some rows, and the problems of those that have no answer."""
     stated = with_fastest_plans(table, options.catalog, options.predictor)
     jobs = build_jobs(stated, options.catalog.models, options.catalog.accelerators)
     choice = choose_plans(jobs)
@@ -181,13 +180,6 @@ def _unsound_problem(row: pd.Series) -> Problem:
 
 
 def _contradiction(row: pd.Series, plan: Mapping[str, float]) -> Problem:
-    """Return the problem of a job whose replicas or micro-batches no plan near the memory has.
-
-    Parameters
-    ----------
-    plan
-        `COUNTS` of the plan that was found without regard to them.
-    """
     if not (pd.isna(row["dp"]) or row["dp"] == plan["dp"]):
         text = f"no plan of these settings has {row['dp']:g} replicas and may fit; one has {plan['dp']:g}"
         return Problem("invalid", "dp", text)

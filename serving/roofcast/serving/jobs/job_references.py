@@ -70,7 +70,6 @@ def condition_on(predictor: JobPredictor, rows: Sequence[Mapping[str, Any]], cat
 
 
 def _check_rates(table: pd.DataFrame, rate: FloatArray, catalog: Catalog) -> None:
-    """Raise if the rate of a row, in tokens per second of all its accelerators, is impossible or of another unit."""
     choice = choose_plans(build_jobs(table, catalog.models, catalog.accelerators))
     ratio = rate / throughput_token_per_s(choice.runs, choice.time)
     mfu = ratio * mfu_ratio(choice.runs, choice.time)

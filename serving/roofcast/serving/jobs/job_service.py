@@ -118,7 +118,6 @@ def answer_training_recommendation(
 
 
 def _resolve_model(choice: str | ModelConfig, catalog: Catalog) -> tuple[ModelSpec, Catalog]:
-    """Return the model, and a catalogue that holds it under its id."""
     if isinstance(choice, str):
         spec = catalog.model(choice)
         return catalog.models[spec.id], catalog

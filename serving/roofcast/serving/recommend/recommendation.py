@@ -145,7 +145,6 @@ def recommend(
 
 
 def _check(bundle: ModelBundle, model: ModelSpec, demand: Demand, confidence: float, level: float) -> LimitModel:
-    """Return the limit model of a demand that can be answered."""
     if not demand.limits:
         raise InputError("limits", "needs at least one limit")
     bundle.predictor.check_level(level, [metric for metric, _ in reported_limits(demand)])
@@ -160,7 +159,6 @@ def _check(bundle: ModelBundle, model: ModelSpec, demand: Demand, confidence: fl
 def _no_replica(
     no_engine: tuple[Rejection, ...], n_offer: int, n_rejection: int, confidences: list[float]
 ) -> Recommendation:
-    """Return the answer if no engine and precision within the constraints runs on any offer."""
     return Recommendation(
         entries=(),
         fleet=(),
@@ -234,7 +232,6 @@ def _cost_of_confidence(
 def _entries(
     search: Search, target: SearchTarget, deployments: list[Deployment], elsewhere: list[tuple[OtherOffer, ...]]
 ) -> tuple[tuple[Entry, ...], tuple[FleetPart, ...]]:
-    """Return the entries, and the parts of a mixed fleet that is cheaper if all of them meet the limits."""
     parts = mixed_fleet(search, target, deployments[0].cost if deployments else math.inf)
     if not deployments and not parts:
         return (), ()

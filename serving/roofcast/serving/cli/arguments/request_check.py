@@ -100,7 +100,6 @@ def check_row(
 
 
 def _columns_in(text: str) -> list[str]:
-    """Return the columns of questions that a problem with a row names; those of one word may be words."""
     from roofcast.serving.predict.question_rows import ROW_NAMES
 
     return [word for word in _WORD.findall(text) if "_" in word and word in ROW_NAMES]
@@ -123,7 +122,6 @@ def check_names(fields: Mapping[str, Any], engines: Collection[str], server: str
 
 
 def _served_names(url: str) -> set[str]:
-    """Return the names that requests to a service may have, without case."""
     from roofcast.serving.cli.remote import ask
 
     with ask(url) as client:
@@ -131,7 +129,6 @@ def _served_names(url: str) -> set[str]:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Yield the texts of JSON values at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping | list):

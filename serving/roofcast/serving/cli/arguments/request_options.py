@@ -90,7 +90,6 @@ class _ValueType:
 
 
 def _value_type(field: FieldInfo) -> _ValueType:
-    """Return the type that the shell reads: a number, a switch, or text, once or repeated."""
     kind, is_list = _plain(field.annotation), False
     if get_origin(kind) is list:
         kind, is_list = _plain(get_args(kind)[0]), True
@@ -100,7 +99,6 @@ def _value_type(field: FieldInfo) -> _ValueType:
 
 
 def _plain(annotation: Any) -> Any:
-    """Return a type without metadata and None."""
     while True:
         if get_origin(annotation) is Annotated:
             annotation = get_args(annotation)[0]

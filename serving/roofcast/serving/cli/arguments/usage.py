@@ -35,8 +35,6 @@ def with_check(check: Check) -> Callable[[Callable[..., None]], Callable[..., No
 
 
 class _Usage:
-    """Arguments of a command or group whose first error is followed by all others, of options and of values."""
-
     callback: Any
     get_params: Any
     make_parser: Any
@@ -59,7 +57,6 @@ class _Usage:
             raise join_errors([*errors, *self._with_options(ctx, of_values)]) from error
 
     def _with_options(self, ctx: Any, errors: Iterable[InputError]) -> list[InputError]:
-        """Return the errors with options in place of the fields that they set."""
         fields: Mapping[str, str] = getattr(self.callback, "fields", {})
         columns = getattr(self.callback, "columns", ()) if ctx.params.get("rows") else ()
         params = [param for param in self.get_params(ctx) if param.name not in columns]
@@ -67,7 +64,6 @@ class _Usage:
         return [name_options(one, names) for one in errors]
 
     def _check(self, ctx: Any) -> list[InputError]:
-        """Return the problems of the values that were read."""
         check: Check | None = getattr(self.callback, "check", None)
         if check is None:
             return []
@@ -78,7 +74,6 @@ class _Usage:
         return [one for error in check(values) for one in error.all]
 
     def _usage_errors(self, ctx: Any, args: list[str]) -> tuple[list[InputError], set[str]]:
-        """Return the errors of the options, and all names of those that are missing or cannot be read."""
         args, errors, values = [*args], [], None
         unread: set[str] = set()
         while values is None:
@@ -172,12 +167,10 @@ class Group(_Usage, TyperGroup):
 
 
 def _is_option(arg: str, name: str) -> bool:
-    """Return whether an argument is the option of this name: underscores are hyphens, short options may be joined."""
     return bool(name) and name in (arg.partition("=")[0].replace("_", "-"), arg[:2])
 
 
 def _options_by_field(params: Iterable[Any], fields: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, str]:
-    """Return the option that sets each field, one with a value if several do, also by all names of the option."""
     options = [param for param in params if param.opts[0].startswith("-")]
     options.sort(key=lambda param: values.get(param.name) is not None)
     by_name = {name: param.opts[0] for param in options for name in _names(param)}
@@ -211,7 +204,6 @@ def name_options(error: InputError, options: Mapping[str, str]) -> InputError:
 
 
 def _with_options(error: InputError, options: Mapping[str, str]) -> str:
-    """Return the text of an error with the options of the other fields that it mentions."""
     if not error.mentions:
         return error.problem
     leaves = {field.rpartition(".")[2]: option for field, option in options.items()}
@@ -221,7 +213,6 @@ def _with_options(error: InputError, options: Mapping[str, str]) -> str:
 
 
 def _names(param: Any) -> set[str]:
-    """Return the names by which messages call a parameter; the field of a repeatable one is in the plural."""
     names = {param.name, *param.opts, *(name.lstrip("-") for name in param.opts)}
     names |= {name.replace("-", "_") for name in names}
     return names | {f"{name}s" for name in names}
@@ -242,7 +233,6 @@ def _value_error(param: Any, value: object, error: Any) -> InputError:
 
 
 def _meaning(param: Any) -> str:
-    """Return what the help of an option says, up to its first semicolon or full stop."""
     text = re.split(r"[.;](?:\s|$)", str(getattr(param, "help", None) or ""))[0]
     return f": {_lower(text)}" if text else ""
 
@@ -254,13 +244,11 @@ def _lower(text: object) -> str:
 
 
 def _place(error: InputError) -> str:
-    """Return what an error is about: a field, alone or in a file; without one, the whole problem."""
     if isinstance(error, SchemaError) and error.source:
         return f"{error.source}, line {error.line}"
     return error.field or error.problem
 
 
 def _fields_of(error: InputError) -> set[str]:
-    """Return the names of the fields that an error is about, in full and by their last part."""
     fields = {error.field, *error.mentions}
     return fields | {field.rpartition(".")[2] for field in fields}

@@ -60,7 +60,6 @@ def _errors(values: Mapping[str, Any]) -> list[InputError]:
 
 
 def _check_scale(options: Sequence[str]) -> None:
-    """Raise `InputError` if the factors are wrong; they are checked on any accelerator, for they depend on none."""
     from roofcast.serving.cli.context import open_catalog
     from roofcast.serving.explain.explanation import scale_accelerator
 
@@ -133,7 +132,6 @@ def _explain(
 def _choose_stack(
     service: Service, active: LoadedModel, stack: str, known: CalibrationPoints | None = None
 ) -> tuple[ModelBundle, CalibrationPoints | None]:
-    """Return the bundle that answers about a stack, if one is named, and the points of it and of references."""
     bundle, points, used = service.stacks.choose(service.catalog, active, "", stack, known)
     note_stack(used)
     return bundle, points
@@ -164,7 +162,6 @@ def _sweep_errors(values: Mapping[str, Any]) -> list[InputError]:
 
 
 def _check_sweep(sweep: Sequence[str]) -> None:
-    """Raise `InputError` if there is not one sweep, or its steps are wrong; see `_check_scale`."""
     from roofcast.serving.cli.context import open_catalog
     from roofcast.serving.explain.explanation import sweep_accelerator
 
@@ -220,7 +217,6 @@ _STEP_ENDS: Final = {"_predicted": " predicted", "_uncalibrated": " without the 
 
 
 def _with_units(row: dict[str, Any]) -> dict[str, str]:
-    """Return the cells of a step as text: metrics in ms, s or tokens/s."""
     from roofcast.serving.counts import quantity_text
     from roofcast.serving.display_names import metric_name, without_unit
 
@@ -250,7 +246,6 @@ def _step(explanation: Explanation, i: int) -> dict[str, Any]:
 
 
 def _predicted(prediction: dict[str, Any]) -> dict[str, float]:
-    """Return the predictions of a step, and their values without the stack profile, if one is named."""
     metrics = {name: reasons for name, reasons in prediction.items() if isinstance(reasons, dict)}
     return {
         f"{name}_{text}": reasons["value"]
@@ -287,7 +282,6 @@ def _save(figure: Figure, file: Path) -> None:
 
 
 def _show(document: dict[str, Any]) -> None:
-    """Print the tables; remarks go to standard error."""
     from roofcast.serving.cli.text.explanation_text import explanation_text
 
     for remark in document["remarks"]:

@@ -69,7 +69,6 @@ def _predict_errors(values: Mapping[str, Any]) -> list[InputError]:
 
 
 def _check_files(rows: Path | None, out: Path | None, job: Mapping[str, Any]) -> None:
-    """Raise `InputError` if the options of files do not belong together."""
     if rows and job:
         raise InputError(next(iter(job)), "cannot be combined with --rows; write it into the file")
     if rows and out is None:
@@ -79,7 +78,6 @@ def _check_files(rows: Path | None, out: Path | None, job: Mapping[str, Any]) ->
 
 
 def _check_job(job: Mapping[str, Any], server: str) -> None:
-    """Raise `InputError` with all problems of a job; a service finds its own."""
     from roofcast.serving.jobs.rows import parse_jobs
 
     if server:
@@ -89,7 +87,6 @@ def _check_job(job: Mapping[str, Any], server: str) -> None:
 
 
 def _check_references(file: Path | None, server: str) -> None:
-    """Raise `InputError` if own runs cannot be used; a service checks their content."""
     from roofcast.serving.jobs.job_references import condition_on
 
     rows = _read_references(file)
@@ -142,8 +139,6 @@ def predict(
 
 
 class _Asked(NamedTuple):
-    """What all jobs of one prediction share; an empty server is this process."""
-
     references: list[dict[str, Any]]
     level: float
     server: str
@@ -156,7 +151,6 @@ def _read_references(file: Path | None) -> list[dict[str, Any]]:
 
 
 def _predict_one(job: dict[str, Any], asked: _Asked) -> list[dict[str, Any]]:
-    """Return the answered row of a job, whose model may be a file."""
     from roofcast.serving.cli.files import read_model
     from roofcast.serving.cli.remote import read_served_model
 
@@ -173,7 +167,6 @@ def _predict_one(job: dict[str, Any], asked: _Asked) -> list[dict[str, Any]]:
 
 
 def _answer(rows: list[dict[str, Any]], models: list[dict[str, Any]], asked: _Asked) -> list[dict[str, Any]]:
-    """Return rows with their answers, of a service if one is named."""
     level, references = asked.level, asked.references
     if asked.server:
         from roofcast.serving.cli.remote import ask
@@ -359,7 +352,6 @@ def _launch_command(entries: Sequence[Mapping[str, Any]], launch: str) -> str:
 
 
 def _recommend(request: JobRecommendationRequest, server: str) -> dict[str, Any]:
-    """Return the recommendation, of a service if one is named."""
     from roofcast.serving.cli.files import read_model
 
     if server:

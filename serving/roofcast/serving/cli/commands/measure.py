@@ -162,7 +162,6 @@ def _select_runs(
     choice: Choice | None,
     out: Path,
 ) -> Sequence[PlannedRun]:
-    """Return the runs of the plan, or those that a budget admits; refuse names and settings that cannot be."""
     from roofcast.serving.app_state.catalog.model_admission import with_configs
     from roofcast.serving.cli.commands.stack_commands import OWNER
     from roofcast.serving.cli.files import parse_configs
@@ -187,7 +186,6 @@ def _select_runs(
 def _count(
     runs: Sequence[PlannedRun], values: Mapping[str, str], model_config: list[str], max_s: float
 ) -> PlanTotals:
-    """Return the totals of runs, with the predicted time if there is a predictor."""
     from roofcast.data.errors import RoofcastError
     from roofcast.serving.app_state.catalog.model_admission import with_configs
     from roofcast.serving.cli.files import parse_configs
@@ -231,13 +229,6 @@ def _print_commands(
 def _open_runner(
     options: Mapping[str, Any], values: Mapping[str, str], given: list[str], out: Path, *, may_assume: bool
 ) -> tuple[PlanRunner, dict[str, str], list[str]]:
-    """Return the runner of a plan, the setup of its folder, and the columns that its reports lack.
-
-    Parameters
-    ----------
-    may_assume
-        Whether the names of a missing GuideLLM and of the model of an endpoint that does not answer are assumed.
-    """
     from roofcast.data.errors import NotReadyError
     from roofcast.data.importers.overrides import parse_overrides
     from roofcast.serving.measure import guidellm
@@ -304,7 +295,6 @@ def _measure(runner: PlanRunner, runs: Sequence[PlannedRun]) -> PlanResult:
 
 
 def _finish(result: PlanResult, runs: Sequence[PlannedRun], folder: Path, to: Destination, *, as_json: bool) -> None:
-    """Import the reports, print the numbers of runs by outcome, and exit with status 1 if a run failed."""
     from roofcast.serving.cli.commands.measurement_commands import import_files
     from roofcast.serving.cli.commands.stack_commands import add_files
 

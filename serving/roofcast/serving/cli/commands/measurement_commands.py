@@ -205,7 +205,6 @@ def _arguments(options: Mapping[str, list[str] | None]) -> list[str]:
 
 
 def _model_cure(name: str) -> str:
-    """Return how to import measurements of a model that the catalogue lacks."""
     cure = "give the configuration of your own model with --model-config NAME=PATH, such as"
     return f"{cure} --model-config {shlex.quote(f'{name}=config.json')}"
 

@@ -140,7 +140,6 @@ def _show_added(added: AddedOffers, *, as_json: bool) -> None:
 
 
 def _refresh(source: str, provider: str | None, as_of: dt.datetime | None) -> OfferRefresh:
-    """Refresh prices from a file: a price list of SkyPilot by its columns, else a file of offers."""
     from roofcast.data.prices.offer_file import load_offer_file
     from roofcast.data.prices.skypilot import is_price_list, load_skypilot_catalog
     from roofcast.serving.app_state.catalog.offer_refresh import refresh_offers
@@ -213,7 +212,6 @@ def _list_offers(catalog: Catalog, selection: tuple[str | None, ...], *, as_json
 
 
 def _select(catalog: Catalog, selection: tuple[str | None, ...]) -> Iterable[Offer]:
-    """Return the offers with these values of provider, region, accelerator and pricing; None selects all."""
     from roofcast.data.prices.regions import resolve_region
 
     names = ("provider", "region", "accelerator", "pricing")

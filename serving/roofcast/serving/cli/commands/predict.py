@@ -89,7 +89,6 @@ def _errors(values: Mapping[str, Any]) -> list[InputError]:
 
 
 def _check_files(rows: Path | None, out: Path | None, values: Mapping[str, Any]) -> None:
-    """Raise `InputError` unless there is one question, or a file of them and another to write."""
     given = [name for name in OPTIONS if values[name]]
     if rows and given:
         raise InputError(given[0], "cannot be combined with --rows; write it into the file")
@@ -145,8 +144,6 @@ def predict(
 
 
 class _Asked(NamedTuple):
-    """What all questions of one prediction share; an empty server is this process."""
-
     references: CsvTable | None
     reference_file: Path | None
     stack: str
@@ -215,7 +212,6 @@ def _joined(question: Sequence[str], answer: Sequence[Any], errors: Sequence[Any
 
 
 def _predict(questions: pd.DataFrame, service: Service, catalog: Catalog, asked: _Asked) -> list[dict[str, Any]]:
-    """Return the answers of the active predictor, questions included."""
     from roofcast.serving.predict.reference_rows import read_references
     from roofcast.serving.predict.row_answers import PredictOptions, answer
 
@@ -233,7 +229,6 @@ def _predict(questions: pd.DataFrame, service: Service, catalog: Catalog, asked:
 
 
 def _ask_service(rows: Sequence[dict[str, Any]], models: Sequence[Any], asked: _Asked) -> list[dict[str, Any]]:
-    """Return the answers of a service, questions included."""
     from roofcast.serving.cli.remote import ask
 
     with ask(asked.server) as client:

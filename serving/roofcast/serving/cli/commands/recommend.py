@@ -69,7 +69,6 @@ def _errors(values: Mapping[str, Any]) -> list[InputError]:
 
 
 def _fields_of(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[InputError]]:
-    """Return the values of the fields of a request, with one load and parsed owned nodes, and the errors of these."""
     from roofcast.serving.cli.files import parse_inventory
 
     options, errors = {**values, "inventory": None}, []

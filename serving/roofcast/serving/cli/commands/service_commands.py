@@ -89,10 +89,6 @@ def serve(
 
 
 def _run(config: uvicorn.Config) -> None:
-    """Run the server as `uvicorn.run` does, but set ``TCP_NODELAY`` with several workers too.
-
-    Without it the second packet of an answer waits 40 ms for the acknowledgement of the first.
-    """
     from uvicorn import Server
     from uvicorn.supervisors import multiprocess
 

@@ -80,7 +80,6 @@ def add_files(
 
 
 def _read_rows(paths: list[Path], given: list[str]) -> tuple[list[dict[str, Any]], int]:
-    """Return the rows of a profile in files, and the number of those left out."""
     from roofcast.data.importers import read_measurements
     from roofcast.data.importers.overrides import parse_overrides
     from roofcast.serving.stacks.profiles import check_file_rows, rows_of_measurements
@@ -121,7 +120,6 @@ def list_(
 
 
 def _measured(server: str) -> list[dict[str, Any]]:
-    """Return the measured stacks that the predictor in service knows."""
     if server:
         from roofcast.serving.cli.remote import ask
 

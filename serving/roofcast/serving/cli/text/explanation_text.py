@@ -67,7 +67,6 @@ def _operator(part: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _memory(memory: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Return the figures with their units; bytes are in GB."""
     rows = []
     for name, value in memory.items():
         if isinstance(value, bool) or value is None:
@@ -79,7 +78,6 @@ def _memory(memory: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def _factors(metrics: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]:
-    """Return a row for each factor and a column for each metric; the estimate, the first factor, has its unit."""
     parts = dict.fromkeys(part for reasons in metrics.values() for part in reasons["contributions"])
     return [
         {"factor": part} | {metric_name(name): _factor(part, name, of) for name, of in metrics.items()}

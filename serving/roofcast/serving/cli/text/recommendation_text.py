@@ -102,7 +102,6 @@ def _prediction(metric: dict[str, Any]) -> str:
 
 
 def _shown(predictions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the limited predictions, and the TPOT of a statistic of which ITL is limited."""
     limited = {(one["metric"], one["statistic"]) for one in predictions if one["limit"] is not None}
     return [
         one
@@ -125,7 +124,6 @@ def _in_flight(entry: dict[str, Any]) -> str:
 
 
 def _near_ties(entries: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Yield which entries cost so little more than the first that its choice rests on the price of the day."""
     if not entries:
         return
     most = entries[0]["cost_usd_per_h"] * (1 + NEAR_TIE_RATIO)
@@ -173,7 +171,6 @@ def _costs(response: dict[str, Any]) -> Iterator[str]:
 
 
 def _rejection_counts(response: dict[str, Any]) -> Iterator[str]:
-    """Yield the number of accelerators without an entry by reason, that of their nearest configuration."""
     n = count_text(len(response["families"]), "other accelerator")
     yield fold(f"\n{n} of these offers without an entry; --why has the details, capacity and token prices")
     counts = counts_text((family["reason"] for family in response["families"]), REASON_TEXT)
@@ -181,7 +178,6 @@ def _rejection_counts(response: dict[str, Any]) -> Iterator[str]:
 
 
 def _families(response: dict[str, Any]) -> Iterator[str]:
-    """Yield the accelerators without an entry by reason; what all of a reason share is said once."""
     families = response["families"]
     if not families:
         return

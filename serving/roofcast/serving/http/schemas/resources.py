@@ -40,8 +40,6 @@ Selector = Annotated[str, Field(min_length=1, max_length=400, pattern=r"^[^\x00]
 
 
 class _RowsRequest(Message):
-    """Rows of prediction input, the models that they bring along, reference measurements, and the interval level."""
-
     rows: Annotated[list[Row], Field(min_length=1)]
     models: InlineModelList = Field(default_factory=list)
     references: References = Field(default_factory=list)

@@ -149,7 +149,6 @@ def _no_prediction() -> JobPrediction:
 def _pair(
     hardware: Sequence[Hardware], offers: Sequence[Offer], jobs: PlannedJobs, max_usd_per_h: float
 ) -> tuple[RowIndex, RowIndex]:
-    """Return every planned job with every offer that has its nodes, within the hourly budget."""
     of_hardware: dict[int, list[int]] = {}
     for row, index in enumerate(jobs.hardware.tolist()):
         of_hardware.setdefault(index, []).append(row)
@@ -168,7 +167,6 @@ def _pair(
 
 
 def _judge(demand: JobDemand, jobs: PlannedJobs, prediction: JobPrediction, sd: FloatArray, pairs: Pairs) -> Runs:
-    """Return pairs with their time, and the probabilities of the limits."""
     job, usd_per_h = pairs.job, pairs.usd_per_h
     hours = run_hours(demand, jobs, prediction.token_per_s_per_accelerator)[job]
     p_deadline = _p_below(hours, demand.deadline_h, sd[job])

@@ -81,12 +81,10 @@ def _reason(found: JobSearch, run: int, confidence: float, cheapest: float) -> t
 
 
 def _verb(n: int, verb: str) -> str:
-    """Return a number of accelerators with a verb in its person."""
     return f"{n} {verb}{'s' if n == 1 else ''}"
 
 
 def _without_run(found: JobSearch, accelerator: str, indices: Collection[int]) -> JobMissResponse:
-    """Return the miss of an accelerator on which no plan fits, or whose nodes are too few or too dear an hour."""
     leanest = found.jobs.leanest_byte
     best = min(indices, key=lambda i: (float(leanest[i]), found.hardware[i].n_accelerator))
     capacity = found.catalog.accelerators[accelerator].memory_byte / BYTE_PER_GB

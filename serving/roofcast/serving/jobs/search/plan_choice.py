@@ -44,7 +44,6 @@ def with_fastest_plans(table: pd.DataFrame, catalog: Catalog, predictor: JobPred
 
 
 def _fastest(candidates: pd.DataFrame, prediction: JobPrediction) -> RowIndex:
-    """Return the index of the chosen candidate of each job."""
     job = candidates["hardware"].to_numpy()
     fits = prediction.p_fits >= DEFAULT_CONFIDENCE
     preferred = np.where(fits, prediction.token_per_s_per_accelerator, prediction.p_fits)

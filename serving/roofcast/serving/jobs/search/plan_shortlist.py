@@ -75,10 +75,6 @@ def shortlist_plans(table: pd.DataFrame, catalog: Catalog, n_hardware: int) -> P
 
 
 def _enumerate(table: pd.DataFrame, jobs: Jobs) -> tuple[RowIndex, Plan]:
-    """Return the sound plans of all jobs.
-
-    With Transformers a plan has neither selective recomputation nor split experts, unless it is stated.
-    """
     index, plan = enumerate_plans(jobs)
     is_possible = is_sound(jobs.job.n_accelerator[index], jobs.job.n_global_batch[index], plan)
     is_possible &= keeps_stated(table, index, plan)
@@ -91,7 +87,6 @@ def _enumerate(table: pd.DataFrame, jobs: Jobs) -> tuple[RowIndex, Plan]:
 
 
 def _score(jobs: Jobs, index: RowIndex, plan: Plan) -> tuple[FloatArray, FloatArray]:
-    """Return the share of the memory that each plan fills, and its tokens per second; 0 where it does not fit."""
     filled, rate = np.empty(len(index)), np.zeros(len(index))
     for start in range(0, len(index), CHUNK):
         stop_if_abandoned()
@@ -106,7 +101,6 @@ def _score(jobs: Jobs, index: RowIndex, plan: Plan) -> tuple[FloatArray, FloatAr
 
 
 def _choose(hardware: RowIndex, filled: FloatArray, rate: FloatArray) -> RowIndex:
-    """Return the fastest plans of each hardware within each share of memory, and the leanest where none fits."""
     chosen: list[npt.NDArray[np.intp]] = []
     for share in FILLED:
         rows = np.flatnonzero(filled <= share)

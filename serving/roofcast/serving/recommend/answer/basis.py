@@ -69,5 +69,4 @@ def _package_version() -> str:
 
 
 def _digest(texts: Iterable[str]) -> str:
-    """Return the SHA-256 of texts in any order."""
     return hashlib.sha256("\n".join(sorted(texts)).encode()).hexdigest()

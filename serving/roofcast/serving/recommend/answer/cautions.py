@@ -105,7 +105,6 @@ def _think_time_warnings(demand: Demand) -> list[str]:
 
 
 def _long_prompt_warnings(demand: Demand) -> list[str]:
-    """Return a warning if tail limits depend on long prompts, as predictions take every prompt at the mean length."""
     limits = [
         limit.text
         for limit in demand.limits
@@ -122,7 +121,6 @@ def _long_prompt_warnings(demand: Demand) -> list[str]:
 
 
 def _queueing_warnings(demand: Demand, result: Recommendation) -> list[str]:
-    """Return a warning if requests of the first entry mostly wait for their first token, and no limit bounds that."""
     if not result.entries or {limit.metric for limit in demand.limits} & PREFILL_METRICS:
         return []
     median = {one.metric: one.value for one in result.entries[0].predictions if one.statistic == "p50"}

@@ -88,7 +88,6 @@ class PredictedDeployments:
         self._explain(row[:n], load[:n])
 
     def _predict(self, row: IndexArray, load: FloatArray) -> None:
-        """Predict every statistic of all rows in one call."""
         evaluator, baseline = self.search.evaluator, self.problem.baseline
         metrics = {metric for metric, _ in self.limits}
         statistics = list(dict.fromkeys(["mean", *(statistic for _, statistic in self.limits)]))
@@ -103,7 +102,6 @@ class PredictedDeployments:
             self.baseline = dict(baseline.predict_distribution(d, metrics=metrics, estimate=means).medians)
 
     def _explain(self, row: IndexArray, load: FloatArray) -> None:
-        """Compute power, memory, nearest measurements and extrapolation of the deployments at their own loads."""
         evaluator, problem, bundle = self.search.evaluator, self.problem, self.problem.bundle
         d, means = evaluator.descriptors(row, load, "mean"), take_rows(self.means, np.arange(len(row)))
         parts = break_down(d, evaluator.coefficients, means)
@@ -204,7 +202,6 @@ def _capacity(
     in_flight: FloatArray,
     request_rate: FloatArray,
 ) -> _Capacity:
-    """Return what a replica serves at the last load that meets the limits; arrays are over all rows."""
     last, start = [], len(deployments)
     for one in deployments:
         met = is_met[start + 1 : start + 1 + len(one.further_loads)]

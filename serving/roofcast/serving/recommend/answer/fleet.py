@@ -57,7 +57,6 @@ def mixed_fleet(search: Search, target: SearchTarget, single_cost: float) -> lis
 
 
 def _types(search: Search, target: SearchTarget) -> tuple[IndexArray, FloatArray]:
-    """Return the pairs to mix and the load that an instance of each serves: the best of each offer, by value."""
     capacity, pairs = search.state(target.confidence).capacity, search.pairs
     pair = np.flatnonzero((capacity[pairs.row] >= 0) & (pairs.per_instance >= 1))
     row = pairs.row[pair]
@@ -73,7 +72,6 @@ def _types(search: Search, target: SearchTarget) -> tuple[IndexArray, FloatArray
 def _parts(
     pair: IndexArray, n_instance: IndexArray, served: float, search: Search, target: SearchTarget
 ) -> list[Deployment]:
-    """Return the deployment of each kind of instance in a fleet that serves `served`."""
     pairs, grid = search.pairs, search.grid
     row, per_instance = pairs.row[pair], np.floor(pairs.per_instance[pair])
     capacity = search.state(target.confidence).capacity[row]

@@ -69,7 +69,6 @@ def find_levers(search: Search, first: Entry | None) -> tuple[Lever, ...]:
 
 
 def _price_levers(search: Search, cost: float) -> Iterator[Lever]:
-    """Yield other pricings of the same replicas, and regions and providers beyond those named."""
     constraints = replace(search.problem.constraints, inventory=())
     if constraints.providers and constraints.providers <= {OWNED}:
         return
@@ -89,21 +88,18 @@ def _price_levers(search: Search, cost: float) -> Iterator[Lever]:
 def _elsewhere(
     search: Search, kind: LeverKind, change: str, constraints: Constraints, cost: float
 ) -> Iterator[Lever]:
-    """Yield the cheapest deployment under wider constraints, which may admit other accelerators."""
     offers = _cheaper(constraints.admissible_offers(search.problem.market.offers), cost)
     if wider := _search_of(search, constraints, offers):
         yield from _search(wider, kind, change)
 
 
 def _cheaper(offers: list[Offer], cost: float) -> list[Offer]:
-    """Return the offers of which one instance costs less than a lever may."""
     return [offer for offer in offers if float(offer.price_usd_per_h) < (1 - MIN_SAVING) * cost]
 
 
 def _search_of(
     search: Search, constraints: Constraints, offers: list[Offer], *, has_pipelines: bool = True
 ) -> Search | None:
-    """Return a search of the replicas that other constraints and offers admit; None if there are none."""
     problem = search.problem
     replicas, _ = enumerate_replicas(problem.model, problem.market.accelerators, offers, constraints)
     replicas = [replica for replica in replicas if has_pipelines or replica.pp == 1]
@@ -116,15 +112,12 @@ def _search_of(
 
 @dataclass(frozen=True, slots=True)
 class _AtLoad:
-    """The cheapest deployment for a load, and the peak load that it serves."""
-
     search: Search
     deployment: Deployment
     served: float
 
 
 def _load_levers(search: Search, cost: float) -> Iterator[Lever]:
-    """Yield the largest load of the lower cost that the largest share of the load has."""
     demand = search.demand
     floors = [limit.value for limit in demand.limits if limit.is_floor and demand.users is None]
     least = max(floors, default=0.0) / demand.n_output_token
@@ -142,7 +135,6 @@ def _load_levers(search: Search, cost: float) -> Iterator[Lever]:
 
 
 def _cheapest_at(search: Search, peak_load: float) -> _AtLoad | None:
-    """Return the cheapest deployment for a load, after a search; None if there is none."""
     inner = search.with_demand(search.demand.at_peak(peak_load))
     target = SearchTarget(inner.problem.confidence, np.zeros_like(inner.pairs.offer), 1)
     inner.run([target])
@@ -154,7 +146,6 @@ def _cheapest_at(search: Search, peak_load: float) -> _AtLoad | None:
 
 
 def _most_load(search: Search, less: _AtLoad) -> _AtLoad:
-    """Return the deployment of the largest load that costs no more than a deployment of less load."""
     while True:
         demand = search.demand
         step = math.floor(less.served + 1e-9) + 1.0 if demand.users is not None else less.served * RATE_STEP
@@ -165,14 +156,12 @@ def _most_load(search: Search, less: _AtLoad) -> _AtLoad:
 
 
 def _fewer(demand: Demand, load: float) -> float:
-    """Return a load as a lever names it: whole users, or a rate of three digits that is not above it."""
     if demand.users is not None:
         return float(math.floor(load + 1e-9))
     return floor_to_three_digits(load) if load > 0 else 0.0
 
 
 def _limit_levers(search: Search, first: Entry) -> Iterator[Lever]:
-    """Yield the limit that binds, raised by `LOOSER`."""
     demand = search.demand
     used = {(one.metric, one.statistic): one.high for one in first.predictions}
     latencies = [limit for limit in demand.limits if not limit.is_floor]
@@ -186,7 +175,6 @@ def _limit_levers(search: Search, first: Entry) -> Iterator[Lever]:
 
 
 def _precision_levers(search: Search, cost: float) -> Iterator[Lever]:
-    """Yield the precisions of fewer bytes than the checkpoint's that cost less than those before them."""
     problem = search.problem
     stored, constraints = problem.model.weight_precision, problem.constraints
     least = min(WEIGHT_BYTE.get(one, 2.0) for one in constraints.weight_precisions or {stored})
@@ -205,7 +193,6 @@ def _precision_levers(search: Search, cost: float) -> Iterator[Lever]:
 
 
 def _by_precision(search: Search, precisions: list[str]) -> dict[str, Lever]:
-    """Return the cheapest deployment of each precision that meets the limits."""
     index = np.array(
         [precisions.index(replica.weight_precision) for replica in search.problem.replicas], dtype=np.intp
     )
@@ -216,7 +203,6 @@ def _by_precision(search: Search, precisions: list[str]) -> dict[str, Lever]:
 def _search(
     search: Search, kind: LeverKind, change: str, group: IndexArray | None = None, n: int = 1
 ) -> Iterator[Lever]:
-    """Yield the cheapest deployment of each group, after a search."""
     problem = search.problem
     group = np.zeros_like(search.pairs.offer) if group is None else group
     target = SearchTarget(problem.confidence, group, n)

@@ -53,7 +53,6 @@ def _of(entry: Entry) -> FrontPoint:
 
 
 def _predicted(search: Search) -> list[FrontPoint]:
-    """Return the front of the deployments that were predicted."""
     grid, problem = search.grid, search.problem
     pair, level = _sized_pairs(search)
     sizes = _sizes(search, pair, level)
@@ -90,7 +89,6 @@ def _predicted(search: Search) -> list[FrontPoint]:
 def _predict_share(
     search: Search, row: IndexArray, n_replica: FloatArray, level: IndexArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return median latency, P(limits met) and requests in flight of replicas at their share of the peak."""
     grid, evaluator, demand = search.grid, search.evaluator, search.demand
     load = search.share_load(row, n_replica, level)
     (rows, loads), back = np.unique(np.stack([row, load]), axis=1, return_inverse=True)
@@ -121,7 +119,6 @@ def non_dominated(cost: FloatArray, latency: FloatArray) -> IndexArray:
 
 
 def _cheapest_pairs(pairs: Pairs) -> IndexArray:
-    """Return the cheapest pair of each replica and number of replicas per instance, and all pairs on owned nodes."""
     order = np.lexsort((pairs.price, pairs.per_instance, pairs.row))
     row, per = pairs.row[order], pairs.per_instance[order]
     is_first = np.concatenate([[True], (np.diff(row) != 0) | (np.diff(per) != 0)])[: len(order)]
@@ -129,7 +126,6 @@ def _cheapest_pairs(pairs: Pairs) -> IndexArray:
 
 
 def _sized_pairs(search: Search) -> tuple[IndexArray, IndexArray]:
-    """Return pair and level of every deployment that may meet the limits: the lowest level of each size."""
     pairs = _cheapest_pairs(search.pairs)
     capacity = search.state(search.problem.confidence).capacity[search.pairs.row[pairs]]
     which, level = np.nonzero(np.arange(search.grid.loads.shape[1]) <= capacity[:, None])
@@ -139,14 +135,12 @@ def _sized_pairs(search: Search) -> tuple[IndexArray, IndexArray]:
 
 
 def _sizes(search: Search, pair: IndexArray, level: IndexArray) -> Sizes:
-    """Return the sizes of deployments at levels; the cost is infinite beyond the budget."""
     served = search.grid.served[search.pairs.row[pair], level]
     sizes = search.pairs.size(pair, search.demand.required_load, served)
     return Sizes(sizes.n_replica, sizes.n_instance, np.where(sizes.cost <= search.budget, sizes.cost, np.inf))
 
 
 def _near_front(cost: FloatArray, log_latency: FloatArray) -> IndexArray:
-    """Return the indices of the points nearest to the estimated front, at most `MAX_PREDICTED`."""
     order = np.lexsort((log_latency, cost))
     order = order[np.isfinite(cost[order])]
     above = log_latency[order] - np.minimum.accumulate(log_latency[order])

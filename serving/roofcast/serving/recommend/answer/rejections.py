@@ -163,10 +163,6 @@ def owned_rejections(search: Search, target: SearchTarget, winners: IndexArray) 
 
 
 def _shortage(offer: int, nodes: OwnedNodes, search: Search, confidence: float) -> Rejection | None:
-    """Return how much of the demand owned nodes serve, and how many would serve it; None if that is not the reason.
-
-    The model is evaluated until the capacities of the replicas that serve most are known.
-    """
     pairs, grid, demand = search.pairs, search.grid, search.demand
     pair = np.flatnonzero(pairs.offer == offer)
     if not len(pair):
@@ -221,7 +217,6 @@ def _detail(i: int, rejections: Rejections, search: Search) -> str:
 
 
 def _wait_clause(i: int, search: Search, confidence: float) -> str:
-    """Return that waiting requests end the capacity of a replica; empty if a limit does, or the demand."""
     grid = search.grid
     if search.demand.users is None or not grid.is_cut[i] or search.state(confidence).capacity[i] < grid.top[i]:
         return ""
@@ -230,7 +225,6 @@ def _wait_clause(i: int, search: Search, confidence: float) -> str:
 
 
 def _largest(i: int, search: Search) -> str:
-    """Return that no instance has more accelerators than a replica, where it has as many as the largest."""
     replica = search.problem.replicas[i]
     counts = [offer.n_accelerator for offer in search.problem.offers if offer.accelerator == replica.accelerator]
     most = max(counts, default=0)
@@ -268,7 +262,6 @@ def unmet_limit_warnings(search: Search) -> tuple[str, ...]:
 
 
 def _best(limit: Limit, ratio: FloatArray, rows: IndexArray, search: Search) -> str:
-    """Return the best prediction of any replica and which it is; empty if it is far from the limit."""
     grid, confidence = search.grid, search.problem.confidence
     if limit.is_floor:
         median = grid.medians(rows)[limit.quantity]

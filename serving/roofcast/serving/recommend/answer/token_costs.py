@@ -107,6 +107,5 @@ def prefill_share(d: Mapping[str, FloatArray], e: Estimate, parts: list[Operator
 
 
 def _work_s(parts: list[OperatorTime], phase: Phase) -> FloatArray:
-    """Return the seconds of a phase without waiting."""
     seconds = bound_seconds(parts, (phase,))
     return np.asarray(sum(seconds[bound] for bound in BOUNDS if bound != "queue"), dtype=np.float64)

@@ -43,7 +43,6 @@ def _reason(effect: CalibrationEffect, entry: Entry | None, confidence: float) -
 
 
 def _advantage(entry: Entry, former: Entry) -> str:
-    """Return what ranks an entry before another of the same cost, as in `Search.winners`; blank if nothing does."""
     chance, former_chance = f"{entry.p_limits_met:.2f}", f"{former.p_limits_met:.2f}"
     if chance != former_chance:
         return f", and the latter meets all limits with probability {chance} instead of {former_chance}"
@@ -71,7 +70,6 @@ def _name(entry: Entry | None) -> str:
 
 
 def _figures(predictions: Sequence[PredictedMetric]) -> str:
-    """Return the figures that are limited, or else all, with and without the source."""
     shown = [one for one in predictions if one.limit is not None] or predictions
     return ", ".join(_figure(one) for one in shown)
 

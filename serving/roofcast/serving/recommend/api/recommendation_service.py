@@ -125,7 +125,6 @@ def answer_recommendation(
 
 
 def _calibration_fields(result: Recommendation, source: str, confidence: float) -> dict[str, Any]:
-    """Return the fields of an answer about what a stack or references change."""
     effect, without = result.calibration_effect, None
     if effect and effect.without and effect.calibrated:
         shown = {name: value for name, value in effect.calibrated if name in WithoutStack.model_fields}
@@ -134,7 +133,6 @@ def _calibration_fields(result: Recommendation, source: str, confidence: float) 
 
 
 def _check_preset(request: RecommendationRequest, demand: Demand, model: ModelSpec) -> None:
-    """Raise if the requests of a preset are longer than the model's context."""
     workload = request.workload
     has_own_lengths = None not in (workload.n_input_token, workload.n_output_token)
     if workload.preset is None or has_own_lengths:
@@ -147,7 +145,6 @@ def _check_preset(request: RecommendationRequest, demand: Demand, model: ModelSp
 
 
 def _unpriced_warnings(names: Iterable[str], catalog: Catalog, constraints: Constraints) -> list[str]:
-    """Return a warning for each accelerator named that has no price; raise if none of them has one."""
     ids = sorted({catalog.accelerator(name).id for name in names})
     priced = {offer.accelerator for offer in (*catalog.offers, *constraints.inventory)}
     unpriced = [id_ for id_ in ids if id_ not in priced]
@@ -160,7 +157,6 @@ def _unpriced_warnings(names: Iterable[str], catalog: Catalog, constraints: Cons
 def _references(
     request: RecommendationRequest, model: ModelSpec, catalog: Catalog, bundle: ModelBundle
 ) -> CalibrationPoints | None:
-    """Return the reference measurements of a request; those without a model are of the model in question."""
     name = request.model if isinstance(request.model, str) else model.id
     rows = [{**row, "model": row.get("model") or name} for row in request.references]
     if not isinstance(request.model, str):
@@ -173,7 +169,6 @@ def _references(
 def _with_artefacts(
     entries: Iterable[Entry], kind: str, question: Question
 ) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
-    """Return the entries with their artefact, and the reasons why there is none."""
     reasons: dict[str, None] = {}
     complete = []
     for entry in entries:
@@ -243,6 +238,5 @@ def resolve_constraints(
 
 
 def _resolve_names(field: str, names: Iterable[str], known: Iterable[str]) -> frozenset[str]:
-    """Return names as they are known, whatever their case."""
     ids = [*known]
     return frozenset(check_name(field, ids, name) for name in names)

@@ -191,7 +191,6 @@ class Lengths:
         return math.fsum(wide.share_above(n_token - narrow._at(z)) for z in midpoints) / _N_INTERVAL
 
     def _at(self, z: float) -> float:
-        """Return the length at a standard normal quantile."""
         variance = math.log1p(self.variation**2)
         return self.mean * math.exp(z * math.sqrt(variance) - variance / 2)
 

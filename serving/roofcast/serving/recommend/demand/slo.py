@@ -192,14 +192,12 @@ def floor_to_three_digits(value: float) -> float:
 
 
 def _latency(limit: Limit) -> str:
-    """Return the value of a limit on a latency with a unit that suits it."""
     if limit.value >= 1:
         return f"{_decimal(limit.value)} {limit.unit}"
     return f"{_decimal(ms_from_s(limit.value))} m{limit.unit}"
 
 
 def _decimal(value: float) -> str:
-    """Return a number of up to ten digits without an exponent."""
     return f"{Decimal(f'{value:.10g}'):,f}"
 
 

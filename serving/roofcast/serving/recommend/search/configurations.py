@@ -96,7 +96,6 @@ def splits(model: ModelSpec, n_accelerator: int) -> Iterator[tuple[int, int, int
 def _served_precisions(
     accelerator: AcceleratorSpec, model: ModelSpec, constraints: Constraints
 ) -> tuple[list[tuple[str, str]], str]:
-    """Return pairs of precision and engine that serve the model on an accelerator, and why there are none."""
     engines = sorted(engine for engine in constraints.engines if can_run(engine, accelerator))
     if not constraints.engines:
         engines = [*engines_on(accelerator)]
@@ -115,7 +114,6 @@ def _served_precisions(
 
 
 def _none_of(engines: Sequence[str], verb: str, negated: str) -> str:
-    """Return the subject and verb of a sentence on engines that do not do something."""
     names = [engine_name(one) for one in engines]
     return f"none of {', '.join(names)} {verb}" if len(names) > 1 else f"{names[0]} {negated}"
 

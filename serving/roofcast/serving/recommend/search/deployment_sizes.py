@@ -120,19 +120,16 @@ class Pairs:
 
 
 def _fills_link_domain(offer: Offer, accelerators: Mapping[str, AcceleratorSpec]) -> bool:
-    """Return whether an instance has all accelerators that the estimate joins without a network."""
     accelerator = accelerators[offer.accelerator]
     n_joined = max(accelerator.link_domain_size, HOST_SIZE if accelerator.link.startswith("pcie") else 1)
     return offer.n_accelerator >= n_joined
 
 
 def _concatenate(lists: Collection[list[int]]) -> tuple[IndexArray, IndexArray]:
-    """Return the items of lists, and the index of the list that each comes from."""
     items = np.array([*itertools.chain.from_iterable(lists)], dtype=np.intp)
     return items, np.repeat(np.arange(len(lists)), [len(one) for one in lists])
 
 
 def _replicas_per_instance(size: FloatArray, n: FloatArray, fills_domain: BoolArray, max_nodes: int) -> FloatArray:
-    """Return replicas of each size on an instance of n accelerators: a fraction across nodes, 0 without room."""
     spans = fills_domain & (size > n) & (size % n == 0) & (size <= n * max_nodes)
     return np.where(spans, n / size, np.floor(n / size))

@@ -174,7 +174,6 @@ def _metrics_by_statistic(quantities: Iterable[Quantity]) -> dict[str, list[str]
 
 
 def _varying(load: FloatArray, statistic: str, *, is_open: bool) -> dict[str, FloatArray]:
-    """Return the descriptors of `VARYING`, in its order."""
     missing = np.full(len(load), np.nan)
     loads = (missing, load) if is_open else (load, missing)
     is_mean, quantile = float(statistic == "mean"), QUANTILE[statistic]

@@ -141,8 +141,6 @@ def _check(types: Sequence[FleetType], needed: float) -> None:
 
 
 def _undominated(types: Sequence[FleetType]) -> list[int]:
-    """Return the indices of the undominated types, the best value first."""
-
     def key(i: int) -> tuple[float, ...]:
         return types[i].cost / types[i].served, types[i].cost, types[i].n_accelerator, -types[i].most, i
 
@@ -157,15 +155,12 @@ def _undominated(types: Sequence[FleetType]) -> list[int]:
 
 
 def _dominates(one: FleetType, other: FleetType) -> bool:
-    """Return whether k instances of an unlimited type serve at least as much as one of the other, at no more cost."""
     n = math.ceil(other.served / one.served * (1 - TOLERANCE))
     is_free = not one.pool or (one.pool == other.pool and n * one.n_accelerator <= other.n_accelerator)
     return is_free and n * one.cost * (1.0 if n == 1 else 1 + ALIKE) <= other.cost
 
 
 class _Programme:
-    """Integer programme; `coverage` is the share of the demand that one instance of each type serves."""
-
     def __init__(self, types: Sequence[FleetType], needed: float, pools: Mapping[str, float], max_kinds: int) -> None:
         self.max_kinds = max_kinds
         cost = np.array([t.cost for t in types])
@@ -178,7 +173,6 @@ class _Programme:
         self.price = (cost + fee) / float(cost.max() or 1.0)
 
     def counts(self) -> FloatArray:
-        """Return the cheapest counts that serve the demand, or the cheapest of those that serve most."""
         counts = self._enumerate() if self._n_fleet() <= MAX_ENUMERATED else self._minimise(self.price, 1.0)
         if counts is not None:
             return counts
@@ -189,11 +183,9 @@ class _Programme:
         return greatest if counts is None else counts
 
     def _n_fleet(self) -> float:
-        """Return the number of fleets of all types but the most numerous; infinite with shared pools."""
         return math.inf if self.takes else float(np.prod(self.most + 1) / (self.most.max() + 1))
 
     def _enumerate(self) -> FloatArray | None:
-        """Return the cheapest counts that serve the demand, by enumeration; None if there are none."""
         last = int(self.most.argmax())
         others = np.delete(np.arange(len(self.price)), last)
         sizes = tuple((self.most[others] + 1).astype(int).tolist())
@@ -207,7 +199,6 @@ class _Programme:
         return counts[:, best] if cost[best] < math.inf else None
 
     def _minimise(self, objective: FloatArray, coverage: float) -> FloatArray | None:
-        """Return the counts that minimise an objective and serve a share of the demand; None if there are none."""
         from scipy import optimize  # noqa: PLC0415  (only fleets of several instance types need it)
 
         n = len(objective)

@@ -117,7 +117,6 @@ class LoadGrid:
         return np.asarray(np.exp(np.minimum(np.stack(log_ratios, axis=1), cap)), dtype=np.float64)
 
     def _estimate(self, top: IndexArray) -> tuple[dict[Quantity, FloatArray], Estimate]:
-        """Return log estimates, 0 for excluded replicas, and the estimate of the others; set what depends on it."""
         rows, n_level = np.flatnonzero(top >= 0), self.loads.shape[1]
         values, means = self.evaluator.estimate(np.repeat(rows, n_level), self.loads[rows].ravel(), self.quantities)
 
@@ -133,7 +132,6 @@ class LoadGrid:
         return {quantity: fill(np.log(cells)) for quantity, cells in values.items()}, means
 
     def _interpolate(self, rows: IndexArray) -> None:
-        """Interpolate between known cells of some replicas, and update what depends on it."""
         left, right, share = _known_neighbours(self.is_known[rows])
         at = np.arange(len(rows))[:, None]
         for values in (*self._offsets.values(), *self._sds.values()):
@@ -149,10 +147,6 @@ class LoadGrid:
 
 
 def _known_neighbours(is_known: BoolArray) -> tuple[IndexArray, IndexArray, FloatArray]:
-    """Return the levels of the nearest known cells to the left and right of each cell, and its share between them.
-
-    A cell with known cells on one side only has that neighbour twice; in a row without any, each cell is its own.
-    """
     n = is_known.shape[1]
     level = np.broadcast_to(np.arange(n), is_known.shape)
     left = np.maximum.accumulate(np.where(is_known, level, -1), axis=1)

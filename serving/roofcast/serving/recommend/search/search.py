@@ -150,7 +150,6 @@ class Search:
         return search
 
     def _load_levels(self) -> tuple[FloatArray, IndexArray]:
-        """Return the load levels, up to the most users per accelerator in the training data."""
         fits, n_accelerator = self.memory.fits, self.evaluator.d["config.n_accelerator"]
         highest = np.maximum(max_users_per_accelerator(self.problem.bundle) * n_accelerator, 1.0)
         if self.evaluator.is_open:
@@ -201,7 +200,6 @@ class Search:
         return self._states[confidence]
 
     def _sizes(self, level: IndexArray, served: FloatArray) -> Sizes:
-        """Return the deployment of every pair, its replica at the level of its row."""
         at_level = np.where(level >= 0, served[np.arange(len(level)), np.maximum(level, 0)], 0.0)
         return self.pairs.size(slice(None), self.demand.required_load, at_level[self.pairs.row])
 
@@ -278,7 +276,6 @@ class Search:
         ]
 
     def _max_cost(self, target: SearchTarget) -> float:
-        """Return the estimated cost of the last group of a target, at most the budget."""
         cost = self.state(target.confidence).sizes.cost
         by_group = np.full(int(target.group.max(initial=-1)) + 1, np.inf)
         np.minimum.at(by_group, target.group, cost)
@@ -287,10 +284,6 @@ class Search:
         return float(min(last + 1e-9, self.budget, np.finfo(float).max))
 
     def _undecided(self, target: SearchTarget) -> BoolArray:
-        """Return the cells to evaluate next: around the capacities of what may be among the cheapest.
-
-        Of the cheapest themselves these are all levels, as the first miss may be at any.
-        """
         max_cost = self._max_cost(target)
         rows = self._rows_of(np.flatnonzero(self.state(target.confidence).min_cost <= max_cost))
         cells = self.around_capacity(rows, target.confidence)
@@ -299,18 +292,15 @@ class Search:
         return cells
 
     def _rows_of(self, pair: IndexArray) -> IndexArray:
-        """Return the indices of the replicas of some pairs, each once."""
         is_used = np.zeros(len(self.grid.top), dtype=bool)
         is_used[self.pairs.row[pair]] = True
         return np.flatnonzero(is_used)
 
     def _is_known(self, rows: IndexArray, level: IndexArray) -> BoolArray:
-        """Return whether the model was evaluated at levels of some replicas and at the next levels."""
         is_known = self.grid.is_known
         above = np.minimum(level + 1, self.grid.top[rows])
         return np.asarray(is_known[rows, np.maximum(level, 0)] & is_known[rows, above], dtype=np.bool_)
 
 
 def _first_true(mask: BoolArray) -> IndexArray:
-    """Return the column of the first true value of each row; the number of columns if there is none."""
     return np.asarray(np.where(mask.any(axis=1), mask.argmax(axis=1), mask.shape[1]), dtype=np.intp)
