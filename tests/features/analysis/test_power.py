@@ -37,6 +37,13 @@ def test_power_is_that_of_all_accelerators() -> None:
     assert two == pytest.approx(2 * one)
 
 
+def test_accelerators_of_disaggregated_prefill_draw_power_too() -> None:
+    """At a rate near 0 all idle: three accelerators that prefill and one that decodes, of 400 W each."""
+    rare = {"workload__concurrency": np.nan, "workload__request_rate_per_s": 1e-6}
+    watt = power(an_example(config__n_prefill_accelerator=3, **rare))[0]
+    assert watt == pytest.approx(4 * DRAW["queue"] * 400, rel=1e-3)
+
+
 def test_prompts_draw_more_than_answers() -> None:
     prompts = an_example(workload__n_input_token=4000, workload__n_output_token=2)
     assert power(prompts)[0] > power(an_example(workload__n_input_token=10))[0]

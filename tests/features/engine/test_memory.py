@@ -75,6 +75,11 @@ def test_attention_data_parallelism_copies_what_is_outside_the_experts() -> None
     assert weight_byte(shared)[0] == 8 * 2e9 * 2 + 5e9 * 2
 
 
+def test_context_parallelism_copies_what_is_outside_the_experts() -> None:
+    d = an_example(**EXPERTS, config__n_accelerator=4, config__cp=2, config__tp=2, config__expert_rank=4)
+    assert weight_byte(d)[0] == 2 * 2e9 * 2 + 5e9 * 2
+
+
 @pytest.mark.parametrize(("tp", "pp"), [(8, 1), (4, 2), (1, 8)])
 def test_tensor_and_pipeline_parallelism_copy_no_weights(tp: float, pp: float) -> None:
     d = an_example(**EXPERTS, config__n_accelerator=8, config__tp=tp, config__pp=pp, config__expert_rank=tp)

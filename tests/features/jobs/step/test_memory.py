@@ -79,6 +79,16 @@ def test_the_first_stage_holds_the_micro_batches_between_its_passes() -> None:
     assert kept / kept[0] == pytest.approx(np.array([1.0, 4.0, 4.0]))
 
 
+def test_chunks_of_interleaved_stages_hold_more_micro_batches() -> None:
+    """Four stages of two chunks hold 1 + 3 / (4 x 2) of the micro-batches of whole stages: Korthikanti et al., 2022."""
+    staged = {"pp": 4, "n_accelerator": 8, "n_global_batch_sequence": 64}
+    whole, interleaved = (
+        estimate_memory(runs_of(staged | change)).first.activations[0]
+        for change in ({}, {"pipeline_schedule": "interleaved", "vp": 2})
+    )
+    assert interleaved == pytest.approx((1 + 3 / 8) * whole)
+
+
 def test_weights_on_the_host_pass_through_a_buffer() -> None:
     """Llama-2-7B: 202.4 million weights of a layer, two layers in 16 bits, and the embedding of 32,000 by 4,096."""
     plain, offloaded = (estimate_memory(runs_of({"offload": offload})).first for offload in ("none", "parameters"))
