@@ -129,7 +129,6 @@ class TableRules:
 
     @functools.cached_property
     def _sound_defaults(self) -> pd.DataFrame:
-        """One row of the typed columns that may be absent: their defaults break no rule."""
         cells = {}
         for name, column in self.schema.items():
             default = pd.Series([self.defaults.get(name, float("nan"))], name=name)
@@ -164,10 +163,7 @@ class TableRules:
                 yield SchemaError(field, problem, source, line_of(lines, position))
 
     def _cells(self, column: pd.Series, name: str) -> list[str]:
-        """Return ``name=value`` for each cell, empty for a blank or default, so that a new column changes no id.
-
-        Numbers are written as their shortest exact decimal text, which is the same on every platform.
-        """
+        # Numbers are written as their shortest exact decimal text, which is the same on every platform.
         if column.dtype == float:
             return ["" if value != value else f"{name}={value + 0.0!r}" for value in column.tolist()]  # noqa: PLR0124
         default = self.defaults.get(name)
@@ -225,7 +221,6 @@ def _short(value: object, limit: int = 60) -> str:
 
 
 def _value_errors(column: Column, values: pd.Series, source: str, lines: Lines) -> list[SchemaError]:
-    """Return the error of the first value that breaks a bound or, of a text, its form; none if all hold."""
     try:
         _check_column(column, values, source, lines)
         if column.kind == "str":
@@ -245,7 +240,6 @@ def _check_column(column: Column, values: pd.Series, source: str, lines: Lines) 
 
 
 def _check_encodable(column: pd.Series, source: str, lines: Lines) -> None:
-    """Refuse halves of surrogate pairs, which cannot be encoded."""
     for value in column.unique():
         if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
             position = int((column == value).to_numpy().argmax())

@@ -208,7 +208,6 @@ def breakdown_table(parts: list[OperatorTime], index: pd.Index | None = None) ->
 
 
 def _pass_breakdown(phase: Phase, s: EngineInputs, time: PassTime, run: Run) -> list[OperatorTime]:
-    """Return the operator times of a pass that took `time`, with launches and gaps last; `run` evaluates a case."""
     cases_of = _case_times(run(_cases(s)), len(time.dense_s))
     head_s = cases_of["head"][0]
     seconds = {**_operator_times(time), "projections and MLP": time.dense_s - head_s, "head": head_s}
@@ -242,7 +241,6 @@ def _scale(part: OperatorTime, factor: FloatArray) -> OperatorTime:
 
 
 def _case_times(time: PassTime, n: int) -> Times:
-    """Return the operator times of a pass in all cases of `_cases`: shapes (n_case, n_row)."""
     dense, without_layers = np.broadcast_to(time.dense_s, (2, len(_PEAK), n))
     every = {name: np.broadcast_to(seconds, (2, len(_PEAK), n))[0] for name, seconds in _operator_times(time).items()}
     return {**every, "projections and MLP": dense - without_layers, "head": without_layers}
@@ -262,12 +260,9 @@ def _prefill_alone(s: EngineInputs, n_prompt: FloatArray) -> PassTime:
 
 
 def _cases(s: EngineInputs) -> EngineInputs:
-    """Return the inputs of all cases: unchanged, then with other peaks, each also without layers.
-
-    Arrays that differ between cases have shape (n_case, n_row), those of layers (2, 1, n_row). Without layers only
-    the output head remains. Kernels and links of the ideal cases have no losses; links have one byte per second in
-    each direction.
-    """
+    # Arrays that differ between cases have shape (n_case, n_row), those of layers (2, 1, n_row). Without layers only
+    # the output head remains. Kernels and links of the ideal cases have no losses; links have one byte per second in
+    # each direction.
     d = dict(s.d)
     for name in _PEAKS:
         d[name] = np.where(np.isnan(_PEAK), d[name], _PEAK)
@@ -284,7 +279,6 @@ def _cases(s: EngineInputs) -> EngineInputs:
 
 
 def _without_losses(efficiency: Any) -> Any:
-    """Return kernel parameters without losses in the ideal cases."""
     names = [field.name for field in fields(efficiency)]
     ideal = {name: 0.0 for name in names if name in _LOSSES or name.startswith("pad_")}
     ideal |= {name: 1.0 for name in names if name in _SHARES}

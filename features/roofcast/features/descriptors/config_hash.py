@@ -99,7 +99,6 @@ def joint_hashes(hashes: Mapping[str, HashArray], terms: Sequence[tuple[str, ...
 
 
 def _bits(values: FloatArray) -> HashArray:
-    """Return the bits of numbers, one pattern for both zeros and one for all NaN."""
     bits = (values + 0.0).view(np.uint64)
     bits[np.isnan(values)] = _NAN
     return bits
@@ -122,7 +121,7 @@ def _mix(bits: HashArray) -> HashArray:
 
 
 def _combine(parts: Sequence[HashArray]) -> HashArray:
-    """Return the hash of several columns in order, equal to `pandas.util.hash_pandas_object` of a table."""
+    # The hash of several columns in order, equal to `pandas.util.hash_pandas_object` of a table.
     key = np.full(len(parts[0]), _START, dtype=np.uint64)
     for part, factor in zip(parts, _factors(len(parts)), strict=True):
         key ^= part
@@ -133,5 +132,5 @@ def _combine(parts: Sequence[HashArray]) -> HashArray:
 
 @functools.cache
 def _factors(n: int) -> tuple[np.uint64, ...]:
-    """Return the multiplier after each of `n` columns, as in `pandas.core.util.hashing.combine_hash_arrays`."""
+    # The multiplier after each of `n` columns, as in `pandas.core.util.hashing.combine_hash_arrays`.
     return tuple(np.uint64(1_000_003 + sum(82_520 + 2 * (n - i) for i in range(k))) for k in range(n))

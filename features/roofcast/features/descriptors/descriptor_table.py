@@ -174,7 +174,6 @@ def _hardware(
 
 
 def _limit_power(columns: dict[str, FloatArray], power_limit_w: FloatArray) -> None:
-    """Lower the compute peaks and the design power of rows with a power limit."""
     if np.isnan(power_limit_w).all():
         return
     clock = clock_ratio(power_limit_w, columns["hardware.tdp_w"])
@@ -206,10 +205,7 @@ def _network(queries: PredictionInput) -> dict[str, FloatArray]:
 def _host_size(
     queries: PredictionInput, accelerator_specs: list[AcceleratorSpec], codes: npt.NDArray[np.intp]
 ) -> FloatArray:
-    """Return the accelerators that communicate without a network; a given `network` means separate PCIe hosts.
-
-    A known number of hosts bounds it, unless the scale-up domain is larger than a host.
-    """
+    # A known number of hosts bounds it, unless the scale-up domain is larger than a host.
     own = np.array([accelerator.link_domain_size for accelerator in accelerator_specs], dtype=float)[codes]
     is_pcie = np.array([accelerator.link.startswith("pcie") for accelerator in accelerator_specs], dtype=bool)[codes]
     size = np.where(is_pcie & (text_column(queries, "network", "") == ""), np.maximum(own, HOST_SIZE), own)
@@ -221,7 +217,6 @@ def _host_size(
 
 
 def _element_bytes(kernel: Names, outside: Names, is_whole: npt.NDArray[np.bool_]) -> dict[str, FloatArray]:
-    """Return the precisions and bytes of weights and activations."""
     weight, dense = (bytes_per_element(names, WEIGHT_BYTE) for names in (kernel, outside))
     head = np.full_like(weight, 2.0)
     if is_whole.any():
@@ -265,7 +260,6 @@ def _config(queries: PredictionInput, engine: EngineColumns, precision: Names) -
 def _server_settings(
     queries: PredictionInput, engine: Names, memory_byte: FloatArray, is_a100: npt.NDArray[np.bool_]
 ) -> dict[str, FloatArray]:
-    """Return the chunk size and the most sequences of a step; vLLM counts each A100 as a small accelerator."""
     memory_byte = np.where(is_a100, np.minimum(memory_byte, LARGE_GIB * GIB - 1), memory_byte)
     chunk = default_setting(CHUNK_TOKEN, engine, memory_byte, TYPICAL_CHUNK_TOKEN)
     most = default_setting(MAX_NUM_SEQS, engine, memory_byte, np.inf)
@@ -302,11 +296,8 @@ def _positive_column(queries: PredictionInput, name: str, least: float = 0.0) ->
 
 
 def _n_request(queries: PredictionInput) -> FloatArray:
-    """Return the requests of the run, NaN if unknown.
-
-    A duration of whole seconds means that the run was stopped by a timer: its number of requests then depends on the
-    speed to be predicted, so it is not used, except in an open loop, where it is the rate times the duration.
-    """
+    # A duration of whole seconds means that the run was stopped by a timer: its number of requests then depends on
+    # the speed to be predicted, so it is not used, except in an open loop, where it is the rate times the duration.
     is_timed = number_column(queries, "duration_s", np.nan) % 1 == 0
     is_open = ~np.isnan(number_column(queries, "request_rate", np.nan))
     return np.where(is_timed & ~is_open, np.nan, number_column(queries, "n_request", np.nan))

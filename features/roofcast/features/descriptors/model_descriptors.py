@@ -66,10 +66,7 @@ def _dense(spec: ModelSpec) -> dict[str, float]:
 
 
 def _attention(spec: ModelSpec) -> dict[str, float]:
-    """Return the descriptors of attention and cache; decode of MLA works on the cached latent.
-
-    A layer of full attention may keep one cache entry for several tokens.
-    """
+    # A layer of full attention may keep one cache entry for several tokens.
     is_mla = spec.attention == "mla"
     n_full = spec.n_layer - spec.n_sliding_layer - spec.n_linear_layer
     width = kv_width_per_layer(spec)

@@ -94,7 +94,6 @@ def _is_for_throughput(queries: PredictionInput) -> npt.NDArray[np.bool_]:
 
 
 def _copies(n_accelerator: FloatArray, weight_ratio: FloatArray) -> FloatArray:
-    """Return how many copies of a model fit, each on the smallest sufficient power of two of accelerators."""
     width = 2.0 ** np.ceil(np.log2(np.maximum(weight_ratio / MAX_WEIGHT_RATIO, 1.0)))
     n_copy = n_accelerator / width
     return np.where((n_copy >= 1) & (n_copy % 1 == 0), n_copy, 1.0)

@@ -158,7 +158,6 @@ def estimate_at_loads(fixed: LoadIndependent) -> Estimate:
 
 
 def _with_random_arrivals(e: Estimate, d: Queries, rate: FloatArray, limit: FloatArray) -> Estimate:
-    """Return the estimate with the queue of random arrivals at a rate; NaN rates are closed loops."""
     is_open, is_saturated = ~np.isnan(rate), rate >= limit
     full, stay = n_slot(d, e.memory), e.e2e_s - e.queue_s
     n_sent = n_request(d)
@@ -181,10 +180,7 @@ def _with_random_arrivals(e: Estimate, d: Queries, rate: FloatArray, limit: Floa
 
 
 def _solve_open_loop(fixed: LoadIndependent) -> tuple[FloatArray, FloatArray]:
-    """Return the mean number of requests that an arrival meets, and the saturation rate, in requests per second.
-
-    The number is solved in logarithms. Its bound is 16 times the capacity, or the requests of the run if more.
-    """
+    # The number is solved in logarithms. Its bound is 16 times the capacity, or the requests of the run if more.
     d = fixed.inputs.d
     rate, n_rank = d["workload.request_rate_per_s"], d["config.dp"]
     high = np.log(_BEYOND_CAPACITY * np.minimum(n_slot(d, fixed.memory), 1e6))
@@ -232,7 +228,6 @@ def load_independent(d: Queries, c: CoefficientSource, memo: Memo | None = None)
 
 
 def _last_chunk_s(s: EngineInputs, n_prompt: FloatArray) -> FloatArray:
-    """Return the time of the last chunk of `n_prompt` prompts through the whole model, without other work."""
     n_new = new_token(s.d) / s.d["config.cp"]
     chunk = s.d["config.chunk_token"]
     share = 1 - np.minimum(n_new, chunk) * s.d["config.cp"] / s.d["workload.n_input_token"]
@@ -242,7 +237,6 @@ def _last_chunk_s(s: EngineInputs, n_prompt: FloatArray) -> FloatArray:
 
 
 def _closed_loop(fixed: LoadIndependent, concurrency: FloatArray) -> Estimate:
-    """Return the estimate at a concurrency; see `_loop_at_ratio`."""
     ratio = np.ones_like(concurrency)
     is_apart = fixed.inputs.d["config.n_prefill_accelerator"] > 0
     if is_apart.any():
@@ -369,7 +363,6 @@ def _loop_at_ratio(fixed: LoadIndependent, concurrency: FloatArray, decoding_rat
 
 
 def _n_prefill_rank(d: Queries) -> FloatArray:
-    """Return the number of disaggregated prefill ranks."""
     width = prefill_descriptors(d)["config.tp"] * d["config.pp"]
     return np.maximum(d["config.n_prefill_accelerator"] / width, 1.0)
 

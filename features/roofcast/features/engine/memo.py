@@ -40,7 +40,6 @@ class Memo:
 
 
 def _is_equal(one: object, other: object) -> bool:
-    """Return whether inputs are one object, or arrays of equal numbers."""
     return one is other or (
         isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and np.array_equal(one, other)
     )

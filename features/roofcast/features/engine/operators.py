@@ -54,8 +54,6 @@ class PassTime:
 
 @dataclass(frozen=True, slots=True)
 class _Tokens:
-    """Tokens of one rank in a pass, those of them that get logits, and the layers of the pass."""
-
     n_token: FloatArray
     n_last: FloatArray
     n_layer: FloatArray
@@ -158,7 +156,6 @@ def alone_expert_s(s: EngineInputs, n_prompt: FloatArray) -> FloatArray:
 
 
 def _heads(d: Queries) -> tuple[FloatArray, FloatArray]:
-    """Return the query heads and the key-value heads on one accelerator."""
     return d["model.n_head"] / d["config.tp"], np.maximum(d["model.n_kv_head"] / d["config.tp"], 1.0)
 
 
@@ -220,7 +217,6 @@ def eager_launch_s(s: EngineInputs, n_layer: FloatArray) -> FloatArray:
 
 
 def _dense_s(s: EngineInputs, tokens: _Tokens) -> FloatArray:
-    """Return the time of projections, dense MLPs, shared experts and the output head."""
     d, n_token = s.d, tokens.n_token
     tp, hidden = d["config.tp"], d["model.hidden_size"]
 

@@ -211,13 +211,11 @@ def prefill_descriptors(d: Queries) -> Queries:
 
 
 def _layer_kv_byte(d: Queries) -> FloatArray:
-    """Return the bytes of one token's keys and values in one layer on one tensor-parallel rank."""
     width = d["model.kv_width_layer"] * kv_replication(d) / d["config.tp"]
     return width * d["config.kv_byte_per_element"]
 
 
 def _links(s: EngineInputs, efficiency: LinkEfficiency, n: FloatArray) -> Links:
-    """Return the links of a collective of `n` ranks: those of the kernel tables times the calibrated ratios."""
     d, c = s.d, s.c
     sheet = Links(
         domain_size=d["hardware.host_size"],

@@ -136,7 +136,6 @@ def join_plans(jobs: Jobs, index: RowIndex, plan: Plan) -> JobRuns:
 
 
 def _score(runs: JobRuns, c: StepCoefficients) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-    """Return a score of plans, tokens per second if they fit and else the negative memory, and whether they fit."""
     device = estimate_memory(runs, c).device
     fits = device <= USABLE_RATIO * runs.hardware.memory_byte
     rate = throughput_token_per_s(runs, estimate_training(runs, c))
@@ -144,8 +143,6 @@ def _score(runs: JobRuns, c: StepCoefficients) -> tuple[FloatArray, npt.NDArray[
 
 
 class _JobKey(NamedTuple):
-    """Values that determine the plans of a job; -1 is unknown."""
-
     n: float
     batch: float
     n_token: float
@@ -170,7 +167,6 @@ class _JobKey(NamedTuple):
 
 @cached(LRUCache(GRID_CACHE_BYTE, getsizeof=lambda grid: grid.nbytes), lock=threading.Lock())
 def _grid(j: _JobKey) -> FloatArray:
-    """Return the plans of one job, the fields of `Plan` by plan: shape (12, n_plan); -1 is unknown."""
     is_free = j.has_tensor_parallel > 0
     axes = (
         [j.tp] if j.tp > 0 else _powers(min(j.domain, j.n, MAX_TENSOR) if is_free else 1.0),
@@ -210,12 +206,10 @@ def _grid(j: _JobKey) -> FloatArray:
 
 
 def _chunks(j: _JobKey, *, is_free: bool) -> list[float]:
-    """Return the chunks of a stage to compare: powers of two, or all that divide the layers of stated stages."""
     if j.pp > 0:
         return [v for v in np.arange(1.0, MAX_CHUNK + 1.0) if v == 1.0 or j.n_layer % (j.pp * v) == 0]
     return _powers(MAX_CHUNK) if is_free else [1.0]
 
 
 def _powers(highest: float) -> list[float]:
-    """Return the powers of two from 1 up to `highest`."""
     return [2.0**i for i in range(int(np.log2(max(highest, 1.0))) + 1)]

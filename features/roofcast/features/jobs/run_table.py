@@ -215,18 +215,10 @@ def _switch(rows: PredictionInput, name: str, default: FloatArray) -> FloatArray
 def _states(
     rows: PredictionInput, framework: ColumnArray, weight: ColumnArray, is_frozen: ColumnArray, full_ratio: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return weight, gradient, optimizer and reduced bytes of a trained weight.
-
-    Moments have the stated precision, else that of the optimizer's name, else 32 bits, or that of weights that are
-    stated as 16 bits where the framework's convention has no 32-bit copy outside. A stated precision of gradients is
-    that in which they accumulate, beside the copy that the backward pass writes. Adapters stay in 32 bits; weights of
-    the model that are trained beside them keep its precision.
-
-    Parameters
-    ----------
-    full_ratio : shape (n_row,)
-        Share of these among the trained weights of an adapter method.
-    """
+    # Moments have the stated precision, else that of the optimizer's name, else 32 bits, or that of weights that are
+    # stated as 16 bits where the framework's convention has no 32-bit copy outside. A stated precision of gradients
+    # is that in which they accumulate, beside the copy that the backward pass writes. Adapters stay in 32 bits;
+    # weights of the model that are trained beside them keep its precision.
     names = ("weight_byte", "gradient_byte", "optimizer_byte", "reduced_byte")
     weights, gradients, optimizer, reduced = (
         _convention(framework, lambda f, name=name: getattr(f, name))  # type: ignore[misc]
@@ -249,7 +241,6 @@ def _states(
 
 
 def _moments(rows: PredictionInput, usual: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the moments of a weight, and the bytes of each: those of `usual` where nothing states a precision."""
     names = [str(text).lower() for text in text_column(rows, "optimizer", "")]
     count = [next((n for word, n in N_MOMENT.items() if name.startswith(word)), 2.0) for name in names]
     small = [next((p for word, p in SMALL_MOMENT.items() if word in name), "") for name in names]
@@ -260,26 +251,11 @@ def _moments(rows: PredictionInput, usual: FloatArray) -> tuple[FloatArray, Floa
 
 
 def _stated_byte(rows: PredictionInput, column: str) -> FloatArray:
-    """Return the bytes of an element in the precision that a column states; NaN where it is blank."""
     return np.array([BYTE_PER_WEIGHT.get(str(name), np.nan) for name in text_column(rows, column, "")])
 
 
 @dataclass(frozen=True, slots=True)
 class _Adapters:
-    """Adapters of each row: arrays of shape (n_row,).
-
-    Parameters
-    ----------
-    full_ratio
-        Share of the trained weights that are the model's own.
-    expert_ratio
-        Share of them that is in routed experts.
-    width
-        Sum of the widths that the adapters read and write which a token passes, of the mean layer.
-    is_input_frozen
-        1 if adapters do not keep their inputs.
-    """
-
     n_trained: FloatArray
     full_ratio: FloatArray
     expert_ratio: FloatArray
@@ -311,10 +287,7 @@ def _adapters(
 
 
 def _stated(rows: PredictionInput, framework: ColumnArray, job: Job) -> StatedPlan:
-    """Return the stated plan; a run that states part of its split has 1 for the rest.
-
-    Chunks of an interleaved pipeline stay unknown where they are blank.
-    """
+    # Chunks of an interleaved pipeline stay unknown where they are blank.
     tp, pp, cp, ep, vp = (number_column(rows, name, np.nan) for name in ("tp", "pp", "cp", "ep", "vp"))
     sharding = text_column(rows, "sharding", "").astype(str)
     is_parallel = _convention(framework, lambda f: f.has_tensor_parallel) > 0

@@ -77,7 +77,6 @@ def capacity_limits(d: Queries, memory: Memory) -> CapacityLimits:
 
 
 def _context(element: FloatArray, d: Queries) -> FloatArray:
-    """Return the context length whose cache has `element` elements."""
     full, sliding = d["model.kv_width"], d["model.kv_width_sliding"]
     window = np.where(d["model.sliding_window"] > 0, d["model.sliding_window"], np.inf)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -179,7 +179,6 @@ def needs_copy(engine: str, stored: str, precision: str, accelerator: Accelerato
 
 
 def _rows(engine: str, accelerator: AcceleratorSpec) -> tuple[Support, ...]:
-    """Return the rows of an engine on an accelerator: those of the most specific family that it belongs to."""
     architecture = accelerator.architecture
     vendor = accelerator.vendor
     if vendor in NEWEST and architecture not in _shipped_architectures():
@@ -195,7 +194,6 @@ def _rows_of(engine: str, accelerator_id: str, family: str) -> tuple[Support, ..
 
 
 def _is_later(version: str, last: str) -> bool:
-    """Return whether a version is later than the series `last`, as 0.20.1 than 0.19; false if it is no number."""
     if not _VERSION.match(version.strip()):
         return False
     numbers = [int(n) for n in _NUMBER.findall(version)[: last.count(".") + 1]]

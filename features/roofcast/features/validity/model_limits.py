@@ -69,7 +69,6 @@ def assumed_split_error(model: ModelSpec, tp: float, n_accelerator: float, engin
 
 
 def _expected_tp(model: ModelSpec, tp: float, engine: str) -> str:
-    """Return the rule of attention heads that a tensor parallelism breaks; empty if it breaks none."""
     if model.n_head % tp and engine not in UNEVEN_ENGINES:
         return f"must divide the model's {model.n_head} attention heads"
     is_bound = not model.kv_lora_rank and engine in EVEN_KV_HEAD_ENGINES

@@ -105,7 +105,6 @@ def non_monotone_rows(measurements: pd.DataFrame) -> BoolArray:
 
 
 def _contradictions(concurrency: FloatArray, step: FloatArray) -> BoolArray:
-    """Return which runs of a series to remove until no two contradict each other."""
     is_more = concurrency[None, :] > concurrency[:, None]
     contradicts = is_more & (step[None, :] < MONOTONE * step[:, None])
     contradicts |= contradicts.T

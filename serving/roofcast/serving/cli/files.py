@@ -253,6 +253,37 @@ def read_model_path(model: str) -> dict[str, Any] | None:
     return _read_config(model) if exists and is_path else None
 
 
+def read_row_models(table: CsvTable, source: str) -> tuple[CsvTable, list[dict[str, Any]]]:
+    """Return a table with names in place of the paths of configurations in its column `model`, and these models.
+
+    Raises
+    ------
+    SchemaError
+        If a path has no configuration, or two configurations have one name; names the line.
+    """
+    if "model" not in table.header:
+        return table, []
+    column = table.header.index("model")
+    names: dict[str, str] = {}
+    models: dict[str, dict[str, Any]] = {}
+    for row, line in zip(table.rows, table.lines, strict=True):
+        cell = row[column].strip()
+        if cell in names:
+            continue
+        try:
+            model = read_model_path(cell)
+        except InputError as error:
+            raise SchemaError("model", error.problem, source, line) from error
+        names[cell] = model["name"] if model else cell
+        if model and models.setdefault(model["name"], model) != model:
+            problem = (
+                f"another configuration of the file has the name {model['name']!r}; give it another _name_or_path"
+            )
+            raise SchemaError("model", problem, source, line)
+    rows = [[*row[:column], names[row[column].strip()], *row[column + 1 :]] for row in table.rows]
+    return CsvTable(table.header, rows, table.lines), list(models.values())
+
+
 def _exists(model: str) -> bool:
     return bool(model) and os.path.exists(model)  # noqa: PTH110  (a name that is too long for a path is none)
 

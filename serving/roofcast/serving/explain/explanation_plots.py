@@ -63,7 +63,6 @@ def plot_explanation(explanation: Explanation, i: int = 0) -> Figure:
 
 
 def _plot_roofline(axes: Axes, explanation: Explanation, i: int) -> None:
-    """Plot the FLOP/s of each operator against its arithmetic intensity, under the roofs of one accelerator."""
     shown = [part for part in explanation.operators if part.flop[i] > 0 and part.byte[i] > 0 and part.seconds[i] > 0]
     for part in shown:
         axes.scatter(
@@ -89,7 +88,6 @@ def _plot_roofline(axes: Axes, explanation: Explanation, i: int) -> None:
 
 
 def _plot_roofs(axes: Axes, d: Queries, i: int, intensity: FloatArray) -> None:
-    """Plot the bandwidth slope and the peak of each kind of product over the range of intensities."""
     bandwidth = float(d["hardware.bandwidth_byte_per_s"][i])
     peaks: dict[float, list[str]] = {}
     for name, column in _PEAKS.items():
@@ -116,7 +114,6 @@ def _area(part: OperatorTime, shown: Sequence[OperatorTime], i: int) -> float:
 
 
 def _plot_parts(axes: Axes, explanation: Explanation, i: int) -> None:
-    """Plot a stacked bar of shares for each of TTFT and TPOT; the larger parts are labelled with their time."""
     seen: dict[str, None] = {}
     for x, phases in enumerate(METRIC_PHASES.values()):
         parts = [part for part in explanation.operators if part.phase in phases]
@@ -171,7 +168,6 @@ def plot_sweep(explanation: Explanation, kind: str, labels: Sequence[str]) -> Fi
 
 
 def _step_positions(axes: Axes, kind: str, labels: Sequence[str]) -> FloatArray:
-    """Set up the x-axis, and return the position of each step on it."""
     if kind in NAMED_STEPS:
         axes.set_xlabel(kind)
         axes.set_xticks(range(len(labels)), list(labels), fontsize=8)

@@ -105,7 +105,6 @@ def check_references(
 
 
 def _compare(X: pd.DataFrame, measured: pd.DataFrame, predictor: RoofcastPredictor) -> list[Problem | None]:
-    """Return the problem of each measurement that cannot be, or is far from what is predicted."""
     prediction = predictor.predict_ratio(X, measured.columns)
     problems = capacity_problems(prediction.estimate)
     for metric, value in prediction.value.items():

@@ -104,7 +104,6 @@ def answer_columns(columns: Mapping[str, ColumnArray], options: PredictOptions) 
 def _predict(
     table: Table, rows: npt.NDArray[np.intp], answers: Table, problems: list[Problem | None], options: PredictOptions
 ) -> None:
-    """Fill in the answers of some rows, and the problems of those that have no answer."""
     bundle, catalog = options.bundle, options.catalog
     subset = table if len(rows) == len(problems) else {name: cells[rows] for name, cells in table.items()}
     queries = describe_queries(subset, catalog.models, catalog.accelerators)

@@ -143,7 +143,6 @@ def _check_splits(table: Table, problems: list[Problem | None], catalog: Catalog
 def _check_engines(
     table: Table, problems: list[Problem | None], catalog: Catalog, engines: Collection[str] | None
 ) -> None:
-    """Check that each engine is known, and serves the weight precision on the accelerator in its version."""
     names = ("engine", "weight_precision", "accelerator", "engine_version")
     blank = object_column(len(problems), "")
     unknown: dict[str, Problem] = {}
@@ -173,7 +172,6 @@ def _unknown_engine(engine: str, engines: Collection[str], n_before: int) -> Pro
 
 
 def _check_contexts(table: Table, problems: list[Problem | None], catalog: Catalog) -> None:
-    """Check that requests fit into the context: that of the model, unless the engine is configured for another."""
     n_input, n_output = table["n_input_token"], table["n_output_token"]
     index, ids = factorize(table["model"])
     limit = np.array([context_limit(catalog.models[str(name)]) if name else math.inf for name in ids])[index]

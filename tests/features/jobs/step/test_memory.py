@@ -80,7 +80,7 @@ def test_the_first_stage_holds_the_micro_batches_between_its_passes() -> None:
 
 
 def test_chunks_of_interleaved_stages_hold_more_micro_batches() -> None:
-    """Four stages of two chunks hold 1 + 3 / (4 x 2) of the micro-batches of whole stages: Korthikanti et al., 2022."""
+    """Four stages of two chunks hold 1 + 3 / (4 x 2) of the micro-batches of whole stages (Korthikanti, 2022)."""
     staged = {"pp": 4, "n_accelerator": 8, "n_global_batch_sequence": 64}
     whole, interleaved = (
         estimate_memory(runs_of(staged | change)).first.activations[0]

@@ -55,6 +55,28 @@ def test_the_model_of_a_question_may_be_a_file(run: Run, tmp_path: Path) -> None
     assert "TPOT" in text
 
 
+def test_the_models_of_a_file_may_be_files(run: Run, tmp_path: Path) -> None:
+    config = write_file(tmp_path, "config.json", json.dumps(CONFIG))
+    lines = [HEADER, *(f"{model},{ACCELERATOR},120,20,4" for model in (config, MODEL, config))]
+    rows, out = write_file(tmp_path, "rows.csv", "\n".join(lines)), tmp_path / "out.csv"
+    status, text, err = run("predict", "--rows", rows, "--out", out, "--json")
+    assert (status, json.loads(text)) == (0, {"ok": 3}), err
+    header, first, other, last = (line.split(",") for line in out.read_text().splitlines())
+    tpot = header.index("tpot_s")
+    assert (first[0], first[tpot]) == (str(config), last[tpot])
+    assert first[tpot] != other[tpot]
+
+
+def test_a_path_without_a_file_names_its_line(run: Run, tmp_path: Path) -> None:
+    rows = write_file(
+        tmp_path, "rows.csv", f"{HEADER}\n{MODEL},{ACCELERATOR},120,20,4\n./no.json,{ACCELERATOR},1,1,1\n"
+    )
+    status, _, err = run("predict", "--rows", rows, "--out", tmp_path / "out.csv")
+    assert status != 0
+    assert "rows.csv, line 3: model: no such file or folder: './no.json'" in " ".join(err.split())
+    assert not (tmp_path / "out.csv").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [

@@ -150,7 +150,6 @@ def _n_choice() -> list[int]:
 
 @cache
 def _parameters(key: tuple[int, ...]) -> FloatArray:
-    """Return the parameters of one combination of `_CODES`, MLA, PCIe bus and host memory: shape (n_parameter,)."""
     accelerator, family, dense, expert, attention, engine, is_mla, is_bus, is_staged = key
     accelerators, families = measured_hardware()
     accelerator_id, architecture = (*accelerators, "")[accelerator], (*families, "")[family]
@@ -179,7 +178,6 @@ def _parameters(key: tuple[int, ...]) -> FloatArray:
 
 
 def _staged(efficiency: LinkEfficiency) -> LinkEfficiency:
-    """Return the link parameters of messages that pass through the memory of the host."""
     return replace(
         efficiency,
         step_s=efficiency.step_s + STAGED_STEP_S,
@@ -189,7 +187,6 @@ def _staged(efficiency: LinkEfficiency) -> LinkEfficiency:
 
 
 def _bound_launch(efficiency: Any, max_launch_s: float) -> Any:
-    """Return kernel parameters with the launch bounded, as in a replayed graph."""
     return _bound_bandwidth(replace(efficiency, launch_s=np.minimum(efficiency.launch_s, max_launch_s)))
 
 
@@ -199,5 +196,4 @@ def _bound_bandwidth(efficiency: Any) -> Any:
 
 
 def _bound_imbalance(efficiency: MoeEfficiency) -> MoeEfficiency:
-    """Return expert parameters with the imbalance bounded: served traffic is more even than the kernel tables."""
     return replace(efficiency, imbalance=np.minimum(efficiency.imbalance, MAX_IMBALANCE))

@@ -136,8 +136,6 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class _Encounters:
-    """Other requests that a closed-loop request meets before its first token, in prompts, and its waits in steps."""
-
     prompt_step: FloatArray
     look_step: FloatArray
     rounding_step: FloatArray

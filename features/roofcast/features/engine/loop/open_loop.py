@@ -108,7 +108,6 @@ def open_loop(rate_per_s: FloatArray, capacity: FloatArray, step_s: StepTimes, r
 def _first_token(
     rate: FloatArray, others: FloatArray, loop: Loop, r: Requests
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return TTFT on a free prefill, the share that finds it busy, their delay, and the longest wait for a poll."""
     present = 1 - np.exp(-others)
     service = r.prefill_s + r.n_chunk * present * loop.step_s
     used = np.minimum(rate * service, _MAX_PREFILL_UTILISATION)
@@ -128,11 +127,8 @@ def _first_token(
 
 
 def _fixed_point(image: StepTimes, high: FloatArray) -> FloatArray:
-    """Return the fixed point of an increasing function below `high`.
-
-    Secant steps from below do not pass the fixed point of a convex function; a step outside the bracket is replaced
-    by its geometric mean.
-    """
+    # Secant steps from below do not pass the fixed point of a convex function; a step outside the bracket is replaced
+    # by its geometric mean.
     before = np.zeros_like(high)
     f_before = image(before)
     point = np.clip(f_before, _TINY, high)

@@ -58,7 +58,6 @@ def quantile_ratios(
 
 
 def _quantile(metric: str, loop: Loop, q: float) -> tuple[FloatArray, FloatArray]:
-    """Return a quantile and the mean of a metric; for ITL the gap without prefills instead of the mean."""
     if metric == "ttft_s":
         return ttft_quantile(loop, q), loop.ttft_s
     if metric == "tpot_s":
@@ -96,10 +95,7 @@ def _loop(d: Queries, c: CoefficientSource, e: Estimate, rows: npt.NDArray[np.in
 
 
 def _step_slope_s(d: Queries, e: Estimate, rows: npt.NDArray[np.intp]) -> FloatArray:
-    """Return the increase of a decode step per request: its cache is read, and its experts.
-
-    Products of few tokens read the same weights whatever their number.
-    """
+    # Products of few tokens read the same weights whatever their number.
     step, n_expert, n_choice = e.step, d["model.n_expert"][rows], d["model.n_expert_per_token"][rows]
     batch = np.maximum(e.batch[rows] / d["config.dp"][rows], 1.0)
     touched, more = (touched_expert(n_expert, n_choice, n) for n in (batch, batch + 1))

@@ -152,7 +152,6 @@ def _tpot_deviation(loop: Loop) -> FloatArray:
 
 
 def _batch_deviation(loop: Loop) -> FloatArray:
-    """Return the standard deviation over answers of their mean decode step, in seconds, of shape (n_row,)."""
     return np.asarray(loop.step_slope_s * loop.deviation * np.sqrt(_WINDOW_VARIANCE))
 
 
@@ -179,7 +178,6 @@ def _gamma_quantile(variance: FloatArray, q: float) -> FloatArray:
 
 
 def _levels(start: FloatArray, is_short: BoolArray, q: float) -> tuple[FloatArray, FloatArray]:
-    """Return the quantile levels among later and among burst requests; the burst is shortest or longest."""
     later = np.maximum(1 - start, _TINY)
     rest = np.where(is_short, q - start, q) / later
     line = np.where(is_short, q, q - later) / np.maximum(start, _TINY)
@@ -187,23 +185,21 @@ def _levels(start: FloatArray, is_short: BoolArray, q: float) -> tuple[FloatArra
 
 
 def _prompts(before: FloatArray, group: FloatArray, together: FloatArray) -> FloatArray:
-    """Return the prompts prefilled up to the end of a request's own pass."""
     return np.asarray(np.minimum(1 + group, together * (1 + np.floor(before / together))))
 
 
 def _count_quantile(mean: FloatArray, variance: FloatArray, z: FloatArray) -> FloatArray:
-    """Return the quantile at normal deviate z of a positive Poisson-like count (Cornish-Fisher expansion)."""
+    # The quantile at normal deviate z of a positive Poisson-like count (Cornish-Fisher expansion).
     return np.asarray(np.maximum(np.floor(mean + z * np.sqrt(variance) + (z * z - 1) / 6 + 0.5), 1.0))
 
 
 def _tail(ratio: FloatArray, mean: FloatArray, q: FloatArray) -> FloatArray:
-    """Return the quantile of a wait that is exponential for a share of the requests and zero for the others."""
     share = np.maximum(ratio, _TINY)
     return np.asarray(mean / share * np.log(np.maximum(share / (1 - q), 1.0)))
 
 
 def _probit(p: FloatArray) -> FloatArray:
-    """Return the standard normal quantile, within 0.003 (Hastings)."""
+    # The standard normal quantile, within 0.003 (Hastings).
     p = np.clip(p, _TINY, 1 - _TINY)
     t = np.sqrt(-2 * np.log(np.minimum(p, 1 - p)))
     size = t - (2.30753 + 0.27061 * t) / (1 + 0.99229 * t + 0.04481 * t**2)

@@ -86,7 +86,6 @@ def find_roots(
 
 
 def _reduction(f: FloatArray, replaced: FloatArray, *, anderson: bool) -> FloatArray:
-    """Return the factor on the function value of the retained end when `f` replaces the other end again."""
     half = np.full_like(f, 0.5)
     if not anderson:
         return half

@@ -100,7 +100,6 @@ def tensor_latency_s(runs: JobRuns, c: StepCoefficients) -> FloatArray:
 
 
 def _sharded_layer(runs: JobRuns, c: StepCoefficients, local: LocalParameters) -> tuple[FloatArray, FloatArray]:
-    """Return the time to gather a layer's weights once, and to reduce its gradients."""
     plan, job = runs.plan, runs.job
     none = np.zeros_like(plan.tp)
     if not (plan.zero_stage > 2).any():
@@ -166,7 +165,6 @@ def n_scatter(plan: Plan) -> FloatArray:
 
 
 def _gathered_byte(runs: JobRuns) -> FloatArray:
-    """Return the bytes per weight that replicas gather after the step: weights, or reduced gradients."""
     is_zero = (runs.plan.zero_stage > 0) & (runs.plan.zero_stage < 3)
     return np.where(is_zero, ELEMENT_BYTE, runs.job.reduced_byte)
 

@@ -157,7 +157,6 @@ def _stage(
     n_flight: FloatArray,
     has_head: FloatArray,
 ) -> StageMemory:
-    """Return the memory of a stage with `n_layer` layers, `n_flight` micro-batches in flight, and maybe the head."""
     job, plan = runs.job, runs.plan
     held, expert = n_layer * local.layer_dense + n_embedding * local.embedding, n_layer * local.layer_expert
     n_trained = trained_parameters(runs, local, n_layer, n_embedding)
@@ -257,7 +256,6 @@ def layer_activation_byte(runs: JobRuns) -> tuple[FloatArray, FloatArray, FloatA
 
 
 def _activation_byte(runs: JobRuns, c: StepCoefficients) -> tuple[FloatArray, FloatArray]:
-    """Return bytes per token kept for each layer in flight, and of the layer that is worked on."""
     kept, scores, layer_input = layer_activation_byte(runs)
     ratio = c.value("activation_ratio") * runs.job.activation_ratio
     level = runs.plan.recomputation

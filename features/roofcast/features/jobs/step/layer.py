@@ -87,7 +87,6 @@ def estimate_layer(runs: JobRuns, c: StepCoefficients) -> LayerTime:
 def _product(
     runs: JobRuns, c: StepCoefficients, m: FloatArray, n: FloatArray, k: FloatArray, *, is_head: bool = False
 ) -> tuple[FloatArray, FloatArray]:
-    """Return forward and backward times of a product of `m` tokens with a `k` x `n` weight."""
     h = runs.hardware
     efficiency = h.half_gemm if is_head else h.gemm
     peak = h.half_flop_per_s if is_head else h.flop_per_s
@@ -175,10 +174,7 @@ def _without_launch(efficiency: GemmEfficiency) -> GemmEfficiency:
 
 
 def _attention(runs: JobRuns, c: StepCoefficients) -> tuple[FloatArray, FloatArray]:
-    """Return forward and backward times of attention, its queries split evenly among the context-parallel ranks.
-
-    Unfused attention computes all pairs of tokens, including those that the causal mask hides.
-    """
+    # Unfused attention computes all pairs of tokens, including those that the causal mask hides.
     s, h, job, plan = runs.model, runs.hardware, runs.job, runs.plan
 
     def attention_s(window: FloatArray) -> FloatArray:

@@ -40,7 +40,6 @@ def local_parameters(model: ModelShape, plan: Plan) -> LocalParameters:
 
 
 def _expert_ranks(plan: Plan) -> FloatArray:
-    """Return the ranks that hold one copy of a layer's routed experts."""
     return np.where(plan.ep > 1.0, plan.ep, plan.tp)
 
 

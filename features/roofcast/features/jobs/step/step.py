@@ -79,8 +79,6 @@ class JobTime:
 
 @dataclass(frozen=True, slots=True)
 class _LayerParts:
-    """Parts of the time of one layer and micro-batch, forward and backward together."""
-
     compute_s: FloatArray
     recomputation_s: FloatArray
     tensor_s: FloatArray
@@ -140,7 +138,6 @@ def estimate_training(runs: JobRuns, c: StepCoefficients = DEFAULT_TRAINING_COEF
 
 
 def _layer_parts(runs: JobRuns, c: StepCoefficients, layer: LayerTime, traffic: LayerTraffic) -> _LayerParts:
-    """Return the parts of a layer's time; launches from the host bound their sum from below."""
     level = runs.plan.recomputation
     is_full, is_selective = level > 1.5, (level > 0.5) & (level < 1.5)
     f = layer.forward
@@ -178,11 +175,8 @@ def _layer_parts(runs: JobRuns, c: StepCoefficients, layer: LayerTime, traffic: 
 def _sharded_s(
     runs: JobRuns, c: StepCoefficients, traffic: LayerTraffic, forward_s: FloatArray, backward_s: FloatArray
 ) -> FloatArray:
-    """Return the collectives of a layer's sharded weights that a micro-batch does not hide.
-
-    Each pass gathers the weights, and the backward pass scatters their gradients. Where a step gathers them once, no
-    backward pass hides the scatter after the last one; a micro-batch has its share of both.
-    """
+    # Each pass gathers the weights, and the backward pass scatters their gradients. Where a step gathers them once,
+    # no backward pass hides the scatter after the last one; a micro-batch has its share of both.
     exposed, gather, reduce = c.value("dp_exposed"), traffic.gather_s, traffic.reduce_s
     forward = exposed * gather + np.maximum((1.0 - exposed) * gather - forward_s, 0.0)
     backward = exposed * (gather + reduce) + np.maximum((1.0 - exposed) * (gather + reduce) - backward_s, 0.0)
@@ -190,7 +184,6 @@ def _sharded_s(
 
 
 def _trained_on_rank(runs: JobRuns, local: LocalParameters, n_first: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the trained weights of a rank of the first stage, outside and in experts."""
     return trained_parameters(runs, local, n_first, np.where(runs.plan.pp > 1.0, 1.0, 2.0 - runs.model.is_tied))
 
 
@@ -202,7 +195,6 @@ def _step_data_s(
     n_first: FloatArray,
     hiding_s: FloatArray,
 ) -> FloatArray:
-    """Return the collectives of replicas that the backward passes of the micro-batches with them do not hide."""
     total = gradient_s(runs, c, *_trained_on_rank(runs, local, n_first))
     exposed = c.value("dp_exposed")
     return exposed * total + np.maximum((1.0 - exposed) * total - n_scatter(runs.plan) * hiding_s, 0.0)
@@ -217,11 +209,8 @@ def _optimizer_s(runs: JobRuns, c: StepCoefficients, local: LocalParameters, n_f
 
 
 def _offload_s(runs: JobRuns, c: StepCoefficients, local: LocalParameters, n_first: FloatArray) -> FloatArray:
-    """Return the transfers between host and accelerator that do not overlap.
-
-    Offloaded states move gradients out and weights in once a step; offloaded weights move in twice a micro-batch;
-    offloaded activations, one hidden vector a token and layer, move out and in.
-    """
+    # Offloaded states move gradients out and weights in once a step; offloaded weights move in twice a micro-batch;
+    # offloaded activations, one hidden vector a token and layer, move out and in.
     job, plan, h = runs.job, runs.plan, runs.hardware
     if not (job.offload_optimizer + job.offload_parameter + job.offload_activation > 0).any():
         return np.zeros_like(plan.tp)

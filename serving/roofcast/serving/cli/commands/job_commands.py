@@ -102,7 +102,10 @@ def predict(
     options: dict[str, Any],
     *,
     rows: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="CSV of jobs, in place of the options of one job.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="CSV of jobs, in place of the options of one job; models are those of --model."
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="With --rows: CSV to write.")] = None,
     reference: JobReferenceFile = None,
@@ -185,16 +188,19 @@ def _answer(rows: list[dict[str, Any]], models: list[dict[str, Any]], asked: _As
 
 
 def _predict_file(rows: Path, out: Path, asked: _Asked, *, as_json: bool) -> None:
-    from roofcast.serving.cli.files import read_table, write_table
+    from roofcast.serving.cli.files import read_row_models, read_table, write_table
     from roofcast.serving.jobs.job_predictions import ANSWER_COLUMNS
 
     check_out(out)
     table = read_table(rows)
-    jobs = table.records()
+    named, models = read_row_models(table, rows.name)
+    jobs = named.records()
     if not jobs:
         raise InputError("rows", "there are none; give at least one")
-    answers = _answer(jobs, [], asked)
-    cells = [[answer[name] for name in (*table.header, *ANSWER_COLUMNS)] for answer in answers]
+    answers = _answer(jobs, models, asked)
+    cells = [
+        [*row, *(answer[name] for name in ANSWER_COLUMNS)] for row, answer in zip(table.rows, answers, strict=True)
+    ]
     write_table([*table.header, *ANSWER_COLUMNS], cells, out)
     counts = dict(Counter(answer["status"] for answer in answers).most_common())
     print(json.dumps(counts, separators=(",", ":")) if as_json else ", ".join(f"{n} {s}" for s, n in counts.items()))

@@ -111,7 +111,8 @@ def predict(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="CSV of questions, blank where unknown, in place of the options of one; --example prints one.",
+            help="CSV of questions, blank where unknown, in place of the options of one; --example prints one. "
+            "Models are those of --model.",
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="With --rows: CSV to write.")] = None,
@@ -171,22 +172,25 @@ def _predict_one(question: Mapping[str, str], asked: _Asked, *, as_json: bool) -
 
 
 def _predict_file(rows: Path, out: Path, asked: _Asked, *, why: bool, as_json: bool) -> None:
-    from roofcast.serving.cli.files import read_table, write_table
+    from roofcast.serving.cli.files import read_row_models, read_table, write_table
     from roofcast.serving.cli.text.measured_errors import SUFFIX, errors_text, measured_errors
     from roofcast.serving.cli.text.prediction_text import prediction_text
     from roofcast.serving.cli.text.text_tables import fold
 
     check_out(out)
     table = read_table(rows)
-    questions = table.inputs()
+    questions, models = read_row_models(table.inputs(), rows.name)
     if not table.rows:
         raise InputError("rows", "there are none; give at least one")
     if asked.server:
-        records = _ask_service(questions.records(), [], asked)
+        records = _ask_service(questions.records(), models, asked)
     else:
+        from roofcast.serving.app_state.catalog.registered_models import with_configs
+
         with spinner("predicting"):
             service = open_service()
-            records = _predict(questions.frame(), service, service.catalog, asked)
+            catalog, _ = with_configs(service.catalog, [(model["name"], model["config"]) for model in models])
+            records = _predict(questions.frame(), service, catalog, asked)
     names = [name for name in records[0] if name not in questions.header]
     answers = [[record[name] for name in names] for record in records]
     header = [f"measured_{name}" if name in names else name for name in table.header]
