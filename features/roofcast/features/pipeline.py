@@ -83,12 +83,14 @@ def build_features(
 
 def feature_matrix(d: Queries, e: Estimate) -> FloatArray:
     """Return the columns `FEATURE_NAMES`, rounded to `N_DECIMAL`: shape (n_row, n_feature)."""
-    columns = _model(d) | _hardware(d) | _config(d) | _workload(d, e) | _memory(e) | _roofline(e)
+    columns = _query_columns(d) | _estimated_columns(d, e)
     return np.array([columns[name] for name in FEATURE_NAMES]).round(N_DECIMAL).T
 
 
-def _model(d: Queries) -> dict[str, FloatArray]:
+def _query_columns(d: Queries) -> dict[str, FloatArray]:
     active_expert_ratio = d["model.n_expert_per_token"] / np.maximum(d["model.n_expert"], 1.0)
+    bandwidth = d["hardware.bandwidth_byte_per_s"]
+    is_open = ~np.isnan(d["workload.request_rate_per_s"])
     return {
         "model.n_layer_log": np.log(d["model.n_layer"]),
         "model.hidden_size_log": np.log(d["model.hidden_size"]),
@@ -98,20 +100,9 @@ def _model(d: Queries) -> dict[str, FloatArray]:
         "model.is_linear": (d["model.n_linear_layer"] > 0) * 1.0,
         "model.active_ratio": 1 - d["model.n_param_expert"] * (1 - active_expert_ratio) / d["model.n_param"],
         "model.kv_ratio": d["model.kv_width_layer"] / (d["model.n_head"] * d["model.qk_dim"]),
-    }
-
-
-def _hardware(d: Queries) -> dict[str, FloatArray]:
-    bandwidth = d["hardware.bandwidth_byte_per_s"]
-    return {
         "hardware.bandwidth_log": np.log(bandwidth * d["config.tp"]),
         "hardware.balance_log": np.log(d["hardware.flop_per_s"] / bandwidth),
         "hardware.link_ratio_log": np.log(d["hardware.link_byte_per_s"] / bandwidth) * (d["config.tp"] > 1),
-    }
-
-
-def _config(d: Queries) -> dict[str, FloatArray]:
-    return {
         "config.tp_log": np.log(d["config.tp"]),
         "config.pp_log": np.log(d["config.pp"]),
         "config.dp_log": np.log(d["config.dp"]),
@@ -122,15 +113,8 @@ def _config(d: Queries) -> dict[str, FloatArray]:
         "config.n_draft_token": d["config.n_draft_token"],
         "config.poll_interval_step": d["config.poll_interval_step"],
         "config.date": d["config.date"],
-    }
-
-
-def _workload(d: Queries, e: Estimate) -> dict[str, FloatArray]:
-    is_open = ~np.isnan(d["workload.request_rate_per_s"])
-    return {
         "workload.n_input_token_log": np.log(d["workload.n_input_token"]),
         "workload.n_output_token_log": np.log(d["workload.n_output_token"]),
-        "workload.concurrency_log": np.log(np.maximum(e.concurrency / d["config.dp"], 1e-3)),
         "workload.is_static": d["workload.is_static"],
         "workload.is_open": is_open * 1.0,
         "workload.is_offline": (~is_open & np.isnan(d["workload.concurrency"])) * 1.0,
@@ -141,18 +125,14 @@ def _workload(d: Queries, e: Estimate) -> dict[str, FloatArray]:
     }
 
 
-def _memory(e: Estimate) -> dict[str, FloatArray]:
+def _estimated_columns(d: Queries, e: Estimate) -> dict[str, FloatArray]:
     capacity = np.maximum(e.memory.capacity, 1e-2)
+    step = e.step.total_s
     return {
+        "workload.concurrency_log": np.log(np.maximum(e.concurrency / d["config.dp"], 1e-3)),
         "memory.weight_ratio": e.memory.weight_byte / np.maximum(e.memory.usable_byte, 1.0),
         "memory.pressure_log": np.log(e.concurrency / capacity),
         "memory.capacity_log": np.log(capacity),
-    }
-
-
-def _roofline(e: Estimate) -> dict[str, FloatArray]:
-    step = e.step.total_s
-    return {
         "roofline.batch_log": np.log(np.maximum(e.batch, 1e-3)),
         "roofline.queue_ratio": e.queue_s / e.ttft_s,
         "roofline.prefill_ratio": e.interference_s / e.tpot_s,

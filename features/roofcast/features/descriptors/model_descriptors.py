@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from roofcast.data.specs import ModelSpec
@@ -11,9 +14,10 @@ _LEAST_MIXER_RATIO: Final = 1.25
 heads."""
 
 
-def describe_model(spec: ModelSpec) -> dict[str, float]:
+@functools.lru_cache(maxsize=1024)
+def describe_model(spec: ModelSpec) -> Mapping[str, float]:
     """Return the ``model.`` descriptors by name; units are in `roofcast.features.columns.DESCRIPTORS`."""
-    return {
+    columns = {
         "model.n_layer": spec.n_layer,
         "model.n_encoder_layer": spec.n_encoder_layer,
         "model.n_sliding_layer": spec.n_sliding_layer,
@@ -35,6 +39,7 @@ def describe_model(spec: ModelSpec) -> dict[str, float]:
         **_dense(spec),
         **_attention(spec),
     }
+    return MappingProxyType(columns)
 
 
 def _dense(spec: ModelSpec) -> dict[str, float]:
