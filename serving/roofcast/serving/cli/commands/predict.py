@@ -185,7 +185,7 @@ def _predict_file(rows: Path, out: Path, asked: _Asked, *, why: bool, as_json: b
     if asked.server:
         records = _ask_service(questions.records(), models, asked)
     else:
-        from roofcast.serving.app_state.catalog.registered_models import with_configs
+        from roofcast.serving.app_state.catalog.model_admission import with_configs
 
         with spinner("predicting"):
             service = open_service()
