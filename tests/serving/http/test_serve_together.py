@@ -90,4 +90,4 @@ def test_server_processes_share_metrics_limits_and_the_stop(
     assert not list(tmp_path.glob("roofcast-metrics-*"))
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert {line["level"] for line in lines} <= {"INFO", "WARNING"}
-    assert sum(line.get("route") == "/v1/predictions" for line in lines) == n_sent + 4
+    assert sum(line.get("route") == "/v1/predictions" for line in lines) == n_sent + 5  # and the 408
