@@ -4,7 +4,7 @@ It runs in a separate environment without roofcast:
 
     python3 -m venv peer && peer/bin/pip install aiconfigurator==0.12.0
     peer/bin/python benchmarks/peers/aiconfigurator_run.py \
-        data/roofcast/data/campaigns/silicon/rows.csv data/roofcast/data/campaigns/silicon/peer_aiconfigurator.csv
+        data/roofcast/data/campaigns/silicon/rows.csv training/judge/peers/silicon/peer_aiconfigurator.csv
 
 The queries are the campaign's aggregated rows, with repaired devices, parallelism and lengths, as roofcast gets them.
 Equal queries run once. Results in the output file are reused if their query still exists, so an interrupted run can

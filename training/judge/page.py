@@ -14,10 +14,10 @@ from typing import Any, Final
 import pandas as pd
 
 from judge.markdown import format_number, markdown_table
+from judge.peers.silicon_peers import FAULTS
 from judge.plots import board_plots
 from judge.protocols.regret import regrets, regrets_by_campaign
 from judge.scoreboard import OWN, Scoreboard, figure_rows
-from roofcast.data.campaigns.silicon_index import FAULTS
 
 PAGE: Final = "SCOREBOARD.md"
 FOLDER: Final = "scoreboard"

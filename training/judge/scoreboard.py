@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import pandas as pd
 
+from judge.peers.llm_pilot_peers import PEERS
 from judge.protocols.campaign_rows import CampaignRows, load_campaign_rows
 from judge.protocols.fold_lines import DERIVED
 from judge.protocols.jobs.p6_baselines import METHODS as RUN_METHODS
@@ -75,7 +76,6 @@ from judge.protocols.regret import (
     regrets,
     without_price,
 )
-from roofcast.data.campaigns.llm_pilot_peers import PEERS
 from roofcast.data.errors import UnknownNameError
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.job_runs import (

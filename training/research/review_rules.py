@@ -11,8 +11,8 @@ from typing import Final, Literal, NamedTuple
 
 from builders.rejected_rows import load_rejected_rows
 from codegen.docs_tables import plain_table, write_tables
+from judge.peers.silicon_peers import FAULTS, load_silicon_index
 from roofcast.data.campaigns import CAMPAIGNS, load_campaigns
-from roofcast.data.campaigns.silicon_index import FAULTS, load_silicon_index
 from roofcast.data.catalog import load_catalog
 from roofcast.data.job_campaigns import TRAINING_CAMPAIGNS
 from roofcast.training.dataset.review import review

@@ -8,8 +8,7 @@ import pytest
 
 from builders.build import TOPICS, Topic, build, differences
 from builders.campaigns.silicon.index import build_index
-from roofcast.data import campaigns
-from roofcast.data.campaigns.silicon_index import FILE
+from judge.peers.silicon_peers import FOLDER
 
 RAW = Path(__file__).parents[3].parent / "shared" / "data"
 
@@ -25,4 +24,4 @@ def test_recipe_rebuilds_the_shipped_files(topic: Topic, name: str) -> None:
 @pytest.mark.skipif(not RAW.is_dir(), reason="the published files are missing next to the checkout (shared/data)")
 def test_silicon_index_is_rebuilt() -> None:
     text = build_index(RAW).to_csv(index=False, lineterminator="\n")
-    assert text == (Path(campaigns.__file__).parent / "silicon" / FILE).read_text(encoding="utf-8")
+    assert text == (FOLDER / "rows_index.csv").read_text(encoding="utf-8")

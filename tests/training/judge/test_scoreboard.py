@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from judge.peers.llm_pilot_peers import LATENCY_COLUMNS, MEASURED_COLUMNS, PEERS, load_measured_points
 from judge.protocols.llm_pilot.capacity import Rule, cheapest
 from judge.protocols.llm_pilot.p1_p2_llm_pilot import (
     P2_DEMANDS,
@@ -14,7 +15,6 @@ from judge.protocols.llm_pilot.p1_p2_llm_pilot import (
     score_p2,
 )
 from judge.scoreboard import POINTS, Scoreboard, run_scoreboard
-from roofcast.data.campaigns.llm_pilot_peers import LATENCY_COLUMNS, MEASURED_COLUMNS, PEERS, load_measured_points
 from roofcast.data.errors import UnknownNameError
 
 

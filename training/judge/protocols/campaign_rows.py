@@ -11,8 +11,8 @@ import pandas as pd
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from judge.peers.silicon_peers import load_silicon_index, source_row
 from roofcast.data.campaigns import load_campaigns
-from roofcast.data.campaigns.silicon_index import load_silicon_index, source_row
 from roofcast.data.catalog import Catalog, load_catalog
 from roofcast.data.measurements.schema import KEY_COLUMNS
 from roofcast.features.descriptors.descriptor_table import describe

@@ -7,11 +7,11 @@ from typing import Final
 
 import pandas as pd
 
+from judge.peers.silicon_peers import load_aiconfigurator_answers
 from judge.protocols.baselines import analytic_estimate, boosted_raw
 from judge.protocols.baselines import nearest_measured as nearest
 from judge.protocols.fold_lines import by_stack, calibrated_estimate
 from judge.protocols.p3_silicon import COLUMNS, Fold, Method
-from roofcast.data.campaigns.silicon_aiconfigurator import load_aiconfigurator_answers
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.training.dataset.stacks import name_stacks
 from roofcast.training.learner.calibration import fit_coefficients

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from judge.peers.silicon_peers import load_silicon_index, source_row
 from judge.protocols.campaign_rows import (
     CampaignRows,
     build_campaign_rows,
@@ -26,7 +27,6 @@ from judge.protocols.campaign_rows import (
 )
 from judge.protocols.fold_lines import Progress, map_folds
 from roofcast.data.campaigns import load_campaigns
-from roofcast.data.campaigns.silicon_index import load_silicon_index, source_row
 from roofcast.data.catalog import Catalog, load_catalog
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.training.config import TrainingConfig

@@ -10,8 +10,7 @@ import pandas as pd
 
 from builders.campaigns.silicon.campaign import resolve_rows
 from builders.recipe import load_recipe
-from roofcast.data import campaigns
-from roofcast.data.campaigns.silicon_index import FILE, INDEX_COLUMNS
+from judge.peers.silicon_peers import FOLDER, INDEX_COLUMNS
 
 
 def build_index(root: Path) -> pd.DataFrame:
@@ -33,13 +32,13 @@ def build_index(root: Path) -> pd.DataFrame:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Build the index and write it next to the campaign's rows."""
+    """Build the index and write it where the judge reads it."""
     parser = argparse.ArgumentParser(prog="builders.campaigns.silicon.index", description=__doc__)
     parser.add_argument("--raw", type=Path, required=True, help="folder of the published files")
-    parser.add_argument("--out", type=Path, default=Path(campaigns.__file__).parent / "silicon", help="output folder")
+    parser.add_argument("--out", type=Path, default=FOLDER, help="output folder")
     options = parser.parse_args(arguments)
     text = build_index(options.raw).to_csv(index=False, lineterminator="\n")
-    (options.out / FILE).write_text(text, encoding="utf-8", newline="\n")
+    (options.out / "rows_index.csv").write_text(text, encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":

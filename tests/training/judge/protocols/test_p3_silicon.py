@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from judge.peers.silicon_peers import load_silicon_index
 from judge.protocols.campaign_rows import build_campaign_rows
 from judge.protocols.p3_methods import METHODS, nearest_measured
 from judge.protocols.p3_silicon import (
@@ -20,7 +21,6 @@ from judge.protocols.p3_silicon import (
 )
 from judge.scoreboard import Scoreboard, figure_rows, run_scoreboard
 from roofcast.data.campaigns import load_campaigns
-from roofcast.data.campaigns.silicon_index import load_silicon_index
 from roofcast.data.catalog import load_catalog
 from roofcast.features.descriptors.config_hash import config_hashes
 from tests.training.builders import QUICK

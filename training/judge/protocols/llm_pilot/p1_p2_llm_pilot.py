@@ -21,6 +21,16 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from judge.peers.llm_pilot_peers import (
+    LATENCY_COLUMNS,
+    MEASURED_COLUMNS,
+    PEERS,
+    POINT_COLUMNS,
+    load_measured_points,
+    load_peer_predictions,
+    load_profile_prices,
+    load_tie_order,
+)
 from judge.protocols.llm_pilot.capacity import (
     NO_PROFILE,
     Choices,
@@ -30,16 +40,6 @@ from judge.protocols.llm_pilot.capacity import (
     Rule,
     cheapest,
     evaluate_choices,
-)
-from roofcast.data.campaigns.llm_pilot_peers import (
-    LATENCY_COLUMNS,
-    MEASURED_COLUMNS,
-    PEERS,
-    POINT_COLUMNS,
-    load_measured_points,
-    load_peer_predictions,
-    load_profile_prices,
-    load_tie_order,
 )
 from roofcast.data.errors import SchemaError, UnknownNameError
 from roofcast.training.evaluation.metrics import mean_overspend, overspends, so_score, success_share

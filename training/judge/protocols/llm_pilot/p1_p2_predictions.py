@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from judge.peers.llm_pilot_peers import load_tie_order
 from judge.protocols.llm_pilot.capacity import FloatArray, LatencyTable, Rule
 from judge.protocols.llm_pilot.expected_utility import expected_utility
 from roofcast.data.campaigns import load_campaigns
-from roofcast.data.campaigns.llm_pilot_peers import load_tie_order
 from roofcast.data.catalog import load_catalog
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.folds import leave_one_group_out

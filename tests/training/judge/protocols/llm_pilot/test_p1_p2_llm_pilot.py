@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from judge.peers.llm_pilot_peers import LATENCY_COLUMNS, MEASURED_COLUMNS, PEERS, load_measured_points
 from judge.protocols.llm_pilot.p1_p2_llm_pilot import (
     P1_DEMANDS,
     P2_DEMANDS,
@@ -15,7 +16,6 @@ from judge.protocols.llm_pilot.p1_p2_llm_pilot import (
     score_p2,
     score_peers,
 )
-from roofcast.data.campaigns.llm_pilot_peers import LATENCY_COLUMNS, MEASURED_COLUMNS, PEERS, load_measured_points
 from roofcast.data.errors import SchemaError, UnknownNameError
 
 PUBLISHED_P1 = {

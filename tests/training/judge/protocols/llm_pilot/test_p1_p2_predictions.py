@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from judge.peers.llm_pilot_peers import load_tie_order
 from judge.protocols.llm_pilot import p1_p2_predictions
 from judge.protocols.llm_pilot.capacity import NO_PROFILE, Demand, LatencyTable
 from judge.protocols.llm_pilot.p1_p2_predictions import LlmPilotPredictor
 from roofcast.data.campaigns import load_campaigns
-from roofcast.data.campaigns.llm_pilot_peers import load_tie_order
 from roofcast.training.config import TrainingConfig
 
 N_ASKED = 1

@@ -6,14 +6,13 @@ from importlib import resources
 import pytest
 
 from benchmarks.peers.aiconfigurator_run import QUERY, arguments, key_of, n_accepted, queries, query_of
-from roofcast.data.campaigns.silicon_aiconfigurator import load_aiconfigurator_answers
-from roofcast.data.campaigns.silicon_index import load_silicon_index
+from judge.peers.silicon_peers import FOLDER, load_aiconfigurator_answers, load_silicon_index
 
-FOLDER = resources.files("roofcast.data.campaigns") / "silicon"
+CAMPAIGN = resources.files("roofcast.data.campaigns") / "silicon"
 
 
 def rows_by_number() -> dict[str, dict[str, str]]:
-    with (FOLDER / "rows.csv").open(encoding="utf-8") as stream:
+    with (CAMPAIGN / "rows.csv").open(encoding="utf-8") as stream:
         return {row["note"].partition(";")[0].removeprefix("row "): row for row in csv.DictReader(stream)}
 
 

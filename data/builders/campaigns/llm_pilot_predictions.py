@@ -1,6 +1,6 @@
-"""Convert LLM-Pilot's published predictions and prices to `llm_pilot/peers.csv` and `llm_pilot/prices.csv`.
+"""Convert LLM-Pilot's published predictions and prices to `peers.csv` and `prices.csv` of the judge.
 
-Usage: ``python -m builders.campaigns.llm_pilot_peers SOURCE``, where `SOURCE` holds ``prices.csv`` and
+Usage: ``python -m builders.campaigns.llm_pilot_predictions SOURCE``, where `SOURCE` holds ``prices.csv`` and
 ``published_predictions/expected_predictions_<method>.csv`` of github.com/IBM/LLM-performance-prediction.
 """
 
@@ -13,8 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Final
 
-from roofcast.data import campaigns
-from roofcast.data.campaigns.llm_pilot_peers import LATENCY_COLUMNS, MEASURED, PEERS, POINT_COLUMNS
+from judge.peers.llm_pilot_peers import FOLDER, LATENCY_COLUMNS, MEASURED, PEERS, POINT_COLUMNS
 from roofcast.data.errors import SchemaError
 from roofcast.data.units import ms_from_s
 
@@ -83,4 +82,4 @@ def _write(path: Path, header: Row, rows: Sequence[Row]) -> None:
 
 
 if __name__ == "__main__":
-    build_peers(Path(sys.argv[1]), Path(campaigns.__file__).parent / "llm_pilot")
+    build_peers(Path(sys.argv[1]), FOLDER)

@@ -1,17 +1,18 @@
-"""Index of the published rows of `silicon_sample.csv`: the measurement or rejection of each.
+"""The campaign `silicon` as P3 judges it: an index of its published rows, and aiconfigurator's predictions of them.
 
-Protocols that count published rows join on it. The builder of the campaign writes it.
+`builders.campaigns.silicon.index` writes the index, `benchmarks/peers/aiconfigurator_run.py` the predictions;
+`silicon/peer_aiconfigurator.toml` has version, date, licence and settings of that run.
 """
 
 from __future__ import annotations
 
-import io
-from importlib import resources
+import functools
+from pathlib import Path
 from typing import Final
 
 import pandas as pd
 
-FILE: Final = "rows_index.csv"
+FOLDER: Final = Path(__file__).parent / "silicon"
 INDEX_COLUMNS: Final = ("row", "id", "mode", "measured_in", "mtp", "fault", "set_aside")
 
 FAULTS: Final = {
@@ -25,15 +26,14 @@ FAULTS: Final = {
 
 
 def load_silicon_index() -> pd.DataFrame:
-    """Return the shipped index.
+    """Return the measurement or rejection of each row of `silicon_sample.csv`; protocols that count them join on it.
 
     Examples
     --------
     >>> int((load_silicon_index()["mode"] == "agg").sum())
     3619
     """
-    text = (resources.files(__package__) / "silicon" / FILE).read_text(encoding="utf-8")
-    table = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
+    table = pd.read_csv(FOLDER / "rows_index.csv", dtype=str, keep_default_na=False)
     return table.astype({"row": int, "measured_in": int})
 
 
@@ -46,3 +46,21 @@ def source_row(note: str) -> int:
     17
     """
     return int(note.partition(";")[0].removeprefix("row "))
+
+
+@functools.cache
+def load_aiconfigurator_answers() -> pd.DataFrame:
+    """Return the recorded predictions of aiconfigurator for the rows of protocol P3.
+
+    Returns
+    -------
+    One row a call, with the index `row` of `rows_index.csv`: the arguments, `ttft_s` and `tpot_s` (NaN without an
+    answer), `call_s` (wall time of the call), `status` and `reason`
+
+    Examples
+    --------
+    >>> answers = load_aiconfigurator_answers()
+    >>> set(answers.loc[answers["status"] != "ok", "ttft_s"].isna())
+    {True}
+    """
+    return pd.read_csv(FOLDER / "peer_aiconfigurator.csv", index_col="row")

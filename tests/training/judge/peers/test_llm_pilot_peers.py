@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from builders.campaigns.llm_pilot_peers import build_peers
-from roofcast.data.campaigns.llm_pilot_peers import (
+from builders.campaigns.llm_pilot_predictions import build_peers
+from judge.peers.llm_pilot_peers import (
     LATENCY_COLUMNS,
     MEASURED_COLUMNS,
     PEERS,

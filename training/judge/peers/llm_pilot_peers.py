@@ -1,19 +1,20 @@
 """LLM-Pilot's published benchmark: measurements, predictions of seven methods, and GPU prices.
 
-The tables in `llm_pilot/` come from github.com/IBM/LLM-performance-prediction (CDLA-Permissive-2.0, text in
-`llm_pilot/LICENSE`); `builders.campaigns.llm_pilot_peers` writes them.
+The tables in `llm_pilot/` come from github.com/IBM/LLM-performance-prediction (CDLA-Permissive-2.0, whose text the
+campaign `llm_pilot` has); `builders.campaigns.llm_pilot_predictions` writes them.
 """
 
 from __future__ import annotations
 
 import csv
 import functools
-import importlib.resources
 from decimal import Decimal
-from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Final
 
 import pandas as pd
+
+FOLDER: Final = Path(__file__).parent / "llm_pilot"
 
 PEERS: Final = ("LLM-Pilot", "RF", "PerfNet", "PerfNetV2", "PARIS", "Selecta", "Morphling")
 """Methods with published predictions, each made without the predicted LLM."""
@@ -26,14 +27,9 @@ LATENCY_COLUMNS: Final = ("nttft_s_per_token", "itl_s")
 MEASURED_COLUMNS: Final = ("measured_nttft_s_per_token", "measured_itl_s")
 
 
-def _folder() -> Traversable:
-    return importlib.resources.files("roofcast.data.campaigns") / "llm_pilot"
-
-
 @functools.cache
 def _rows() -> pd.DataFrame:
-    with (_folder() / "peers.csv").open("r", encoding="utf-8") as stream:
-        return pd.read_csv(stream, converters=dict.fromkeys(LATENCY_COLUMNS, float))
+    return pd.read_csv(FOLDER / "peers.csv", converters=dict.fromkeys(LATENCY_COLUMNS, float))
 
 
 def load_measured_points() -> pd.DataFrame:
@@ -83,7 +79,7 @@ def load_profile_prices() -> dict[str, Decimal]:
     >>> load_profile_prices()["1 x A100"]
     Decimal('4.09625')
     """
-    with (_folder() / "prices.csv").open("r", encoding="utf-8") as stream:
+    with (FOLDER / "prices.csv").open(encoding="utf-8") as stream:
         return {row["profile"]: Decimal(row["price_usd_per_h"]) for row in csv.DictReader(stream)}
 
 
@@ -100,6 +96,5 @@ def load_tie_order() -> dict[str, tuple[str, ...]]:
     >>> load_tie_order()["google/flan-ul2"][:2]
     ('1 x H100', '4 x H100')
     """
-    with (_folder() / "tie_order.csv").open("r", encoding="utf-8") as stream:
-        order = pd.read_csv(stream)
+    order = pd.read_csv(FOLDER / "tie_order.csv")
     return {str(model): tuple(profiles) for model, profiles in order.groupby("model", sort=False)["profile"]}
