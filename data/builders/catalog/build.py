@@ -2,7 +2,8 @@
 
 `DIR/catalog` holds ``models.csv``, ``accelerators.csv``, ``prices.csv``, ``model_aliases.csv`` and
 ``gpu_aliases.csv`` as collected, and ``params_check.csv``, which says why a published count of weights is another. A
-row that becomes no valid spec is left out and its reason printed.
+row that becomes no valid spec is left out and its reason printed. A model that is described by a config which was not
+collected keeps its present row, and its name is printed.
 
 `DIR/catalog_2026_11` is a later collection: ``models/owner__name.json``, which are ``config.json`` files,
 ``accelerators.csv``, ``offers.csv`` and ``DUPLICATES.csv``, which lists offers of the table that are the same as
@@ -39,6 +40,7 @@ from roofcast.data.specs import ModelSpec
 HERE: Final = Path(__file__).parent
 FIRST: Final = "catalog"
 LATER: Final = "catalog_2026_11"
+SHIPPED: Final = Path(catalog.__file__).parent
 
 _TABLES: Final[Sequence[tuple[str, str, Callable[[Row], Row]]]] = (
     ("models.csv", "models.csv", convert.convert_model),
@@ -57,18 +59,22 @@ Tables = dict[str, list[Row]]
 """Rows by the name of a table's file."""
 
 
-def build(raw: Path, configs: Path | None = None) -> tuple[Tables, Counter[str]]:
-    """Return the five tables, and how many rows were left out, by table and reason.
+def build(raw: Path, configs: Path | None = None) -> tuple[Tables, Counter[str], list[str]]:
+    """Return the five tables, how many rows were left out by table and reason, and the models whose row was kept.
 
     Parameters
     ----------
     configs
-        Folder of the configs of further models, named ``owner--name_config.json``; those without are left out.
+        Folder of the configs of further models, named ``owner--name_config.json``.
     """
     skipped: Counter[str] = Counter()
     tables = convert_tables(raw / FIRST, configs or raw / FIRST, skipped)
     extend(tables, raw / LATER, skipped)
-    return tables, skipped
+    unbuilt = FACTS["configs"].keys() - {row["id"] for row in tables["models.csv"]}
+    kept = [row for row in read(SHIPPED / "models.csv") if row["id"] in unbuilt]
+    tables["models.csv"] = _replaced(tables["models.csv"], kept, "id")
+    skipped["models.csv: no config was given"] += len(unbuilt) - len(kept)
+    return tables, skipped, [row["id"] for row in kept]
 
 
 def convert_tables(folder: Path, configs: Path, skipped: Counter[str]) -> Tables:
@@ -84,7 +90,7 @@ def convert_tables(folder: Path, configs: Path, skipped: Counter[str]) -> Tables
             except SkippedRow as reason:
                 skipped[f"{target}: {reason}"] += 1
         if target == "models.csv":
-            rows += _further_models(configs, rows, skipped)
+            rows += _further_models(configs, rows)
         if target == "accelerators.csv":
             rows += [dict.fromkeys(ACCELERATOR_COLUMNS, "") | row for row in FACTS["added_accelerators"]]
         tables[target], reasons = convert.consolidate(target, rows, known)
@@ -93,15 +99,13 @@ def convert_tables(folder: Path, configs: Path, skipped: Counter[str]) -> Tables
     return tables
 
 
-def _further_models(configs: Path, known: Sequence[Row], skipped: Counter[str]) -> list[Row]:
+def _further_models(configs: Path, known: Sequence[Row]) -> list[Row]:
     rows = []
     for name, kin in sorted(FACTS["configs"].items()):
         file = configs / f"{name.replace('/', '--')}_config.json"
-        if not file.is_file():
-            skipped["models.csv: no config was given"] += 1
-            continue
-        own = {**kin, "fold_group": kin["lineage"], "source": _SOURCE.format(file.name)}
-        rows.append(model_row(load_model_config(file, name).model_copy(update=own), known))
+        if file.is_file():
+            own = {**kin, "fold_group": kin["lineage"], "source": _SOURCE.format(file.name)}
+            rows.append(model_row(load_model_config(file, name).model_copy(update=own), known))
     return rows
 
 
@@ -206,16 +210,18 @@ def write(path: Path, rows: Sequence[Row]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Convert the tables and print the skipped rows."""
+    """Convert the tables; print the models that keep their rows, and the skipped rows."""
     parser = argparse.ArgumentParser(description="Convert collected facts into the catalogue's tables.")
     parser.add_argument("--raw", type=Path, required=True, help="folder of the collections")
     parser.add_argument("--configs", type=Path, help="folder of configs named owner--name_config.json")
-    parser.add_argument("--out", type=Path, default=Path(catalog.__file__).parent, help="folder to write to")
+    parser.add_argument("--out", type=Path, default=SHIPPED, help="folder to write to")
     options = parser.parse_args(arguments)
-    tables, skipped = build(options.raw, options.configs)
+    tables, skipped, kept = build(options.raw, options.configs)
     for name, rows in tables.items():
         write(options.out / name, rows)
-    for reason, count in sorted(skipped.items()):
+    if kept:
+        print(f"models.csv keeps {len(kept)} rows whose config was not collected: {', '.join(kept)}")
+    for reason, count in sorted((+skipped).items()):
         print(f"{count:5d} left out of {reason}")
 
 

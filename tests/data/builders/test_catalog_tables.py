@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from builders.catalog import convert
-from builders.catalog.build import FIRST, HERE, build, read, write
+from builders.catalog.build import FIRST, HERE, SHIPPED, build, main, read
 from builders.catalog.convert import FACTS, Row, SkippedRow
-from roofcast.data import catalog as shipped
 from roofcast.data.catalog import load_catalog
 from tests.data.model_config.model_configs import LLAMA_3_1_8B
 
@@ -24,21 +23,21 @@ EXPERTS = {"n_experts": "4", "n_experts_per_token": "1", "moe_intermediate_size"
 
 
 @needs_raw
-def test_tables_are_rebuilt_but_for_models_whose_config_was_not_collected(tmp_path: Path) -> None:
-    tables, skipped = build(RAW)
-    assert skipped["models.csv: no config was given"] == len(FACTS["configs"])
-    for name, rows in tables.items():
-        file = Path(shipped.__file__).parent / name
-        kept = [row for row in read(file) if name != "models.csv" or row["id"] not in FACTS["configs"]]
-        write(tmp_path / name, rows)
-        write(tmp_path / f"shipped_{name}", kept)
-        assert (tmp_path / name).read_bytes() == (tmp_path / f"shipped_{name}").read_bytes(), name
+def test_tables_are_rebuilt_as_shipped_and_models_whose_config_was_not_collected_are_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["--raw", str(RAW), "--out", str(tmp_path)])
+    for file in tmp_path.iterdir():
+        assert file.read_bytes() == (SHIPPED / file.name).read_bytes(), file.name
+    assert f"models.csv keeps {len(FACTS['configs'])} rows" in (out := capsys.readouterr().out)
+    assert all(name in out for name in FACTS["configs"])
 
 
 @needs_raw
 def test_a_model_is_added_from_its_config(tmp_path: Path) -> None:
     (tmp_path / "XiaomiMiMo--MiMo-7B-Base_config.json").write_text(json.dumps(LLAMA_3_1_8B), encoding="utf-8")
-    tables, _ = build(RAW, tmp_path)
+    tables, _, kept = build(RAW, tmp_path)
+    assert "XiaomiMiMo/MiMo-7B-Base" not in kept
     row = next(row for row in tables["models.csv"] if row["id"] == "XiaomiMiMo/MiMo-7B-Base")
     assert (row["family"], row["lineage"], row["n_param"]) == ("MiMo", "llama-3-8b", "8030261248")
 
