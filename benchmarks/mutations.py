@@ -1,9 +1,8 @@
 """Mutations of single lines, chosen by a seed, and the tests that notice them.
 
 ``python -m benchmarks.mutations --n 60 --seed 1`` changes one line of the wheel at a time (a comparison, an operator,
-a constant, a condition, a statement), and runs the tests that stand where the module stands, then those that import
-it, then all of its room, until one fails. It restores each file. The last line is JSON with the survivors. Run it in a
-clean checkout: it refuses changed files.
+a constant, a condition, a statement), and runs the tests of the module's name, then those that import it, then all of
+its room, until one fails. It restores each file. The last line is JSON with the survivors. It refuses changed files.
 """
 
 from __future__ import annotations
