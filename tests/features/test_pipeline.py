@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from roofcast.data.catalog import load_catalog
+from roofcast.data.specs import ModelSpec
 from roofcast.features.columns import FEATURE_NAMES
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
@@ -84,11 +85,6 @@ def test_features_by_hand() -> None:
     ) == pytest.approx(1 - elementwise)
 
 
-def test_one_accelerator_has_no_link() -> None:
-    row = build_features(describe_questions(), C)[0].iloc[0]
-    assert row["hardware.link_ratio_log"] == row["roofline.link_time_ratio"] == 0.0
-
-
 def test_features_do_not_depend_on_the_other_rows() -> None:
     questions = [a_question(concurrency=users) for users in (1, 7, 300)] + [
         a_question(concurrency=NAN, request_rate=3)
@@ -97,12 +93,6 @@ def test_features_do_not_depend_on_the_other_rows() -> None:
     for i, question in enumerate(questions):
         alone, _, _ = build_features(describe_questions(question), C)
         np.testing.assert_array_equal(alone.to_numpy()[0], whole.to_numpy()[i])
-
-
-def test_the_active_share_of_an_moe_model_is_that_of_its_papers() -> None:
-    spec = load_catalog().model("mixtral-8x7b")
-    row = build_features(describe_questions(model=spec), C)[0].iloc[0]
-    assert row["model.active_ratio"] == pytest.approx(spec.n_param_active / spec.n_param, rel=1e-4)
 
 
 def test_the_mean_gap_has_the_prefills_of_others_in_it_and_the_median_has_not() -> None:
@@ -137,17 +127,6 @@ def test_an_estimate_that_is_known_and_fewer_metrics_change_nothing() -> None:
         np.testing.assert_array_equal(values, estimates[metric])
 
 
-def test_the_features_of_latent_attention() -> None:
-    row = build_features(describe_questions(model=load_catalog().model("deepseek-v3")), C)[0].iloc[0]
-    assert row["model.kv_ratio"] == pytest.approx(576 / (128 * 192), abs=1e-6)
-    assert (row["model.is_mla"], row["model.is_moe"], row["model.is_linear"]) == (1, 1, 0)
-
-
-def test_a_plain_model_has_no_kind() -> None:
-    row = build_features(describe_questions(), C)[0].iloc[0]
-    assert not row[["model.is_mla", "model.is_moe", "model.is_linear", "model.is_encoder_decoder"]].any()
-
-
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm", "tgi", "ours", ""])
 def test_an_engine_that_is_seen_widely_has_a_column(engine: str) -> None:
     row = build_features(describe_questions(a_question(engine=engine)), C)[0].iloc[0]
@@ -155,25 +134,37 @@ def test_an_engine_that_is_seen_widely_has_a_column(engine: str) -> None:
     assert told == {name: float(name == engine) for name in ENGINES_SEEN_WIDELY}
 
 
+PLAIN = {
+    "hardware.link_ratio_log": 0, "roofline.link_time_ratio": 0, "model.is_mla": 0, "model.is_moe": 0,
+    "model.is_linear": 0, "model.is_encoder_decoder": 0, "workload.is_static": 0, "workload.is_open": 0,
+    "workload.is_offline": 0,
+}  # fmt: skip
+LATENT = {"model.kv_ratio": 576 / (128 * 192), "model.is_mla": 1, "model.is_moe": 1, "model.is_linear": 0}
+DRAFTS = {"config.n_draft_token": 3, "config.poll_interval_step": 10, "workload.length_variation": 0.1}
+MIXTRAL = load_catalog().model("mixtral-8x7b")
+
+
 @pytest.mark.parametrize(
-    ("cells", "kinds"),
+    ("model", "cells", "expected"),
     [
-        ({}, (0, 0, 0)),
-        ({"concurrency": NAN, "request_rate": 2.0, "load": "open_loop"}, (0, 1, 0)),
-        ({"concurrency": NAN, "load": "offline"}, (0, 0, 1)),
-        ({"load": "static_batch"}, (1, 0, 0)),
+        (None, {}, PLAIN),
+        (load_catalog().model("deepseek-v3"), {}, LATENT),
+        (MIXTRAL, {}, {"model.active_ratio": MIXTRAL.n_param_active / MIXTRAL.n_param}),
+        (None, {"concurrency": NAN, "request_rate": 2.0, "load": "open_loop"}, PLAIN | {"workload.is_open": 1}),
+        (None, {"concurrency": NAN, "load": "offline"}, PLAIN | {"workload.is_offline": 1}),
+        (None, {"load": "static_batch"}, PLAIN | {"workload.is_static": 1}),
+        (
+            None,
+            {"speculation": "mtp", "n_speculative_token": 3, "poll_interval_step": 10, "length_variation": 0.1},
+            DRAFTS,
+        ),
     ],
 )
-def test_the_load_is_told_apart(cells: dict[str, object], kinds: tuple[int, ...]) -> None:
-    row = build_features(describe_questions(a_question(**cells)), C)[0].iloc[0]
-    assert tuple(row[[f"workload.is_{kind}" for kind in ("static", "open", "offline")]]) == kinds
-
-
-def test_what_the_engine_is_set_to_is_seen() -> None:
-    told = {"speculation": "mtp", "n_speculative_token": 3, "poll_interval_step": 10, "length_variation": 0.1}
-    row = build_features(describe_questions(a_question(**told)), C)[0].iloc[0]
-    assert (row["config.n_draft_token"], row["config.poll_interval_step"]) == (3, 10)
-    assert row["workload.length_variation"] == 0.1
+def test_the_kind_of_model_load_and_setting_is_seen(
+    model: ModelSpec | None, cells: dict[str, object], expected: dict[str, float]
+) -> None:
+    row = build_features(describe_questions(a_question(**cells), model=model), C)[0].iloc[0]
+    assert row[list(expected)].to_dict() == pytest.approx(expected, rel=1e-4)
 
 
 def test_normalised_ttft_is_ttft_per_input_token() -> None:

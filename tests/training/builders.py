@@ -64,6 +64,14 @@ def synthetic(data: TrainingSet, coefficients: Any = DEFAULT_COEFFICIENTS, noise
     return replace(data, y=pd.DataFrame(y, index=data.X.index))
 
 
+def repeated(data: TrainingSet, *stacks: str) -> TrainingSet:
+    """Return the rows once for each of these stacks."""
+    at = np.tile(np.arange(len(data.X)), len(stacks))
+    rows = replace(data, stacks=pd.Series(np.repeat(stacks, len(data.X)), dtype=object))
+    tables = {name: getattr(data, name).iloc[at] for name in ("measurements", "X", "y", "groups", "ids")}
+    return replace(rows, **{name: table.reset_index(drop=True) for name, table in tables.items()})
+
+
 def a_bundle(data: TrainingSet, **changes: Any) -> ModelBundle:
     """Return a bundle fitted in a moment."""
     predictor = RoofcastPredictor(QUICK, ("tpot_s",)).fit(data.X, data.y, data.groups)

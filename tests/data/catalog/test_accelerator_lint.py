@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from roofcast.data.catalog import load_catalog
 from roofcast.data.catalog.accelerator_families import EXCEPTIONS
-from roofcast.data.catalog.accelerator_lint import Finding, lint_accelerators
+from roofcast.data.catalog.accelerator_lint import Finding, check_sheet_units, lint_accelerators
+from roofcast.data.errors import InputError
 from roofcast.data.specs import AcceleratorSpec
 from tests.every_row import for_every
 
@@ -121,3 +122,31 @@ def test_no_data_sheet_breaks_the_linter(spec: AcceleratorSpec, bandwidth: float
     )
 
     assert all(finding.problem for finding in lint_accelerators([odd]))
+
+
+@for_every(SHIPPED)
+def test_every_known_accelerator_is_in_range_of_the_others(spec: AcceleratorSpec) -> None:
+    check_sheet_units(spec, [other for other in SHIPPED if other.id != spec.id])
+
+
+@pytest.mark.parametrize(
+    ("field", "factor", "said"),
+    [
+        ("memory_byte", 1e-3, "memory_gib: is 0.024, but 8 to 768"),
+        ("memory_byte", 2**10, "memory_gib"),
+        ("bandwidth_byte_per_s", 1e-3, "bandwidth_gb_per_s: is 0.3"),
+        ("bandwidth_byte_per_s", 1e3, "bandwidth_gb_per_s"),
+        ("link_bandwidth_byte_per_s", 1e-3, "link_bandwidth_gb_per_s"),
+        ("l2_byte", 2**10, "l2_mib"),
+        ("tdp_w", 1e-3, "tdp_w"),
+        ("fp8", 1e-3, "peak_"),
+        ("fp8", 1e3, "peak_"),
+    ],
+)
+def test_a_slip_of_the_unit_is_refused(field: str, factor: float, said: str) -> None:
+    part = load_catalog().accelerator("l4-24gb")
+    peaks: dict[Any, float] = dict(part.peak_flop_per_s)
+    change = {"peak_flop_per_s": peaks | {field: peaks[field] * factor}} if field in peaks else {}
+    slipped = part.model_copy(update=change or {field: getattr(part, field) * factor})
+    with pytest.raises(InputError, match=said):
+        check_sheet_units(slipped, SHIPPED)

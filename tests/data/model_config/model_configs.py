@@ -1,6 +1,8 @@
 """Published `config.json` files, cut to the fields that matter, and the weights that their checkpoints hold.
 
-`model_totals.SOURCES` says where each total is from.
+A total is that of the published safetensors files. Where these also hold buffers, an embedding twice, a vision tower
+or prediction modules, it is our own count without them: `n_param_published_source` and `n_param_difference` of the
+catalogue say so by model.
 """
 
 from __future__ import annotations

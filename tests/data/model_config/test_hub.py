@@ -18,24 +18,12 @@ from tests.data.model_config.model_configs import LLAMA_3_1_8B
 Download = Callable[..., str]
 
 
-class RepositoryNotFoundError(OSError):
-    """Fake of the library's error."""
-
-
-class GatedRepoError(RepositoryNotFoundError):
-    """Fake of the library's error."""
-
-
-class EntryNotFoundError(OSError):
-    """Fake of the library's error."""
-
-
-class LocalEntryNotFoundError(EntryNotFoundError, FileNotFoundError):
-    """Fake of the library's error, a subclass of the one before."""
-
-
-class HFValidationError(ValueError):
-    """Fake of the library's error."""
+RepositoryNotFoundError = type("RepositoryNotFoundError", (OSError,), {})
+GatedRepoError = type("GatedRepoError", (RepositoryNotFoundError,), {})
+EntryNotFoundError = type("EntryNotFoundError", (OSError,), {})
+LocalEntryNotFoundError = type("LocalEntryNotFoundError", (EntryNotFoundError, FileNotFoundError), {})
+HFValidationError = type("HFValidationError", (ValueError,), {})
+"""Fakes of the library's errors, which are recognised by their names."""
 
 
 def install(monkeypatch: pytest.MonkeyPatch, download: Download) -> None:

@@ -45,11 +45,6 @@ def test_every_model_with_an_indexer_in_its_note_is_sparse() -> None:
     assert all(spec.n_sparse_layer == spec.n_layer for spec in noted)
 
 
-def test_most_models_have_no_sparse_attention() -> None:
-    spec = load_catalog().model("deepseek-ai/DeepSeek-V3")
-    assert (spec.n_sparse_layer, spec.sparse_top_k) == (0, 0)
-
-
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
@@ -62,8 +57,3 @@ def test_an_impossible_combination_is_refused(changes: dict[str, int], problem: 
     spec = load_catalog().model("meta-llama/Llama-2-7b-hf")
     with pytest.raises(InputError, match=problem):
         ModelSpec.parse(spec.model_dump() | changes)
-
-
-def test_an_invalid_field_is_refused_with_its_name() -> None:
-    with pytest.raises(InputError, match="index_topk"):
-        model_from_config({**PUBLISHED["glm-5"][0], "index_topk": -1}, "m")

@@ -104,35 +104,25 @@ def test_an_invalid_row_is_refused_with_its_line(row: str, problem: str, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("name", "text", "problem"),
     [
-        ("", "is empty"),
-        ("provider,price\na,1\n", "price: is no column; did you mean price_per_h"),
-        ("provider,provider\na,1\n", "is a column twice"),
+        ("mine.csv", "", "is empty"),
+        ("mine.csv", "provider,price\na,1\n", "price: is no column; did you mean price_per_h"),
+        ("mine.csv", "provider,provider\na,1\n", "is a column twice"),
+        ("mine.toml", "[[offer]\n", "is no valid TOML"),
+        ("mine.toml", "offer = 1\n", r"\[\[offer\]\]"),
+        ("mine.toml", "offer = [1]\n", "is no field"),
+        ("mine.toml", "title = 'x'\n", r"\[\[offer\]\]"),
+        ("mine.toml", "[[offer]]\ncolour = 'red'\n", "colour: is no field"),
+        ("mine.toml", "[[offer]]\nprovider = ['a']\n", "provider: must be a text or a number"),
+        ("mine.toml", "[[offer]]\nn_accelerator = true\n", "n_accelerator: must be a text or a number"),
+        ("mine.toml", "[[offer]]\nprice_per_h = nan\n", "price_per_h: must be a plain number"),
+        ("mine.toml", f"[[offer]]\nn_accelerator = {'9' * 5000}\n", "is no valid TOML"),
     ],
 )
-def test_an_invalid_header_is_refused(text: str, problem: str, tmp_path: Path) -> None:
+def test_an_invalid_header_or_document_is_refused(name: str, text: str, problem: str, tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match=problem):
-        load(tmp_path, text)
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("[[offer]\n", "is no valid TOML"),
-        ("offer = 1\n", r"\[\[offer\]\]"),
-        ("offer = [1]\n", "is no field"),
-        ("title = 'x'\n", r"\[\[offer\]\]"),
-        ("[[offer]]\ncolour = 'red'\n", "colour: is no field"),
-        ("[[offer]]\nprovider = ['a']\n", "provider: must be a text or a number"),
-        ("[[offer]]\nn_accelerator = true\n", "n_accelerator: must be a text or a number"),
-        ("[[offer]]\nprice_per_h = nan\n", "price_per_h: must be a plain number"),
-        (f"[[offer]]\nn_accelerator = {'9' * 5000}\n", "is no valid TOML"),
-    ],
-)
-def test_invalid_toml_is_refused(text: str, problem: str, tmp_path: Path) -> None:
-    with pytest.raises(SchemaError, match=problem):
-        load(tmp_path, text, "mine.toml")
+        load(tmp_path, text, name)
 
 
 @pytest.mark.parametrize("name", ["mine.csv", "mine.toml"])

@@ -22,45 +22,28 @@ def test_assumed_columns_are_input_columns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "column"),
+    ("row", "columns", "others"),
     [
-        ({}, "engine"),
-        ({}, "concurrency"),
-        ({"n_accelerator": 2}, "tp"),
-        ({"n_accelerator": 2}, "peer_to_peer"),
-        ({}, "speculation"),
-        ({"speculation": "mtp"}, "n_speculative_token"),
-        ({"speculation": "mtp"}, "acceptance_ratio"),
-        ({"prefix_caching": "on"}, "prefix_cache_ratio"),
-        ({}, "prefix_cache_ratio"),
-        ({"concurrency": 4}, "n_request"),
-        ({}, "length_variation"),
+        ({}, "engine concurrency speculation prefix_cache_ratio length_variation", ""),
+        ({}, "", "tp peer_to_peer acceptance_ratio"),
+        ({"engine": "vllm"}, "", "engine"),
+        ({"n_accelerator": 2}, "tp peer_to_peer", ""),
+        ({"n_accelerator": 2, "tp": 2}, "", "tp"),
+        ({"speculation": "mtp"}, "n_speculative_token acceptance_ratio", ""),
+        ({"speculation": "none"}, "", "speculation n_speculative_token"),
+        ({"prefix_caching": "on"}, "prefix_cache_ratio", ""),
+        ({"prefix_caching": "off"}, "", "prefix_cache_ratio"),
+        ({"prefix_cache_ratio": 0.2}, "", "prefix_cache_ratio"),
+        ({"concurrency": 4}, "n_request", ""),
+        ({"request_rate": 1}, "", "concurrency n_request"),
+        ({"load": "offline"}, "", "concurrency"),
+        ({"load": "static_batch", "concurrency": 4}, "", "n_request"),
     ],
 )
-def test_a_blank_with_an_effect_is_assumed(row: dict[str, Any], column: str) -> None:
-    assert column in assumed(row)[0]
-
-
-@pytest.mark.parametrize(
-    ("row", "column"),
-    [
-        ({"engine": "vllm"}, "engine"),
-        ({"request_rate": 1}, "concurrency"),
-        ({"load": "offline"}, "concurrency"),
-        ({"n_accelerator": 2, "tp": 2}, "tp"),
-        ({}, "tp"),
-        ({}, "peer_to_peer"),
-        ({"speculation": "none"}, "speculation"),
-        ({"speculation": "none"}, "n_speculative_token"),
-        ({}, "acceptance_ratio"),
-        ({"prefix_caching": "off"}, "prefix_cache_ratio"),
-        ({"prefix_cache_ratio": 0.2}, "prefix_cache_ratio"),
-        ({"request_rate": 1}, "n_request"),
-        ({"load": "static_batch", "concurrency": 4}, "n_request"),
-    ],
-)
-def test_what_is_given_or_has_no_effect_is_not_assumed(row: dict[str, Any], column: str) -> None:
-    assert column not in assumed(row)[0]
+def test_a_blank_is_assumed_where_it_has_an_effect(row: dict[str, Any], columns: str, others: str) -> None:
+    found = set(assumed(row)[0])
+    assert set(columns.split()) <= found
+    assert not set(others.split()) & found
 
 
 def test_each_row_has_assumptions_of_its_own() -> None:

@@ -10,16 +10,11 @@ from roofcast.features.descriptors.descriptor_table import TYPICAL_DRAFT, TYPICA
 from tests.builders import a_model, a_question, an_accelerator, describe_questions
 
 
-def test_one_row_per_question_in_the_order_of_the_registry() -> None:
-    table = describe_questions(a_question(), a_question(concurrency=16))
+def test_one_row_per_question_with_its_index_in_the_order_of_the_registry() -> None:
+    questions, spec, part = [a_question(), a_question(concurrency=16)], a_model(), an_accelerator()
+    table = describe(pd.DataFrame(questions, index=[7, 3]), {spec.id: spec}, {part.id: part})
     assert tuple(table.columns) == DESCRIPTOR_NAMES
-    assert table["workload.concurrency"].tolist() == [8.0, 16.0]
-
-
-def test_the_index_of_the_questions_is_kept() -> None:
-    questions = pd.DataFrame([a_question(), a_question()], index=[7, 3])
-    spec, part = a_model(), an_accelerator()
-    assert describe(questions, {spec.id: spec}, {part.id: part}).index.tolist() == [7, 3]
+    assert table["workload.concurrency"].to_dict() == {7: 8.0, 3: 16.0}
 
 
 def test_no_question_gives_an_empty_table() -> None:
@@ -108,10 +103,6 @@ def test_what_the_context_tells_is_taken() -> None:
     assert (row["config.poll_interval_step"], row["config.batching_wait_step"]) == (10.0, 50.0)
     assert (row["workload.length_variation"], row["workload.prefix_cache_ratio"]) == (0.1, 0.4)
     assert row["hardware.network_byte_per_s"] == 1.25e9
-
-
-def test_an_engine_that_nobody_measured_is_typical() -> None:
-    assert describe_questions(a_question(engine="ours"))["config.engine"].tolist() == [ENGINES.index("other")]
 
 
 def test_drafts_count_only_where_there_is_speculation() -> None:

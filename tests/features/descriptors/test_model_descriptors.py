@@ -17,20 +17,24 @@ CATALOG = load_catalog()
 
 
 @pytest.mark.parametrize(
-    ("name", "kv_width", "kv_width_sliding"),
+    ("spec", "expected"),
     [
-        ("llama-3-8b", 32 * 2 * 8 * 128, 0),
-        ("deepseek-v3", 61 * (512 + 64), 0),
-        ("flan-t5-xl", 24 * 2 * 32 * 64, 0),
-        ("gemma-2-9b", 21 * 2 * 8 * 256, 21 * 2 * 8 * 256),
-        ("mistral-7b-v0.1", 0, 32 * 2 * 8 * 128),
-        ("gpt-oss-20b", 12 * 2 * 8 * 64, 12 * 2 * 8 * 64),
+        (CATALOG.model("llama-3-8b"), {"kv_width": 32 * 2 * 8 * 128, "kv_width_sliding": 0}),
+        (CATALOG.model("deepseek-v3"), {"kv_width": 61 * (512 + 64), "kv_width_sliding": 0}),
+        (CATALOG.model("flan-t5-xl"), {"kv_width": 24 * 2 * 32 * 64, "kv_width_sliding": 0}),
+        (CATALOG.model("gemma-2-9b"), {"kv_width": 21 * 2 * 8 * 256, "kv_width_sliding": 21 * 2 * 8 * 256}),
+        (CATALOG.model("mistral-7b-v0.1"), {"kv_width": 0, "kv_width_sliding": 32 * 2 * 8 * 128}),
+        (CATALOG.model("gpt-oss-20b"), {"kv_width": 12 * 2 * 8 * 64, "kv_width_sliding": 12 * 2 * 8 * 64}),
+        (CATALOG.model("deepseek-v3.2"), {"n_sparse_layer": 61, "sparse_top_k": 2048}),
+        (CATALOG.model("deepseek-v4-pro"), {"kv_width": 3840, "kv_width_layer": 512, "kv_width_sliding": 31 * 512}),
+        (CATALOG.model("mimo-v2-flash"), {"decode_qk_dim": 192, "decode_v_dim": 128, "kv_width_layer": 4 * 320}),
+        (a_model(n_linear_layer=24), {"n_full_layer": 8, "kv_width": 8 * 2 * 32 * 128}),
     ],
+    ids=lambda value: value.id if isinstance(value, ModelSpec) else "",
 )
-def test_cache_elements_per_token(name: str, kv_width: int, kv_width_sliding: int) -> None:
-    descriptors = describe_model(CATALOG.model(name))
-    assert descriptors["model.kv_width"] == kv_width
-    assert descriptors["model.kv_width_sliding"] == kv_width_sliding
+def test_the_cache_of_a_token_by_kind_of_attention(spec: ModelSpec, expected: dict[str, int]) -> None:
+    descriptors = describe_model(spec)
+    assert {name: descriptors[f"model.{name}"] for name in expected} == expected
 
 
 @for_every([s for s in CATALOG.models.values() if s.n_expert])
@@ -80,12 +84,6 @@ def test_mla_holds_one_latent_and_one_rotary_key_on_every_rank() -> None:
     assert describe_model(spec)["model.n_kv_head"] == 1
 
 
-def test_linear_layers_cache_nothing() -> None:
-    descriptors = describe_model(a_model(n_linear_layer=24))
-    assert descriptors["model.n_full_layer"] == 8
-    assert descriptors["model.kv_width"] == 8 * 2 * 32 * 128
-
-
 def test_a_plain_model_has_the_products_of_its_paper() -> None:
     d = describe_model(a_model())
     assert d["model.mixer_in_width"] == pytest.approx(3 * 4096, rel=0.001)
@@ -102,22 +100,6 @@ def test_attention_of_deepseek_works_on_the_latent_in_decode_only() -> None:
     router = 58 / 61 * 256
     assert d["model.mixer_in_width"] == pytest.approx(latent / 7168 + router, rel=0.001)
     assert d["model.mixer_out_width"] == 128 * 128
-
-
-def test_sparse_attention_keeps_its_choice() -> None:
-    d = describe_model(CATALOG.model("deepseek-v3.2"))
-    assert (d["model.n_sparse_layer"], d["model.sparse_top_k"]) == (61, 2048)
-
-
-def test_a_compressed_cache_has_an_entry_for_several_tokens() -> None:
-    d = describe_model(CATALOG.model("deepseek-v4-pro"))
-    assert (d["model.kv_width"], d["model.kv_width_layer"]) == (30 * 512 / 4, 512)
-    assert d["model.kv_width_sliding"] == 31 * 512
-
-
-def test_values_may_be_narrower_than_keys() -> None:
-    d = describe_model(CATALOG.model("mimo-v2-flash"))
-    assert (d["model.decode_qk_dim"], d["model.decode_v_dim"], d["model.kv_width_layer"]) == (192, 128, 4 * 320)
 
 
 def test_a_context_without_limit_is_infinite() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -81,24 +82,11 @@ class Settings:
 
     def closed_load(self, i: int) -> Load:
         concurrency = int(self.concurrency[i])
-        return Load(
-            n_request=N_WAVE * concurrency,
-            n_input=int(self.n_input[i]),
-            n_output=int(self.n_output[i]),
-            spread=float(self.spread[i]),
-            concurrency=concurrency,
-            is_steady=self.is_steady,
-        )
+        return self.load(i, n_request=N_WAVE * concurrency, concurrency=concurrency, is_steady=self.is_steady)
 
-    def open_load(self, i: int, rate_per_s: float, n_request: int, n_warm_up: int) -> Load:
-        return Load(
-            n_request=n_request,
-            n_input=int(self.n_input[i]),
-            n_output=int(self.n_output[i]),
-            spread=float(self.spread[i]),
-            rate_per_s=rate_per_s,
-            n_warm_up=n_warm_up,
-        )
+    def load(self, i: int, **kind: Any) -> Load:
+        n_input, n_output, spread = int(self.n_input[i]), int(self.n_output[i]), float(self.spread[i])
+        return Load(n_input=n_input, n_output=n_output, spread=spread, **kind)
 
 
 def compute_bound_settings(n: int, seed: int, *, is_steady: bool) -> Settings:
@@ -150,7 +138,8 @@ def simulate_row(scenario: str, i: int, rate_per_s: float) -> Outcome:
         return simulate(s.engine(i), s.closed_load(i), seed=i)
     make, n_request, n_warm_up = OPEN_LOOPS[scenario]
     s = make()
-    return simulate(s.engine(i), s.open_load(i, rate_per_s, n_request, n_warm_up), seed=i)
+    load = s.load(i, rate_per_s=rate_per_s, n_request=n_request, n_warm_up=n_warm_up)
+    return simulate(s.engine(i), load, seed=i)
 
 
 def statistics(outcome: Outcome, levels: tuple[float, ...]) -> dict[str, float]:

@@ -42,14 +42,10 @@ def test_an_engine_lies_at_its_own_distance() -> None:
     np.testing.assert_allclose(rows["wait_step"], values)
 
 
-def test_no_share_exceeds_one_in_any_row() -> None:
-    c = with_offset("vllm", "poll_ratio", 5.0)
-    assert c.by_row(np.array([0.0]))["poll_ratio"].tolist() == [1.0]
-
-
-def test_a_value_reads_as_a_row_takes_it() -> None:
-    c = with_offset("vllm", "acceptance", 5.0)
-    assert c.value("acceptance", "vllm") == c.by_row(np.array([0.0]))["acceptance"][0] == 1.0
+@pytest.mark.parametrize("name", ["poll_ratio", "acceptance"])
+def test_no_share_exceeds_one_in_any_row_or_value(name: str) -> None:
+    c = with_offset("vllm", name, 5.0)
+    assert c.value(name, "vllm") == c.by_row(np.array([0.0]))[name][0] == 1.0
 
 
 def test_moving_one_leaves_the_others() -> None:

@@ -17,7 +17,7 @@ from roofcast.features.engine.kernels.gemm import gemm_s
 from roofcast.features.engine.kernels.kernel_coefficients import efficiency_of
 from roofcast.features.engine.loop.root_finding import Function, find_roots
 from roofcast.features.engine.memory import visible_byte
-from roofcast.features.engine.operators import estimate_prefill, estimate_step
+from roofcast.features.engine.operators import estimate_step
 from roofcast.features.engine.speculation import token_cost
 from roofcast.features.queries import RowIndex, descriptor_arrays, take_rows
 from tests.builders import a_model, a_question, an_accelerator, an_example, describe_questions
@@ -40,14 +40,6 @@ def test_a_told_acceptance_counts_and_the_usual_one_otherwise() -> None:
     d = an_example(config__n_draft_token=3, config__acceptance_ratio=0.5)
     cost = (1 + 3 * C.value("draft_ratio")) / (1 + 0.5 + 0.25 + 0.125)
     assert token_cost(d, C.by_row(d["config.engine"]))[0] == pytest.approx(cost)
-
-
-def test_a_cached_prefix_shortens_the_first_token() -> None:
-    assert ask(prefix_cache_ratio=0.8).ttft_s[0] < ask().ttft_s[0]
-
-
-def test_an_adapter_lengthens_every_token() -> None:
-    assert ask(lora_rank=16).itl_s[0] > ask().itl_s[0]
 
 
 def test_attention_that_is_not_fused_lengthens_every_token_and_holds_fewer() -> None:
@@ -93,14 +85,6 @@ def test_a_decoder_crosses_to_the_whole_input_and_to_what_it_wrote() -> None:
     )
     step = estimate_step(a_setting(d), ONE)
     assert step.attention_s[0] == pytest.approx(32 * (3000 + 200) * 8192 * 2 / 2e12)
-
-
-def test_an_encoder_sees_forward_too() -> None:
-    compute = {"hardware__bandwidth_byte_per_s": INSTANT}
-    encoder, decoder = (
-        estimate_prefill(a_setting(an_example(model__n_encoder_layer=n, **compute)), ONE) for n in (32, 0)
-    )
-    assert encoder.attention_s[0] == pytest.approx(2 * decoder.attention_s[0])
 
 
 @pytest.mark.parametrize(

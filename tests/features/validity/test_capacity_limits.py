@@ -57,13 +57,9 @@ def test_what_does_not_fit_holds_nothing() -> None:
     assert (found.concurrency[0], found.context_token[0]) == (0.0, 0.0)
 
 
-def test_a_state_that_does_not_grow_bounds_no_context() -> None:
-    assert limits(an_example(**FAR, model__kv_width=0)).context_token.tolist() == [np.inf]
-
-
-def test_windows_alone_bound_no_context_once_they_are_full() -> None:
-    windows = {"model__kv_width": 0, "model__kv_width_sliding": 262_144, "model__sliding_window": 128}
-    assert limits(an_example(**FAR, **windows)).context_token.tolist() == [np.inf]
+@pytest.mark.parametrize("windows", [{}, {"model__kv_width_sliding": 262_144, "model__sliding_window": 128}])
+def test_a_state_that_does_not_grow_bounds_no_context(windows: dict[str, float]) -> None:
+    assert limits(an_example(**FAR, model__kv_width=0, **windows)).context_token.tolist() == [np.inf]
 
 
 def test_without_a_concurrency_one_request_has_it_all() -> None:

@@ -60,12 +60,28 @@ def truth(**engine_factors: float) -> Coefficients:
     return Coefficients(typical, offset)
 
 
+def estimated(X: pd.DataFrame, c: Coefficients | StackCoefficients) -> pd.DataFrame:
+    """Return what `c` says of these questions."""
+    d = descriptor_arrays(X)
+    return pd.DataFrame(estimate_metrics(d, estimate(d, c)), index=X.index)
+
+
 def measured(c: Coefficients, noise: float = 0.0) -> pd.DataFrame:
     """Return what `c` says of the questions, times log-normal noise."""
-    d = descriptor_arrays(questions())
-    random = np.random.default_rng(1)
-    values = estimate_metrics(d, estimate(d, c))
-    return pd.DataFrame({m: v * np.exp(noise * random.standard_normal(len(v))) for m, v in values.items()})
+    random, values = np.random.default_rng(1), estimated(questions(), c)
+    return values.apply(lambda value: value * np.exp(noise * random.standard_normal(len(value))))
+
+
+def slowed(name: str, factor: float) -> Coefficients:
+    """Return the truth with one coefficient greater, of all engines."""
+    c = truth()
+    c.typical[NAMES.index(name)] += np.log(factor)
+    return c
+
+
+def at_rates(X: pd.DataFrame) -> pd.DataFrame:
+    """Return the questions as seldom requests of an open loop."""
+    return X.assign(**{"workload.concurrency": np.nan, "workload.request_rate_per_s": 0.02})
 
 
 def fit(X: pd.DataFrame, y: pd.DataFrame, groups: pd.Series, stacks: pd.Series | None = None) -> Coefficients:
@@ -103,8 +119,7 @@ def test_one_engine_that_differs_is_recovered() -> None:
 def test_a_fit_predicts_what_it_was_fitted_to() -> None:
     y = measured(truth(sequence_overhead_s=3.0, request_overhead_s=0.5))
     before = measured(DEFAULT_COEFFICIENTS)
-    d = descriptor_arrays(questions())
-    after = estimate_metrics(d, estimate(d, fit(questions(), y, GROUPS)))
+    after = measured(fit(questions(), y, GROUPS))
     for metric in ("ttft_s", "tpot_s"):
         errors = [np.abs(np.log(table[metric] / y[metric])).mean() for table in (before, after)]
         assert errors[1] < 0.03 < errors[0], metric
@@ -171,11 +186,8 @@ def test_few_rows_of_request_rates_are_fitted_to_in_a_cell() -> None:
 def test_an_owner_of_open_loops_alone_has_offsets() -> None:
     """The fixed time of its requests is fitted to its open loops; the other owner measured closed loops alone."""
     X, half = questions(), len(questions()) // 2
-    slow = truth(request_overhead_s=8.0)
-    slow.typical[NAMES.index("request_overhead_s")] += np.log(8.0)
-    of_open = X.iloc[half:].assign(**{"workload.concurrency": np.nan, "workload.request_rate_per_s": 0.02})
-    d = descriptor_arrays(of_open)
-    opened = pd.DataFrame(estimate_metrics(d, estimate(d, slow)), index=of_open.index)
+    of_open = at_rates(X.iloc[half:])
+    opened = estimated(of_open, slowed("request_overhead_s", 8.0))
     stacks = pd.Series(["lab/closed"] * half + ["shop/open"] * (len(X) - half), index=X.index)
     y = pd.concat([measured(truth()).iloc[:half], opened])
     common, offsets = fit_coefficients(pd.concat([X.iloc[:half], of_open]), y, GROUPS, stacks)
@@ -185,8 +197,7 @@ def test_an_owner_of_open_loops_alone_has_offsets() -> None:
 
 def test_open_loops_move_nothing_that_owners_have_in_common() -> None:
     X, wild = questions(), measured(truth()) * 30
-    opened = X.assign(**{"workload.concurrency": np.nan}).assign(**{"workload.request_rate_per_s": 0.02})
-    both, y = pd.concat([X, opened], ignore_index=True), pd.concat([measured(truth()), wild], ignore_index=True)
+    both, y = pd.concat([X, at_rates(X)], ignore_index=True), pd.concat([measured(truth()), wild], ignore_index=True)
     stacks = pd.Series(["lab/closed"] * len(X) + ["shop/open"] * len(X))
     alone = fit(X, measured(truth()), GROUPS, stacks.iloc[: len(X)])
     assert fit(both, y, pd.concat([GROUPS, GROUPS], ignore_index=True), stacks).typical == pytest.approx(
@@ -195,21 +206,15 @@ def test_open_loops_move_nothing_that_owners_have_in_common() -> None:
 
 
 def test_open_loops_alone_are_fitted_to() -> None:
-    X = questions().assign(**{"workload.concurrency": np.nan}).assign(**{"workload.request_rate_per_s": 0.02})
-    d, slow = descriptor_arrays(X), truth()
-    slow.typical[NAMES.index("request_overhead_s")] += np.log(4.0)
-    y = pd.DataFrame(estimate_metrics(d, estimate(d, slow)), index=X.index)
-    assert fit(X, y, GROUPS).value("request_overhead_s", "vllm") > 2 * truth().value("request_overhead_s", "vllm")
+    X, name = at_rates(questions()), "request_overhead_s"
+    assert fit(X, estimated(X, slowed(name, 4.0)), GROUPS).value(name, "vllm") > 2 * truth().value(name, "vllm")
 
 
 def test_a_keys_offsets_are_those_of_any_owner_with_the_same_rows() -> None:
     """One row of others limits the weight of the key's eighty to a tenth of a row, in what owners share alone."""
     X, first, name = questions(), len(questions()) - 79, "request_overhead_s"
-    y = measured(truth())
-    d, slow = descriptor_arrays(X.iloc[first:]), truth()
-    slow.typical[NAMES.index(name)] += np.log(6.0)
-    y.iloc[first:] = pd.DataFrame(estimate_metrics(d, estimate(d, slow)))[y.columns].to_numpy()
-    gone = {}
+    y, gone = measured(truth()), {}
+    y.iloc[first:] = estimated(X.iloc[first:], slowed(name, 6.0))
     for owner in ("shop", "key:shop"):
         stacks = pd.Series(["lab/rig"] * first + [f"{owner}/rig"] * (len(X) - first), index=X.index)
         common, offsets = fit_coefficients(X, y, GROUPS, stacks)
@@ -230,24 +235,21 @@ def test_residuals_are_those_of_an_estimate_of_all_rows(
     X["workload.request_rate_per_s"] = np.where(kind % 2 == 0, 0.02, np.nan)
     X["workload.concurrency"] = X["workload.concurrency"].mask(kind % 2 == 0)
     X["config.n_prefill_accelerator"] = np.where(kind < 2, 2.0 * X["config.tp"] * X["config.pp"], 0.0)
-    d, unit = descriptor_arrays(X), np.arange(len(X)) % 3
+    unit = np.arange(len(X)) % 3
     outcome = {m: measured(truth())[m].to_numpy()[: len(X)] for m in ("ttft_s", "tpot_s")}
     log = np.tile(truth().typical, (3, 1)) + np.linspace(-0.2, 0.2, 3)[:, None]
     coefficients = [StackCoefficients(log + shift, unit) for shift in (0.0, 0.1, 0.3)]
-    found = calibration._FittedRows(d, outcome, unit).residuals(coefficients)
+    found = calibration._FittedRows(descriptor_arrays(X), outcome, unit).residuals(coefficients)
     for c, residuals in zip(coefficients, found, strict=True):
-        metrics = estimate_metrics(d, estimate(d, c))
-        wanted = [log_ratio(outcome[m], metrics[m]) / calibration.ERROR_SCALE[m] for m in outcome]
+        metrics = estimated(X, c)
+        wanted = [log_ratio(outcome[m], metrics[m].to_numpy()) / calibration.ERROR_SCALE[m] for m in outcome]
         np.testing.assert_array_equal(residuals, np.concatenate(wanted))
 
 
 def test_an_owners_own_fit_follows_its_rows_further_than_the_joint_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     X, name = questions(), "decode_attention_ratio"
-    slow = truth()
-    slow.typical[NAMES.index(name)] += np.log(6.0)
-    d, lab = descriptor_arrays(X), pd.Series("lab/rig", index=X.index)
-    y = pd.DataFrame(estimate_metrics(d, estimate(d, slow)), index=X.index)
-    left = []
+    slow, lab = slowed(name, 6.0), pd.Series("lab/rig", index=X.index)
+    y, left = estimated(X, slow), []
     for spread in (1.0, calibration.OWNER_SPREAD):
         monkeypatch.setattr(calibration, "OWNER_SPREAD", spread)
         common, offsets = fit_coefficients(X, y, GROUPS, lab)
@@ -282,12 +284,8 @@ def test_a_group_weighs_the_same_however_many_rows_it_has() -> None:
 def test_an_engine_without_kernel_tables_may_lie_farther_away() -> None:
     moved = {}
     for engine in ("vllm", "tgis"):
-        X = questions().assign(**{"config.engine": float(ENGINES.index(engine))})
-        slow = truth()
-        slow.typical[NAMES.index("decode_attention_ratio")] += np.log(8.0)
-        d = descriptor_arrays(X)
-        y = pd.DataFrame(estimate_metrics(d, estimate(d, slow)), index=X.index)
-        moved[engine] = fit(X, y, GROUPS).value("decode_attention_ratio", engine)
+        X, name = questions().assign(**{"config.engine": float(ENGINES.index(engine))}), "decode_attention_ratio"
+        moved[engine] = fit(X, estimated(X, slowed(name, 8.0)), GROUPS).value(name, engine)
     assert moved["vllm"] < moved["tgis"] < 10.0
 
 
@@ -337,8 +335,7 @@ def test_what_owners_have_in_common_is_told_from_what_is_of_each() -> None:
     common = truth()
     logs = np.tile(common.typical, (8, 1))
     logs[:, NAMES.index(name)] += own
-    d = descriptor_arrays(X)
-    y = pd.DataFrame(estimate_metrics(d, estimate(d, StackCoefficients(logs, owner))), index=X.index)
+    y = estimated(X, StackCoefficients(logs, owner))
     stacks = pd.Series([f"owner {i}/stack" for i in owner], index=X.index)
     fitted, offsets = fit_coefficients(X, y, GROUPS, stacks)
     gone = np.log([fitted.value(name, engine) / common.value(name) for engine in MEASURED])
@@ -371,8 +368,7 @@ def test_a_lineage_counts_in_full_for_each_owner_who_measured_it() -> None:
     own = np.log(np.where(np.arange(20) == 7, 6.0, 1.0))
     logs = np.tile(truth().typical, (20, 1))
     logs[:, NAMES.index(name)] += own
-    d = descriptor_arrays(X)
-    y = pd.DataFrame(estimate_metrics(d, estimate(d, StackCoefficients(logs, owner))), index=X.index)
+    y = estimated(X, StackCoefficients(logs, owner))
     stacks = pd.Series([f"owner {i}/stack" for i in owner], index=X.index)
     groups = pd.Series("one group", index=X.index)
     common, offsets = fit_coefficients(X, y, groups, stacks)
@@ -412,8 +408,7 @@ def test_rows_with_drafts_of_unknown_acceptance_hardly_move_the_coefficients() -
     has_drafts = np.arange(len(X)) % 2 == 0
     X.loc[has_drafts, "config.n_draft_token"] = 3.0
     X.loc[has_drafts, "config.acceptance_ratio"] = np.nan
-    d = descriptor_arrays(X)
-    values = pd.DataFrame(estimate_metrics(d, estimate(d, truth())))
+    values = estimated(X, truth())
     fitted = fit(X, values.mul(np.where(has_drafts, 2.0, 1.0), axis=0), GROUPS)
-    error = log_ratio(values["ttft_s"].to_numpy(), estimate_metrics(d, estimate(d, fitted))["ttft_s"])
+    error = log_ratio(values["ttft_s"].to_numpy(), estimated(X, fitted)["ttft_s"].to_numpy())
     assert np.median(np.abs(error[~has_drafts])) < 0.05

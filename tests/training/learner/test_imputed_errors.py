@@ -15,19 +15,16 @@ from roofcast.training.learner.derived_metrics import THROUGHPUT
 from roofcast.training.learner.errors.group_keys import build_group_keys
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle, layout, load_bundle
-from tests.training.builders import QUICK, synthetic
+from tests.training.builders import QUICK, repeated, synthetic
 
 
 def three_stacks(subset: TrainingSet, slow: str) -> tuple[pd.DataFrame, pd.DataFrame, pd.Series, pd.Series]:
     """Return X, y, groups and stacks of means: two stacks take 1.5 and 2 times as long as the first, with noise."""
-    X = pd.concat([subset.X.assign(**{"workload.is_mean": 1.0})] * 3, ignore_index=True)
-    groups = pd.concat([subset.groups] * 3, ignore_index=True)
-    stacks = pd.Series(np.repeat(["fast/a", slow, "fair/c"], len(subset.X)))
-    factor = stacks.map({"fast/a": 1.0, slow: 2.0, "fair/c": 1.5}).to_numpy()[:, None]
-    error = np.random.default_rng(0).normal(0, 0.3, (len(X), 1)) + np.log(factor)
-    is_rate = subset.y.columns == THROUGHPUT
-    y = pd.concat([synthetic(subset).y] * 3, ignore_index=True) * np.exp(np.where(is_rate, -error, error))
-    return X, y, groups, stacks
+    data = repeated(synthetic(subset), "fast/a", slow, "fair/c")
+    factor = data.stacks.map({"fast/a": 1.0, slow: 2.0, "fair/c": 1.5}).to_numpy()[:, None]
+    error = np.random.default_rng(0).normal(0, 0.3, (len(data.X), 1)) + np.log(factor)
+    y = data.y * np.exp(np.where(data.y.columns == THROUGHPUT, -error, error))
+    return data.X.assign(**{"workload.is_mean": 1.0}), y, data.groups, data.stacks
 
 
 @pytest.mark.parametrize("measured", [("itl_s",), ("e2e_s",), (THROUGHPUT,), ("ttft_s", THROUGHPUT)])

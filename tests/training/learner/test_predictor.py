@@ -25,7 +25,7 @@ from roofcast.training.learner.errors.error_distribution import fit_error_distri
 from roofcast.training.learner.errors.group_keys import build_group_keys
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 from roofcast.training.learner.ratio_model import RatioModel, fit_held_out, predict_by_model, predict_held_out
-from tests.training.builders import LINEAGES, QUICK, synthetic
+from tests.training.builders import LINEAGES, QUICK, repeated, synthetic
 
 LATENCIES = tuple(metric for metric in METRICS if metric != THROUGHPUT)
 
@@ -96,13 +96,6 @@ def test_given_coefficients_are_used_and_others_fitted(subset: TrainingSet) -> N
     assert RatioModel(QUICK).fit(*arguments).coefficients_ == DEFAULT_COEFFICIENTS
     calibrating = QUICK.model_copy(update={"calibrate": True})
     assert RatioModel(calibrating).fit(*arguments).coefficients_ == fit_coefficients(*arguments)[0]
-
-
-def test_fitting_leaves_the_settings_alone(subset: TrainingSet) -> None:
-    settings = RoofcastPredictor(QUICK, ("tpot_s",))
-    before = clone(settings).get_params()
-    settings.fit(subset.X, subset.y, subset.groups)
-    assert settings.get_params() == before
 
 
 def test_an_unfitted_predictor_says_so(subset: TrainingSet) -> None:
@@ -183,15 +176,11 @@ def test_a_few_own_rows_shift_what_others_measured(subset: TrainingSet) -> None:
 
 def test_a_measured_stack_is_predicted_by_what_it_measured(subset: TrainingSet) -> None:
     """One of three stacks takes twice as long as the others; the LLM in question was measured on none of them."""
-    lineage = subset.groups == LINEAGES[-1]
-    X = pd.concat([subset.X] * 3, ignore_index=True)
-    y = pd.concat([subset.y] * 3, ignore_index=True)
-    groups = pd.concat([subset.groups] * 3, ignore_index=True)
-    stacks = pd.Series(np.repeat(["fast/a", "slow/b", "fair/c"], len(subset.X)))
-    y[stacks == "slow/b"] *= 2
-    seen = (groups != LINEAGES[-1]).to_numpy()
-    fitted = RoofcastPredictor(QUICK, ("tpot_s",)).fit(X[seen], y[seen], groups[seen], stacks=stacks[seen])
-    asked = subset.X[lineage.to_numpy()]
+    data = repeated(subset, "fast/a", "slow/b", "fair/c")
+    data.y[data.stacks == "slow/b"] *= 2
+    seen = data.take((data.groups != LINEAGES[-1]).to_numpy())
+    fitted = RoofcastPredictor(QUICK, ("tpot_s",)).fit(seen.X, seen.y, seen.groups, stacks=seen.stacks)
+    asked = subset.X[(subset.groups == LINEAGES[-1]).to_numpy()]
     value = {
         name: fitted.on_stack(name).predict_distribution(asked).median["tpot_s"] for name in ("slow/b", "fast/a")
     }
@@ -212,10 +201,8 @@ def test_a_measured_stack_is_predicted_by_what_it_measured(subset: TrainingSet) 
 
 def test_trees_learn_what_the_offsets_of_owners_leave(subset: TrainingSet) -> None:
     """One of three owners has a step overhead fifty times as long, which its offsets explain."""
-    X = pd.concat([subset.X] * 3, ignore_index=True)
-    groups = pd.concat([subset.groups] * 3, ignore_index=True)
-    stacks = pd.Series(np.repeat(["fast/a", "slow/b", "fair/c"], len(subset.X)))
-    d = descriptor_arrays(X)
+    data = repeated(subset, "fast/a", "slow/b", "fair/c")
+    X, stacks, d = data.X, data.stacks, descriptor_arrays(data.X)
     values = [
         estimate_queries(d, c).tpot_s
         for c in (DEFAULT_COEFFICIENTS, DEFAULT_COEFFICIENTS.with_values(step_overhead_s=20e-3))
@@ -224,7 +211,7 @@ def test_trees_learn_what_the_offsets_of_owners_leave(subset: TrainingSet) -> No
         columns=subset.y.columns
     )
     calibrating = QUICK.model_copy(update={"calibrate": True})
-    model = RatioModel(calibrating, ("tpot_s",)).fit(X, y, groups, stacks=stacks)
+    model = RatioModel(calibrating, ("tpot_s",)).fit(X, y, data.groups, stacks=stacks)
     mine = (stacks == "slow/b").to_numpy()
     own = model.predict_ratio(X[mine], coefficients=model.coefficients_on(stacks[mine], X[mine]))
     none = model.predict_ratio(X[mine])
@@ -267,11 +254,14 @@ def test_draws_scatter_about_the_prediction(predictor: RoofcastPredictor, campai
         np.testing.assert_allclose(np.median(table, axis=0), value[metric], rtol=0.1)
 
 
-def test_fitting_and_asking_leave_the_tables_alone(subset: TrainingSet) -> None:
+def test_fitting_and_asking_leave_settings_and_tables_alone(subset: TrainingSet) -> None:
     kept = subset.X.copy(), subset.y.copy(), subset.groups.copy()
-    fitted = RoofcastPredictor(QUICK, ("tpot_s",)).fit(subset.X, subset.y, subset.groups)
+    settings = RoofcastPredictor(QUICK, ("tpot_s",))
+    before = clone(settings).get_params()
+    fitted = settings.fit(subset.X, subset.y, subset.groups)
     fitted.predict_distribution(subset.X, CalibrationPoints(subset.X.head(3), subset.y.head(3)))
     fitted.sample(subset.X.head(3), 5)
+    assert settings.get_params() == before
     pd.testing.assert_frame_equal(subset.X, kept[0])
     pd.testing.assert_frame_equal(subset.y, kept[1])
     pd.testing.assert_series_equal(subset.groups, kept[2])
@@ -425,10 +415,10 @@ def test_progress_sees_every_fold(subset: TrainingSet) -> None:
 
 
 def test_rows_of_a_key_widen_no_range(campaign: TrainingSet) -> None:
-    rows = campaign.take(np.arange(len(campaign.X)) % 20 == 0)
-    n, X = len(rows.X), pd.concat([rows.X, rows.X.assign(**{"config.tp": 1024.0})], ignore_index=True)
-    y, groups = pd.concat([rows.y] * 2, ignore_index=True), pd.concat([rows.groups] * 2, ignore_index=True)
-    stacks = pd.Series(["lab"] * n + ["key:ci/rig"] * n)
-    public = RoofcastPredictor(QUICK, ("tpot_s",)).fit(X[:n], y[:n], groups[:n], stacks=stacks[:n])
-    fitted = RoofcastPredictor(QUICK, ("tpot_s",)).fit(X, y, groups, stacks=stacks)
-    pd.testing.assert_frame_equal(fitted.feature_range_, public.feature_range_)
+    both = repeated(campaign.take(np.arange(len(campaign.X)) % 20 == 0), "lab", "key:ci/rig")
+    both.X["config.tp"] = both.X["config.tp"].where(both.stacks == "lab", 1024.0)
+    ranges = [
+        RoofcastPredictor(QUICK, ("tpot_s",)).fit(rows.X, rows.y, rows.groups, stacks=rows.stacks).feature_range_
+        for rows in (both, both.take((both.stacks == "lab").to_numpy()))
+    ]
+    pd.testing.assert_frame_equal(*ranges)

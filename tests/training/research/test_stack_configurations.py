@@ -11,20 +11,17 @@ from research import stack_configurations
 from research.stack_configurations import CONFIGURATION, configuration_halves, predict_other_half, summarise
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.learner.predictor import RoofcastPredictor
-from tests.training.builders import QUICK
+from tests.training.builders import QUICK, repeated
 
 SLOW = "slow/b"
 
 
 def rows_of_stacks(subset: TrainingSet) -> CampaignRows:
     """Return the same rows of three stacks, of which one takes twice as long."""
-    n = len(subset.X)
-    measurements = pd.concat([subset.measurements] * 3, ignore_index=True)
-    measurements = measurements.assign(stack=np.repeat(["fast/a", SLOW, "fair/c"], n), rule="", run=range(3 * n))
-    factor = np.where(measurements["stack"] == SLOW, 2.0, 1.0)
-    y = pd.DataFrame({"tpot_s": np.tile(subset.y["tpot_s"], 3) * factor})
-    X, groups = pd.concat([subset.X] * 3, ignore_index=True), pd.concat([subset.groups] * 3, ignore_index=True)
-    return CampaignRows(measurements, X, y, groups)
+    data = repeated(subset, "fast/a", SLOW, "fair/c")
+    measurements = data.measurements.assign(stack=data.stacks, rule="", run=range(len(data.X)))
+    y = data.y[["tpot_s"]].mul(np.where(data.stacks == SLOW, 2.0, 1.0), axis=0)
+    return CampaignRows(measurements, data.X, y, data.groups)
 
 
 def use_predictor(monkeypatch: pytest.MonkeyPatch, kind: type[RoofcastPredictor]) -> None:

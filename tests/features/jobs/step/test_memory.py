@@ -60,16 +60,18 @@ def test_sharded_adapters_have_their_states_on_one_rank_each() -> None:
         assert states[1] == pytest.approx(states[0] / 8)
 
 
-def test_recomputation_and_adapters_save_memory() -> None:
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [{"recomputation": level, "flash_attention": "off"} for level in ("none", "selective", "full")],
+        [{"method": method, "framework": "peft", "sharding": "ddp"} for method in ("full", "lora", "qlora")],
+        [{"method": "lora", "adapter": adapter, "framework": "peft"} for adapter in ("lora", "lora-fa")],
+    ],
+    ids=["recomputation", "adapters", "frozen inputs"],
+)
+def test_recomputation_and_adapters_save_memory(changes: list[dict[str, Any]]) -> None:
     """Megatron-LM's selective recomputation leaves out attention scores, which fused attention never stores."""
-    none, selective, full = device_byte(
-        *({"recomputation": level, "flash_attention": "off"} for level in ("none", "selective", "full"))
-    )
-    assert none > selective > full
-    trained, lora, qlora = device_byte(
-        *({"method": m, "framework": "peft", "sharding": "ddp"} for m in ("full", "lora", "qlora"))
-    )
-    assert trained > lora > qlora
+    assert (np.diff(device_byte(*changes)) < 0).all()
 
 
 def test_the_first_stage_holds_the_micro_batches_between_its_passes() -> None:
@@ -94,11 +96,6 @@ def test_weights_on_the_host_pass_through_a_buffer() -> None:
     plain, offloaded = (estimate_memory(runs_of({"offload": offload})).first for offload in ("none", "parameters"))
     assert offloaded.weights[0] == 0
     assert offloaded.buffers[0] - plain.buffers[0] == pytest.approx(2 * (2 * 202.4e6 + 32_000 * 4096), rel=1e-3)
-
-
-def test_lora_fa_keeps_no_inputs() -> None:
-    lora, frozen = device_byte(*({"method": "lora", "adapter": a, "framework": "peft"} for a in ("lora", "lora-fa")))
-    assert frozen < lora
 
 
 def test_activations_and_states_of_korthikanti_figure_1() -> None:

@@ -53,12 +53,6 @@ def test_more_work_never_takes_less_time(plan: dict[str, Any], batch: int, n_tok
     assert more_s >= less_s
 
 
-@pytest.mark.parametrize("change", [{"recomputation": "full"}, {"recomputation": "selective"}])
-def test_recomputation_takes_time(change: dict[str, Any]) -> None:
-    without_s, with_s = time_s({}, change)
-    assert with_s > without_s
-
-
 @pytest.mark.parametrize("level", ["selective", "full"])
 def test_recomputation_of_some_layers_lies_between(level: str) -> None:
     none, half, every = (
@@ -67,6 +61,7 @@ def test_recomputation_of_some_layers_lies_between(level: str) -> None:
     )
     again = [estimate_training(runs).recomputation_s[0] for runs in (none, half, every)]
     assert again == pytest.approx([0.0, again[2] / 2, again[2]])
+    assert again[2] > 0
     kept = [estimate_memory(runs).first.allocated[0] for runs in (none, half, every)]
     assert kept[0] > kept[1] > kept[2]
     plain = runs_of({"recomputation": "none", "flash_attention": "off"})
@@ -80,20 +75,16 @@ def test_frozen_weights_need_no_gradient() -> None:
 
 
 def test_flop_of_llama_2_7b_by_hand() -> None:
-    """32 layers x (4 x 4096^2 + 3 x 4096 x 11008) weights, a head of 32000 x 4096; 2048 tokens attended."""
-    runs = runs_of({})
+    """32 layers x (4 x 4096^2 + 3 x 4096 x 11008) weights, a head of 32000 x 4096; 2048 tokens attended.
+
+    Backward computes the gradient of each product's input, and of its weight unless that is frozen.
+    """
+    trained, frozen = runs_of({}), runs_of({"method": "lora", "framework": "peft", "sharding": "ddp"})
     n_weight = 32 * (4 * 4096**2 + 3 * 4096 * 11008) + 32000 * 4096
     attention = 32 * 2 * 2048 * 32 * 256
-    assert forward_flop(runs.model, runs.job).total[0] == pytest.approx(2 * n_weight + attention, rel=1e-3)
-    assert model_flop(runs.model, runs.job)[0] == pytest.approx(3 * (2 * n_weight + attention), rel=1e-3)
-
-
-def test_flop_of_frozen_weights_by_hand() -> None:
-    """Backward computes the gradient of each product's input, not of its weight; attention has no weight."""
-    runs = runs_of({"method": "lora", "framework": "peft", "sharding": "ddp"})
-    n_weight = 32 * (4 * 4096**2 + 3 * 4096 * 11008) + 32000 * 4096
-    attention = 32 * 2 * 2048 * 32 * 256
-    assert model_flop(runs.model, runs.job)[0] == pytest.approx(2 * 2 * n_weight + 3 * attention, rel=1e-3)
+    assert forward_flop(trained.model, trained.job).total[0] == pytest.approx(2 * n_weight + attention, rel=1e-3)
+    assert model_flop(trained.model, trained.job)[0] == pytest.approx(3 * (2 * n_weight + attention), rel=1e-3)
+    assert model_flop(frozen.model, frozen.job)[0] == pytest.approx(2 * 2 * n_weight + 3 * attention, rel=1e-3)
 
 
 def test_a_token_attends_to_its_sliding_window_at_most() -> None:

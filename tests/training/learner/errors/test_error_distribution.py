@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,34 +31,26 @@ class Rows:
     error: FloatArray
     group: pd.Series
 
-    def fitted(self, residual_share: float = 0.0, fold_errors: FoldErrors | None = None) -> ErrorDistribution:
-        """Return the distribution if the final predictor's residuals are a share of the errors."""
-        every, residual = np.ones(len(self.error), dtype=bool), residual_share * self.error
-        return fit_error_distribution(
-            self.features,
-            self.places,
-            self.held_out,
-            self.groups,
-            residual=residual,
-            stack_residual=residual,
-            fold_errors=fold_errors or self.fold_errors,
-            is_central=every,
-        )[0]
+    def fit(
+        self, held_out: FloatArray | None = None, owners: pd.Series | None = None, **changes: Any
+    ) -> tuple[ErrorDistribution, FloatArray, FloatArray]:
+        """Return what is fitted to rows whose lineages, and not stacks, were held out, if nothing else is given."""
+        none, every = np.zeros(len(self.error)), np.ones(len(self.error), dtype=bool)
+        residual = changes.pop("residual", none)
+        options = {"stack_residual": residual, "fold_errors": self.fold_errors, "is_central": every} | changes
+        errors = np.stack([self.error, np.full(len(none), np.nan)]) if held_out is None else held_out
+        groups = self.group, self.group if owners is None else owners
+        return fit_error_distribution(self.features, self.places, errors, groups, residual=residual, **options)
 
-    @property
-    def held_out(self) -> FloatArray:
-        """Errors with the lineage held out; none with the stack."""
-        return np.stack([self.error, np.full(len(self.error), np.nan)])
+    def fitted(self, residual_share: float = 0.0, **changes: Any) -> ErrorDistribution:
+        """Return the distribution if the final predictor's residuals are a share of the errors."""
+        return self.fit(residual=residual_share * self.error, **changes)[0]
 
     @property
     def fold_errors(self) -> FoldErrors:
         """Errors of models that have learnt nothing from any row, each without one group."""
         every = np.ones(len(self.error), dtype=bool)
         return FoldErrors(self.group.to_numpy(), np.tile(self.error, (self.group.nunique(), 1)), every)
-
-    @property
-    def groups(self) -> tuple[pd.Series, pd.Series]:
-        return self.group, self.group
 
     def is_inside(self, known: ErrorDistribution, level: float) -> npt.NDArray[np.bool_]:
         mean, sd, _ = known.predict(self.features, self.places)
@@ -150,16 +143,7 @@ def test_training_points_are_rows_of_the_fit(worlds: list[tuple[ErrorDistributio
 def test_tails_count_for_the_scale_and_not_for_the_effects() -> None:
     rows = draw_rows(12, 4, 3)
     is_central = np.arange(48) % 4 > 0
-    known, _, expected = fit_error_distribution(
-        rows.features,
-        rows.places,
-        rows.held_out,
-        rows.groups,
-        residual=rows.error,
-        stack_residual=rows.error,
-        fold_errors=rows.fold_errors,
-        is_central=is_central,
-    )
+    known, _, expected = rows.fit(residual=rows.error, is_central=is_central)
     assert is_central[known.training_row].all()
     assert known.conformal.n_group == 12
     np.testing.assert_array_equal(np.isnan(expected[0]), ~is_central)
@@ -202,19 +186,8 @@ def fit_to_stacks() -> ErrorDistribution:
     """Return the distribution where trees have learnt the stacks of training, and those left out are off."""
     rows, stack = draw_stacks(50, 1)
     known = 0.05 * np.random.default_rng(2).normal(size=len(rows.error))
-    every = np.ones(len(known), dtype=bool)
-    owners = pd.Series(stack).astype(str)
-    errors = np.stack([known, rows.error])
-    return fit_error_distribution(
-        rows.features,
-        rows.places,
-        errors,
-        (rows.group, owners),
-        residual=0 * known,
-        stack_residual=0 * known,
-        fold_errors=FoldErrors(rows.group.to_numpy(), np.tile(known, (5, 1)), every),
-        is_central=every,
-    )[0]
+    errors = FoldErrors(rows.group.to_numpy(), np.tile(known, (5, 1)), np.ones(len(known), dtype=bool))
+    return rows.fit(np.stack([known, rows.error]), pd.Series(stack).astype(str), fold_errors=errors)[0]
 
 
 @dataclass(frozen=True)
@@ -231,16 +204,9 @@ class MeasuredStacks:
 
     def fitted(self) -> tuple[ErrorDistribution, FloatArray, FloatArray]:
         fold, every = self.rows.group.to_numpy(), np.ones(len(self.stack), dtype=bool)
-        return fit_error_distribution(
-            self.rows.features,
-            self.rows.places,
-            np.stack([self.error, self.factor]),
-            (self.rows.group, pd.Series(self.stack).astype(str)),
-            residual=0 * self.factor,
-            stack_residual=self.factor,
-            fold_errors=FoldErrors(fold, np.where(np.arange(5)[:, None] == fold, 99.0, self.factor), every),
-            is_central=every,
-        )
+        errors = FoldErrors(fold, np.where(np.arange(5)[:, None] == fold, 99.0, self.factor), every)
+        held_out, owners = np.stack([self.error, self.factor]), pd.Series(self.stack).astype(str)
+        return self.rows.fit(held_out, owners, stack_residual=self.factor, fold_errors=errors)
 
 
 def draw_measured_stacks(share: float) -> MeasuredStacks:
@@ -293,7 +259,7 @@ def test_rows_without_an_error_of_their_own_do_not_choose_the_factor() -> None:
     rows = draw_rows(12, 4, 3)
     none = rows.fold_errors._replace(is_own=np.zeros(48, dtype=bool))
     assert rows.fitted(1.0).shared_factor < 1.0
-    assert rows.fitted(1.0, none).shared_factor == 1.0
+    assert rows.fitted(1.0, fold_errors=none).shared_factor == 1.0
 
 
 def test_imputed_errors_of_a_named_stack_count_on_measured_stacks_alone() -> None:

@@ -4,7 +4,6 @@ import pickle
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from roofcast.training.learner.errors.group_keys import TERMS, FloatArray, GroupKeys, select_training_points
 from roofcast.training.learner.errors.random_effects import RandomEffects
@@ -42,35 +41,34 @@ def plain(effects: RandomEffects, X: GroupKeys) -> tuple[FloatArray, FloatArray]
     return cross @ inverse @ effects.errors_, np.sqrt(np.maximum(variance, effects.sd_[-1] ** 2))
 
 
-def test_tables_say_what_the_formula_says() -> None:
-    effects = fitted()
-    assert np.unique(effects.training_points_.keys[:, -1], return_counts=True)[1].max() == 12, (
-        "four of each of three stacks"
-    )
-    X = asked_of(effects)
+def assert_formula(effects: RandomEffects, X: GroupKeys) -> None:
     for found, wanted in zip(effects.predict(X), plain(effects, X), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
+
+
+def test_tables_say_what_the_formula_says() -> None:
+    effects = fitted()
+    counts = np.unique(effects.training_points_.keys[:, -1], return_counts=True)[1]
+    assert counts.max() == 12, "four of each of three stacks"
+    assert_formula(effects, asked_of(effects))
 
 
 def test_tables_hold_every_query_about_the_target_stack() -> None:
     effects = fitted()
     X = asked_of(effects).on_target_stack()
     assert effects._tables.look_up(X.keys, X.workload)[2].all()
-    for found, wanted in zip(effects.predict(X), plain(effects, X), strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
+    assert_formula(effects, X)
 
 
 def test_a_configuration_of_another_kind_is_solved_without_tables() -> None:
     """Only attention without padding differs: the last key is an anchor's, others are not."""
     one = dict.fromkeys(NAMES, np.ones(5))
-    other = one | {"kind": np.full(5, 2.0)}
     workload = np.random.default_rng(0).uniform(0, 4, (5, 3))
     effects = RandomEffects(n_iteration=0).fit(places_of(one, workload), np.arange(5) / 5)
-    X = places_of(other, workload + 0.3)
+    X = places_of(one | {"kind": np.full(5, 2.0)}, workload + 0.3)
     assert X.keys[0, -1] == effects.training_points_.keys[0, -1]
     assert not effects._tables.look_up(X.keys, X.workload)[2].any()
-    for found, wanted in zip(effects.predict(X), plain(effects, X), strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
+    assert_formula(effects, X)
 
 
 def test_equal_keys_of_two_terms_are_distinct() -> None:
@@ -78,9 +76,7 @@ def test_equal_keys_of_two_terms_are_distinct() -> None:
     keys[:, -1] = np.arange(4)
     keys[1, 0] = 9
     X = GroupKeys(keys, np.zeros((4, 3)), np.zeros(4, dtype=np.uint64))
-    effects = RandomEffects(n_iteration=0).fit(X, np.arange(4.0))
-    for found, wanted in zip(effects.predict(X), plain(effects, X), strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
+    assert_formula(RandomEffects(n_iteration=0).fit(X, np.arange(4.0)), X)
 
 
 def test_a_pickle_holds_no_tables() -> None:
@@ -98,12 +94,3 @@ def test_a_new_fit_drops_the_old_tables() -> None:
     found = effects.fit(X, y).predict(X)
     for one, other in zip(found, RandomEffects(n_iteration=0).fit(X, y).predict(X), strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.parametrize("n", [0, 1, 7])
-def test_few_questions_or_none_are_answered(n: int) -> None:
-    effects = fitted()
-    X = asked_of(effects)
-    some = effects.predict(X.take(np.arange(n)))
-    for found, wanted in zip(some, effects.predict(X), strict=True):
-        np.testing.assert_allclose(found, wanted[:n], rtol=1e-12)

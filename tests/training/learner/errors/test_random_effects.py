@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 from unittest.mock import Mock
@@ -75,17 +76,23 @@ def plain_process(X: GroupKeys, y: FloatArray, asked: GroupKeys, sd: FloatArray)
     return cross @ inverse @ y, plain_covariance(asked, asked, sd) - cross @ inverse @ cross.T
 
 
+def assert_process(
+    effects: RandomEffects, X: GroupKeys, y: FloatArray, asked: GroupKeys, sd: FloatArray | None = None
+) -> None:
+    """Compare with the process of the textbook that has these errors, and the fitted deviations or others."""
+    wanted_mean, wanted = plain_process(X, y, asked, effects.sd_ if sd is None else sd)
+    np.testing.assert_allclose(effects.predict(asked)[0], wanted_mean, rtol=1e-8, atol=1e-10)
+    if sd is None:
+        np.testing.assert_allclose(effects.predict(asked)[1] ** 2, np.diag(wanted) + effects.sd_[-1] ** 2, rtol=1e-8)
+    mean, covariance = effects.predict_joint(asked)
+    np.testing.assert_allclose(mean, wanted_mean, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(covariance, wanted, rtol=1e-8, atol=1e-10)
+
+
 @pytest.mark.parametrize("n_iteration", [0, 5])
 def test_it_is_the_process_of_the_textbook(n_iteration: int) -> None:
-    X, y, asked = distinct_points(20), errors_of(20), random_places(15, seed=9)
-    fitted = RandomEffects(n_iteration).fit(X, y)
-    wanted_mean, wanted = plain_process(X, y, asked, fitted.sd_)
-    mean, sd = fitted.predict(asked)
-    np.testing.assert_allclose(mean, wanted_mean, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(sd**2, np.diag(wanted) + fitted.sd_[-1] ** 2, rtol=1e-8)
-    joint_mean, joint = fitted.predict_joint(asked)
-    np.testing.assert_allclose(joint_mean, wanted_mean, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(joint, wanted, rtol=1e-8, atol=1e-10)
+    X, y = distinct_points(20), errors_of(20)
+    assert_process(RandomEffects(n_iteration).fit(X, y), X, y, random_places(15, seed=9))
 
 
 def test_without_iterations_the_deviations_are_the_prior_medians() -> None:
@@ -153,13 +160,9 @@ def test_effects_that_llms_share_can_have_less_variance() -> None:
     sd = fitted.sd_.copy()
     for i, term in enumerate((*TERMS, *STACK_TERMS)):
         sd[i] *= 1.0 if "model" in term else np.sqrt(0.1)
-    wanted_mean, wanted = plain_process(X, y[::-1], asked, sd)
     less = fitted.with_errors(y[::-1], shared_factor=0.1)
-    mean, covariance = less.predict_joint(asked)
-    np.testing.assert_allclose(mean, wanted_mean, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(covariance, wanted, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(less.predict(asked)[0], wanted_mean, rtol=1e-8, atol=1e-10)
-    assert np.abs(wanted_mean - fitted.with_errors(y[::-1]).predict(asked)[0]).max() > 0.1
+    assert_process(less, X, y[::-1], asked, sd)
+    assert np.abs(less.predict(asked)[0] - fitted.with_errors(y[::-1]).predict(asked)[0]).max() > 0.1
 
 
 def test_some_training_points_are_the_process_of_these_alone() -> None:
@@ -176,22 +179,12 @@ def test_conditioning_on_what_is_likely_is_the_process_with_the_rows_added() -> 
     before = prior().fit(X.take(some), y[some])
     mean, sd = before.predict(asked)
     later = before.condition_on(X.take(rest), y[rest])
-    wanted_mean, wanted = plain_process(X, y, asked, before.sd_)
-    np.testing.assert_allclose(later.predict(asked)[0], wanted_mean, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(later.predict(asked)[1] ** 2, np.diag(wanted) + before.sd_[-1] ** 2, rtol=1e-8)
+    assert_process(later, X, y, asked)
+    assert_process(later, X, y, replace(asked, stack=np.full_like(asked.stack, 7)))
     assert later.get_params() == before.get_params()
     again = before.predict(asked)
     np.testing.assert_array_equal(again[0], mean)
     np.testing.assert_array_equal(again[1], sd)
-
-
-def test_queries_of_other_stacks_are_conditioned_too() -> None:
-    X, y, asked = distinct_points(20), 0.3 * errors_of(20), random_places(10, seed=5)
-    later = prior().fit(X.take(np.arange(14)), y[:14]).condition_on(X.take(np.arange(14, 20)), y[14:])
-    other = replace(asked, stack=np.full_like(asked.stack, 7))
-    wanted_mean, wanted = plain_process(X, y, other, later.sd_)
-    np.testing.assert_allclose(later.predict(other)[0], wanted_mean, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(later.predict(other)[1] ** 2, np.diag(wanted) + later.sd_[-1] ** 2, rtol=1e-8)
 
 
 def test_a_group_left_out_is_predicted_from_the_points_of_the_others() -> None:
@@ -249,24 +242,12 @@ def test_a_query_that_shares_nothing_has_the_prior() -> None:
     assert ((sd**2 <= total) & (sd**2 >= total - general - fitted.sd_[len(TERMS)] ** 2)).all()
 
 
-def test_predictions_do_not_depend_on_other_queries() -> None:
-    asked = random_places(40, seed=6, n_model=9, n_other=3)
+@pytest.mark.parametrize("rows", [range(0), [7], range(0, 5000, 311)], ids=["none", "one", "some"])
+def test_predictions_do_not_depend_on_other_queries(rows: Sequence[int]) -> None:
+    asked, at = random_places(5000, seed=6, n_model=40, n_other=4), np.array(rows, dtype=int)
     fitted = prior().fit(distinct_points(20), errors_of(20))
-    mean, sd = fitted.predict(asked)
-    for i in range(len(mean)):
-        alone_mean, alone_sd = fitted.predict(asked.take(np.array([i])))
-        assert alone_mean[0] == pytest.approx(mean[i], abs=1e-12)
-        assert alone_sd[0] == pytest.approx(sd[i], abs=1e-12)
-
-
-def test_chunks_predict_as_few_queries_do() -> None:
-    asked = random_places(5000, seed=6, n_model=40, n_other=4)
-    fitted = prior().fit(distinct_points(20), errors_of(20))
-    mean, sd = fitted.predict(asked)
-    some = np.arange(0, 5000, 311)
-    few_mean, few_sd = fitted.predict(asked.take(some))
-    np.testing.assert_allclose(mean[some], few_mean, atol=1e-12)
-    np.testing.assert_allclose(sd[some], few_sd, atol=1e-12)
+    for every, few in zip(fitted.predict(asked), fitted.predict(asked.take(at)), strict=True):
+        np.testing.assert_allclose(few, every[at], atol=1e-12)
 
 
 def test_a_configuration_correlates_most_with_itself() -> None:

@@ -16,12 +16,6 @@ from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle, _load_pyfunc, layout, load_bundle
 from roofcast.training.lifecycle.bundles.bundle_file import write_object
 from roofcast.training.lifecycle.bundles.bundle_io import sha256
-from tests.training.builders import a_bundle
-
-
-@pytest.fixture(scope="module")
-def bundle(subset: TrainingSet) -> ModelBundle:
-    return a_bundle(subset)
 
 
 def test_a_bundle_survives_a_round_trip(bundle: ModelBundle, subset: TrainingSet, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from roofcast.data.errors import InputError, NoAnswerError, UnknownNameError
 from roofcast.training.lifecycle.gate.challenger_alias import challenger_of, set_challenger, withdraw_challenger
 from roofcast.training.lifecycle.registry.champion_changes import read_changes
 from roofcast.training.lifecycle.registry.registry import Champion, Registry, ShippedPredictor
+from tests.training.lifecycle.registry.versions import version_of
 
 SHIPPED = ShippedPredictor(Champion("shipped-0", "", "0" * 64), Path("none"))
 
@@ -24,10 +25,6 @@ def registry(home: Path) -> Registry:
         registry.register(home.as_uri(), run_id, str(number) * 64)
     registry.promote("1")
     return registry
-
-
-def version_of(champion: Champion | None) -> str | None:
-    return champion.version if champion else None
 
 
 def test_a_challenger_is_set_replaced_and_withdrawn(registry: Registry) -> None:

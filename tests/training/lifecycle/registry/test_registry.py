@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import replace
@@ -17,7 +18,6 @@ from mlflow.exceptions import MlflowException
 from mlflow.protos.databricks_pb2 import PERMISSION_DENIED
 
 from roofcast.data.errors import InputError, NoAnswerError, NotReadyError, UnknownNameError
-from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.lifecycle.bundles.bundle import CLASSES, ModelBundle, layout
 from roofcast.training.lifecycle.bundles.bundle_file import write_object
 from roofcast.training.lifecycle.bundles.bundle_io import FILE_NAME, sha256
@@ -26,38 +26,20 @@ from roofcast.training.lifecycle.registry import registry as registry_module
 from roofcast.training.lifecycle.registry.mlflow_store import URI_VARIABLE
 from roofcast.training.lifecycle.registry.registry import CHECKSUM_TAG, Champion, Registry, ShippedPredictor
 from tests.conditions import PATIENCE_S
-from tests.training.builders import a_bundle
 from tests.training.lifecycle.bundles.ubjson_writer import write_ubjson
-
-Versions = tuple[Registry, list[str]]
-
-
-@pytest.fixture(scope="module")
-def bundle(subset: TrainingSet) -> ModelBundle:
-    return a_bundle(subset)
+from tests.training.lifecycle.registry.versions import add_version, version_of
 
 
 @pytest.fixture
-def registry(home: Path) -> Registry:
-    return Registry(home)
+def three_versions(registry: Registry, bundle: ModelBundle, tmp_path: Path) -> Registry:
+    """Return a registry of the versions 1, 2 and 3, none of them promoted."""
+    assert [add_version(registry, bundle, tmp_path / f"run{i}") for i in range(3)] == ["1", "2", "3"]
+    return registry
 
 
-def add_version(registry: Registry, bundle: ModelBundle, folder: Path) -> str:
-    """Register a bundle in a folder like a logged model."""
-    folder.mkdir()
-    checksum = bundle.save(folder / FILE_NAME)
-    with registry.run("a test") as run_id:
-        pass
-    return registry.register(folder.as_uri(), run_id, checksum)
-
-
-@pytest.fixture
-def three_versions(registry: Registry, bundle: ModelBundle, tmp_path: Path) -> Versions:
-    return registry, [add_version(registry, bundle, tmp_path / f"run{i}") for i in range(3)]
-
-
-def version_of(champion: Champion | None) -> str | None:
-    return champion.version if champion else None
+def promote(registry: Registry, *versions: str) -> Champion:
+    """Return the champion after these promotions."""
+    return [registry.promote(version) for version in versions][-1]
 
 
 @pytest.mark.parametrize(("uri", "model_id"), [("models:/m-1c92", "m-1c92"), ("runs:/1c92/bundle", None)])
@@ -98,48 +80,50 @@ def test_a_run_does_not_change_the_environment(
     assert os.environ.get(URI_VARIABLE) == given
 
 
-def test_versions_are_numbered_and_not_promoted(three_versions: Versions) -> None:
-    registry, versions = three_versions
-    assert versions == ["1", "2", "3"]
-    assert [champion.version for champion in registry.versions()] == ["3", "2", "1"]
-    assert registry.champion() is None
+def test_versions_are_numbered_and_not_promoted(three_versions: Registry) -> None:
+    assert [champion.version for champion in three_versions.versions()] == ["3", "2", "1"]
+    assert three_versions.champion() is None
 
 
-def test_the_later_of_two_promotions_is_the_champion(three_versions: Versions) -> None:
-    registry, _ = three_versions
-    assert registry.promote("1").version == "1"
-    assert registry.promote("3").version == "3"
-    assert version_of(registry.champion()) == "3"
+@pytest.mark.parametrize(
+    "changes",
+    [
+        "promote 1, promote 3, promote 2, back to 3, back to 1, back to none",
+        "promote 1, promote 2, back to 1, promote 3, back to 1",
+        "promote 1, promote 2, promote 2, back to 1, back to none",
+        "promote 1, promote 3, promote 2, delete 3, back to 1",
+        "back to none, promote 1, back to none",
+    ],
+)
+def test_each_rollback_goes_one_champion_back(changes: str, three_versions: Registry) -> None:
+    for change in changes.split(", "):
+        action, *_, version = change.split()
+        before = version_of(three_versions.champion())
+        if action == "delete":
+            three_versions._client.delete_model_version("roofcast", version)
+        elif version == "none":
+            with pytest.raises(NoAnswerError, match="no earlier champion"):
+                three_versions.rollback()
+            assert version_of(three_versions.champion()) == before
+        else:
+            assert action == "promote" or three_versions.previous().version == version
+            changed = three_versions.promote(version) if action == "promote" else three_versions.rollback()
+            assert changed.version == version_of(three_versions.champion()) == version
 
 
-def test_each_rollback_goes_one_champion_back(three_versions: Versions) -> None:
-    registry, _ = three_versions
-    for version in ("1", "3", "2"):
-        registry.promote(version)
-    assert registry.previous().version == "3"
-    assert registry.rollback().version == "3"
-    assert version_of(registry.champion()) == "3"
-    assert registry.rollback().version == "1"
-    with pytest.raises(NoAnswerError, match="no earlier champion"):
-        registry.rollback()
-    assert version_of(registry.champion()) == "1"
-
-
-def test_a_rollback_from_a_replaced_champion_is_refused(three_versions: Versions) -> None:
-    registry, _ = three_versions
-    for version in ("1", "2"):
-        champion = registry.promote(version)
-    registry.promote("3")
+def test_a_rollback_from_a_replaced_champion_is_refused(three_versions: Registry) -> None:
+    champion = promote(three_versions, "1", "2")
+    three_versions.promote("3")
     with pytest.raises(NoAnswerError, match="the champion must be version 2, got version 3"):
-        registry.rollback(champion)
-    assert version_of(registry.champion()) == "3"
-    assert registry.rollback(registry.champion()).version == "2"
+        three_versions.rollback(champion)
+    assert version_of(three_versions.champion()) == "3"
+    assert three_versions.rollback(three_versions.champion()).version == "2"
 
 
 def test_a_change_waits_for_another_one_up_to_a_limit(
-    three_versions: Versions, monkeypatch: pytest.MonkeyPatch
+    three_versions: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    registry, _ = three_versions
+    registry = three_versions
     registry.promote("1")
     monkeypatch.setattr(registry_module, "CHANGE_WAIT_S", 0.1)
     with registry.changing():
@@ -151,12 +135,11 @@ def test_a_change_waits_for_another_one_up_to_a_limit(
     assert version_of(registry.champion()) == "2"
 
 
-def test_every_change_is_in_the_audit_log(three_versions: Versions, caplog: pytest.LogCaptureFixture) -> None:
-    registry, _ = three_versions
+def test_every_change_is_in_the_audit_log(three_versions: Registry, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "roofcast.audit"):
-        registry.promote("1", by="me")
-        registry.promote("2")
-        registry.rollback(by="you")
+        three_versions.promote("1", by="me")
+        three_versions.promote("2")
+        three_versions.rollback(by="you")
     changes = [(r.action, r.caller, r.version_before, r.version) for r in caplog.records]  # type: ignore[attr-defined]
     assert changes == [
         ("promotion", "me", "none", "1"),
@@ -165,98 +148,49 @@ def test_every_change_is_in_the_audit_log(three_versions: Versions, caplog: pyte
     ]
 
 
-def test_a_promotion_after_a_rollback_can_be_rolled_back(three_versions: Versions) -> None:
-    registry, _ = three_versions
-    for version in ("1", "2"):
-        registry.promote(version)
-    registry.rollback()
-    registry.promote("3")
-    assert registry.rollback().version == "1"
-
-
-def test_an_interrupted_rollback_can_be_repeated(three_versions: Versions, monkeypatch: pytest.MonkeyPatch) -> None:
-    registry, _ = three_versions
-    for version in ("1", "3", "2"):
-        registry.promote(version)
+def test_an_interrupted_rollback_can_be_repeated(three_versions: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    promote(three_versions, "1", "3", "2")
     with monkeypatch.context() as patch:
-        patch.setattr(registry, "_set_earlier", lambda _: 1 / 0)
+        patch.setattr(three_versions, "_set_earlier", lambda _: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            registry.rollback()
-    assert version_of(registry.champion()) == "3"
-    assert registry.rollback().version == "1"
-
-
-def test_rollback_skips_deleted_versions(three_versions: Versions) -> None:
-    registry, _ = three_versions
-    for version in ("1", "3", "2"):
-        registry.promote(version)
-    registry._client.delete_model_version("roofcast", "3")
-    assert registry.rollback().version == "1"
-
-
-def test_promoting_the_champion_again_does_not_change_the_history(three_versions: Versions) -> None:
-    registry, _ = three_versions
-    for version in ("1", "2", "2"):
-        registry.promote(version)
-    assert registry.rollback().version == "1"
-
-
-def test_rollback_without_an_earlier_champion_is_refused(three_versions: Versions) -> None:
-    registry, _ = three_versions
-    with pytest.raises(NoAnswerError, match="there is no earlier champion to go back to"):
-        registry.rollback()
-    registry.promote("1")
-    with pytest.raises(NoAnswerError, match="no earlier champion"):
-        registry.rollback()
+            three_versions.rollback()
+    assert version_of(three_versions.champion()) == "3"
+    assert three_versions.rollback().version == "1"
 
 
 @pytest.mark.parametrize("version", ["4", "", "latest", "1 "])
-def test_an_unknown_version_is_not_promoted(version: str, three_versions: Versions) -> None:
-    registry, _ = three_versions
-    registry.promote("1")
+def test_an_unknown_version_is_not_promoted(version: str, three_versions: Registry) -> None:
+    three_versions.promote("1")
     with pytest.raises(UnknownNameError, match="version: no "):
-        registry.promote(version)
-    assert version_of(registry.champion()) == "1"
+        three_versions.promote(version)
+    assert version_of(three_versions.champion()) == "1"
 
 
-def test_champion_history_and_bundles_persist(three_versions: Versions, home: Path, bundle: ModelBundle) -> None:
-    registry, _ = three_versions
-    registry.promote("1")
-    registry.promote("2")
-    reopened = Registry(home)
-    champion = reopened.champion()
-    assert champion == registry.champion()
-    assert champion is not None
+def test_champion_history_and_bundles_persist(three_versions: Registry, bundle: ModelBundle) -> None:
+    champion, reopened = promote(three_versions, "1", "2"), Registry(three_versions.home)
+    assert reopened.champion() == champion
     assert reopened.load(champion).row_ids == bundle.row_ids
     assert reopened.rollback().version == "1"
 
 
-def test_a_bundle_is_downloaded_once(three_versions: Versions, tmp_path: Path) -> None:
-    registry, _ = three_versions
-    champion = registry.promote("1")
-    registry.load(champion)
+def test_a_bundle_is_downloaded_once(three_versions: Registry, tmp_path: Path) -> None:
+    champion = three_versions.promote("1")
+    three_versions.load(champion)
     (tmp_path / "run0" / FILE_NAME).unlink()
-    assert registry.load(champion).row_ids
+    assert three_versions.load(champion).row_ids
 
 
-def test_a_bundle_replaced_in_the_store_is_refused(three_versions: Versions, tmp_path: Path) -> None:
-    registry, _ = three_versions
-    champion = registry.promote("2")
-    (tmp_path / "run1" / FILE_NAME).write_bytes(b"something else")
-    with pytest.raises(InputError, match="does not have the registered checksum"):
-        registry.load(champion)
-
-
-def test_a_bundle_repaired_in_the_store_is_downloaded_again(three_versions: Versions, tmp_path: Path) -> None:
-    registry, _ = three_versions
-    champion = registry.promote("2")
-    file = tmp_path / "run1" / FILE_NAME
+def test_a_bundle_replaced_in_the_store_is_refused_until_it_is_repaired(
+    three_versions: Registry, tmp_path: Path
+) -> None:
+    champion, file = three_versions.promote("2"), tmp_path / "run1" / FILE_NAME
     content = file.read_bytes()
-    file.write_bytes(content[:1000])
-    with pytest.raises(InputError, match="checksum"):
-        registry.load(champion)
+    for damaged in (b"something else", content[:1000]):
+        file.write_bytes(damaged)
+        with pytest.raises(InputError, match="does not have the registered checksum"):
+            three_versions.load(champion)
     file.write_bytes(content)
-    assert registry.load(champion).row_ids
+    assert three_versions.load(champion).row_ids
 
 
 def test_a_bundle_with_damaged_trees_is_refused_whatever_its_checksum(
@@ -292,10 +226,9 @@ def test_a_version_without_a_bundle_is_refused(registry: Registry, tmp_path: Pat
         registry.load(registry.promote(version))
 
 
-def test_the_checksum_is_a_tag_of_the_version(three_versions: Versions) -> None:
-    registry, _ = three_versions
-    version = registry._client.get_model_version("roofcast", "1")
-    assert version.tags[CHECKSUM_TAG] == registry.promote("1").sha256
+def test_the_checksum_is_a_tag_of_the_version(three_versions: Registry) -> None:
+    version = three_versions._client.get_model_version("roofcast", "1")
+    assert version.tags[CHECKSUM_TAG] == three_versions.promote("1").sha256
 
 
 def test_a_version_without_files_is_refused(registry: Registry, tmp_path: Path) -> None:
@@ -317,34 +250,33 @@ def unreachable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
     return Registry(tmp_path, f"http://127.0.0.1:{port}")
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda r: r.champion(),
-        lambda r: r.versions(),
-        lambda r: r.promote("1"),
-        lambda r: r.rollback(),
-        lambda r: r.previous(),
-        lambda r: r.register("runs:/x", "x", "0"),
-        lambda r: r.load(Champion("1", "x", "0" * 64, r.key.sign("0" * 64))),
-        lambda r: r.run("x").__enter__(),
-    ],
-    ids=["champion", "versions", "promote", "rollback", "previous", "register", "load", "run"],
-)
-def test_a_server_that_does_not_answer_is_an_error_with_its_address(call: object, unreachable: Registry) -> None:
-    assert callable(call)
+CALLS: dict[str, Callable[[Registry], object]] = {
+    "champion": lambda r: r.champion(),
+    "versions": lambda r: r.versions(),
+    "promote": lambda r: r.promote("1"),
+    "rollback": lambda r: r.rollback(),
+    "previous": lambda r: r.previous(),
+    "register": lambda r: r.register("runs:/x", "x", "0"),
+    "load": lambda r: r.load(Champion("1", "x", "0" * 64, r.key.sign("0" * 64))),
+    "run": lambda r: r.run("x").__enter__(),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_a_server_that_does_not_answer_is_an_error_with_its_address(
+    call: Callable[[Registry], object], unreachable: Registry
+) -> None:
     with pytest.raises(NotReadyError, match=rf"the MLflow store {unreachable.tracking_uri} does not answer"):
         call(unreachable)
 
 
-def test_a_store_that_cannot_be_opened_is_not_ready(tmp_path: Path) -> None:
-    (tmp_path / "mlflow.db").mkdir()
-    with pytest.raises(NotReadyError, match="does not answer"):
-        Registry(tmp_path).champion()
-
-
-def test_a_store_that_is_no_database_is_not_ready(tmp_path: Path) -> None:
-    (tmp_path / "mlflow.db").write_text("not a database, " * 100)
+@pytest.mark.parametrize(
+    "spoil",
+    [Path.mkdir, lambda file: file.write_text("not a database, " * 100)],
+    ids=["folder", "text"],
+)
+def test_a_store_that_is_no_database_is_not_ready(spoil: Callable[[Path], object], tmp_path: Path) -> None:
+    spoil(tmp_path / "mlflow.db")
     with pytest.raises(NotReadyError, match="does not answer"):
         Registry(tmp_path).champion()
 
@@ -371,14 +303,13 @@ def test_two_processes_may_create_the_store_at_once(tmp_path: Path) -> None:
         assert process.returncode == 0, errors
 
 
-def test_the_stamp_changes_only_with_a_promotion(three_versions: Versions) -> None:
-    registry, versions = three_versions
-    before = registry.stamp()
-    registry.versions()
+def test_the_stamp_changes_only_with_a_promotion(three_versions: Registry) -> None:
+    before = three_versions.stamp()
+    three_versions.versions()
     assert before
-    assert registry.stamp() == before
-    registry.promote(versions[0])
-    assert registry.stamp() != before
+    assert three_versions.stamp() == before
+    three_versions.promote("1")
+    assert three_versions.stamp() != before
 
 
 def test_a_store_without_a_change_counter_has_no_stamp(tmp_path: Path) -> None:

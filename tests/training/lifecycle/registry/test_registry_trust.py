@@ -8,21 +8,9 @@ from pathlib import Path
 import pytest
 
 from roofcast.data.errors import InputError
-from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 from roofcast.training.lifecycle.registry.registry import Registry
-from tests.training.builders import a_bundle
-from tests.training.lifecycle.registry.test_registry import add_version
-
-
-@pytest.fixture(scope="module")
-def bundle(subset: TrainingSet) -> ModelBundle:
-    return a_bundle(subset)
-
-
-@pytest.fixture
-def registry(home: Path) -> Registry:
-    return Registry(home)
+from tests.training.lifecycle.registry.versions import add_version
 
 
 def test_a_version_that_the_key_has_not_signed_is_not_loaded(
