@@ -69,7 +69,7 @@ def estimated(X: pd.DataFrame, c: Coefficients | StackCoefficients) -> pd.DataFr
 def measured(c: Coefficients, noise: float = 0.0) -> pd.DataFrame:
     """Return what `c` says of the questions, times log-normal noise."""
     random, values = np.random.default_rng(1), estimated(questions(), c)
-    return values.apply(lambda value: value * np.exp(noise * random.standard_normal(len(value))))
+    return pd.DataFrame({m: v * np.exp(noise * random.standard_normal(len(v))) for m, v in values.items()})
 
 
 def slowed(name: str, factor: float) -> Coefficients:

@@ -417,8 +417,8 @@ def test_progress_sees_every_fold(subset: TrainingSet) -> None:
 def test_rows_of_a_key_widen_no_range(campaign: TrainingSet) -> None:
     both = repeated(campaign.take(np.arange(len(campaign.X)) % 20 == 0), "lab", "key:ci/rig")
     both.X["config.tp"] = both.X["config.tp"].where(both.stacks == "lab", 1024.0)
-    ranges = [
+    public, every = (
         RoofcastPredictor(QUICK, ("tpot_s",)).fit(rows.X, rows.y, rows.groups, stacks=rows.stacks).feature_range_
-        for rows in (both, both.take((both.stacks == "lab").to_numpy()))
-    ]
-    pd.testing.assert_frame_equal(*ranges)
+        for rows in (both.take((both.stacks == "lab").to_numpy()), both)
+    )
+    pd.testing.assert_frame_equal(public, every)
