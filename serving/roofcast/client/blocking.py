@@ -1,0 +1,443 @@
+"""Blocking client; generated from `roofcast.client.asynchronous` by `make client`."""
+
+# mypy: disable-error-code="no-any-return"
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeVar, Unpack, overload
+from urllib.parse import quote
+
+import httpx
+from pydantic_core import to_json
+
+from roofcast.client import bulk
+from roofcast.client.answers import (
+    AcceleratorSpec,
+    CampaignInfo,
+    CampaignReport,
+    CampaignRows,
+    ChallengerResponse,
+    ChallengerWithdrawn,
+    ChangeResponse,
+    ChoicesResponse,
+    DriftReport,
+    ExplanationsResponse,
+    FileAdded,
+    ImportSummary,
+    JobMeasurementsAdded,
+    JobPredictionResponse,
+    JobRecommendationResponse,
+    MeasuredStackSummary,
+    MeasurementsAdded,
+    MeasurementsChanged,
+    ModelSpec,
+    Offer,
+    OwnCampaign,
+    PredictionResponse,
+    PredictorResponse,
+    ReadinessResponse,
+    RecommendationResponse,
+    RetrainingResponse,
+    RetrainingScheduleResponse,
+    ScoreboardResponse,
+    StackAdded,
+    StackRemoved,
+    StackReport,
+    StackSummary,
+    VersionComparison,
+    VersionResponse,
+)
+from roofcast.client.calls import Call, Row, Target, client_options, get, post, read_json, upload
+from roofcast.client.errors import UnreachableError
+from roofcast.client.requests import (
+    ChallengerRequest,
+    ExplanationRequest,
+    JobMeasurementsRequest,
+    JobPredictionRequest,
+    JobRecommendationRequest,
+    MeasurementSelection,
+    MeasurementsRequest,
+    ModelConfig,
+    PromotionRequest,
+    RecommendationRequest,
+    StackRequest,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+T = TypeVar("T")
+
+
+class Client:
+    """Client of a roofcast service; it returns dictionaries and raises the errors of `roofcast.client.errors`.
+
+    Parameters
+    ----------
+    base_url
+        Such as ``http://127.0.0.1:8000``.
+    api_key
+        As `roofcast keys create` prints it; None to send none.
+    timeout_s
+        Longest wait for a connection, and for each part of a response.
+    retries
+        Number of retries after a failed connection, and after 429 and 503. A request that is not idempotent is
+        retried only if the service did not act on it.
+    transport
+        Transport of httpx; None for its own.
+    """
+
+    def __init__(
+        self,
+        base_url: str = "http://127.0.0.1:8000",
+        api_key: str | None = None,
+        *,
+        timeout_s: float = 60.0,
+        retries: int = 3,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self._retries = retries
+        self._http = httpx.Client(**client_options(base_url, api_key, timeout_s, retries, transport))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def _send(self, call: Call[T]) -> T:
+        try:
+            response = self._http.request(**call.request(self._retries))
+        except httpx.TransportError as error:
+            raise UnreachableError(f"{type(error).__name__}: {error}") from error
+        return call.result(response)
+
+    def recommend(self, **request: Unpack[RecommendationRequest]) -> RecommendationResponse:
+        """Rank hardware and configurations by cost under the limits."""
+        return self._send(post("/v1/recommendations", request))
+
+    @overload
+    def predict(
+        self,
+        rows: Sequence[Row],
+        *,
+        models: Sequence[ModelConfig] = (),
+        references: Sequence[Row] = (),
+        stack: str | None = None,
+        level: float | None = None,
+    ) -> PredictionResponse: ...
+
+    @overload
+    def predict(
+        self, rows: pd.DataFrame, *, stack: str | None = None, level: float | None = None
+    ) -> pd.DataFrame: ...
+
+    def predict(
+        self,
+        rows: Sequence[Row] | pd.DataFrame,
+        *,
+        models: Sequence[ModelConfig] = (),
+        references: Sequence[Row] = (),
+        stack: str | None = None,
+        level: float | None = None,
+    ) -> PredictionResponse | pd.DataFrame:
+        """Predict any number of rows; a table is answered with a table.
+
+        Parameters
+        ----------
+        models
+            Configurations of models that are not in the catalogue.
+        references
+            Reference measurements to condition the predictions on.
+        stack
+            Name of a stack profile whose rows condition them too, or of a measured stack that they are about.
+        level
+            Probability of the intervals; None for the service's default.
+        """
+        if not isinstance(rows, Sequence):
+            return bulk.join_tables([self._send(call) for call in bulk.table_calls(rows, stack, level)])
+        calls = bulk.prediction_calls(rows, models, references, stack, level)
+        return bulk.join_responses([self._send(call) for call in calls])
+
+    def predict_training(self, **request: Unpack[JobPredictionRequest]) -> JobPredictionResponse:
+        """Predict step time, throughput, MFU and peak memory of training jobs."""
+        return self._send(post("/v1/training/predictions", request))
+
+    def recommend_training(self, **request: Unpack[JobRecommendationRequest]) -> JobRecommendationResponse:
+        """Rank hardware and plans of a training job by cost, within its deadline and budget."""
+        return self._send(post("/v1/training/recommendations", request))
+
+    def explain(self, **request: Unpack[ExplanationRequest]) -> ExplanationsResponse:
+        """Explain each row: operators and their bounds, memory, and the factors of its prediction."""
+        return self._send(post("/v1/explanations", request))
+
+    def add_measurements(
+        self, *, compare: bool = False, claim: bool = False, **request: Unpack[MeasurementsRequest]
+    ) -> MeasurementsAdded:
+        """Store measured rows and the models that they bring along: all of them, or none.
+
+        Parameters
+        ----------
+        compare
+            Wait for a comparison of the rows with predictions and earlier measurements; `drift` has it at any time,
+            by the answer's `import_id`.
+        claim
+            Make rows that API keys own the operator's; for keys of the scope admin.
+        """
+        return self._send(post("/v1/measurements", request, compare=compare, claim=claim))
+
+    def import_file(
+        self,
+        file: Path,
+        *,
+        format_: str = "auto",
+        name: str | None = None,
+        campaign: str | None = None,
+        values: Mapping[str, object] | None = None,
+        dry_run: bool = False,
+        claim: bool = False,
+        compare: bool = False,
+    ) -> FileAdded:
+        """Import the file of a benchmark client as it is: all of its rows, or none.
+
+        Parameters
+        ----------
+        format_
+            A name of `roofcast formats`; detected by default.
+        name
+            Name of the file for messages; its own by default.
+        campaign
+            The format's name by default.
+        values
+            Value by column, for what the file does not hold.
+        dry_run
+            Validate and count only.
+        claim
+            Make rows that API keys own the operator's; for keys of the scope admin.
+        compare
+            Wait for a comparison of the rows with predictions and earlier measurements; `drift` has it at any time,
+            by the answer's `import_id`.
+        """
+        params = {"format": format_, "name": name, "campaign": campaign, "dry_run": dry_run, "claim": claim}
+        return self._send(upload("/v1/measurements/files", file, values, **params, compare=compare))
+
+    def add_training_measurements(
+        self, *, compare: bool = True, claim: bool = False, **request: Unpack[JobMeasurementsRequest]
+    ) -> JobMeasurementsAdded:
+        """Store measured training jobs as `add_measurements` does: all of them, or none."""
+        return self._send(post("/v1/training/measurements", request, compare=compare, claim=claim))
+
+    def import_training_file(
+        self,
+        file: Path,
+        *,
+        name: str | None = None,
+        campaign: str | None = None,
+        values: Mapping[str, object] | None = None,
+        dry_run: bool = False,
+        claim: bool = False,
+        compare: bool = True,
+    ) -> JobMeasurementsAdded:
+        """Import a CSV file of measured training jobs, or a log of torchtitan or Megatron-LM: all rows, or none.
+
+        Parameters
+        ----------
+        name
+            Name of the file for messages; its own by default.
+        campaign
+            Campaign of rows without one.
+        values
+            Value by column, for what the file does not hold.
+        dry_run
+            Validate and count only.
+        claim
+            Make rows that API keys own the operator's; for keys of the scope admin.
+        compare
+            Compare the rows with predictions.
+        """
+        params = {"name": name, "campaign": campaign, "dry_run": dry_run, "claim": claim, "compare": compare}
+        return self._send(upload("/v1/training/measurements/files", file, values, **params))
+
+    def training_measurements(self, campaign: str | None = None, offset: int = 0, limit: int = 100) -> list[Row]:
+        """List the measured training jobs stored at the service."""
+        return self._send(get("/v1/training/measurements", campaign=campaign, offset=offset, limit=limit))
+
+    def measurements(self, campaign: str | None = None, offset: int = 0, limit: int = 100) -> list[Row]:
+        """List the measurements stored at the service."""
+        return self._send(get("/v1/measurements", campaign=campaign, offset=offset, limit=limit))
+
+    def add_stack(self, **request: Unpack[StackRequest]) -> StackAdded:
+        """Add rows to a stack profile, which is made if it is new: all of them, or none."""
+        return self._send(post("/v1/stacks", request))
+
+    def stacks(self) -> list[StackSummary]:
+        """List the stack profiles."""
+        return self._send(get("/v1/stacks"))
+
+    def measured_stacks(self) -> list[MeasuredStackSummary]:
+        """List the stacks of the shipped measurements that the predictor knows."""
+        return self._send(get("/v1/measured-stacks"))
+
+    def stack(self, name: str, level: float = 0.8, n_next: int = 3) -> StackReport:
+        """Return a stack profile's errors without it and with its other runs, and what to measure next for it."""
+        return self._send(get(f"/v1/stacks/{quote(name, safe='')}", level=level, n_next=n_next))
+
+    def remove_stack(self, name: str) -> StackRemoved:
+        """Remove a stack profile."""
+        return self._send(Call("DELETE", f"/v1/stacks/{quote(name, safe='')}", read_json, is_idempotent=False))
+
+    def imports(self) -> list[ImportSummary]:
+        """List the imports of measurements, the latest first."""
+        return self._send(get("/v1/measurements/imports"))
+
+    def drift(
+        self, days: float | None = None, import_id: str | None = None, level: float = 0.9, max_change: float = 1.5
+    ) -> DriftReport:
+        """Compare imported rows with the predictor and with earlier measurements of the same configurations."""
+        return self._send(get("/v1/drift", days=days, import_id=import_id, level=level, max_change=max_change))
+
+    def withdraw_measurements(self, **request: Unpack[MeasurementSelection]) -> MeasurementsChanged:
+        """Withdraw the measurements of one import, campaign or key: the next retraining does without them."""
+        return self._send(post("/v1/measurements/withdrawals", request))
+
+    def restore_measurements(self, **request: Unpack[MeasurementSelection]) -> MeasurementsChanged:
+        """Undo withdrawals of one import, campaign or key; an operator's needs a key of the scope admin."""
+        return self._send(post("/v1/measurements/restorations", request))
+
+    def confirm_measurements(self, **request: Unpack[MeasurementSelection]) -> MeasurementsChanged:
+        """Confirm measurements in quarantine: the next retraining uses them."""
+        return self._send(post("/v1/measurements/confirmations", request))
+
+    def retrain(self, target: Target = "inference") -> RetrainingResponse:
+        """Queue a retraining of the predictor of inference or of training jobs."""
+        content = to_json({"target": target})
+        return self._send(Call("POST", "/v1/retrainings", read_json, content=content, is_idempotent=False))
+
+    def retraining(self, retraining_id: str) -> RetrainingResponse:
+        """Return a retraining, with its report once it is done."""
+        return self._send(get(f"/v1/retrainings/{quote(retraining_id, safe='')}"))
+
+    def cancel_retraining(self, retraining_id: str) -> RetrainingResponse:
+        """Cancel a retraining that waits or runs."""
+        return self._send(post(f"/v1/retrainings/{quote(retraining_id, safe='')}/cancellation", {}))
+
+    def retrainings(self, limit: int = 100) -> list[RetrainingResponse]:
+        """List the retrainings, the latest first."""
+        return self._send(get("/v1/retrainings", limit=limit))
+
+    def retraining_schedule(self) -> RetrainingScheduleResponse:
+        """Return when the service retrains by itself."""
+        return self._send(get("/v1/retraining-schedule"))
+
+    def wait_for_retraining(
+        self, retraining_id: str, *, timeout_s: float = 3600.0, poll_s: float = 1.0
+    ) -> RetrainingResponse:
+        """Return a retraining once it is done, has failed or was cancelled.
+
+        Raises
+        ------
+        TimeoutError
+            If that takes longer than `timeout_s`.
+        """
+        deadline = time.monotonic() + timeout_s
+        while (record := self.retraining(retraining_id))["state"] not in {"done", "failed", "cancelled"}:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"retraining {retraining_id} is {record['state']} after {timeout_s:g} s")
+            time.sleep(poll_s)
+        return record
+
+    def models(self) -> list[ModelSpec]:
+        """List the models of the catalogue and those registered at the service."""
+        return self._send(get("/v1/models"))
+
+    def remove_model(self, name: str) -> ModelSpec:
+        """Remove a registered model and return it."""
+        return self._send(Call("DELETE", f"/v1/models/{quote(name, safe='')}", read_json, is_idempotent=False))
+
+    def accelerators(self) -> list[AcceleratorSpec]:
+        """List the accelerators."""
+        return self._send(get("/v1/accelerators"))
+
+    def offers(self) -> list[Offer]:
+        """List the dated prices."""
+        return self._send(get("/v1/offers"))
+
+    def campaigns(self) -> list[CampaignInfo | OwnCampaign]:
+        """List the measurement campaigns."""
+        return self._send(get("/v1/campaigns"))
+
+    def campaign_report(self) -> list[CampaignReport]:
+        """Report the imported campaigns: rows stored, rows that training uses, and why it skips the others."""
+        return self._send(get("/v1/campaigns/report"))
+
+    def campaign_rows(self, name: str, limit: int = 300) -> CampaignRows:
+        """List measurements of a campaign, evenly spread, and whether the predictor has learnt from each."""
+        return self._send(get(f"/v1/campaigns/{quote(name, safe='')}/measurements", limit=limit))
+
+    def choices(self) -> ChoicesResponse:
+        """Return the valid names of request fields."""
+        return self._send(get("/v1/choices"))
+
+    def predictor(self, target: Target = "inference") -> PredictorResponse:
+        """Return the active predictor of a target: version, training data and held-out errors."""
+        return self._send(get("/v1/predictor", target=target))
+
+    def scoreboard(self) -> ScoreboardResponse:
+        """Return the held-out errors of the active predictor, and the figures of the evaluation protocols."""
+        return self._send(get("/v1/scoreboard"))
+
+    def versions(self, target: Target = "inference") -> list[VersionResponse]:
+        """List the versions of a target's predictor, the newest first."""
+        return self._send(get("/v1/predictor/versions", target=target))
+
+    def changes(self, limit: int = 100) -> list[ChangeResponse]:
+        """List the changes of champion and challenger, the latest first, with their callers."""
+        return self._send(get("/v1/predictor/changes", limit=limit))
+
+    def challenger(self) -> ChallengerResponse:
+        """Return the version that answers beside the champion; raises `NoAnswerError` if there is none."""
+        return self._send(get("/v1/predictor/challenger"))
+
+    def shadow(self, **request: Unpack[ChallengerRequest]) -> ChallengerResponse:
+        """Let a version of the registry answer a sample of the requests beside the champion, unseen."""
+        return self._send(Call("PUT", "/v1/predictor/challenger", read_json, content=to_json(request)))
+
+    def withdraw_challenger(self) -> ChallengerWithdrawn:
+        """Leave the champion without a challenger; raises `NoAnswerError` if there is none."""
+        return self._send(Call("DELETE", "/v1/predictor/challenger", read_json, is_idempotent=False))
+
+    def compare_version(self, version: str, days: float | None = None) -> VersionComparison:
+        """Compare a version with the champion: its answers beside it, and the errors of both on measurements."""
+        path = f"/v1/predictor/versions/{quote(version, safe='')}/comparison"
+        return self._send(get(path, days=days))
+
+    def promote(self, **request: Unpack[PromotionRequest]) -> PredictorResponse:
+        """Promote a version of the registry."""
+        return self._send(Call("PUT", "/v1/predictor", read_json, content=to_json(request)))
+
+    def roll_back(self, target: Target = "inference") -> PredictorResponse:
+        """Promote the version before the champion; a second rollback promotes the one before that."""
+        content = to_json({"target": target})
+        return self._send(Call("POST", "/v1/predictor/rollback", read_json, content=content, is_idempotent=False))
+
+    def ready(self) -> ReadinessResponse:
+        """Return the state of the service's parts; raises `NotReadyError` if it does not predict."""
+        return self._send(get("/readyz"))
+
+    def health(self) -> dict[str, str]:
+        """Return whether the process answers."""
+        return self._send(get("/healthz"))
+
+    def metrics(self) -> str:
+        """Return the service's metrics, in Prometheus' text format."""
+        return self._send(Call("GET", "/metrics", lambda response: response.text, accept="text/plain"))
