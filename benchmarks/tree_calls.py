@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 from xgboost import Booster
 
-from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
+from roofcast.training.learner.boosted_trees import ResidualRegressor
 
 
 def record_tree_calls(job: Callable[[], Any]) -> Callable[[], None]:

@@ -9,8 +9,8 @@ import pandas as pd
 from xgboost import Booster
 
 from roofcast.features.columns import FEATURE_NAMES
+from roofcast.training.learner.boosted_trees import ResidualRegressor
 from roofcast.training.learner.ratio_model import RatioModel
-from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
 
 
 def gain_importance(regressor: ResidualRegressor, names: Sequence[str] = FEATURE_NAMES) -> pd.Series:

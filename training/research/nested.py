@@ -28,8 +28,8 @@ from roofcast.features.pipeline import build_features
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.targets import log_ratio, row_weights
 from roofcast.training.dataset.training_set import TrainingSet
+from roofcast.training.learner.boosted_trees import ResidualRegressor
 from roofcast.training.learner.ratio_model import DATE, HIDDEN, without_columns
-from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
 
 FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.intp]

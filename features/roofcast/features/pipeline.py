@@ -11,8 +11,8 @@ import pandas as pd
 from roofcast.features.columns import ENGINES, FEATURE_NAMES
 from roofcast.features.engine.coefficients import CoefficientSource
 from roofcast.features.engine.estimate import Estimate, estimate
+from roofcast.features.engine.finite_run import requests_per_slot
 from roofcast.features.engine.loop.percentile_ratios import quantile_ratios
-from roofcast.features.engine.loop.startup_burst import requests_per_slot
 from roofcast.features.queries import FloatArray, Queries, QueryTable, descriptor_arrays, query_index
 
 METRICS: Final = ("ttft_s", "nttft_s_per_token", "itl_s", "tpot_s", "e2e_s", "output_throughput_token_per_s")

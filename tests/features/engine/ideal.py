@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from roofcast.features.engine.coefficients import PRIORS, Coefficients, RowCoefficients
+from roofcast.features.engine.coefficients import PRIORS, Coefficients
 from roofcast.features.engine.kernels.efficiency import (
     DecodeAttentionEfficiency,
     GemmEfficiency,
@@ -35,11 +35,11 @@ INSTANT: Final = 1e30
 """A rate so high that what it bounds takes no time."""
 
 
-def free_coefficients(**changes: float) -> RowCoefficients:
+def free_coefficients(**changes: float) -> dict[str, FloatArray]:
     """Return coefficients of an engine without costs of its own: times and waits 0, ratios 1, but for `changes`."""
     free = {name: float(prior.unit == "1") for name, prior in PRIORS.items()} | {"elementwise_ratio": 0.0}
     assert set(changes) <= set(free)
-    return RowCoefficients({name: np.array([value]) for name, value in (free | changes).items()})
+    return {name: np.array([value]) for name, value in (free | changes).items()}
 
 
 def a_setting(d: dict[str, FloatArray] | None = None, **coefficients: float) -> EngineInputs:
@@ -50,4 +50,4 @@ def a_setting(d: dict[str, FloatArray] | None = None, **coefficients: float) -> 
 def logs(**changes: float) -> Coefficients:
     """Return `free_coefficients` as an estimate takes them."""
     with np.errstate(divide="ignore"):
-        return Coefficients(np.log([float(v[0]) for v in free_coefficients(**changes).values.values()]))
+        return Coefficients(np.log([float(v[0]) for v in free_coefficients(**changes).values()]))

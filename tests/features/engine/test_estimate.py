@@ -19,7 +19,7 @@ from roofcast.features.engine.estimate import (
 from roofcast.features.engine.kernels.row_kernels import kernels_by_row
 from roofcast.features.engine.operators import estimate_prefill, estimate_step
 from roofcast.features.engine.pass_communication import EngineInputs
-from roofcast.features.engine.speculation import n_accepted
+from roofcast.features.engine.pass_cost import n_accepted
 from tests.builders import FloatArray, an_example
 
 NAN = float("nan")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roofcast.features.engine.coefficients import PRIORS, Coefficients, RowCoefficients
+from roofcast.features.engine.coefficients import PRIORS, Coefficients
 from roofcast.features.engine.estimate import Estimate, estimate
 from roofcast.features.engine.memory import GIB
 from tests.builders import FloatArray, an_example
@@ -47,11 +47,11 @@ def questions(s: Settings) -> dict[str, FloatArray]:
 
 def estimated(s: Settings, d: dict[str, FloatArray]) -> Estimate:
     """Return the estimate on ideal kernels, with the setting's cost of a step as that of the engine."""
-    free = free_coefficients(**{name: PRIORS[name].median for name in LOOP}).values
-    own = dict(free) | {"step_overhead_s": s.fixed_step, "sequence_overhead_s": s.slope - s.per_token}
+    free = free_coefficients(**{name: PRIORS[name].median for name in LOOP})
+    own = free | {"step_overhead_s": s.fixed_step, "sequence_overhead_s": s.slope - s.per_token}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("roofcast.features.engine.estimate.kernels_by_row", lambda _: IDEAL)
-        patch.setattr(Coefficients, "by_row", lambda *_: RowCoefficients(own))
+        patch.setattr(Coefficients, "by_row", lambda *_: own)
         return estimate(d, logs())
 
 

@@ -9,14 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roofcast.features.engine.kernels.efficiency import LinkEfficiency
-from roofcast.features.engine.kernels.link_efficiency import achieved_byte_per_s, links_inside
 from roofcast.features.engine.links import (
     NETWORKS,
     Links,
+    achieved_byte_per_s,
     all_gather_s,
     all_reduce_s,
     all_to_all_s,
     direct_all_reduce_s,
+    links_inside,
     point_to_point_s,
     reduce_scatter_s,
     ring_all_reduce_s,

@@ -13,12 +13,12 @@ from roofcast.data.catalog import load_catalog
 from roofcast.data.specs import AcceleratorSpec, ModelSpec
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
 from roofcast.features.engine.estimate import Estimate, estimate
-from roofcast.features.engine.kernels.gemm import gemm_s
+from roofcast.features.engine.kernel_times import gemm_s
 from roofcast.features.engine.kernels.kernel_coefficients import efficiency_of
 from roofcast.features.engine.loop.root_finding import Function, find_roots
 from roofcast.features.engine.memory import visible_byte
 from roofcast.features.engine.operators import estimate_step
-from roofcast.features.engine.speculation import token_cost
+from roofcast.features.engine.pass_cost import token_cost
 from roofcast.features.queries import RowIndex, descriptor_arrays, take_rows
 from tests.builders import a_model, a_question, an_accelerator, an_example, describe_questions
 from tests.features.engine.ideal import INSTANT, a_setting

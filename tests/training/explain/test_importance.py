@@ -6,7 +6,7 @@ import pytest
 
 from roofcast.features.columns import FEATURE_NAMES
 from roofcast.training.explain.importance import group_blocks, group_importance, shap_values
-from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
+from roofcast.training.learner.boosted_trees import ResidualRegressor
 
 GROUPS = ["model", "hardware", "config", "workload", "memory", "roofline"]
 SIGNAL, NOISE, *CONSTANT = FEATURE_NAMES[10:20]

@@ -10,8 +10,8 @@ from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.examples import example_descriptors
 from roofcast.features.pipeline import METRICS, build_features
 from roofcast.training.config import TrainingConfig
+from roofcast.training.learner.boosted_trees import ResidualRegressor
 from roofcast.training.learner.ratio_model import RatioModel
-from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
 
 N_ROW = 120
 SIGNAL, NOISE = "config.flash_attention", "workload.is_mean"

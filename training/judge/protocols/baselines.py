@@ -15,7 +15,7 @@ from roofcast.features.engine.coefficients import Coefficients
 from roofcast.features.engine.estimate import estimate
 from roofcast.features.pipeline import estimate_statistics
 from roofcast.features.queries import descriptor_arrays
-from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
+from roofcast.training.learner.boosted_trees import ResidualRegressor
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -15,9 +15,7 @@ from research.kernels.precisions import (
     l2_byte,
     peak_flop_per_s,
 )
-from roofcast.features.engine.kernels.attention import decode_attention_s, prefill_attention_s
-from roofcast.features.engine.kernels.gemm import gemm_s
-from roofcast.features.engine.kernels.moe import moe_s
+from roofcast.features.engine.kernel_times import decode_attention_s, gemm_s, moe_s, prefill_attention_s
 
 MLA_WIDTH: Final = 576
 """Cached elements per token: 512 latent and 64 rotary, as in DeepSeek-V2 and later models."""

@@ -12,8 +12,14 @@ import pandas as pd
 from research.kernels.kind import Kind
 from research.kernels.precisions import link_byte_per_s
 from roofcast.features.engine.kernels.efficiency import LinkEfficiency
-from roofcast.features.engine.kernels.link_efficiency import links_inside
-from roofcast.features.engine.links import Links, all_gather_s, all_reduce_s, all_to_all_s, reduce_scatter_s
+from roofcast.features.engine.links import (
+    Links,
+    all_gather_s,
+    all_reduce_s,
+    all_to_all_s,
+    links_inside,
+    reduce_scatter_s,
+)
 
 FloatArray = npt.NDArray[np.float64]
 Collective = Callable[[FloatArray, FloatArray, Links], FloatArray]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.engine.coefficients import NAMES, Coefficients, RowCoefficients
+from roofcast.features.engine.coefficients import NAMES, Coefficients
 from roofcast.features.engine.estimate import Estimate
 from roofcast.features.engine.kernels.row_kernels import RowKernels, kernels_by_row
 from roofcast.features.engine.operators import PassTime, alone_expert_s, estimate_prefill, estimate_step
@@ -275,7 +275,7 @@ def _cases(s: EngineInputs) -> EngineInputs:
         d[name] = np.stack([d[name], np.zeros_like(d[name])])[:, None]
     c = {name: np.where(_IS_IDEAL, 1.0, s.c[name]) if name in _RATIOS else s.c[name] for name in NAMES}
     kernels = RowKernels(*(_without_losses(getattr(s.k, field.name)) for field in fields(RowKernels)))
-    return EngineInputs(d, RowCoefficients(c), kernels)
+    return EngineInputs(d, c, kernels)
 
 
 def _without_losses(efficiency: Any) -> Any:

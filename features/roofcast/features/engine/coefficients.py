@@ -106,6 +106,9 @@ PRIORS: Final[dict[str, Prior]] = {
     "draft_ratio": Prior(0.10, 0.5, 0.3, "1", "cost of drafting one token over that of a step", _JUDGEMENT),
 }  # fmt: skip
 
+RowCoefficients = Mapping[str, FloatArray]
+"""Coefficients by name, each of shape (n_row,)."""
+
 NAMES: Final = tuple(PRIORS)
 _INDEX: Final = {name: i for i, name in enumerate(NAMES)}
 _LOWEST: Final = np.array([prior.lowest for prior in PRIORS.values()])
@@ -232,19 +235,9 @@ class CoefficientSource(Protocol):
         """Return every coefficient by row, from engine codes: shape (n_row,) each."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowCoefficients:
-    """Coefficients by row; ``c["wait_step"]`` has shape (n_row,)."""
-
-    values: Mapping[str, FloatArray]
-
-    def __getitem__(self, name: str) -> FloatArray:
-        return self.values[name]
-
-
 def _take_rows(log: FloatArray, row: npt.NDArray[np.intp]) -> RowCoefficients:
     table = np.clip(np.exp(log), _LOWEST, _HIGHEST).T
-    return RowCoefficients(dict(zip(NAMES, table.take(row, axis=1), strict=True)))
+    return dict(zip(NAMES, table.take(row, axis=1), strict=True))
 
 
 DEFAULT_COEFFICIENTS: Final = Coefficients(np.log([prior.median for prior in PRIORS.values()]))

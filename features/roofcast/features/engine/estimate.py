@@ -9,16 +9,21 @@ import numpy.typing as npt
 
 from roofcast.features.columns import ENGINES
 from roofcast.features.engine.coefficients import CoefficientSource, RowCoefficients
+from roofcast.features.engine.finite_run import (
+    achieved_rate,
+    arrival_queue_s,
+    mean_queue_s,
+    n_request,
+    requests_per_slot,
+    startup_burst_ratio,
+)
 from roofcast.features.engine.kernels.row_kernels import kernels_by_row
-from roofcast.features.engine.loop.finite_run import achieved_rate, arrival_queue_s, mean_queue_s, n_request
 from roofcast.features.engine.loop.root_finding import Function, find_roots
-from roofcast.features.engine.loop.startup_burst import requests_per_slot, startup_burst_ratio
 from roofcast.features.engine.memo import Memo
 from roofcast.features.engine.memory import Memory, estimate_memory, n_slot
 from roofcast.features.engine.operators import PassTime, alone_s, estimate_prefill, estimate_step, new_token
 from roofcast.features.engine.pass_communication import EngineInputs, prefill_descriptors, transfer_s
-from roofcast.features.engine.speculation import token_cost
-from roofcast.features.engine.stages import pipelined_s, stage_ratio
+from roofcast.features.engine.pass_cost import pipelined_s, stage_ratio, token_cost
 from roofcast.features.queries import FloatArray, Queries, RowIndex, take_rows
 
 _MIN_CONCURRENCY = 1e-12

@@ -9,12 +9,15 @@ import numpy as np
 
 from roofcast.features.columns import ENGINES
 from roofcast.features.engine.coefficients import PRIORS
-from roofcast.features.engine.kernels.attention import decode_attention_s, prefill_attention_s
-from roofcast.features.engine.kernels.gemm import gemm_s
-from roofcast.features.engine.kernels.moe import moe_s
+from roofcast.features.engine.kernel_times import (
+    ACTIVATION_BYTE,
+    decode_attention_s,
+    gemm_s,
+    moe_s,
+    prefill_attention_s,
+)
 from roofcast.features.engine.memory import context_token
 from roofcast.features.engine.pass_communication import (
-    ACTIVATION_BYTE,
     EngineInputs,
     merge_s,
     pass_link_s,

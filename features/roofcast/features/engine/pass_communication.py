@@ -11,15 +11,15 @@ import numpy as np
 from roofcast.features.columns import ENGINES
 from roofcast.features.descriptors.precisions import ACTIVATION_BYTE as QUANTISED_BYTE
 from roofcast.features.engine.coefficients import RowCoefficients
+from roofcast.features.engine.kernel_times import ACTIVATION_BYTE, touched_expert
 from roofcast.features.engine.kernels.efficiency import LinkEfficiency
-from roofcast.features.engine.kernels.link_efficiency import links_among
-from roofcast.features.engine.kernels.moe import touched_expert
 from roofcast.features.engine.kernels.row_kernels import OWN_REDUCE, PRECISIONS, RowKernels
 from roofcast.features.engine.links import (
     Links,
     all_gather_s,
     all_reduce_s,
     all_to_all_s,
+    links_among,
     point_to_point_s,
     reduce_scatter_s,
 )
@@ -28,8 +28,6 @@ from roofcast.features.engine.memory import kv_replication
 from roofcast.features.queries import FloatArray, Queries
 
 T = TypeVar("T")
-
-ACTIVATION_BYTE: Final = 2.0
 
 _IS_DIRECT: Final = np.array([float(engine in OWN_REDUCE) for engine in ENGINES])
 _SENT_BYTE: Final = np.array([QUANTISED_BYTE.get(precision, ACTIVATION_BYTE) for precision in PRECISIONS])

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 from roofcast.features.columns import FEATURE_NAMES
+from roofcast.training.learner.boosted_trees import at_quantile
 from roofcast.training.learner.errors.error_distribution import ErrorDistribution, FoldErrors, fit_error_distribution
 from roofcast.training.learner.errors.group_keys import IS_SHARED, TARGET_STACK, GroupKeys
-from roofcast.training.learner.trees.evaluated_rows import at_quantile
 from tests.training.builders import places_of
 
 FloatArray = npt.NDArray[np.float64]

@@ -9,8 +9,8 @@ import pytest
 
 from roofcast.data.errors import InputError
 from roofcast.features.columns import FEATURE_NAMES
+from roofcast.training.learner.boosted_trees import ResidualRegressor
 from roofcast.training.learner.predictor import RoofcastPredictor
-from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 from roofcast.training.lifecycle.bundles.bundle_kind import INFERENCE_BUNDLES
 from roofcast.training.lifecycle.bundles.ubjson import parse_ubjson

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
+from roofcast.training.learner.boosted_trees import ResidualRegressor
 from roofcast.training.lifecycle.bundles.ubjson import parse_ubjson
 from tests.training.lifecycle.bundles.ubjson_writer import write_ubjson
 

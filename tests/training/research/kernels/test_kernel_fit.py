@@ -18,8 +18,8 @@ from research.kernels.offsets import fit_offsets, gather_logs, log_error
 from research.kernels.report import ape, report
 from research.kernels.tables import KernelRows, read_table
 from roofcast.data.errors import InputError
+from roofcast.features.engine.kernel_times import gemm_s
 from roofcast.features.engine.kernels.efficiency import GemmEfficiency
-from roofcast.features.engine.kernels.gemm import gemm_s
 from roofcast.features.engine.kernels.kernel_coefficients import KINDS, parse_coefficients
 
 TRUE = (6e-6, 0.8, 0.7, 0.3, 300.0, 1e-9)

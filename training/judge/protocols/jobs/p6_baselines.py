@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from roofcast.features.jobs.plan_enumeration import PlanChoice, StatedPlan
 from roofcast.features.jobs.step.step import throughput_token_per_s
 from roofcast.training.dataset.job_runs import JobRunRows
-from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
+from roofcast.training.learner.boosted_trees import ResidualRegressor
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
+from roofcast.training.learner.boosted_trees import ResidualRegressor
 
 FloatArray = npt.NDArray[np.float64]
 

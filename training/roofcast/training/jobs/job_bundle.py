@@ -18,9 +18,9 @@ from roofcast.training.jobs.held_out import CarriedDeviation
 from roofcast.training.jobs.job_predictor import COLUMNS, JobPredictor
 from roofcast.training.jobs.job_table import build_job_table
 from roofcast.training.jobs.log_error_model import LogErrorModel
+from roofcast.training.learner.boosted_trees import ResidualRegressor
 from roofcast.training.learner.errors.error_distribution import ErrorScaleModel
 from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
-from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
 from roofcast.training.lifecycle.bundles.bundle import CLASSES as INFERENCE_CLASSES
 from roofcast.training.lifecycle.bundles.bundle_file import Classes, stored_fields
 from roofcast.training.lifecycle.bundles.bundle_io import write_bundle

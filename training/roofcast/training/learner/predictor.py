@@ -35,6 +35,7 @@ from roofcast.features.engine.estimate import Estimate
 from roofcast.features.queries import QueryTable
 from roofcast.training.dataset.stacks import is_uploaded, stack_owners
 from roofcast.training.dataset.targets import log_ratio
+from roofcast.training.learner.carry_over import fit_carry_over
 from roofcast.training.learner.derived_metrics import (
     DERIVED,
     SOURCES,
@@ -61,7 +62,6 @@ from roofcast.training.learner.ratio_model import (
     predict_by_model,
     without_columns,
 )
-from roofcast.training.learner.trees.carry_over import fit_carry_over
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]

@@ -28,6 +28,7 @@ from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.stacks import is_uploaded, separate_uploads, stack_owners
 from roofcast.training.dataset.targets import log_ratio, row_weights
+from roofcast.training.learner.boosted_trees import EvaluatedRows, ResidualRegressor, SupportGate, rearrange
 from roofcast.training.learner.calibration import fit_coefficients
 from roofcast.training.learner.derived_metrics import (
     DERIVED,
@@ -41,9 +42,6 @@ from roofcast.training.learner.derived_metrics import (
 )
 from roofcast.training.learner.errors.group_keys import GroupKeys, build_group_keys
 from roofcast.training.learner.estimator import Estimator, check_is_fitted
-from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
-from roofcast.training.learner.trees.evaluated_rows import EvaluatedRows, rearrange
-from roofcast.training.learner.trees.support_gate import SupportGate
 from roofcast.training.learner.upload_limit import limit_uploads
 
 Progress = Callable[[Iterable[Any], int, str], Iterable[Any]]

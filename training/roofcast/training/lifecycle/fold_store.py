@@ -21,9 +21,8 @@ from roofcast.data.errors import InputError, NotReadyError
 from roofcast.features.engine.coefficients import Coefficients, OwnerOffsets
 from roofcast.training.cluster import environment
 from roofcast.training.config import TrainingConfig
+from roofcast.training.learner.boosted_trees import ResidualRegressor, SupportGate
 from roofcast.training.learner.ratio_model import FOLD_STORE, FoldRows, HeldOutModel, RatioModel
-from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
-from roofcast.training.learner.trees.support_gate import SupportGate
 from roofcast.training.lifecycle.bundles import bundle
 from roofcast.training.lifecycle.bundles.bundle_file import BundleFile, Classes, stored_fields, write_object
 from roofcast.training.lifecycle.bundles.bundle_key import BundleKey

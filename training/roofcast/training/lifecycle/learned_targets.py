@@ -175,7 +175,7 @@ _JOB_CODE: Final = (
     (roofcast.training, "dataset/folds.py"),
     (roofcast.training, "dataset/stacks.py"),
     (roofcast.training, "dataset/targets.py"),
-    (roofcast.training, "learner/trees/boosted_residual.py"),
+    (roofcast.training, "learner/boosted_trees.py"),
     (roofcast.training, "learner/errors/error_distribution.py"),
     (roofcast.training, "learner/upload_limit.py"),
     (roofcast.training, "lifecycle/bundles/bundle_file.py"),

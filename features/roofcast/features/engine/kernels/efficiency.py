@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from roofcast.features.queries import FloatArray
 
 Number = float | FloatArray
@@ -140,20 +138,3 @@ class LinkEfficiency:
     step_s: Number
     bandwidth_ratio: Number
     crowding: Number
-
-
-def joint_s(*times: FloatArray) -> FloatArray:
-    """Return the time of partly overlapping data movement, computation and latency: a soft maximum of power 4.
-
-    Examples
-    --------
-    With two equal times the kernel takes 19 % longer than either:
-
-    >>> joint_s(np.array([1.0, 1.0]), np.array([0.0, 1.0])).round(3)
-    array([1.   , 1.189])
-    """
-    squares = [time * time for time in times]
-    total: FloatArray = squares[0] * squares[0]
-    for square in squares[1:]:
-        total = total + square * square
-    return np.sqrt(np.sqrt(total))

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from roofcast.features.engine.coefficients import CoefficientSource
 from roofcast.features.engine.estimate import Estimate
-from roofcast.features.engine.kernels.moe import touched_expert
+from roofcast.features.engine.kernel_times import touched_expert
 from roofcast.features.engine.loop.closed_loop import Loop, Requests, closed_loop
 from roofcast.features.engine.loop.open_loop import open_loop
 from roofcast.features.engine.loop.percentiles import e2e_quantile, itl_quantile, tpot_quantile, ttft_quantile

@@ -12,8 +12,14 @@ from typing import Final
 import numpy as np
 
 from roofcast.features.engine.kernels.efficiency import LinkEfficiency
-from roofcast.features.engine.kernels.link_efficiency import links_among
-from roofcast.features.engine.links import Links, all_gather_s, all_reduce_s, all_to_all_s, point_to_point_s
+from roofcast.features.engine.links import (
+    Links,
+    all_gather_s,
+    all_reduce_s,
+    all_to_all_s,
+    links_among,
+    point_to_point_s,
+)
 from roofcast.features.jobs.run_columns import JobRuns, Plan
 from roofcast.features.jobs.step.job_coefficients import StepCoefficients
 from roofcast.features.jobs.step.layer import ELEMENT_BYTE, micro_batch_token

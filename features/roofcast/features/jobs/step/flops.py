@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roofcast.features.engine.kernels.attention import window_tokens
+from roofcast.features.engine.kernel_times import window_tokens
 from roofcast.features.jobs.run_columns import Job, ModelShape
 from roofcast.features.queries import FloatArray
 

@@ -7,9 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from roofcast.features.engine.kernels.attention import prefill_attention_s
+from roofcast.features.engine.kernel_times import gemm_s, prefill_attention_s
 from roofcast.features.engine.kernels.efficiency import GemmEfficiency
-from roofcast.features.engine.kernels.gemm import gemm_s
 from roofcast.features.jobs.run_columns import JobRuns
 from roofcast.features.jobs.step.job_coefficients import NEW_ATTENTION, StepCoefficients
 from roofcast.features.jobs.step.local_parameters import local_parameters

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from roofcast.features.engine.kernels.efficiency import joint_s
+from roofcast.features.engine.kernel_times import joint_s
 from roofcast.features.jobs.run_columns import JobRuns
 from roofcast.features.jobs.step.communication import (
     LayerTraffic,

@@ -17,6 +17,7 @@ import pandas as pd
 
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.targets import row_weights
+from roofcast.training.learner.boosted_trees import QUANTILE_INDEX, ResidualRegressor, at_quantile
 from roofcast.training.learner.errors.group_keys import (
     TARGET_STACK,
     GroupKeys,
@@ -25,8 +26,6 @@ from roofcast.training.learner.errors.group_keys import (
 )
 from roofcast.training.learner.errors.grouped_conformal import GroupedConformal, pool_scores
 from roofcast.training.learner.errors.random_effects import RandomEffects
-from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
-from roofcast.training.learner.trees.evaluated_rows import QUANTILE_INDEX, at_quantile
 
 FloatArray = npt.NDArray[np.float64]
 

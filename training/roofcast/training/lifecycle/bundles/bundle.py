@@ -20,6 +20,7 @@ from roofcast.features.pipeline import METRICS
 from roofcast.features.queries import QueryTable
 from roofcast.training.config import TrainingConfig
 from roofcast.training.explain.contributions import TrainingPoints
+from roofcast.training.learner.boosted_trees import NumpyBooster, ResidualRegressor, SupportGate
 from roofcast.training.learner.derived_metrics import Loads
 from roofcast.training.learner.errors.blank_doubt import BlankDoubt
 from roofcast.training.learner.errors.error_distribution import ErrorDistribution, ErrorScaleModel
@@ -30,9 +31,6 @@ from roofcast.training.learner.errors.random_effects import RandomEffects
 from roofcast.training.learner.out_of_memory import OutOfMemoryClassifier
 from roofcast.training.learner.prediction import Prediction
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
-from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
-from roofcast.training.learner.trees.numpy_booster import NumpyBooster
-from roofcast.training.learner.trees.support_gate import SupportGate
 from roofcast.training.lifecycle.bundles.bundle_file import stored_fields
 from roofcast.training.lifecycle.bundles.bundle_io import FILE_NAME, checksum_file, read_bundle, write_bundle
 

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.data.errors import InputError
-from roofcast.training.learner.trees.boosted_residual import MAX_NUMPY_DEPTH, ResidualRegressor
-from roofcast.training.learner.trees.numpy_booster import NumpyBooster
+from roofcast.training.learner.boosted_trees import MAX_NUMPY_DEPTH, NumpyBooster, ResidualRegressor
 from roofcast.training.lifecycle.bundles.bundle_file import Classes
 from roofcast.training.lifecycle.bundles.ubjson import parse_ubjson
 

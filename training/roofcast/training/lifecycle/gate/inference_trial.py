@@ -11,6 +11,7 @@ from roofcast.features.descriptors.config_hash import CELL, config_hashes, joint
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.stacks import is_uploaded, stack_owners
 from roofcast.training.dataset.training_set import TrainingSet
+from roofcast.training.learner.carry_over import fit_carry_over
 from roofcast.training.learner.errors.grouped_conformal import GroupedConformal, pool_scores
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.learner.ratio_model import (
@@ -20,7 +21,6 @@ from roofcast.training.learner.ratio_model import (
     predict_by_fold,
     predict_held_out,
 )
-from roofcast.training.learner.trees.carry_over import fit_carry_over
 from roofcast.training.lifecycle.gate.trial import BoolArray, Recipe, Trial
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from xgboost import Booster, DMatrix
 
-from roofcast.training.learner.trees.boosted_residual import ResidualRegressor
-from roofcast.training.learner.trees.library_booster import LibraryBooster
+from roofcast.training.learner.boosted_trees import ResidualRegressor
+from roofcast.training.learner.library_booster import LibraryBooster
 
 X = np.random.default_rng(0).normal(size=(200, 5))
 

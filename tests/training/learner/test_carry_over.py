@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from roofcast.training.dataset.training_set import TrainingSet
+from roofcast.training.learner.carry_over import fit_carry_over
 from roofcast.training.learner.ratio_model import HeldOutModel, RatioModel, fit_held_out, predict_by_fold
-from roofcast.training.learner.trees.carry_over import fit_carry_over
 from tests.training.builders import QUICK
 
 METRIC = "tpot_s"

@@ -9,8 +9,8 @@ from roofcast.data.catalog import load_catalog
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import estimate
+from roofcast.features.engine.finite_run import requests_per_slot, startup_burst_ratio
 from roofcast.features.engine.loop.percentile_ratios import quantile_ratios
-from roofcast.features.engine.loop.startup_burst import requests_per_slot, startup_burst_ratio
 from roofcast.features.examples import example_descriptors
 
 

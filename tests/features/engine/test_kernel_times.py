@@ -10,11 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roofcast.features.engine.kernels.attention import decode_attention_s, prefill_attention_s
-from roofcast.features.engine.kernels.efficiency import GemmEfficiency, joint_s
-from roofcast.features.engine.kernels.gemm import gemm_s
+from roofcast.features.engine.kernel_times import (
+    decode_attention_s,
+    gemm_s,
+    joint_s,
+    moe_s,
+    prefill_attention_s,
+    touched_expert,
+)
+from roofcast.features.engine.kernels.efficiency import GemmEfficiency
 from roofcast.features.engine.kernels.kernel_coefficients import efficiency_of
-from roofcast.features.engine.kernels.moe import moe_s, touched_expert
 
 SIZES: dict[str, tuple[Callable[..., Any], dict[str, float]]] = {
     "gemm": (gemm_s, {"m": 64, "n": 4096, "k": 4096, "weight_byte": 1, "activation_byte": 1}),

@@ -1,1 +1,0 @@
-"""Trees: the boosted residual over the calibrated estimate, and where it is trusted."""
