@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from judge.markdown import markdown_table
 from roofcast.data.importers import FORMATS
-from roofcast.data.measurements.quantities import CONVERSIONS, LOAD_MEANINGS, QUANTITIES, SPREAD, STATISTIC_MEANINGS
+from roofcast.data.measurements.schema import MEAN_ONLY_COLUMNS
 from roofcast.serving.app_state.published_figures import OWN_DOCS, SHIPPED
 from roofcast.serving.recommend.demand.presets import PRESETS
 
@@ -65,35 +65,12 @@ def write_tables(program: str, tables: Tables, arguments: Sequence[str] | None =
         file.write_text(text, encoding="utf-8", newline="\n")
 
 
-def _quantities() -> str:
-    rows = ((f"`{q.column}`", q.symbol, q.over, q.statistics, q.meaning) for q in QUANTITIES)
-    return plain_table(("column", "name", "over", "statistics", "meaning"), rows)
-
-
-def _statistics() -> str:
-    rows = ((f"`{name}`", meaning) for name, meaning in STATISTIC_MEANINGS.items())
-    return plain_table(("statistic", "meaning"), rows)
-
-
-def _loads() -> str:
-    return plain_table(("load", "meaning"), ((f"`{name}`", meaning) for name, meaning in LOAD_MEANINGS.items()))
-
-
-def _conversions() -> str:
-    rows = (
-        (f"`{c.function.__name__}`", f"`{c.gives}`", c.formula, c.holds, "yes" if c.is_derived else "no")
-        for c in CONVERSIONS
-    )
-    return plain_table(("conversion", "gives", "formula", "holds for", "derived"), rows)
-
-
 def _formats() -> str:
-    spread = {q.column for q in QUANTITIES if q.statistics == SPREAD}
     rows = (
         (
             f"`{entry.name}`",
             f"`{column}`",
-            ", ".join(entry.statistics if column in spread else ("mean",)),
+            ", ".join(("mean",) if column in MEAN_ONLY_COLUMNS else entry.statistics),
             entry.conversions.get(column, "as it is"),
         )
         for entry in FORMATS.values()
@@ -235,10 +212,6 @@ def _down(ratio: float) -> str:
 
 
 TABLES: Final[Tables] = {
-    "quantities": _quantities,
-    "statistics": _statistics,
-    "loads": _loads,
-    "conversions": _conversions,
     "formats": _formats,
     "presets": _presets,
     "headline": _headline,

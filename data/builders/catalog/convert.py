@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from roofcast.data.prices.marketplaces import usual_market
+from roofcast.data.prices.offer_file import usual_market
 from roofcast.data.specs import Attention
 
 Row = dict[str, str]

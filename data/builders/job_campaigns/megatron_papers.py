@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from builders.published import Record
-from roofcast.data.job_campaigns.models import job_catalog
+from roofcast.data.job_campaigns import job_catalog
 from roofcast.data.units import FLOP_PER_TFLOP
 
 N_TOKEN: Final = 2048.0

@@ -16,7 +16,7 @@ from builders.job_campaigns.names import ACCELERATOR_NAMES, MODEL_NAMES
 from builders.rejected_rows import REJECTED_COLUMNS
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import UnknownNameError
-from roofcast.data.job_campaigns.models import job_catalog
+from roofcast.data.job_campaigns import job_catalog
 from roofcast.data.measurements.job_schema import TRAINING_OUTCOME_COLUMNS
 from roofcast.data.measurements.job_validation import STEP_RTOL, validate_training_measurements
 from roofcast.data.specs import AcceleratorSpec, ModelSpec

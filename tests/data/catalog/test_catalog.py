@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from roofcast.data.catalog import Catalog, load_catalog, tables
+from roofcast.data.catalog import Catalog, load_catalog
+from roofcast.data.catalog.catalog_tables import read_aliases, read_specs
 from roofcast.data.errors import SchemaError, UnknownNameError
 from roofcast.data.specs import AcceleratorSpec, ModelSpec
 from tests.every_row import for_every
@@ -233,19 +234,21 @@ def test_equal_shapes_are_of_one_fold_group() -> None:
     assert all(len(names) == 1 for names in groups.values())
 
 
+def read_accelerators(file: Path) -> list[AcceleratorSpec]:
+    return list(read_specs(file, AcceleratorSpec))
+
+
 @pytest.mark.parametrize(
-    ("load", "text", "problem"),
+    ("read", "text", "problem"),
     [
-        (tables.load_accelerators, "id,vendor\nx,y\n", r"line 2: name: field required"),
-        (tables.load_accelerators, "id,memory_gib\nx,many\n", r"line 2: memory_gib: must be a number, got 'many'"),
-        (lambda: tables.load_aliases("accelerators.csv"), "alias,id\na,b\na,c\n", "line 3: alias: 'a' occurs twice"),
+        (read_accelerators, "id,vendor\nx,y\n", r"line 2: name: field required"),
+        (read_accelerators, "id,memory_gib\nx,many\n", r"line 2: memory_gib: must be a number, got 'many'"),
+        (read_aliases, "alias,id\na,b\na,c\n", "line 3: alias: 'a' occurs twice"),
     ],
 )
 def test_a_bad_row_names_file_line_and_field(
-    load: Callable[[], object], text: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    read: Callable[[Path], object], text: str, problem: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "accelerators.csv").write_text(text, encoding="utf-8")
-    monkeypatch.setattr("importlib.resources.files", lambda _: tmp_path)
-
-    with pytest.raises(SchemaError, match=rf"accelerators\.csv, {problem}"):
-        load()
+    (tmp_path / "table.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(SchemaError, match=rf"table\.csv, {problem}"):
+        read(tmp_path / "table.csv")

@@ -3,9 +3,7 @@ from __future__ import annotations
 import pytest
 
 from roofcast.data.catalog import load_catalog
-from roofcast.data.errors import SchemaError
-from roofcast.data.job_campaigns import models
-from roofcast.data.job_campaigns.models import job_catalog, load_job_models
+from roofcast.data.job_campaigns import job_catalog, load_job_models
 from roofcast.data.model_config.parameters.parameters import count_parameters, shape_from_spec
 from roofcast.data.specs import ModelSpec
 
@@ -82,8 +80,3 @@ def test_a_cut_model_is_its_share_of_the_whole(name: str) -> None:
     assert (cut.fold_group, cut.hidden_size, cut.vocab_size) == (
         whole.fold_group, whole.hidden_size, whole.vocab_size,
     )  # fmt: skip
-
-
-def test_a_broken_row_is_named() -> None:
-    with pytest.raises(SchemaError, match=r"models.csv, line 9: lineage: field required"):
-        models._spec(9, {"id": "x"})

@@ -9,7 +9,7 @@ import pytest
 
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import NotReadyError
-from roofcast.data.prices.skypilot_repository import find_list, load_published
+from roofcast.data.prices.skypilot import find_list, load_published
 from roofcast.serving.app_state.catalog.github_files import fetcher
 
 SHA = "0123456789abcdef0123456789abcdef01234567"

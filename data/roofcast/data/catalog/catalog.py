@@ -7,10 +7,12 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from importlib import resources
 from types import MappingProxyType
 from typing import Self
 
-from roofcast.data.catalog import tables
+from roofcast.data.catalog.catalog_tables import read_aliases, read_specs
+from roofcast.data.catalog.sheet_units import with_peaks
 from roofcast.data.errors import SchemaError, UnknownNameError
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 
@@ -157,13 +159,16 @@ def load_catalog() -> Catalog:
     >>> load_catalog().accelerator("H100-SXM-80GB").memory_byte / 2**30
     80.0
     """
+    folder = resources.files("roofcast.data.catalog")
     return Catalog(
-        models=MappingProxyType({spec.id: spec for spec in tables.load_models()}),
-        accelerators=MappingProxyType({spec.id: spec for spec in tables.load_accelerators()}),
-        offers=tables.load_offers(),
-        model_aliases=MappingProxyType(tables.load_aliases("model_aliases.csv")),
-        accelerator_aliases=MappingProxyType(tables.load_aliases("accelerator_aliases.csv")),
-        alias_precisions=MappingProxyType(tables.load_alias_precisions()),
+        models=MappingProxyType({spec.id: spec for spec in read_specs(folder / "models.csv", ModelSpec)}),
+        accelerators=MappingProxyType(
+            {spec.id: spec for spec in read_specs(folder / "accelerators.csv", AcceleratorSpec, with_peaks)}
+        ),
+        offers=tuple(read_specs(folder / "offers.csv", Offer)),
+        model_aliases=MappingProxyType(read_aliases(folder / "model_aliases.csv")),
+        accelerator_aliases=MappingProxyType(read_aliases(folder / "accelerator_aliases.csv")),
+        alias_precisions=MappingProxyType(read_aliases(folder / "model_aliases.csv", "weight_precision")),
     )
 
 

@@ -8,11 +8,14 @@ from typing import Final, NamedTuple
 
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.importers.json_input import Node
-from roofcast.data.measurements.quantities import s_from_unit
 from roofcast.data.specs import STATISTICS
+from roofcast.data.units import S_PER_MS, S_PER_NS, S_PER_US
 
 Unit = float | Callable[[Node], float]
 """Factor to our unit, or a function of the object that has the value; NaN makes a blank."""
+
+S_PER_UNIT: Final = {"ns": S_PER_NS, "us": S_PER_US, "ms": S_PER_MS, "s": 1.0, "sec": 1.0, "seconds": 1.0}
+"""Seconds by unit, as benchmark clients write units."""
 
 OWN_NAMES: Final[Mapping[str, tuple[str, ...]]] = {name: (name,) for name in STATISTICS}
 """Names of the statistics in a file with our names."""
@@ -81,9 +84,22 @@ def time_unit(default: str) -> Callable[[Node], float]:
 
     def unit(holder: Node) -> float:
         node = holder["unit"]
-        return checked_unit(node, lambda: s_from_unit(1.0, node.text() or default))
+        return checked_unit(node, lambda: s_per_unit(node.text() or default))
 
     return unit
+
+
+def s_per_unit(unit: str) -> float:
+    """Return the seconds of a unit of time.
+
+    Raises
+    ------
+    InputError
+        If the unit is not in `S_PER_UNIT`.
+    """
+    if unit not in S_PER_UNIT:
+        raise InputError("unit", f"must be one of {', '.join(S_PER_UNIT)}, got {unit[:60]!r}")
+    return S_PER_UNIT[unit]
 
 
 def checked_unit(node: Node, factor: Callable[[], float]) -> float:

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from roofcast.data.errors import SchemaError
-from roofcast.data.measurements.quantities import e2e_from_parts
 from roofcast.data.measurements.table_rules import Lines, line_of
 from roofcast.data.measurements.validation import validate_measurements
 from roofcast.data.units import S_PER_MS
@@ -64,7 +63,7 @@ def check_plausible(
     ttft_s, tpot_s, e2e_s, itl_s = (_of(mean, c) for c in ("ttft_s", "tpot_s", "e2e_s", "itl_s"))
     n_output = _of(cells, "n_output_token")
     gap_s = tpot_s if not math.isnan(tpot_s) else itl_s
-    parts_s = e2e_from_parts(ttft_s, gap_s if n_output > 1 else 0.0, n_output)
+    parts_s = ttft_s + (0.0 if n_output <= 1 else gap_s * (n_output - 1))
     if _apart(e2e_s, parts_s, PARTS_FACTOR):
         problem = (
             f"E2E of {e2e_s:.4g} s is far from TTFT + TPOT x (output tokens - 1) = {ttft_s:.4g} + "

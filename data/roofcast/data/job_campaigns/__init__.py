@@ -1,14 +1,19 @@
 """Shipped campaigns of training and fine-tuning runs: rows, source and licence of each.
 
-`job_catalog` holds every model and accelerator of their rows.
+`models.csv` has the models that are in no catalogue, plain shapes and models cut to fewer layers, with their sources.
+A parameter count that no source states is that of the shape: for BigScience's, l (12 h^2 + 13 h) + (v + s + 2) h.
 """
 
 from __future__ import annotations
 
+import functools
+from importlib import resources
 from typing import TYPE_CHECKING, Final
 
 from roofcast.data.campaigns.loader import ShippedCampaigns
-from roofcast.data.job_campaigns.models import job_catalog, load_job_models
+from roofcast.data.catalog import Catalog, load_catalog
+from roofcast.data.catalog.catalog_tables import read_specs
+from roofcast.data.specs import ModelSpec
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,3 +64,20 @@ load_job_judges: Final = _JUDGES.rows
 load_job_campaign_info: Final = _SHIPPED.info
 load_job_licence: Final = _SHIPPED.licence
 load_job_rejected_counts: Final = _SHIPPED.rejected_counts
+
+
+def load_job_models() -> tuple[ModelSpec, ...]:
+    """Return the models of the campaigns that are not in the catalogue.
+
+    Examples
+    --------
+    >>> min(spec.n_layer for spec in load_job_models())
+    2
+    """
+    return tuple(read_specs(resources.files(__name__) / "models.csv", ModelSpec))
+
+
+@functools.cache
+def job_catalog() -> Catalog:
+    """Return the catalogue with every model of the campaigns; cached."""
+    return load_catalog().with_models(load_job_models())

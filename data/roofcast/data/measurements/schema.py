@@ -53,7 +53,13 @@ OUTCOME_COLUMNS: Final = {
     "power_w": number(1e-3, 1e9),
     "memory_byte": number(1, 1e16),
 }
-"""Observed outcomes of the whole deployment; `quantities.QUANTITIES` defines them."""
+"""Observed outcomes of the whole deployment; ``docs/METRICS.md`` defines them."""
+
+MEAN_ONLY_COLUMNS: Final = (
+    "output_throughput_token_per_s", "total_throughput_token_per_s", "request_throughput_per_s", "power_w",
+    "memory_byte",
+)  # fmt: skip
+"""Outcomes of a run as a whole, only in its row of statistic `mean`."""
 
 REFERENCE_METRICS: Final = ("ttft_s", "tpot_s", "output_throughput_token_per_s", "itl_s", "e2e_s")
 """Outcomes that a reference measurement may state; it states at least one."""

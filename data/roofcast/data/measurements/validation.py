@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from roofcast.data.measurements.column_types import Column
-from roofcast.data.measurements.quantities import MEAN_ONLY_COLUMNS
-from roofcast.data.measurements.schema import DEFAULTS, OUTCOME_COLUMNS, SCHEMA, WHOLE_COLUMNS
+from roofcast.data.measurements.schema import DEFAULTS, MEAN_ONLY_COLUMNS, OUTCOME_COLUMNS, SCHEMA, WHOLE_COLUMNS
 from roofcast.data.measurements.table_rules import Columns, Lines, RowRules, TableRules
 
 

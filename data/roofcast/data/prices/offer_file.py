@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
@@ -13,9 +14,7 @@ from roofcast.data.catalog import Catalog
 from roofcast.data.catalog.sheet_units import fields_in_si
 from roofcast.data.errors import InputError, SchemaError, join_errors
 from roofcast.data.measurements.column_names import column_cure
-from roofcast.data.prices.currency import parse_amount, price_in_usd
-from roofcast.data.prices.marketplaces import usual_market
-from roofcast.data.specs import Offer
+from roofcast.data.specs import Market, Offer
 
 OFFER_FIELDS: Final = (
     "provider", "region", "instance_type", "accelerator", "n_accelerator", "vcpu", "host_memory_gib", "pricing",
@@ -25,6 +24,16 @@ MAX_OFFER_FILE_BYTE: Final = 50_000_000
 MAX_OFFER: Final = 200_000
 MAX_TOML_BYTE: Final = 1_000_000
 _MAX_CELL: Final = 2_000
+
+MARKETPLACES: Final = frozenset(
+    {"akash", "runpod", "runpod-community", "salad", "spheron", "tensordock", "vast", "vast-ai"}
+)
+"""Providers whose instances third-party hosts supply: marketplaces, and community tiers of providers.
+
+The price lists of tardellirs/gpu-pricing mark Akash, Spheron and Vast.ai so; Salad rents idle machines of others.
+RunPod rents out third-party hosts in its Community Cloud (docs.runpod.io); rows of ``runpod`` without a tier have the
+prices of that tier. TensorDock lists independent hosts (docs.tensordock.com).
+"""
 
 _DEFAULTS: Final = {"region": "global", "n_accelerator": "1", "pricing": "on_demand", "licence": "own figures"}
 
@@ -78,18 +87,39 @@ def offer_from_row(row: Mapping[str, Any], catalog: Catalog, rates: Mapping[str,
     cells = {name: value for name, value in row.items() if value is not None and value != ""}
     _refuse_formulas(cells)
     currency = str(cells.pop("currency", "USD")).strip().upper()
-    listed = parse_amount("price_per_h", cells.pop("price_per_h", None))
+    listed = _parse_amount("price_per_h", cells.pop("price_per_h", None))
     fields = {**_DEFAULTS, "market": usual_market(str(cells.get("provider", ""))), "source": source, **cells}
     if "accelerator" in fields:
         fields["accelerator"] = catalog.accelerator(str(fields["accelerator"])).id
     for name in ("listed_price_per_h", "listed_currency"):
         if currency != "USD" and name in cells:
             raise InputError(name, f"must be blank where currency is {currency}: the price is the listed one")
-    price_usd, note = price_in_usd(listed, currency, rates)
-    if note:
-        fields["source"] = f"{fields['source']}; {note}"
+    rate = Decimal(1)
+    if currency != "USD":
+        rate = _parse_amount(f"rate of {currency}", rates.get(currency))
+        fields["source"] = f"{fields['source']}; {listed} {currency} at {rate} USD"
         fields |= {"listed_price_per_h": listed, "listed_currency": currency}
-    return Offer.parse({**fields_in_si(fields), "price_usd_per_h": price_usd})
+    return Offer.parse({**fields_in_si(fields), "price_usd_per_h": listed * rate})
+
+
+def usual_market(provider: str) -> Market:
+    """Return the market of a provider's offers unless an offer states another.
+
+    Examples
+    --------
+    >>> usual_market("aws"), usual_market("Vast")
+    ('provider', 'marketplace')
+    """
+    return "marketplace" if provider.strip().casefold() in MARKETPLACES else "provider"
+
+
+def _parse_amount(name: str, value: object) -> Decimal:
+    if value is None:
+        raise InputError(name, "is missing")
+    text = str(value).strip()
+    if not re.fullmatch(r"\d{1,12}(\.\d{1,30})?", text):
+        raise InputError(name, f"must be a plain number such as 12.5, got {text[:60]!r}")
+    return Decimal(text)
 
 
 def _refuse_formulas(cells: Mapping[str, Any]) -> None:

@@ -11,7 +11,6 @@ from roofcast.data.catalog import Catalog
 from roofcast.data.errors import SchemaError, join_errors
 from roofcast.data.measurements.cells import CellParser, Finding
 from roofcast.data.measurements.column_names import LONG_NAMES, column_cure
-from roofcast.data.measurements.quantities import e2e_from_parts
 from roofcast.data.measurements.schema import INPUT_COLUMNS, OUTCOME_COLUMNS, REFERENCE_METRICS
 from roofcast.features.descriptors.assumptions import ASSUMED_LOAD, assumed_columns
 from roofcast.features.descriptors.descriptor_table import describe
@@ -155,8 +154,8 @@ def _raise_first(problems: Sequence[Problem | None], source: str, lines: Sequenc
 def _with_derived(measured: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     y = measured.reindex(columns=list(REFERENCE_METRICS))
     is_mean = table["statistic"] == "mean"
-    e2e_s = [e2e_from_parts(*row) for row in zip(y["ttft_s"], y["tpot_s"], table["n_output_token"], strict=True)]
+    e2e_s = y["ttft_s"] + y["tpot_s"] * (table["n_output_token"] - 1).clip(lower=0)
     y["nttft_s_per_token"] = y["ttft_s"] / table["n_input_token"]
     y["itl_s"] = y["itl_s"].fillna(y["tpot_s"].where(is_mean))
-    y["e2e_s"] = y["e2e_s"].fillna(pd.Series(e2e_s, index=y.index).where(is_mean))
+    y["e2e_s"] = y["e2e_s"].fillna(e2e_s.where(is_mean))
     return y

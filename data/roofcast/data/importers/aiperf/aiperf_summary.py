@@ -13,8 +13,14 @@ from typing import Any, Final
 from roofcast.data.errors import InputError
 from roofcast.data.importers.client_runs import Run, join_cells, load_cells, model_cells
 from roofcast.data.importers.json_input import Node, begins_json
-from roofcast.data.importers.layout import OWN_NAMES, Field, checked_unit, read_fields, read_statistics
-from roofcast.data.measurements.quantities import s_from_unit
+from roofcast.data.importers.layout import (
+    OWN_NAMES,
+    Field,
+    checked_unit,
+    read_fields,
+    read_statistics,
+    s_per_unit,
+)
 
 RATE_UNITS: Final = ("tokens/sec", "tokens/s", "requests/sec", "requests/s", "per sec", "")
 COUNT_UNITS: Final = ("tokens", "requests", "count", "")
@@ -35,7 +41,7 @@ def _one_of(units: tuple[str, ...]) -> Callable[[str], float]:
     return factor
 
 
-_TIME: Final = _metric_unit(lambda unit: s_from_unit(1.0, unit))
+_TIME: Final = _metric_unit(s_per_unit)
 _RATE: Final = _metric_unit(_one_of(RATE_UNITS))
 _COUNT: Final = _metric_unit(_one_of(COUNT_UNITS))
 

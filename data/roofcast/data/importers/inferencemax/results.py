@@ -27,7 +27,6 @@ from roofcast.data.importers.inferencemax.vocabulary import (
 from roofcast.data.importers.json_input import Node, check_keys, json_marks, read_json
 from roofcast.data.importers.layout import Field, read_statistics
 from roofcast.data.importers.sources import Source
-from roofcast.data.measurements.quantities import deployment_throughput
 from roofcast.data.specs import PRECISIONS
 
 REQUIRED: Final = ("hw", "conc", "model", "framework", "precision", "tput_per_gpu", "output_tput_per_gpu")
@@ -119,8 +118,8 @@ def _lengths(result: Node) -> dict[str, Any]:
 def _totals(result: Node, deployment: Deployment) -> dict[str, float]:
     output, total = (result[name].required_number() for name in ("output_tput_per_gpu", "tput_per_gpu"))
     return {
-        "output_throughput_token_per_s": deployment_throughput(output, deployment.n_output),
-        "total_throughput_token_per_s": deployment_throughput(total, deployment.n),
+        "output_throughput_token_per_s": output * deployment.n_output,
+        "total_throughput_token_per_s": total * deployment.n,
         "power_w": _power_w(result, deployment.n),
     }
 
@@ -130,7 +129,7 @@ def _power_w(result: Node, n: int) -> float:
     of_all, of_one = (result[name].number() for name in ("avg_total_gpu_power_w", "avg_power_w"))
     if not is_valid:
         return math.nan
-    return deployment_throughput(of_one, n) if math.isnan(of_all) else of_all
+    return of_one * n if math.isnan(of_all) else of_all
 
 
 def _check_inverse(result: Node) -> None:

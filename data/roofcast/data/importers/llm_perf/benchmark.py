@@ -26,7 +26,6 @@ from roofcast.data.importers.layout import Field, read_fields, time_unit
 from roofcast.data.importers.llm_perf.benchmark_config import config_cells, n_output_token
 from roofcast.data.importers.name_check import NameCheck
 from roofcast.data.importers.sources import Source, files_of, is_archive, iter_sources, start_of
-from roofcast.data.measurements.quantities import static_batch_throughput
 from roofcast.data.specs import STATISTICS
 from roofcast.data.units import BYTE_PER_MB, S_PER_H, W_PER_KW
 
@@ -143,8 +142,8 @@ def _timed(document: Node, report: Node, cells: dict[str, Any], lengths: _Length
     if not e2e_s > 0:
         raise decode["mean"].error("must be above 0")
     totals = {
-        "output_throughput_token_per_s": static_batch_throughput(n_batch, lengths.n_output, e2e_s),
-        "total_throughput_token_per_s": static_batch_throughput(n_batch, lengths.n_input + lengths.n_output, e2e_s),
+        "output_throughput_token_per_s": n_batch * lengths.n_output / e2e_s,
+        "total_throughput_token_per_s": n_batch * (lengths.n_input + lengths.n_output) / e2e_s,
         "request_throughput_per_s": n_batch / e2e_s,
         "memory_byte": _memory_byte(report),
         "power_w": _energy_j(report) / e2e_s,

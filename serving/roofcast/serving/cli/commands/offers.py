@@ -159,7 +159,7 @@ def _refresh(source: str, provider: str | None, as_of: dt.datetime | None) -> Of
 
 
 def _refresh_skypilot(provider: str | None) -> list[OfferRefresh]:
-    from roofcast.data.prices.skypilot_repository import CLOUDS, find_list, load_published
+    from roofcast.data.prices.skypilot import CLOUDS, find_list, load_published
     from roofcast.serving.app_state.catalog.github_files import fetcher, open_client
     from roofcast.serving.app_state.catalog.offer_refresh import refresh_offers
     from roofcast.serving.app_state.settings import load_settings
