@@ -7,7 +7,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from roofcast.data.campaigns import load_campaigns
+from roofcast.data.catalog import load_catalog
 from roofcast.training.dataset.training_set import TrainingSet
+from roofcast.training.learner.out_of_memory import Attempts, build_attempts
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.lifecycle.registry.registry import Registry
 from tests.build_once import build_folder_once, fit_once
@@ -42,6 +45,14 @@ def means(campaign: TrainingSet) -> pd.DataFrame:
 def subset(tmp_path_factory: pytest.TempPathFactory) -> TrainingSet:
     """Return medians of three lineages."""
     return fit_once(tmp_path_factory, "subset", a_subset)
+
+
+@pytest.fixture(scope="session")
+def attempts(campaign: TrainingSet) -> Attempts:
+    """Return runs that fitted or not: the campaign's, and static batches of another with their failures."""
+    batches, catalog = load_campaigns(["fastertransformer"]), load_catalog()
+    rows = pd.concat([campaign.measurements, batches[batches["status"] == "ok"]], ignore_index=True)
+    return build_attempts(rows, batches[batches["status"] != "ok"], catalog.models, catalog.accelerators)
 
 
 @pytest.fixture(scope="session")

@@ -21,6 +21,11 @@ def rows(*changes: dict[str, object]) -> pd.DataFrame:
     return validate_measurements(pd.DataFrame([sound | change for change in changes]))
 
 
+def rules(*changes: dict[str, object]) -> dict[int, str]:
+    """Return the rule that sets each row aside."""
+    return dict(review(rows(*changes), MODELS, ACCELERATORS)["rule"].to_dict())
+
+
 @pytest.mark.parametrize(
     ("change", "rule"),
     [
@@ -91,31 +96,16 @@ def test_the_report_accounts_for_every_row() -> None:
 
 def test_a_run_that_fell_behind_is_set_aside_with_all_its_statistics() -> None:
     asked: dict[str, object] = {"concurrency": None, "request_rate": 2.0}
-    fell_behind = rows(asked | {"request_throughput_per_s": 1.0}, asked | {"statistic": "p95"}, {})
-    assert review(fell_behind, MODELS, ACCELERATORS)["rule"].to_dict() == {0: "beyond_capacity", 1: "beyond_capacity"}
+    behind = asked | {"request_throughput_per_s": 1.0}, asked | {"statistic": "p95"}
+    assert rules(*behind, {}) == {0: "beyond_capacity", 1: "beyond_capacity"}
 
 
-def test_a_row_out_of_its_series_is_set_aside() -> None:
-    found = review(
-        rows({"concurrency": 1}, {"concurrency": 2}, {"concurrency": 9, "tpot_s": 0.008}), MODELS, ACCELERATORS
-    )
-    assert found["rule"].to_dict() == {2: "not_monotone"}
-
-
-def test_a_row_out_of_its_series_takes_its_percentiles_along() -> None:
+def test_a_row_out_of_its_series_is_set_aside_with_its_percentiles() -> None:
     fast: dict[str, object] = {"concurrency": 9, "tpot_s": 0.008}
-    found = review(
-        rows({"concurrency": 1}, {"concurrency": 2}, fast, fast | {"statistic": "p95"}, {"statistic": "p95"}),
-        MODELS,
-        ACCELERATORS,
-    )
-    assert found["rule"].to_dict() == {2: "not_monotone", 3: "not_monotone"}
-
-
-def test_a_disaggregated_row_is_in_no_series() -> None:
+    tails = fast | {"statistic": "p95"}, {"statistic": "p95"}
+    assert rules({"concurrency": 1}, {"concurrency": 2}, fast, *tails) == {2: "not_monotone", 3: "not_monotone"}
     apart: dict[str, object] = {"n_accelerator": 3, "n_prefill_accelerator": 1, "n_decode_accelerator": 2}
-    found = review(rows({}, apart, apart | {"concurrency": 9, "tpot_s": 0.008}), MODELS, ACCELERATORS)
-    assert found.empty
+    assert rules({}, apart, apart | fast) == {}, "a disaggregated row is in no series"
 
 
 def test_a_copy_names_the_row_that_stands_for_it() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -64,12 +66,6 @@ def test_ones_own_rows_are_one_stack_whatever_their_campaign_is_called() -> None
     assert data.take(np.array([False, True, True])).stacks.tolist() == ["", ""]
 
 
-def test_derived_outcomes_are_no_targets() -> None:
-    told = {"model": "a", "accelerator": "p", "ttft_s": 0.2, "tpot_s": 0.013, "e2e_s": 2.787, "derived": "e2e_s"}
-    y = build_training_set(measurements(told), MODELS, PARTS).y
-    assert y.columns[y.notna().to_numpy()[0]].tolist() == ["ttft_s", "tpot_s"]
-
-
 @pytest.mark.parametrize(
     ("measured_by", "stacks"),
     [("", ["nightly"]), ("b", ["key:a/0", "key:b/nightly"])],
@@ -79,3 +75,38 @@ def test_an_upload_that_copies_rows_of_others_removes_none_of_them(measured_by: 
     table["campaign"] = ["0", "0", "nightly"]
     data = build_training_set(table, MODELS, PARTS, uploaders=pd.Series(["a", "a", measured_by]))
     assert data.stacks.tolist() == stacks
+
+
+ROW = {"model": "a", "accelerator": "p", "engine": "vllm", "campaign": "silicon", "statistic": "mean"}
+
+
+def uploaded(uploaders: list[str], *rows: dict[str, Any]) -> TrainingSet:
+    """Return the training set of rows of API keys, or of the operator where there is none."""
+    keys = pd.Series(uploaders, dtype=object)
+    table = measurements(*(ROW | {"ttft_s": 0.05} | row for row in rows))
+    return build_training_set(table, MODELS, PARTS, n_own=sum(map(bool, uploaders)), uploaders=keys)
+
+
+def test_stacks_and_campaigns_of_a_key_are_its_own() -> None:
+    data = uploaded(
+        ["", "ci"], {"concurrency": 1, "tpot_s": 0.008}, {"concurrency": 2, "tpot_s": 0.009, "stack": "inferencex"}
+    )
+    assert data.stacks.tolist() == ["silicon", "key:ci/inferencex"]
+    assert data.measurements["campaign"].tolist() == ["silicon", "key:ci/silicon"]
+
+
+def test_rows_of_a_key_do_not_contradict_those_of_others_out_of_training() -> None:
+    steps = [(1, 0.008), (2, 0.009), (4, 0.010), (8, 0.011), (2, 0.08), (4, 0.09)]
+    rows = [{"concurrency": n, "tpot_s": s} for n, s in steps]
+    assert uploaded([""] * 6, *rows).set_aside.get("not_monotone", 0) > 0
+    apart = uploaded([""] * 4 + ["ci"] * 2, *rows)
+    assert "not_monotone" not in apart.set_aside
+    assert (apart.stacks == "silicon").sum() == 4
+
+
+def test_failures_that_a_key_reports_are_no_failures_of_others() -> None:
+    failed = {"concurrency": 1, "ttft_s": None, "status": "out_of_memory", "load": "static_batch"}
+    for uploaders, n_failed in ((["", ""], 1), (["", "ci"], 0)):
+        attempts = uploaded(uploaders, {"concurrency": 1, "tpot_s": 0.008}, failed).attempts
+        assert attempts is not None
+        assert np.count_nonzero(~attempts.ran) == n_failed

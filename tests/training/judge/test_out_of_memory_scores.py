@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from judge.out_of_memory_scores import (
@@ -9,18 +8,7 @@ from judge.out_of_memory_scores import (
     predict_held_out_attempts,
     probability_scores,
 )
-from roofcast.data.campaigns import load_campaigns
-from roofcast.data.catalog import load_catalog
-from roofcast.training.dataset.training_set import TrainingSet
-from roofcast.training.learner.out_of_memory import Attempts, build_attempts
-
-
-@pytest.fixture(scope="module")
-def attempts(campaign: TrainingSet) -> Attempts:
-    batches = load_campaigns(["fastertransformer"])
-    rows = pd.concat([campaign.measurements, batches[batches["status"] == "ok"]], ignore_index=True)
-    catalog = load_catalog()
-    return build_attempts(rows, batches[batches["status"] != "ok"], catalog.models, catalog.accelerators)
+from roofcast.training.learner.out_of_memory import Attempts
 
 
 def test_held_out_lineages_are_told_better_than_by_the_rule(attempts: Attempts) -> None:

@@ -48,15 +48,15 @@ def test_tables_by_part_say_how_many_rows_were_answered_and_which_are_faulty(doc
     assert pd.read_csv(docs / FOLDER / "P3_faults.csv")["n_row"].sum() == 1
 
 
-def test_campaigns_have_tables_of_their_parts_and_plots(campaign_board: Scoreboard, tmp_path: Path) -> None:
-    paths = {path.name for path in write_page(campaign_board, tmp_path, DAY)}
+def test_campaigns_have_tables_of_their_parts_and_plots(board: Scoreboard, tmp_path: Path) -> None:
+    paths = {path.name for path in write_page(board, tmp_path, DAY)}
     assert {"P4_tpot.png", "P4_by_engine.png", "P4_coverage.png", "P4_methods.png", "P5.png"} <= paths
     assert all(path.stat().st_size < 200_000 for path in (tmp_path / FOLDER).iterdir())
     decisions = pd.read_csv(tmp_path / FOLDER / "decisions_parts.csv").set_index("campaign")["n_decision"]
-    assert decisions["all"] == campaign_board.results["decisions"].figures["n_decision"]
+    assert decisions["all"] == board.results["decisions"].figures["n_decision"]
     parts = pd.read_csv(tmp_path / FOLDER / "P4_parts.csv")
     assert ((parts["by"] == "campaign") & (parts["part"] == "silicon") & (parts["metric"] == "ttft")).sum() == 1
-    tpot = campaign_board.results["P4"].figures["tpot"]
+    tpot = board.results["P4"].figures["tpot"]
     assert isinstance(tpot, dict)
     assert f"| tpot | {tpot['mape']:.3f} | {tpot['median_ape']:.3f} |" in (tmp_path / PAGE).read_text()
 

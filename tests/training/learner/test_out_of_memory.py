@@ -30,14 +30,6 @@ from tests.training.builders import measurements
 UNFUSED = "nvidia-v100-pcie-16gb"
 
 
-@pytest.fixture(scope="module")
-def attempts(campaign: TrainingSet) -> Attempts:
-    batches = load_campaigns(["fastertransformer"])
-    rows = pd.concat([campaign.measurements, batches[batches["status"] == "ok"]], ignore_index=True)
-    catalog = load_catalog()
-    return build_attempts(rows, batches[batches["status"] != "ok"], catalog.models, catalog.accelerators)
-
-
 with warnings.catch_warnings():
     warnings.filterwarnings("ignore", message=".*does not inherit from `sklearn.base.BaseEstimator`")
     each_rule = parametrize_with_checks([OutOfMemoryClassifier()])

@@ -92,7 +92,7 @@ def a_campaign_board() -> Scoreboard:
     """Return the protocols of campaigns of these rows by the guessing predictor: see the fixture `campaign_board`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fold_lines, "RoofcastPredictor", GuessingPredictor)
-        patch.setattr(fold_lines, "N_PROCESS", 1)
+
         return run_scoreboard(["P4", "P5", "P7", "P8"], campaigns=a_few_campaign_rows(), n_fold=N_FOLD)
 
 

@@ -8,31 +8,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from judge.protocols import fold_lines, p4_p5_campaigns
+from judge.protocols import p4_p5_campaigns
 from judge.protocols.campaign_rows import UNANSWERED, CampaignRows, merge_equal_runs
 from judge.protocols.fold_lines import BASELINES, DERIVED, scored_lines
 from judge.protocols.p4_p5_campaigns import FAULTY, campaign_parts, predict_campaigns
 from judge.scoreboard import Scoreboard, figure_rows
 from roofcast.training.config import TrainingConfig
 from tests.training.judge.protocols.campaign_builders import (
-    GuessingPredictor,
-    a_few_campaign_rows,
     all_campaign_rows,
     error_figures,
 )
 
 ERRORS = ("mape", "median_ape", "within_25", "answered")
 METRICS = {"tpot", "ttft", "output_throughput"}
-
-
-@pytest.fixture(scope="module")
-def rows() -> CampaignRows:
-    return a_few_campaign_rows()
-
-
-@pytest.fixture(scope="module")
-def board(campaign_board: Scoreboard) -> Scoreboard:
-    return campaign_board
 
 
 @pytest.fixture(scope="module")
@@ -52,14 +40,11 @@ def test_all_of_p3_is_among_the_rows_and_only_sound_ones_are_learnt_from() -> No
 
 
 def test_a_lineage_is_never_learnt_from_where_it_is_asked_about(
-    rows: CampaignRows, monkeypatch: pytest.MonkeyPatch
+    rows: CampaignRows, fitted: list[pd.DataFrame]
 ) -> None:
-    GuessingPredictor.fitted.clear()
-    monkeypatch.setattr(fold_lines, "RoofcastPredictor", GuessingPredictor)
-    monkeypatch.setattr(fold_lines, "N_PROCESS", 1)
     told = predict_campaigns(rows, n_fold=2)
-    assert len(GuessingPredictor.fitted) == 2
-    for fold, learnt in enumerate(GuessingPredictor.fitted, start=1):
+    assert len(fitted) == 2
+    for fold, learnt in enumerate(fitted, start=1):
         asked = told.loc[told["fold"] == fold, "row"].unique()
         assert not set(rows.groups[learnt.index]) & set(rows.groups.iloc[asked])
         assert not set(rows.measurements["lineage"][learnt.index]) & set(rows.measurements["lineage"].iloc[asked])
@@ -187,7 +172,6 @@ def test_parts_are_of_every_kind_and_add_up(board: Scoreboard) -> None:
 def test_the_real_predictor_answers(rows: CampaignRows, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(p4_p5_campaigns, "N_REFERENCE", (1,))
     monkeypatch.setattr(p4_p5_campaigns, "N_DRAW", 1)
-    monkeypatch.setattr(fold_lines, "N_PROCESS", 1)
     config = TrainingConfig(n_estimators=5, n_fold=2, calibrate=False)
     lines = predict_campaigns(rows.of(("dgx_spark", "silicon")), config, n_fold=2)
     lines = lines[(lines["rule"] == "") & (lines["metric"] != DERIVED)]

@@ -8,11 +8,6 @@ from judge.protocols.p7_blanks import COLUMN_MARK, blank_figures
 from judge.scoreboard import Scoreboard
 
 
-@pytest.fixture(scope="module")
-def board(campaign_board: Scoreboard) -> Scoreboard:
-    return campaign_board
-
-
 def test_doubt_widens_intervals_and_moves_no_prediction(board: Scoreboard) -> None:
     lines = board.results["P7_blanks"].tables["P7_blanks"]
     columns = [name.split(COLUMN_MARK)[1] for name in map(str, lines) if name.startswith(f"predicted{COLUMN_MARK}")]

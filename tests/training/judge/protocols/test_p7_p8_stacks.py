@@ -18,29 +18,14 @@ from judge.scoreboard import Scoreboard, figure_rows
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.stacks import stack_owners
 from tests.training.judge.protocols.campaign_builders import (
-    GuessingPredictor,
-    a_few_campaign_rows,
     error_figures,
 )
 
 
-@pytest.fixture(scope="module")
-def rows() -> CampaignRows:
-    return a_few_campaign_rows()
-
-
-@pytest.fixture(scope="module")
-def board(campaign_board: Scoreboard) -> Scoreboard:
-    return campaign_board
-
-
 @pytest.fixture
-def guessing(monkeypatch: pytest.MonkeyPatch) -> list[pd.DataFrame]:
-    monkeypatch.setattr(fold_lines, "RoofcastPredictor", GuessingPredictor)
-    monkeypatch.setattr(fold_lines, "N_PROCESS", 1)
+def guessing(fitted: list[pd.DataFrame], monkeypatch: pytest.MonkeyPatch) -> list[pd.DataFrame]:
     monkeypatch.setattr(p7_p8_stacks, "_further_predictions", lambda *_: {})  # what is fitted does not depend on them
-    GuessingPredictor.fitted.clear()
-    return GuessingPredictor.fitted
+    return fitted
 
 
 def test_no_row_of_an_owner_is_learnt_from_where_the_owner_is_judged(
@@ -138,8 +123,7 @@ def test_tables_show_intervals_beside_errors(board: Scoreboard) -> None:
 
 
 @pytest.mark.slow
-def test_the_real_predictor_answers(rows: CampaignRows, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fold_lines, "N_PROCESS", 1)
+def test_the_real_predictor_answers(rows: CampaignRows) -> None:
     config = TrainingConfig(n_estimators=5, n_fold=2, calibrate=False)
     lines = predict_stacks(rows.of(("dgx_spark", "silicon", "llm_pilot")), config, n_fold=2)
     lines = scored_lines(lines)

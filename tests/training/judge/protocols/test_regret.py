@@ -33,11 +33,6 @@ def decided(*lines: dict[str, object]) -> pd.DataFrame:
     return regrets(decision_candidates(pd.DataFrame(list(lines)), PRICES))
 
 
-@pytest.fixture(scope="module")
-def board(campaign_board: Scoreboard) -> Scoreboard:
-    return campaign_board
-
-
 def test_the_regret_is_what_the_seemingly_cheapest_costs_more() -> None:
     # truly 1 / 100 and 3 / 200 of a dollar-hour a token; predicted 1 / 100 and 3 / 400
     table = decided(a_line("slow", 100, 100), a_line("fast", 200, 400))

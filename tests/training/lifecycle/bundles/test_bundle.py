@@ -37,20 +37,13 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         load_bundle(tmp_path / "gone.roofcast", "")
 
 
-@pytest.mark.parametrize("n_byte", [0, 100, -1])
-def test_a_truncated_file_is_refused_by_its_checksum(n_byte: int, bundle: ModelBundle, tmp_path: Path) -> None:
+@pytest.mark.parametrize("n_byte", [0, 100, -1000, -1])
+def test_a_truncated_file_is_refused(n_byte: int, bundle: ModelBundle, tmp_path: Path) -> None:
     path = tmp_path / "bundle.roofcast"
     checksum = bundle.save(path)
     path.write_bytes(path.read_bytes()[:n_byte])
     with pytest.raises(InputError, match="does not have the registered checksum"):
         load_bundle(path, checksum)
-
-
-@pytest.mark.parametrize("n_byte", [0, 100, -1000])
-def test_a_truncated_file_with_its_own_checksum_is_refused(n_byte: int, bundle: ModelBundle, tmp_path: Path) -> None:
-    path = tmp_path / "bundle.roofcast"
-    bundle.save(path)
-    path.write_bytes(path.read_bytes()[:n_byte])
     with pytest.raises(InputError, match=r"bundle\.roofcast cannot be read"):
         load_bundle(path, sha256(path))
 

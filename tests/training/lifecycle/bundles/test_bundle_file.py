@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import tracemalloc
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -52,13 +52,21 @@ def forge(change: Callable[[dict[str, Any]], object], tmp_path: Path) -> BundleF
     """Return a file with a changed tree."""
     path = tmp_path / "forge"
     write_object(path, Point(np.arange(3.0)), CLASSES, {})
-    with zipfile.ZipFile(path) as archive:
-        tree, arrays = json.loads(archive.read(TREE)), archive.read(ARRAYS)
+    with zipfile.ZipFile(path) as file:
+        tree, arrays = json.loads(file.read(TREE)), file.read(ARRAYS)
     change(tree)
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr(TREE, json.dumps(tree))
-        archive.writestr(ARRAYS, arrays)
-    return BundleFile.parse(path.read_bytes(), path.name)
+    return BundleFile.parse(archive(path, [(TREE, json.dumps(tree)), (ARRAYS, arrays)]), path.name)
+
+
+def archive(path: Path, contents: Iterable[tuple[str, str | bytes]], compression: int = zipfile.ZIP_STORED) -> bytes:
+    """Write an archive of these members and return its bytes."""
+    with zipfile.ZipFile(path, "w", compression) as file:
+        for name, content in contents:
+            file.writestr(name, content)
+    return path.read_bytes()
+
+
+EMPTY = json.dumps({"format": 1, "about": {}, "value": None})
 
 
 @pytest.mark.parametrize(
@@ -164,12 +172,9 @@ def test_a_newer_format_asks_for_an_upgrade(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tree", ["", "[]", "null", '{"format": 1}', '{"format": "x"}', "[" * 100_000])
 def test_a_broken_tree_is_refused(tree: str, tmp_path: Path) -> None:
-    path = tmp_path / "f"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr(TREE, tree)
-        archive.writestr(ARRAYS, b"")
+    content = archive(tmp_path / "f", [(TREE, tree), (ARRAYS, b"")])
     with pytest.raises(InputError, match=r"cannot be read.*retrain"):
-        BundleFile.parse(path.read_bytes(), "f")
+        BundleFile.parse(content, "f")
 
 
 @pytest.mark.parametrize(
@@ -177,24 +182,17 @@ def test_a_broken_tree_is_refused(tree: str, tmp_path: Path) -> None:
     [[], [TREE], [TREE, ARRAYS, "more"], [TREE, ARRAYS, "../../evil"], ["/etc/passwd", TREE], ["../x", ARRAYS]],
 )
 def test_other_members_are_refused_and_nothing_is_extracted(names: list[str], tmp_path: Path) -> None:
-    path = tmp_path / "f"
-    with zipfile.ZipFile(path, "w") as archive:
-        for name in names:
-            archive.writestr(name, "{}")
+    content = archive(tmp_path / "f", [(name, "{}") for name in names])
     with pytest.raises(InputError, match="is no bundle"):
-        BundleFile.parse(path.read_bytes(), "f")
-    assert [*tmp_path.iterdir()] == [path]
+        BundleFile.parse(content, "f")
+    assert [path.name for path in tmp_path.iterdir()] == ["f"]
 
 
 def test_a_member_twice_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "f"
-    with zipfile.ZipFile(path, "w") as archive:
-        for name in (TREE, ARRAYS):
-            archive.writestr(name, "{}")
-        with pytest.warns(UserWarning, match="Duplicate"):
-            archive.writestr(TREE, "{}")
+    with pytest.warns(UserWarning, match="Duplicate"):
+        content = archive(tmp_path / "f", [(name, "{}") for name in (TREE, ARRAYS, TREE)])
     with pytest.raises(InputError, match="is no bundle"):
-        BundleFile.parse(path.read_bytes(), "f")
+        BundleFile.parse(content, "f")
 
 
 @pytest.mark.parametrize("member", [TREE, ARRAYS])
@@ -202,23 +200,19 @@ def test_a_zip_bomb_is_refused_before_it_is_inflated(
     member: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(bundle_file.MAX_BYTE, member, 10**5)
-    path = tmp_path / "f"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(TREE, "{}" + " " * 10**6)
-        archive.writestr(ARRAYS, bytes(10**6))
+    contents = [(TREE, "{}" + " " * 10**6), (ARRAYS, bytes(10**6))]
+    content = archive(tmp_path / "f", contents, zipfile.ZIP_DEFLATED)
     with pytest.raises(InputError, match=r"1,000,00\d bytes of .*; at most 100,000 are read"):
-        BundleFile.parse(path.read_bytes(), "f")
+        BundleFile.parse(content, "f")
 
 
 @pytest.mark.parametrize("member", [TREE, ARRAYS])
 def test_decompression_stops_at_the_declared_size(member: str, tmp_path: Path) -> None:
     """The directory of the archive declares 10 bytes of a member that holds 50 million."""
-    path, n_byte = tmp_path / "f", 50_000_000
-    contents = {TREE: json.dumps({"format": 1, "about": {}, "value": None}), ARRAYS: ""} | {member: " " * n_byte}
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in contents.items():
-            archive.writestr(name, text)
-    content = path.read_bytes().replace(n_byte.to_bytes(4, "little"), (10).to_bytes(4, "little"))
+    n_byte = 50_000_000
+    contents = {TREE: EMPTY, ARRAYS: ""} | {member: " " * n_byte}
+    content = archive(tmp_path / "f", contents.items(), zipfile.ZIP_DEFLATED)
+    content = content.replace(n_byte.to_bytes(4, "little"), (10).to_bytes(4, "little"))
     tracemalloc.start()
     try:
         with pytest.raises(InputError, match=r"cannot be read.*retrain"):
@@ -230,9 +224,6 @@ def test_decompression_stops_at_the_declared_size(member: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("compression", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_other_compressions_are_refused(compression: int, tmp_path: Path) -> None:
-    path = tmp_path / "f"
-    with zipfile.ZipFile(path, "w", compression) as archive:
-        archive.writestr(TREE, json.dumps({"format": 1, "about": {}, "value": None}))
-        archive.writestr(ARRAYS, b"")
+    content = archive(tmp_path / "f", [(TREE, EMPTY), (ARRAYS, b"")], compression)
     with pytest.raises(InputError, match=r"must be stored or deflated, got compression \d+"):
-        BundleFile.parse(path.read_bytes(), "f")
+        BundleFile.parse(content, "f")

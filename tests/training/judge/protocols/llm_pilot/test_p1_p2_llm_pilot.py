@@ -91,20 +91,18 @@ def test_decisions_state_what_was_recommended_and_what_was_needed() -> None:
     assert row["cost_usd_per_h"] / row["least_cost_usd_per_h"] - 1 == pytest.approx(row["overspend"])
 
 
-def test_a_missing_column_is_named() -> None:
-    with pytest.raises(SchemaError, match="itl_s: must be a column"):
-        score_p1(perfect().drop(columns="itl_s"))
-
-
-def test_a_missing_point_is_named() -> None:
-    with pytest.raises(SchemaError, match="missing EleutherAI/gpt-neox-20b on 1 x H100 with 1 users"):
-        score_p1(perfect().iloc[1:])
-
-
-def test_a_repeated_point_is_named() -> None:
-    table = perfect()
-    with pytest.raises(SchemaError, match="got twice EleutherAI/gpt-neox-20b on 1 x H100 with 1 users"):
-        score_p1(pd.concat([table, table.iloc[:1]]))
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda table: table.drop(columns="itl_s"), "itl_s: must be a column"),
+        (lambda table: table.iloc[1:], "missing EleutherAI/gpt-neox-20b on 1 x H100 with 1 users"),
+        (lambda table: table.iloc[[0, *range(len(table))]], "got twice EleutherAI/gpt-neox-20b on 1 x H100 with 1"),
+    ],
+    ids=["column", "point", "repeated point"],
+)
+def test_missing_columns_and_points_are_named(change: Callable[[pd.DataFrame], pd.DataFrame], problem: str) -> None:
+    with pytest.raises(SchemaError, match=problem):
+        score_p1(change(perfect()))
 
 
 def test_an_unknown_peer_is_refused() -> None:
