@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.prices import offer_file
-from roofcast.data.prices.offer_file import OFFER_FIELDS, load_offer_file, offer_from_row
+from roofcast.data.prices.offer_file import (
+    MAX_OFFER_FILE_BYTE,
+    MAX_TOML_BYTE,
+    OFFER_FIELDS,
+    load_offer_file,
+    offer_from_row,
+)
 from roofcast.data.specs import Offer
 from tests.effort import n_example
 
@@ -125,19 +131,14 @@ def test_an_invalid_header_or_document_is_refused(name: str, text: str, problem:
         load(tmp_path, text, name)
 
 
-@pytest.mark.parametrize("name", ["mine.csv", "mine.toml"])
-def test_missing_binary_and_too_large_files_are_refused(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(("name", "most"), [("mine.csv", MAX_OFFER_FILE_BYTE), ("mine.toml", MAX_TOML_BYTE)])
+def test_missing_binary_and_too_large_files_are_refused(name: str, most: int, tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match=name.replace(".", r"\.")):
         load_offer_file(tmp_path / name, CATALOG)
-    (tmp_path / name).write_bytes(b"\xff\xfe")
-    with pytest.raises(SchemaError, match="UTF-8"):
-        load_offer_file(tmp_path / name, CATALOG)
-    monkeypatch.setattr(offer_file, "MAX_OFFER_FILE_BYTE", 1)
-    monkeypatch.setattr(offer_file, "MAX_TOML_BYTE", 1)
-    with pytest.raises(SchemaError, match="at most 1 bytes"):
-        load_offer_file(tmp_path / name, CATALOG)
+    for content, problem in ((b"\xff\xfe", "UTF-8"), (b"#" * (most + 1), f"at most {most} bytes")):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(SchemaError, match=problem):
+            load_offer_file(tmp_path / name, CATALOG)
 
 
 def test_too_many_rows_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

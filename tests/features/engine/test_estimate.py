@@ -152,12 +152,6 @@ def test_a_rare_request_runs_alone() -> None:
     assert rare.output_throughput_token_per_s[0] == pytest.approx(2e-4)
 
 
-def test_a_rate_beyond_the_replica_saturates_it() -> None:
-    e = estimate(at_rate(1e3), C)
-    assert e.is_saturated.tolist() == [True]
-    assert e.request_throughput_per_s[0] < 1e3
-
-
 def test_a_saturated_run_queues_until_it_ends() -> None:
     full = estimate(at_rate(1.0), C)
     limit = 1.0 / full.rate_ratio[0]

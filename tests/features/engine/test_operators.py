@@ -236,27 +236,14 @@ def test_an_encoder_reads_the_input_and_sees_all_of_it() -> None:
 
 @pytest.mark.parametrize("bandwidth", [4e12, 0.2e12])
 def test_a_pass_without_graphs_takes_the_longer_of_launching_and_computing(bandwidth: float) -> None:
-    kernel_s, eager_s = (
-        estimate_step(
-            a_setting(
-                an_example(config__is_eager=is_eager, hardware__bandwidth_byte_per_s=bandwidth), eager_layer_s=5e-4
-            ),
-            ONE,
-        ).total_s
-        for is_eager in (0, 1)
-    )
+    queries = [an_example(config__is_eager=flag, hardware__bandwidth_byte_per_s=bandwidth) for flag in (0, 1)]
+    kernel_s, eager_s = (estimate_step(a_setting(d, eager_layer_s=5e-4), ONE).total_s for d in queries)
     assert eager_s == pytest.approx(np.maximum(kernel_s, 32 * 5e-4))
 
 
 @pytest.mark.parametrize(("engine", "fused"), [("transformers", 1.0), ("tgis", 0.0)])
 def test_layers_of_transformers_launch_more_kernels(engine: str, fused: float) -> None:
-    fused_s, unfused_s = (
-        eager_launch_s(
-            a_setting(
-                an_example(config__engine=ENGINES.index(name), config__flash_attention=flag), eager_layer_s=5e-4
-            ),
-            32 * ONE,
-        )
-        for name, flag in (("vllm", 1.0), (engine, fused))
-    )
+    named = {"vllm": 1.0, engine: fused}
+    queries = [an_example(config__engine=ENGINES.index(n), config__flash_attention=f) for n, f in named.items()]
+    fused_s, unfused_s = (eager_launch_s(a_setting(d, eager_layer_s=5e-4), 32 * ONE) for d in queries)
     assert unfused_s / fused_s == pytest.approx(1.8)

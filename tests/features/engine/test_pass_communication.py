@@ -144,32 +144,12 @@ def test_a_wide_area_network_makes_the_pipeline_of_pooled_accelerators() -> None
 
 
 def test_messages_through_host_memory_take_longer_and_use_a_ring() -> None:
-    direct, staged = (
-        kernels_by_row(
-            an_example(
-                hardware__peer_to_peer=flag, hardware__link_domain_size=1, config__engine=ENGINES.index("vllm")
-            )
-        )
-        for flag in (1, 0)
-    )
+    bus = {"hardware__link_domain_size": 1, "config__engine": ENGINES.index("vllm")}
+    direct, staged = (kernels_by_row(an_example(hardware__peer_to_peer=flag, **bus)) for flag in (1, 0))
     assert staged.all_to_all.bandwidth_ratio == pytest.approx(0.5 * direct.all_to_all.bandwidth_ratio)
     assert staged.all_to_all.step_s > direct.all_to_all.step_s
-    seconds = [
-        pass_link_s(
-            EngineInputs(
-                d := an_example(
-                    config__tp=4,
-                    config__n_accelerator=4,
-                    hardware__peer_to_peer=flag,
-                    hardware__link_byte_per_s=64e9,
-                    hardware__link_domain_size=1,
-                ),
-                free_coefficients(),
-                kernels_by_row(d),
-            ),
-            np.ones(1),
-            np.full(1, 32.0),
-        )
-        for flag in (1, 0)
-    ]
-    assert seconds[1] > 1.5 * seconds[0]
+    four = {"config__tp": 4, "config__n_accelerator": 4, "hardware__link_byte_per_s": 64e9, **bus}
+    queries = [an_example(hardware__peer_to_peer=flag, **four) for flag in (1, 0)]
+    inputs = [EngineInputs(d, free_coefficients(), kernels_by_row(d)) for d in queries]
+    direct_s, staged_s = (pass_link_s(one, ONE, 32 * ONE) for one in inputs)
+    assert staged_s > 1.5 * direct_s

@@ -26,28 +26,29 @@ def regressor(features: pd.DataFrame) -> ResidualRegressor:
     return model.fit(features.to_numpy(), features[SIGNAL].to_numpy())
 
 
-def test_shap_values_of_each_row_sum_to_its_prediction(regressor: ResidualRegressor, features: pd.DataFrame) -> None:
-    values, base = shap_values(regressor, features)
+@pytest.fixture(scope="module")
+def values(regressor: ResidualRegressor, features: pd.DataFrame) -> pd.DataFrame:
+    return shap_values(regressor, features)[0]
+
+
+def test_shap_values_of_each_row_sum_to_its_prediction(
+    regressor: ResidualRegressor, features: pd.DataFrame, values: pd.DataFrame
+) -> None:
+    base = shap_values(regressor, features)[1]
     np.testing.assert_allclose(values.sum(axis=1) + base, regressor.predict(features.to_numpy()), atol=1e-5)
 
 
-def test_the_shap_value_of_the_signal_is_its_effect(regressor: ResidualRegressor, features: pd.DataFrame) -> None:
-    values, _ = shap_values(regressor, features)
+def test_the_shap_value_of_the_signal_is_its_effect_and_of_others_none(
+    features: pd.DataFrame, values: pd.DataFrame
+) -> None:
     effect = values[SIGNAL].groupby(features[SIGNAL]).mean().diff().iloc[-1]
     assert effect == pytest.approx(1, abs=0.1)
     assert values.abs().mean().idxmax() == SIGNAL
     assert values[NOISE].abs().mean() < 0.01
-
-
-def test_the_shap_value_of_a_column_without_splits_is_zero(
-    regressor: ResidualRegressor, features: pd.DataFrame
-) -> None:
-    values, _ = shap_values(regressor, features)
     assert (values[CONSTANT] == 0).all(axis=None)
 
 
-def test_shap_values_of_groups_are_additive(regressor: ResidualRegressor, features: pd.DataFrame) -> None:
-    values, _ = shap_values(regressor, features)
+def test_shap_values_of_groups_are_additive(values: pd.DataFrame) -> None:
     by_group = group_importance(values)
     assert list(by_group) == GROUPS
     np.testing.assert_allclose(by_group.sum(axis=1), values.sum(axis=1))

@@ -21,6 +21,7 @@ from roofcast.training.lifecycle.registry.registry import Registry
 from roofcast.training.lifecycle.retraining import retrain
 from roofcast.training.lifecycle.shipped import load_shipped
 from tests.data.row_builders import a_training_row
+from tests.training.lifecycle.registry.versions import champion_of
 
 CAMPAIGNS = ["fms_fsdp", "fsdp_qlora", "litgpt", "ms_swift", "nemo", "torchtitan", "xtuner"]
 
@@ -57,9 +58,7 @@ def test_a_retraining_from_own_runs_is_judged_promoted_and_rolled_back(registry:
     second = retrain(JOB_TARGET, run_set(own_runs(3)), registry)
     assert second.n_row == first.n_row + 3
     assert second.champion_error is not None
-    champion = registry.champion()
-    assert champion is not None
-    assert champion.version == (second.version if second.promoted else first.version)
+    assert champion_of(registry).version == (second.version if second.promoted else first.version)
     registry.promote(first.version)
     np.testing.assert_array_equal(rates(registry.load(registry.find(first.version))), before)
 

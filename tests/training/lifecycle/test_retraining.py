@@ -33,6 +33,7 @@ from roofcast.training.lifecycle.registry.registry import (
 from roofcast.training.lifecycle.registry.tracking import error_metrics
 from roofcast.training.lifecycle.retraining import RetrainingReport, retrain
 from tests.training.builders import LINEAGES, QUICK, QUIET
+from tests.training.lifecycle.registry.versions import champion_of, version_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:Operation with range:pandas.errors.Pandas4Warning")
 
@@ -58,8 +59,7 @@ def history(subset: TrainingSet, empty_store: Path, tmp_path_factory: pytest.Tem
     first = retrain(QUIET, subset, registry, QUICK)
     again = retrain(INFERENCE_TARGET, subset, registry, QUICK)
     worse = retrain(QUIET, subset, registry, WORSE)
-    champion = registry.champion()
-    assert champion is not None
+    champion = champion_of(registry)
     run = registry._client.get_run(champion.run_id)
     folder = Path(mlflow.artifacts.download_artifacts(run.info.artifact_uri, tracking_uri=registry.tracking_uri))
     return History(registry, first, again, worse, champion.version, run, folder)
@@ -77,19 +77,18 @@ def test_a_second_fit_with_equal_settings_and_data_is_promoted(history: History)
     assert history.again.candidate_error == history.again.champion_error == history.first.candidate_error
 
 
-def test_a_promotion_stands_without_a_description(
-    subset: TrainingSet, home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    registry = Registry(home)
+class UndescribedRegistry(Registry):
+    """A registry whose server goes down after the promotion."""
 
-    def fail(version: str, description: str) -> None:
-        champion = registry.champion()
-        assert champion is not None
-        assert champion.version == version
+    def describe(self, version: str, description: str) -> None:
+        assert (champion_of(self).version, bool(description)) == (version, True)
         raise NotReadyError("MLflow is down")
 
-    monkeypatch.setattr(registry, "describe", fail)
-    report = retrain(QUIET, subset, registry, WORSE)
+
+def test_a_promotion_stands_without_a_description(
+    subset: TrainingSet, home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    report = retrain(QUIET, subset, UndescribedRegistry(home), WORSE)
     assert report.promoted
     assert f"version {report.version} has no description" in caplog.text
 
@@ -111,10 +110,7 @@ def test_a_candidate_in_shadow_answers_beside_the_champion_however_it_is_judged(
     assert (first.promoted, first.is_challenger) == (True, False)
     assert (second.promoted, second.is_challenger) == (False, True)
     assert second.reason.startswith("it answers beside the champion; judgement: held-out error ")
-    champion, challenger = registry.champion(), challenger_of(registry)
-    assert champion is not None
-    assert challenger is not None
-    assert (champion.version, challenger.version) == ("1", "2")
+    assert (version_of(registry.champion()), version_of(challenger_of(registry))) == ("1", "2")
 
 
 def test_reports_have_scores_by_metric(history: History) -> None:
@@ -180,8 +176,7 @@ def test_rows_of_api_keys_move_no_published_error(subset: TrainingSet) -> None:
 def test_mlflow_serves_the_bundle_by_signature_and_example(
     history: History, subset: TrainingSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    champion = history.registry.champion()
-    assert champion is not None
+    champion = champion_of(history.registry)
     uri = history.registry._client.get_model_version_download_uri("roofcast", champion.version)
     monkeypatch.setenv(URI_VARIABLE, history.registry.tracking_uri)  # put back afterwards, as MLflow sets it too
     mlflow.set_tracking_uri(history.registry.tracking_uri)
@@ -234,8 +229,7 @@ def test_a_champion_fitted_to_other_rows_is_replaced(
 @pytest.mark.slow
 def test_a_champion_that_cannot_be_read_is_replaced(history: History, subset: TrainingSet, tmp_path: Path) -> None:
     registry = _copy(history, tmp_path)
-    champion = registry.champion()
-    assert champion is not None
+    champion = champion_of(registry)
     registry._client.set_model_version_tag(MODEL_NAME, champion.version, CHECKSUM_TAG, "0" * 64)
     report = retrain(QUIET, subset, registry, WORSE)
     assert report.promoted
@@ -255,16 +249,13 @@ def test_a_champion_promoted_during_the_fit_is_compared_with(
         yield from items
 
     report = retrain(QUIET, subset, registry, WORSE, promote_meanwhile)
-    champion = registry.champion()
-    assert champion is not None
-    assert (report.promoted, champion.version) == (False, history.again.version)
+    assert (report.promoted, champion_of(registry).version) == (False, history.again.version)
     assert report.champion_error == history.again.candidate_error
 
 
 def test_a_rollback_restores_the_answers_to_the_bit(history: History, subset: TrainingSet, tmp_path: Path) -> None:
     registry = _copy(history, tmp_path)
-    before = registry.champion()
-    assert before is not None
+    before = champion_of(registry)
     answers = registry.load(before).predictor.predict(subset.X)
     worse = registry.promote(history.worse.version)
     assert not registry.load(worse).predictor.predict(subset.X).equals(answers)

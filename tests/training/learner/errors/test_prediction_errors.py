@@ -19,6 +19,17 @@ OPEN_LOOP = {"workload.concurrency": np.nan, "workload.request_rate_per_s": 0.1}
 TAIL = {"workload.quantile": 0.95}
 
 
+@pytest.fixture(scope="module")
+def data(subset: TrainingSet) -> TrainingSet:
+    return synthetic(subset)
+
+
+@pytest.fixture(scope="module")
+def model(data: TrainingSet) -> RatioModel:
+    """Return a model whose estimate is right."""
+    return RatioModel(QUICK).fit(data.X, data.y, data.groups)
+
+
 @pytest.mark.parametrize(
     ("measured", "changes", "imputed"),
     [
@@ -41,10 +52,8 @@ TAIL = {"workload.quantile": 0.95}
     ],
 )
 def test_metrics_determine_the_errors_of_others(
-    measured: tuple[str, ...], changes: dict[str, float], imputed: set[str], subset: TrainingSet
+    measured: tuple[str, ...], changes: dict[str, float], imputed: set[str], data: TrainingSet, model: RatioModel
 ) -> None:
-    data = synthetic(subset)
-    model = RatioModel(QUICK).fit(data.X, data.y, data.groups)
     X = data.X.head(4).assign(**{"workload.is_mean": 0.0, "workload.concurrency": 4.0} | changes)
     prediction = model.predict_ratio(X)
     y = pd.DataFrame(np.nan, X.index, list(METRICS))
@@ -72,10 +81,10 @@ def test_what_ttft_takes_of_a_mean_latency_is_no_error_of_tpot(measured: str, ca
 
 
 @pytest.mark.parametrize("changes", [{}, TAIL])
-def test_parts_of_medians_and_tails_do_not_add_up(changes: dict[str, float], subset: TrainingSet) -> None:
+def test_parts_of_medians_and_tails_do_not_add_up(
+    changes: dict[str, float], data: TrainingSet, model: RatioModel
+) -> None:
     """E2E latency beside TTFT, in a reference that is no mean, corrects nothing else."""
-    data = synthetic(subset)
-    model = RatioModel(QUICK).fit(data.X, data.y, data.groups)
     X = data.X.head(4).assign(**{"workload.is_mean": 0.0, "workload.concurrency": 4.0} | changes)
     prediction = model.predict_ratio(X)
     y = pd.DataFrame({m: 2 * prediction.value[m] for m in ("ttft_s", E2E)}, X.index)
@@ -84,17 +93,15 @@ def test_parts_of_medians_and_tails_do_not_add_up(changes: dict[str, float], sub
     assert np.isnan(error["tpot_s"]).all()
 
 
-def test_a_latency_below_its_ttft_imputes_nothing(subset: TrainingSet) -> None:
-    data = synthetic(subset)
-    prediction = RatioModel(QUICK).fit(data.X, data.y, data.groups).predict_ratio(X := data.X.head(4).assign(**MEAN))
+def test_a_latency_below_its_ttft_imputes_nothing(data: TrainingSet, model: RatioModel) -> None:
+    prediction = model.predict_ratio(X := data.X.head(4).assign(**MEAN))
     latency = prediction.value[E2E]
     y = pd.DataFrame({"ttft_s": 2 * latency, E2E: latency}, X.index).reindex(columns=list(METRICS))
     assert np.isnan(impute_errors(X, y, prediction, prediction.value)["tpot_s"]).all()
 
 
-def test_measured_errors_are_not_imputed(subset: TrainingSet) -> None:
-    data = synthetic(subset)
-    prediction = RatioModel(QUICK).fit(data.X, data.y, data.groups).predict_ratio(data.X)
+def test_measured_errors_are_not_imputed(data: TrainingSet, model: RatioModel) -> None:
+    prediction = model.predict_ratio(data.X)
     errors = impute_errors(data.X, data.y.assign(itl_s=2 * data.y["tpot_s"]), prediction, prediction.value)
     for error in errors.values():
         assert np.isnan(error).all()

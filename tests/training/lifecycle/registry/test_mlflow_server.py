@@ -16,6 +16,7 @@ from roofcast.training.lifecycle.registry import tracking
 from roofcast.training.lifecycle.registry.registry import Registry
 from tests.attack.platform import MlflowProcess
 from tests.training.builders import a_bundle
+from tests.training.lifecycle.registry.versions import champion_of
 
 PYTHON_VARIABLE = "ROOFCAST_TEST_MLFLOW"
 """Python executable of an environment with MLflow's server, where that of the tests has none."""
@@ -54,12 +55,9 @@ def test_a_server_registers_promotes_and_hands_out_versions(
             checksum, uri = tracking.log_bundle(bundle, subset.X, run_id)
         registry.promote(registry.register(uri, run_id, checksum))
     other = Registry(homes[1], server_url, key_file=homes[0] / KEY_NAME)
-    champion = other.champion()
-    assert champion is not None
+    champion = champion_of(other)
     assert champion.version == "2"
     assert other.load(champion).row_ids == bundle.row_ids
     assert registry.rollback().version == "1"
     assert [one.version for one in other.versions()] == ["2", "1"]
-    now = other.champion()
-    assert now is not None
-    assert now.version == "1"
+    assert champion_of(other).version == "1"

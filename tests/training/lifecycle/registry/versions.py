@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 from roofcast.training.lifecycle.bundles.bundle_io import FILE_NAME
@@ -20,3 +21,9 @@ def add_version(registry: Registry, bundle: ModelBundle, folder: Path) -> str:
 
 def version_of(champion: Champion | None) -> str | None:
     return champion.version if champion else None
+
+
+def champion_of(registry: Registry[Any]) -> Champion:
+    champion = registry.champion()
+    assert champion is not None
+    return champion
