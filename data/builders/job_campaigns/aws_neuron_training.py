@@ -38,11 +38,6 @@ def _key(row: Record, names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _sizes(row: Record) -> dict[str, float | None]:
-    """Return parallel sizes and micro batch per chip; sizes that the topology lacks are 1.
-
-    Tensor parallelism over cores is halved. Without it, the two replicas of a chip count as one with twice the micro
-    batch.
-    """
     sizes = {"tp": 1.0, "pp": 1.0, "dp": 1.0}
     for name, size, bracketed, bracketed_name in _SIZE.findall(row.cells["Topology"]):
         sizes[(name or bracketed_name).lower()] *= float(size or bracketed)

@@ -42,7 +42,6 @@ def records(published: Iterator[Record], folder: Path) -> Iterator[Record]:  # n
 
 
 def _titled(title: str) -> dict[str, str]:
-    """Return model, release, precision and sizes of a title such as ``Llama3 70b 25.05 BF16 (TP=4, PP=4)``."""
     match = re.match(r"(?:Maxtext )?(.+?)(?: (\d\d\.\d\d)| Dev)? (BF16|FP8)(?: \((.*)\))?$", title)
     if match is None:
         return {}

@@ -31,7 +31,6 @@ def records(published: Iterator[Record], folder: Path) -> Iterator[Record]:  # n
 
 
 def _step_s(row: Mapping[str, str]) -> float:
-    """Return the seconds of a step by Narayanan's equation 3, of operations with full recomputation."""
     spec, batch = job_catalog().model(row["model"]), float(row["batch"])
     width, n_layer, vocabulary = spec.hidden_size, spec.n_layer, spec.vocab_size
     ratio = 1 + N_TOKEN / (6 * width) + vocabulary / (16 * n_layer * width)

@@ -58,8 +58,6 @@ class RejectedRow:
 
 
 class _RejectionError(Exception):
-    """Raised when a rule rejects a source row."""
-
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(reason, detail)
         self.reason = reason

@@ -233,7 +233,6 @@ def _take_suggestion() -> bool:
 
 
 def _by_words(names: Iterable[str], n_word: int) -> dict[str, list[str]]:
-    """Return the names that have each sequence of `n_word` words, the shortest first."""
     found: dict[str, list[str]] = {}
     for name in sorted(names, key=len):
         words = _SEPARATOR.split(name)

@@ -52,7 +52,6 @@ def parse_packed(text: str, hook: Hook | None = None) -> Any:
 
 
 def _without_arrays(text: str) -> tuple[list[array[float]], str]:
-    """Return the long arrays of numbers of a JSON text, and the text with placeholders for them."""
     arrays: list[array[float]] = []
     parts: list[str] = []
     end = 0

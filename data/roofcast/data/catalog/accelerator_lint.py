@@ -194,7 +194,6 @@ class _Suspect:
     unit: str
 
     def outside(self, value: float, band: tuple[float, float]) -> Iterator[Finding]:
-        """Yield a finding if the value lies outside the band."""
         low, high = band
         if not low <= value <= high:
             problem = f"is {value:.3g} {self.unit}, usual is {low:g} to {high:g}"

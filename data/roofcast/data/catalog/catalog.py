@@ -183,7 +183,6 @@ def _targets(ids: Iterable[str], aliases: Mapping[str, str]) -> Iterable[tuple[s
 def _index(
     field: str, ids: Mapping[str, object], aliases: Mapping[str, str], weak: Iterable[tuple[str, str]]
 ) -> Mapping[str, str]:
-    """Return ids by name; a weak name counts only if it is unique and no other name equals it."""
     index: dict[str, str] = {}
     for name, target in _targets(ids, aliases):
         if target not in ids:

@@ -129,7 +129,6 @@ def _indexer(reader: ConfigReader, hidden: int, n_attention: int) -> dict[str, A
 
 
 def _sparse_fields(reader: ConfigReader, n_attention: int) -> dict[str, int]:
-    """Return the number of sparse-attention layers; a layer without an indexer uses the tokens of another layer's."""
     blocks = ConfigReader(reader.section("sparse_attention_config"))
     if blocks.flag("use_sparse_attention"):
         n_sparse = min(sum(n > 0 for n in blocks.numbers("sparse_attention_freq")), n_attention)
@@ -162,7 +161,6 @@ def _dense_width(reader: ConfigReader, family: Family, model_type: str, hidden: 
 
 
 def _adjusted_width(reader: ConfigReader, width: int) -> int:
-    """Return two thirds of the width, times a factor, rounded up to a multiple."""
     multiple = reader.count("block_multiple_of", default=256, high=_LARGEST_MULTIPLE)
     factor = reader.number("block_ffn_dim_multiplier", default=1.0)
     minimum = int(factor * int(2 * width / 3))

@@ -205,7 +205,6 @@ def own_name(config: Mapping[str, Any]) -> str:
 
 
 def _with_quantisation(config: Mapping[str, Any], file: Path) -> Mapping[str, Any]:
-    """Return the config with the quantisation of ModelOpt's file beside it."""
     quantisation = file.with_name(QUANTISATION_FILE)
     if file.name != "config.json" or "quantization_config" in config or not quantisation.is_file():
         return config

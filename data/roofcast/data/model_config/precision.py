@@ -78,7 +78,6 @@ def _quantised(quantisation: ConfigReader) -> Precision:
 
 
 def _modelopt(quantisation: ConfigReader) -> Precision:
-    """Return the precision of ModelOpt's method; of mixed precision, that with the fewest bits."""
     layers = quantisation.section("quantized_layers").values()
     kinds = {ConfigReader(layer).text("quant_algo") for layer in layers if isinstance(layer, Mapping)}
     if quantisation.text("quant_algo", default="fp8") != "MIXED_PRECISION" or not kinds:

@@ -186,7 +186,6 @@ def _ask_operator(verb: str, name: str, value: str) -> str:
 
 
 def _imports(tables: MeasurementTables, seen_by: str | None) -> sa.Select[Any]:
-    """Return the query of the imports of a target that a key sees."""
     claims = all_claims(tables)
     count, claim = sa.func.count(), claims.c
     is_held = claim.withdrawn_at.is_(None) & (claim.quarantine != "") & (claim.confirmed_by == "")

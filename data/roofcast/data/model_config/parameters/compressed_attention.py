@@ -77,7 +77,6 @@ def _output_weights(reader: ConfigReader, hidden: int, width: int) -> int:
 
 
 def _attention_weights(reader: ConfigReader, hidden: int, n_head: int, head_dim: int, ratios: list[int]) -> int:
-    """Return the weights of queries, latents, compressors, indexers and residual streams of all layers."""
     rank = reader.count("q_lora_rank", high=100_000)
     layer = (hidden + 1 + n_head * head_dim) * rank + hidden * head_dim + head_dim + n_head
     n_stream = reader.count("hc_mult", default=1, high=1_000)

@@ -49,7 +49,6 @@ def with_gemma_weights(shape: Shape, reader: ConfigReader, model_type: str) -> S
 
 
 def _streams(shape: Shape, reader: ConfigReader) -> int:
-    """Return the weights of Gemma 3n's parallel residual streams (AltUp) and low-rank bypass (LAuReL)."""
     n_stream = reader.count("altup_num_inputs", default=_N_STREAM, high=1_000)
     rank = reader.count("laurel_rank", default=_BYPASS_RANK, high=_MOST_WIDTH)
     joins = 2 * (n_stream - 1) * shape.hidden_size**2
@@ -57,7 +56,6 @@ def _streams(shape: Shape, reader: ConfigReader) -> int:
 
 
 def _unevenness(shape: Shape, reader: ConfigReader) -> int:
-    """Return the weights of Gemma 4's layers in excess of sliding layers with keys and values of their own."""
     n_layer, hidden = shape.n_layer, shape.hidden_size
     wide = reader.count("global_head_dim", default=_GLOBAL_HEAD, high=10_000)
     has_one_key_value = reader.flag("attention_k_eq_v")
