@@ -10,7 +10,7 @@ from typing import Any, Final
 from builders.published import Cells, Record
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import SchemaError
-from roofcast.data.importers.inferencemax.vocabulary import (
+from roofcast.data.importers.inferencemax import (
     LENGTH_VARIATION,
     MEAN_LENGTH_RATIO,
     MODELS,

@@ -12,7 +12,7 @@ from builders.published import Cells, Record
 from builders.recipe import Row
 from roofcast.data.errors import SchemaError
 from roofcast.data.importers import read_measurements
-from roofcast.data.importers.inferencemax.vocabulary import (
+from roofcast.data.importers.inferencemax import (
     LENGTH_VARIATION,
     MEAN_LENGTH_RATIO,
     REQUESTS_PER_SLOT,

@@ -13,7 +13,7 @@ from builders.published import Cells, Record
 from builders.recipe import Row
 from roofcast.data.errors import InputError
 from roofcast.data.importers import read_measurements
-from roofcast.data.importers.llm_pilot.pilot_runs import ACCELERATORS, MODELS
+from roofcast.data.importers.llm_pilot import ACCELERATORS, MODELS
 from roofcast.data.units import s_from_ms
 
 RAW: Final = "performance_characterization_data_raw.tar.xz"

@@ -10,7 +10,7 @@ import pytest
 
 from roofcast.data.errors import SchemaError
 from roofcast.data.importers import detect_format
-from roofcast.data.importers.guidellm.guidellm_report import REQUEST_KEYS
+from roofcast.data.importers.guidellm import REQUEST_KEYS
 from tests.data.importers.clients import by_statistic, rows, sample, with_changes
 
 CONCURRENT = "guidellm/concurrent.json"

@@ -13,7 +13,7 @@ import pytest
 
 from roofcast.data.errors import SchemaError
 from roofcast.data.importers import FORMATS, detect_format, read_measurements
-from roofcast.data.importers.llm_pilot.pilot_runs import ACCELERATORS, FLASH_ATTENTION
+from roofcast.data.importers.llm_pilot import ACCELERATORS, FLASH_ATTENTION
 from roofcast.data.measurements.validation import row_ids
 from tests.data.row_builders import LLM_PILOT_SAMPLES
 

@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 
 from roofcast.data.errors import SchemaError
-from roofcast.data.importers import detect_format, read_measurements
-from roofcast.data.importers.mlperf import loadgen_log
+from roofcast.data.importers import detect_format, mlperf, read_measurements
 from tests.data.importers.clients import by_statistic, sample
 
 SAMPLE_OVERRIDES = {
@@ -209,7 +208,7 @@ def test_a_truncated_log_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_log_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loadgen_log, "MAX_LOG_BYTE", 100)
+    monkeypatch.setattr(mlperf, "MAX_LOG_BYTE", 100)
     with pytest.raises(SchemaError, match="must be at most 100 bytes"):
         rows(sample(SERVER))
 

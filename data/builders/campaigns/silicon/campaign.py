@@ -21,7 +21,7 @@ from builders.campaigns.silicon.speculation import Mtp, mtp_of
 from builders.published import Cells, Record
 from builders.recipe import Row
 from roofcast.data.catalog import load_catalog
-from roofcast.data.importers.inferencemax.vocabulary import LENGTH_VARIATION, REQUESTS_PER_SLOT
+from roofcast.data.importers.inferencemax import LENGTH_VARIATION, REQUESTS_PER_SLOT
 
 INFERENCEX_DEEPSEEK: Final = "deepseek-ai/DeepSeek-R1-0528"
 """Model that InferenceX serves under the keys ``dsr1-*``, whether a row says R1 or V3."""

@@ -12,7 +12,7 @@ from typing import Final
 from builders.campaigns.silicon.history import History
 from builders.campaigns.silicon.source import SourceRow
 from builders.campaigns.silicon.workers import Stage, Workers, workers_of
-from roofcast.data.importers.inferencemax.vocabulary import MEAN_LENGTH_RATIO
+from roofcast.data.importers.inferencemax import MEAN_LENGTH_RATIO
 
 NODE: Final = 8
 """Maximum accelerators of one InferenceX worker; a larger number is the total of a disaggregated deployment."""

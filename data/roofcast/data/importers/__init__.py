@@ -10,27 +10,27 @@ from typing import Final
 import pandas as pd
 
 from roofcast.data.errors import SchemaError, UnknownNameError
-from roofcast.data.importers import roofcast_csv
-from roofcast.data.importers.aiperf import artifacts
-from roofcast.data.importers.bench_clients import token_clients
+from roofcast.data.importers import (
+    aiperf,
+    bench_clients,
+    guidellm,
+    inferencemax,
+    llm_perf,
+    llm_pilot,
+    mlperf,
+    roofcast_csv,
+)
 from roofcast.data.importers.format import NO_OVERRIDES, Format, Overrides, Progress, no_progress
-from roofcast.data.importers.guidellm import guidellm_report
-from roofcast.data.importers.inferencemax import results
 from roofcast.data.importers.json_input import read_json
-from roofcast.data.importers.llm_perf import benchmark
-from roofcast.data.importers.llm_pilot import pilot_runs
-from roofcast.data.importers.mlperf import loadgen_summary
 from roofcast.data.importers.name_check import NameCheck
 from roofcast.data.importers.overrides import check_overrides
 from roofcast.data.importers.sources import Source, files_of, is_compressed, iter_sources, start_of
 
-FORMATS: Final[dict[str, Format]] = {
-    one.name: one
-    for one in (
-        pilot_runs.FORMAT, roofcast_csv.FORMAT, token_clients.VLLM, token_clients.SGLANG, guidellm_report.FORMAT,
-        artifacts.FORMAT, results.FORMAT, loadgen_summary.FORMAT, benchmark.FORMAT,
-    )
-}  # fmt: skip
+_FORMATS: Final = (
+    llm_pilot.FORMAT, roofcast_csv.FORMAT, bench_clients.VLLM, bench_clients.SGLANG, guidellm.FORMAT, aiperf.FORMAT,
+    inferencemax.FORMAT, mlperf.FORMAT, llm_perf.FORMAT,
+)  # fmt: skip
+FORMATS: Final[dict[str, Format]] = {one.name: one for one in _FORMATS}
 
 
 def read_measurements(

@@ -19,15 +19,120 @@ from typing import Any, Final
 
 import pandas as pd
 
-from roofcast.data.importers.client_runs import Run, table_of_runs
+from roofcast.data.catalog import load_catalog
+from roofcast.data.errors import UnknownNameError
+from roofcast.data.importers.client_runs import Run, join_cells, model_cells, table_of_runs
 from roofcast.data.importers.format import Format, Overrides
 from roofcast.data.importers.json_input import Node, begins_json, read_document
 from roofcast.data.importers.layout import Field, read_fields, time_unit
-from roofcast.data.importers.llm_perf.benchmark_config import config_cells, n_output_token
 from roofcast.data.importers.name_check import NameCheck
 from roofcast.data.importers.sources import Source, files_of, is_archive, iter_sources, start_of
 from roofcast.data.specs import STATISTICS
 from roofcast.data.units import BYTE_PER_MB, S_PER_H, W_PER_KW
+
+TASKS: Final = ("text-generation", "text2text-generation")
+ENGINES: Final = {"pytorch": "transformers", "tensorrt-llm": "trtllm", "vllm": "vllm"}
+"""Engines by backend; another backend's name is the engine's."""
+
+DTYPES: Final = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32"}
+QUANTISED: Final = {
+    "int4": "int4", "uint4": "int4", "load_in_4bit": "int4", "int8": "int8", "load_in_8bit": "int8", "float8": "fp8",
+    "fp8": "fp8",
+}  # fmt: skip
+"""Precision of the weights by a mark in the quantisation settings."""
+
+_BITS: Final = {4: "int4", 8: "int8"}
+_MAKERS: Final = ("NVIDIA ", "AMD ", "Tesla ")
+
+
+def _config_cells(config: Node) -> dict[str, Any]:
+    backend, scenario = config["backend"], config["scenario"]
+    if scenario["name"].text() not in ("", "inference"):
+        raise scenario["name"].error(f"must be inference, got {scenario['name'].text()[:60]!r}")
+    if backend["task"].text() not in ("", *TASKS):
+        raise backend["task"].error(f"must be one of {', '.join(TASKS)}, got {backend['task'].text()[:60]!r}")
+    if scenario.at("generate_kwargs", "num_beams").number() > 1:
+        raise scenario.at("generate_kwargs", "num_beams").error("must be 1: a beam is no request of its own")
+    shapes = scenario["input_shapes"]
+    version = config.at("environment", "optimum_benchmark_version").text()
+    return join_cells(
+        model_cells(backend["model"].text()),
+        {
+            "concurrency": shapes["batch_size"].number(),
+            "n_input_token": shapes["sequence_length"].number(),
+            "software": f"optimum-benchmark {version}".strip(),
+        },
+        _engine(backend, config["environment"]),
+        _precisions(backend),
+        _hardware(backend, config["environment"]),
+        {"flash_attention": False} if backend["attn_implementation"].text() == "eager" else {},
+    )
+
+
+def _n_output_token(config: Node) -> float:
+    limit = config.at("scenario", "generate_kwargs", "max_new_tokens").number()
+    return config.at("scenario", "new_tokens").number() if math.isnan(limit) else limit
+
+
+def _engine(backend: Node, environment: Node) -> dict[str, str]:
+    name = backend["name"].text()
+    version = environment["transformers_version"] if name == "pytorch" else backend["version"]
+    return {"engine": ENGINES.get(name, name), "engine_version": version.text()}
+
+
+def _precisions(backend: Node) -> dict[str, str]:
+    dtype = (backend["torch_dtype"].text() or backend["dtype"].text()).removeprefix("torch.")
+    scheme = backend["quantization_scheme"].text() or backend["quantization"].text()
+    plain = DTYPES.get(dtype, "")
+    if not scheme:
+        return {"weight_precision": plain, "activation_precision": plain}
+    settings = backend["quantization_config"]
+    bits = settings["bits"].number()
+    marks = [scheme, *(key for key in settings.keys if settings[key].value is True)]
+    marks += [settings[key].text() for key in ("quant_type", "weights", "weights_dtype") if key in settings.keys]
+    marked = (precision for mark in marks for name, precision in QUANTISED.items() if name in mark.lower())
+    weight = _BITS.get(int(bits), "") if bits < 64 else next(marked, "")
+    return {"weight_precision": weight, "activation_precision": plain, "note": f"quantised by {scheme[:60]}"}
+
+
+def _hardware(backend: Node, environment: Node) -> dict[str, Any]:
+    device = backend["device"].text()
+    if device == "cpu":
+        name = environment["cpu"].text()
+        return {"accelerator": _catalogue_id(name), "n_accelerator": 1.0 if name else math.nan, **_unsplit(1)}
+    names = [node.text() for node in environment["gpu"].items()]
+    ids = _device_ids(backend["device_ids"])
+    chosen = [names[i] for i in ids if i < len(names)] or names
+    kinds = list(dict.fromkeys(filter(None, chosen)))
+    if len(kinds) > 1 and ids:
+        raise environment["gpu"].error(f"must be of one kind, got {', '.join(kinds)[:100]}")
+    n = len(ids) or environment["gpu_count"].number() or math.nan
+    return {"accelerator": _catalogue_id(kinds[0]) if len(kinds) == 1 else "", "n_accelerator": n, **_unsplit(n)}
+
+
+def _device_ids(node: Node) -> list[int]:
+    text = str(node.value) if type(node.value) is int else node.text()
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not all(part.isascii() and part.isdigit() and len(part) < 5 for part in parts):
+        raise node.error(f"must be numbers of devices such as 0,1, got {text[:60]!r}")
+    return [int(part) for part in dict.fromkeys(parts)]
+
+
+def _unsplit(n: float) -> dict[str, float]:
+    return dict.fromkeys(("tp", "pp", "dp"), 1.0) if n == 1 else {}
+
+
+def _catalogue_id(name: str) -> str:
+    short = name
+    for maker in _MAKERS:
+        short = short.removeprefix(maker)
+    for candidate in (name, short):
+        try:
+            return load_catalog().accelerator(candidate).id
+        except UnknownNameError:
+            continue
+    return name
+
 
 SUFFIXES: Final = (".json",)
 VOLUME_TOLERANCE: Final = 0.02
@@ -91,11 +196,11 @@ def _run(document: Node, config: Node | None, overrides: Overrides) -> Run:
     is_complete = not document["report"].is_blank
     report = document["report"] if is_complete else document
     config = document["config"] if is_complete else config or Node({}, "config", document.place)
-    cells = {"load": "static_batch", "length_variation": 0.0} | config_cells(config)
+    cells = {"load": "static_batch", "length_variation": 0.0} | _config_cells(config)
     failure = report["traceback"].text().lower()
     if failure:
         is_full = any(mark in failure for mark in OUT_OF_MEMORY)
-        failed = {"n_output_token": n_output_token(config), "status": "out_of_memory" if is_full else "failed"}
+        failed = {"n_output_token": _n_output_token(config), "status": "out_of_memory" if is_full else "failed"}
         return Run(document.place, 0, cells | failed, {})
     for phase in ("prefill", "decode"):
         if report[phase]["latency"].is_blank:
@@ -112,7 +217,7 @@ class _Lengths:
 
     @classmethod
     def of(cls, report: Node, config: Node, cells: dict[str, Any], overrides: Overrides) -> _Lengths:
-        known = {**cells, "n_output_token": n_output_token(config)}
+        known = {**cells, "n_output_token": _n_output_token(config)}
         n_batch, n_input, n_output = (
             _first(known.get(name), overrides.get(name))
             for name in ("concurrency", "n_input_token", "n_output_token")

@@ -9,17 +9,81 @@ measurement: its rows have a `note` with the broken rules. Accuracy runs are ref
 
 from __future__ import annotations
 
+import io
 import math
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from roofcast.data.errors import SchemaError
 from roofcast.data.importers.client_runs import Run, join_cells, run_reader
 from roofcast.data.importers.format import Format
-from roofcast.data.importers.mlperf.loadgen_log import TITLE, Log, read_log
+from roofcast.data.importers.json_input import Node, read_text
 from roofcast.data.importers.sources import Source, files_of, is_archive, start_of
 from roofcast.data.specs import STATISTICS
 from roofcast.data.units import S_PER_NS
+
+MAX_LOG_BYTE: Final = 2**20
+TITLE: Final = "MLPerf Results Summary"
+
+_NUMBER: Final = re.compile(r"[0-9]{1,60}(\.[0-9]{1,60})?([eE][+-]?[0-9]{1,9})?")
+_ERRORS: Final = re.compile(r"(No|[0-9]+) errors? encountered\b.*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class _Log:
+    place: str
+    values: dict[str, Node]
+    n_error: int
+
+    def __getitem__(self, names: str | tuple[str, ...]) -> Node:
+        names = (names,) if isinstance(names, str) else names
+        known = (self.values[name] for name in names if name in self.values)
+        return next(known, Node(None, names[0], self.place))
+
+    def number(self, *names: str) -> float:
+        node = self[names]
+        is_number = node.value and _NUMBER.fullmatch(node.value) and math.isfinite(float(node.value))
+        return (Node(float(node.value), node.path, node.place, node.line) if is_number else node).number()
+
+    def required_number(self, *names: str) -> float:
+        if self[names].is_blank:
+            raise self[names].error("no such line, which this scenario has")
+        return self.number(*names)
+
+
+def _read_log(source: Source) -> _Log:
+    content = source.stream.read(MAX_LOG_BYTE + 1)
+    if len(content) > MAX_LOG_BYTE:
+        raise SchemaError("", f"must be at most {MAX_LOG_BYTE} bytes", source.name)
+    lines = read_text(Source(source.name, io.BytesIO(content))).splitlines()
+    if not any(line.strip() == TITLE for line in lines):
+        raise SchemaError("", f"is no summary of LoadGen: no line {TITLE!r}", source.name)
+    ends = [match for line in lines if (match := _ERRORS.fullmatch(line.strip()))]
+    if not ends:
+        problem = "ends early: LoadGen's count of errors, its last line, is missing"
+        raise SchemaError("", problem, source.name, len(lines))
+    values: dict[str, Node] = {}
+    for node in _iter_values(lines, source.name):
+        first = values.setdefault(node.path, node)
+        if first.value != node.value:
+            raise node.error(f"is {first.value[:60]!a} in line {first.line} and {node.value[:60]!a} here")
+    return _Log(source.name, values, sum(_count(match[1]) for match in ends))
+
+
+def _iter_values(lines: list[str], place: str) -> Iterator[Node]:
+    for number, line in enumerate(lines, start=1):
+        name, colon, value = line.rpartition(":")
+        name = " ".join(name.split())
+        if colon and value.strip() and name and name.isascii() and name.isprintable() and not name.startswith("*"):
+            yield Node(value.strip(), name, place, number)  # advice begins with a star
+
+
+def _count(text: str) -> int:
+    return 0 if text.lower() == "no" else min(int(text[:9]), 10**9)
+
 
 SUFFIXES: Final = ("summary.txt",)
 SERVER: Final = "server"
@@ -56,7 +120,7 @@ def _recognises(start: bytes) -> bool:
 
 
 def _runs(source: Source) -> Iterator[Run]:
-    yield _run(read_log(source))
+    yield _run(_read_log(source))
 
 
 def _select_files(paths: Sequence[Path]) -> list[Path]:
@@ -68,7 +132,7 @@ def _select_files(paths: Sequence[Path]) -> list[Path]:
     return selected
 
 
-def _run(log: Log) -> Run:
+def _run(log: _Log) -> Run:
     scenario = SCENARIOS.get(log["Scenario"].text(), "")
     if not scenario:
         raise log["Scenario"].error(f"must be one of {', '.join(SCENARIOS)}, got {log['Scenario'].text()[:60]!a}")
@@ -80,7 +144,7 @@ def _run(log: Log) -> Run:
     return Run(log.place, 0, cells, statistics, totals)
 
 
-def _load(log: Log, scenario: str) -> dict[str, Any]:
+def _load(log: _Log, scenario: str) -> dict[str, Any]:
     if scenario == SINGLE:
         return {"load": "closed_loop", "concurrency": 1.0}
     if scenario == SERVER:
@@ -94,7 +158,7 @@ def _load(log: Log, scenario: str) -> dict[str, Any]:
     return {"load": "offline", **counted}
 
 
-def _totals(log: Log, scenario: str) -> dict[str, float]:
+def _totals(log: _Log, scenario: str) -> dict[str, float]:
     if scenario == SINGLE:
         samples, tokens = (log.number(f"{unit} w/ loadgen overhead") for unit in ("QPS", "TPS"))
     elif scenario == OFFLINE:
@@ -105,7 +169,7 @@ def _totals(log: Log, scenario: str) -> dict[str, float]:
     return {"request_throughput_per_s": samples, "output_throughput_token_per_s": tokens if tokens > 0 else math.nan}
 
 
-def _length(log: Log, scenario: str) -> dict[str, float]:
+def _length(log: _Log, scenario: str) -> dict[str, float]:
     without_overhead = (("QPS w/o loadgen overhead",), ("TPS w/o loadgen overhead",))
     samples, tokens = (
         log.number(*names) for names in (without_overhead if scenario == SINGLE else (_SAMPLES, _TOKENS))
@@ -113,7 +177,7 @@ def _length(log: Log, scenario: str) -> dict[str, float]:
     return {"n_output_token": tokens / samples} if samples > 0 and tokens > 0 else {}
 
 
-def _latencies(log: Log, statistic: str) -> dict[str, float]:
+def _latencies(log: _Log, statistic: str) -> dict[str, float]:
     latencies = {}
     for column, (means, percentile) in LATENCIES.items():
         names = means if statistic == "mean" else (percentile.format(f"{float(statistic[1:]):.2f}"),)
@@ -122,7 +186,7 @@ def _latencies(log: Log, statistic: str) -> dict[str, float]:
     return latencies
 
 
-def _notes(log: Log) -> dict[str, str]:
+def _notes(log: _Log) -> dict[str, str]:
     verdict = log["Result is"].text()
     if verdict not in ("VALID", "INVALID"):
         raise log["Result is"].error(f"must be VALID or INVALID, got {verdict[:60]!a}")

@@ -11,12 +11,15 @@ Statistics are in ms. A detailed file holds arrays over requests, in seconds, fr
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from roofcast.data.errors import InputError
-from roofcast.data.importers.bench_clients.request_arrays import has_arrays, request_arrays
 from roofcast.data.importers.client_runs import (
     Run,
     join_cells,
@@ -27,11 +30,82 @@ from roofcast.data.importers.client_runs import (
     variation_of,
 )
 from roofcast.data.importers.format import Format
-from roofcast.data.importers.json_input import Node, check_keys, iter_documents, json_marks, read_document
+from roofcast.data.importers.json_input import Floats, Node, check_keys, iter_documents, json_marks, read_document
 from roofcast.data.importers.layout import OWN_NAMES, Field, read_fields, read_statistics
 from roofcast.data.importers.overrides import OVERRIDABLE_COLUMNS, fill_blanks, parse_cell
 from roofcast.data.importers.sources import Source
 from roofcast.data.units import S_PER_MS
+
+ARRAY_KEYS: Final = ("input_lens", "output_lens", "ttfts", "itls")
+"""Arrays over requests of a detailed file, in seconds and tokens."""
+
+Mask = NDArray[np.bool_]
+
+
+def _has_arrays(document: Node) -> bool:
+    return all(document[key].is_array for key in ARRAY_KEYS)
+
+
+def _request_arrays(document: Node) -> dict[str, Floats]:
+    lengths = {key: document[key].numbers() for key in ARRAY_KEYS[:3]}
+    n_request = len(lengths["input_lens"])
+    errors = _list(document["errors"], n_request) if not document["errors"].is_blank else [""] * n_request
+    for key in ("output_lens", "ttfts"):
+        _check_length(document[key], len(lengths[key]), n_request)
+    is_done = ~np.array(list(map(bool, errors)), dtype=bool) & (lengths["output_lens"] > 0)
+    if not is_done.any():
+        raise document["output_lens"].error("no request completed, although the file counts some")
+    gaps_s, decode_s = _gaps(document["itls"], is_done)
+    ttft_s, n_input, n_output = (lengths[k][is_done] for k in ("ttfts", "input_lens", "output_lens"))
+    e2e_s = _latencies(document, is_done, ttft_s, decode_s)
+    is_long = n_output > 1
+    return {
+        "ttft_s": ttft_s,
+        "nttft_s_per_token": ttft_s[n_input > 0] / n_input[n_input > 0],
+        "itl_s": gaps_s,
+        "tpot_s": (e2e_s[is_long] - ttft_s[is_long]) / (n_output[is_long] - 1),
+        "e2e_s": e2e_s,
+        "n_input_token_at_statistic": n_input,
+        "n_output_token_at_statistic": n_output,
+    }
+
+
+def _gaps(node: Node, is_done: Mask) -> tuple[Floats, Floats]:
+    lists = _list(node, len(is_done))
+    pooled = array("d")
+    sums = array("d")
+    for i in np.flatnonzero(is_done).tolist():
+        gaps_s = Node(lists[i], f"{node.path}[{i}]", node.place, node.line).numbers()
+        pooled.frombytes(gaps_s.tobytes())
+        sums.append(float(gaps_s.sum()))
+    return np.frombuffer(pooled) if len(pooled) else np.empty(0), np.frombuffer(sums)
+
+
+def _latencies(document: Node, is_done: Mask, ttft_s: Floats, decode_s: Floats) -> Floats:
+    node = document["latencies"]
+    if node.is_blank:
+        e2e_s: Floats = ttft_s + decode_s
+        return e2e_s
+    latencies_s = node.numbers()
+    _check_length(node, len(latencies_s), len(is_done))
+    e2e_s = latencies_s[is_done]
+    if (e2e_s < ttft_s).any():
+        at = int(np.flatnonzero(is_done)[(e2e_s < ttft_s).argmax()])
+        raise document.error(f"latencies[{at}] must be at least ttfts[{at}]")
+    return e2e_s
+
+
+def _list(node: Node, n_request: int) -> list[Any]:
+    if not node.is_array:
+        raise node.error("must be an array")
+    _check_length(node, len(node.value), n_request)
+    return list(node.value)
+
+
+def _check_length(node: Node, n_entry: int, n_request: int) -> None:
+    if n_entry != n_request:
+        raise node.error(f"must have {n_request} entries as input_lens has, got {n_entry}")
+
 
 NAMES: Final = {**OWN_NAMES, "p50": ("p50", "median")}
 _OWN_KEYS: Final = {"date", "request_rate"}
@@ -74,8 +148,8 @@ class _Client:
         place, line, metadata = document.place, document.line, self.metadata(document)
         if not n_done > 0:
             return Run(place, line, fill_blanks(cells | {"status": "failed"}, metadata, place, line), {})
-        if has_arrays(document):
-            arrays = request_arrays(document)
+        if _has_arrays(document):
+            arrays = _request_arrays(document)
             statistics = statistics_of(arrays)
             cells |= {name: arrays[f"{name}_at_statistic"].mean() for name in ("n_input_token", "n_output_token")}
             cells["length_variation"] = variation_of(arrays["n_output_token_at_statistic"])
@@ -148,7 +222,7 @@ def _sglang_cells(document: Node) -> dict[str, Any]:
 
 def _sglang_counts(document: Node) -> dict[str, float]:
     n_done = document["completed"].number()
-    n_sent = len(document["input_lens"].items()) if has_arrays(document) else 0
+    n_sent = len(document["input_lens"].items()) if _has_arrays(document) else 0
     if not n_done > 0:
         return {}
     return {"n_request": n_sent, "n_failed": n_sent - n_done} if n_sent >= n_done else {"n_request": n_done}

@@ -1,1 +1,0 @@
-"""AIPerf and genai-perf."""

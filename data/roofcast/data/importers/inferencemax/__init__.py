@@ -1,1 +1,0 @@
-"""InferenceMAX, now InferenceX."""

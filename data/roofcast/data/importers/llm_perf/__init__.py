@@ -1,1 +1,0 @@
-"""optimum-benchmark, as the LLM-Perf leaderboard publishes it."""

@@ -1,1 +1,0 @@
-"""LoadGen, the load generator of MLPerf Inference."""
