@@ -118,7 +118,7 @@ def _accelerator_of(name: str) -> str:
 
     Examples
     --------
-    >>> accelerator_of("b200-trt"), accelerator_of("cluster:x")
+    >>> _accelerator_of("b200-trt"), _accelerator_of("cluster:x")
     ('nvidia-b200-sxm-180gb', 'cluster:x')
     """
     parts = name.lower().split("-")
