@@ -25,6 +25,8 @@ class Column:
         Inclusive bounds of numbers.
     choices
         Allowed texts; empty for any text of `min_length` to `MAX_TEXT` characters.
+    meaning
+        What a person has to know to write it; blank for a column of results.
     """
 
     kind: Literal["float", "str", "bool"]
@@ -33,6 +35,7 @@ class Column:
     high: float = 0.0
     choices: tuple[str, ...] = ()
     min_length: int = 0
+    meaning: str = ""
 
     def checks(self, values: pd.Series) -> Iterator[tuple[pd.Series, str]]:
         """Yield, for each rule, whether each value satisfies it, and the problem of those that do not."""
@@ -51,21 +54,21 @@ class Column:
             yield lengths.between(self.min_length, MAX_TEXT), problem
 
 
-def text(*choices: str) -> Column:
+def text(*choices: str, meaning: str = "") -> Column:
     """Return a column of texts that may be blank."""
-    return Column("str", choices=("", *choices) if choices else ())
+    return Column("str", choices=("", *choices) if choices else (), meaning=meaning)
 
 
-def required_text(*choices: str) -> Column:
+def required_text(*choices: str, meaning: str = "") -> Column:
     """Return a column of texts that are not blank."""
-    return Column("str", choices=choices, min_length=1)
+    return Column("str", choices=choices, min_length=1, meaning=meaning)
 
 
-def number(low: float, high: float) -> Column:
+def number(low: float, high: float, meaning: str = "") -> Column:
     """Return a column of numbers that may be unknown."""
-    return Column("float", is_nullable=True, low=low, high=high)
+    return Column("float", is_nullable=True, low=low, high=high, meaning=meaning)
 
 
-def required_number(low: float, high: float) -> Column:
+def required_number(low: float, high: float, meaning: str = "") -> Column:
     """Return a column of numbers that must be known."""
-    return Column("float", low=low, high=high)
+    return Column("float", low=low, high=high, meaning=meaning)

@@ -33,64 +33,63 @@ _MAX_COUNT: Final = 1_000_000
 _MAX_FLOP_PER_S: Final = 1e17
 
 TRAINING_CONFIG_COLUMNS: Final = {
-    "model": required_text(),
-    "accelerator": required_text(),
-    "n_accelerator": required_number(1, _MAX_COUNT),
-    "n_node": number(1, _MAX_COUNT),
-    "n_accelerator_per_node": number(1, _MAX_COUNT),
-    "network": text(*NETWORKS),
-    "node_bandwidth_byte_per_s": number(1e6, 1e14),
-    "all_reduce_bandwidth_byte_per_s": number(1e6, 1e14),
-    "link_bandwidth_byte_per_s": number(1e6, 1e14),
-    "power_limit_w": number(1, 1e5),
-    "framework": text(),
-    "framework_version": text(),
-    "method": required_text(*METHODS),
-    "adapter": text(),
-    "adapter_rank": number(1, 100_000),
-    "adapter_targets": text(),
-    "n_param_trained": number(1, 1e14),
-    "weight_precision": text(*PRECISIONS),
-    "compute_precision": text(*PRECISIONS),
-    "precision_recipe": text(),
-    "gradient_precision": text(*PRECISIONS),
-    "state_precision": text(*PRECISIONS),
-    "tp": number(1, _MAX_COUNT),
-    "sequence_parallel": text(*SWITCHES),
-    "pp": number(1, _MAX_COUNT),
-    "vp": number(1, _MAX_COUNT),
-    "pipeline_schedule": text(*SCHEDULES),
-    "cp": number(1, _MAX_COUNT),
-    "dp": number(1, _MAX_COUNT),
-    "ep": number(1, _MAX_COUNT),
-    "sharding": text(*SHARDINGS),
-    "recomputation": text(*RECOMPUTATIONS),
-    "recomputed_layer_ratio": number(0, 1),
-    "offload": text(*OFFLOADS),
-    "n_micro_batch_sequence": number(1, _MAX_COUNT),
-    "n_global_batch_sequence": number(1, 1e8),
-    "n_token_per_sequence": number(1, 1e8),
-    "n_gradient_accumulation": number(1, _MAX_COUNT),
-    "optimizer": text(),
-    "packing": text(*PACKINGS),
-    "flash_attention": text(*SWITCHES),
-    "loss": text(*LOSSES),
-    "compiled": text(*SWITCHES),
+    "model": required_text(meaning="Catalogue name, path of a config.json, or owner/name on the Hugging Face hub"),
+    "accelerator": required_text(meaning="Catalogue name"),
+    "n_accelerator": required_number(1, _MAX_COUNT, "Accelerators of the run; 1 by default"),
+    "n_node": number(1, _MAX_COUNT, "Hosts of the run"),
+    "n_accelerator_per_node": number(1, _MAX_COUNT, "Accelerators of a host"),
+    "network": text(*NETWORKS, meaning="Network between hosts"),
+    "node_bandwidth_byte_per_s": number(1e6, 1e14, "Nominal network bandwidth of a host and direction"),
+    "all_reduce_bandwidth_byte_per_s": number(1e6, 1e14, "Measured bus bandwidth of an all-reduce"),
+    "link_bandwidth_byte_per_s": number(1e6, 1e14, "Link bandwidth in place of the data sheet's, one direction"),
+    "power_limit_w": number(
+        1, 1e5, "Power limit of one accelerator: a quarter of its design power to one and a half of it"
+    ),
+    "framework": text(meaning="Such as torchtitan, megatron-lm, transformers or deepspeed"),
+    "framework_version": text(meaning="Version of the framework"),
+    "method": required_text(*METHODS, meaning="How it is trained, pretrain by default"),
+    "adapter": text(meaning="lora-fa, bottleneck or prompt-tuning; other variants count as LoRA"),
+    "adapter_rank": number(1, 100_000, "Rank of LoRA, 16 by default; width or virtual tokens of other adapters"),
+    "adapter_targets": text(
+        meaning="Projections that adapters change, such as 'q k v o'; embedding and head are trained in full. With "
+        "latent attention k or v are both projections that give them"
+    ),
+    "n_param_trained": number(1, 1e14, "Trained parameters, if not those of the adapter's rank"),
+    "weight_precision": text(*PRECISIONS, meaning="Precision of the weights in memory"),
+    "compute_precision": text(*PRECISIONS, meaning="Precision of the products"),
+    "precision_recipe": text(meaning="Scaling of that precision, such as mxfp8"),
+    "gradient_precision": text(*PRECISIONS, meaning="Precision in which gradients accumulate and are reduced"),
+    "state_precision": text(*PRECISIONS, meaning="Precision of the optimizer's moments, by default the optimizer's"),
+    "tp": number(1, _MAX_COUNT, "Tensor parallelism"),
+    "sequence_parallel": text(*SWITCHES, meaning="Norms split over the tensor-parallel ranks"),
+    "pp": number(1, _MAX_COUNT, "Pipeline parallelism"),
+    "vp": number(1, _MAX_COUNT, "Model chunks of a pipeline stage"),
+    "pipeline_schedule": text(
+        *SCHEDULES, meaning="Schedule of the pipeline, of which the estimate takes the last as 1f1b"
+    ),
+    "cp": number(1, _MAX_COUNT, "Context parallelism"),
+    "dp": number(1, _MAX_COUNT, "Data-parallel replicas"),
+    "ep": number(1, _MAX_COUNT, "Expert parallelism"),
+    "sharding": text(*SHARDINGS, meaning="Sharding of the states over the replicas"),
+    "recomputation": text(*RECOMPUTATIONS, meaning="Recomputation of activations"),
+    "recomputed_layer_ratio": number(0, 1, "Share of the layers that recompute"),
+    "offload": text(*OFFLOADS, meaning="What the host's memory holds"),
+    "n_micro_batch_sequence": number(1, _MAX_COUNT, "Sequences of a micro-batch"),
+    "n_global_batch_sequence": number(1, 1e8, "Sequences of an optimizer step"),
+    "n_token_per_sequence": number(1, 1e8, "Tokens of a sequence; 2048 by default"),
+    "n_gradient_accumulation": number(1, _MAX_COUNT, "Micro-batches of a replica in a step"),
+    "optimizer": text(meaning="Such as adamw or adamw-8bit"),
+    "packing": text(*PACKINGS, meaning="Sequences; half of padded ones is taken for padding"),
+    "flash_attention": text(*SWITCHES, meaning="Attention without stored scores"),
+    "loss": text(*LOSSES, meaning="Loss, of which a chunked one never holds all logits"),
+    "compiled": text(*SWITCHES, meaning="Compiled kernels"),
 }
-"""Model, hardware, method and configuration. `vp` counts the model chunks of a pipeline stage, `dp` the data-parallel
-replicas (sharded or not), `n_gradient_accumulation` the micro batches of a replica in a step, those of a pipeline
-too; `precision_recipe` is the scaling of a precision (``mxfp8``, ``fp8-tensor``).
+"""Model, hardware, method and configuration. Replicas are sharded or not; `n_gradient_accumulation` counts the micro
+batches of a pipeline too.
 
-`network` joins the nodes, `node_bandwidth_byte_per_s` is its nominal bandwidth per node and direction;
-`all_reduce_bandwidth_byte_per_s` is the bus bandwidth of an all-reduce over the accelerators of the run, measured by
-the run itself. `link_bandwidth_byte_per_s` overrides the data sheet's link within a node, per accelerator and
-direction, and `power_limit_w` the thermal design power of an accelerator.
-
-`adapter` names the variant of an adapter method (``lora-fa``, ``dora``, ``prompt-tuning``), `n_param_trained` counts
-the trained parameters. `gradient_precision` is that in which gradients accumulate and are reduced, `state_precision`
-that of the optimizer's moments. Throughput does not count the padding of ``padded`` sequences, whose
-`n_token_per_sequence` is the longest. `recomputed_layer_ratio` is the share of layers to which `recomputation`
-applies. A chunked `loss` never holds all logits of a micro batch."""
+`all_reduce_bandwidth_byte_per_s` is over the accelerators of the run, measured by the run itself;
+`link_bandwidth_byte_per_s` is that within a node, per accelerator. Throughput does not count the padding of
+``padded`` sequences, whose `n_token_per_sequence` is the longest."""
 
 TRAINING_OUTCOME_COLUMNS: Final = {
     "step_time_s": number(1e-6, _MAX_S),

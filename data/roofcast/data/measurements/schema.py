@@ -22,22 +22,22 @@ SWITCHES: Final = ("on", "off")
 _MAX_S: Final = 86_400.0
 
 QUESTION_COLUMNS: Final = {
-    "model": required_text(),
-    "accelerator": required_text(),
-    "n_accelerator": required_number(1, 100_000),
-    "engine": text(),
-    "engine_version": text(),
-    "weight_precision": text(*PRECISIONS),
-    "kv_precision": text(*PRECISIONS),
-    "tp": number(1, 100_000),
-    "pp": number(1, 100_000),
-    "dp": number(1, 100_000),
-    "ep": number(1, 100_000),
-    "n_input_token": required_number(1e-9, 1e7),
-    "n_output_token": required_number(1, 1e7),
-    "concurrency": number(1, 1e6),
-    "request_rate": number(1e-9, 1e6),
-    "statistic": required_text(*STATISTICS),
+    "model": required_text(meaning="Catalogue name, path of a config.json, or owner/name on the Hugging Face hub"),
+    "accelerator": required_text(meaning="Catalogue name"),
+    "n_accelerator": required_number(1, 100_000, "Accelerators of the replica; 1 by default"),
+    "engine": text(meaning="Such as vllm, sglang or trtllm"),
+    "engine_version": text(meaning="Version of the engine"),
+    "weight_precision": text(*PRECISIONS, meaning="Precision of the weights, by default the checkpoint's"),
+    "kv_precision": text(*PRECISIONS, meaning="Precision of the KV cache"),
+    "tp": number(1, 100_000, "Tensor parallelism; by default all accelerators that the other degrees leave"),
+    "pp": number(1, 100_000, "Pipeline parallelism"),
+    "dp": number(1, 100_000, "Data parallelism"),
+    "ep": number(1, 100_000, "Expert parallelism"),
+    "n_input_token": required_number(1e-9, 1e7, "Mean input tokens; 4k is 4,000"),
+    "n_output_token": required_number(1, 1e7, "Mean output tokens"),
+    "concurrency": number(1, 1e6, "Requests in flight"),
+    "request_rate": number(1e-9, 1e6, "Requests per second"),
+    "statistic": required_text(*STATISTICS, meaning="Statistic of the prediction"),
 }
 """Configuration, workload and statistic: the question that the outcomes answer. Rates are per second."""
 
@@ -65,40 +65,40 @@ REFERENCE_METRICS: Final = ("ttft_s", "tpot_s", "output_throughput_token_per_s",
 """Outcomes that a reference measurement may state; it states at least one."""
 
 CONTEXT_COLUMNS: Final = {
-    "flash_attention": Column("bool"),
-    "load": required_text(*LOADS),
+    "flash_attention": Column("bool", meaning="Whether attention is fused and unpadded: true by default"),
+    "load": required_text(*LOADS, meaning="Arrival of requests, by default as concurrency or rate imply"),
     "status": required_text(*STATUSES),
-    "n_node": number(1, 100_000),
-    "cp": number(1, 100_000),
-    "moe_tp": number(1, 100_000),
-    "n_prefill_accelerator": number(1, 100_000),
-    "n_decode_accelerator": number(1, 100_000),
-    "activation_precision": text(*PRECISIONS),
-    "speculation": text(NO_SPECULATION, *SPECULATIONS),
-    "n_speculative_token": number(0, 1000),
-    "acceptance_ratio": number(0, 1),
-    "prefix_cache_ratio": number(0, 1),
-    "prefix_caching": text(*SWITCHES),
-    "chunked_prefill": text(*SWITCHES),
-    "chunk_size_token": number(1, 1e7),
-    "max_num_seqs": number(1, 1e6),
-    "max_context_token": number(1, 1e9),
-    "graphs": text(*SWITCHES),
-    "peer_to_peer": text(*SWITCHES),
-    "link_bandwidth_byte_per_s": number(1e6, 1e14),
-    "power_limit_w": number(1, 1e5),
-    "poll_interval_step": number(1, 100_000),
-    "stream_interval_token": number(1, 100_000),
-    "attention_dp_wait_step": number(0, 100_000),
-    "batch_wait_step": number(0, 100_000),
-    "lora_rank": number(1, 100_000),
-    "length_variation": number(0, 1000),
+    "n_node": number(1, 100_000, "Hosts of the replica"),
+    "cp": number(1, 100_000, "Context parallelism"),
+    "moe_tp": number(1, 100_000, "Tensor parallelism of the experts"),
+    "n_prefill_accelerator": number(1, 100_000, "Accelerators of disaggregated prefill"),
+    "n_decode_accelerator": number(1, 100_000, "Accelerators that decode, with disaggregated prefill"),
+    "activation_precision": text(*PRECISIONS, meaning="Precision of the activations"),
+    "speculation": text(NO_SPECULATION, *SPECULATIONS, meaning="Speculative decoding"),
+    "n_speculative_token": number(0, 1000, "Speculated tokens per step"),
+    "acceptance_ratio": number(0, 1, "Probability that a speculated token is accepted"),
+    "prefix_cache_ratio": number(0, 1, "Share of the input that the prefix cache holds"),
+    "prefix_caching": text(*SWITCHES, meaning="Prefix cache"),
+    "chunked_prefill": text(*SWITCHES, meaning="Prefill in chunks among decode steps"),
+    "chunk_size_token": number(1, 1e7, "Most tokens of a step, such as vLLM's max-num-batched-tokens"),
+    "max_num_seqs": number(1, 1e6, "Most sequences of a step"),
+    "max_context_token": number(1, 1e9, "Longest request that the engine is configured for"),
+    "graphs": text(*SWITCHES, meaning="CUDA or HIP graphs; off is eager execution"),
+    "peer_to_peer": text(*SWITCHES, meaning="Whether accelerators read each other's memory"),
+    "link_bandwidth_byte_per_s": number(1e6, 1e14, "Link bandwidth in place of the data sheet's, one direction"),
+    "power_limit_w": number(1, 1e5, "Power limit of one accelerator"),
+    "poll_interval_step": number(1, 100_000, "Decode steps between polls for new requests"),
+    "stream_interval_token": number(1, 100_000, "Tokens of a streamed chunk"),
+    "attention_dp_wait_step": number(0, 100_000, "Steps that a prompt waits until every attention rank has one"),
+    "batch_wait_step": number(0, 100_000, "Steps that a prompt waits for others to join its prefill batch"),
+    "lora_rank": number(1, 100_000, "Rank of the requests' LoRA adapter"),
+    "length_variation": number(0, 1000, "Coefficient of variation of the output lengths; 0 if fixed"),
     "duration_s": number(0, 1e8),
-    "n_request": number(0, 1e9),
+    "n_request": number(0, 1e9, "Requests of the benchmark run; 1e9 for a service in steady state"),
     "n_failed": number(0, 1e9),
     "n_input_token_at_statistic": number(0, 1e7),
     "n_output_token_at_statistic": number(0, 1e7),
-    "date": text(),
+    "date": text(meaning="Day of the run, YYYY-MM-DD, YYYY-MM or YYYY"),
     "software": text(),
     "derived": text(),
     "campaign": required_text(),
@@ -108,29 +108,21 @@ CONTEXT_COLUMNS: Final = {
 """Context of a run, blank where unknown. `..._at_statistic` columns hold the row's statistic, such as p95, of the
 request lengths. The prefill and decode accelerators of a disaggregated deployment add up to `n_accelerator`. `dp`
 counts the groups of data-parallel attention; `moe_tp` and `ep` split the experts. `derived` names the outcomes that
-were computed from others, separated by spaces. `length_variation` is the coefficient of variation of the output
-lengths: 0 if all are equal.
+were computed from others, separated by spaces.
 
-Server settings, in steps of the decode loop or in tokens: `chunk_size_token` is the largest number of tokens of a
-step (vLLM's ``max-num-batched-tokens``, SGLang's ``chunked-prefill-size``, TensorRT-LLM's ``max_num_tokens``);
-`poll_interval_step` the decode steps between polls for new requests (SGLang's ``scheduler-recv-interval``);
-`stream_interval_token` the tokens of a streamed chunk (``stream-interval``); `attention_dp_wait_step` the largest
-number of steps that a prompt waits until every rank of attention has one (TensorRT-LLM's
-``attention_dp_config.timeout_iters``); `batch_wait_step` the largest number that it waits for other
-prompts of its prefill batch (``batch_wait_timeout_iters``).
+Server settings by their names in engines: `chunk_size_token` is vLLM's ``max-num-batched-tokens``, SGLang's
+``chunked-prefill-size``, TensorRT-LLM's ``max_num_tokens``; `poll_interval_step` SGLang's
+``scheduler-recv-interval``; `stream_interval_token` ``stream-interval``; `attention_dp_wait_step` TensorRT-LLM's
+``attention_dp_config.timeout_iters``; `batch_wait_step` its ``batch_wait_timeout_iters``; `max_num_seqs` and
+`max_context_token` vLLM's ``max-num-seqs`` and ``max-model-len``; `graphs` is off with ``enforce-eager``.
 
-`speculation` is ``none`` where it is known to be off; `acceptance_ratio` is the probability that a speculated token
-is accepted, given that those before it were.
-`max_num_seqs` limits the sequences of a step, `max_context_token` the length of one (vLLM's ``max-num-seqs`` and
-``max-model-len``). `graphs` is off for an engine that launches each kernel from the host (``enforce-eager``).
-`peer_to_peer` says whether accelerators of a host read each other's memory directly; `link_bandwidth_byte_per_s`
-overrides the data sheet's, per accelerator and direction, and `power_limit_w` the thermal design power of one.
+`speculation` is ``none`` where it is known to be off; `acceptance_ratio` counts a token given that those before it
+were accepted. `link_bandwidth_byte_per_s` is per accelerator and direction.
 
 `stack` names who built, configured and measured the engine: laboratory, harness, build, settings and host, such as
 ``mlperf/nvidia``. Stacks whose names agree up to the first slash have one owner and are held out together.
 
-`n_request` counts all requests sent, `n_failed` the failed ones among them. `date` is the day of the measurement,
-`YYYY-MM-DD`, or its known part (`YYYY-MM`, `YYYY`)."""
+`n_request` counts all requests sent, `n_failed` the failed ones among them."""
 
 RESULT_COLUMNS: Final = (
     "status", "duration_s", "n_failed", "n_input_token_at_statistic", "n_output_token_at_statistic", "software",

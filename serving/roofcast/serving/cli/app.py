@@ -89,11 +89,11 @@ def reference(
 ) -> None:
     """Print the reference of settings, errors and columns, or of the commands, in Markdown."""
     if commands:
-        from roofcast.serving.cli.command_reference import command_reference  # noqa: PLC0415
+        from roofcast.serving.cli.command_reference import command_reference
 
         print(command_reference(typer.main.get_group(app)), end="")
         return
-    from roofcast.serving.cli.reference import reference as markdown  # noqa: PLC0415  (needs pandas)
+    from roofcast.serving.cli.reference import reference as markdown
 
     print(markdown(), end="")
 

@@ -1,7 +1,5 @@
 """Output of the command line: tables for people, JSON for programs, one line for each error."""
 
-# ruff: noqa: PLC0415  (rich is imported by what prints with it: JSON needs none of it)
-
 from __future__ import annotations
 
 import json

@@ -4,8 +4,6 @@ Each factory imports what it opens: a command that lists a catalogue imports no 
 it asks the registry.
 """
 
-# ruff: noqa: PLC0415  (see above)
-
 from __future__ import annotations
 
 import datetime as dt

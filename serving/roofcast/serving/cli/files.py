@@ -41,7 +41,7 @@ _INVENTORY: Final = re.compile(r"(\d{1,9}),(\d{1,9}),(\d{1,9}(?:\.\d{1,9})?)", r
 
 def read_references_table(path: Path) -> CsvTable:
     """Return the columns of references in a CSV file, of a measurement table too; raises as `read_table`."""
-    from roofcast.data.measurements.schema import REFERENCE_METRICS  # noqa: PLC0415  (see `CsvTable.frame`)
+    from roofcast.data.measurements.schema import REFERENCE_METRICS
 
     table = read_table(path)
     return table.inputs(REFERENCE_METRICS) if "campaign" in table.header else table
@@ -60,7 +60,7 @@ def read_table(path: Path) -> CsvTable:
 
 def read_runs(path: Path, overrides: Mapping[str, str], catalog: Catalog) -> CsvTable:
     """Return the measured training jobs of a CSV file or a log; raises as `read_table` and `read_run_file`."""
-    from roofcast.serving.jobs.imports.run_import import read_run_file  # noqa: PLC0415  (needs the predictor)
+    from roofcast.serving.jobs.imports.run_import import read_run_file
 
     return read_run_file(_read(path), path.name, overrides, catalog)
 

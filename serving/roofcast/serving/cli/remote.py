@@ -1,7 +1,5 @@
 """A running service that a command asks in place of its own predictor."""
 
-# ruff: noqa: PLC0415  (httpx is imported by who asks a service)
-
 from __future__ import annotations
 
 import os

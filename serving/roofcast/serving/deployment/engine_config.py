@@ -232,7 +232,6 @@ def longest_request(demand: Demand) -> int:
 
 
 def _share_longer(demand: Demand, n_token: int) -> float:
-    """Return the share of longer requests; a length of unknown variation is constant."""
     prompt, answer = (Lengths(one.mean, 0.0) if math.isnan(one.variation) else one for one in demand.lengths)
     return prompt.share_above_with(answer, n_token)
 

@@ -82,8 +82,7 @@ def _vllm(config: EngineConfig) -> list[Option]:
 
 
 def _sglang(config: EngineConfig) -> list[Option]:
-    """Return the options of SGLang, where `tp` counts the devices of data-parallel attention too."""
-    attention = config.dp > 1 and config.is_moe
+    attention = config.dp > 1 and config.is_moe  # tp-size counts the devices of data-parallel attention too
     return [
         ("python", "-m", "sglang.launch_server"),
         ("--model-path", config.checkpoint),
@@ -128,13 +127,6 @@ _OPTIONS: Final[Mapping[str, Callable[[EngineConfig], list[Option]]]] = {
 
 
 def _draft_model(config: EngineConfig, kind: str) -> str:
-    """Return the checkpoint of the drafts; blank for kinds that need none.
-
-    Raises
-    ------
-    InputError
-        If the kind needs one, and there is none.
-    """
     if kind in ("eagle", "draft") and not config.draft_model:
         raise InputError(
             "constraints.draft_model", f"must be given for speculation {kind}: the checkpoint of its drafts"
@@ -153,7 +145,6 @@ def _vllm_speculation(config: EngineConfig) -> list[Option]:
 
 
 def _sglang_speculation(config: EngineConfig) -> list[Option]:
-    """Return the options of SGLang, which counts the verified token among the draft tokens of a chain."""
     if config.speculation is None:
         return []
     kind, n_token = config.speculation.kind, config.speculation.n_token
@@ -164,7 +155,7 @@ def _sglang_speculation(config: EngineConfig) -> list[Option]:
         ("--speculative-algorithm", algorithm),
         *([("--speculative-draft-model-path", draft_model)] if draft_model else []),
         *chain,
-        ("--speculative-num-draft-tokens", str(n_token + 1)),
+        ("--speculative-num-draft-tokens", str(n_token + 1)),  # the verified token among them
     ]
 
 
@@ -177,7 +168,6 @@ def _share(option: str, config: EngineConfig) -> list[Option]:
 
 
 def _weights(config: EngineConfig) -> list[Option]:
-    """Return the options that serve a checkpoint in the predicted precision; a copy in that precision needs none."""
     stored, precision = config.stored_precision, config.weight_precision
     if config.copy_of or (precision in (stored, served_precision(stored)) and precision != "fp32"):
         return []
@@ -185,7 +175,6 @@ def _weights(config: EngineConfig) -> list[Option]:
 
 
 def _cache(option: str, config: EngineConfig) -> list[Option]:
-    """Return the option of the cache precision; 16 bits are the default of every engine."""
     precision = config.kv_precision
     if precision in ("", "bf16", "fp16"):
         return []

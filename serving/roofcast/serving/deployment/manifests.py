@@ -96,7 +96,7 @@ def kserve(config: EngineConfig) -> list[Manifest]:
 
 
 def _strategy() -> Manifest:
-    """Return a rolling update without surge, as there may be no spare accelerators."""
+    # without surge: there may be no spare accelerators
     return {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
 
 
@@ -133,13 +133,11 @@ def _container(name: str, config: EngineConfig) -> Manifest:
 
 
 def _copy(probe: Manifest) -> Manifest:
-    """Return a deep copy: YAML writes shared values as aliases."""
-    return {**probe, "httpGet": dict(probe["httpGet"])}
+    return {**probe, "httpGet": dict(probe["httpGet"])}  # YAML writes shared values as aliases
 
 
 def _literal(word: str) -> str:
-    """Escape a word of a command against the variable expansion of Kubernetes, ``$(NAME)``."""
-    return word.replace("$", "$$")
+    return word.replace("$", "$$")  # against the expansion of $(NAME) by Kubernetes
 
 
 def _pod(config: EngineConfig) -> Manifest:

@@ -211,7 +211,6 @@ def list_models(target: str, key: str = "", login: str = "") -> list[str]:
 
 
 def _is_roofcast(response: Any) -> bool:
-    """Return whether an answer to `/v1/models` is that of a roofcast service: a list of specs, or its problem."""
     try:
         body = response.json()
     except ValueError:

@@ -138,7 +138,6 @@ def _numbers(name: str, text: str) -> list[float]:
 
 
 def _number(name: str, cell: object) -> float:
-    """Return a cell as a number, 0 if it is blank."""
     text = "" if cell is None else str(cell).strip()
     if not text:
         return 0.0

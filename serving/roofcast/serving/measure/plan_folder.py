@@ -74,7 +74,6 @@ class Choice:
 
 
 def _read(file: Path, cure: str) -> dict[str, Any]:
-    """Return the object of a JSON file, empty if there is no file."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -107,7 +107,6 @@ class PlanRunner:
         return PlanResult(files, len(files) - n_skipped, n_skipped, failures)
 
     def _measure_one(self, run: PlannedRun) -> str:
-        """Measure a run and return why it failed; empty if its report is complete."""
         partial, log, command = self._partial(run), self._log(run, self._attempt(run)), self.next_command(run)
         partial.unlink(missing_ok=True)
         try:
@@ -149,10 +148,6 @@ class PlanRunner:
 
 
 def _run(command: Sequence[str], log: Path, limit_s: float, environment: Mapping[str, str]) -> int | None:
-    """Run a process in a group of its own and return its exit status, None if it ran into the limit.
-
-    Whatever ends this function early ends the group.
-    """
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603  (the user's own command)
             command,

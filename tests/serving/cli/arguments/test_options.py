@@ -10,16 +10,14 @@ import pytest
 from roofcast.data.measurements.column_types import Column
 from roofcast.data.measurements.job_schema import TRAINING_CONFIG_COLUMNS
 from roofcast.data.measurements.schema import INPUT_COLUMNS
-from roofcast.serving.cli.arguments.job_options import JOB_OPTIONS
-from roofcast.serving.cli.arguments.options import Option
-from roofcast.serving.cli.arguments.question_options import QUESTION_OPTIONS
+from roofcast.serving.cli.arguments.options import column_options
 from tests.serving.http_client import Run
 
 
-@pytest.mark.parametrize(
-    ("options", "columns"), [(QUESTION_OPTIONS, INPUT_COLUMNS), (JOB_OPTIONS, TRAINING_CONFIG_COLUMNS)]
-)
-def test_the_options_of_numbers_take_suffixes(options: Mapping[str, Option], columns: Mapping[str, Column]) -> None:
+@pytest.mark.parametrize("columns", [INPUT_COLUMNS, TRAINING_CONFIG_COLUMNS])
+def test_the_options_of_columns_have_help_and_those_of_numbers_take_suffixes(columns: Mapping[str, Column]) -> None:
+    options = column_options(columns)
+    assert all(option.help[0].isalnum() and option.help.endswith(".") for option in options.values())
     numbers = {name for name in options if columns[name].kind == "float"}
     assert {name for name, option in options.items() if option.parse} == numbers
     assert {option.parse("4k") for option in options.values() if option.parse} == {"4000"}

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from roofcast.data.errors import InputError
-from roofcast.serving.cli.arguments.request_options import read_request, request_options
+from roofcast.serving.cli.arguments.options import read_request, request_options
 from roofcast.serving.jobs.job_request import JobRecommendationRequest
 from roofcast.serving.recommend.api.request import RecommendationRequest
 from tests.serving.http_client import Run
@@ -55,10 +55,10 @@ def test_invalid_options_are_refused_with_their_field(changes: dict[str, Any], f
 
 @pytest.mark.parametrize("request_type", [RecommendationRequest, JobRecommendationRequest])
 def test_options_have_names_and_help_of_their_own(request_type: type[BaseModel]) -> None:
-    options = [*request_options(request_type)]
-    names = [name for one in options for name in (one.name, *one.flag.names.split())]
+    options = request_options(request_type)
+    names = [name for key, one in options.items() for name in (key, *one.names)]
     assert len(names) == len(set(names))
-    assert all(one.name == "model" or one.field.description for one in options)
+    assert all(one.help[0].isalnum() for one in options.values())
 
 
 @pytest.mark.usefixtures("home")

@@ -6,16 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from roofcast.data.measurements.schema import INPUT_COLUMNS
-from roofcast.serving.cli.arguments.question_options import QUESTION_OPTIONS
 from roofcast.serving.cli.text.text_tables import WIDTH
 from tests.serving.http_client import ACCELERATOR, CONFIG, MODEL, Run
 
 QUESTION = ("--model", MODEL, "--accelerator", ACCELERATOR, "--n-input-token", "120", "--n-output-token", "20")
-
-
-def test_the_options_are_the_columns_of_a_row() -> None:
-    assert tuple(QUESTION_OPTIONS) == tuple(INPUT_COLUMNS)
 
 
 @pytest.fixture

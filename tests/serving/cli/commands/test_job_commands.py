@@ -7,11 +7,9 @@ from typing import Any, get_args
 
 import pytest
 
-from roofcast.serving.cli.arguments.job_options import JOB_OPTIONS
 from roofcast.serving.cli.text.job_text import REASON_TEXT, _near_ties
 from roofcast.serving.composition import Service
 from roofcast.serving.jobs.job_answer_parts import MissReason
-from roofcast.serving.jobs.rows import JOB_COLUMNS
 from tests.data.importers.job_logs.test_job_logs import MEGATRON, TORCHTITAN
 from tests.serving.http_client import Run
 from tests.serving.jobs.builders import a_job, an_estimate_model
@@ -26,10 +24,6 @@ def estimate_predictor(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def options(values: dict[str, Any]) -> list[str]:
     return [part for name, value in values.items() for part in (f"--{name.replace('_', '-')}", str(value))]
-
-
-def test_every_column_of_a_job_is_an_option() -> None:
-    assert tuple(JOB_OPTIONS) == tuple(JOB_COLUMNS)
 
 
 def test_one_job_is_printed_in_80_columns(run: Run) -> None:

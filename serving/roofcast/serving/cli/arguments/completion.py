@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import csv
 import importlib.resources
-from collections.abc import Callable
-
-from roofcast.data.measurements.target import INFERENCE, Target
+from collections.abc import Callable, Mapping
+from typing import Final
 
 Complete = Callable[[str], list[str]]
 """Returns the names that an incomplete word may become."""
@@ -36,35 +35,22 @@ def complete_names(*names: str) -> Complete:
     return lambda incomplete: sorted({name for name in names if name and name.startswith(incomplete)})
 
 
-def complete_column(name: str, target: Target = INFERENCE) -> Complete:
-    """Return the completion from the choices of a column of measurements.
-
-    Examples
-    --------
-    >>> complete_column("statistic")("p9"), complete_column("sharding", "training")("zero")
-    (['p90', 'p95', 'p99'], ['zero1', 'zero2', 'zero3'])
-    """
-
-    def complete(incomplete: str) -> list[str]:
-        from roofcast.data.measurements.job_schema import TRAINING_CONFIG_COLUMNS  # noqa: PLC0415
-        from roofcast.data.measurements.schema import INPUT_COLUMNS  # noqa: PLC0415  (most commands complete nothing)
-
-        columns = INPUT_COLUMNS if target == INFERENCE else TRAINING_CONFIG_COLUMNS
-        return complete_names(*columns[name].choices)(incomplete)
-
-    return complete
-
-
-def complete_engine(incomplete: str) -> list[str]:
-    """Return the known engines that an incomplete word may become."""
-    from roofcast.features.columns import ENGINES  # noqa: PLC0415  (see `complete_column`)
+def _complete_engine(incomplete: str) -> list[str]:
+    from roofcast.features.columns import ENGINES
 
     return complete_names(*ENGINES)(incomplete)
 
 
 complete_model = complete_from("models.csv")
-complete_accelerator = complete_from("accelerators.csv", separator="-")
-complete_vendor = complete_from("accelerators.csv", "vendor")
-complete_provider = complete_from("offers.csv", "provider")
-complete_region = complete_from("offers.csv", "region")
-complete_pricing = complete_from("offers.csv", "pricing")
+COMPLETE: Final[Mapping[str, Complete]] = {
+    "model": complete_model,
+    "accelerator": complete_from("accelerators.csv", separator="-"),
+    "accelerators": complete_from("accelerators.csv", separator="-"),
+    "vendors": complete_from("accelerators.csv", "vendor"),
+    "providers": complete_from("offers.csv", "provider"),
+    "regions": complete_from("offers.csv", "region"),
+    "pricing": complete_from("offers.csv", "pricing"),
+    "engine": _complete_engine,
+    "engines": _complete_engine,
+}
+"""Completion of the values of columns and fields of names; those of a choice are completed from it."""

@@ -1,18 +1,31 @@
-"""Options that are declared in a table, which a command takes as one dictionary, and rules on options together."""
+"""Options of a command from the fields of its request or the columns of its rows, where they are declared."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import wraps
-from typing import Annotated, Any
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin
 
 import typer
 
 from roofcast.data.errors import InputError
-from roofcast.serving.cli.arguments.completion import Complete
-from roofcast.serving.cli.text.amounts import expand_amount
+from roofcast.serving.cli.arguments.amounts import expand_amount, parse_amount
+from roofcast.serving.cli.arguments.completion import COMPLETE, Complete, complete_names
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from pydantic.fields import FieldInfo
+
+    from roofcast.data.measurements.column_types import Column
+
+RequestT = TypeVar("RequestT", bound="BaseModel")
+
+SHORT_NAMES: Final = {"n_input_token": "isl", "n_output_token": "osl", "request_rate": "rate"}
+"""Options of columns that have a short name too."""
+
+MODEL_HELP: Final = "Catalogue name, path of a config.json, or owner/name on the Hugging Face hub."
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +33,8 @@ class Option:
     """An option of a command: its help, its type and, unless it is required, its default.
 
     `names` are its name in requests and files and then short forms; without them it has the name of its key.
-    `complete` completes its values in the shell, `parse` reads them in place of the type.
+    `complete` completes its values in the shell, `parse` reads them in place of the type. `field` is the place of its
+    value in a request, such as `constraints.providers`.
     """
 
     help: str
@@ -31,50 +45,195 @@ class Option:
     names: tuple[str, ...] = ()
     complete: Complete | None = None
     parse: Callable[[str], Any] | None = None
+    field: str = ""
+
+    def parameter(self, name: str) -> inspect.Parameter:
+        """Return the parameter of the command."""
+        option = typer.Option(
+            *self.names,
+            help=self.help,
+            metavar=self.metavar,
+            show_default=self.show_default,
+            autocompletion=self.complete,
+            parser=self.parse,
+        )
+        kind: Any = self.type
+        return inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=self.default, annotation=Annotated[kind, option]
+        )
 
 
-def number_option(help_: str, names: tuple[str, ...] = ()) -> Option:
-    """Return the option of a column of numbers, blank unless given; 4k is 4000."""
-    return Option(help_, default="", metavar="NUMBER", names=names, parse=expand_amount)
+Options = Mapping[str, Option]
 
 
-def with_options(options: Mapping[str, Option]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that adds the options to a command, which gets their values as its first argument.
+def column_options(columns: Mapping[str, Column], *required: str) -> dict[str, Option]:
+    """Return the options of columns, blank unless given: a number may have a suffix, 4k is 4000."""
+    from roofcast.data.measurements.column_names import LONG_NAMES
 
-    A command with `--rows` has their values in the columns of a file instead.
+    long_names = {column: name for name, column in LONG_NAMES.items()} | SHORT_NAMES
+    return {
+        name: Option(
+            f"{column.meaning}{_listed(column.choices)}.",
+            default=inspect.Parameter.empty if name in required else "",
+            metavar="NUMBER" if column.kind == "float" else None,
+            names=tuple(f"--{one.replace('_', '-')}" for one in (name, long_names.get(name)) if one),
+            complete=COMPLETE.get(name) or complete_names(*column.choices),
+            parse=expand_amount if column.kind == "float" else None,
+        )
+        for name, column in columns.items()
+    }
+
+
+def _listed(choices: tuple[str, ...]) -> str:
+    names = [name for name in choices if name]
+    return f": {', '.join(names[:-1])} or {names[-1]}" if names else ""
+
+
+def question_options(*required: str) -> dict[str, Option]:
+    """Return the options of one question: the columns of a row of ``predict``."""
+    from roofcast.data.measurements.schema import INPUT_COLUMNS
+
+    return column_options(INPUT_COLUMNS, *required)
+
+
+def request_options(request: type[BaseModel], place: str = "") -> dict[str, Option]:
+    """Return the options of the fields of a request that have one, those of its parts among them, by field."""
+    from pydantic import BaseModel
+
+    from roofcast.serving.request_fields import Flag
+
+    options = {}
+    for name, field in request.model_fields.items():
+        flag = next((one for one in field.metadata if isinstance(one, Flag)), None)
+        if flag:
+            kind = _value_type(field)
+            type_: Any = float if flag.is_amount else kind.element
+            type_ = list[type_] if kind.is_list else type_
+            is_required = field.is_required()
+            options[name] = Option(
+                MODEL_HELP if name == "model" else _help(field, is_list=kind.is_list),
+                type_ if is_required else type_ | None,
+                inspect.Parameter.empty if is_required else None,
+                "NUMBER" if flag.is_amount else flag.metavar,
+                names=tuple(flag.names.split()),
+                complete=COMPLETE.get(name) or (complete_names(*kind.choices) if kind.choices else None),
+                parse=parse_amount if flag.is_amount else None,
+                field=f"{place}{name}",
+            )
+        elif inspect.isclass(field.annotation) and issubclass(field.annotation, BaseModel):
+            options |= request_options(field.annotation, f"{name}.")
+    return options
+
+
+@dataclass(frozen=True, slots=True)
+class _ValueType:
+    element: Any
+    is_list: bool
+    choices: tuple[str, ...]
+
+
+def _value_type(field: FieldInfo) -> _ValueType:
+    kind, is_list = _plain(field.annotation), False
+    if get_origin(kind) is list:
+        kind, is_list = _plain(get_args(kind)[0]), True
+    if get_origin(kind) is Literal:
+        return _ValueType(str, is_list, get_args(kind))
+    return _ValueType(kind if kind in (bool, int, float) else str, is_list, ())
+
+
+def _plain(annotation: Any) -> Any:
+    while True:
+        if get_origin(annotation) is Annotated:
+            annotation = get_args(annotation)[0]
+        elif get_origin(annotation) in (Union, UnionType):
+            annotation = next(one for one in get_args(annotation) if one is not NoneType)
+        else:
+            return annotation
+
+
+def _help(field: FieldInfo, *, is_list: bool) -> str:
+    text = (field.description or "").rstrip(".")
+    default = field.default if isinstance(field.default, str | int | float) else None
+    usual = f"; {default} by default" if default and "by default" not in text else ""
+    return f"{text[:1].upper()}{text[1:]}{usual}{'; repeatable' if is_list else ''}."
+
+
+def read_request(request: type[RequestT], values: Mapping[str, Any], **more: Any) -> RequestT:
+    """Return the request that options set; None and [] mean not given. `more` are fields without an option.
+
+    Raises
+    ------
+    InputError
+        With all problems of the fields.
+    """
+    from pydantic import ValidationError
+
+    from roofcast.serving.validation_errors import validation_error
+
+    try:
+        return request.model_validate(option_fields(request, values) | more)
+    except ValidationError as error:
+        raise validation_error(error) from error
+
+
+def with_model(request: RequestT, model: str | Mapping[str, Any]) -> RequestT:
+    """Return the request about another model: a name, or a configuration with its name."""
+    from roofcast.serving.request_fields import ModelConfig
+
+    return request.model_copy(
+        update={"model": model if isinstance(model, str) else ModelConfig.model_validate(model)}
+    )
+
+
+def option_fields(request: type[BaseModel], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a request that options set, in values that nothing has checked."""
+    fields: dict[str, Any] = {}
+    for name, option in request_options(request).items():
+        part = option.field.rpartition(".")[0]
+        within = fields.setdefault(part, {}) if part else fields
+        if (value := values.get(name)) not in (None, []):
+            within[name] = value
+    return fields
+
+
+def with_options(
+    declare: Callable[[], Options], **fields: str
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that gives a command declared options, whose values are its first argument.
+
+    `Command` adds them when it runs or prints its help: only then `declare` is called, which imports their source.
+    `fields` are the places in a request that other parameters of the command set.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        @wraps(command)
-        def wrapper(**values: Any) -> None:
-            command({name: values.pop(name) for name in options}, **values)
+        def shell() -> None:
+            raise AssertionError("a command with declared options runs by them")
 
-        added = [
-            inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=option.default,
-                annotation=Annotated[
-                    option.type,
-                    typer.Option(
-                        *option.names,
-                        help=option.help,
-                        metavar=option.metavar,
-                        show_default=option.show_default,
-                        autocompletion=option.complete,
-                        parser=option.parse,
-                    ),
-                ],
-            )
-            for name, option in options.items()
-        ]
-        own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
-        wrapper.__signature__ = inspect.Signature([*added, *own])  # type: ignore[attr-defined]
-        wrapper.columns = [*options]  # type: ignore[attr-defined]
-        wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in (*added, *own)}
-        return wrapper
+        shell.__name__, shell.__doc__ = command.__name__, command.__doc__
+        shell.__dict__.update(vars(command), declare=declare, command=command, fields=fields)
+        return shell
 
     return decorate
+
+
+def complete_command(shell: Any) -> Any:
+    """Return a command of `with_options` with its options."""
+    command: Callable[..., None] = shell.command
+    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+    options: Options = shell.declare()
+    added = [option.parameter(name) for name, option in options.items()]
+
+    def run(**values: Any) -> None:
+        command({name: values.pop(name) for name in options}, **values)
+
+    run.__dict__.update(vars(shell), columns=[name for name, option in options.items() if not option.field])
+    run.fields = {name: option.field for name, option in options.items() if option.field} | shell.fields  # type: ignore[attr-defined]
+    run.__signature__ = inspect.Signature([*added, *own])  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in (*added, *own)}
+    del run.declare  # type: ignore[attr-defined]
+    app = typer.Typer(add_completion=False)
+    app.command()(run)
+    return typer.main.get_command(app)
 
 
 def require_one(options: Mapping[str, Any]) -> None:

@@ -1,14 +1,11 @@
 """One question of a command: its table, and its errors."""
 
-# ruff: noqa: PLC0415  (a command imports what it needs when it runs)
-
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from roofcast.serving.cli.arguments.question_options import QUESTION_OPTIONS
 from roofcast.serving.cli.arguments.request_check import check_row
 from roofcast.serving.cli.context import open_model_catalog
 
@@ -23,10 +20,11 @@ def check_question(values: Mapping[str, Any]) -> None:
     """Raise the errors of a question; a service knows names that this process does not."""
     import pandas as pd
 
+    from roofcast.data.measurements.schema import INPUT_COLUMNS
     from roofcast.features.columns import ENGINES
     from roofcast.serving.predict.row_checks import check_table
 
-    question = {name: values[name] or "" for name in QUESTION_OPTIONS}
+    question = {name: values[name] or "" for name in INPUT_COLUMNS}
     catalog = open_model_catalog()
     check_row(
         question,

@@ -1,7 +1,5 @@
 """Checks of a command's values, each on its own, for the errors that follow the first one."""
 
-# ruff: noqa: PLC0415  (what a check needs is imported for an invalid command only)
-
 from __future__ import annotations
 
 import functools

@@ -1,7 +1,5 @@
 """Commands that report every problem of their arguments at once."""
 
-# ruff: noqa: PLC0415  (what an error needs is imported for an invalid command only)
-
 from __future__ import annotations
 
 import re
@@ -12,7 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from roofcast.data.errors import InputError, SchemaError, choice_error, join_errors, near_misses
-from roofcast.serving.cli.arguments.request_options import request_command
+from roofcast.serving.cli.arguments.options import complete_command
 
 USAGE_ERROR: Final[Any] = typer.BadParameter.__base__
 """Base of the errors of arguments, which typer exports under no name of its own."""
@@ -40,13 +38,6 @@ class _Usage:
     make_parser: Any
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Return what is left of the arguments.
-
-        Raises
-        ------
-        InputError
-            With every problem of the options and of the values that can be read.
-        """
         try:
             return super().parse_args(ctx, [*args])  # type: ignore[misc, no-any-return]
         except USAGE_ERROR as error:
@@ -119,15 +110,15 @@ class _Usage:
 
 
 class Command(_Usage, TyperCommand):
-    """Command that reports all errors of its arguments at once; it has the options of its request when it is used."""
+    """Command that reports all errors of its arguments at once; it has its declared options when it is used."""
 
     _params: list[Any]
 
     @property
     def params(self) -> list[Any]:
-        """Parameters, those of the request among them."""
+        """Parameters, the declared ones among them."""
         if hasattr(self.callback, "declare"):
-            complete = request_command(self.callback)
+            complete = complete_command(self.callback)
             self._params, self.callback = complete.params, complete.callback
         return self._params
 

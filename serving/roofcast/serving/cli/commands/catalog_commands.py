@@ -1,7 +1,5 @@
 """The commands that list models and accelerators, remove a registered model, and add an accelerator of your own."""
 
-# ruff: noqa: PLC0415  (a command imports what it needs when it runs)
-
 from __future__ import annotations
 
 from pathlib import Path

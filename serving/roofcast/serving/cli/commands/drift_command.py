@@ -1,7 +1,5 @@
 """The command that compares the predictor with new measurements, for people and for CI."""
 
-# ruff: noqa: PLC0415  (a command imports what it needs when it runs)
-
 from __future__ import annotations
 
 import logging

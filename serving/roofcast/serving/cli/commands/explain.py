@@ -1,7 +1,5 @@
 """The commands that explain an answer: parts and bounds of one question, and a sweep over hypothetical hardware."""
 
-# ruff: noqa: PLC0415  (a command imports what it needs when it runs)
-
 from __future__ import annotations
 
 import json
@@ -13,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from roofcast.data.errors import InputError, NotReadyError
-from roofcast.serving.cli.arguments.options import with_options
+from roofcast.serving.cli.arguments.options import question_options, with_options
 from roofcast.serving.cli.arguments.question import check_question, question_row, question_table
-from roofcast.serving.cli.arguments.question_options import QUESTION_OPTIONS
 from roofcast.serving.cli.arguments.request_check import (
     check_level,
     check_references,
@@ -67,7 +64,7 @@ def _check_scale(options: Sequence[str]) -> None:
 
 
 @with_check(_errors)
-@with_options(QUESTION_OPTIONS)
+@with_options(partial(question_options, "model", "accelerator"))
 def explain(
     question: dict[str, str],
     *,
@@ -171,7 +168,7 @@ def _check_sweep(sweep: Sequence[str]) -> None:
 
 
 @with_check(_sweep_errors)
-@with_options(QUESTION_OPTIONS)
+@with_options(partial(question_options, "model", "accelerator"))
 def whatif(
     question: dict[str, str],
     *,
@@ -256,13 +253,6 @@ def _predicted(prediction: dict[str, Any]) -> dict[str, float]:
 
 
 def _active_model(service: Service, stack: str) -> LoadedModel | None:
-    """Return the active predictor; None, with a warning, if there is none, because the estimate needs none.
-
-    Raises
-    ------
-    InputError
-        If there is none and a stack is named.
-    """
     try:
         return load_predictor(service).active_model
     except NotReadyError:

@@ -1,7 +1,5 @@
 """The commands on training and fine-tuning: predict jobs, recommend hardware and plan."""
 
-# ruff: noqa: PLC0415  (a command imports what it needs when it runs)
-
 from __future__ import annotations
 
 import json
@@ -15,8 +13,15 @@ import typer
 
 from roofcast.data.errors import InputError, choice_error
 from roofcast.data.measurements.target import TRAINING
-from roofcast.serving.cli.arguments.job_options import JOB_OPTIONS
-from roofcast.serving.cli.arguments.options import with_options
+from roofcast.serving.cli.arguments.options import (
+    Option,
+    column_options,
+    option_fields,
+    read_request,
+    request_options,
+    with_model,
+    with_options,
+)
 from roofcast.serving.cli.arguments.request_check import (
     check_level,
     check_names,
@@ -24,7 +29,6 @@ from roofcast.serving.cli.arguments.request_check import (
     check_row,
     collect_errors,
 )
-from roofcast.serving.cli.arguments.request_options import option_fields, read_request, with_model, with_request
 from roofcast.serving.cli.arguments.usage import with_check
 from roofcast.serving.cli.console import show, spinner, warn
 from roofcast.serving.cli.context import AsJson, Server, load_predictor, open_service, today
@@ -54,10 +58,16 @@ def _print_example(is_requested: bool) -> None:
         raise typer.Exit
 
 
+def _job_options() -> dict[str, Option]:
+    from roofcast.data.measurements.job_schema import TRAINING_CONFIG_COLUMNS
+
+    return column_options(TRAINING_CONFIG_COLUMNS)
+
+
 def _predict_errors(values: Mapping[str, Any]) -> list[InputError]:
     from roofcast.serving.cli.files import read_table
 
-    job = {name: values[name] for name in JOB_OPTIONS if values[name]}
+    job = {name: values[name] for name in _job_options() if values[name]}
     rows, server = values["rows"], values["server"]
     return collect_errors(
         lambda: _check_files(rows, values["out"], job),
@@ -97,7 +107,7 @@ def _check_references(file: Path | None, server: str) -> None:
 
 @training.command()
 @with_check(_predict_errors)
-@with_options(JOB_OPTIONS)
+@with_options(_job_options)
 def predict(
     options: dict[str, Any],
     *,
@@ -304,7 +314,7 @@ def _check_launcher(name: str) -> None:
 
 @training.command()
 @with_check(_recommend_errors)
-@with_request(_declare, reference="references")
+@with_options(lambda: request_options(_declare()), reference="references")
 def recommend(
     options: dict[str, Any],
     *,
@@ -339,13 +349,6 @@ def recommend(
 
 
 def _launch_command(entries: Sequence[Mapping[str, Any]], launch: str) -> str:
-    """Return the launch command of the first entry that has one for this launcher, below a line that names it.
-
-    Raises
-    ------
-    InputError
-        If no entry has; with the reason, or with those that some have.
-    """
     for number, entry in enumerate(entries, 1):
         if launch in entry["launch"]:
             return f"# entry {number}\n{entry['launch'][launch]}"

@@ -1,7 +1,5 @@
 """The commands that create, list and revoke API keys."""
 
-# ruff: noqa: PLC0415  (a command imports what it needs when it runs)
-
 from __future__ import annotations
 
 import datetime as dt

@@ -1,7 +1,5 @@
 """The command that measures a served model over a plan, and imports the results."""
 
-# ruff: noqa: PLC0415  (a command imports what it needs when it runs)
-
 from __future__ import annotations
 
 import dataclasses
@@ -72,7 +70,7 @@ class Destination:
     given: list[str]
 
 
-@with_options(ENDPOINT_OPTIONS | PLAN_OPTIONS)
+@with_options(lambda: ENDPOINT_OPTIONS | PLAN_OPTIONS)
 def measure(
     options: Mapping[str, Any],
     *,

@@ -1,7 +1,5 @@
 """The commands that import benchmark files, and list measurements, campaigns and formats."""
 
-# ruff: noqa: PLC0415  (a command imports what it needs when it runs)
-
 from __future__ import annotations
 
 import logging

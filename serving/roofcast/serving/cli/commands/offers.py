@@ -1,7 +1,5 @@
 """The command that lists dated prices, adds your own, and refreshes those of others."""
 
-# ruff: noqa: PLC0415  (a command imports what it needs when it runs)
-
 from __future__ import annotations
 
 import datetime as dt

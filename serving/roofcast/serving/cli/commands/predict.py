@@ -1,22 +1,18 @@
 """The command that predicts one question, or the rows of a CSV file."""
 
-# ruff: noqa: PLC0415  (a command imports what it needs when it runs)
-
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
 from roofcast.data.errors import InputError
-from roofcast.serving.cli.arguments.options import with_options
+from roofcast.serving.cli.arguments.options import question_options, with_options
 from roofcast.serving.cli.arguments.question import check_question, question_row, question_table
-from roofcast.serving.cli.arguments.question_options import QUESTION_OPTIONS
 from roofcast.serving.cli.arguments.request_check import (
     check_level,
     check_out,
@@ -40,12 +36,6 @@ from roofcast.serving.cli.context import (
 
 TEXT_COLUMNS: Final = ("status", "reason", "assumed")
 
-OPTIONS: Final = {
-    name: replace(option, default="") if name in {"model", "accelerator"} else option
-    for name, option in QUESTION_OPTIONS.items()
-}
-"""Options of one question; none is required, as --rows has the questions of a file."""
-
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -63,14 +53,16 @@ def _print_example(is_requested: bool) -> None:
 
 
 def _errors(values: Mapping[str, Any]) -> list[InputError]:
+    from roofcast.data.measurements.schema import INPUT_COLUMNS
     from roofcast.serving.cli.files import read_table
     from roofcast.serving.predict.row_checks import check_table
 
     server = values["server"]
+    question = {name: values[name] for name in INPUT_COLUMNS if values[name]}
 
     def check_rows() -> None:
         if not values["rows"]:
-            if any(values[name] for name in OPTIONS):
+            if question:
                 check_question(values)
             return
         questions = read_table(values["rows"]).inputs().frame()
@@ -79,7 +71,7 @@ def _errors(values: Mapping[str, Any]) -> list[InputError]:
 
     load = load_once()
     return collect_errors(
-        lambda: _check_files(values["rows"], values["out"], values),
+        lambda: _check_files(values["rows"], values["out"], question),
         check_rows,
         lambda: check_out(values["out"]),
         lambda: check_references(values["reference"], server, load),
@@ -89,7 +81,7 @@ def _errors(values: Mapping[str, Any]) -> list[InputError]:
 
 
 def _check_files(rows: Path | None, out: Path | None, values: Mapping[str, Any]) -> None:
-    given = [name for name in OPTIONS if values[name]]
+    given = [name for name, value in values.items() if value]
     if rows and given:
         raise InputError(given[0], "cannot be combined with --rows; write it into the file")
     if rows and out is None:
@@ -103,7 +95,7 @@ def _check_files(rows: Path | None, out: Path | None, values: Mapping[str, Any])
 
 
 @with_check(_errors)
-@with_options(OPTIONS)
+@with_options(question_options)
 def predict(
     question: dict[str, str],
     *,

@@ -1,7 +1,5 @@
 """The commands on the predictor: train, promote, roll back, export, evaluate, and rank what to measure next."""
 
-# ruff: noqa: PLC0415  (a command imports what it needs when it runs)
-
 from __future__ import annotations
 
 import importlib

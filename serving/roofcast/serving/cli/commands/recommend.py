@@ -1,7 +1,5 @@
 """The command that ranks hardware by cost."""
 
-# ruff: noqa: PLC0415  (a command imports what it needs when it runs)
-
 from __future__ import annotations
 
 import json
@@ -12,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from roofcast.data.errors import InputError, join_errors
-from roofcast.serving.cli.arguments.options import require_with
+from roofcast.serving.cli.arguments.options import (
+    option_fields,
+    read_request,
+    request_options,
+    require_with,
+    with_model,
+    with_options,
+)
 from roofcast.serving.cli.arguments.request_check import (
     check_names,
     check_out,
@@ -20,7 +25,6 @@ from roofcast.serving.cli.arguments.request_check import (
     collect_errors,
     load_once,
 )
-from roofcast.serving.cli.arguments.request_options import option_fields, read_request, with_model, with_request
 from roofcast.serving.cli.arguments.usage import with_check
 from roofcast.serving.cli.console import note, spinner, warn
 from roofcast.serving.cli.context import (
@@ -86,7 +90,9 @@ def _fields_of(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[InputErr
 
 
 @with_check(_errors)
-@with_request(_declare, concurrency="workload.users", reference="references", stack="stack")
+@with_options(
+    lambda: request_options(_declare()), concurrency="workload.users", reference="references", stack="stack"
+)
 def recommend(
     options: dict[str, Any],
     *,

@@ -1,7 +1,5 @@
 """The commands that list and cancel the retrainings of the service, and show their schedule."""
 
-# ruff: noqa: PLC0415  (a command imports what it needs when it runs)
-
 from __future__ import annotations
 
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """The command that starts the service."""
 
-# ruff: noqa: PLC0415  (a command imports what it needs when it runs)
-
 from __future__ import annotations
 
 import os

@@ -1,7 +1,5 @@
 """The commands on stack profiles: add own runs, list, show their effect, remove."""
 
-# ruff: noqa: PLC0415  (a command imports what it needs when it runs)
-
 from __future__ import annotations
 
 import json

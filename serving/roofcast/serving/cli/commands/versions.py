@@ -1,7 +1,5 @@
 """The commands that list, shadow and compare the versions of the predictor, and open the pages of its runs."""
 
-# ruff: noqa: PLC0415  (a command imports what it needs when it runs)
-
 from __future__ import annotations
 
 import importlib.metadata

@@ -90,7 +90,6 @@ def _mesh_problem(plan: JobPlanResponse, hardware: Hardware, demand: JobDemand) 
 
 
 def _sharded_replicas(plan: JobPlanResponse, hardware: Hardware) -> int:
-    """Return the replicas that share a copy of the states: within a node if sharding is hybrid, none if DDP."""
     return {"hsdp": min(hardware.n_per_node, plan.dp), "ddp": 1}.get(plan.sharding, plan.dp)
 
 
@@ -122,7 +121,6 @@ def torchtitan_command(plan: JobPlanResponse, hardware: Hardware, demand: JobDem
 
 
 def _config_lines(flavor: Flavor, plan: JobPlanResponse) -> list[str]:
-    """Return a Python module with the configuration of the job: what no argument of the command line changes."""
     module = f"torchtitan.models.{flavor.module}"
     lines = ["from torchtitan.components.optimizer import default_adamw"]
     is_fp8 = plan.compute_precision == "fp8"

@@ -136,7 +136,6 @@ def _config_lines(plan: JobPlanResponse, hardware: Hardware) -> list[str]:
 
 
 def _remarks(hardware: Hardware, demand: JobDemand) -> Iterator[str]:
-    """Yield what is to be installed, and the variable of a login."""
     packages = [*PACKAGES, *([ADAPTER_PACKAGE] if demand.method in FROZEN_METHODS else [])]
     packages += [QUANTISATION_PACKAGE] if demand.method == "qlora" else []
     yield f"pip install {' '.join(packages)}"

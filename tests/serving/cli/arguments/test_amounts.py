@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import typer
 
-from roofcast.serving.cli.text.amounts import parse_amount
+from roofcast.serving.cli.arguments.amounts import parse_amount
 
 
 @pytest.mark.parametrize(
