@@ -5,7 +5,6 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,9 +13,7 @@ from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.cli import app
 from roofcast.serving.composition import Service, build_service
 from roofcast.serving.http.app import create_app
-from roofcast.training.lifecycle.bundles import bundle_kind
-from roofcast.training.lifecycle.bundles.bundle import ModelBundle
-from roofcast.training.lifecycle.bundles.bundle_io import read_bundle, sha256
+from roofcast.training.lifecycle.bundles.bundle_io import Bundle, sha256
 from tests.conftest import QUICK
 from tests.serving.http_client import Client, Run, running
 
@@ -30,22 +27,24 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("ROOFCAST_HOME", str(tmp_path / "home"))
 
 
-_LAST_READ: dict[tuple[str, str], ModelBundle] = {}
+_LAST_READ: dict[tuple[str, str], Bundle] = {}
 
 
 @pytest.fixture(autouse=True)
 def bundle_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     """Return the bundle of inference that was read last if the file is the same."""
 
-    def read_once(path: Path, expected_sha256: str, *arguments: Any) -> ModelBundle:
-        key = expected_sha256, str(arguments[-1])
+    load = Bundle.load.__func__  # type: ignore[attr-defined]
+
+    def read_once(cls: type[Bundle], path: Path, expected_sha256: str) -> Bundle:
+        key = expected_sha256, cls.layout()
         if key not in _LAST_READ or not path.is_file() or sha256(path) != expected_sha256:
-            loaded: ModelBundle = read_bundle(path, expected_sha256, *arguments)
+            loaded = load(cls, path, expected_sha256)
             _LAST_READ.clear()
             _LAST_READ[key] = loaded
         return _LAST_READ[key]
 
-    monkeypatch.setattr(bundle_kind, "read_bundle", read_once)
+    monkeypatch.setattr(Bundle, "load", classmethod(read_once))
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.training_set import TrainingSet, build_training_set
 from roofcast.training.learner.errors.group_keys import TARGET_STACK, TERMS, GroupKeys
 from roofcast.training.learner.predictor import RoofcastPredictor
-from roofcast.training.lifecycle.bundles.bundle import ModelBundle, layout
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 from roofcast.training.lifecycle.learned_targets import INFERENCE_TARGET, LearnedTarget
 from tests.data.row_builders import a_row
 
@@ -76,7 +76,7 @@ def a_bundle(data: TrainingSet, **changes: Any) -> ModelBundle:
     """Return a bundle fitted in a moment."""
     predictor = RoofcastPredictor(QUICK, ("tpot_s",)).fit(data.X, data.y, data.groups)
     fields: dict[str, Any] = {
-        "predictor": predictor, "fingerprint": layout(), "data_digest": data.digest,
+        "predictor": predictor, "fingerprint": ModelBundle.layout(), "data_digest": data.digest,
         "row_ids": tuple(data.ids), "engines": (), "accelerators": (), "scores": {"tpot_s": {"mape": 0.1}},
     }  # fmt: skip
     return ModelBundle(**(fields | changes))

@@ -59,7 +59,6 @@ def campaign_values(rows: CampaignRows, campaigns: tuple[str, ...]) -> pd.DataFr
 
 
 def _compare(pair: pd.DataFrame, owners: pd.Series) -> dict[str, float]:
-    """Return the change of the median error and its 90 % interval, owners drawn with replacement."""
     codes, names = pd.factorize(owners.reindex(pair.index))
     values = pair.to_numpy()
     order = [np.argsort(column) for column in values.T]
@@ -73,7 +72,6 @@ def _compare(pair: pd.DataFrame, owners: pd.Series) -> dict[str, float]:
 
 
 def _median(rising: npt.NDArray[np.float64], weight: npt.NDArray[np.int64]) -> float:
-    """Return the weighted median of rising values."""
     cumulative = np.cumsum(weight)
     return float(rising[np.searchsorted(cumulative, cumulative[-1] / 2)])
 
@@ -81,7 +79,6 @@ def _median(rising: npt.NDArray[np.float64], weight: npt.NDArray[np.int64]) -> f
 def _held_out_errors(
     rows: CampaignRows, train: npt.NDArray[np.intp], test: npt.NDArray[np.intp], case: str | None
 ) -> pd.DataFrame:
-    """Return the absolute percentage errors of a fold's rows by a model that lacks them and the campaign `case`."""
     measurements = rows.measurements
     is_used = rows.is_sound[train] & (measurements["campaign"].iloc[train] != case).to_numpy()
     is_used &= ~measurements["run"].iloc[train].isin(measurements["run"].iloc[test]).to_numpy()

@@ -127,7 +127,6 @@ def run_comparison(data: TrainingSet, registry: Registry, cache: Path, design: D
 def _compare_fold(
     data: TrainingSet, train: IndexArray, test: IndexArray, cache: Path, design: Design
 ) -> dict[str, dict[str, Outcome]]:
-    """Return the outcomes of an outer fold by metric and learner."""
     outer = build_splits(data, train, test, load_or_fit_coefficients(data, train, cache), design.metrics)
     inner = []
     for inner_train, inner_test in leave_one_group_out(data.groups.iloc[train], design.n_inner_fold):

@@ -125,9 +125,7 @@ def row_weights(stacks: pd.Series) -> FloatArray:
 
 
 def fit(
-    residuals: Callable[[StepCoefficients], FloatArray],
-    weight: FloatArray,
-    names: Sequence[str],
+    residuals: Callable[[StepCoefficients], FloatArray], weight: FloatArray, names: Sequence[str]
 ) -> StepCoefficients:
     """Return the coefficients `names` of a robust fit under their priors; the others keep their medians."""
     index = [TRAINING_NAMES.index(name) for name in names]

@@ -233,7 +233,6 @@ def page(lines: pd.DataFrame) -> str:
 
 
 def _verdict(n_run: int, is_lower: Mapping[str, bool]) -> str:
-    """Return in which metrics the proposal's mean error is below that of random choice, and in which not."""
     better, worse = (", ".join(name for name, lower in is_lower.items() if lower is side) for side in (True, False))
     others = f"; not in {worse}" if better and worse else ""
     runs = f"{n_run} run{'s' * (n_run > 1)}"

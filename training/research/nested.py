@@ -155,8 +155,6 @@ def _hist(trial: optuna.Trial) -> Settings:
 
 
 class _ScaledRidge(Ridge):  # type: ignore[misc]
-    """Ridge regression of standardised columns."""
-
     def fit(self, X: FloatArray, y: FloatArray, sample_weight: FloatArray) -> Self:
         self.scaler_ = StandardScaler().fit(X)
         super().fit(self.scaler_.transform(X), y, sample_weight)

@@ -57,7 +57,6 @@ def calculate(rows: JobRunRows) -> tuple[FloatArray, FloatArray]:
 
 
 def _summary(analysis: Any, row: JobRunRows) -> tuple[dict[str, float], float]:
-    """Return the summary of one run, and the tokens of a step on one accelerator."""
     config = importlib.import_module("llm_analysis.config")
     runs = row.choice.runs
     m, h, p = (_first_values(part) for part in (runs.model, runs.hardware, runs.plan))

@@ -171,13 +171,6 @@ def counts() -> dict[Stage, Counts]:
 
 
 def _table() -> str:
-    """Return the table.
-
-    Raises
-    ------
-    KeyError
-        If a rule with rows has no description.
-    """
     lines = []
     for stage, rows_by_rule in counts().items():
         described = {rule.name: rule for rule in RULES[stage]}

@@ -57,7 +57,6 @@ def predict_other_half(rows: CampaignRows, half: npt.NDArray[np.intp], test: int
 
 
 def _answers(predictor: RoofcastPredictor, rows: CampaignRows) -> pd.DataFrame:
-    """Return `measured` and `ANSWER`, indexed by row and metric."""
     prediction = predictor.predict_distribution(rows.X)
     low, high = prediction.interval(LEVEL)
     parts = [

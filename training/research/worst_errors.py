@@ -88,7 +88,6 @@ def _name_part(parts: Sequence[OperatorTime], share: FloatArray, i: int) -> str:
 
 
 def _compare(rows: ShippedRows, error: pd.Series, row: int) -> dict[str, float]:
-    """Return the log error, the number of neighbours, and the typical factors of neighbours and of other LLMs."""
     table = rows.measurements.loc[error.index]
     own = rows.measurements.iloc[row]
     is_neighbour = (table[list(SERIES)] == own[list(SERIES)]).all(axis=1) & (table.index != row)

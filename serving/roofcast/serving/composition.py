@@ -19,7 +19,7 @@ from roofcast.serving.drift.learnt_rows import LearntRows
 from roofcast.serving.shadow.challenger_loader import ChallengerLoader
 from roofcast.serving.shadow.version_comparison import VersionLoader
 from roofcast.serving.stacks.stack_choice import Stacks
-from roofcast.training.jobs.job_bundle import JOB_BUNDLES, JobBundle
+from roofcast.training.jobs.job_bundle import JobBundle
 from roofcast.training.lifecycle.learned_targets import INFERENCE_TARGET, JOB_TARGET, LEARNED_TARGETS
 from roofcast.training.lifecycle.registry.registry import Registry
 from roofcast.training.lifecycle.shipped import shipped_predictor
@@ -133,7 +133,7 @@ def build_service(settings: Settings, warn: Callable[[str], None] = logger.warni
     home, uri, key_file = settings.home, settings.mlflow_tracking_uri or None, settings.bundle_key
     stores = StoreAccess(settings)
     registry: Registry = Registry(home, uri, shipped_predictor(INFERENCE_TARGET), key_file)
-    job_registry: Registry[JobBundle] = Registry(home, uri, shipped_predictor(JOB_TARGET), key_file, JOB_BUNDLES)
+    job_registry: Registry[JobBundle] = Registry(home, uri, shipped_predictor(JOB_TARGET), key_file, JobBundle)
     return Service(
         settings=settings,
         warn=warn,

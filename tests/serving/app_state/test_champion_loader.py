@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.composition import build_service
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 from roofcast.training.lifecycle.bundles.bundle_cache import BundleCache
-from roofcast.training.lifecycle.bundles.bundle_kind import INFERENCE_BUNDLES, BundleKind
 from roofcast.training.lifecycle.registry.registry import Champion, Registry, ShippedPredictor
 
 
@@ -28,7 +26,7 @@ def test_without_a_champion_no_model_is_active(empty_home: Path, tmp_path: Path)
 
 
 def test_a_champion_of_another_layout_is_refused_with_its_reason(settings: Settings) -> None:
-    other: BundleKind[ModelBundle] = replace(INFERENCE_BUNDLES, layout=lambda: "another")
+    other = type("Other", (ModelBundle,), {"layout": staticmethod(lambda: "another")})
     loader = ChampionLoader(Registry(settings.home, kind=other), settings.home)
     with pytest.raises(InputError, match="this version has another; retrain"):
         loader.refresh()

@@ -17,7 +17,7 @@ from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.composition import Service
 from roofcast.serving.drift import import_drift
 from roofcast.serving.drift.gauges import DriftGauges
-from roofcast.serving.drift.import_drift import Bounds, ComparedModels, compare_import, report_days, report_import
+from roofcast.serving.drift.import_drift import ComparedModels, compare_import, report_days, report_import
 from roofcast.training.drift import prediction_scores
 from tests.training.builders import measurements
 
@@ -55,7 +55,7 @@ def test_rows_that_the_champion_has_learnt_do_not_judge_it(service: Service) -> 
 
 def test_many_rows_are_sampled_by_their_ids(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     added = add(service, *RUNS)
-    report = report_import(service.store, service.compared_models, added.import_id, bounds=Bounds(2, 10))
+    report = report_import(service.store, service.compared_models, added.import_id, n_new=2, n_earlier=10)
     assert (report.n_row, report.n_compared, report.n_sampled_out, report.n_left_out) == (3, 2, 1, 0)
     monkeypatch.setattr(import_drift, "MAX_COMPARED", 2)
     report = report_days(service.store, service.compared_models, days=1)
@@ -68,7 +68,7 @@ def test_the_answer_to_an_import_compares_few_rows_and_asks_for_the_learnt_names
     add(service, *({**run, "date": "2026-11-01"} for run in RUNS), uploader="ci")
     added = add(service, *({**run, "date": "2026-11-02"} for run in RUNS), uploader="ci")
     assert report_import(service.store, service.compared_models, added.import_id).n_compared == 3
-    monkeypatch.setattr(import_drift, "AT_IMPORT", Bounds(2, 3))
+    monkeypatch.setattr(import_drift, "AT_IMPORT", (2, 3))
     monkeypatch.setattr(service.store.imported, "load_names", None)
     report = compare_import(service.store, lambda: service.compared_models, added)
     assert report is not None

@@ -43,7 +43,7 @@ class FakePredictor:
 
 def active_model(sha256: str = "ab") -> LoadedModel:
     predictor: Any = FakePredictor()
-    bundle = ModelBundle(predictor, "", "", (), (), (), {})
+    bundle = ModelBundle(predictor, "", "", (), {}, (), ())
     return cast("LoadedModel", SimpleNamespace(champion=SimpleNamespace(sha256=sha256), bundle=bundle))
 
 

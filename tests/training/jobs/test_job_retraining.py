@@ -12,7 +12,7 @@ import pytest
 
 from roofcast.data.job_campaigns import job_catalog, load_job_campaigns
 from roofcast.data.measurements.job_validation import validate_training_measurements
-from roofcast.training.jobs.job_bundle import JOB_BUNDLES, JobBundle
+from roofcast.training.jobs.job_bundle import JobBundle
 from roofcast.training.jobs.job_learner import fit_job_bundle, predict_runs
 from roofcast.training.jobs.run_set import RunSet, build_run_set
 from roofcast.training.lifecycle.gate.budget import over_budget
@@ -48,7 +48,7 @@ def candidate() -> JobBundle:
 
 @pytest.fixture
 def registry(tmp_path: Path) -> Registry[JobBundle]:
-    return Registry(tmp_path, None, None, None, JOB_BUNDLES)
+    return Registry(tmp_path, None, None, None, JobBundle)
 
 
 def test_a_retraining_from_own_runs_is_judged_promoted_and_rolled_back(registry: Registry[JobBundle]) -> None:

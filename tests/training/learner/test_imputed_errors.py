@@ -14,7 +14,7 @@ from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.learner.derived_metrics import THROUGHPUT
 from roofcast.training.learner.errors.group_keys import build_group_keys
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
-from roofcast.training.lifecycle.bundles.bundle import ModelBundle, layout, load_bundle
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle, load_bundle
 from tests.training.builders import QUICK, repeated, synthetic
 
 
@@ -79,7 +79,7 @@ def test_a_saved_predictor_has_its_imputed_errors(subset: TrainingSet, tmp_path:
     fitted = RoofcastPredictor(QUICK, ("tpot_s", "itl_s")).fit(X, y, groups, stacks=stacks.mask(is_own, ""))
     known = fitted.error_distributions_["tpot_s"]
     assert len(known.training_row) < len(known.effects.training_points_.keys)
-    stored = ModelBundle(fitted, layout(), "", (), (), (), {})
+    stored = ModelBundle(fitted, ModelBundle.layout(), "", (), {}, (), ())
     loaded = load_bundle(tmp_path / "bundle", stored.save(tmp_path / "bundle")).predictor
     asked = X.head(9)
     points = CalibrationPoints(asked.head(2), y.head(2))

@@ -86,7 +86,7 @@ def test_a_source_tree_without_a_valid_manifest_has_no_shipped_predictor(
 def test_a_shipped_predictor_of_another_layout_is_not_used(
     target: LearnedTarget[Any, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    other = replace(target, bundles=replace(target.bundles, layout=lambda: "another"))
+    other = replace(target, bundles=type("Other", (target.bundles,), {"layout": staticmethod(lambda: "another")}))
     assert shipped_predictor(other) is None
     assert f"run `{target.predictor_file.command}`" in caplog.text
     with pytest.raises(InputError, match="this version has another"):

@@ -52,7 +52,6 @@ def _message(dtype: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
 
 
 def _is_fallback_across_hosts(table: pd.DataFrame) -> pd.Series[bool]:
-    """Return the rows with NCCL fallback: more accelerators than in a host (8; Grace Blackwell 4), without MNNVL."""
     is_host_of_four = table["accelerator"].str.startswith("nvidia-gb")
     is_across = table["num_gpus"] > np.where(is_host_of_four, 4, 8)
     return is_across & ~table["kernel_source"].str.contains("MNNVL", na=False)

@@ -71,7 +71,6 @@ def gather_logs(coefficients: KernelCoefficients, factors: pd.DataFrame) -> Floa
 
 
 def _codes(factors: pd.DataFrame) -> tuple[npt.NDArray[np.intp], pd.DataFrame]:
-    """Return the index of each row's combination of factors, and the combinations."""
     groups: npt.NDArray[np.intp] = np.asarray(factors.groupby(list(FACTORS), sort=False).ngroup(), dtype=np.intp)
     return groups, factors.drop_duplicates(list(FACTORS))
 
@@ -90,8 +89,6 @@ def fit_offsets(form: Form, rows: KernelRows, n_iteration: int = 25) -> KernelCo
 
 
 class _Fit:
-    """State of one fit. Rows with the same combination of factors share parameters."""
-
     def __init__(self, form: Form, rows: KernelRows) -> None:
         self.combination, combinations = _codes(rows.factors)
         order = np.argsort(self.combination, kind="stable")

@@ -12,7 +12,7 @@ import pandas as pd
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import UnknownNameError
 from roofcast.serving.app_state.champion_loader import LoadedModel
-from roofcast.serving.app_state.imports.import_comparison import compare_if_possible
+from roofcast.serving.app_state.imports.measurement_import import compare_if_possible
 from roofcast.serving.drift.learnt_rows import LearntRows
 from roofcast.training.drift.drift_report import MAX_CHANGE, Counts, DriftReport, build_report
 from roofcast.training.drift.novelty import novelty_warnings
@@ -42,24 +42,8 @@ class ComparedModels:
     learnt_rows: LearntRows
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """Bounds of the report of an import.
-
-    Parameters
-    ----------
-    n_new
-        Most new rows that are compared.
-    n_earlier
-        Most earlier rows in which it looks for repeats: the latest.
-    """
-
-    n_new: int = MAX_COMPARED
-    n_earlier: int = MAX_STORED
-
-
-AT_IMPORT: Final = Bounds(200, 2_000)
-"""Bounds of the report in the answer to an import, which may be one of many."""
+AT_IMPORT: Final = (200, 2_000)
+"""New and earlier rows of the report in the answer to an import, which may be one of many."""
 
 
 def report_import(
@@ -69,7 +53,8 @@ def report_import(
     level: float = DEFAULT_LEVEL,
     max_change: float = MAX_CHANGE,
     *,
-    bounds: Bounds | None = None,
+    n_new: int = MAX_COMPARED,
+    n_earlier: int = MAX_STORED,
     seen_by: str | None = None,
 ) -> DriftReport:
     """Return the drift report of one import, against the champion and the caller's earlier rows of the same models.
@@ -81,6 +66,8 @@ def report_import(
 
     Parameters
     ----------
+    n_new, n_earlier
+        Most new rows that are compared, and most earlier ones, the latest, in which it looks for repeats.
     seen_by
         See `roofcast.data.store.claims`.
 
@@ -91,15 +78,15 @@ def report_import(
     NotReadyError
         If the store cannot be read.
     """
-    bounds, imported = bounds or Bounds(), store.imported
+    imported = store.imported
     n_row = imported.count(import_id, seen_by)
     if not n_row:
         known = [str(summary["import_id"]) for summary in store.provenance.imports(seen_by)]
         raise UnknownNameError("import_id", import_id, known)
-    new = imported.load_import(import_id, bounds.n_new)
+    new = imported.load_import(import_id, n_new)
     uploader, names = new["uploader"].iloc[0], set(new["model"])
     rows = pd.concat(
-        [imported.load_others(import_id, uploader, names, bounds.n_earlier), new], ignore_index=True
+        [imported.load_others(import_id, uploader, names, n_earlier), new], ignore_index=True
     ).drop_duplicates("id", keep="last")
     is_new, n_not_loaded = rows["import_id"] == import_id, n_row - len(new)
     return _report(store, models, rows, is_new, level=level, max_change=max_change, n_not_loaded=n_not_loaded)
@@ -139,7 +126,10 @@ def compare_import(store: MeasurementStore, models: Callable[[], ComparedModels]
     models
         Called only if the import has rows to compare.
     """
-    return compare_if_possible(added, lambda import_id: report_import(store, models(), import_id, bounds=AT_IMPORT))
+    n_new, n_earlier = AT_IMPORT
+    return compare_if_possible(
+        added, lambda import_id: report_import(store, models(), import_id, n_new=n_new, n_earlier=n_earlier)
+    )
 
 
 def score_rows(models: ComparedModels, rows: pd.DataFrame, level: float) -> tuple[pd.DataFrame, float]:

@@ -48,8 +48,6 @@ Outcome = Literal["compared", "dropped", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """Rows with the champion's answers."""
-
     columns: Columns
     answers: Columns
     catalog: Catalog

@@ -16,11 +16,7 @@ from roofcast.data.specs import ModelSpec
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.serving.predict.next_measurements import RANKED_METRICS
 from roofcast.serving.predict.question_rows import table_from_rows
-from roofcast.serving.predict.row_checks import (
-    assumed_split_problems,
-    capacity_problems,
-    check_table,
-)
+from roofcast.serving.predict.row_checks import assumed_split_problems, capacity_problems, check_table
 from roofcast.serving.stacks.profiles import Profile, central_rows
 from roofcast.training.explain.measure_next import rank_measurements
 from roofcast.training.learner.prediction import Prediction

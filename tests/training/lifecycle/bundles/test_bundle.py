@@ -13,7 +13,7 @@ import pytest
 import roofcast.training
 from roofcast.data.errors import InputError
 from roofcast.training.dataset.training_set import TrainingSet
-from roofcast.training.lifecycle.bundles.bundle import ModelBundle, _load_pyfunc, layout, load_bundle
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle, _load_pyfunc, load_bundle
 from roofcast.training.lifecycle.bundles.bundle_file import write_object
 from roofcast.training.lifecycle.bundles.bundle_io import sha256
 
@@ -51,7 +51,7 @@ def test_a_truncated_file_is_refused(n_byte: int, bundle: ModelBundle, tmp_path:
 @pytest.mark.parametrize("content", [{}, [1], np.ones(3), None])
 def test_a_file_without_a_bundle_is_refused(content: object, tmp_path: Path) -> None:
     path = tmp_path / "bundle.roofcast"
-    write_object(path, content, {}, {"layout": layout()})
+    write_object(path, content, {}, {"layout": ModelBundle.layout()})
     with pytest.raises(InputError, match=f"holds a {type(content).__name__}, not a ModelBundle"):
         load_bundle(path, sha256(path))
 
@@ -89,10 +89,10 @@ def test_other_columns_are_refused(bundle: ModelBundle, tmp_path: Path) -> None:
     "name", ["features.descriptors.config_hash._START", "training.lifecycle.bundles.bundle.key_signatures"]
 )
 def test_another_transform_of_keys_is_another_layout(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = layout()
+    before = ModelBundle.layout()
     changed = np.uint64(1) if name.endswith("_START") else lambda keys: keys[:, 0]
     monkeypatch.setattr(f"roofcast.{name}", changed)
-    assert layout() != before
+    assert ModelBundle.layout() != before
 
 
 def test_mlflow_loads_the_bundle_of_a_folder(bundle: ModelBundle, subset: TrainingSet, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from roofcast.features.columns import FEATURE_NAMES
 from roofcast.training.learner.boosted_trees import ResidualRegressor
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
-from roofcast.training.lifecycle.bundles.bundle_kind import INFERENCE_BUNDLES
+from roofcast.training.lifecycle.bundles.tree_check import check_trees
 from roofcast.training.lifecycle.bundles.ubjson import parse_ubjson
 from tests.training.lifecycle.bundles.ubjson_writer import write_ubjson
 
@@ -31,16 +31,16 @@ def a_bundle(regressor: Any) -> ModelBundle:
     """Return a bundle that holds one regressor and nothing else."""
     predictor = RoofcastPredictor()
     predictor.regressors_ = {"tpot_s": regressor}
-    return ModelBundle(predictor, "", "", (), (), (), {})
+    return ModelBundle(predictor, "", "", (), {}, (), ())
 
 
 def check(bundle: ModelBundle, problem: str = "") -> None:
     """Check a bundle, which has this problem, or none."""
     if not problem:
-        INFERENCE_BUNDLES.check(bundle, "f")
+        check_trees(bundle, "f")
         return
     with pytest.raises(InputError, match=problem):
-        INFERENCE_BUNDLES.check(bundle, "f")
+        check_trees(bundle, "f")
 
 
 def change_member(regressor: ResidualRegressor, change: Change) -> ModelBundle:

@@ -14,7 +14,7 @@ from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
-from roofcast.training.lifecycle.bundles.bundle_kind import Bundle
+from roofcast.training.lifecycle.bundles.bundle_io import Bundle
 from roofcast.training.lifecycle.gate import judgement
 from roofcast.training.lifecycle.gate.comparison import PromotionDecision, compare
 from roofcast.training.lifecycle.gate.inference_trial import build_slices

@@ -19,7 +19,7 @@ from mlflow.exceptions import MlflowException
 from mlflow.protos.databricks_pb2 import PERMISSION_DENIED
 
 from roofcast.data.errors import InputError, NoAnswerError, NotReadyError, UnknownNameError
-from roofcast.training.lifecycle.bundles.bundle import CLASSES, ModelBundle, layout
+from roofcast.training.lifecycle.bundles.bundle import CLASSES, ModelBundle
 from roofcast.training.lifecycle.bundles.bundle_file import write_object
 from roofcast.training.lifecycle.bundles.bundle_io import FILE_NAME, sha256
 from roofcast.training.lifecycle.bundles.ubjson import parse_ubjson
@@ -205,7 +205,7 @@ def test_a_bundle_with_damaged_trees_is_refused_whatever_its_checksum(
     regressor.members_ = [write_ubjson(model)]
     (tmp_path / "run").mkdir()
     file = tmp_path / "run" / FILE_NAME
-    write_object(file, damaged, CLASSES, {"layout": layout()})
+    write_object(file, damaged, CLASSES, {"layout": ModelBundle.layout()})
     with registry.run("a test") as run_id:
         pass
     version = registry.register(file.parent.as_uri(), run_id, sha256(file))

@@ -10,12 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.catalog import Catalog
-from roofcast.data.job_campaigns import (
-    FIRST_TRAINING_CAMPAIGNS,
-    job_catalog,
-    load_job_campaigns,
-    load_job_judges,
-)
+from roofcast.data.job_campaigns import FIRST_TRAINING_CAMPAIGNS, job_catalog, load_job_campaigns, load_job_judges
 from roofcast.features.jobs.plan_enumeration import Jobs, PlanChoice, choose_plans
 from roofcast.features.jobs.run_table import build_jobs
 from roofcast.features.jobs.step.flops import model_flop

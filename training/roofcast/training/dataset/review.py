@@ -76,10 +76,7 @@ def review(
 
 
 def _beyond_estimate(descriptors: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows whose request rate exceeds the estimated saturation rate.
-
-    Whether a queue grows depends on a small error of the estimated capacity, so there is no ratio to learn.
-    """
+    # a small error of the estimated capacity decides whether a queue grows: there is no ratio to learn
     is_over = estimate(descriptor_arrays(descriptors), DEFAULT_COEFFICIENTS).is_saturated
     detail = "the request rate exceeds the estimated saturation rate of the replica"
     return pd.DataFrame({"rule": "beyond_estimate", "detail": detail}, index=descriptors.index[is_over])
@@ -137,7 +134,6 @@ def _measured_outcomes(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _copies(group: pd.DataFrame, outcomes: npt.NDArray[np.float64]) -> dict[object, str]:
-    """Return the earlier row that each copy in a group repeats, by the copy's index."""
     setup = (
         group[list(COPY_SETUP_COLUMNS)].astype(object).where(lambda cells: cells.notna() & (cells != "")).to_numpy()
     )
@@ -193,7 +189,6 @@ def campaign_report(catalog: Catalog) -> pd.DataFrame:
 
 
 def _row(info: CampaignInfo, rejected: Mapping[str, int], rules: pd.Series) -> dict[str, object]:
-    """Return a campaign's row of the report; `rules` has one entry for each measurement, blank if usable."""
     return {
         "campaign": info.name,
         "n_read": info.n_read,

@@ -119,7 +119,6 @@ def build_training_set(
 
 
 def _name_by_uploader(measurements: pd.DataFrame, uploaders: pd.Series) -> pd.DataFrame:
-    """Return measurements whose campaigns and stacks start with the API key that stored them, if one did."""
     is_upload, owner = uploaders != "", UPLOADED + uploaders + "/"
     stack = measurements["stack"].mask(measurements["stack"] == "", measurements["campaign"])
     return measurements.assign(

@@ -11,11 +11,11 @@ import pandas as pd
 from pydantic import Field
 
 from roofcast.data.specs import Spec
-from roofcast.training.drift.groups import ALL, SIGNIFICANCE, TESTED, Key, Positions, group_positions
+from roofcast.training.drift.groups import ALL, SIGNIFICANCE, TESTED, Key, group_positions
 from roofcast.training.drift.paired_errors import ChallengerErrors
 from roofcast.training.drift.prediction_scores import KINDS, SCORE_NUMBERS
 from roofcast.training.drift.repeats import LIMIT_LEVEL, differing_settings, is_beyond_noise
-from roofcast.training.drift.significance import adjust_p_values, exceedance_p_value
+from roofcast.training.drift.significance import exceedance_p_value, p_values_of_groups
 
 MAX_CHANGE: Final = 1.5
 """Median ratio of repeats that counts as drift however few they are: judgement; see the decision record."""
@@ -164,12 +164,15 @@ def build_report(
     repeated, other = pairs[is_repeat], pairs[~is_repeat]
     observations, runs = _observations(scored), _run_changes(repeated)
     of_errors, of_repeats = group_positions(observations), group_positions(runs)
-    tests = {("error", *key): observations["is_outside"].to_numpy()[part] for key, part in of_errors.items()}
-    tests |= {("repeat", *key): runs["is_outside"].to_numpy()[part] for key, part in of_repeats.items()}
     members = {("error", *key): part for key, part in of_errors.items()}
     members |= {("repeat", *key): part for key, part in of_repeats.items()}
-    p_values = _test(tests, members, 1 - level)
-    errors = _group_errors(scored, {key: tests["error", *key] for key in of_errors}, p_values)
+    outside = {"error": observations["is_outside"].to_numpy(), "repeat": runs["is_outside"].to_numpy()}
+    expected_share = {"error": 1 - level, "repeat": 1 - LIMIT_LEVEL}
+    p_values = p_values_of_groups(
+        {key: (*key[:2], part.tobytes()) for key, part in members.items() if key[2] in TESTED},
+        lambda key: exceedance_p_value(outside[str(key[0])][members[key]], expected_share[str(key[0])]),
+    )
+    errors = _group_errors(scored, {key: outside["error"][part] for key, part in of_errors.items()}, p_values)
     repeats = [_group_change(key, runs.iloc[part], p_values, max_change) for key, part in of_repeats.items()]
     changed, changed_settings = _largest_first(repeated), _largest_first(other)
     reasons = [_error_reason(one, level) for one in distinct_groups(errors) if one.is_drift]
@@ -226,22 +229,6 @@ def _run_changes(pairs: pd.DataFrame) -> pd.DataFrame:
     keys = ["metric", "run", "accelerator", "engine_version", "stack"]
     medians = table.groupby(keys, sort=False)[["log_ratio", "excess"]].median().reset_index()
     return medians.assign(is_outside=medians["excess"] > 0.5)
-
-
-def _test(tests: Mapping[Key, Flags], members: Mapping[Key, Positions], expected_share: float) -> dict[Key, float]:
-    first_of: dict[Key, Key] = {}
-    alias: dict[Key, Key] = {}
-    p_values: dict[Key, float] = {}
-    for key, is_outside in tests.items():
-        source, metric, kind, _ = key
-        if kind not in TESTED:
-            continue
-        alias[key] = first = first_of.setdefault((source, metric, members[key].tobytes()), key)
-        if first == key:
-            share = expected_share if source == "error" else 1 - LIMIT_LEVEL
-            p_values[key] = exceedance_p_value(is_outside, share)
-    adjusted = adjust_p_values(p_values)
-    return {key: adjusted[first] for key, first in alias.items()}
 
 
 def _group_errors(

@@ -12,7 +12,7 @@ from pydantic import Field
 from roofcast.data.specs import Spec
 from roofcast.training.drift.groups import SIGNIFICANCE, TESTED, Key, groups_of
 from roofcast.training.drift.prediction_scores import KINDS
-from roofcast.training.drift.significance import adjust_p_values
+from roofcast.training.drift.significance import p_values_of_groups
 
 SHARED: Final = ("row", "metric", "configuration", *KINDS, "measured")
 
@@ -72,20 +72,14 @@ def compare_errors(champion: pd.DataFrame, challenger: pd.DataFrame) -> list[Pai
     pairs = pairs.assign(error=pairs["log_error"].abs(), error_challenger=pairs["log_error_challenger"].abs())
     groups = groups_of(pairs)
     differences = {key: _differences(part) for key, part in groups}
-    p_values = _test({key: part for key, part in groups if key[1] in TESTED}, differences)
+    tested: dict[Key, Key] = {key: (key[0], *part.index) for key, part in groups if key[1] in TESTED}
+    p_values = p_values_of_groups(tested, lambda key: _p_value(differences[key]))
     return [_paired(key, part, differences[key], p_values.get(key)) for key, part in groups]
 
 
 def _differences(part: pd.DataFrame) -> npt.NDArray[np.float64]:
     medians = part.groupby("configuration")[["error", "error_challenger"]].median()
     return (medians["error_challenger"] - medians["error"]).to_numpy(dtype=float)
-
-
-def _test(parts: dict[Key, pd.DataFrame], differences: dict[Key, npt.NDArray[np.float64]]) -> dict[Key, float]:
-    first_of: dict[Key, Key] = {}
-    alias = {key: first_of.setdefault((key[0], *part.index), key) for key, part in parts.items()}
-    adjusted = adjust_p_values({key: _p_value(differences[key]) for key in first_of.values()})
-    return {key: adjusted[first] for key, first in alias.items()}
 
 
 def _p_value(differences: npt.NDArray[np.float64]) -> float:

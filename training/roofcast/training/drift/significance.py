@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import TypeVar
 
 import numpy as np
@@ -54,3 +54,11 @@ def adjust_p_values(p_values: Mapping[Key, float]) -> dict[Key, float]:
         least = max(least, min(1.0, (len(ordered) - n_before) * p_value))
         adjusted[key] = least
     return adjusted
+
+
+def p_values_of_groups(rows_of: Mapping[Key, Hashable], p_value: Callable[[Key], float]) -> dict[Key, float]:
+    """Return the adjusted p-value of each group; groups of the same rows are one test, of the first of them."""
+    first_of: dict[Hashable, Key] = {}
+    same = {key: first_of.setdefault(rows, key) for key, rows in rows_of.items()}
+    adjusted = adjust_p_values({key: p_value(key) for key in first_of.values()})
+    return {key: adjusted[first] for key, first in same.items()}

@@ -130,7 +130,6 @@ def _tree_contributions(
 def _derived_contributions(
     tables: Mapping[str, pd.DataFrame], parts: RatioPrediction, X: pd.DataFrame
 ) -> dict[str, pd.DataFrame]:
-    """Return the contributions to the metrics derived from TTFT and TPOT, in the rows where they are derived."""
     if not set(SOURCES) <= tables.keys():
         return {}
     correction = {m: parts.value[m] / parts.estimates[m] for m in SOURCES}

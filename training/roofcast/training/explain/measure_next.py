@@ -83,8 +83,6 @@ def rank_measurements(
 
 @dataclass(slots=True)
 class _Process:
-    """Covariance of one metric's errors at the settings, the noise variance of a repeat, and the targets."""
-
     covariance: FloatArray
     noise: FloatArray
     is_target: npt.NDArray[np.bool_]
@@ -104,12 +102,10 @@ class _Process:
         return np.maximum(np.diag(self.covariance), 0.0) + self.noise
 
     def gain(self) -> FloatArray:
-        """Return the share of the targets' summed variance that a measurement at each setting removes."""
         reduction = (self.covariance[self.is_target] ** 2).sum(axis=0) / self.variance
         return np.asarray(reduction / self.variance[self.is_target].sum(), dtype=np.float64)
 
     def measure(self, row: int) -> float:
-        """Condition on a measurement and return the mean relative reduction of the targets' widths."""
         before = np.sqrt(self.variance)
         column = self.covariance[:, row]
         self.covariance = self.covariance - np.outer(column, column) / self.variance[row]

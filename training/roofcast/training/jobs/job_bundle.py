@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from dataclasses import dataclass, field
-from importlib.metadata import version
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Final
 
 import pandas as pd
@@ -23,38 +21,30 @@ from roofcast.training.learner.errors.error_distribution import ErrorScaleModel
 from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
 from roofcast.training.lifecycle.bundles.bundle import CLASSES as INFERENCE_CLASSES
 from roofcast.training.lifecycle.bundles.bundle_file import Classes, stored_fields
-from roofcast.training.lifecycle.bundles.bundle_io import write_bundle
-from roofcast.training.lifecycle.bundles.bundle_kind import BundleKind
+from roofcast.training.lifecycle.bundles.bundle_io import Bundle
 
 
-@dataclass(frozen=True, slots=True)
-class JobBundle:
-    """A fitted predictor of training jobs and its metadata.
+@dataclass(frozen=True)
+class JobBundle(Bundle):
+    """A fitted predictor of training jobs and its metadata."""
 
-    Parameters
-    ----------
-    predictor
-        Fitted.
-    fingerprint
-        `layout` of the version that fitted it.
-    data_digest, row_ids
-        Of the runs it was fitted to.
-    scores
-        Errors by metric, with lineages held out.
-    roofcast_version
-        Of the version that fitted it.
-    """
+    target = TRAINING
 
     predictor: JobPredictor
-    fingerprint: str
-    data_digest: str
-    row_ids: tuple[str, ...]
-    scores: dict[str, dict[str, float]]
-    roofcast_version: str = field(default_factory=lambda: version("roofcast"))
 
-    def save(self, path: Path) -> str:
-        """Write the bundle, and its SHA-256 into `checksum_file`; return the SHA-256."""
-        return write_bundle(path, self, CLASSES, self.fingerprint, self.roofcast_version)
+    @classmethod
+    @functools.cache
+    def layout(cls) -> str:
+        """Return a digest of columns, terms, keys and stored attributes."""
+        stored = sorted((kind.__name__, tuple(names)) for kind, names in cls.classes.items())
+        keys = [int(key) for key in group_keys(build_job_table(_example(), job_catalog()))[0]]
+        parts = repr((column_names(), [*TERMS, *SLOPES, *SMOOTH], keys, stored))
+        return hashlib.blake2b(parts.encode(), digest_size=8).hexdigest()
+
+    @staticmethod
+    def n_feature(path: str) -> int:
+        """Return the number of columns of the regressor's metric."""
+        return len(column_names()[path.split(".")[2]])
 
 
 _DATACLASSES: Final = (JobBundle, LogErrorModel, CarriedDeviation, JobSpace, GroupEffects, ErrorScaleModel)
@@ -66,22 +56,14 @@ CLASSES: Final[Classes] = {
 }
 """Classes of a bundle file, each with its stored attributes."""
 
+JobBundle.classes = CLASSES
+
 
 @functools.cache
 def column_names() -> dict[str, tuple[str, ...]]:
     """Return the names of the learner's columns by metric."""
     table = build_job_table(_example(), job_catalog())
     return {name: tuple(columns(table)) for name, columns in COLUMNS.items()}
-
-
-@functools.cache
-def layout() -> str:
-    """Return a digest of columns, terms, keys and stored attributes; a bundle of another layout is refused."""
-    stored = sorted((cls.__name__, tuple(names)) for cls, names in CLASSES.items())
-    keys = [int(key) for key in group_keys(build_job_table(_example(), job_catalog()))[0]]
-    return hashlib.blake2b(
-        repr((column_names(), [*TERMS, *SLOPES, *SMOOTH], keys, stored)).encode(), digest_size=8
-    ).hexdigest()
 
 
 def _example() -> pd.DataFrame:
@@ -92,8 +74,3 @@ def _example() -> pd.DataFrame:
     }  # fmt: skip
     numbers = {"n_accelerator": 8.0, "n_token_per_sequence": 4096.0, "n_global_batch_sequence": 8.0}
     return pd.DataFrame([cells | numbers | dict.fromkeys(("tp", "pp", "cp", "ep", "n_micro_batch_sequence"), 1.0)])
-
-
-JOB_BUNDLES: Final = BundleKind(
-    TRAINING, JobBundle, CLASSES, layout, lambda path: len(column_names()[path.split(".")[2]])
-)

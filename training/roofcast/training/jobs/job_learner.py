@@ -13,7 +13,7 @@ from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.stacks import is_uploaded
 from roofcast.training.evaluation.metrics import error_summary
 from roofcast.training.jobs import group_effects, held_out
-from roofcast.training.jobs.job_bundle import JobBundle, layout
+from roofcast.training.jobs.job_bundle import JobBundle
 from roofcast.training.jobs.job_predictor import JobPrediction, JobPredictor
 from roofcast.training.jobs.job_table import table_of_runs
 from roofcast.training.jobs.run_set import RunSet
@@ -47,7 +47,7 @@ def fit_job_bundle(data: RunSet, config: TrainingConfig | None = None, progress:
     scores = by_lineage.groupby("metric")[["mape", "median_ape", "within_25"]].mean()
     return JobBundle(
         predictor=predictor,
-        fingerprint=layout(),
+        fingerprint=JobBundle.layout(),
         data_digest=data.digest,
         row_ids=tuple(data.ids),
         scores={str(m): {str(k): float(v) for k, v in row.items()} for m, row in scores.iterrows()},

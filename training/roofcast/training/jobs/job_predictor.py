@@ -69,8 +69,6 @@ class JobPrediction:
 
 @dataclass(frozen=True)
 class _LogError:
-    """Log error of jobs: mean, standard deviation and half the width of the interval, each of shape (n_job,)."""
-
     mean: FloatArray
     sd: FloatArray
     half: FloatArray
@@ -158,10 +156,7 @@ class JobPredictor:
         keys = group_keys(table)
         rate, memory = (self._log_error(name, table, keys, coverage) for name in (RATE, MEMORY))
         rate_value = self._in_chip_order(
-            table,
-            keys,
-            rate_per_accelerator(table.runs, table.time) * np.exp(rate.mean),
-            catalog or job_catalog(),
+            table, keys, rate_per_accelerator(table.runs, table.time) * np.exp(rate.mean), catalog or job_catalog()
         )
         memory_value = memory_of_kind(table.memory, table.memory_kind) * np.exp(memory.mean)
         outside = outside_range(np.column_stack(list(rate_columns(table).values())), self.limits_)

@@ -21,7 +21,7 @@ from roofcast.training.learner.errors.blank_doubt import BlankDoubt
 from roofcast.training.learner.out_of_memory import fit_out_of_memory
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.learner.ratio_model import Progress
-from roofcast.training.lifecycle.bundles.bundle import ModelBundle, layout
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 from roofcast.training.lifecycle.gate.budget import query_rows
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def fit_bundle(
     scores = folds.groupby("metric")[["mape", "median_ape", "within_25"]].mean()
     return ModelBundle(
         predictor=predictor,
-        fingerprint=layout(),
+        fingerprint=ModelBundle.layout(),
         data_digest=data.digest,
         row_ids=tuple(data.ids),
         engines=tuple(sorted(set(data.measurements["engine"]) - {""})),

@@ -19,19 +19,14 @@ from roofcast.data.measurements.target import INFERENCE, TRAINING, Target
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.estimate_ratios import load_shipped_ratios
 from roofcast.training.dataset.training_set import TrainingSet
-from roofcast.training.jobs.job_bundle import JOB_BUNDLES, JobBundle
-from roofcast.training.jobs.job_learner import (
-    fit_job_bundle,
-    fit_parameters,
-    predict_runs,
-    score_groups,
-)
+from roofcast.training.jobs.job_bundle import JobBundle
+from roofcast.training.jobs.job_learner import fit_job_bundle, fit_parameters, predict_runs, score_groups
 from roofcast.training.jobs.job_trial import JobTrial
 from roofcast.training.jobs.run_ratios import load_shipped_run_ratios
 from roofcast.training.jobs.run_set import RunSet, build_run_set
 from roofcast.training.learner.ratio_model import Progress
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
-from roofcast.training.lifecycle.bundles.bundle_kind import INFERENCE_BUNDLES, B, BundleKind
+from roofcast.training.lifecycle.bundles.bundle_io import B
 from roofcast.training.lifecycle.gate.inference_trial import InferenceTrial
 from roofcast.training.lifecycle.gate.trial import Trial
 from roofcast.training.lifecycle.held_out_errors import write_held_out_errors
@@ -113,7 +108,7 @@ class LearnedTarget(Generic[D, B]):
         Whether a version can answer beside the champion.
     """
 
-    bundles: BundleKind[B]
+    bundles: type[B]
     predictor_file: ShippedFile
     limits_file: ShippedFile
     join_stored: Callable[[pd.DataFrame, pd.DataFrame, pd.Series, Catalog], D]
@@ -198,7 +193,7 @@ _LIMITS_COMMANDS: Final = {
 }
 
 INFERENCE_TARGET: Final[LearnedTarget[TrainingSet, ModelBundle]] = LearnedTarget(
-    bundles=INFERENCE_BUNDLES,
+    bundles=ModelBundle,
     predictor_file=ShippedFile(
         "predictor.roofcast", _COMMANDS[INFERENCE], _INFERENCE_CODE, load_campaigns, load_catalog
     ),
@@ -218,7 +213,7 @@ INFERENCE_TARGET: Final[LearnedTarget[TrainingSet, ModelBundle]] = LearnedTarget
     has_challenger=True,
 )
 JOB_TARGET: Final[LearnedTarget[RunSet, JobBundle]] = LearnedTarget(
-    bundles=JOB_BUNDLES,
+    bundles=JobBundle,
     predictor_file=ShippedFile("jobs.roofcast", _COMMANDS[TRAINING], _JOB_CODE, load_job_campaigns, job_catalog),
     limits_file=ShippedFile(
         "job_ratio_limits.csv", _LIMITS_COMMANDS[TRAINING], _JOB_LIMITS_CODE, load_job_campaigns, job_catalog

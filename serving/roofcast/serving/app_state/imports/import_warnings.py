@@ -46,19 +46,15 @@ def import_warnings(table: pd.DataFrame) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Cures:
-    """Commands and requests that mend an import, for the caller of either."""
-
     caller: Caller
     import_id: str
 
     def change(self, action: Action) -> str:
-        """Return how to change the rows of the import."""
         command = f"`roofcast measurements {_VERBS[action]} --import {self.import_id}`"
         request = f'POST /v1/measurements/{action}s with {{"import_id": "{self.import_id}"}}'
         return command if self.caller == "command" else f"{request} or {command}"
 
     def claim(self) -> str:
-        """Return how to import again and claim the rows of keys."""
         return "--claim" if self.caller == "command" else "?claim=true"
 
 

@@ -1,20 +1,21 @@
-"""Import of measured rows into the store, for HTTP and command line."""
+"""Import of measurements of any target into the store, and their comparison with the champion."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+import logging
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 import pandas as pd
 
 from roofcast.data.catalog import Catalog
-from roofcast.data.errors import InputError
-from roofcast.data.measurements.target import INFERENCE
+from roofcast.data.errors import InputError, RoofcastError
+from roofcast.data.measurements.target import INFERENCE, Target
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.validity.plausibility import millisecond_columns
+from roofcast.serving.abandonment import AbandonedError
 from roofcast.serving.app_state.catalog.live_catalog import LiveCatalog
-from roofcast.serving.app_state.catalog.model_admission import Config
-from roofcast.serving.app_state.imports.checked_import import CheckedRows, import_checked
+from roofcast.serving.app_state.catalog.model_admission import Config, with_configs
 from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.predict.row_checks import fill_copy_precision
 from roofcast.training.dataset.estimate_ratios import estimate_ratios
@@ -24,28 +25,84 @@ if TYPE_CHECKING:
     from roofcast.data.store.measurement_store import Added
     from roofcast.data.store.provenance import Origin
 
+Report = TypeVar("Report")
+
+Check = Callable[[Catalog], tuple[pd.DataFrame, pd.Series]]
+"""Returns rows with ids of the catalogue, and why each is in quarantine; blank if it is not."""
+
+logger = logging.getLogger(__name__)
+
+
+class ImportOptions(TypedDict, total=False):
+    """Options of an import.
+
+    Parameters
+    ----------
+    origin
+        Who imports; None for the operator.
+    dry_run
+        Count only: nothing is written, created or migrated.
+    claim_of_keys
+        Whether rows that API keys own become the operator's, if the operator imports them; they stay the keys'
+        otherwise.
+    """
+
+    origin: Origin | None
+    dry_run: bool
+    claim_of_keys: bool
+
+
+def import_checked(
+    stores: StoreAccess,
+    catalogs: LiveCatalog,
+    target: Target,
+    check: Check,
+    configs: Iterable[tuple[str, Config]] = (),
+    **options: Unpack[ImportOptions],
+) -> Added:
+    """Store rows and the models of named configurations; return the numbers of new and known rows.
+
+    All rows are stored, or none. Training leaves out rows in quarantine until they are confirmed.
+
+    Parameters
+    ----------
+    check
+        Its errors escape.
+    configs
+        Name and ``config.json`` of each model that the catalogue does not have.
+
+    Raises
+    ------
+    InputError
+        If a configuration is not a language model's, another model has its name, too many models are registered, or
+        a registered model was removed meanwhile.
+    NotReadyError
+        If the store cannot be read or written.
+    """
+    origin, is_claim = options.get("origin"), options.get("claim_of_keys", False)
+    if options.get("dry_run"):
+        rows, reasons = check(with_configs(catalogs.unmigrated_catalog(target), configs)[0])
+        with stores.unmigrated() as store:
+            return store.of(target).compare(rows, origin, reasons, claim_of_keys=is_claim)
+    new = catalogs.admit_models(configs, origin.limited_key if origin else "", target)
+    (rows, reasons), measurements = check(new.catalog), stores.open().of(target)
+    added = measurements.add(rows, new.models, origin, reasons, claim_of_keys=is_claim, registered=new.registered)
+    if new.models:
+        catalogs.refresh()
+    return added
+
 
 def import_rows(
     stores: StoreAccess,
     catalogs: LiveCatalog,
     table: pd.DataFrame,
     configs: Iterable[tuple[str, Config]] = (),
-    *,
-    origin: Origin | None = None,
-    dry_run: bool = False,
-    claim_of_keys: bool = False,
+    **options: Unpack[ImportOptions],
 ) -> Added:
-    """Store measurements and the models of named configurations: see `import_checked`.
+    """Store validated measurements of inference: see `import_checked`.
 
     Names of models and accelerators are replaced by ids of the catalogue. Rows far from what others measured on alike
     stacks are in quarantine.
-
-    Parameters
-    ----------
-    table
-        Validated measurements.
-    configs, origin, dry_run, claim_of_keys
-        As of `import_checked`.
 
     Raises
     ------
@@ -53,24 +110,13 @@ def import_rows(
         If a row has an unknown model or accelerator.
     InputError
         As of `import_checked`; or if latencies are in milliseconds.
-    NotReadyError
-        If the store cannot be read or written.
     """
 
-    def check(catalog: Catalog) -> CheckedRows:
+    def check(catalog: Catalog) -> tuple[pd.DataFrame, pd.Series]:
         rows, descriptors = _resolve(table, catalog)
-        return CheckedRows(rows, shipped_limits(INFERENCE).reasons(rows, estimate_ratios(rows, descriptors)))
+        return rows, shipped_limits(INFERENCE).reasons(rows, estimate_ratios(rows, descriptors))
 
-    return import_checked(
-        stores,
-        catalogs,
-        INFERENCE,
-        check,
-        configs,
-        origin=origin,
-        dry_run=dry_run,
-        claim_of_keys=claim_of_keys,
-    )
+    return import_checked(stores, catalogs, INFERENCE, check, configs, **options)
 
 
 def _resolve(table: pd.DataFrame, catalog: Catalog) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -88,3 +134,21 @@ def _resolve(table: pd.DataFrame, catalog: Catalog) -> tuple[pd.DataFrame, pd.Da
         problem = f"looks like milliseconds: the median is {ratio:,.0f} times the analytic estimate"
         raise InputError(column, f"{problem}; give seconds")
     return resolved, descriptors
+
+
+def compare_if_possible(added: Added, compare: Callable[[str], Report]) -> Report | None:
+    """Return what `compare` reports of the id of an import; None if it claims no row or cannot be compared.
+
+    The rows are stored already, so the reason is logged, and no error escapes but `AbandonedError`.
+    """
+    if not added.n_new + added.n_claimed:
+        return None
+    try:
+        return compare(added.import_id)
+    except RoofcastError as error:
+        logger.warning("import not compared with the predictor, import_id=%s: %s", added.import_id, error)
+    except AbandonedError:
+        raise
+    except Exception:
+        logger.exception("import not compared with the predictor, import_id=%s", added.import_id)
+    return None

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from roofcast.data.catalog import Catalog
 from roofcast.serving.app_state.champion_loader import LoadedModel
-from roofcast.serving.app_state.imports.import_comparison import compare_if_possible
+from roofcast.serving.app_state.imports.measurement_import import compare_if_possible
 from roofcast.training.dataset.job_runs import JobRunRows, build_job_rows
 from roofcast.training.jobs.job_bundle import JobBundle
 from roofcast.training.jobs.job_table import framework_families

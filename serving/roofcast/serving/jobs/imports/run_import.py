@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ from roofcast.data.measurements.job_validation import token_per_step, validate_t
 from roofcast.data.measurements.target import TRAINING
 from roofcast.serving.app_state.catalog.live_catalog import LiveCatalog
 from roofcast.serving.app_state.catalog.model_admission import Config
-from roofcast.serving.app_state.imports.checked_import import CheckedRows, import_checked
+from roofcast.serving.app_state.imports.measurement_import import ImportOptions, import_checked
 from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.csv_table import CsvTable, parse_table
 from roofcast.serving.jobs.rows import parse_jobs
@@ -28,7 +28,6 @@ from roofcast.training.lifecycle.shipped import shipped_limits
 
 if TYPE_CHECKING:
     from roofcast.data.store.measurement_store import Added
-    from roofcast.data.store.provenance import Origin
 
 SOURCE: Final = "rows"
 """Name of JSON rows in messages; their lines count from 1."""
@@ -113,23 +112,14 @@ def import_runs(
     rows: Sequence[Mapping[str, Any]],
     configs: Iterable[tuple[str, Config]] = (),
     *,
-    origin: Origin | None = None,
     campaign: str | None = None,
-    dry_run: bool = False,
-    claim_of_keys: bool = False,
     source: str = SOURCE,
     lines: Sequence[int] = (),
+    **options: Unpack[ImportOptions],
 ) -> Added:
-    """Store measured training jobs and the models of named configurations: see `import_checked`.
+    """Store measured training jobs and the models of named configurations: see `import_checked` and `read_runs`.
 
     Rows far from what others measured on alike stacks are in quarantine.
-
-    Parameters
-    ----------
-    rows, campaign, source, lines
-        As of `read_runs`.
-    configs, origin, dry_run, claim_of_keys
-        As of `import_checked`.
 
     Raises
     ------
@@ -139,24 +129,15 @@ def import_runs(
         As of `import_checked`.
     """
 
-    def check(catalog: Catalog) -> CheckedRows:
+    def check(catalog: Catalog) -> tuple[pd.DataFrame, pd.Series]:
         runs = read_runs(rows, catalog, campaign, source, lines)
         if runs.empty:
-            return CheckedRows(runs, pd.Series(dtype=object))
+            return runs, pd.Series(dtype=object)
         job_rows = build_job_rows(runs, catalog)
         _check_rates(job_rows, source, lines or range(1, len(rows) + 1))
-        return CheckedRows(runs, shipped_limits(TRAINING).reasons(*run_ratios(job_rows)))
+        return runs, shipped_limits(TRAINING).reasons(*run_ratios(job_rows))
 
-    return import_checked(
-        stores,
-        catalogs,
-        TRAINING,
-        check,
-        configs,
-        origin=origin,
-        dry_run=dry_run,
-        claim_of_keys=claim_of_keys,
-    )
+    return import_checked(stores, catalogs, TRAINING, check, configs, **options)
 
 
 def import_table(
@@ -165,10 +146,8 @@ def import_table(
     table: CsvTable,
     source: str,
     *,
-    origin: Origin | None = None,
     campaign: str | None = None,
-    dry_run: bool = False,
-    claim_of_keys: bool = False,
+    **options: Unpack[ImportOptions],
 ) -> Added:
     """Store the rows of a CSV file: see `import_runs`.
 
@@ -180,15 +159,7 @@ def import_table(
     if not table.rows:
         raise SchemaError("", "holds no row below its header", source, 2)
     return import_runs(
-        stores,
-        catalogs,
-        table.records(),
-        origin=origin,
-        campaign=campaign,
-        dry_run=dry_run,
-        claim_of_keys=claim_of_keys,
-        source=source,
-        lines=table.lines,
+        stores, catalogs, table.records(), campaign=campaign, source=source, lines=table.lines, **options
     )
 
 

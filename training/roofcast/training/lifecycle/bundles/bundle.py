@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from roofcast.data.errors import InputError
-from roofcast.features.columns import DESCRIPTORS
+from roofcast.data.measurements.target import INFERENCE
+from roofcast.features.columns import DESCRIPTORS, FEATURE_NAMES
 from roofcast.features.engine.coefficients import Coefficients, OwnerOffsets
 from roofcast.features.fingerprint import fingerprint
 from roofcast.features.pipeline import METRICS
@@ -31,28 +31,18 @@ from roofcast.training.learner.errors.random_effects import RandomEffects
 from roofcast.training.learner.out_of_memory import OutOfMemoryClassifier
 from roofcast.training.learner.prediction import Prediction
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
-from roofcast.training.lifecycle.bundles.bundle_file import stored_fields
-from roofcast.training.lifecycle.bundles.bundle_io import FILE_NAME, checksum_file, read_bundle, write_bundle
+from roofcast.training.lifecycle.bundles.bundle_file import Classes, stored_fields
+from roofcast.training.lifecycle.bundles.bundle_io import FILE_NAME, Bundle, checksum_file
 
 
-@dataclass(frozen=True, slots=True)
-class ModelBundle:
-    """A fitted predictor and its metadata.
+@dataclass(frozen=True)
+class ModelBundle(Bundle):
+    """A fitted predictor of inference and its metadata.
 
     Parameters
     ----------
-    predictor
-        Fitted.
-    fingerprint
-        `layout` of the version that fitted it.
-    data_digest, row_ids
-        Of the measurements it was fitted to.
     engines, accelerators
-        Names in these measurements.
-    scores
-        Held-out errors by metric.
-    roofcast_version
-        Of the version that fitted it.
+        Names in the measurements.
     anchors
         Training points of the random effects; explanations list the nearest of them.
     feasibility
@@ -61,14 +51,11 @@ class ModelBundle:
         What blank columns of a question add to its variance.
     """
 
+    target = INFERENCE
+
     predictor: RoofcastPredictor
-    fingerprint: str
-    data_digest: str
-    row_ids: tuple[str, ...]
     engines: tuple[str, ...]
     accelerators: tuple[str, ...]
-    scores: dict[str, dict[str, float]]
-    roofcast_version: str = field(default_factory=lambda: version("roofcast"))
     anchors: TrainingPoints = field(default_factory=TrainingPoints)
     feasibility: OutOfMemoryClassifier | None = None
     doubt: BlankDoubt = field(default_factory=BlankDoubt)
@@ -93,18 +80,41 @@ class ModelBundle:
         return prediction.widen(self.doubt.predict_given_runs(Loads.of(X).is_open_loop, assumed, X, references))
 
     def save(self, path: Path) -> str:
-        """Write the bundle with its lookup tables, and its SHA-256 into `checksum_file`; return the SHA-256."""
+        """Write the bundle with its lookup tables."""
         self.predictor.build_cache(METRICS)
-        return write_bundle(path, self, CLASSES, self.fingerprint, self.roofcast_version)
+        return super().save(path)
+
+    @classmethod
+    def layout(cls) -> str:
+        """Return a digest of columns, codes, terms, keys and stored attributes.
+
+        Examples
+        --------
+        >>> len(ModelBundle.layout())
+        16
+        """
+        stored = sorted((kind.__name__, tuple(names)) for kind, names in cls.classes.items())
+        parts = repr((fingerprint(), [*TERMS], [*STACK_TERMS], WORKLOAD_GRID, LENGTH_SCALE, _example_keys(), stored))
+        return hashlib.blake2b(parts.encode(), digest_size=8).hexdigest()
+
+    @staticmethod
+    def n_feature(path: str) -> int:
+        """Return the number of columns of the learner."""
+        del path
+        return len(FEATURE_NAMES)
 
 
 _DATACLASSES: Final = (
-    BlankDoubt, Coefficients, ErrorDistribution, ErrorScaleModel, GroupKeys, LookupTables, ModelBundle, NumpyBooster,
-    OwnerOffsets, SupportGate, TrainingConfig, TrainingPoints,
+    BlankDoubt, Coefficients, ErrorDistribution, ErrorScaleModel, GroupKeys, LookupTables, NumpyBooster, OwnerOffsets,
+    SupportGate, TrainingConfig, TrainingPoints,
 )  # fmt: skip
 
-CLASSES: Final = {cls: stored_fields(cls) for cls in _DATACLASSES} | {
+CLASSES: Final[Classes] = {cls: stored_fields(cls) for cls in _DATACLASSES} | {
     GroupedConformal: ("n_group", "_scores", "_cumulative"),
+    ModelBundle: (
+        "predictor", "fingerprint", "data_digest", "row_ids", "engines", "accelerators", "scores", "roofcast_version",
+        "anchors", "feasibility", "doubt",
+    ),
     OutOfMemoryClassifier: ("l2", "classes_", "slope_", "intercept_", "n_features_in_"),
     RandomEffects: ("n_iteration", "sd_", "training_points_", "errors_", "_weights", "_tables"),
     ResidualRegressor: (
@@ -118,18 +128,7 @@ CLASSES: Final = {cls: stored_fields(cls) for cls in _DATACLASSES} | {
 }  # fmt: skip
 """Classes of a bundle file, each with its stored attributes."""
 
-
-def layout() -> str:
-    """Return a digest of columns, codes, terms, keys and stored attributes; a bundle of another layout is refused.
-
-    Examples
-    --------
-    >>> len(layout())
-    16
-    """
-    stored = sorted((cls.__name__, names) for cls, names in CLASSES.items())
-    parts = repr((fingerprint(), [*TERMS], [*STACK_TERMS], WORKLOAD_GRID, LENGTH_SCALE, _example_keys(), stored))
-    return hashlib.blake2b(parts.encode(), digest_size=8).hexdigest()
+ModelBundle.classes = CLASSES
 
 
 def _example_keys() -> list[int]:
@@ -138,19 +137,14 @@ def _example_keys() -> list[int]:
     return [int(key) for key in (*keys_by_term(keys)[0], *key_signatures(keys))]
 
 
-def load_bundle(path: Path, expected_sha256: str) -> ModelBundle:
-    """Return the bundle of a file: see `read_bundle`."""
-    return read_bundle(path, expected_sha256, ModelBundle, CLASSES, layout())
+load_bundle = ModelBundle.load
 
 
 class _BundleModel:
-    """Model of MLflow's pyfunc flavour: descriptors in, predictions out."""
-
     def __init__(self, bundle: ModelBundle) -> None:
         self._bundle = bundle
 
     def predict(self, model_input: pd.DataFrame, params: dict[str, Any] | None = None) -> pd.DataFrame:
-        """Return the predicted metrics of a table of descriptors."""
         del params
         return self._bundle.predictor.predict_distribution(model_input).median
 

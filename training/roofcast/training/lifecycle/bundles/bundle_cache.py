@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final, Generic
 
 from roofcast.data.errors import InputError
-from roofcast.training.lifecycle.bundles.bundle_io import FILE_NAME, sha256
-from roofcast.training.lifecycle.bundles.bundle_kind import B, BundleKind
+from roofcast.training.lifecycle.bundles.bundle_io import FILE_NAME, B, sha256
+from roofcast.training.lifecycle.bundles.tree_check import check_trees
 from roofcast.training.lifecycle.registry.mlflow_store import import_mlflow, reachable
 
 FILE_MODE: Final = 0o644
@@ -25,7 +25,7 @@ class BundleCache(Generic[B]):
         Address of the MLflow store that bundles are downloaded from.
     """
 
-    def __init__(self, folder: Path, tracking_uri: str, kind: BundleKind[B]) -> None:
+    def __init__(self, folder: Path, tracking_uri: str, kind: type[B]) -> None:
         self._folder = folder
         self._tracking_uri = tracking_uri
         self._kind = kind
@@ -57,7 +57,7 @@ class BundleCache(Generic[B]):
             with reachable(self._tracking_uri):
                 downloaded = self._download(version, folder, download_uri)
             bundle = self._kind.load(downloaded, checksum)
-            self._kind.check(bundle, downloaded.name)
+            check_trees(bundle, downloaded.name)
             downloaded.chmod(FILE_MODE)
             downloaded.replace(file)
         return bundle

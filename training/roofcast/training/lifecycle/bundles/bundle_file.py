@@ -175,8 +175,6 @@ def _unreadable(name: str, error: Exception) -> InputError:
 
 @dataclass(slots=True)
 class _Writer:
-    """Encoder of objects; equal arrays are stored once."""
-
     classes: Classes
     block: io.BytesIO = field(default_factory=io.BytesIO)
     offsets: dict[bytes, int] = field(default_factory=dict)
@@ -238,8 +236,6 @@ class _Writer:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Decoder of objects; arrays are read-only views of the block."""
-
     block: bytes
     classes: dict[str, tuple[type, Collection[str]]]
 

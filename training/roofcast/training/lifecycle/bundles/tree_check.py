@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from roofcast.data.errors import InputError
 from roofcast.training.learner.boosted_trees import MAX_NUMPY_DEPTH, NumpyBooster, ResidualRegressor
 from roofcast.training.lifecycle.bundles.bundle_file import Classes
+from roofcast.training.lifecycle.bundles.bundle_io import Bundle
 from roofcast.training.lifecycle.bundles.ubjson import parse_ubjson
 
 NO_CHILD: Final = -1
@@ -27,17 +28,13 @@ MODEL_PARAMETERS: Final = {"num_class": "0", "num_target": "1"}
 TREE_PARAMETERS: Final = {"num_deleted": "0", "size_leaf_vector": "1"}
 
 
-def check_trees(bundle: object, name: str, classes: Classes, n_feature: Callable[[str], int]) -> None:
+def check_trees(bundle: Bundle, name: str) -> None:
     """Check the trees of each regressor, and that its stored tables are those of its trees.
 
     Parameters
     ----------
     name
         Of the file, for messages.
-    classes
-        Classes of the bundle, each with its stored attributes.
-    n_feature
-        Returns the number of features of a regressor's trees, by its path in the bundle.
 
     Raises
     ------
@@ -45,9 +42,9 @@ def check_trees(bundle: object, name: str, classes: Classes, n_feature: Callable
         If a child or a column is out of range, nodes form no tree, a threshold or leaf is not finite, a tree is
         deeper than its regressor's `max_depth`, or a stored table differs.
     """
-    for path, regressor in _find_regressors(bundle, "", classes):
+    for path, regressor in _find_regressors(bundle, "", bundle.classes):
         try:
-            settings = (regressor.objective, regressor.max_depth, n_feature(path))
+            settings = (regressor.objective, regressor.max_depth, bundle.n_feature(path))
             n_tree = [check_member(member, *settings) for member in regressor.members_]
             _require(len(set(n_tree)) == 1, "members differ in their number of trees")
             _check_tables(regressor)

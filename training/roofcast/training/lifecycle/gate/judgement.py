@@ -14,7 +14,7 @@ import pandas as pd
 
 from roofcast.training.dataset.stacks import is_uploaded, stack_owners
 from roofcast.training.learner.ratio_model import Progress
-from roofcast.training.lifecycle.bundles.bundle_kind import Bundle
+from roofcast.training.lifecycle.bundles.bundle_io import Bundle
 from roofcast.training.lifecycle.gate.comparison import PromotionDecision, compare
 from roofcast.training.lifecycle.gate.slice_bootstrap import SIGNIFICANCE
 from roofcast.training.lifecycle.gate.trial import HELD_OUT, BoolArray, Recipe, Trial

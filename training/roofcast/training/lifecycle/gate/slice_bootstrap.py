@@ -55,8 +55,6 @@ class Regression:
 
 @dataclass(frozen=True, slots=True)
 class _Slice:
-    """Rows of a slice; clusters are what is drawn with replacement."""
-
     metric: str
     kind: str
     name: str

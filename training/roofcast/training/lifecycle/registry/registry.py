@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, Final, Generic
 from filelock import FileLock, Timeout
 
 from roofcast.data.errors import InputError, NoAnswerError, NotReadyError, UnknownNameError
+from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 from roofcast.training.lifecycle.bundles.bundle_cache import BundleCache
-from roofcast.training.lifecycle.bundles.bundle_io import sha256
+from roofcast.training.lifecycle.bundles.bundle_io import B, sha256
 from roofcast.training.lifecycle.bundles.bundle_key import KEY_NAME, BundleKey
-from roofcast.training.lifecycle.bundles.bundle_kind import INFERENCE_BUNDLES, B, BundleKind
 from roofcast.training.lifecycle.registry.artifact_paths import relocate
 from roofcast.training.lifecycle.registry.beside_sqlite import open_beside_sqlite
 from roofcast.training.lifecycle.registry.champion_changes import record_change
@@ -121,10 +121,10 @@ class Registry(Generic[B]):
         tracking_uri: str | None = None,
         shipped: ShippedPredictor | None = None,
         key_file: Path | None = None,
-        kind: BundleKind[Any] = INFERENCE_BUNDLES,
+        kind: type[Any] = ModelBundle,
     ) -> None:
         self.home = home
-        self.kind: BundleKind[B] = kind
+        self.kind: type[B] = kind
         self._model_name = kind.name(MODEL_NAME)
         self.key = BundleKey(key_file or home / KEY_NAME)
         self.shipped = shipped

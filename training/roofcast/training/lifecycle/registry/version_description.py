@@ -22,10 +22,7 @@ def own_rows(stacks: pd.Series) -> pd.Series:
 
 
 def describe_version(
-    decision: PromotionDecision,
-    champion: Champion | None,
-    scores: dict[str, dict[str, float]],
-    data: LearningRows,
+    decision: PromotionDecision, champion: Champion | None, scores: dict[str, dict[str, float]], data: LearningRows
 ) -> str:
     """Return the description of a candidate that was compared with the champion and has just been trained.
 

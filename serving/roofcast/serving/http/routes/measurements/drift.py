@@ -40,8 +40,7 @@ def get_drift(
     import_id: Annotated[Selector | None, Query(description="Rows of one import instead.")] = None,
     level: Annotated[Level, Query(description="Probability of the intervals.")] = DEFAULT_LEVEL,
     max_change: Annotated[
-        float,
-        Query(gt=1, le=1e6, description="Median ratio of repeats from which it is drift, however few."),
+        float, Query(gt=1, le=1e6, description="Median ratio of repeats from which it is drift, however few.")
     ] = MAX_CHANGE,
 ) -> DriftReport:
     """Compare imported rows with the predictor, and with earlier measurements of the same configurations.
