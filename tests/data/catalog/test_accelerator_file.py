@@ -93,16 +93,14 @@ def test_a_wrong_field_is_named_with_its_line(field: str, case: tuple[str, str])
     assert text.splitlines()[refused.value.line - 1].startswith(field)
 
 
-@pytest.mark.parametrize("field", ["id", "vendor", "name", "memory_gib", "bandwidth_gb_per_s", "source"])
-def test_a_missing_field_is_named(field: str) -> None:
-    with pytest.raises(SchemaError, match=rf"{field}: field required"):
-        parse_accelerator(a_sheet(**{field: None}))
+NO_PEAK = a_sheet(peak_bf16_tflop_per_s=None, peak_fp16_tflop_per_s=None)
+REQUIRED = ("id", "vendor", "name", "memory_gib", "bandwidth_gb_per_s", "source")
+MISSING = {f"{field}: field required": a_sheet(**{field: None}) for field in REQUIRED}
 
 
-def test_no_peak_is_refused() -> None:
-    text = a_sheet(peak_bf16_tflop_per_s=None, peak_fp16_tflop_per_s=None)
-
-    with pytest.raises(SchemaError, match="must hold fp32, fp16 or bf16"):
+@pytest.mark.parametrize(("problem", "text"), [*MISSING.items(), ("must hold fp32, fp16 or bf16", NO_PEAK)])
+def test_a_missing_field_is_named(problem: str, text: str) -> None:
+    with pytest.raises(SchemaError, match=problem):
         parse_accelerator(text)
 
 

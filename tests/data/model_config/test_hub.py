@@ -56,35 +56,26 @@ def test_without_the_library_the_error_says_how_to_install_it(monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    ("error", "problem"),
+    ("error", "expected", "problem"),
     [
-        (RepositoryNotFoundError("404"), "no such repository"),
-        (GatedRepoError("401"), "gated"),
-        (EntryNotFoundError("404"), "no config.json"),
-        (LocalEntryNotFoundError("offline"), "cannot be reached"),
-        (ConnectionError("no route"), "cannot be reached"),
-        (HFValidationError("name"), "owner/name"),
+        (RepositoryNotFoundError("404"), InputError, "no such repository"),
+        (GatedRepoError("401"), InputError, "gated"),
+        (EntryNotFoundError("404"), InputError, "no config.json"),
+        (LocalEntryNotFoundError("offline"), InputError, "cannot be reached"),
+        (ConnectionError("no route"), InputError, "cannot be reached"),
+        (HFValidationError("name"), InputError, "owner/name"),
+        (ZeroDivisionError("unexpected"), ZeroDivisionError, "unexpected"),
     ],
 )
 def test_the_error_of_a_failed_download_says_how_to_fix_it(
-    error: Exception, problem: str, monkeypatch: pytest.MonkeyPatch
+    error: Exception, expected: type[Exception], problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def download(*_: object, **__: object) -> str:
         raise error
 
     install(monkeypatch, download)
 
-    with pytest.raises(InputError, match=problem):
-        fetch_hub_config("someone/my-llama")
-
-
-def test_an_unexpected_error_of_the_library_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    def download(*_: object, **__: object) -> str:
-        raise ZeroDivisionError
-
-    install(monkeypatch, download)
-
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(expected, match=problem):
         fetch_hub_config("someone/my-llama")
 
 

@@ -14,12 +14,15 @@ from tests.builders import a_model, a_question, an_accelerator
 SOUND = {"ttft_s": 0.2, "itl_s": 0.012, "tpot_s": 0.013, "output_throughput_token_per_s": 570.0}
 
 
-def rules(**changes: object) -> list[str]:
-    row = a_question() | SOUND | {"campaign": "ours"} | changes
-    rows = validate_measurements(pd.DataFrame([row]))
+def described(**changes: object) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return a sound row with changes, and its descriptors."""
+    rows = validate_measurements(pd.DataFrame([a_question() | SOUND | {"campaign": "ours"} | changes]))
     model, part = a_model(), an_accelerator()
-    descriptors = describe(rows, {model.id: model}, {part.id: part})
-    return implausible_rows(rows, descriptors)["rule"].tolist()
+    return rows, describe(rows, {model.id: model}, {part.id: part})
+
+
+def rules(**changes: object) -> list[str]:
+    return implausible_rows(*described(**changes))["rule"].tolist()
 
 
 def test_a_sound_row_passes() -> None:
@@ -105,10 +108,7 @@ def test_milliseconds_in_a_column_of_seconds_stand_out_in_every_campaign(column:
     ],
 )
 def test_milliseconds_are_told_by_physics(changes: dict[str, object], columns: set[str]) -> None:
-    row = a_question() | SOUND | {"campaign": "ours", "ttft_s": 200.0} | changes
-    rows = validate_measurements(pd.DataFrame([row]))
-    model, part = a_model(), an_accelerator()
-    assert set(millisecond_columns(rows, describe(rows, {model.id: model}, {part.id: part}))) == columns
+    assert set(millisecond_columns(*described(**{"ttft_s": 200.0} | changes))) == columns
 
 
 def series(*steps: tuple[int, float], **changes: object) -> pd.DataFrame:

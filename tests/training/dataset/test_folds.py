@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -35,10 +37,19 @@ def test_groups_are_assigned_to_folds_of_similar_size() -> None:
     assert [len(test) for _, test in leave_one_group_out(groups, 2)] == [7, 6]
 
 
-@pytest.mark.parametrize("names", [[], ["a"], ["a", "a"]])
-def test_fewer_than_two_groups_are_refused(names: list[str]) -> None:
-    with pytest.raises(ValueError, match="at least two groups"):
-        list(leave_one_group_out(pd.Series(names, dtype=object)))
+@pytest.mark.parametrize(
+    ("names", "options", "problem"),
+    [
+        ([], (), "at least two groups"),
+        (["a"], (), "at least two groups"),
+        (["a", "a"], (), "at least two groups"),
+        (["a", "b"], (2, np.array([True, False])), "at least two groups, got 1"),
+        (["a", "b"], (1,), "must be at least 2, got 1"),
+    ],
+)
+def test_fewer_than_two_groups_or_folds_are_refused(names: list[str], options: tuple[Any, ...], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        list(leave_one_group_out(pd.Series(names, dtype=object), *options))
 
 
 @given(names=GROUPS, extra=st.lists(st.sampled_from("abcxyz"), max_size=200), at=st.booleans())
@@ -53,13 +64,3 @@ def test_rows_that_do_not_count_leave_the_folds_of_the_others(names: list[str], 
     assert all(counts[train].any() for train, _ in together)
     assert sorted(row for _, test in together for row in test) == list(range(len(groups)))
     assert not any(set(groups[train]) & set(groups[test]) for train, test in together)
-
-
-def test_groups_that_count_alone_are_enough_or_too_few() -> None:
-    with pytest.raises(ValueError, match="at least two groups, got 1"):
-        list(leave_one_group_out(pd.Series(["a", "b"]), 2, np.array([True, False])))
-
-
-def test_one_fold_is_refused() -> None:
-    with pytest.raises(ValueError, match="must be at least 2, got 1"):
-        list(leave_one_group_out(pd.Series(["a", "b"]), 1))

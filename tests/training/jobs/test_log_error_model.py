@@ -1,29 +1,32 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pytest
 
+from roofcast.features.queries import FloatArray
 from roofcast.training.jobs.group_effects import TERMS, JobSpace, condition_effects
 from roofcast.training.jobs.held_out import CarriedDeviation, carry_over_share
 from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
 
-
-def test_each_owner_has_one_vote_on_what_carries_over() -> None:
-    owner = np.array(["a"] * 8 + ["b", "c"], dtype=object)
-    share = np.array([0.9] * 8 + [0.4, 0.3])
-    correction = np.resize([0.2, -0.2], 10)
-    assert carry_over_share(correction, share * correction, owner) == pytest.approx(0.4)
+MANY = np.array(["a"] * 8 + ["b", "c"], dtype=object)
 
 
-@pytest.mark.parametrize(("factor", "share"), [(-1.0, 0.0), (2.0, 1.0)])
-def test_a_correction_is_neither_turned_nor_enlarged(factor: float, share: float) -> None:
-    correction = np.array([0.1, 0.2, -0.3])
-    assert carry_over_share(correction, factor * correction, np.array(["a", "b", "c"], dtype=object)) == share
-
-
-def test_without_a_correction_all_of_it_carries_over() -> None:
-    assert carry_over_share(np.zeros(2), np.ones(2), np.array(["a", "b"], dtype=object)) == 1.0
+@pytest.mark.parametrize(
+    ("correction", "factor", "owner", "share"),
+    [
+        (np.resize([0.2, -0.2], 10), np.array([0.9] * 8 + [0.4, 0.3]), MANY, 0.4),
+        (np.array([0.1, 0.2, -0.3]), -1.0, MANY[7:], 0.0),
+        (np.array([0.1, 0.2, -0.3]), 2.0, MANY[7:], 1.0),
+        (np.zeros(2), 1.0, MANY[8:], 1.0),
+    ],
+    ids=["one vote an owner", "not turned", "not enlarged", "no correction"],
+)
+def test_the_share_that_carries_over_is_the_median_of_owners(
+    correction: FloatArray, factor: FloatArray | float, owner: npt.NDArray[np.object_], share: float
+) -> None:
+    assert carry_over_share(correction, factor * correction, owner) == pytest.approx(share)
 
 
 def test_a_stack_is_an_owner_with_its_framework() -> None:

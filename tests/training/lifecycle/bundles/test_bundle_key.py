@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -46,14 +47,13 @@ def test_a_key_in_a_folder_that_cannot_be_written_verifies_and_signs(
     assert [file.name for file in tmp_path.iterdir()] == ["bundle.key"]
 
 
-def test_a_short_key_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "bundle.key"
-    file.write_bytes(b"short")
-    with pytest.raises(NotReadyError, match="at least 32 bytes, got 5"):
-        BundleKey(file).sign(CHECKSUM)
-
-
-def test_a_key_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "bundle.key").mkdir()
-    with pytest.raises(NotReadyError, match="cannot be used"):
+@pytest.mark.parametrize(
+    ("spoil", "problem"),
+    [(lambda file: file.write_bytes(b"short"), "at least 32 bytes, got 5"), (Path.mkdir, "cannot be used")],
+)
+def test_a_key_that_is_short_or_cannot_be_read_is_refused(
+    spoil: Callable[[Path], object], problem: str, tmp_path: Path
+) -> None:
+    spoil(tmp_path / "bundle.key")
+    with pytest.raises(NotReadyError, match=problem):
         BundleKey(tmp_path / "bundle.key").sign(CHECKSUM)
