@@ -126,9 +126,7 @@ def test_cached_prefixes_are_never_slower(question: Question, ratio: float) -> N
 
 @random_queries
 @given(c=coefficients(), question=questions(), factor=FACTORS)
-def test_more_users_never_lower_the_throughput_nor_shorten_a_wait(
-    c: Coefficients, question: Question, factor: float
-) -> None:
+def test_more_users_raise_throughput_and_waits(c: Coefficients, question: Question, factor: float) -> None:
     before, after = (estimate(q, c) for q in (question, scale_columns(question, factor, "workload.concurrency")))
     slack = slack_of_heavy_prefill(question, before)
     assert after.output_throughput_token_per_s[0] * slack >= before.output_throughput_token_per_s[0]

@@ -240,9 +240,7 @@ def read_accelerators(file: Path) -> list[AcceleratorSpec]:
         (read_aliases, "alias,id\na,b\na,c\n", "line 3: alias: 'a' occurs twice"),
     ],
 )
-def test_a_bad_row_names_file_line_and_field(
-    read: Callable[[Path], object], text: str, problem: str, tmp_path: Path
-) -> None:
+def test_a_bad_row_has_file_and_line(read: Callable[[Path], object], text: str, problem: str, tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text(text, encoding="utf-8")
     with pytest.raises(SchemaError, match=rf"table\.csv, {problem}"):
         read(tmp_path / "table.csv")

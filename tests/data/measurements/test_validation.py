@@ -160,9 +160,7 @@ def test_a_repeated_column_is_refused() -> None:
         ({"concurrency": None}, {"load": "offline"}, "give concurrency or request_rate"),
     ],
 )
-def test_outcome_and_load_must_be_given_unless_there_is_none(
-    blank: dict[str, object], exception: dict[str, object], problem: str
-) -> None:
+def test_outcome_and_load_are_required(blank: dict[str, object], exception: dict[str, object], problem: str) -> None:
     with pytest.raises(SchemaError, match=problem):
         validate_measurements(a_table(a_row(**blank)))
     assert len(validate_measurements(a_table(a_row(**blank | exception)))) == 1

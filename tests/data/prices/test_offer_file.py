@@ -164,9 +164,7 @@ def test_any_row_is_read_or_refused(changes: dict[str, object]) -> None:
     ("provider", "market", "expected"),
     [("mycloud", "", "provider"), ("vast", "", "marketplace"), ("mycloud", "marketplace", "marketplace")],
 )
-def test_the_market_is_that_of_the_provider_unless_it_is_stated(
-    tmp_path: Path, provider: str, market: str, expected: str
-) -> None:
+def test_the_market_defaults_to_the_provider_s(tmp_path: Path, provider: str, market: str, expected: str) -> None:
     (offer,) = load(tmp_path, f"{HEADER},market\n{ROW.replace('mycloud', provider)},{market}\n")
 
     assert offer.market == expected

@@ -80,9 +80,7 @@ def test_rows_without_an_offer_are_counted_by_reason(tmp_path: Path) -> None:
         ("tpu-v5p-8", "google-tpu-v5p", 4),
     ],
 )
-def test_slices_of_a_tpu_are_counted_in_chips(
-    name: str, accelerator: str, n_accelerator: int, tmp_path: Path
-) -> None:
+def test_tpu_slices_are_counted_in_chips(name: str, accelerator: str, n_accelerator: int, tmp_path: Path) -> None:
     (offer,) = load(tmp_path, f"TPU-VM,{name},1.0,,,,9.6,,us-central1,us-central1-a", provider="gcp").offers
 
     assert (offer.accelerator, offer.n_accelerator, offer.vcpu) == (accelerator, n_accelerator, None)
@@ -96,9 +94,7 @@ def test_slices_of_a_tpu_are_counted_in_chips(
         ("aws", "1.0", "nvidia-a100-sxm-80gb"),
     ],
 )
-def test_azure_instances_below_eight_accelerators_are_pcie_cards(
-    provider: str, count: str, accelerator: str, tmp_path: Path
-) -> None:
+def test_small_azure_instances_have_pcie_cards(provider: str, count: str, accelerator: str, tmp_path: Path) -> None:
     row = P4D.replace("A100,8.0", f"A100-80GB,{count}")
 
     assert {offer.accelerator for offer in load(tmp_path, row, provider=provider).offers} == {accelerator}

@@ -43,9 +43,7 @@ def test_blanks_are_filled() -> None:
 @pytest.mark.parametrize(
     ("precision", "memory_byte", "n_copy"), [("fp16", 80e9, 4), ("fp16", 24e9, 2), ("int4", 24e9, 4)]
 )
-def test_an_offline_queue_is_worked_off_by_as_many_copies_as_fit(
-    precision: str, memory_byte: float, n_copy: int
-) -> None:
+def test_an_offline_queue_has_as_many_copies_as_fit(precision: str, memory_byte: float, n_copy: int) -> None:
     offline = a_question(n_accelerator=4, load="offline", concurrency=np.nan, weight_precision=precision)
     row = describe_questions(offline, accelerator=an_accelerator(memory_byte=memory_byte)).iloc[0]
     assert (row["config.dp"], row["config.tp"]) == (n_copy, 4 / n_copy)

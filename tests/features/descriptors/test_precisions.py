@@ -86,9 +86,7 @@ def test_peaks_are_those_of_the_kernels() -> None:
     ("engine", "precision", "kv"),
     [("trtllm", "fp8", "fp8"), ("trtllm", "fp4", "fp8"), ("trtllm", "bf16", "fp16"), ("vllm", "fp8", "fp16")],
 )
-def test_the_cache_is_of_sixteen_bits_unless_the_checkpoint_says_otherwise(
-    engine: str, precision: str, kv: str
-) -> None:
+def test_the_cache_has_sixteen_bits_unless_the_engine_has_others(engine: str, precision: str, kv: str) -> None:
     given = (np.array([name], dtype=object) for name in (engine, precision))
     assert default_kv_precision(*given).tolist() == [kv]
 
@@ -114,9 +112,7 @@ def test_engines_do_not_serve_in_32_bits() -> None:
         ({"bf16": 4.0, "fp32": 1.0, "tf32": 2.0}, "fp32", 2.0),
     ],
 )
-def test_a_precision_without_its_own_units_runs_on_the_next(
-    peaks: dict[str, float], precision: str, peak: float
-) -> None:
+def test_a_precision_without_units_runs_on_the_next(peaks: dict[str, float], precision: str, peak: float) -> None:
     assert peak_flop_per_s(an_accelerator(peak_flop_per_s=peaks), precision) == peak
 
 

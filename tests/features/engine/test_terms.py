@@ -126,9 +126,7 @@ def test_a_long_prompt_fills_the_stages_with_its_chunks() -> None:
     rate=st.lists(st.floats(1e-4, 1e4), min_size=20, max_size=20),
     grown=st.floats(1e-3, 1e3),
 )
-def test_roots_are_found_wherever_stays_grow_with_the_crowd(
-    power: list[float], rate: list[float], grown: float
-) -> None:
+def test_roots_are_found_where_stays_grow_with_load(power: list[float], rate: list[float], grown: float) -> None:
     powers, logs = np.array(power), np.log(rate)[: len(power)]
 
     def of_rows(rows: RowIndex) -> Function:

@@ -43,9 +43,7 @@ def test_hybrids_have_attention_in_some_layers_alone(targets: tuple[str, ...], c
     ("targets", "count"),
     [(("q",), 2_228_224), (("k",), 2_625_536), (("v", "k"), 2_625_536), (("o",), 1_507_328), (MLP, 5_898_240)],
 )
-def test_latent_attention_has_one_pair_of_projections_for_keys_and_values(
-    targets: tuple[str, ...], count: int
-) -> None:
+def test_latent_attention_projects_keys_and_values_once(targets: tuple[str, ...], count: int) -> None:
     """DeepSeek-V3 with three dense layers and one of four experts: ``kv_a_proj_with_mqa`` and ``kv_b_proj``."""
     assert lora_parameters(DEEPSEEK, 16, targets) == count
 

@@ -56,9 +56,7 @@ def test_every_engine_of_the_learner_is_known() -> None:
         ("trtllm", "fp8", "", PARTS["nvidia-a100-sxm-80gb"], "weight_precision"),
     ],
 )
-def test_what_does_not_run_names_the_field_at_fault(
-    engine: str, precision: str, version: str, part: object, field: str
-) -> None:
+def test_an_error_names_the_field(engine: str, precision: str, version: str, part: object, field: str) -> None:
     error = support_error(engine, precision, part, version)  # type: ignore[arg-type]
     assert error is not None
     assert error.field == field

@@ -50,9 +50,7 @@ def test_contributions_sum_to_the_prediction(
         assert (table["typical_ratio"] == table["typical_ratio"].iloc[0]).all()
 
 
-def test_contributions_of_groups_are_the_shap_values_of_the_trees(
-    predictor: RoofcastPredictor, subset: TrainingSet
-) -> None:
+def test_contributions_of_groups_are_shap_values(predictor: RoofcastPredictor, subset: TrainingSet) -> None:
     X = subset.X.assign(**{"workload.quantile": 0.5})
     features, estimates, _ = build_features(X, predictor.coefficients_)
     for metric, table in contributions(predictor, X).items():
@@ -116,9 +114,7 @@ def test_a_subset_of_the_metrics_is_predicted_as_among_all(predictor: RoofcastPr
     assert predictor.metrics_ == METRICS
 
 
-def test_a_conditioned_predictor_predicts_as_with_references(
-    predictor: RoofcastPredictor, subset: TrainingSet
-) -> None:
+def test_a_conditioned_predictor_knows_the_references(predictor: RoofcastPredictor, subset: TrainingSet) -> None:
     X, calibration = subset.X.head(5), references(subset)
     expected = predictor.predict_distribution(X, calibration)
     conditioned = predictor.condition_on(calibration).predict_distribution(X)

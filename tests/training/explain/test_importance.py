@@ -38,9 +38,7 @@ def test_shap_values_of_each_row_sum_to_its_prediction(
     np.testing.assert_allclose(values.sum(axis=1) + base, regressor.predict(features.to_numpy()), atol=1e-5)
 
 
-def test_the_shap_value_of_the_signal_is_its_effect_and_of_others_none(
-    features: pd.DataFrame, values: pd.DataFrame
-) -> None:
+def test_shap_values_are_the_effect_of_the_signal_alone(features: pd.DataFrame, values: pd.DataFrame) -> None:
     effect = values[SIGNAL].groupby(features[SIGNAL]).mean().diff().iloc[-1]
     assert effect == pytest.approx(1, abs=0.1)
     assert values.abs().mean().idxmax() == SIGNAL

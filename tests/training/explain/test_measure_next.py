@@ -31,9 +31,7 @@ def variance(
 
 
 @pytest.mark.parametrize("metric", ["ttft_s", "tpot_s"])
-def test_the_first_pick_reduces_the_variance_most(
-    metric: str, predictor: RoofcastPredictor, subset: TrainingSet
-) -> None:
+def test_the_first_pick_reduces_variance_most(metric: str, predictor: RoofcastPredictor, subset: TrainingSet) -> None:
     data = candidates(subset)
     (pick,) = rank_measurements(predictor, data.X, [metric], 1)
     features = predictor.predict_ratio(data.X).features
@@ -49,9 +47,7 @@ def test_the_first_pick_reduces_the_variance_most(
     assert pick.narrower[metric] == pytest.approx(narrower[pick.row])
 
 
-def test_each_candidate_is_picked_once_and_narrows_the_interval(
-    predictor: RoofcastPredictor, subset: TrainingSet
-) -> None:
+def test_each_candidate_is_picked_once_and_narrows(predictor: RoofcastPredictor, subset: TrainingSet) -> None:
     data = candidates(subset, 4)
     picks = rank_measurements(predictor, data.X, ["ttft_s", "tpot_s"], 9)
     assert sorted(pick.row for pick in picks) == [0, 1, 2, 3]

@@ -53,7 +53,7 @@ def taken(rows: ErrorRows, at: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Err
 
 
 @pytest.mark.parametrize("uploaded", [copies, whales])
-def test_uploads_change_nothing_that_is_learnt_from_held_out_rows(
+def test_uploads_change_nothing_learnt_from_held_out_rows(
     uploaded: Callable[[ErrorRows, int], ErrorRows],
 ) -> None:
     rows = error_rows(N)

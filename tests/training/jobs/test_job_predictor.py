@@ -59,9 +59,7 @@ def test_a_job_that_needs_more_memory_fits_with_less_probability(predictor: JobP
 
 
 @pytest.mark.parametrize("memory_ratio", [0.7, 1.4])
-def test_a_job_fits_with_one_half_where_its_median_fills_the_memory(
-    predictor: JobPredictor, memory_ratio: float
-) -> None:
+def test_a_job_whose_median_fills_the_memory_fits_with_one_half(predictor: JobPredictor, memory_ratio: float) -> None:
     """Also where own runs of less or more memory than predicted move the median."""
     lengths = [{"n_token_per_sequence": n, "n_micro_batch_sequence": 1, "memory_kind": "device"} for n in LENGTHS]
     jobs, runs = pd.DataFrame([JOB | PLAN | length for length in lengths]), own_runs(1.0)

@@ -73,7 +73,7 @@ class StoppedError(Exception):
     """The retraining was cancelled."""
 
 
-def test_a_retraining_can_be_stopped_before_every_fold_and_before_its_registration(
+def test_a_retraining_can_be_stopped_before_each_step(
     registry: Registry[JobBundle],
 ) -> None:
     steps: list[str] = []

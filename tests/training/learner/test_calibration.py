@@ -225,9 +225,7 @@ def test_a_keys_offsets_are_those_of_any_owner_with_the_same_rows() -> None:
 
 @pytest.mark.parametrize("n_row", [1, 2, 60])
 @pytest.mark.parametrize("most", [1, 100, 2**14])
-def test_residuals_are_those_of_an_estimate_of_all_rows(
-    monkeypatch: pytest.MonkeyPatch, most: int, n_row: int
-) -> None:
+def test_residuals_are_those_of_one_estimate(monkeypatch: pytest.MonkeyPatch, most: int, n_row: int) -> None:
     """Rows at a request rate, with disaggregated prefill, with both, and with neither; in any number of calls."""
     monkeypatch.setattr(calibration, "MAX_ROWS_PER_CALL", most)
     X = questions().iloc[:: len(questions()) // n_row].copy()

@@ -29,9 +29,7 @@ def three_stacks(subset: TrainingSet, slow: str) -> tuple[pd.DataFrame, pd.DataF
 
 @pytest.mark.parametrize("measured", [("itl_s",), ("e2e_s",), (THROUGHPUT,), ("ttft_s", THROUGHPUT)])
 @pytest.mark.parametrize("slow", ["slow/b", ""])
-def test_other_metrics_correct_the_tpot_of_their_stack(
-    measured: tuple[str, ...], slow: str, subset: TrainingSet
-) -> None:
+def test_other_metrics_correct_the_tpot_of_a_stack(measured: tuple[str, ...], slow: str, subset: TrainingSet) -> None:
     """The slow stack, a measured one or the user's own, did not measure TPOT."""
     X, y, groups, stacks = three_stacks(subset, slow)
     y.loc[stacks == slow, ~y.columns.isin(measured)] = np.nan

@@ -117,9 +117,7 @@ def test_intervals_hold_the_value_and_nest(predictor: RoofcastPredictor, campaig
     assert (wide[1] > narrow[1]).all(axis=None)
 
 
-def test_the_probability_of_a_limit_agrees_with_the_interval(
-    predictor: RoofcastPredictor, campaign: TrainingSet
-) -> None:
+def test_the_probability_of_a_limit_fits_the_interval(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
     prediction = predictor.predict_distribution(campaign.X.head(50), metrics=["tpot_s"])
     low, high = prediction.interval(0.8)
     for limit, p in ((low, 0.1), (prediction.median, 0.5), (high, 0.9)):
@@ -233,9 +231,7 @@ def test_training_points_are_means_and_medians(predictor: RoofcastPredictor, cam
         np.testing.assert_array_equal(build_group_keys(campaign.X.iloc[rows]).keys, points)
 
 
-def test_higher_percentiles_are_never_lower_with_effects_either(
-    predictor: RoofcastPredictor, campaign: TrainingSet
-) -> None:
+def test_higher_percentiles_with_effects_are_no_lower(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
     base = campaign.X.iloc[::7].assign(**{"workload.is_mean": 0.0})
     tables = [
         predictor.predict_distribution(base.assign(**{"workload.quantile": q})).median for q in (0.5, 0.9, 0.95, 0.99)
@@ -277,9 +273,7 @@ def test_a_seed_says_all(subset: TrainingSet) -> None:
 
 
 @pytest.mark.parametrize("level", [0.91, 0.99, 0.0, 1.0])
-def test_a_level_beyond_the_lineages_is_refused(
-    level: float, predictor: RoofcastPredictor, campaign: TrainingSet
-) -> None:
+def test_too_high_a_level_is_refused(level: float, predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
     assert predictor.highest_level() == pytest.approx(0.9)
     with pytest.raises(OutOfRangeError):
         predictor.predict_distribution(campaign.X.head(1)).interval(level)

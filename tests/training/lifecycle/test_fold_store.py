@@ -62,9 +62,7 @@ def interrupt_after(n_fold: int) -> Progress:
     return progress
 
 
-def test_a_fit_goes_on_where_it_was_interrupted(
-    subset: TrainingSet, tmp_path: Path, key: BundleKey, fitted: list[int]
-) -> None:
+def test_an_interrupted_fit_goes_on(subset: TrainingSet, tmp_path: Path, key: BundleKey, fitted: list[int]) -> None:
     alone = fit(subset)
     n_fold = len(fitted)
     with keep_folds(tmp_path / "folds", key), pytest.raises(InterruptedFitError):

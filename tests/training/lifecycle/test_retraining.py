@@ -85,9 +85,7 @@ class UndescribedRegistry(Registry):
         raise NotReadyError("MLflow is down")
 
 
-def test_a_promotion_stands_without_a_description(
-    subset: TrainingSet, home: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_promotion_needs_no_description(subset: TrainingSet, home: Path, caplog: pytest.LogCaptureFixture) -> None:
     report = retrain(QUIET, subset, UndescribedRegistry(home), WORSE)
     assert report.promoted
     assert f"version {report.version} has no description" in caplog.text
@@ -102,9 +100,7 @@ def test_a_worse_predictor_is_registered_and_not_promoted(history: History) -> N
 
 
 @pytest.mark.slow
-def test_a_candidate_in_shadow_answers_beside_the_champion_however_it_is_judged(
-    subset: TrainingSet, home: Path
-) -> None:
+def test_a_candidate_in_shadow_answers_beside_the_champion(subset: TrainingSet, home: Path) -> None:
     registry = Registry(home)
     first, second = (retrain(QUIET, subset, registry, WORSE, shadow=True) for _ in range(2))
     assert (first.promoted, first.is_challenger) == (True, False)
@@ -173,9 +169,7 @@ def test_rows_of_api_keys_move_no_published_error(subset: TrainingSet) -> None:
     assert (folds["mape"] == 0).all()
 
 
-def test_mlflow_serves_the_bundle_by_signature_and_example(
-    history: History, subset: TrainingSet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mlflow_serves_the_bundle(history: History, subset: TrainingSet, monkeypatch: pytest.MonkeyPatch) -> None:
     champion = champion_of(history.registry)
     uri = history.registry._client.get_model_version_download_uri("roofcast", champion.version)
     monkeypatch.setenv(URI_VARIABLE, history.registry.tracking_uri)  # put back afterwards, as MLflow sets it too

@@ -25,7 +25,7 @@ STALE = "the shipped predictor is stale; run `{}` and commit what it writes"
 
 
 @BOTH
-def test_a_shipped_predictor_follows_from_the_data_and_the_code_of_the_package(
+def test_a_shipped_predictor_follows_from_data_and_code(
     target: LearnedTarget[Any, Any],
 ) -> None:
     """`code` covers syntax trees; comments, docstrings and formatting do not count."""

@@ -98,9 +98,7 @@ def test_command_updates_the_section_of_a_run(
     assert page.read_text(encoding="utf-8") == f"before\n<!-- {MARKER} -->\n{section}\n<!-- end -->\nafter\n"
 
 
-def test_coefficients_are_cached_by_rows(
-    subset: TrainingSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_coefficients_are_cached(subset: TrainingSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = np.arange(len(subset.X))
     first = load_or_fit_coefficients(subset, rows, tmp_path)
     monkeypatch.setattr(experiments, "fit_coefficients", None)

@@ -55,9 +55,7 @@ def shift(table: pd.DataFrame, metric: str, block: str, column: str = "predictio
     return float(table[column].to_dict()[metric, block])
 
 
-def test_facts_move_the_estimate_or_its_correction_and_noise_neither(
-    rows: pd.DataFrame, predictor: RatioModel
-) -> None:
+def test_facts_move_the_prediction_and_noise_does_not(rows: pd.DataFrame, predictor: RatioModel) -> None:
     blocks = {"load": ["workload.n_input_token", "workload.concurrency"], "noise": [NOISE]}
     shifts = permutation_shifts(predictor, rows, blocks)
     for metric in ("ttft_s", "tpot_s"):

@@ -103,9 +103,7 @@ def test_the_text_model_of_a_multimodal_config_is_read() -> None:
         (E2B, {"hidden_size_per_layer_input": -1}, "hidden_size_per_layer_input"),
     ],
 )
-def test_an_invalid_field_is_refused_with_its_name(
-    config: dict[str, Any], changes: dict[str, Any], field: str
-) -> None:
+def test_an_invalid_field_is_refused_by_name(config: dict[str, Any], changes: dict[str, Any], field: str) -> None:
     with pytest.raises(InputError) as refused:
         read(config, **changes)
     assert refused.value.field == field

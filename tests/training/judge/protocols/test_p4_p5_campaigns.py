@@ -39,9 +39,7 @@ def test_all_of_p3_is_among_the_rows_and_only_sound_ones_are_learnt_from() -> No
     assert set(told.loc[told["n_published"] == 0, "rule"]) == {"", UNANSWERED}
 
 
-def test_a_lineage_is_never_learnt_from_where_it_is_asked_about(
-    rows: CampaignRows, fitted: list[pd.DataFrame]
-) -> None:
+def test_a_lineage_is_not_learnt_from_where_it_is_judged(rows: CampaignRows, fitted: list[pd.DataFrame]) -> None:
     told = predict_campaigns(rows, n_fold=2)
     assert len(fitted) == 2
     for fold, learnt in enumerate(fitted, start=1):

@@ -28,9 +28,7 @@ def guessing(fitted: list[pd.DataFrame], monkeypatch: pytest.MonkeyPatch) -> lis
     return fitted
 
 
-def test_no_row_of_an_owner_is_learnt_from_where_the_owner_is_judged(
-    rows: CampaignRows, guessing: list[pd.DataFrame]
-) -> None:
+def test_an_owner_is_not_learnt_from_where_it_is_judged(rows: CampaignRows, guessing: list[pd.DataFrame]) -> None:
     dump = predict_stacks(rows, n_fold=3)
     assert len(guessing) == 3
     for fold, learnt in enumerate(guessing, start=1):
@@ -39,9 +37,7 @@ def test_no_row_of_an_owner_is_learnt_from_where_the_owner_is_judged(
         assert (rows.measurements["rule"][learnt.index] == "").all()
 
 
-def test_a_run_that_another_owner_published_again_is_not_learnt_from(
-    rows: CampaignRows, guessing: list[pd.DataFrame]
-) -> None:
+def test_a_run_published_again_is_not_learnt_from(rows: CampaignRows, guessing: list[pd.DataFrame]) -> None:
     one, other = (np.flatnonzero((rows.owners == owner) & rows.is_sound)[0] for owner in ("inferencex", "argonne"))
     run = rows.measurements["run"].to_numpy().copy()
     run[run == run[other]] = run[one]

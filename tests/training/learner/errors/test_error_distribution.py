@@ -82,9 +82,7 @@ def worlds() -> list[tuple[ErrorDistribution, Rows]]:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_intervals_hold_as_many_new_groups_as_promised(
-    level: float, worlds: list[tuple[ErrorDistribution, Rows]]
-) -> None:
+def test_intervals_hold_new_groups_as_promised(level: float, worlds: list[tuple[ErrorDistribution, Rows]]) -> None:
     """The quantile scatters as one of `N_GROUP` in each world, the count of those inside as a binomial."""
     share = np.mean([rows.is_inside(known, level).mean() for known, rows in worlds])
     scatter = np.sqrt(level * (1 - level) * (1 / (N_WORLD * N_GROUP) + 1 / (N_WORLD * N_NEW)))

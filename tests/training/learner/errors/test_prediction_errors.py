@@ -81,9 +81,7 @@ def test_what_ttft_takes_of_a_mean_latency_is_no_error_of_tpot(measured: str, ca
 
 
 @pytest.mark.parametrize("changes", [{}, TAIL])
-def test_parts_of_medians_and_tails_do_not_add_up(
-    changes: dict[str, float], data: TrainingSet, model: RatioModel
-) -> None:
+def test_medians_and_tails_do_not_add_up(changes: dict[str, float], data: TrainingSet, model: RatioModel) -> None:
     """E2E latency beside TTFT, in a reference that is no mean, corrects nothing else."""
     X = data.X.head(4).assign(**{"workload.is_mean": 0.0, "workload.concurrency": 4.0} | changes)
     prediction = model.predict_ratio(X)

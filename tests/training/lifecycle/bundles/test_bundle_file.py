@@ -196,9 +196,7 @@ def test_a_member_twice_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("member", [TREE, ARRAYS])
-def test_a_zip_bomb_is_refused_before_it_is_inflated(
-    member: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_zip_bomb_is_not_inflated(member: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(bundle_file.MAX_BYTE, member, 10**5)
     contents = [(TREE, "{}" + " " * 10**6), (ARRAYS, " " * 10**6)]
     content = archive(tmp_path / "f", contents, zipfile.ZIP_DEFLATED)

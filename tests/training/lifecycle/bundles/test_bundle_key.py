@@ -35,9 +35,7 @@ def test_a_key_that_does_not_exist_has_signed_nothing(tmp_path: Path) -> None:
     assert not key.file.exists()
 
 
-def test_a_key_in_a_folder_that_cannot_be_written_verifies_and_signs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_in_a_read_only_folder_verifies_and_signs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     key = BundleKey(tmp_path / "bundle.key")
     own = key.sign(CHECKSUM)
     (tmp_path / "bundle.key.lock").unlink(missing_ok=True)
@@ -51,9 +49,7 @@ def test_a_key_in_a_folder_that_cannot_be_written_verifies_and_signs(
     ("spoil", "problem"),
     [(lambda file: file.write_bytes(b"short"), "at least 32 bytes, got 5"), (Path.mkdir, "cannot be used")],
 )
-def test_a_key_that_is_short_or_cannot_be_read_is_refused(
-    spoil: Callable[[Path], object], problem: str, tmp_path: Path
-) -> None:
+def test_a_short_or_unreadable_key_is_refused(spoil: Callable[[Path], object], problem: str, tmp_path: Path) -> None:
     spoil(tmp_path / "bundle.key")
     with pytest.raises(NotReadyError, match=problem):
         BundleKey(tmp_path / "bundle.key").sign(CHECKSUM)

@@ -33,9 +33,7 @@ def predict(subset: TrainingSet) -> Predict:
     return lambda bundle: bundle.predict(queries, [""] * len(queries))
 
 
-def test_the_shipped_predictor_and_a_small_one_are_within_the_budget(
-    candidate: ModelBundle, predict: Predict
-) -> None:
+def test_shipped_and_small_predictors_are_within_the_budget(candidate: ModelBundle, predict: Predict) -> None:
     shipped = load_shipped(INFERENCE_TARGET)
     for bundle, limit in ((shipped, shipped), (candidate, shipped), (candidate, None)):
         assert over_budget(bundle, limit, predict, N_QUERY) == ""

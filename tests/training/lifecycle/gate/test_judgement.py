@@ -82,9 +82,7 @@ def test_rows_of_a_shipped_campaign_that_the_champion_lacks_exclude_nobody() -> 
         (None, {}, ""),
     ],
 )
-def test_what_was_answered_stays_answered(
-    before: dict[str, float] | None, after: dict[str, float], lost: str
-) -> None:
+def test_answers_are_not_lost(before: dict[str, float] | None, after: dict[str, float], lost: str) -> None:
     assert lost in lost_answers(after, before)
     assert bool(lost) == bool(lost_answers(after, before))
 

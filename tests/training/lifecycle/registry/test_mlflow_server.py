@@ -43,9 +43,7 @@ def server_url(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.slow
-def test_a_server_registers_promotes_and_hands_out_versions(
-    server_url: str, subset: TrainingSet, tmp_path: Path
-) -> None:
+def test_a_server_registers_and_promotes_versions(server_url: str, subset: TrainingSet, tmp_path: Path) -> None:
     homes = [tmp_path / name for name in ("first", "second")]
     for home in homes:
         home.mkdir()

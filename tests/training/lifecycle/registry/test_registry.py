@@ -69,9 +69,7 @@ def test_nothing_is_created_before_it_is_needed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", [None, "http://tracking.example"])
-def test_a_run_does_not_change_the_environment(
-    given: str | None, registry: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_keeps_the_environment(given: str | None, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     """The variable is a setting of the user; an embedded store does not change it."""
     monkeypatch.delenv(URI_VARIABLE, raising=False)
     if given:
@@ -121,9 +119,7 @@ def test_a_rollback_from_a_replaced_champion_is_refused(three_versions: Registry
     assert three_versions.rollback(three_versions.champion()).version == "2"
 
 
-def test_a_change_waits_for_another_one_up_to_a_limit(
-    three_versions: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_change_waits_for_another_for_a_while(three_versions: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     registry = three_versions
     registry.promote("1")
     monkeypatch.setattr(registry_module, "CHANGE_WAIT_S", 0.1)
@@ -181,9 +177,7 @@ def test_a_bundle_is_downloaded_once(three_versions: Registry, tmp_path: Path) -
     assert three_versions.load(champion).row_ids
 
 
-def test_a_bundle_replaced_in_the_store_is_refused_until_it_is_repaired(
-    three_versions: Registry, tmp_path: Path
-) -> None:
+def test_a_bundle_damaged_in_the_store_is_refused_until_repaired(three_versions: Registry, tmp_path: Path) -> None:
     champion, file = three_versions.promote("2"), tmp_path / "run1" / FILE_NAME
     content = file.read_bytes()
     for damaged in (b"something else", content[:1000]):

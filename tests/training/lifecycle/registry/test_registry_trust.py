@@ -13,9 +13,7 @@ from roofcast.training.lifecycle.registry.registry import Registry
 from tests.training.lifecycle.registry.versions import add_version
 
 
-def test_a_version_that_the_key_has_not_signed_is_not_loaded(
-    registry: Registry, bundle: ModelBundle, tmp_path: Path
-) -> None:
+def test_a_version_without_a_signature_is_not_loaded(registry: Registry, bundle: ModelBundle, tmp_path: Path) -> None:
     version = add_version(registry, bundle, tmp_path / "run")
     registry.load(registry.find(version))
     for signature in ("", "0" * 64):
@@ -25,9 +23,7 @@ def test_a_version_that_the_key_has_not_signed_is_not_loaded(
 
 
 @pytest.mark.slow
-def test_a_copied_state_folder_writes_into_its_own_artifacts(
-    registry: Registry, bundle: ModelBundle, tmp_path: Path
-) -> None:
+def test_a_copied_state_folder_has_its_own_artifacts(registry: Registry, bundle: ModelBundle, tmp_path: Path) -> None:
     with registry.run("original") as run_id:
         pass
     version = add_version(registry, bundle, tmp_path / "run")

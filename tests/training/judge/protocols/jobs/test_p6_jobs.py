@@ -158,9 +158,7 @@ def core_predictor(monkeypatch: pytest.MonkeyPatch) -> type[CorePredictor]:
     return CorePredictor
 
 
-def test_intervals_are_judged_by_their_coverage_and_width(
-    rows: JobRunRows, core_predictor: type[CorePredictor]
-) -> None:
+def test_intervals_are_judged_by_coverage_and_width(rows: JobRunRows, core_predictor: type[CorePredictor]) -> None:
     queries = rows.take(np.arange(40))
     dump = predict_training(queries, {"roofcast": p6_methods.RoofcastMethod()}, n_fold=2)
     scores = training_figures(dump)[SPLITS[0]]["roofcast"]["throughput"]
@@ -171,9 +169,7 @@ def test_intervals_are_judged_by_their_coverage_and_width(
     assert not core_predictor.n_reference
 
 
-def test_references_are_drawn_from_the_cell_and_not_judged(
-    rows: JobRunRows, core_predictor: type[CorePredictor]
-) -> None:
+def test_references_of_the_cell_are_not_judged(rows: JobRunRows, core_predictor: type[CorePredictor]) -> None:
     dump = predict_referenced(rows, p6_methods.RoofcastMethod(), [p6_methods.THREE_RUNS], n_fold=2)
     assert set(core_predictor.n_reference) == {3}
     cells = dump.groupby(["group", "accelerator"], sort=False)["row"].nunique()

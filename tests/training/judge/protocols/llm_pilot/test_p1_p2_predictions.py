@@ -52,9 +52,7 @@ def test_a_fold_is_asked_of_one_llm_with_the_lengths_of_the_others(predictor: Ll
         assert len(set(asked["workload.n_input_token"])) == 1 < own.nunique()
 
 
-def test_the_rule_chooses_by_draws_and_not_by_the_prediction(
-    predictor: LlmPilotPredictor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_rule_chooses_by_draws_alone(predictor: LlmPilotPredictor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(p1_p2_predictions, "N_DRAW", 20)
     model = predictor(0)["model"].iloc[0]
     profiles = load_tie_order()[model]
