@@ -51,6 +51,32 @@ ReferenceFile = Annotated[
     ),
 ]
 
+SetColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="COLUMN=VALUE",
+        help="A value that the files do not hold, such as accelerator=nvidia-h100-sxm-80gb; repeatable.",
+    ),
+]
+ModelConfigs = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=PATH",
+        help="The config.json of a model that is not in the catalogue, such as my-14b=my-14b/config.json.",
+    ),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Validate and count the rows, and store nothing.")]
+Claim = Annotated[
+    bool,
+    typer.Option(
+        "--claim",
+        help="Make rows that API keys own yours: they then teach as measurements of the service's own stack.",
+    ),
+]
+OutFile = Annotated[Path | None, typer.Option(metavar="FILE", help="With --rows: CSV to write.")]
+Level = Annotated[float, typer.Option(help="Probability of the intervals.")]
+
 StackOption = Annotated[
     str,
     typer.Option(

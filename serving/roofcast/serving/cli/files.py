@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from roofcast.data.errors import InputError, SchemaError, UnknownNameError, join_errors
-from roofcast.data.model_config.hub import is_hub_id
-from roofcast.data.model_config.huggingface import own_name, read_config
 from roofcast.serving.cli.console import note
 from roofcast.serving.csv_table import CsvTable, parse_table
 
@@ -125,6 +123,8 @@ def parse_configs(texts: Iterable[str]) -> list[tuple[str, Mapping[str, Any]]]:
     InputError
         If a text has another form, or its file cannot be read.
     """
+    from roofcast.data.model_config.huggingface import read_config
+
     pairs = (_pair("model-config", "NAME=PATH such as my-14b=my-14b/config.json", text) for text in texts)
     return [(name, read_config(path)[1]) for name, path in pairs]
 
@@ -198,6 +198,8 @@ def read_model(model: str, catalog: Catalog) -> str | dict[str, Any]:
     InputError
         If a file does not exist, cannot be read or is not a JSON object, or the hub has no such repository.
     """
+    from roofcast.data.model_config.hub import is_hub_id
+
     choice = read_local_model(model, catalog.knows_model)
     if choice != model or not is_hub_id(model) or importlib.util.find_spec("huggingface_hub") is None:
         return choice
@@ -289,6 +291,8 @@ def _exists(model: str) -> bool:
 
 
 def _read_config(path: str) -> dict[str, Any]:
+    from roofcast.data.model_config.huggingface import own_name, read_config
+
     name, config = read_config(path)
     if Path(path).exists() and not own_name(config):
         place = "folder" if Path(path).is_dir() or Path(path).name == "config.json" else "file"

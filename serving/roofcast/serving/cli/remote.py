@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from roofcast.data import errors
-from roofcast.data.catalog import load_catalog
 from roofcast.serving.cli.console import spinner
 from roofcast.serving.cli.files import read_local_model
 
@@ -100,6 +99,8 @@ def read_served_model(model: str, url: str) -> str | dict[str, Any]:
     """
 
     def is_known(name: str) -> bool:
+        from roofcast.data.catalog import load_catalog
+
         with ask(url) as client:
             ids = [spec["id"].casefold() for spec in client.models()]
         return name.casefold() in {*ids, *(one.rpartition("/")[2] for one in ids)} or load_catalog().knows_model(name)

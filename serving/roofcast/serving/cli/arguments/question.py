@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from roofcast.serving.cli.arguments.request_check import check_row
 from roofcast.serving.cli.context import open_model_catalog
+from roofcast.serving.cli.files import read_model
+from roofcast.serving.cli.remote import model_and_configs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +41,6 @@ def question_table(question: Mapping[str, str], service: Service) -> tuple[pd.Da
     import pandas as pd
 
     from roofcast.serving.app_state.catalog.model_admission import build_model
-    from roofcast.serving.cli.files import read_model
 
     catalog = service.catalog
     model = read_model(question["model"], catalog)
@@ -54,7 +55,5 @@ def question_table(question: Mapping[str, str], service: Service) -> tuple[pd.Da
 
 def question_row(question: Mapping[str, str], server: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the question as a row for a service, and the configurations to send along."""
-    from roofcast.serving.cli.remote import model_and_configs
-
     name, configs = model_and_configs(question["model"], server)
     return {column: value for column, value in question.items() if value} | {"model": name}, configs

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roofcast.data.errors import InputError, UnknownNameError, join_errors
+from roofcast.serving.cli.files import read_references_table
+from roofcast.serving.cli.remote import ask
 
 if TYPE_CHECKING:
     from roofcast.data.catalog import Catalog
@@ -62,7 +64,6 @@ def check_references(file: Path | None, server: str, load: Callable[[], Service]
     """Raise `InputError` if a file of references cannot be used; a service checks their content."""
     if file is None:
         return
-    from roofcast.serving.cli.files import read_references_table
     from roofcast.serving.predict.reference_rows import read_references
 
     rows = read_references_table(file)
@@ -120,8 +121,6 @@ def check_names(fields: Mapping[str, Any], engines: Collection[str], server: str
 
 
 def _served_names(url: str) -> set[str]:
-    from roofcast.serving.cli.remote import ask
-
     with ask(url) as client:
         return {text.casefold() for text in (*_texts(client.choices()), *_texts(client.models()))}
 

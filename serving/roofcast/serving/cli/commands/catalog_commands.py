@@ -12,6 +12,7 @@ from roofcast.data.units import BYTE_PER_GB, PARAMETER_PER_BILLION
 from roofcast.serving.cli.arguments.options import require_one, require_with
 from roofcast.serving.cli.console import show, step, warn
 from roofcast.serving.cli.context import AsJson, Server, open_catalog, open_model_catalog, open_service
+from roofcast.serving.cli.remote import ask
 
 models = typer.Typer(help="List the models of the catalogue and the registered ones, remove a registered one.")
 
@@ -45,8 +46,6 @@ def remove(
 ) -> None:
     """Remove a registered model; withdraw the measurements that refer to it first."""
     if server:
-        from roofcast.serving.cli.remote import ask
-
         with ask(server) as client:
             id_ = client.remove_model(name)["id"]
     else:

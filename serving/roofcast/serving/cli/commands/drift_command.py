@@ -9,7 +9,9 @@ import typer
 
 from roofcast.data.errors import InputError, RoofcastError
 from roofcast.serving.cli.console import EXIT_INPUT, spinner, step
-from roofcast.serving.cli.context import AsJson, Server, load_predictor, open_service
+from roofcast.serving.cli.context import AsJson, Level, Server, load_predictor, open_service
+from roofcast.serving.cli.remote import ask
+from roofcast.serving.cli.text.drift_text import show_drift
 
 if TYPE_CHECKING:
     from roofcast.training.drift.drift_report import DriftReport
@@ -30,7 +32,7 @@ def drift(
     import_: Annotated[
         str | None, typer.Option("--import", metavar="ID", help="Compare the rows of one import instead.")
     ] = None,
-    level: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.9,
+    level: Level = 0.9,
     max_change: Annotated[
         float,
         typer.Option(help="Median ratio of repeats from which it is drift, however few they are."),
@@ -43,8 +45,6 @@ def drift(
     The exit status is 0 without drift, 1 with drift, 2 at an error or if nothing was compared. Rows that the
     predictor has learnt do not judge it.
     """
-    from roofcast.serving.cli.text.drift_text import show_drift
-
     try:
         _check(days, level, max_change)
         settings: dict[str, Any] = {"level": level, "max_change": max_change}
@@ -81,7 +81,6 @@ def _compute(settings: dict[str, Any]) -> DriftReport:
 
 
 def _ask(server: str, settings: dict[str, Any]) -> DriftReport:
-    from roofcast.serving.cli.remote import ask
     from roofcast.training.drift.drift_report import DriftReport
 
     with ask(server) as client:

@@ -24,6 +24,7 @@ from roofcast.serving.cli.arguments.usage import with_check
 from roofcast.serving.cli.console import note, show, spinner, warn
 from roofcast.serving.cli.context import (
     AsJson,
+    Level,
     ReferenceFile,
     Server,
     StackOption,
@@ -31,6 +32,9 @@ from roofcast.serving.cli.context import (
     note_stack,
     open_service,
 )
+from roofcast.serving.cli.files import read_references_table
+from roofcast.serving.cli.remote import ask
+from roofcast.serving.cli.text.explanation_text import explanation_text
 from roofcast.serving.cli.text.text_tables import WIDTH, cell_text, fold
 
 if TYPE_CHECKING:
@@ -72,7 +76,7 @@ def explain(
         list[str] | None,
         typer.Option(metavar="WHAT=FACTOR", help="Scale bandwidth, flops, memory, link or power; repeatable."),
     ] = None,
-    level: Annotated[float, typer.Option(help="Probability of the predicted intervals.")] = 0.8,
+    level: Level = 0.8,
     reference: ReferenceFile = None,
     stack: StackOption = "",
     plot: PlotFile = None,
@@ -104,7 +108,6 @@ def explain(
 def _explain(
     question: dict[str, str], scale: list[str], level: float, reference: Path | None, stack: str
 ) -> Explanation:
-    from roofcast.serving.cli.files import read_references_table
     from roofcast.serving.explain.explanation import explain as explain_questions
     from roofcast.serving.explain.explanation import scale_accelerator
 
@@ -137,8 +140,6 @@ def _choose_stack(
 def _ask_service(
     url: str, question: dict[str, str], level: float, reference: Path | None, stack: str
 ) -> dict[str, Any]:
-    from roofcast.serving.cli.files import read_references_table
-    from roofcast.serving.cli.remote import ask
 
     row, configs = question_row(question, url)
     references = read_references_table(reference).records() if reference else []
@@ -272,8 +273,6 @@ def _save(figure: Figure, file: Path) -> None:
 
 
 def _show(document: dict[str, Any]) -> None:
-    from roofcast.serving.cli.text.explanation_text import explanation_text
-
     for remark in document["remarks"]:
         warn(remark)
     if document["assumed"]:

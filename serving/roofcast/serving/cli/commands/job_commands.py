@@ -31,7 +31,30 @@ from roofcast.serving.cli.arguments.request_check import (
 )
 from roofcast.serving.cli.arguments.usage import with_check
 from roofcast.serving.cli.console import show, spinner, warn
-from roofcast.serving.cli.context import AsJson, Server, load_predictor, open_service, today
+from roofcast.serving.cli.context import (
+    AsJson,
+    Claim,
+    DryRun,
+    Level,
+    OutFile,
+    Server,
+    SetColumns,
+    load_predictor,
+    open_service,
+    today,
+)
+from roofcast.serving.cli.files import (
+    EXAMPLE_JOBS,
+    parse_inventory,
+    read_model,
+    read_model_path,
+    read_row_models,
+    read_runs,
+    read_table,
+    write_table,
+)
+from roofcast.serving.cli.remote import ask, read_served_model
+from roofcast.serving.cli.text.job_text import job_text, recommendation_text
 
 if TYPE_CHECKING:
     from roofcast.serving.jobs.job_request import JobRecommendationRequest
@@ -52,8 +75,6 @@ training = typer.Typer(no_args_is_help=True, help="Training and fine-tuning: tim
 
 def _print_example(is_requested: bool) -> None:
     if is_requested:
-        from roofcast.serving.cli.files import EXAMPLE_JOBS
-
         print(EXAMPLE_JOBS, end="")
         raise typer.Exit
 
@@ -65,8 +86,6 @@ def _job_options() -> dict[str, Option]:
 
 
 def _predict_errors(values: Mapping[str, Any]) -> list[InputError]:
-    from roofcast.serving.cli.files import read_table
-
     job = {name: values[name] for name in _job_options() if values[name]}
     rows, server = values["rows"], values["server"]
     return collect_errors(
@@ -117,9 +136,9 @@ def predict(
             metavar="FILE", help="CSV of jobs, in place of the options of one job; models are those of --model."
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="With --rows: CSV to write.")] = None,
+    out: OutFile = None,
     reference: JobReferenceFile = None,
-    level: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.8,
+    level: Level = 0.8,
     example: Annotated[  # noqa: ARG001  (its callback does it all)
         bool,
         typer.Option("--example", callback=_print_example, is_eager=True, help="Print a file for --rows, and exit."),
@@ -143,8 +162,6 @@ def predict(
     if as_json:
         print(json.dumps(answer))
     elif answer["status"] == "ok":
-        from roofcast.serving.cli.text.job_text import job_text
-
         print(job_text(answer, level), end="")
     if answer["status"] != "ok":
         field, _, problem = answer["reason"].partition(": ")
@@ -158,15 +175,10 @@ class _Asked(NamedTuple):
 
 
 def _read_references(file: Path | None) -> list[dict[str, Any]]:
-    from roofcast.serving.cli.files import read_table
-
     return read_table(file).records() if file else []
 
 
 def _predict_one(job: dict[str, Any], asked: _Asked) -> list[dict[str, Any]]:
-    from roofcast.serving.cli.files import read_model
-    from roofcast.serving.cli.remote import read_served_model
-
     for name in ("model", "accelerator"):
         if name not in job:
             raise InputError(name, "must be given")
@@ -182,7 +194,6 @@ def _predict_one(job: dict[str, Any], asked: _Asked) -> list[dict[str, Any]]:
 def _answer(rows: list[dict[str, Any]], models: list[dict[str, Any]], asked: _Asked) -> list[dict[str, Any]]:
     level, references = asked.level, asked.references
     if asked.server:
-        from roofcast.serving.cli.remote import ask
         from roofcast.serving.jobs.job_request import MAX_ROW
 
         given: Any = {"models": models, "references": references, "level": level}
@@ -198,7 +209,6 @@ def _answer(rows: list[dict[str, Any]], models: list[dict[str, Any]], asked: _As
 
 
 def _predict_file(rows: Path, out: Path, asked: _Asked, *, as_json: bool) -> None:
-    from roofcast.serving.cli.files import read_row_models, read_table, write_table
     from roofcast.serving.jobs.job_predictions import ANSWER_COLUMNS
 
     check_out(out)
@@ -222,32 +232,16 @@ def _predict_file(rows: Path, out: Path, asked: _Asked, *, as_json: bool) -> Non
 def import_(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="CSV, or logs of torchtitan or Megatron.")],
     *,
-    given: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="COLUMN=VALUE",
-            help="A value that the files do not hold, such as accelerator=nvidia-h100-sxm-80gb; repeatable.",
-        ),
-    ] = None,
+    given: SetColumns = None,
     campaign: Annotated[str | None, typer.Option(help="Campaign of rows without one; own by default.")] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Validate and count the rows, and store nothing.")
-    ] = False,
-    claim: Annotated[
-        bool,
-        typer.Option(
-            "--claim",
-            help="Make rows that API keys own yours: they then teach as measurements of the service's own stack.",
-        ),
-    ] = False,
+    dry_run: DryRun = False,
+    claim: Claim = False,
     compare: Annotated[bool, typer.Option(help="Compare the new rows with the predictor.")] = True,
     as_json: AsJson = False,
 ) -> None:
     """Import measured training jobs into the store: all rows of a file, or none. A log is one job."""
     from roofcast.data.importers.overrides import parse_overrides
     from roofcast.serving.app_state.imports.import_warnings import added_warnings
-    from roofcast.serving.cli.files import read_runs
     from roofcast.serving.jobs.imports.run_accuracy import compare_runs
     from roofcast.serving.jobs.imports.run_import import import_table
 
@@ -292,8 +286,6 @@ def _declare() -> type[JobRecommendationRequest]:
 
 
 def _recommend_errors(values: Mapping[str, Any]) -> list[InputError]:
-    from roofcast.serving.cli.files import parse_inventory, read_model_path
-
     options = {**values, "model": values["model"] or "", "inventory": None}
     return collect_errors(
         lambda: options.update(inventory=parse_inventory(values["inventory"] or [])),
@@ -330,8 +322,6 @@ def recommend(
     as_json: AsJson = False,
 ) -> None:
     """Rank hardware and plans of a training job by cost, among those that fit and meet deadline and budget."""
-    from roofcast.serving.cli.files import parse_inventory
-
     _check_launcher(launch)
     options["inventory"] = parse_inventory(options["inventory"] or [])
     request = read_request(_declare(), options, references=_read_references(reference), n_rejection=N_MISS_JSON)
@@ -341,8 +331,6 @@ def recommend(
     if as_json:
         print(json.dumps(response))
         return
-    from roofcast.serving.cli.text.job_text import recommendation_text
-
     print(recommendation_text(response, why=why), end="")
     if launch:
         print(f"\n{_launch_command(response['entries'], launch)}", end="")
@@ -361,11 +349,7 @@ def _launch_command(entries: Sequence[Mapping[str, Any]], launch: str) -> str:
 
 
 def _recommend(request: JobRecommendationRequest, server: str) -> dict[str, Any]:
-    from roofcast.serving.cli.files import read_model
-
     if server:
-        from roofcast.serving.cli.remote import ask, read_served_model
-
         request = with_model(request, read_served_model(str(request.model), server))
         fields: Any = request.model_dump(mode="json", exclude_unset=True)
         with ask(server) as client:

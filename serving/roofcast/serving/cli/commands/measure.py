@@ -15,7 +15,9 @@ import typer
 
 from roofcast.serving.cli.arguments.options import Option, require_one, with_options
 from roofcast.serving.cli.console import count_steps, err, note, show, spinner, step, warn
-from roofcast.serving.cli.context import AsJson, load_predictor, open_service
+from roofcast.serving.cli.context import AsJson, ModelConfigs, load_predictor, open_service
+from roofcast.serving.cli.files import parse_configs, read_table
+from roofcast.serving.cli.text.drift_text import show_drift
 
 if TYPE_CHECKING:
     from roofcast.serving.measure.plan import PlannedRun
@@ -94,10 +96,7 @@ def measure(
         Path("out/measure")
     ),
     campaign: Annotated[str, typer.Option(help="Name of the campaign in the store.")] = "guidellm",
-    model_config: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=PATH", help="The config.json of a model that is not in the catalogue."),
-    ] = None,
+    model_config: ModelConfigs = None,
     import_: Annotated[bool, typer.Option("--import/--no-import", help="Import the reports into the store.")] = True,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the commands and totals of the runs, and run none.")
@@ -136,7 +135,6 @@ def measure(
 
 
 def _read_plan(options: Mapping[str, Any]) -> list[PlannedRun]:
-    from roofcast.serving.cli.files import read_table
     from roofcast.serving.measure.plan import grid, parse_plan
 
     path: Path | None = options["plan"]
@@ -162,7 +160,6 @@ def _select_runs(
 ) -> Sequence[PlannedRun]:
     from roofcast.serving.app_state.catalog.model_admission import with_configs
     from roofcast.serving.cli.commands.stack_commands import OWNER
-    from roofcast.serving.cli.files import parse_configs
     from roofcast.serving.measure.choice import choose_runs, planned_inputs
 
     service = open_service()
@@ -186,7 +183,6 @@ def _count(
 ) -> PlanTotals:
     from roofcast.data.errors import RoofcastError
     from roofcast.serving.app_state.catalog.model_admission import with_configs
-    from roofcast.serving.cli.files import parse_configs
     from roofcast.serving.measure.choice import planned_inputs, predict_e2e
     from roofcast.serving.measure.totals import plan_totals
 
@@ -313,8 +309,6 @@ def _finish(result: PlanResult, runs: Sequence[PlannedRun], folder: Path, to: De
         for title, row in (("", summary), ("\nimport", imported), ("\nstack profile", added)):
             show([row] if row else [], as_json=False, title=title if row else "")
     if report and not as_json:
-        from roofcast.serving.cli.text.drift_text import show_drift
-
         show_drift(report)
     if result.failures:
         warn(f"{len(result.failures)} of {len(runs)} runs failed; the same command tries them again")

@@ -17,6 +17,10 @@ from roofcast.serving.cli.arguments.completion import complete_names
 from roofcast.serving.cli.console import note, show, track, warn
 from roofcast.serving.cli.context import (
     AsJson,
+    Claim,
+    DryRun,
+    ModelConfigs,
+    SetColumns,
     TargetOption,
     check_target,
     count_own_campaigns,
@@ -24,6 +28,8 @@ from roofcast.serving.cli.context import (
     open_service,
     open_store,
 )
+from roofcast.serving.cli.files import parse_configs
+from roofcast.serving.cli.text.drift_text import show_drift
 from roofcast.serving.cli.text.text_tables import fold
 from roofcast.serving.counts import count_text
 
@@ -63,31 +69,10 @@ def import_(
     format_: Annotated[str, typer.Argument(metavar="FORMAT", help="A name of `roofcast formats`, or auto.")],
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files or folders.")],
     campaign: Annotated[str | None, typer.Option(help="Name of the campaign; the format's name by default.")] = None,
-    model_config: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=PATH",
-            help="The config.json of a model that is not in the catalogue, such as my-14b=my-14b/config.json.",
-        ),
-    ] = None,
-    given: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="COLUMN=VALUE",
-            help="A value that the files do not hold, such as accelerator=nvidia-h100-sxm-80gb.",
-        ),
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Validate and count the rows, and store nothing.")
-    ] = False,
-    claim: Annotated[
-        bool,
-        typer.Option(
-            "--claim",
-            help="Make rows that API keys own yours: they then teach as measurements of the service's own stack.",
-        ),
-    ] = False,
+    model_config: ModelConfigs = None,
+    given: SetColumns = None,
+    dry_run: DryRun = False,
+    claim: Claim = False,
     compare: Annotated[
         bool, typer.Option(help="Compare the new rows with the predictor and with earlier measurements.")
     ] = True,
@@ -102,8 +87,6 @@ def import_(
         return
     print(summary_text(summary))
     if report:
-        from roofcast.serving.cli.text.drift_text import show_drift
-
         show_drift(report)
     print(next_step(summary, paths))
 
@@ -125,7 +108,6 @@ def import_files(
     from roofcast.serving.app_state.imports.import_warnings import added_warnings, count_failed_runs, import_warnings
     from roofcast.serving.app_state.imports.measurement_import import import_rows
     from roofcast.serving.app_state.imports.name_errors import check_names
-    from roofcast.serving.cli.files import parse_configs
     from roofcast.serving.predict.unknown_names import unknown_name_error
 
     configs, values = parse_configs(model_config), parse_overrides(given)
@@ -217,8 +199,6 @@ def formats(as_json: AsJson = False) -> None:
 
 measurements = typer.Typer(help="List the imported measurements, withdraw or confirm them.", no_args_is_help=False)
 
-OfImport = Annotated[str | None, typer.Option("--import", metavar="ID", help="Select an import.")]
-OfCampaign = Annotated[str | None, typer.Option("--campaign", help="Select a campaign.")]
 OfTarget = Annotated[
     str | None,
     typer.Option(
@@ -228,7 +208,6 @@ OfTarget = Annotated[
         autocompletion=complete_names(*TARGETS),
     ),
 ]
-OfKey = Annotated[str | None, typer.Option("--key", metavar="NAME", help="Select what an API key stored.")]
 
 
 @measurements.callback(invoke_without_command=True)
@@ -275,56 +254,38 @@ def list_imports(as_json: AsJson = False) -> None:
     show([{**summary, "added_at": summary["added_at"].isoformat()} for summary in summaries], as_json=as_json)
 
 
-@measurements.command()
-def withdraw(
-    *,
-    import_: OfImport = None,
-    campaign: OfCampaign = None,
-    key: OfKey = None,
-    target: OfTarget = None,
-    as_json: AsJson = False,
-) -> None:
-    """Withdraw measurements: they stay listed, and the next retraining does without them."""
-    _change("withdrawal", import_, campaign, key, target=target, as_json=as_json)
+def _add_change(name: str, action: Action, help_: str) -> None:
+    @measurements.command(name, help=help_)
+    def change(
+        *,
+        import_: Annotated[str | None, typer.Option("--import", metavar="ID", help="Select an import.")] = None,
+        campaign: Annotated[str | None, typer.Option("--campaign", help="Select a campaign.")] = None,
+        key: Annotated[
+            str | None, typer.Option("--key", metavar="NAME", help="Select what an API key stored.")
+        ] = None,
+        target: OfTarget = None,
+        as_json: AsJson = False,
+    ) -> None:
+        from roofcast.serving.app_state.promotion import COMMAND_LINE
+
+        given = {"import_id": import_, "campaign": campaign, "key": key}
+        selection = {column: value for column, value in given.items() if value is not None}
+        of_target = check_target(target) if target else None
+        changed = open_store()[0].provenance.change(action, COMMAND_LINE, selection, target=of_target)
+        show([{"action": action, **selection, "n_row": changed.n_row}], as_json=as_json)
 
 
-@measurements.command()
-def restore(
-    *,
-    import_: OfImport = None,
-    campaign: OfCampaign = None,
-    key: OfKey = None,
-    target: OfTarget = None,
-    as_json: AsJson = False,
-) -> None:
-    """Undo a withdrawal."""
-    _change("restoration", import_, campaign, key, target=target, as_json=as_json)
-
-
-@measurements.command()
-def confirm(
-    *,
-    import_: OfImport = None,
-    campaign: OfCampaign = None,
-    key: OfKey = None,
-    target: OfTarget = None,
-    as_json: AsJson = False,
-) -> None:
-    """Confirm that measurements in quarantine are right: the next retraining uses them."""
-    _change("confirmation", import_, campaign, key, target=target, as_json=as_json)
-
-
-def _change(
-    action: Action, import_: str | None, campaign: str | None, key: str | None, *, target: str | None, as_json: bool
-) -> None:
-    from roofcast.serving.app_state.promotion import COMMAND_LINE
-
-    given = {"import_id": import_, "campaign": campaign, "key": key}
-    selection = {name: value for name, value in given.items() if value is not None}
-    changed = open_store()[0].provenance.change(
-        action, COMMAND_LINE, selection, target=check_target(target) if target else None
-    )
-    show([{"action": action, **selection, "n_row": changed.n_row}], as_json=as_json)
+_add_change(
+    "withdraw",
+    "withdrawal",
+    "Withdraw measurements: they stay listed, and the next retraining does without them.",
+)
+_add_change("restore", "restoration", "Undo a withdrawal.")
+_add_change(
+    "confirm",
+    "confirmation",
+    "Confirm that measurements in quarantine are right: the next retraining uses them.",
+)
 
 
 def campaigns(

@@ -14,6 +14,7 @@ from roofcast.data.errors import InputError, SchemaError, UnknownNameError
 from roofcast.serving.cli.arguments.options import require_one, require_with
 from roofcast.serving.cli.console import show, spinner, warn
 from roofcast.serving.cli.context import AsJson, open_catalog, today
+from roofcast.serving.cli.files import parse_rates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -96,7 +97,6 @@ def offers(
 def _add_offers(file: Path, rates: list[str], *, replace: bool, as_json: bool) -> None:
     from roofcast.serving.app_state.catalog.user_catalog import add_offers
     from roofcast.serving.app_state.settings import load_settings
-    from roofcast.serving.cli.files import parse_rates
 
     parsed = parse_rates(rates)
     added = add_offers(file, load_settings().home, open_catalog(), parsed, replace=replace)

@@ -25,6 +25,8 @@ from roofcast.serving.cli.arguments.usage import with_check
 from roofcast.serving.cli.console import spinner
 from roofcast.serving.cli.context import (
     AsJson,
+    Level,
+    OutFile,
     ReferenceFile,
     Server,
     StackOption,
@@ -33,6 +35,17 @@ from roofcast.serving.cli.context import (
     open_model_catalog,
     open_service,
 )
+from roofcast.serving.cli.files import (
+    EXAMPLE_QUESTIONS,
+    read_references_table,
+    read_row_models,
+    read_table,
+    write_table,
+)
+from roofcast.serving.cli.remote import ask
+from roofcast.serving.cli.text.measured_errors import SUFFIX, errors_text, measured_errors
+from roofcast.serving.cli.text.prediction_text import prediction_text, question_text
+from roofcast.serving.cli.text.text_tables import fold
 
 TEXT_COLUMNS: Final = ("status", "reason", "assumed")
 
@@ -46,15 +59,12 @@ if TYPE_CHECKING:
 
 def _print_example(is_requested: bool) -> None:
     if is_requested:
-        from roofcast.serving.cli.files import EXAMPLE_QUESTIONS
-
         print(EXAMPLE_QUESTIONS, end="")
         raise typer.Exit
 
 
 def _errors(values: Mapping[str, Any]) -> list[InputError]:
     from roofcast.data.measurements.schema import INPUT_COLUMNS
-    from roofcast.serving.cli.files import read_table
     from roofcast.serving.predict.row_checks import check_table
 
     server = values["server"]
@@ -107,10 +117,10 @@ def predict(
             "Models are those of --model.",
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="With --rows: CSV to write.")] = None,
+    out: OutFile = None,
     reference: ReferenceFile = None,
     stack: StackOption = "",
-    level: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.9,
+    level: Level = 0.9,
     example: Annotated[  # noqa: ARG001  (its callback does it all)
         bool,
         typer.Option("--example", callback=_print_example, is_eager=True, help="Print a file for --rows, and exit."),
@@ -125,8 +135,6 @@ def predict(
     the file has the errors too. With --rows, JSON is the number of rows by status, with `errors` by metric of what
     was measured.
     """
-    from roofcast.serving.cli.files import read_references_table
-
     check_level(level)
     _check_files(rows, out, question)
     asked = _Asked(read_references_table(reference) if reference else None, reference, stack, level, server)
@@ -145,8 +153,6 @@ class _Asked(NamedTuple):
 
 
 def _predict_one(question: Mapping[str, str], asked: _Asked, *, as_json: bool) -> None:
-    from roofcast.serving.cli.text.prediction_text import question_text
-
     if asked.server:
         row, models = question_row(question, asked.server)
         answer = _ask_service([row], models, asked)[0]
@@ -164,11 +170,6 @@ def _predict_one(question: Mapping[str, str], asked: _Asked, *, as_json: bool) -
 
 
 def _predict_file(rows: Path, out: Path, asked: _Asked, *, why: bool, as_json: bool) -> None:
-    from roofcast.serving.cli.files import read_row_models, read_table, write_table
-    from roofcast.serving.cli.text.measured_errors import SUFFIX, errors_text, measured_errors
-    from roofcast.serving.cli.text.prediction_text import prediction_text
-    from roofcast.serving.cli.text.text_tables import fold
-
     check_out(out)
     table = read_table(rows)
     questions, models = read_row_models(table.inputs(), rows.name)
@@ -225,8 +226,6 @@ def _predict(questions: pd.DataFrame, service: Service, catalog: Catalog, asked:
 
 
 def _ask_service(rows: Sequence[dict[str, Any]], models: Sequence[Any], asked: _Asked) -> list[dict[str, Any]]:
-    from roofcast.serving.cli.remote import ask
-
     with ask(asked.server) as client:
         known = asked.references.records() if asked.references else ()
         response = client.predict(rows, models=models, references=known, stack=asked.stack or None, level=asked.level)

@@ -15,6 +15,7 @@ from roofcast.data.errors import InputError, NotReadyError
 from roofcast.data.measurements.target import INFERENCE
 from roofcast.serving.cli.console import count_steps, note, show, spinner, track_retraining
 from roofcast.serving.cli.context import AsJson, TargetOption, check_target, load_predictor, open_service, today
+from roofcast.serving.cli.files import make_folder, read_model
 
 if TYPE_CHECKING:
     from roofcast.training.lifecycle.registry.registry import Champion
@@ -121,7 +122,6 @@ def measure_next(
 ) -> None:
     """Rank the measurements that would narrow the intervals most, each given the ones before it."""
     from roofcast.serving.app_state.catalog.model_admission import build_model
-    from roofcast.serving.cli.files import read_model
     from roofcast.serving.predict.next_measurements import Workload
     from roofcast.serving.predict.next_measurements import measure_next as rank
 
@@ -157,7 +157,6 @@ def scoreboard(
     from roofcast.data.home import writable_home
     from roofcast.serving.app_state.published_figures import ship_figures, store_figures
     from roofcast.serving.app_state.settings import load_settings
-    from roofcast.serving.cli.files import make_folder
 
     judge = _load_judge()
     names = [name.strip() for name in protocol.split(",")]

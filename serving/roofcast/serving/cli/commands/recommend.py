@@ -36,6 +36,8 @@ from roofcast.serving.cli.context import (
     open_service,
     today,
 )
+from roofcast.serving.cli.files import parse_inventory, read_model, read_model_path, read_references_table, write_text
+from roofcast.serving.cli.remote import ask, read_served_model
 from roofcast.serving.cli.text.recommendation_text import recommendation_text
 
 if TYPE_CHECKING:
@@ -57,7 +59,6 @@ def _declare() -> type[RecommendationRequest]:
 
 def _errors(values: Mapping[str, Any]) -> list[InputError]:
     from roofcast.features.columns import ENGINES
-    from roofcast.serving.cli.files import read_model_path, read_references_table
 
     server, reference = values["server"], values["reference"]
     options, errors = _fields_of({**values, "model": values["model"] or ""})
@@ -73,8 +74,6 @@ def _errors(values: Mapping[str, Any]) -> list[InputError]:
 
 
 def _fields_of(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[InputError]]:
-    from roofcast.serving.cli.files import parse_inventory
-
     options, errors = {**values, "inventory": None}, []
     try:
         options["inventory"] = parse_inventory(values["inventory"] or [])
@@ -109,8 +108,6 @@ def recommend(
     as_json: AsJson = False,
 ) -> None:
     """Rank hardware and configurations that meet the limits by cost."""
-    from roofcast.serving.cli.files import read_references_table, write_text
-
     fields, errors = _fields_of(options | {"concurrency": concurrency})
     if errors:
         raise join_errors(errors)
@@ -143,7 +140,6 @@ def _left_to_fill_in(artefact: str) -> str:
 
 
 def _recommend(request: RecommendationRequest) -> dict[str, Any]:
-    from roofcast.serving.cli.files import read_model
     from roofcast.serving.recommend.api.recommendation_service import answer_recommendation
 
     service = open_service()
@@ -156,8 +152,6 @@ def _recommend(request: RecommendationRequest) -> dict[str, Any]:
 
 
 def _ask_service(url: str, request: RecommendationRequest) -> dict[str, Any]:
-    from roofcast.serving.cli.remote import ask, read_served_model
-
     request = with_model(request, read_served_model(str(request.model), url))
     fields: Any = request.model_dump(mode="json", exclude_unset=True)
     with ask(url) as client:

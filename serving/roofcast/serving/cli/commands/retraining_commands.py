@@ -9,6 +9,7 @@ import typer
 
 from roofcast.serving.cli.console import show, step
 from roofcast.serving.cli.context import AsJson, Server, open_service
+from roofcast.serving.cli.remote import ask
 
 if TYPE_CHECKING:
     from roofcast.data.store.retrainings import Retraining
@@ -45,8 +46,6 @@ def cancel(id_: Annotated[str, typer.Argument(metavar="ID", help="A retraining."
 def schedule(server: Server = "", as_json: AsJson = False) -> None:
     """Show ROOFCAST_RETRAIN_AT: when the service retrains if measurements were accepted or withdrawn, in UTC."""
     if server:
-        from roofcast.serving.cli.remote import ask
-
         with ask(server) as client:
             row = dict(client.retraining_schedule())
     else:

@@ -11,7 +11,18 @@ import typer
 
 from roofcast.data.errors import InputError
 from roofcast.serving.cli.console import note, show, spinner, track, warn
-from roofcast.serving.cli.context import AsJson, Server, load_predictor, open_service, open_store
+from roofcast.serving.cli.context import (
+    AsJson,
+    Level,
+    ModelConfigs,
+    Server,
+    SetColumns,
+    load_predictor,
+    open_service,
+    open_store,
+)
+from roofcast.serving.cli.files import parse_configs
+from roofcast.serving.cli.remote import ask
 from roofcast.serving.cli.text.stack_text import stack_verdict
 from roofcast.serving.cli.text.text_tables import fold
 from roofcast.serving.counts import count_text
@@ -34,14 +45,8 @@ OWNER: Final = ""
 def add(
     name: Name,
     paths: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files in a format of `roofcast formats`.")],
-    model_config: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=PATH", help="The config.json of a model that is not in the catalogue."),
-    ] = None,
-    given: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="COLUMN=VALUE", help="A value that files lack, such as engine=vllm."),
-    ] = None,
+    model_config: ModelConfigs = None,
+    given: SetColumns = None,
     server: Server = "",
     as_json: AsJson = False,
 ) -> None:
@@ -53,15 +58,11 @@ def add_files(
     name: str, paths: list[Path], model_config: list[str], given: list[str], server: str = ""
 ) -> dict[str, Any]:
     """Add the runs of files to a profile with the options of `add`; return the numbers of rows."""
-    from roofcast.serving.cli.files import parse_configs
-
     configs = parse_configs(model_config)
     rows, n_left_out = _read_rows(paths, given)
     if n_left_out:
         note(f"left out: {count_text(n_left_out, 'row')} of failed runs or without a metric of references")
     if server:
-        from roofcast.serving.cli.remote import ask
-
         models: Any = [{"name": model, "config": dict(config)} for model, config in configs]
         with ask(server) as client:
             added: Mapping[str, Any] = client.add_stack(name=name, rows=rows, models=models)
@@ -108,8 +109,6 @@ def list_(
         show(rows if as_json else [*texts], as_json=as_json)
         return
     if server:
-        from roofcast.serving.cli.remote import ask
-
         with ask(server) as client:
             rows = [dict(summary) for summary in client.stacks()]
     else:
@@ -119,8 +118,6 @@ def list_(
 
 def _measured(server: str) -> list[dict[str, Any]]:
     if server:
-        from roofcast.serving.cli.remote import ask
-
         with ask(server) as client:
             return [dict(stack) for stack in client.measured_stacks()]
     from roofcast.serving.stacks.measured import measured_stacks
@@ -133,15 +130,13 @@ def _measured(server: str) -> list[dict[str, Any]]:
 @stacks.command("show")
 def show_(
     name: Name,
-    level: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.8,
+    level: Level = 0.8,
     n: Annotated[int, typer.Option(help="Number of measurements to suggest.", min=0, max=20)] = 3,
     server: Server = "",
     as_json: AsJson = False,
 ) -> None:
     """Show the errors of a profile's rows without it and with its other runs, and what to measure next for it."""
     if server:
-        from roofcast.serving.cli.remote import ask
-
         with ask(server) as client:
             report: dict[str, Any] = dict(client.stack(name, level=level, n_next=n))
     else:
@@ -179,8 +174,6 @@ def show_(
 def remove(name: Name, server: Server = "", as_json: AsJson = False) -> None:
     """Remove a stack profile."""
     if server:
-        from roofcast.serving.cli.remote import ask
-
         with ask(server) as client:
             removed: Mapping[str, Any] = client.remove_stack(name)
     else:

@@ -15,6 +15,8 @@ from roofcast.data.measurements.target import INFERENCE
 from roofcast.serving.cli.commands.drift_command import MAX_DAYS
 from roofcast.serving.cli.console import show, spinner
 from roofcast.serving.cli.context import AsJson, Server, TargetOption, check_target, load_predictor, open_service
+from roofcast.serving.cli.remote import ask
+from roofcast.serving.cli.text.comparison_text import show_comparison
 
 if TYPE_CHECKING:
     from roofcast.serving.shadow.version_comparison import VersionComparison
@@ -84,8 +86,6 @@ def compare(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Compare a version with the champion: its answers beside it, and the errors of both on measurements."""
-    from roofcast.serving.cli.text.comparison_text import show_comparison
-
     with spinner("comparing"):
         comparison = _ask(server, version, days) if server else _compute(version, days)
     if as_json:
@@ -105,7 +105,6 @@ def _compute(version: str, days: float | None) -> VersionComparison:
 
 
 def _ask(server: str, version: str, days: float | None) -> VersionComparison:
-    from roofcast.serving.cli.remote import ask
     from roofcast.serving.shadow.version_comparison import VersionComparison
 
     with ask(server) as client:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from roofcast.serving.cli.console import note, show
-from roofcast.training.drift.paired_errors import ChallengerErrors, PairedErrors
 
 if TYPE_CHECKING:
     from roofcast.serving.shadow.version_comparison import VersionComparison
     from roofcast.training.drift.answer_ratios import AnswerRatios
+    from roofcast.training.drift.paired_errors import ChallengerErrors, PairedErrors
 
 MAX_ROW: Final = 24
 """Lines of each table; JSON has all."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from roofcast.data.units import ms_from_s
 from roofcast.serving.cli.console import note, show, warn
 from roofcast.serving.cli.text.comparison_text import show_paired
 from roofcast.serving.counts import count_text
 from roofcast.serving.display_names import metric_name
-from roofcast.training.drift.drift_report import Change, DriftReport, GroupErrors, distinct_groups
+
+if TYPE_CHECKING:
+    from roofcast.training.drift.drift_report import Change, DriftReport, GroupErrors
 
 MIN_CONFIGURATION: Final = 3
 """Least number of configurations whose errors can be significant."""
@@ -20,6 +22,8 @@ MAX_ROW: Final = 24
 
 def show_drift(report: DriftReport) -> None:
     """Print errors by group, changes between repeats, and the verdict."""
+    from roofcast.training.drift.drift_report import distinct_groups
+
     errors = distinct_groups(report.errors)
     if errors:
         version, compared = report.predictor_version, count_text(report.n_compared, "row")
