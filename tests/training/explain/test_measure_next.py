@@ -24,7 +24,7 @@ def candidates(subset: TrainingSet, n: int = 12) -> TrainingSet:
 
 
 def variance(
-    predictor: RoofcastPredictor, data: TrainingSet, references: CalibrationPoints | None, metric: str
+    predictor: RoofcastPredictor, data: TrainingSet, metric: str, references: CalibrationPoints | None = None
 ) -> np.ndarray:
     distribution = predictor.condition_on(references).error_distributions_[metric]
     return np.asarray(distribution.effects.predict(build_group_keys(data.X))[1] ** 2)
@@ -36,11 +36,11 @@ def test_the_first_pick_reduces_variance_most(metric: str, predictor: RoofcastPr
     (pick,) = rank_measurements(predictor, data.X, [metric], 1)
     features = predictor.predict_ratio(data.X).features
     size = predictor.error_distributions_[metric].scale.predict(features)
-    before, expected = variance(predictor, data, None, metric), predictor.predict(data.X)
+    before, expected = variance(predictor, data, metric), predictor.predict(data.X)
     variances, narrower = [], []
     for i in range(len(data.X)):
         row = slice(i, i + 1)
-        after = variance(predictor, data, CalibrationPoints(data.X[row], expected[row]), metric)
+        after = variance(predictor, data, metric, CalibrationPoints(data.X[row], expected[row]))
         variances.append(float(size**2 @ after))
         narrower.append(float(np.mean(1 - np.sqrt(after / before))))
     assert variances[pick.row] == pytest.approx(min(variances))
