@@ -156,7 +156,6 @@ def multiplies_in(accelerator: AcceleratorSpec, precision: str) -> bool:
 
 
 def _check_support(job: Mapping[str, Any], catalog: Catalog, add: Add) -> None:
-    """Add the errors of a job that the accelerator or the model does not admit."""
     precision = job.get("compute_precision", "")
     if precision and "accelerator" in job:
         accelerator = catalog.accelerators[job["accelerator"]]

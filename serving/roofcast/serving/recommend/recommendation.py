@@ -182,7 +182,7 @@ def _search(
     target = SearchTarget(problem.confidence, group_offers(problem.replicas, problem.offers, pairs), n_entry)
     accelerator_index = factorize(problem.table["accelerator"])[0]
     rival = SearchTarget(problem.confidence, accelerator_index[pairs.row], 2)
-    by_confidence = {one: SearchTarget(one, np.zeros_like(pairs.offer), 1) for one in confidences}
+    by_confidence = {one: search.cheapest(one) for one in confidences}
     search.run([target, rival, *by_confidence.values()])
     winners = search.winners(target)
     deployments, elsewhere = search.deployments(winners, problem.confidence), other_offers(search, target, winners)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from roofcast.serving.recommend.answer.entries import PredictedDeployments
 from roofcast.serving.recommend.answer.parts import CalibrationEffect
 from roofcast.serving.recommend.search.confidence import ROUNDING, LimitModel
-from roofcast.serving.recommend.search.search import Search, SearchTarget
+from roofcast.serving.recommend.search.search import Search
 from roofcast.training.learner.predictor import RoofcastPredictor
 
 
@@ -35,7 +33,7 @@ def find_calibration_effect(search: Search, baseline: RoofcastPredictor) -> Cali
         return None
     bundle = replace(problem.bundle, predictor=baseline)
     without = Search(replace(problem, bundle=bundle, unconditioned=None, baseline=None, references=None), limits)
-    target = SearchTarget(problem.confidence, np.zeros_like(without.pairs.offer), 1)
+    target = without.cheapest(problem.confidence)
     without.run([target])
     deployments = without.deployments(without.winners(target), problem.confidence)
     if not deployments:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from roofcast.data.specs import Offer
 from roofcast.features.descriptors.precisions import WEIGHT_BYTE
@@ -25,9 +24,7 @@ from roofcast.serving.recommend.demand.slo import floor_to_three_digits, loosen_
 from roofcast.serving.recommend.search.confidence import LimitModel
 from roofcast.serving.recommend.search.configurations import assume_acceptance, enumerate_replicas
 from roofcast.serving.recommend.search.problem import with_replicas
-from roofcast.serving.recommend.search.search import Deployment, Search, SearchTarget
-
-IndexArray = npt.NDArray[np.intp]
+from roofcast.serving.recommend.search.search import Deployment, Search, SearchTarget, run_together
 
 MAX_LEVERS: Final = 6
 MIN_SAVING: Final = 0.05
@@ -42,12 +39,26 @@ RATE_STEP: Final = 1.01
 LOOSER: Final = 1.5
 """Factor by which the limit that binds is raised."""
 
+_ORDER: Final[tuple[LeverKind, ...]] = ("pricing", "region", "provider", "users", "precision", "limit")
+"""Of levers of one cost."""
+
 _PRICING: Final = {
     "spot": "spot instances, which the provider may take back",
     "reserved_1y": "a commitment of one year",
     "reserved_3y": "a commitment of three years",
     "on_demand": "on demand",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    kind: LeverKind
+    text: str
+    search: Search
+    target: SearchTarget
+
+    def deployments(self) -> list[Deployment]:
+        return self.search.deployments(self.search.winners(self.target), self.target.confidence)
 
 
 def find_levers(search: Search, first: Entry | None) -> tuple[Lever, ...]:
@@ -58,43 +69,60 @@ def find_levers(search: Search, first: Entry | None) -> tuple[Lever, ...]:
     first
         Cheapest entry, which levers are compared with; None if there is none.
     """
-    cost = first.cost_usd_per_h if first else math.inf
-    levers = [*_price_levers(search, cost), *_load_levers(search, cost), *_precision_levers(search, cost)]
+    max_cost = (1 - MIN_SAVING) * first.cost_usd_per_h if first else math.inf
+    same_replicas = [*_other_pricing(search, max_cost), *(_looser_limit(search, first) if first else ())]
+    loads = [*_lower_loads(search)]
+    run_together([(one.search, one.target) for one in (*same_replicas, *loads)])
+    other_replicas = [*_other_places(search, max_cost), *_fewer_bits(search, max_cost)]
+    for one in other_replicas:
+        one.search.run([one.target])
+    levers = [_lever(one, deployment) for one in same_replicas for deployment in one.deployments()]
+    levers += [*_load_levers(loads, search, max_cost), *_replica_levers(other_replicas)]
+    matters = [lever for lever in levers if lever.cost_usd_per_h < max_cost]
     if first:
-        levers += _limit_levers(search, first)
-    matters = [lever for lever in levers if lever.cost_usd_per_h < (1 - MIN_SAVING) * cost]
-    if math.isfinite(cost):
+        cost = first.cost_usd_per_h
         matters = [lever.model_copy(update={"saving_ratio": 1 - lever.cost_usd_per_h / cost}) for lever in matters]
-    return tuple(sorted(matters, key=lambda lever: lever.cost_usd_per_h)[:MAX_LEVERS])
+    return tuple(sorted(matters, key=lambda lever: (lever.cost_usd_per_h, _ORDER.index(lever.kind)))[:MAX_LEVERS])
 
 
-def _price_levers(search: Search, cost: float) -> Iterator[Lever]:
+def _change(kind: LeverKind, text: str, search: Search) -> _Change:
+    return _Change(kind, text, search, search.cheapest(search.problem.confidence))
+
+
+def _rentable(search: Search) -> Constraints | None:
     constraints = replace(search.problem.constraints, inventory=())
-    if constraints.providers and constraints.providers <= {OWNED}:
+    return None if constraints.providers and constraints.providers <= {OWNED} else constraints
+
+
+def _other_pricing(search: Search, max_cost: float) -> Iterator[_Change]:
+    constraints = _rentable(search)
+    if constraints is None or not constraints.pricing:
         return
     for pricing, text in _PRICING.items():
-        if constraints.pricing and pricing not in constraints.pricing:
+        if pricing not in constraints.pricing:
             other = replace(constraints, pricing=frozenset({pricing}))
-            if offers := _cheaper(other.admissible_offers(search.problem.market.offers), cost):
-                yield from _search(search.with_offers(offers), "pricing", text)
+            if offers := _cheaper(other.admissible_offers(search.problem.market.offers), max_cost):
+                yield _change("pricing", text, search.with_offers(offers))
+
+
+def _other_places(search: Search, max_cost: float) -> Iterator[_Change]:
+    constraints = _rentable(search)
+    if constraints is None:
+        return
     anywhere = replace(constraints, regions=frozenset())
+    places: list[tuple[LeverKind, str, Constraints]] = []
     if constraints.regions:
-        yield from _elsewhere(search, "region", "any region", anywhere, cost)
+        places.append(("region", "any region", anywhere))
     if constraints.providers:
-        any_provider = replace(anywhere, providers=frozenset())
-        yield from _elsewhere(search, "provider", "any provider and region", any_provider, cost)
+        places.append(("provider", "any provider and region", replace(anywhere, providers=frozenset())))
+    for kind, text, other in places:
+        offers = _cheaper(other.admissible_offers(search.problem.market.offers), max_cost)
+        if wider := _search_of(search, other, offers):
+            yield _change(kind, text, wider)
 
 
-def _elsewhere(
-    search: Search, kind: LeverKind, change: str, constraints: Constraints, cost: float
-) -> Iterator[Lever]:
-    offers = _cheaper(constraints.admissible_offers(search.problem.market.offers), cost)
-    if wider := _search_of(search, constraints, offers):
-        yield from _search(wider, kind, change)
-
-
-def _cheaper(offers: list[Offer], cost: float) -> list[Offer]:
-    return [offer for offer in offers if float(offer.price_usd_per_h) < (1 - MIN_SAVING) * cost]
+def _cheaper(offers: list[Offer], max_cost: float) -> list[Offer]:
+    return [offer for offer in offers if float(offer.price_usd_per_h) < max_cost]
 
 
 def _search_of(
@@ -110,49 +138,52 @@ def _search_of(
     return Search(other, search.grid.limits)
 
 
-@dataclass(frozen=True, slots=True)
-class _AtLoad:
-    search: Search
-    deployment: Deployment
-    served: float
-
-
-def _load_levers(search: Search, cost: float) -> Iterator[Lever]:
+def _lower_loads(search: Search) -> Iterator[_Change]:
     demand = search.demand
     floors = [limit.value for limit in demand.limits if limit.is_floor and demand.users is None]
     least = max(floors, default=0.0) / demand.n_output_token
     for share in LOAD_SHARES:
-        less = _cheapest_at(search, demand.peak_load * share) if demand.peak_load * share >= least else None
-        if less is None or not less.deployment.cost < (1 - MIN_SAVING) * cost:
-            continue
-        most = _most_load(search, less)
-        fewer = _fewer(demand, most.served)
-        if 0 < fewer < demand.peak_load:
-            unit = "users" if demand.users is not None else "requests a second"
-            change = f"{fewer:,.10g} instead of {demand.peak_load:,.10g} {unit}"
-            yield _lever_of(most.search, most.deployment, "users", change)
-        return
+        if demand.peak_load * share >= least:
+            yield _at_load(search, demand.peak_load * share)
 
 
-def _cheapest_at(search: Search, peak_load: float) -> _AtLoad | None:
-    inner = search.with_demand(search.demand.at_peak(peak_load))
-    target = SearchTarget(inner.problem.confidence, np.zeros_like(inner.pairs.offer), 1)
-    inner.run([target])
-    for one in inner.deployments(inner.winners(target), target.confidence):
-        capacity = inner.state(target.confidence).capacity[one.row]
-        served = one.n_replica * float(inner.grid.served[one.row, capacity]) * (1 - inner.demand.headroom)
-        return _AtLoad(inner, one, max(served, peak_load))
-    return None
+def _at_load(search: Search, peak_load: float) -> _Change:
+    return _change("users", "", search.with_demand(search.demand.at_peak(peak_load)))
 
 
-def _most_load(search: Search, less: _AtLoad) -> _AtLoad:
+def _load_levers(loads: list[_Change], search: Search, max_cost: float) -> list[Lever]:
+    for less in loads:
+        for deployment in less.deployments():
+            if deployment.cost < max_cost:
+                return _most_load(less, deployment, search)
+    return []
+
+
+def _most_load(less: _Change, deployment: Deployment, search: Search) -> list[Lever]:
+    demand = search.demand
     while True:
-        demand = search.demand
-        step = math.floor(less.served + 1e-9) + 1.0 if demand.users is not None else less.served * RATE_STEP
-        more = _cheapest_at(search, step) if step < demand.peak_load else None
-        if more is None or more.deployment.cost > less.deployment.cost + 1e-9:
-            return less
-        less = more
+        served = _served(less.search, deployment)
+        step = math.floor(served + 1e-9) + 1.0 if demand.users is not None else served * RATE_STEP
+        if step >= demand.peak_load:
+            break
+        more = _at_load(search, step)
+        more.search.run([more.target])
+        found = more.deployments()
+        if not found or found[0].cost > deployment.cost + 1e-9:
+            break
+        less, (deployment,) = more, found
+    fewer = _fewer(demand, served)
+    if not 0 < fewer < demand.peak_load:
+        return []
+    unit = "users" if demand.users is not None else "requests a second"
+    return [_lever(replace(less, text=f"{fewer:,.10g} instead of {demand.peak_load:,.10g} {unit}"), deployment)]
+
+
+def _served(search: Search, deployment: Deployment) -> float:
+    row, demand = deployment.row, search.demand
+    capacity = search.state(search.problem.confidence).capacity[row]
+    served = deployment.n_replica * float(search.grid.served[row, capacity]) * (1 - demand.headroom)
+    return max(served, demand.peak_load)
 
 
 def _fewer(demand: Demand, load: float) -> float:
@@ -161,20 +192,20 @@ def _fewer(demand: Demand, load: float) -> float:
     return floor_to_three_digits(load) if load > 0 else 0.0
 
 
-def _limit_levers(search: Search, first: Entry) -> Iterator[Lever]:
+def _looser_limit(search: Search, first: Entry) -> Iterator[_Change]:
     demand = search.demand
     used = {(one.metric, one.statistic): one.high for one in first.predictions}
     latencies = [limit for limit in demand.limits if not limit.is_floor]
     if not latencies:
         return
     binding = max(latencies, key=lambda limit: used[limit.quantity] / limit.value)
-    looser, change = loosen_limit(binding, LOOSER)
+    looser, text = loosen_limit(binding, LOOSER)
     limits = tuple(looser if limit == binding else limit for limit in demand.limits)
     model = LimitModel(replace(demand, limits=limits), search.problem.bundle.predictor)
-    yield from _search(search.with_limits(model), "limit", change)
+    yield _change("limit", text, search.with_limits(model))
 
 
-def _precision_levers(search: Search, cost: float) -> Iterator[Lever]:
+def _fewer_bits(search: Search, max_cost: float) -> Iterator[_Change]:
     problem = search.problem
     stored, constraints = problem.model.weight_precision, problem.constraints
     least = min(WEIGHT_BYTE.get(one, 2.0) for one in constraints.weight_precisions or {stored})
@@ -182,44 +213,34 @@ def _precision_levers(search: Search, cost: float) -> Iterator[Lever]:
     if not precisions:
         return
     bounds = replace(constraints, weight_precisions=frozenset(precisions), speculations=(None,))
-    inner = _search_of(search, bounds, _cheaper(problem.offers, cost), has_pipelines=False)
-    found = _by_precision(inner, precisions) if inner else {}
-    least_usd_per_h = math.inf
-    for precision in precisions:
-        lever = found.get(precision)
-        if lever is not None and lever.cost_usd_per_h < (1 - MIN_SAVING) * least_usd_per_h:
-            least_usd_per_h = lever.cost_usd_per_h
-            yield lever.model_copy(update={"change": f"weights in {precision.upper()}"})
+    if inner := _search_of(search, bounds, _cheaper(problem.offers, max_cost), has_pipelines=False):
+        index = np.array([precisions.index(one.weight_precision) for one in inner.problem.replicas], dtype=np.intp)
+        group = index[inner.pairs.row]
+        yield _Change("precision", "", inner, SearchTarget(problem.confidence, group, len(precisions)))
 
 
-def _by_precision(search: Search, precisions: list[str]) -> dict[str, Lever]:
-    index = np.array(
-        [precisions.index(replica.weight_precision) for replica in search.problem.replicas], dtype=np.intp
-    )
-    levers = _search(search, "precision", "", index[search.pairs.row], len(precisions))
-    return {lever.weight_precision: lever for lever in levers}
+def _replica_levers(changes: list[_Change]) -> Iterator[Lever]:
+    for one in changes:
+        levers = [_lever(one, deployment) for deployment in one.deployments()]
+        if one.kind != "precision":
+            yield from levers
+            continue
+        least_usd_per_h = math.inf
+        for lever in sorted(levers, key=lambda lever: QUANTISED.index(lever.weight_precision)):
+            if lever.cost_usd_per_h < (1 - MIN_SAVING) * least_usd_per_h:
+                least_usd_per_h = lever.cost_usd_per_h
+                yield lever.model_copy(update={"change": f"weights in {lever.weight_precision.upper()}"})
 
 
-def _search(
-    search: Search, kind: LeverKind, change: str, group: IndexArray | None = None, n: int = 1
-) -> Iterator[Lever]:
-    problem = search.problem
-    group = np.zeros_like(search.pairs.offer) if group is None else group
-    target = SearchTarget(problem.confidence, group, n)
-    search.run([target])
-    for one in search.deployments(search.winners(target), problem.confidence):
-        yield _lever_of(search, one, kind, change)
-
-
-def _lever_of(search: Search, deployment: Deployment, kind: LeverKind, change: str) -> Lever:
-    problem = search.problem
+def _lever(change: _Change, deployment: Deployment) -> Lever:
+    problem = change.search.problem
     replica, offer = problem.replicas[deployment.row], problem.offers[deployment.offer]
     accelerator = problem.market.accelerators[replica.accelerator]
     return Lever(
         **offer_fields(offer),
         **replica_fields(replica),
-        kind=kind,
-        change=change,
+        kind=change.kind,
+        change=change.text,
         n_replica=deployment.n_replica,
         n_instance=deployment.n_instance,
         cost_usd_per_h=deployment.cost,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from threading import Lock
 from typing import Final
 
 import numpy as np
+from cachetools import LRUCache, cached
 
 from roofcast.data.measurements.schema import NO_SPECULATION
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
@@ -54,7 +56,8 @@ def enumerate_replicas(
     for offer in offers:
         if offer.accelerator in accelerators:
             largest[offer.accelerator] = max(largest.get(offer.accelerator, 0), offer.n_accelerator)
-    served = {name: _served_precisions(accelerators[name], model, constraints) for name in sorted(largest)}
+    wanted = model.weight_precision, constraints.engines, constraints.weight_precisions
+    served = {name: _served_precisions(accelerators[name], *wanted) for name in sorted(largest)}
     engines = {engine for pairs, _ in served.values() for _, engine in pairs}
     all_splits = [*splits(model, max(largest.values(), default=0) * constraints.max_nodes)]
     degrees = {(tp, ep) for tp, _, _, ep in all_splits}
@@ -93,23 +96,28 @@ def splits(model: ModelSpec, n_accelerator: int) -> Iterator[tuple[int, int, int
                     yield tp, pp, dp, tp * dp
 
 
+def _support_key(accelerator: AcceleratorSpec, *wanted: object) -> tuple[object, ...]:
+    spec = accelerator
+    return spec.id, spec.vendor, spec.name, spec.architecture, *spec.peak_flop_per_s, *wanted
+
+
+@cached(LRUCache(2000), key=_support_key, lock=Lock())  # the same for every request, but for its constraints
 def _served_precisions(
-    accelerator: AcceleratorSpec, model: ModelSpec, constraints: Constraints
+    accelerator: AcceleratorSpec, stored: str, named_engines: frozenset[str], named: frozenset[str]
 ) -> tuple[list[tuple[str, str]], str]:
-    engines = sorted(engine for engine in constraints.engines if can_run(engine, accelerator))
-    if not constraints.engines:
+    engines = sorted(engine for engine in named_engines if can_run(engine, accelerator))
+    if not named_engines:
         engines = [*engines_on(accelerator)]
     if not engines:
-        who = _none_of(sorted(constraints.engines) or ["vllm", "sglang", "trtllm"], "is", "is not")
+        who = _none_of(sorted(named_engines) or ["vllm", "sglang", "trtllm"], "is", "is not")
         return [], f"{who} known to run on {accelerator.vendor} {accelerator.name}"
-    named = constraints.weight_precisions
     pairs = []
     for engine in engines:
-        wanted = named or {default_precision(engine, model.weight_precision, accelerator)}
+        wanted = named or {default_precision(engine, stored, accelerator)}
         pairs += [(precision, engine) for precision in wanted & {*served_precisions(engine, accelerator)}]
     if pairs:
         return sorted(pairs), ""
-    wanted_names = ", ".join(map(precision_name, sorted(named) or [model.weight_precision]))
+    wanted_names = ", ".join(map(precision_name, sorted(named) or [stored]))
     return [], f"{_none_of(engines, 'serves', 'does not serve')} {wanted_names} on {accelerator.name}"
 
 

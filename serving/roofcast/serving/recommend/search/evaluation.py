@@ -14,7 +14,7 @@ from roofcast.features.descriptors.descriptor_table import QUANTILE
 from roofcast.features.engine.estimate import Estimate, estimate_at_loads, load_independent
 from roofcast.features.engine.memory import Memory
 from roofcast.features.pipeline import estimate_statistics
-from roofcast.features.queries import Queries
+from roofcast.features.queries import Queries, take_rows
 from roofcast.serving.abandonment import stop_if_abandoned
 from roofcast.serving.recommend.search.confidence import Medians, Quantity
 from roofcast.training.learner.errors.group_keys import build_group_keys, workload_coordinates
@@ -139,11 +139,17 @@ class Evaluator:
         self, rows: IndexArray, load: FloatArray, quantities: Collection[Quantity], means: Estimate
     ) -> dict[Quantity, Medians]:
         """Return the predictions of quantities; `means` is the estimate of these rows and loads."""
-        medians: dict[Quantity, Medians] = {}
-        for statistic, metrics in _metrics_by_statistic(quantities).items():
-            prediction = self.predict_table(rows, load, [statistic], metrics, means)
-            medians |= {(metric, statistic): medians_of(prediction, metric) for metric in metrics}
-        return medians
+        if not quantities:
+            return {}
+        statistics = [*dict.fromkeys(statistic for _, statistic in quantities)]
+        metrics = {metric for metric, _ in quantities}
+        all_means = take_rows(means, np.tile(np.arange(len(rows)), len(statistics)))
+        prediction = self.predict_table(rows, load, statistics, metrics, all_means)
+        first = {statistic: k * len(rows) for k, statistic in enumerate(statistics)}
+        return {
+            (metric, statistic): medians_of(prediction, metric, slice(first[statistic], first[statistic] + len(rows)))
+            for metric, statistic in quantities
+        }
 
     def predict_table(
         self, rows: IndexArray, load: FloatArray, statistics: Sequence[str], metrics: Collection[str], means: Estimate

@@ -65,13 +65,15 @@ class LoadGrid:
         self._first_cell = (np.cumsum(top >= 0) - 1) * loads.shape[1]
         shape = loads.shape
         self.is_known: BoolArray = np.zeros(shape, dtype=bool)
+        self._changes: list[IndexArray] = []
         self._offsets = {quantity: np.zeros(shape) for quantity in self.quantities}
         self._sds = {quantity: np.full(shape, TYPICAL_SD) for quantity in self.quantities}
         self.p_met: FloatArray = np.empty(shape)
         self.served = self.max_served = loads
         if self.has_think_time:
             self.served, self.max_served = np.empty(shape), np.empty(shape)
-        self._interpolate(np.arange(len(top)))
+        self._n_seen = 0
+        self._judge(np.arange(len(top)))
 
     def evaluate(self, wanted: BoolArray) -> None:
         """Evaluate the model at the wanted cells that are not known yet, and interpolate between known cells."""
@@ -85,18 +87,26 @@ class LoadGrid:
             self._offsets[quantity][rows, levels] = medians[quantity].log_value - log_estimate
             self._sds[quantity][rows, levels] = medians[quantity].sd
         self.is_known[rows, levels] = True
-        self._interpolate(np.unique(rows))
+        changed = np.unique(rows)
+        self._interpolate(changed)
+        self._changes.append(changed)
+
+    def refresh(self) -> bool:
+        """Judge the cells that were evaluated since the last call, here or in copies; return if there are."""
+        changes = self._changes[self._n_seen :]
+        if changes:
+            self._n_seen = len(self._changes)
+            self._judge(np.unique(np.concatenate(changes)))
+        return bool(changes)
 
     def with_limits(self, limits: LimitModel) -> Self:
-        """Return a copy with other values of the limits on the same quantities; it keeps what was evaluated."""
+        """Return a copy with other values of the limits on the same quantities; the two share what is evaluated."""
         grid = copy(self)
-        grid.limits, grid.demand, grid.is_known = limits, limits.demand, self.is_known.copy()
-        grid._offsets = {quantity: values.copy() for quantity, values in self._offsets.items()}
-        grid._sds = {quantity: values.copy() for quantity, values in self._sds.items()}
+        grid.limits, grid.demand, grid._n_seen = limits, limits.demand, len(self._changes)
         grid.p_met = np.empty_like(self.p_met)
         if self.has_think_time:
-            grid.served, grid.max_served = self.served.copy(), self.max_served.copy()
-        grid._interpolate(np.arange(len(self.top)))
+            grid.served, grid.max_served = np.empty_like(self.served), np.empty_like(self.served)
+        grid._judge(np.arange(len(self.top)))
         return grid
 
     def medians(self, rows: IndexArray) -> dict[Quantity, Medians]:
@@ -137,6 +147,8 @@ class LoadGrid:
         for values in (*self._offsets.values(), *self._sds.values()):
             own = values[rows]
             values[rows] = own[at, left] * (1 - share) + own[at, right] * share
+
+    def _judge(self, rows: IndexArray) -> None:
         medians, loads = self.medians(rows), self.loads[rows]
         self.p_met[rows] = self.limits.p_met(medians, loads)
         if self.has_think_time:

@@ -8,6 +8,7 @@ exhaustive evaluation.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Final, Self
@@ -129,21 +130,21 @@ class Search:
         self._states: dict[float, SearchState] = {}
 
     def with_limits(self, limits: LimitModel) -> Self:
-        """Return a search with other values of the limits on the same quantities; it keeps what was evaluated."""
+        """Return a search with other values of the limits on the same quantities; the two share what is evaluated."""
         search = copy(self)
         search.grid, search._states = self.grid.with_limits(limits), {}
         return search
 
     def with_demand(self, demand: Demand) -> Self:
-        """Return a search of another load under the same limits; it keeps what was evaluated."""
+        """Return a search of another load under the same limits; the two share what is evaluated."""
         search = self.with_limits(LimitModel(demand, self.problem.bundle.predictor))
         search.problem, search.demand = replace(self.problem, demand=demand), demand
         return search
 
     def with_offers(self, offers: list[Offer]) -> Self:
-        """Return a search of the same replicas on other offers; it shares what was evaluated."""
+        """Return a search of the same replicas on other offers; the two share what is evaluated."""
         search, problem = copy(self), replace(self.problem, offers=offers)
-        search.problem, search._states = problem, {}
+        search.problem, search.grid, search._states = problem, copy(self.grid), {}
         search.pairs = Pairs.build(
             problem.replicas, offers, problem.market.accelerators, problem.constraints.max_nodes
         )
@@ -159,21 +160,22 @@ class Search:
         top = np.searchsorted(levels, highest + 0.5) - 1
         return np.broadcast_to(levels, (len(fits), len(levels))), np.where(fits, top, -1).astype(np.intp)
 
-    def run(self, targets: list[SearchTarget]) -> None:
+    def cheapest(self, confidence: float) -> SearchTarget:
+        """Return the target of the cheapest deployment."""
+        return SearchTarget(confidence, np.zeros_like(self.pairs.offer), 1)
+
+    def run(self, targets: Iterable[SearchTarget]) -> None:
         """Evaluate the model until every target is decided."""
-        while True:
-            wanted = np.zeros(self.grid.is_known.shape, dtype=bool)
-            for target in targets:
-                wanted |= self._undecided(target)
-            wanted &= ~self.grid.is_known
-            if not wanted.any():
-                return
-            self.evaluate(wanted)
+        run_together([(self, target) for target in targets])
 
     def evaluate(self, wanted: BoolArray) -> None:
         """Evaluate the model at cells of the grid."""
         self.grid.evaluate(wanted)
-        self._states.clear()
+        self._refresh()
+
+    def _refresh(self) -> None:
+        if self.grid.refresh():
+            self._states.clear()
 
     def around_capacity(self, rows: IndexArray, confidence: float) -> BoolArray:
         """Return the cells around the capacities of some replicas, where these or the next levels are unknown."""
@@ -187,6 +189,7 @@ class Search:
 
     def state(self, confidence: float) -> SearchState:
         """Return capacities and costs at a confidence after the last evaluation."""
+        self._refresh()
         if confidence not in self._states:
             grid = self.grid
             is_met = grid.p_met >= confidence
@@ -283,7 +286,8 @@ class Search:
         last = by_group[target.n - 1] if len(by_group) >= target.n else np.inf
         return float(min(last + 1e-9, self.budget, np.finfo(float).max))
 
-    def _undecided(self, target: SearchTarget) -> BoolArray:
+    def undecided(self, target: SearchTarget) -> BoolArray:
+        """Return the cells that may decide a target; some may be known."""
         max_cost = self._max_cost(target)
         rows = self._rows_of(np.flatnonzero(self.state(target.confidence).min_cost <= max_cost))
         cells = self.around_capacity(rows, target.confidence)
@@ -300,6 +304,16 @@ class Search:
         is_known = self.grid.is_known
         above = np.minimum(level + 1, self.grid.top[rows])
         return np.asarray(is_known[rows, np.maximum(level, 0)] & is_known[rows, above], dtype=np.bool_)
+
+
+def run_together(goals: Collection[tuple[Search, SearchTarget]]) -> None:
+    """Evaluate the model until the target of each search is decided; the searches share one grid."""
+    while goals:
+        wanted = np.logical_or.reduce([search.undecided(target) for search, target in goals])
+        first, _ = next(iter(goals))
+        if not (wanted & ~first.grid.is_known).any():
+            return
+        first.evaluate(wanted)
 
 
 def _first_true(mask: BoolArray) -> IndexArray:
