@@ -90,14 +90,14 @@ class LoadGrid:
         changed = np.unique(rows)
         self._interpolate(changed)
         self._changes.append(changed)
+        self.refresh()
 
-    def refresh(self) -> bool:
-        """Judge the cells that were evaluated since the last call, here or in copies; return if there are."""
-        changes = self._changes[self._n_seen :]
-        if changes:
+    def refresh(self) -> int:
+        """Judge the cells that copies have evaluated since the last call; return the number of evaluations so far."""
+        if changes := self._changes[self._n_seen :]:
             self._n_seen = len(self._changes)
             self._judge(np.unique(np.concatenate(changes)))
-        return bool(changes)
+        return self._n_seen
 
     def with_limits(self, limits: LimitModel) -> Self:
         """Return a copy with other values of the limits on the same quantities; the two share what is evaluated."""

@@ -127,7 +127,7 @@ class Search:
             problem.replicas, problem.offers, problem.market.accelerators, problem.constraints.max_nodes
         )
         self.budget = problem.constraints.budget_usd_per_h
-        self._states: dict[float, SearchState] = {}
+        self._states: dict[tuple[float, int], SearchState] = {}
 
     def with_limits(self, limits: LimitModel) -> Self:
         """Return a search with other values of the limits on the same quantities; the two share what is evaluated."""
@@ -171,11 +171,6 @@ class Search:
     def evaluate(self, wanted: BoolArray) -> None:
         """Evaluate the model at cells of the grid."""
         self.grid.evaluate(wanted)
-        self._refresh()
-
-    def _refresh(self) -> None:
-        if self.grid.refresh():
-            self._states.clear()
 
     def around_capacity(self, rows: IndexArray, confidence: float) -> BoolArray:
         """Return the cells around the capacities of some replicas, where these or the next levels are unknown."""
@@ -189,9 +184,9 @@ class Search:
 
     def state(self, confidence: float) -> SearchState:
         """Return capacities and costs at a confidence after the last evaluation."""
-        self._refresh()
-        if confidence not in self._states:
-            grid = self.grid
+        grid = self.grid
+        key = confidence, grid.refresh()
+        if key not in self._states:
             is_met = grid.p_met >= confidence
             capacity = np.minimum(_first_true(~is_met) - 1, grid.top)
             bound = np.minimum(_first_true(~is_met & grid.is_known) - 1, grid.top)
@@ -199,8 +194,8 @@ class Search:
             min_cost = np.minimum(self._sizes(bound, grid.max_served).cost, sizes.cost)
             is_known = self._is_known(np.arange(len(capacity)), capacity)
             min_cost = np.where(is_known[self.pairs.row], sizes.cost, min_cost)
-            self._states[confidence] = SearchState(capacity, bound, sizes, min_cost, is_known)
-        return self._states[confidence]
+            self._states[key] = SearchState(capacity, bound, sizes, min_cost, is_known)
+        return self._states[key]
 
     def _sizes(self, level: IndexArray, served: FloatArray) -> Sizes:
         at_level = np.where(level >= 0, served[np.arange(len(level)), np.maximum(level, 0)], 0.0)
