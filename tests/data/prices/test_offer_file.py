@@ -77,7 +77,7 @@ def test_a_currency_without_a_rate_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        ("mycloud,big,H100,8,20.40,,2026-11-01", "line 2: has 7 cells, the header 8"),
+        ("mycloud,big,H100,8,20.40,,2026-11-01", "line 2: must have 8 cells as the header has, got 7"),
         ("mycloud,big,H100,8,,,2026-11-01,", "line 2: price_per_h: is missing"),
         ("mycloud,big,H100,8,-1,,2026-11-01,", "line 2: price_per_h: must not begin like a formula"),
         ("mycloud,big,H100,8,NaN,,2026-11-01,", "line 2: price_per_h: must be a plain number"),
@@ -97,8 +97,8 @@ def test_a_currency_without_a_rate_is_refused(tmp_path: Path) -> None:
         ("mycloud,big,H100,8,1,,2026-11-01,much", "line 2: host_memory_gib: must be a number"),
         (f"{'x' * 3000},big,H100,8,1,,2026-11-01,", "line 2: provider: must be printable text of up to 2000"),
         (f"{ROW}\n{ROW}", "line 3: instance_type: 'mycloud/global/big/on_demand' occurs twice"),
-        ('"mycloud,big,H100,8,1,,2026-11-01,', "line 2: is no valid CSV"),
-        (f"{'x' * 200_000},big,H100,8,1,,2026-11-01,", "line 2: is no valid CSV: field larger than"),
+        ('"mycloud,big,H100,8,1,,2026-11-01,', "line 2: is not valid CSV"),
+        (f"{'x' * 200_000},big,H100,8,1,,2026-11-01,", "line 2: is not valid CSV, or truncated: field larger than"),
         ("", "holds no offer"),
     ],
 )

@@ -112,7 +112,7 @@ def test_every_name_is_in_the_catalogue() -> None:
         (P4D.replace("8.0,96", "-8,96"), r"vms\.csv, line 2: AcceleratorCount"),
         (P4D.replace("us-east-1,", "=1+1,"), r"vms\.csv, line 2: region: must not begin like a formula"),
         (P4D.replace("1152.0", "NaN"), r"vms\.csv, line 2: host_memory_gib"),
-        ("p4d", r"vms\.csv, line 2: has 1 cells"),
+        ("p4d", r"vms\.csv, line 2: must have"),
     ],
 )
 def test_an_invalid_cell_is_refused(row: str, problem: str, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def rows(*tpot_s: float) -> list[dict[str, Any]]:
 def test_a_profile_has_each_row_once(profiles: StackProfiles) -> None:
     assert profiles.add("ann", "rack", rows(0.1, 0.2)) == 2
     assert profiles.add("ann", "rack", rows(0.2, 0.3)) == 1
-    assert sorted(row["tpot_s"] for row in profiles.load("ann", "rack")) == [0.1, 0.2, 0.3]
+    assert sorted(row["tpot_s"] for row in profiles.load("ann", "rack").rows) == [0.1, 0.2, 0.3]
 
 
 def test_profiles_of_owners_are_apart_and_shared_ones_are_for_all(profiles: StackProfiles) -> None:
@@ -37,8 +37,8 @@ def test_profiles_of_owners_are_apart_and_shared_ones_are_for_all(profiles: Stac
         profiles.add(owner, "rack", rows(value))
     profiles.add(SHARED, "spare", rows(0.4))
     profiles.add("ann", "secret", rows(0.5))
-    assert profiles.load("bob", "rack") == rows(0.2)
-    assert profiles.load("cid", "rack") == rows(0.3)
+    assert profiles.load("bob", "rack").rows == rows(0.2)
+    assert profiles.load("cid", "rack").rows == rows(0.3)
     assert [(one.name, one.is_shared) for one in profiles.summaries("bob")] == [("rack", False), ("spare", True)]
     with pytest.raises(UnknownNameError, match="no 'secret' is known") as error:
         profiles.load("bob", "secret")
@@ -71,7 +71,7 @@ def test_two_writers_at_once_do_not_exceed_the_bound(
         monkeypatch.setattr(stack_profiles, "_sizes", count_together)
         jobs = [pool.submit(profiles.add, "ann", "rack", rows(first, first + 0.1)) for first in (0.1, 0.5)]
         assert sorted(str(type(job.exception())) for job in jobs) == sorted(map(str, (InputError, type(None))))
-        assert len(profiles.load("ann", "rack")) == 2
+        assert len(profiles.load("ann", "rack").rows) == 2
 
 
 def test_a_model_is_registered_with_its_rows_or_not_at_all(
@@ -93,5 +93,5 @@ def test_rows_and_profiles_are_bounded(profiles: StackProfiles, monkeypatch: pyt
         profiles.add("ann", "rack", rows(0.2, 0.3))
     with pytest.raises(InputError, match="name: there are 1 stacks"):
         profiles.add("ann", "other", rows(0.2))
-    assert profiles.load("ann", "rack") == rows(0.1)
+    assert profiles.load("ann", "rack").rows == rows(0.1)
     assert [one.name for one in profiles.summaries("ann")] == ["rack"]

@@ -126,7 +126,7 @@ def test_points_are_built_once_until_the_rows_change(service: Service) -> None:
 def test_cells_are_stored_as_they_were_parsed(service: Service) -> None:
     given = a_run() | {"tp": " ", "ttft_s": " ", "tpot_s": " 0.02", "concurrency": "16", "flash_attention": "False"}
     add(service, "parsed", given)
-    (row,) = service.store.stacks.load("ann", "parsed")
+    (row,) = service.store.stacks.load("ann", "parsed").rows
     assert row.keys().isdisjoint({"tp", "ttft_s"})
     assert (row["tpot_s"], row["concurrency"], row["flash_attention"]) == (0.02, 16, False)
     assert row["model"] == service.catalog.model(MODEL).id

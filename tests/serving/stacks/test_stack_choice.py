@@ -53,7 +53,7 @@ class FakeStore:
     def open(self) -> Any:
         return SimpleNamespace(stacks=self)
 
-    def load_profile(self, _owner: str, name: str) -> StoredProfile:
+    def load(self, _owner: str, name: str) -> StoredProfile:
         if name != "lab":
             raise UnknownNameError("stack", name, ["lab"])
         return StoredProfile(("id",), [], is_shared=False, hides_shared=False)

@@ -38,12 +38,12 @@ def least_prices(catalog: Catalog | None = None) -> dict[str, float]:
     """
     offers = (catalog or load_catalog()).offers
     book = PriceBook(offers, max(offer.as_of for offer in offers))
-    ranked = {name: book.for_accelerator(name, "on_demand") for name in {offer.accelerator for offer in offers}}
-    return {
-        name: float(offers_of[0].price_usd_per_h) / offers_of[0].n_accelerator
-        for name, offers_of in ranked.items()
-        if offers_of
-    }
+    prices: dict[str, float] = {}
+    for offer in book.offers.values():
+        if offer.pricing == "on_demand":
+            price = float(offer.price_usd_per_h) / offer.n_accelerator
+            prices[offer.accelerator] = min(price, prices.get(offer.accelerator, price))
+    return prices
 
 
 def decision_candidates(dump: pd.DataFrame, price_usd_per_h: Mapping[str, float]) -> pd.DataFrame:

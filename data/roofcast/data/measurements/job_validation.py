@@ -13,35 +13,10 @@ from roofcast.data.measurements.job_schema import (
     TRAINING_SCHEMA,
     TRAINING_WHOLE_COLUMNS,
 )
-from roofcast.data.measurements.table_rules import Lines, RowRules, TableRules
+from roofcast.data.measurements.table_rules import RowRules, TableRules
 
 STEP_RTOL: Final = 0.05
 """Relative tolerance between throughput and batch x length / step time, which sources round, some to two digits."""
-
-
-def validate_training_measurements(table: pd.DataFrame, source: str = "", lines: Lines = 0) -> pd.DataFrame:
-    """Return the validated table with every column of the training schema, in its order and types.
-
-    Parameters
-    ----------
-    table
-        Rows with some of the `TRAINING_COLUMNS`.
-    source, lines
-        File name, and line of the first row or of each, for messages; 0 for messages without lines.
-
-    Raises
-    ------
-    SchemaError
-        If a column is unknown or repeated, a value has the wrong type or is out of bounds, a row has no outcome, the
-        parallel sizes do not divide the accelerators, an adapter target is unknown, or throughput and step time
-        contradict each other; names line and field.
-    """
-    return _RULES.validate(table, source, lines)
-
-
-def training_row_ids(table: pd.DataFrame) -> list[str]:
-    """Return the content hash of each validated row."""
-    return _RULES.row_ids(table)
 
 
 def token_per_step(table: pd.DataFrame) -> pd.Series:
@@ -64,3 +39,11 @@ def _row_rules(table: pd.DataFrame) -> RowRules:
 
 
 _RULES: Final = TableRules("training table", TRAINING_SCHEMA, TRAINING_DEFAULTS, TRAINING_WHOLE_COLUMNS, _row_rules)
+
+validate_training_measurements: Final = _RULES.validate
+"""Validate a training table, see `TableRules.validate`.
+
+A row has an outcome or a status other than ok, its parallel sizes divide its accelerators, its adapter targets are
+known, and its throughput and step time agree."""
+
+training_row_ids: Final = _RULES.row_ids

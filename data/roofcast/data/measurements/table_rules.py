@@ -63,10 +63,6 @@ class TableRules:
         """Column names, in order."""
         return tuple(self.schema)
 
-    def columns_of(self, kind: str) -> tuple[str, ...]:
-        """Return the column names of a kind: ``float``, ``str`` or ``bool``."""
-        return tuple(name for name, column in self.schema.items() if column.kind == kind)
-
     def validate(self, table: pd.DataFrame, source: str = "", lines: Lines = 0) -> pd.DataFrame:
         """Return the validated table with every column of the schema, in its order and types.
 

@@ -10,28 +10,7 @@ import pandas as pd
 
 from roofcast.data.measurements.column_types import Column
 from roofcast.data.measurements.schema import DEFAULTS, MEAN_ONLY_COLUMNS, OUTCOME_COLUMNS, SCHEMA, WHOLE_COLUMNS
-from roofcast.data.measurements.table_rules import Columns, Lines, RowRules, TableRules
-
-
-def validate_measurements(table: pd.DataFrame, source: str = "", lines: Lines = 0) -> pd.DataFrame:
-    """Return the validated table with every column of the schema, in its order and types.
-
-    Absent optional columns become blank; a blank `load` follows from concurrency and request rate.
-
-    Parameters
-    ----------
-    table
-        Rows with some of the `MEASUREMENT_COLUMNS`.
-    source, lines
-        File name, and line of the first row or of each, for messages; 0 for messages without lines.
-
-    Raises
-    ------
-    SchemaError
-        If a column is unknown or repeated, a value has the wrong type or is out of bounds, a row has no outcome, or
-        a row of a percentile has an outcome without percentiles; names line and field.
-    """
-    return _RULES.validate(table, source, lines)
+from roofcast.data.measurements.table_rules import Columns, RowRules, TableRules
 
 
 def with_column_types(table: pd.DataFrame, schema: Mapping[str, Column] = SCHEMA) -> pd.DataFrame:
@@ -87,3 +66,8 @@ def _are_outcomes(names: str) -> bool:
 
 
 _RULES: Final = TableRules("measurement table", SCHEMA, DEFAULTS, WHOLE_COLUMNS, _row_rules, _fill_load)
+
+validate_measurements: Final = _RULES.validate
+"""Validate a measurement table, see `TableRules.validate`; a blank `load` follows from concurrency and request rate.
+
+A row has an outcome or a status other than ok, and a row of a percentile none without percentiles."""

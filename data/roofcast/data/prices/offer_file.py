@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,6 +11,7 @@ from typing import Any, Final
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.catalog.sheet_units import fields_in_si
+from roofcast.data.csv_rows import check_width, iter_csv
 from roofcast.data.errors import InputError, SchemaError, join_errors
 from roofcast.data.measurements.column_names import column_cure
 from roofcast.data.specs import Market, Offer
@@ -148,32 +148,24 @@ def csv_rows(path: Path, columns: Iterable[str], *, more: bool = False) -> Itera
     SchemaError
         If the file cannot be read, is too large, has an unknown or double column, or a row of another length.
     """
-    name, end = path.name, 0
+    name = path.name
     try:
         if path.stat().st_size > MAX_OFFER_FILE_BYTE:
             raise SchemaError("", f"must be at most {MAX_OFFER_FILE_BYTE} bytes", name)
         with path.open(encoding="utf-8-sig", newline="") as stream:
-            reader = csv.reader(stream, strict=True)
-            header = [column.strip() for column in next(reader, [])]
+            rows = iter_csv(stream, name)
+            header = [column.strip() for column in next(rows, (1, []))[1]]
             _check_header(header, set(columns), name, more=more)
-            end = reader.line_num
-            for n_row, cells in enumerate(reader, start=1):
-                line, end = end + 1, reader.line_num
+            for n_row, (line, cells) in enumerate(rows, start=1):
                 if n_row > MAX_OFFER:
                     raise SchemaError("", f"must hold at most {MAX_OFFER} rows", name)
-                if not cells:
-                    continue
-                if len(cells) != len(header):
-                    problem = f"has {len(cells)} cells, the header {len(header)}"
-                    raise SchemaError("", problem, name, line)
+                check_width(cells, header, name, line)
                 yield line, dict(zip(header, map(str.strip, cells), strict=True))
+    except SchemaError:
+        raise
     except UnicodeDecodeError as error:
         raise SchemaError("", "must be UTF-8 text", name) from error
-    except csv.Error as error:
-        raise SchemaError("", f"is no valid CSV: {error}", name, end + 1) from error
     except (OSError, ValueError) as error:
-        if isinstance(error, SchemaError):
-            raise
         reason = getattr(error, "strerror", None) or str(error)
         raise SchemaError("", f"cannot be read: {reason.lower()}", name) from error
 

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from roofcast.data.errors import UnknownNameError
-from roofcast.data.specs import Offer, Pricing
+from roofcast.data.specs import Offer
 
 MAX_AGE_DAY: Final = 90
 
@@ -32,7 +31,7 @@ class PriceBook:
     --------
     >>> from roofcast.data.catalog import load_catalog
     >>> book = PriceBook(load_catalog().offers, dt.date(2026, 11, 20))
-    >>> book.offer("aws/us-east-1/p4d.24xlarge/on_demand").accelerator
+    >>> book.offers["aws/us-east-1/p4d.24xlarge/on_demand"].accelerator
     'nvidia-a100-sxm-40gb'
     """
 
@@ -48,40 +47,8 @@ class PriceBook:
         own = {offer.id: offer for offer in self.overrides}
         return MappingProxyType(dict(sorted((newest | own).items())))
 
-    def offer(self, offer_id: str) -> Offer:
-        """Return the offer of this id.
-
-        Raises
-        ------
-        UnknownNameError
-            If there is none on the day.
-        """
-        try:
-            return self.offers[offer_id]
-        except KeyError:
-            raise UnknownNameError("offer", offer_id, self.offers) from None
-
-    def for_accelerator(self, accelerator: str, pricing: Pricing | None = None) -> list[Offer]:
-        """Return the offers of an accelerator, the cheapest per accelerator first."""
-        offers = [
-            offer
-            for offer in self.offers.values()
-            if offer.accelerator == accelerator and pricing in {None, offer.pricing}
-        ]
-        return sorted(offers, key=lambda o: (o.price_usd_per_h / o.n_accelerator, o.id))
-
-    def stale(self, today: dt.date, max_age_day: int = MAX_AGE_DAY) -> list[Offer]:
-        """Return the offers older than `max_age_day`, the oldest first; overrides are never stale."""
-        own = {offer.id for offer in self.overrides}
-        old = [
-            offer
-            for offer in self.offers.values()
-            if offer.id not in own and (today - offer.as_of).days > max_age_day
-        ]
-        return sorted(old, key=lambda offer: (offer.as_of, offer.id))
-
     def staleness_warning(self, today: dt.date, max_age_day: int = MAX_AGE_DAY) -> str:
-        """Return a warning if there are stale offers, else an empty text.
+        """Return a warning if offers are older than `max_age_day`, overrides excepted; else an empty text.
 
         Examples
         --------
@@ -90,10 +57,12 @@ class PriceBook:
         >>> book.staleness_warning(dt.date(2026, 11, 20), max_age_day=180)
         '585 of 2829 prices are more than 180 days old; the oldest is of 2024-12-23, 697 days ago'
         """
-        old = self.stale(today, max_age_day)
+        own = {offer.id for offer in self.overrides}
+        dates = [offer.as_of for offer in self.offers.values() if offer.id not in own]
+        old = [day for day in dates if (today - day).days > max_age_day]
         if not old:
             return ""
-        first = old[0].as_of
+        first = min(old)
         age = (today - first).days
         return (
             f"{len(old)} of {len(self.offers)} prices are more than {max_age_day} days old; "

@@ -63,7 +63,9 @@ class Retraining:
 class Retrainings:
     """Retraining records of a database; every method is one transaction.
 
-    Methods with an id raise `UnknownNameError` if there is no such retraining.
+    Methods with an id raise `UnknownNameError` if there is no such retraining, and `InputError` if its state forbids
+    the change: `start` needs a queued one, `advance`, `finish` and `queue_again` a running one, `fail` and `cancel`
+    one that has not ended.
     """
 
     def __init__(self, database: Database) -> None:
@@ -128,55 +130,25 @@ class Retrainings:
             return {row[0]: row[1] for row in connection.execute(query)}
 
     def start(self, id: str) -> Retraining:  # noqa: A002
-        """Return the retraining as running; of several callers one succeeds.
-
-        Raises
-        ------
-        InputError
-            If it is not queued.
-        """
+        """Return the retraining as running; of several callers one succeeds."""
         return self._advance(id, ("queued",), state="running", started_at=dt.datetime.now(dt.UTC))
 
     def advance(self, id: str, stage: str, n_step_done: int, n_step: int) -> Retraining:  # noqa: A002
-        """Return the retraining at another stage, or further in the same one.
-
-        Raises
-        ------
-        InputError
-            If it is not running.
-        """
+        """Return the retraining at another stage, or further in the same one."""
         return self._advance(id, ("running",), stage=stage, n_step_done=n_step_done, n_step=n_step)
 
     def finish(self, id: str, report: dict[str, Any], learnable_digest: str = "") -> Retraining:  # noqa: A002
-        """Return the retraining as done, with its report and the digest of what it could learn from.
-
-        Raises
-        ------
-        InputError
-            If it is not running.
-        """
+        """Return the retraining as done, with its report and the digest of what it could learn from."""
         end = {"finished_at": dt.datetime.now(dt.UTC), "report": report, "learnable_digest": learnable_digest}
         return self._advance(id, ("running",), state="done", **end)
 
     def fail(self, id: str, error: str) -> Retraining:  # noqa: A002
-        """Return the retraining as failed, with the reason.
-
-        Raises
-        ------
-        InputError
-            If it has ended.
-        """
+        """Return the retraining as failed, with the reason."""
         now = dt.datetime.now(dt.UTC)
         return self._advance(id, ("queued", "running"), state="failed", finished_at=now, error=error)
 
     def cancel(self, id: str, by: str, last_stage: str) -> Retraining:  # noqa: A002
-        """Return the retraining as cancelled; a running one stops before its next step. Audited.
-
-        Raises
-        ------
-        InputError
-            If it has ended, or is in its last stage.
-        """
+        """Return the retraining as cancelled; a running one stops before its next step. Audited."""
         now, before = dt.datetime.now(dt.UTC), RETRAINING.c.stage != last_stage
         changes = {"state": "cancelled", "finished_at": now, "error": f"cancelled by {by}"}
         record = self._advance(id, ("queued", "running"), before, **changes)
@@ -185,13 +157,7 @@ class Retrainings:
         return record
 
     def queue_again(self, id: str) -> Retraining:  # noqa: A002
-        """Return the interrupted retraining as queued, with one interruption more.
-
-        Raises
-        ------
-        InputError
-            If it is not running.
-        """
+        """Return the interrupted retraining as queued, with one interruption more."""
         more = {"n_interruption": RETRAINING.c.n_interruption + 1, "stage": "", "n_step_done": 0, "n_step": 0}
         return self._advance(id, ("running",), state="queued", **more)
 

@@ -112,11 +112,7 @@ class StackProfiles:
                 raise InputError("name", f"there are {MAX_STACK} stacks, which is the most; remove one first")
         return n_new
 
-    def load(self, owner: str, name: str) -> list[dict[str, Any]]:
-        """Return the rows of `load_profile`."""
-        return self.load_profile(owner, name).rows
-
-    def load_profile(self, owner: str, name: str) -> StoredProfile:
+    def load(self, owner: str, name: str) -> StoredProfile:
         """Return the owner's profile of a name, or else the shared one.
 
         Raises

@@ -112,7 +112,7 @@ def add_rows(
     n_new = profiles.add(owner, name, cells, new.models, new.registered)
     if new.models:
         catalogs.refresh()
-    return ProfileAdded(name, n_new, len(cells) - n_new, len(profiles.load(owner, name)))
+    return ProfileAdded(name, n_new, len(cells) - n_new, len(profiles.load(owner, name).ids))
 
 
 def check_name(name: str) -> None:

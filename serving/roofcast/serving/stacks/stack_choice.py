@@ -147,7 +147,7 @@ class Stacks:
         InputError
             If no row can be used any more, as when its accelerator was removed.
         """
-        stored = self._stores.open().stacks.load_profile(owner, name)
+        stored = self._stores.open().stacks.load(owner, name)
         key = owner, name, stored.ids, stored.hides_shared, id(catalog)  # the value keeps the catalogue alive
         return self._profiles.get(
             active.champion.sha256,

@@ -48,7 +48,7 @@ def test_a_home_from_before_the_first_release_opens_with_all_rows(old_file: Path
             ("queued", "training"),
         }
         assert [key.name for key in KeyStore(store.database).load()] == ["ci"]
-        assert len(store.stacks.load("ci", "rack")) == 1
+        assert len(store.stacks.load("ci", "rack").rows) == 1
         assert store.shadow_counts.load("a" * 64, "b" * 64)[0] == {("all", "", "answered", 0): 7}
         assert store.add(load_campaigns(["dstack"]).iloc[4:6]).n_new == 2
         assert store.provenance.change("restoration", "key:ci", {"key": "ci"}, only_of="ci").n_row

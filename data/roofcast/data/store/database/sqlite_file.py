@@ -26,20 +26,14 @@ class DatabaseLostError(NotReadyError):
 
 
 class SqliteFile:
-    """File of an SQLite database.
-
-    Parameters
-    ----------
-    path
-        May not exist yet.
-    """
+    """File of an SQLite database, which may not exist yet; `is_checked` once `check_content` has ended."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.has_write_ahead_log = False
         self._identity: Identity | None = None
         self._checking = threading.Lock()
-        self._is_checked = False
+        self.is_checked = False
         self._damage = ""
         self._loss = ""
 
@@ -80,11 +74,6 @@ class SqliteFile:
             self._loss = f"the write-ahead log {log} was deleted while it was in use; {LOST}"
             raise DatabaseLostError(self._loss)
 
-    @property
-    def is_checked(self) -> bool:
-        """Whether `check_content` has ended."""
-        return self._is_checked
-
     def check_content(self, connection: sa.Connection) -> None:
         """Check all pages and indices, once: a write to a damaged file may be lost, or damage more of it.
 
@@ -93,10 +82,10 @@ class SqliteFile:
         "PRAGMA integrity_check", sqlite.org.
         """
         with self._checking:
-            if not self._is_checked:
+            if not self.is_checked:
                 report = str(connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one())
                 self._damage = "" if report == "ok" else " ".join(report.split())
-                self._is_checked = True
+                self.is_checked = True
 
     def check_undamaged(self) -> None:
         """Raise `NotReadyError` if `check_content` found damage."""
