@@ -7,7 +7,7 @@ from typing import Any
 import schemathesis
 from hypothesis import strategies as st
 
-from roofcast.serving.http.bulk.media import Kind
+from roofcast.serving.http.media import Kind
 
 
 @schemathesis.serializer(Kind.NDJSON.value)

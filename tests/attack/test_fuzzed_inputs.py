@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from roofcast.data.errors import RoofcastError
 from roofcast.data.measurements.schema import INPUT_COLUMNS
-from roofcast.serving.http.bulk.media import Kind
+from roofcast.serving.http.media import Kind
 from roofcast.serving.recommend.demand.slo import METRIC_OF, format_limit, parse_limit
 from tests.attack.conftest import EFFORT
 from tests.data.model_config.model_configs import PUBLISHED

@@ -18,7 +18,7 @@ import pytest
 from roofcast.serving.cli.commands.service_commands import MAX_HEADER_BYTE
 from tests.attack.service import PATIENT
 from tests.conditions import PATIENCE_S, wait_until
-from tests.serving.http.telemetry.test_request_log import metrics_of, value
+from tests.serving.http.test_request_log import metrics_of, value
 from tests.serving.http.test_serve import answers, free_port
 from tests.serving.http_client import a_question
 

@@ -38,9 +38,10 @@ ASSUMED_LOAD: Final = "load_is_assumed"
 def assumed_columns(table: Mapping[str, ColumnArray]) -> list[str]:
     """Return the columns of `USUAL` that each parsed row leaves to it, separated by spaces."""
     masks = np.column_stack([*assumption_masks(table, table[ASSUMED_LOAD]).values()])
-    codes, first, inverse = np.unique(masks @ (1 << np.arange(len(USUAL))), return_index=True, return_inverse=True)
-    texts = [" ".join(compress(USUAL, masks[i].tolist())) for i in first.tolist()]
-    return [texts[i] for i in inverse.tolist()] if len(codes) > 1 else texts * len(masks)
+    codes = (masks @ (1 << np.arange(len(USUAL)))).tolist()
+    rows = {code: i for i, code in enumerate(codes)}
+    texts = {code: " ".join(compress(USUAL, masks[i].tolist())) for code, i in rows.items()}
+    return [*map(texts.__getitem__, codes)]
 
 
 def assumption_masks(table: Mapping[str, ColumnArray], is_load_assumed: ColumnArray) -> dict[str, ColumnArray]:

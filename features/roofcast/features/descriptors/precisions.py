@@ -7,7 +7,6 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from roofcast.data.specs import AcceleratorSpec
 from roofcast.features.engine.kernels.row_kernels import PRECISIONS
@@ -30,6 +29,8 @@ Four-bit integer weights are unpacked to 16 bits."""
 
 PEAK_PRECISION: Final = {"fp8_block": "fp8", "mxfp4": "fp8", "mxfp4_weight": "int4", "int8_weight": "int4"}
 """Precision whose data-sheet peak applies to a kernel precision that has no peak of its own."""
+
+_CODE: Final = {name: float(code) for code, name in enumerate(PRECISIONS)}
 
 FOUR_BIT: Final = ("fp4", "int4", "mxfp4", "mxfp4_weight")
 
@@ -150,11 +151,9 @@ def default_kv_precision(engine: Names, precision: Names) -> Names:
 
 def precision_codes(kernel: Names) -> FloatArray:
     """Return the index in `PRECISIONS` of each kernel precision: shape (n_row,)."""
-    codes, names = pd.factorize(kernel)
-    return np.array([PRECISIONS.index(name) for name in names], dtype=float)[codes]
+    return np.array([_CODE[name] for name in kernel.tolist()], dtype=float)
 
 
 def bytes_per_element(kernel: Names, table: Mapping[str, float]) -> FloatArray:
     """Return the bytes per element of each kernel precision from `table`, 2 if absent: shape (n_row,)."""
-    codes, names = pd.factorize(kernel)
-    return np.array([table.get(name, 2.0) for name in names], dtype=float)[codes]
+    return np.array([table.get(name, 2.0) for name in kernel.tolist()], dtype=float)

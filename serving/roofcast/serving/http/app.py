@@ -27,6 +27,7 @@ from roofcast.serving.http.load_shedding import EarlyRefusal, Lanes
 from roofcast.serving.http.problem_details import REQUEST_ID_HEADER, RESPONSES, describe_problems, install_handlers
 from roofcast.serving.http.query_parameters import refuse_unknown_parameters
 from roofcast.serving.http.rate_limits import RateLimits
+from roofcast.serving.http.request_log import RequestLog, is_request_id
 from roofcast.serving.http.routes import choices, health, jobs, knowledge, page, predictions, recommendations
 from roofcast.serving.http.routes.measurements import (
     campaigns,
@@ -45,7 +46,6 @@ from roofcast.serving.http.routes.predictor import (
 from roofcast.serving.http.safe_responses import SafeResponses, serve_docs
 from roofcast.serving.http.telemetry.health_monitor import HealthMonitor
 from roofcast.serving.http.telemetry.prometheus import count_shadow
-from roofcast.serving.http.telemetry.request_log import RequestLog, is_request_id
 from roofcast.serving.http.telemetry.tracing import trace
 from roofcast.serving.queue.parent_death import end_with_parent
 from roofcast.serving.queue.queue import JobQueue

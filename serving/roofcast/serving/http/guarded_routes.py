@@ -14,8 +14,8 @@ from starlette.types import Receive, Scope, Send
 from roofcast.data.errors import limit_suggestions
 from roofcast.serving.http.access import declared_scope
 from roofcast.serving.http.body import JSON_TYPE, is_json, read_object
-from roofcast.serving.http.bulk.media import Kind, accepted_kind, bulk_kind
 from roofcast.serving.http.callers import CALLER
+from roofcast.serving.http.media import Kind, accepted_kind, bulk_kind
 from roofcast.serving.http.refusals import RefusedError
 
 BODY: Final = "roofcast.body"

@@ -166,11 +166,13 @@ def outside_columns(
     accelerators
         Specs by the ids in the table.
     """
-    vendors = {accelerators[name].vendor for name in bundle.accelerators if name in accelerators}
     engine_index, engines = factorize(table["engine"])
     accelerator_index, ids = factorize(table["accelerator"])
     is_engine_new = np.array([bool(name) and name not in bundle.engines for name in engines])[engine_index]
-    is_vendor_new = np.array([accelerators[str(id_)].vendor not in vendors for id_ in ids])[accelerator_index]
+    new_ids = [str(id_) for id_ in ids if id_ not in bundle.accelerators]
+    vendors = new_ids and {accelerators[name].vendor for name in bundle.accelerators if name in accelerators}
+    new_vendors = {name for name in new_ids if accelerators[name].vendor not in vendors}
+    is_vendor_new = np.array([id_ in new_vendors for id_ in ids])[accelerator_index]
     is_new = zip(is_engine_new.tolist(), is_vendor_new.tolist(), strict=True)
     names = bundle.predictor.extrapolated_features(features)
     return [

@@ -32,6 +32,7 @@ from roofcast.training.learner.boosted_trees import EvaluatedRows, ResidualRegre
 from roofcast.training.learner.calibration import fit_coefficients
 from roofcast.training.learner.derived_metrics import (
     DERIVED,
+    E2E,
     SOURCES,
     THROUGHPUT,
     Loads,
@@ -122,7 +123,11 @@ class RatioPrediction:
         """Return `shares` by which errors combine: throughput's are `service_shares`."""
         if not self.mean_correction:
             return {}
-        return self.shares() | {THROUGHPUT: service_shares(self.mean_correction, self.estimate, self.loads)}
+        of_latency = corrections_by_metric(self.value, self.estimates, self.mean_correction)[E2E]
+        return {
+            E2E: source_shares(of_latency, self.estimate, self.loads),
+            THROUGHPUT: service_shares(self.mean_correction, self.estimate, self.loads),
+        }
 
 
 class RatioModel(Estimator):

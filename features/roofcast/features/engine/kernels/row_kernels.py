@@ -138,9 +138,9 @@ def kernels_by_row(d: Queries) -> RowKernels:
     codes.append((d["hardware.peer_to_peer"] < 0.5).astype(np.int64))
     inverse, distinct = pd.factorize(np.ravel_multi_index(codes, n_choice))
     combinations = zip(*(place.tolist() for place in np.unravel_index(distinct, n_choice)), strict=True)
-    table = np.reshape([_parameters(key) for key in combinations], (len(distinct), _ENDS[-1]))
-    columns = np.split(table.T[:, inverse], _ENDS[:-1])
-    return RowKernels(*(kind(*parameters) for kind, parameters in zip(_KINDS, columns, strict=True)))
+    table = np.reshape([_parameters(key) for key in combinations], (len(distinct), _ENDS[-1])).T[:, inverse]
+    ends = zip(_KINDS, (0, *_ENDS), _ENDS, strict=False)
+    return RowKernels(*(kind(*table[start:end]) for kind, start, end in ends))
 
 
 def _n_choice() -> list[int]:

@@ -42,6 +42,8 @@ def quantile_ratios(
     """
     ratios = {name: np.ones(len(e.ttft_s)) for name in QUANTILE_METRICS if name in metrics}
     has_quantile = (d["workload.is_mean"] < 0.5) & (d["workload.is_static"] < 0.5)
+    if not has_quantile.any():
+        return ratios
     is_open = np.isnan(d["workload.concurrency"]) & ~np.isnan(d["workload.request_rate_per_s"])
     for q, at_rate in product(np.unique(d["workload.quantile"][has_quantile]), (False, True)):
         rows = np.flatnonzero(has_quantile & (d["workload.quantile"] == q) & (is_open == at_rate))

@@ -11,7 +11,7 @@ from anyio.lowlevel import RunVar
 from starlette.responses import StreamingResponse
 from starlette.types import Send
 
-from roofcast.serving.http.bulk.media import Kind
+from roofcast.serving.http.media import Kind
 
 N_THREAD: Final = 1
 """Chunks that a process computes at once; bulk requests take turns, so memory stays bounded."""

@@ -19,11 +19,11 @@ from roofcast.serving.explain.explanation import explain
 from roofcast.serving.http.access import READ
 from roofcast.serving.http.bulk.bulk_answers import answer_body, answer_chunks, has_parquet
 from roofcast.serving.http.bulk.chunks import Chunk
-from roofcast.serving.http.bulk.media import LEVEL_HEADER, PATH, STACK_HEADER, VERSION_HEADER, Kind, bulk_kind
 from roofcast.serving.http.bulk.openapi import BULK_REQUEST, BULK_RESPONSES
 from roofcast.serving.http.bulk.streaming import stream
 from roofcast.serving.http.dependencies import ActiveModel, Owner, Parts, ShadowQueue
 from roofcast.serving.http.guarded_routes import BODY, BulkRoute, GuardedRoute, response_kind
+from roofcast.serving.http.media import LEVEL_HEADER, PATH, STACK_HEADER, VERSION_HEADER, Kind, bulk_kind
 from roofcast.serving.http.refusals import RefusedError
 from roofcast.serving.http.schemas.explanations import ExplanationResponse, ExplanationsResponse
 from roofcast.serving.http.schemas.resources import ExplanationRequest, PredictionRequest, PredictionResponse

@@ -17,9 +17,9 @@ from roofcast.serving.app_state.imports.measurement_import import import_rows
 from roofcast.serving.app_state.imports.name_errors import check_names
 from roofcast.serving.drift.import_drift import compare_import
 from roofcast.serving.http.access import WRITE
-from roofcast.serving.http.bulk.media import FILES_PATH
 from roofcast.serving.http.dependencies import ClaimOfKeys, Compare, DryRun, Parts, origin_of
 from roofcast.serving.http.guarded_routes import BODY, FileRoute
+from roofcast.serving.http.media import FILES_PATH
 from roofcast.serving.http.refusals import RefusedError
 from roofcast.serving.http.routes.measurements.drift import drift_url
 from roofcast.serving.http.schemas.resources import FileAdded

@@ -13,8 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from roofcast.serving.http import problem_details
 from roofcast.serving.http.problem_details import problem_response as answer
+from roofcast.serving.http.request_log import logger
 from roofcast.serving.http.telemetry.prometheus import count_answers
-from roofcast.serving.http.telemetry.request_log import logger
 from roofcast.serving.logs import configure_service_logs
 from tests.serving.http_client import Client, a_demand, a_question, problem_of
 
