@@ -222,7 +222,6 @@ class NumpyBooster:
 
 
 def _padded(trees: Sequence[Mapping[str, Any]], name: str) -> npt.NDArray[Any]:
-    """Return one field of the nodes of all trees, padded: shape (n_tree, n_node)."""
     width = max(len(tree[name]) for tree in trees)
     return np.array([tree[name] + [_NO_CHILD] * (width - len(tree[name])) for tree in trees])
 

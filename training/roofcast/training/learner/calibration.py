@@ -250,7 +250,6 @@ class _FittedRows:
         )
 
     def slopes(self, c: StackCoefficients, at: FloatArray) -> FloatArray:
-        """Return the derivatives of residuals, which are `at`, by coefficient: shape (n_residual, n_coefficient)."""
         slope = np.zeros((len(at), len(NAMES)))
         shifted = self.residuals([c.shift(names, _STEP) for names in self.columns])
         for names, change in zip(self.columns, (shifted - at) / _STEP, strict=True):
@@ -259,7 +258,6 @@ class _FittedRows:
         return slope
 
     def residuals(self, coefficients: Sequence[StackCoefficients]) -> FloatArray:
-        """Return log(measured / estimated) in units of `ERROR_SCALE`: shape (n_coefficients, n_residual)."""
         estimated = {m: np.empty((len(coefficients), len(self.unit))) for m in self.outcome}
         for rows, estimate_rows in ((self.root_rows, self._estimate_roots), (self.other_rows, self._estimate_others)):
             if rows.size:
@@ -270,7 +268,6 @@ class _FittedRows:
         return np.asarray(np.nan_to_num(np.concatenate(errors, axis=1)[:, self.is_known]), dtype=np.float64)
 
     def _estimate_roots(self, coefficients: Sequence[StackCoefficients]) -> dict[str, FloatArray]:
-        """Return the metrics of `root_rows`: shape (n_coefficients, n_row)."""
         rows, parts = self.root_rows, []
         n_at_once = max(MAX_ROWS_PER_CALL // len(rows), 1)
         for first in range(0, len(coefficients), n_at_once):
@@ -282,7 +279,6 @@ class _FittedRows:
         return {m: np.concatenate([part[m] for part in parts]).reshape(-1, len(rows)) for m in self.outcome}
 
     def _estimate_others(self, coefficients: Sequence[StackCoefficients]) -> dict[str, FloatArray]:
-        """Return the metrics of `other_rows`: shape (n_coefficients, n_row)."""
         rows, d = self.other_rows, self.d_of_others
         parts = [
             estimate_metrics(d, estimate(d, StackCoefficients(c.log, c.unit[rows]), self.memo)) for c in coefficients
@@ -324,13 +320,11 @@ class _SearchSpace:
         self.joint = Blocks(shared, deviation[:, :, None] * np.eye(n))
 
     def around(self, x: FloatArray) -> Blocks:
-        """Return blocks of owners' offsets alone, around what the joint fit, x, found owners to have in common."""
         shared, _ = self.joint.split(x)
         n_unit, n, _ = self.joint.shared.shape
         return Blocks(np.zeros((n_unit, n, 0)), OWNER_SPREAD * self.joint.own, origin=self.joint.shared @ shared)
 
     def coefficients(self, x: FloatArray) -> Coefficients:
-        """Return the coefficients of a stack that nobody measured, from the joint fit, x."""
         shared, _ = self.joint.split(x)
         n = len(NAMES)
         offset = np.zeros((len(ENGINES), n))
@@ -339,6 +333,5 @@ class _SearchSpace:
         return Coefficients(DEFAULT_COEFFICIENTS.typical + shared[:n] * self.sd, offset)
 
     def offsets(self, of_units: FloatArray) -> OwnerOffsets:
-        """Return the offsets of named owners, given those of all units: shape (n_unit, n_coefficient)."""
         named = self.owner != ""
         return OwnerOffsets(tuple(self.owner[named]), self.engine[named], of_units[named])

@@ -218,7 +218,6 @@ def impute_source_errors(
 def _latency_parts(
     correction: ByMetric, estimate: Estimate, loads: Loads
 ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-    """Return the mean seconds up to the first token and after it, as estimated and as predicted."""
     before = {"ttft_s": estimate.ttft_s, "tpot_s": loads.n_later_token * estimate.tpot_s}
     return before, {metric: seconds * correction[metric] for metric, seconds in before.items()}
 

@@ -69,7 +69,6 @@ class LibraryBooster:
         return json.loads(ctypes.string_at(content, length.value))
 
     def _predict(self, function: str, rows: object, options: Mapping[str, object], *proxy: None) -> SingleArray:
-        """Return a copy of the output, which the library reuses at the thread's next call."""
         options = {"training": False, "iteration_begin": 0, "iteration_end": 0, "strict_shape": False, **options}
         shape, values = ctypes.POINTER(_LENGTH)(), ctypes.POINTER(ctypes.c_float)()
         n_dimension = _LENGTH()

@@ -286,7 +286,6 @@ class RoofcastPredictor(RatioModel):
         return np.isin(stack_keys(names.to_numpy(dtype=object)), np.concatenate(sum(parts, ())))
 
     def _keys_on_stack(self, prediction: RatioPrediction) -> GroupKeys:
-        """Return the group keys of queries about `stack_`."""
         keys, index = prediction.keys, prediction.index
         if isinstance(self.stack_, str):
             return keys.on_stacks(pd.Series(self.stack_, index), index) if self.stack_ else keys
@@ -294,7 +293,6 @@ class RoofcastPredictor(RatioModel):
 
     @cached_property
     def _on_measured_stacks(self) -> dict[str, ErrorDistribution]:
-        """Error distributions of queries about measured stacks, which share one factor."""
         return {metric: known.on_measured_stack() for metric, known in self.error_distributions_.items()}
 
     def _with_full_correction(self) -> RoofcastPredictor:
@@ -303,7 +301,6 @@ class RoofcastPredictor(RatioModel):
         return other
 
     def _condition(self, points: CalibrationPoints | None, metrics: Collection[str]) -> dict[str, ErrorDistribution]:
-        """Return the error distributions of metrics, given calibration points."""
         distributions = {metric: self.error_distributions_[metric] for metric in metrics}
         if points is None or points.X.empty:
             return distributions
@@ -326,7 +323,6 @@ class RoofcastPredictor(RatioModel):
     def _calibration_errors(
         self, points: CalibrationPoints
     ) -> tuple[RatioPrediction, dict[str, FloatArray], GroupKeys]:
-        """Return the predictions of calibration points, their log errors without random effects, and their keys."""
         prediction = self.predict_ratio(points.X)
         keys = self._keys_on_stack(prediction)
         if points.stacks is not None:
@@ -406,7 +402,6 @@ class CalibrationPoints:
 
 
 def _own_residuals(residual: FloatArray, keys: GroupKeys) -> FloatArray:
-    """Return the residuals of the user's own stack, and 0 for those of others, which do not carry over to it."""
     return np.where((keys.stack == TARGET_STACK) | np.isnan(residual), residual, 0.0)
 
 
@@ -415,7 +410,6 @@ def _build_prediction(
     distributions: Mapping[str, ErrorDistribution],
     errors: Mapping[str, LogError],
 ) -> Prediction:
-    """Return the predictive distribution, given the log error of each metric that does not follow from others."""
     medians = prediction.apply_shifts({metric: error.mean for metric, error in errors.items()})
     sds = derived_sds(prediction, errors)
     return Prediction(

@@ -351,7 +351,6 @@ def fit_held_out(
 
 
 def _n_job() -> int | None:
-    """Return the number of folds fitted at once: `N_THREAD`, or None if a joblib backend is set, which knows it."""
     from joblib.parallel import get_active_backend  # noqa: PLC0415  (serving fits nothing)
 
     _, n_job = get_active_backend()
@@ -368,7 +367,6 @@ def _fit_fold(
     rows: npt.NDArray[np.intp],
     test: npt.NDArray[np.intp],
 ) -> HeldOutModel | None:
-    """Return the model of one fold; tables are arguments, so that a cluster receives each of them once."""
     if not len(rows) or not len(test):
         return None
     model = RatioModel(predictor.config, predictor.metrics, predictor.coefficients)
@@ -435,5 +433,4 @@ def without_columns(features: FloatArray, names: Collection[str]) -> FloatArray:
 
 
 def _sign(metric: str) -> int:
-    """Return 1 where more is slower, -1 where more is faster."""
     return -1 if metric == THROUGHPUT else 1

@@ -99,7 +99,6 @@ class _NormalEquations:
         )
 
     def solve(self, damping: float) -> FloatArray:
-        """Return the step, the diagonal increased by a share `damping`: the Schur complement of the blocks first."""
         own = self.own + damping * self.own * np.eye(self.own.shape[1])
         solved = np.linalg.solve(own, np.concatenate([self.between, self.own_gradient[:, :, None]], axis=2))
         n, n_own = len(self.shared), self.own_gradient.size

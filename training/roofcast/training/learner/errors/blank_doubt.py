@@ -104,7 +104,6 @@ class BlankDoubt:
         return variance
 
     def _sum(self, load: str, assumed: str) -> dict[str, float]:
-        """Return the variance of all assumed columns by metric."""
         total: dict[str, float] = {}
         for column in assumed.split():
             for metric, variance in self.variance.get(load, {}).get(column, {}).items():

@@ -187,7 +187,6 @@ class ErrorDistribution:
         return self._scaled(features, *effects)
 
     def _scaled(self, features: FloatArray, mean: FloatArray, sd: FloatArray) -> LogError:
-        """Return effects of a mean and a standard deviation in natural logarithms."""
         is_tail = features[:, QUANTILE_INDEX] != 0.5
         scales = self.scale.predict(np.concatenate([features, at_quantile(features[is_tail], 0.5)]))
         scale, scale_of_median = scales[: len(features)], scales[: len(features)].copy()
@@ -337,11 +336,9 @@ class _FoldResiduals:
     error: FloatArray
 
     def take(self, points: npt.NDArray[np.intp]) -> _FoldResiduals:
-        """Return those of some training points."""
         return replace(self, points=self.points[points], error=self.error[:, points])
 
     def explain(self, process: RandomEffects, rows: npt.NDArray[np.intp]) -> FloatArray:
-        """Return the log errors of some rows that a process over these points expects: shape (n,)."""
         fold = self.fold[rows]
         mean = process.predict_mean_left_out(self.keys.take(rows), fold, self.fold[self.points], self.error)
         return self.scale[rows] * mean
@@ -354,7 +351,6 @@ def _fit_shared_factor(
     error: FloatArray,
     owners: pd.Series,
 ) -> float:
-    """Return the factor with the least absolute error over some rows; an owner of n of them weighs sqrt(n)."""
     if not len(rows):
         return SHARED_FACTORS[0]
     points = effects.training_points_
@@ -372,7 +368,6 @@ def _fit_shared_factor(
 def _fit_scales(
     features: FloatArray, keys: GroupKeys, held_out_error: FloatArray, groups: tuple[pd.Series, pd.Series]
 ) -> tuple[FloatArray, ErrorScaleModel]:
-    """Return the scale of held-out errors by models without what was held out, (2, n_row), and that of all rows."""
     split, row = np.nonzero(~np.isnan(held_out_error))
     error, weight = held_out_error[split, row], row_weights(keys.keys[:, -1])[row]
     scale = np.full(held_out_error.shape, np.nan)

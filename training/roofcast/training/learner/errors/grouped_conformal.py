@@ -109,7 +109,6 @@ class GroupedConformal:
 
     @cached_property
     def _table(self) -> tuple[FloatArray, FloatArray]:
-        """Return levels, rising from 0, and their quantiles."""
         highest = self.highest_level
         levels = [*(i / N_LEVEL for i in range(1, N_LEVEL) if i / N_LEVEL < highest), highest]
         return np.array([0.0, *levels]), np.array([0.0, *map(self.quantile, levels)])

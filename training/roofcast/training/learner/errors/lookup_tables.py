@@ -208,7 +208,6 @@ def build_projection(
 
 
 def _members(keys: HashArray) -> tuple[HashArray, IndexArray]:
-    """Return the distinct keys, shape (n_key,), and the rows of each, padded with -1."""
     distinct, of_row, size = np.unique(keys, return_inverse=True, return_counts=True)
     order = np.argsort(of_row, kind="stable")
     rank = np.arange(len(keys)) - (np.cumsum(size) - size)[of_row[order]]
@@ -228,6 +227,5 @@ def key_signatures(keys: HashArray) -> HashArray:
 
 
 def _search(values: HashArray, wanted: HashArray) -> tuple[IndexArray, BoolArray]:
-    """Return the index of each key among sorted ones, and whether it is there."""
     index = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
     return index, values[index] == wanted

@@ -51,7 +51,6 @@ def calibration_surprises(
 
 
 def _exchange(error: dict[str, FloatArray], rows: npt.NDArray[np.bool_]) -> None:
-    """Replace missing errors in some rows by those of `INTERCHANGEABLE` metrics."""
     for metric, other in INTERCHANGEABLE:
         if metric in error and other in error:
             error[metric] = np.where(rows & np.isnan(error[metric]), error[other], error[metric])

@@ -295,7 +295,6 @@ class RandomEffects(Estimator):
         return {name: value for name, value in vars(self).items() if name not in _CACHES}
 
     def _winsorise(self, errors: FloatArray) -> FloatArray:
-        """Return winsorised errors of the training points, shape (..., n_training_point); see `with_errors`."""
         is_target = self.training_points_.stack == TARGET_STACK
         return np.where(is_target, errors, np.clip(errors, -ERROR_CLIP, ERROR_CLIP))
 
@@ -305,28 +304,24 @@ class RandomEffects(Estimator):
 
     @property
     def _variances(self) -> tuple[FloatArray, FloatArray, float]:
-        """Variance of each of `TERMS`, what a shared stack adds to each, and that of the workload's effect."""
         variance, stack_variance = self.sd_**2, np.zeros(len(TERMS))
         stack_variance[[*STACK_TERM_INDEX]] = variance[len(TERMS) : -2]
         return variance[: len(TERMS)], stack_variance, float(variance[-2])
 
     @property
     def _target_covariance(self) -> FloatArray:
-        """Covariance of each training point with queries about `TARGET_STACK` that share its key of a term."""
         variance, stack_variance, _ = self._variances
         is_target = self.training_points_.stack == TARGET_STACK
         return np.asarray(variance + stack_variance * is_target[:, None], dtype=np.float64)
 
     @cached_property
     def _factor(self) -> FloatArray:
-        """Cholesky factor of the covariance of the training points' errors."""
         covariance = self.covariance(self.training_points_, self.training_points_)
         covariance[np.diag_indices(len(self.errors_))] += self._noise
         return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
 
     @cached_property
     def _precision(self) -> FloatArray:
-        """Inverse of that covariance."""
         return np.asarray(linalg.cho_solve((self._factor, True), np.eye(len(self.errors_))), dtype=np.float64)
 
     @cached_property
@@ -335,7 +330,6 @@ class RandomEffects(Estimator):
 
     @cached_property
     def _tables(self) -> LookupTables:
-        """Lookup tables of queries about `TARGET_STACK`; the factor is dropped, being larger than all else here."""
         weights, inverse = self._weights, inverse_from_factor(self._factor)
         tables = build_lookup_tables(
             self.training_points_, self._target_covariance, self._variances[2], inverse, weights
@@ -344,7 +338,6 @@ class RandomEffects(Estimator):
         return tables
 
     def _solve(self, X: GroupKeys) -> tuple[FloatArray, FloatArray]:
-        """Return mean and variance explained by the training points, without tables: shapes (n,)."""
         cross = self.covariance(X, self.training_points_)
         explained = linalg.solve_triangular(self._factor, cross.T, lower=True, check_finite=False) ** 2
         return cross @ self._weights, explained.sum(axis=0)
@@ -395,14 +388,12 @@ class _Calibration:
     weights: FloatArray
 
     def covariance(self, X: GroupKeys) -> FloatArray:
-        """Return the posterior covariance of queries with the calibration points: shape (n, k)."""
         prior = self.process.covariance(X, self.points)
         if (X.stack == TARGET_STACK).all():
             return prior - self.explained.apply(X.keys, X.workload)
         return prior - self.process.covariance(X, self.process.training_points_) @ self.explained.matrix
 
     def solve(self, X: GroupKeys) -> tuple[FloatArray, FloatArray]:
-        """Return what the points add to the mean and to the variance explained: shapes (n,)."""
         cross = self.covariance(X)
         explained = linalg.solve_triangular(self.factor, cross.T, lower=True, check_finite=False) ** 2
         return cross @ self.weights, explained.sum(axis=0)
