@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -21,13 +20,10 @@ from roofcast.serving.jobs.job_answer_parts import (
 from roofcast.serving.jobs.launch.launch import launch_commands
 from roofcast.serving.jobs.memory_parts import memory_parts
 from roofcast.serving.jobs.search.job_search import JobSearch
+from roofcast.serving.recommend.answer.other_offers import offers_elsewhere
 from roofcast.serving.recommend.answer.pareto_front import non_dominated
 from roofcast.serving.recommend.answer.parts import OtherOffer, offer_fields
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
-
-MAX_OTHER: Final = 5
-
-RunT = TypeVar("RunT", bound=JobRunResponse)
 
 
 def best_runs(found: JobSearch, confidence: float) -> RowIndex:
@@ -56,16 +52,12 @@ def alternative(found: JobSearch, run: int) -> tuple[str, ...]:
     return (offer.accelerator, offer.pricing, offer.market, offer.id if isinstance(offer, OwnedNodes) else "")
 
 
-def front_runs(found: JobSearch, confidence: float) -> RowIndex:
+def build_front(found: JobSearch, confidence: float) -> list[JobRunResponse]:
     """Return the runs that meet the limits and of which none is both faster and cheaper, the cheapest first."""
     runs = found.runs
     met = np.flatnonzero(runs.p_met >= confidence)
-    return met[non_dominated(runs.cost[met], runs.hours[met])]
-
-
-def build_front(found: JobSearch, rows: Iterable[int]) -> list[JobRunResponse]:
-    """Return runs as points of the front."""
-    return [JobRunResponse(**_run_fields(found, k)) for k in rows]
+    front = met[non_dominated(runs.cost[met], runs.hours[met])]
+    return [JobRunResponse(**_run_fields(found, k)) for k in front.tolist()]
 
 
 def build_entries(found: JobSearch, rows: RowIndex) -> list[JobEntryResponse]:
@@ -157,16 +149,14 @@ def _interval(values: FloatArray) -> JobInterval:
     return JobInterval(value=value, low=low, high=high)
 
 
-def _other_offers(found: JobSearch, run: int) -> list[OtherOffer]:
+def _other_offers(found: JobSearch, run: int) -> tuple[OtherOffer, ...]:
     runs = found.runs
-    own = found.offers[runs.offer[run]]
     same = np.flatnonzero(runs.job == runs.job[run])
-    first: dict[tuple[str, str], OtherOffer] = {}
-    for k in same[np.argsort(runs.usd_per_h[same], kind="stable")].tolist():
-        offer = found.offers[runs.offer[k]]
-        place = (offer.provider, offer.region)
-        if alternative(found, k) == alternative(found, run) and place != (own.provider, own.region):
-            n_node = found.hardware[found.jobs.hardware[runs.job[k]]].n_node
-            fields = offer_fields(offer) | {"n_instance": n_node, "cost_usd_per_h": float(runs.usd_per_h[k])}
-            first.setdefault(place, OtherOffer(**fields))
-    return [*first.values()][:MAX_OTHER]
+    same = same[np.argsort(runs.usd_per_h[same], kind="stable")]
+    n_node = found.hardware[found.jobs.hardware[runs.job[run]]].n_node
+    others = (
+        (found.offers[runs.offer[k]], n_node, float(runs.usd_per_h[k]))
+        for k in same.tolist()
+        if alternative(found, k) == alternative(found, run)
+    )
+    return offers_elsewhere(found.offers[runs.offer[run]], others)

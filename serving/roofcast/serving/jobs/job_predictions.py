@@ -23,7 +23,7 @@ from roofcast.serving.jobs.conventions import design_power_w, power_share
 from roofcast.serving.jobs.memory_parts import MEMORY_PARTS, memory_parts
 from roofcast.serving.jobs.rows import job_table, parse_jobs
 from roofcast.serving.jobs.search.plan_choice import predict_jobs, with_fastest_plans
-from roofcast.serving.jobs.search.plans import PLAN_COLUMNS, is_sound, keeps_stated, plan_columns, with_plans
+from roofcast.serving.jobs.search.plans import PLAN_COLUMNS, is_sound, keeps_stated, plan_columns
 from roofcast.serving.row_problems import Problem
 from roofcast.training.jobs import JobPrediction, JobPredictor
 
@@ -103,7 +103,7 @@ def _answer(
     jobs = build_jobs(stated, options.catalog.models, options.catalog.accelerators)
     choice = choose_plans(jobs)
     plans = plan_columns(choice.runs.plan, table["sharding"].to_numpy(dtype=object))
-    prediction = predict_jobs(with_plans(table, plans), options.catalog, options.predictor, options.level)
+    prediction = predict_jobs(table.assign(**plans), options.catalog, options.predictor, options.level)
     sound = is_sound(jobs.job.n_accelerator, jobs.job.n_global_batch, choice.runs.plan)
     kept = keeps_stated(table, np.arange(len(table)), choice.runs.plan)
     memory = correct_memory(choice.memory, prediction.peak_memory_byte)

@@ -18,7 +18,7 @@ from roofcast.serving.app_state.catalog.model_admission import Config, build_mod
 from roofcast.serving.app_state.catalog.user_files import old_price_warnings
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.jobs.conventions import default_batch, list_assumptions, list_defaults
-from roofcast.serving.jobs.job_answer import best_runs, build_entries, build_front, front_runs
+from roofcast.serving.jobs.job_answer import best_runs, build_entries, build_front
 from roofcast.serving.jobs.job_answer_parts import JobPredictionResponse, JobRecommendationResponse
 from roofcast.serving.jobs.job_predictions import JobOptions, answer_jobs
 from roofcast.serving.jobs.job_references import condition_on
@@ -184,7 +184,7 @@ def _response(
         n_hardware=len(found.hardware),
         n_offer=len(found.offers),
         entries=tuple(build_entries(found, entries)),
-        pareto=tuple(build_front(found, front_runs(found, request.confidence).tolist())),
+        pareto=tuple(build_front(found, request.confidence)),
         misses=tuple(misses[: request.n_rejection]),
         n_miss=len(misses),
         defaults=tuple(

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
@@ -165,8 +164,3 @@ def _shardings(framework: str, one: Hardware) -> tuple[str, ...]:
     if framework == FSDP:
         return ("fsdp", "hsdp") if one.n_node > 1 else ("fsdp",)
     return ("",)
-
-
-def table_columns(table: pd.DataFrame) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the columns of a table as arrays."""
-    return {str(name): table[name].to_numpy() for name in table}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -29,14 +29,6 @@ from roofcast.training.learner.errors.lazy_scipy import special
 _BOUNDS: Final = tuple(
     f"{name}_{end}" for name in ("token_per_s_per_accelerator", "peak_memory_byte") for end in ("low", "high")
 )
-
-
-class Pairs(NamedTuple):
-    """Indices of planned jobs and of offers, and US dollars per hour: shape (n_run,) each."""
-
-    job: RowIndex
-    offer: RowIndex
-    usd_per_h: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +111,12 @@ def search(
     job, offer = _pair(hardware, admitted, jobs, max_usd_per_h)
     n_node = np.array([one.n_node for one in hardware], dtype=float)[jobs.hardware[job]]
     usd_per_h = n_node * np.array([float(one.price_usd_per_h) for one in admitted])[offer]
-    runs = _judge(demand, jobs, prediction, log_sd(prediction), Pairs(job, offer, usd_per_h))
+    hours = run_hours(demand, jobs, prediction.token_per_s_per_accelerator)[job]
+    sd = log_sd(prediction)[job]
+    p_deadline = _p_below(hours, demand.deadline_h, sd)
+    p_budget = _p_below(hours * usd_per_h, demand.budget_usd, sd)
+    p_met = prediction.p_fits[job] * np.minimum(p_deadline, p_budget)
+    runs = Runs(job, offer, hours, usd_per_h, p_deadline, p_budget, p_met)
     return JobSearch(demand, catalog, admitted, hardware, excluded, jobs, prediction, runs)
 
 
@@ -164,15 +161,6 @@ def _pair(
                 pairs += [(row, k) for row in of_hardware.get(index, [])]
     job, offer_index = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
     return job, offer_index
-
-
-def _judge(demand: JobDemand, jobs: PlannedJobs, prediction: JobPrediction, sd: FloatArray, pairs: Pairs) -> Runs:
-    job, usd_per_h = pairs.job, pairs.usd_per_h
-    hours = run_hours(demand, jobs, prediction.token_per_s_per_accelerator)[job]
-    p_deadline = _p_below(hours, demand.deadline_h, sd[job])
-    p_budget = _p_below(hours * usd_per_h, demand.budget_usd, sd[job])
-    p_met = prediction.p_fits[job] * np.minimum(p_deadline, p_budget)
-    return Runs(job, pairs.offer, hours, usd_per_h, p_deadline, p_budget, p_met)
 
 
 def run_hours(demand: JobDemand, jobs: PlannedJobs, token_per_s_per_accelerator: FloatArray) -> FloatArray:

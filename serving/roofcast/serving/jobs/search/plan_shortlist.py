@@ -18,8 +18,7 @@ from roofcast.features.jobs.step.step import JobTime, estimate_training, through
 from roofcast.features.queries import FloatArray, RowIndex, take_rows
 from roofcast.serving.abandonment import stop_if_abandoned
 from roofcast.serving.jobs.conventions import ADAPTERS
-from roofcast.serving.jobs.search.candidates import table_columns
-from roofcast.serving.jobs.search.plans import is_sound, keeps_stated, plan_columns, with_plans
+from roofcast.serving.jobs.search.plans import is_sound, keeps_stated, plan_columns
 
 FILLED: Final = (0.95, 0.8, 0.6, 0.4)
 """Shares of the memory that a plan may fill by the estimate; the predictor knows which of them is safe."""
@@ -60,14 +59,14 @@ def shortlist_plans(table: pd.DataFrame, catalog: Catalog, n_hardware: int) -> P
 
     Of hardware on which no plan fits, the leanest is returned if it needs at most `MODEST` times the memory.
     """
-    jobs = build_jobs(table_columns(table), catalog.models, catalog.accelerators)
+    jobs = build_jobs({str(name): table[name].to_numpy() for name in table}, catalog.models, catalog.accelerators)
     index, plan = _enumerate(table, jobs)
     filled, rate = _score(jobs, index, plan)
     hardware = table["hardware"].to_numpy(dtype=np.intp)[index]
     chosen = _choose(hardware, filled, rate)
     runs = join_plans(jobs, index[chosen], take_rows(plan, chosen))
     columns = plan_columns(runs.plan, table["sharding"].to_numpy(dtype=object)[index[chosen]])
-    stated = with_plans(table.iloc[index[chosen]].reset_index(drop=True), columns)
+    stated = table.iloc[index[chosen]].reset_index(drop=True).assign(**columns)
     leanest = np.full(n_hardware, np.inf)
     capacity = np.broadcast_to(jobs.hardware.memory_byte, len(table))[index]
     np.minimum.at(leanest, hardware, filled * capacity)

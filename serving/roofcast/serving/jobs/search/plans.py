@@ -41,11 +41,6 @@ def plan_columns(plan: Plan, sharding: npt.NDArray[np.object_]) -> dict[str, npt
     }
 
 
-def with_plans(jobs: pd.DataFrame, columns: dict[str, npt.NDArray[Any]]) -> pd.DataFrame:
-    """Return the table of jobs with their plans stated."""
-    return jobs.assign(**columns)
-
-
 def keeps_stated(table: pd.DataFrame, index: RowIndex, plan: Plan) -> npt.NDArray[np.bool_]:
     """Return whether each plan has the replicas and micro-batches that its job states: shape (n_plan,).
 
