@@ -78,8 +78,8 @@ from judge.protocols.regret import (
 )
 from roofcast.data.errors import UnknownNameError
 from roofcast.training.config import TrainingConfig
-from roofcast.training.dataset.job_runs import (
-    JobRunRows,
+from roofcast.training.jobs.job_table import (
+    JobTable,
     load_job_judge_rows,
     load_job_rows,
 )
@@ -166,7 +166,7 @@ def run_scoreboard(
     campaigns: CampaignRows | None = None,
     config: TrainingConfig | None = None,
     n_fold: int | None = None,
-    training: JobRunRows | None = None,
+    training: JobTable | None = None,
 ) -> Scoreboard:
     """Return the scoreboard of the given protocols.
 
@@ -310,7 +310,7 @@ def _reference_result(dump: pd.DataFrame) -> ProtocolResult:
     return ProtocolResult(reference_figures(lines), {"P5": lines})
 
 
-def _training_results(rows: JobRunRows, progress: Progress | None, n_fold: int) -> dict[str, ProtocolResult]:
+def _training_results(rows: JobTable, progress: Progress | None, n_fold: int) -> dict[str, ProtocolResult]:
     roofcast = RoofcastMethod()
     methods: dict[str, RunMethod] = {"roofcast": roofcast, **RUN_METHODS}
     plain = predict_training(rows, methods, progress=progress, n_fold=n_fold)

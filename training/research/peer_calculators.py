@@ -18,9 +18,11 @@ import numpy as np
 import pandas as pd
 
 from roofcast.features.queries import FloatArray
-from roofcast.training.dataset.job_runs import JobRunRows, load_job_rows
 from roofcast.training.evaluation.metrics import error_summary
-from roofcast.training.jobs.job_table import memory_of_kind, rate_per_accelerator, table_of_runs
+from roofcast.training.jobs.job_table import (
+    JobTable,
+    load_job_rows,
+)
 
 EFFICIENCY: Final = 0.5
 GIGA: Final = 10**9
@@ -30,17 +32,17 @@ MAX_GB: Final = 10**6
 """No limit: it refuses runs that it believes not to fit."""
 
 
-def select_expressible(rows: JobRunRows) -> JobRunRows:
+def select_expressible(rows: JobTable) -> JobTable:
     """Return rows of dense decoders, trained whole in 16 bits, whose splits llm-analysis takes."""
     r = rows.choice.runs
     is_dense = (r.model.n_expert == 0) & (r.model.n_linear_layer == 0) & (r.job.is_frozen == 0)
     is_plain = (r.job.is_eight_bit == 0) & (r.plan.cp == 1) & (r.plan.micro_batch >= 1)
-    is_judged = np.isfinite(rows.rate) | np.isfinite(rows.memory)
+    is_judged = np.isfinite(rows.measured_rate) | np.isfinite(rows.measured_memory)
     stated = rows.measurements[["tp", "pp", "n_micro_batch_sequence"]].notna().all(axis=1).to_numpy()
     return rows.take(np.flatnonzero(is_dense & is_plain & is_judged & stated))
 
 
-def calculate(rows: JobRunRows) -> tuple[FloatArray, FloatArray]:
+def calculate(rows: JobTable) -> tuple[FloatArray, FloatArray]:
     """Return tokens per second and accelerator, and bytes of memory, by llm-analysis; NaN where it refuses."""
     analysis = importlib.import_module("llm_analysis.analysis")
     logging.disable(logging.WARNING)
@@ -56,7 +58,7 @@ def calculate(rows: JobRunRows) -> tuple[FloatArray, FloatArray]:
     return rate, memory
 
 
-def _summary(analysis: Any, row: JobRunRows) -> tuple[dict[str, float], float]:
+def _summary(analysis: Any, row: JobTable) -> tuple[dict[str, float], float]:
     config = importlib.import_module("llm_analysis.config")
     runs = row.choice.runs
     m, h, p = (_first_values(part) for part in (runs.model, runs.hardware, runs.plan))
@@ -90,14 +92,13 @@ def _first_values(part: Any) -> dict[str, float]:
     return {name: float(np.ravel(array)[0]) for name, array in arrays.items() if isinstance(array, np.ndarray)}
 
 
-def compare(rows: JobRunRows) -> pd.DataFrame:
+def compare(rows: JobTable) -> pd.DataFrame:
     """Return errors of llm-analysis and of the core on the same rows, of the first campaigns and by campaign."""
-    peer, table = calculate(rows), table_of_runs(rows)
-    core = rate_per_accelerator(table.runs, table.time), memory_of_kind(table.memory, table.memory_kind)
+    peer, core = calculate(rows), (rows.estimated_rate, rows.estimated_memory)
     campaigns = rows.measurements["campaign"]
     parts = {"first 21": rows.is_first} | {name: (campaigns == name).to_numpy() for name in campaigns.unique()}
     lines: list[dict[str, object]] = []
-    for i, (quantity, measured) in enumerate((("rate", rows.rate), ("memory", rows.memory))):
+    for i, (quantity, measured) in enumerate((("rate", rows.measured_rate), ("memory", rows.measured_memory))):
         known = np.isfinite(measured) & np.isfinite(peer[i])
         for name, part in parts.items():
             if not (known & part).any():

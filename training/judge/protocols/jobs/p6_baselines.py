@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from roofcast.features.jobs.plan_enumeration import PlanChoice, StatedPlan
 from roofcast.features.jobs.step.step import throughput_token_per_s
-from roofcast.training.dataset.job_runs import JobRunRows
+from roofcast.training.jobs.job_table import JobTable
 from roofcast.training.learner.boosted_trees import ResidualRegressor
 
 FloatArray = npt.NDArray[np.float64]
@@ -59,26 +59,26 @@ class RunPrediction:
     high: Mapping[str, FloatArray] = field(default_factory=dict)
 
 
-RunMethod = Callable[[JobRunRows, JobRunRows], RunPrediction]
+RunMethod = Callable[[JobTable, JobTable], RunPrediction]
 """Predicts the second rows from the first, without reading the outcomes of the second."""
 
 
-def constant_mfu(train: JobRunRows, queries: JobRunRows) -> RunPrediction:
+def constant_mfu(train: JobTable, queries: JobTable) -> RunPrediction:
     """Predict the median MFU of the training rows; every run fits."""
-    return _of_mfu(queries, float(np.nanmedian(train.rate / train.peak_token_per_s)))
+    return _of_mfu(queries, float(np.nanmedian(train.measured_rate / train.peak_token_per_s)))
 
 
-def conventional_mfu(_train: JobRunRows, queries: JobRunRows) -> RunPrediction:
+def conventional_mfu(_train: JobTable, queries: JobTable) -> RunPrediction:
     """Predict an MFU of `CONVENTIONAL_MFU`; every run fits."""
     return _of_mfu(queries, CONVENTIONAL_MFU)
 
 
-def _of_mfu(queries: JobRunRows, mfu: float) -> RunPrediction:
+def _of_mfu(queries: JobTable, mfu: float) -> RunPrediction:
     blank = np.full(len(queries.measurements), np.nan)
     return RunPrediction(mfu * queries.peak_token_per_s, blank, np.zeros(len(blank)))
 
 
-def nearest_measured(train: JobRunRows, queries: JobRunRows) -> RunPrediction:
+def nearest_measured(train: JobTable, queries: JobTable) -> RunPrediction:
     """Predict MFU, memory and fit of the nearest run that has them, by standardised logarithms of descriptors."""
     x, q = np.arcsinh(describe(train)), np.arcsinh(describe(queries))
 
@@ -89,11 +89,11 @@ def nearest_measured(train: JobRunRows, queries: JobRunRows) -> RunPrediction:
         neighbour = make_pipeline(StandardScaler(), KNeighborsRegressor(n_neighbors=1))
         return np.asarray(neighbour.fit(x[known], values[known]).predict(q), dtype=np.float64)
 
-    mfu = carry(train.rate / train.peak_token_per_s)
-    return RunPrediction(mfu * queries.peak_token_per_s, carry(train.memory), carry(train.is_out_of_memory))
+    mfu = carry(train.measured_rate / train.peak_token_per_s)
+    return RunPrediction(mfu * queries.peak_token_per_s, carry(train.measured_memory), carry(train.is_out_of_memory))
 
 
-def raw_trees(train: JobRunRows, queries: JobRunRows) -> RunPrediction:
+def raw_trees(train: JobTable, queries: JobTable) -> RunPrediction:
     """Predict by gradient boosting on raw descriptors of model, hardware and plan."""
     x, q = describe(train), describe(queries)
 
@@ -104,18 +104,18 @@ def raw_trees(train: JobRunRows, queries: JobRunRows) -> RunPrediction:
         return np.asarray(ResidualRegressor().fit(x[known], values[known]).predict(q), dtype=np.float64)
 
     with np.errstate(divide="ignore"):
-        rate, memory = np.exp(boost(np.log(train.rate))), np.exp(boost(np.log(train.memory)))
+        rate, memory = np.exp(boost(np.log(train.measured_rate))), np.exp(boost(np.log(train.measured_memory)))
     return RunPrediction(rate, memory, np.clip(boost(train.is_out_of_memory), 0.0, 1.0))
 
 
-def analytic_priors(_train: JobRunRows, queries: JobRunRows) -> RunPrediction:
+def analytic_priors(_train: JobTable, queries: JobTable) -> RunPrediction:
     """Predict by the analytic core with its shipped coefficients; an unknown plan is the fastest that fits."""
     choice = queries.choice
     rate = throughput_token_per_s(choice.runs, choice.time) / choice.runs.job.n_accelerator
     return RunPrediction(rate, read_memory(queries, choice), (~choice.fits).astype(np.float64))
 
 
-def states_alone(_train: JobRunRows, queries: JobRunRows) -> RunPrediction:
+def states_alone(_train: JobTable, queries: JobTable) -> RunPrediction:
     """Predict that a run fits where weights, gradients and optimizer states do; nothing else."""
     choice = queries.choice
     first = choice.memory.first
@@ -124,7 +124,7 @@ def states_alone(_train: JobRunRows, queries: JobRunRows) -> RunPrediction:
     return RunPrediction(blank, states + 0.0 * blank, (states > choice.runs.hardware.memory_byte).astype(float))
 
 
-def read_memory(queries: JobRunRows, choice: PlanChoice) -> FloatArray:
+def read_memory(queries: JobTable, choice: PlanChoice) -> FloatArray:
     """Return the estimated memory of the kind that each row states."""
     kinds = queries.measurements["memory_kind"].replace("", DEFAULT_KIND).to_numpy()
     values = {kind: np.asarray(getattr(choice.memory, kind)) for kind in MEMORY_KINDS}
@@ -142,7 +142,7 @@ METHODS: Final[Mapping[str, RunMethod]] = {
 """Baselines by name."""
 
 
-def describe(rows: JobRunRows) -> FloatArray:
+def describe(rows: JobTable) -> FloatArray:
     """Return descriptors of model, hardware, job and stated plan: shape (n_row, n_descriptor), 0 where unknown."""
     n_row = len(rows.measurements)
     parts = [(rows.jobs.model, _MODEL), (rows.jobs.hardware, _HARDWARE), (rows.jobs.job, _JOB)]

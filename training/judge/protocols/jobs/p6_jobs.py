@@ -24,8 +24,8 @@ from judge.protocols.jobs.p6_methods import (
 )
 from roofcast.data.job_campaigns import FIRST_TRAINING_CAMPAIGNS
 from roofcast.training.dataset.folds import leave_one_group_out
-from roofcast.training.dataset.job_runs import OUT_OF_MEMORY, JobRunRows
 from roofcast.training.evaluation.metrics import error_summary
+from roofcast.training.jobs.job_table import OUT_OF_MEMORY, JobTable
 
 IndexArray = npt.NDArray[np.intp]
 FloatArray = npt.NDArray[np.float64]
@@ -50,13 +50,13 @@ _CONTEXT: Final = (
 )
 
 
-def split_groups(rows: JobRunRows) -> dict[str, pd.Series]:
+def split_groups(rows: JobTable) -> dict[str, pd.Series]:
     """Return what is held out together, by split."""
     return dict(zip(SPLITS, (rows.groups, rows.measurements["accelerator"], rows.owners), strict=True))
 
 
 def predict_training(
-    rows: JobRunRows,
+    rows: JobTable,
     methods: Mapping[str, RunMethod] = METHODS,
     progress: Progress | None = None,
     n_fold: int = N_FOLD,
@@ -88,7 +88,7 @@ def predict_training(
 
 
 def predict_referenced(
-    rows: JobRunRows,
+    rows: JobTable,
     method: RoofcastMethod,
     splits: Sequence[str] = REFERENCED,
     progress: Progress | None = None,
@@ -105,10 +105,12 @@ def predict_referenced(
     return pd.concat(lines, ignore_index=True)
 
 
-def _lines(
-    judged: JobRunRows, places: IndexArray, predictions: Mapping[str, RunPrediction]
-) -> Iterator[pd.DataFrame]:
-    measured = {"throughput": judged.rate, "memory": judged.memory, OUT_OF_MEMORY: judged.is_out_of_memory}
+def _lines(judged: JobTable, places: IndexArray, predictions: Mapping[str, RunPrediction]) -> Iterator[pd.DataFrame]:
+    measured = {
+        "throughput": judged.measured_rate,
+        "memory": judged.measured_memory,
+        OUT_OF_MEMORY: judged.is_out_of_memory,
+    }
     names = {"throughput": "rate", "memory": "memory", OUT_OF_MEMORY: "p_out_of_memory"}
     context = judged.measurements[list(_CONTEXT)].assign(
         row=places, group=judged.groups, owner=judged.owners,
@@ -122,7 +124,7 @@ def _lines(
         yield context[known].assign(quantity=quantity, measured=values[known], **columns)
 
 
-def predict_judges(rows: JobRunRows, judges: JobRunRows, methods: Mapping[str, RunMethod] = METHODS) -> pd.DataFrame:
+def predict_judges(rows: JobTable, judges: JobTable, methods: Mapping[str, RunMethod] = METHODS) -> pd.DataFrame:
     """Return predictions of published runs that no training reads, by methods that learnt from all other rows.
 
     Returns
@@ -131,7 +133,7 @@ def predict_judges(rows: JobRunRows, judges: JobRunRows, methods: Mapping[str, R
     """
     columns = {f"by_{name}": method(rows, judges).rate for name, method in methods.items()}
     context = judges.measurements[[*_CONTEXT, "recomputation"]]
-    return context.assign(table=judges.measurements["note"], measured=judges.rate, **columns)
+    return context.assign(table=judges.measurements["note"], measured=judges.measured_rate, **columns)
 
 
 def judge_figures(dump: pd.DataFrame) -> dict[str, dict[str, dict[str, float]]]:

@@ -11,10 +11,9 @@ import pandas as pd
 
 from judge.protocols.jobs.p6_baselines import RunPrediction
 from roofcast.training.dataset.folds import leave_one_group_out
-from roofcast.training.dataset.job_runs import JobRunRows
 from roofcast.training.dataset.stacks import name_stacks
 from roofcast.training.jobs.job_predictor import JobPredictor
-from roofcast.training.jobs.job_table import table_of_runs
+from roofcast.training.jobs.job_table import JobTable
 
 IndexArray = npt.NDArray[np.intp]
 
@@ -34,11 +33,11 @@ class RoofcastMethod:
     def __init__(self) -> None:
         self._fitted: dict[bytes, JobPredictor] = {}
 
-    def __call__(self, train: JobRunRows, queries: JobRunRows) -> RunPrediction:
+    def __call__(self, train: JobTable, queries: JobTable) -> RunPrediction:
         """Predict the second rows from the first."""
         return predict_runs(self.fit(train), queries)
 
-    def fit(self, train: JobRunRows) -> JobPredictor:
+    def fit(self, train: JobTable) -> JobPredictor:
         """Return the predictor fitted to rows."""
         rows = pd.util.hash_pandas_object(train.measurements, index=False).to_numpy().tobytes()
         if rows not in self._fitted:
@@ -46,10 +45,10 @@ class RoofcastMethod:
         return self._fitted[rows]
 
 
-def predict_runs(predictor: JobPredictor, queries: JobRunRows) -> RunPrediction:
+def predict_runs(predictor: JobPredictor, queries: JobTable) -> RunPrediction:
     """Return the prediction of runs with intervals of `COVERAGE`, or less where few groups were measured."""
     coverage = min(COVERAGE, predictor.highest_coverage)
-    p = predictor.predict_table(table_of_runs(queries), coverage=coverage)
+    p = predictor.predict_table(queries, coverage=coverage)
     return RunPrediction(
         p.token_per_s_per_accelerator, p.peak_memory_byte, 1.0 - p.p_fits,
         low={"throughput": p.token_per_s_per_accelerator_low, "memory": p.peak_memory_byte_low},
@@ -57,7 +56,7 @@ def predict_runs(predictor: JobPredictor, queries: JobRunRows) -> RunPrediction:
     )  # fmt: skip
 
 
-def reference_cells(rows: JobRunRows) -> dict[str, tuple[pd.Series, pd.Series, int]]:
+def reference_cells(rows: JobTable) -> dict[str, tuple[pd.Series, pd.Series, int]]:
     """Return, by split, what is held out, the cell that references are drawn from, and their number."""
     accelerator = rows.groups.astype(str) + " on " + rows.measurements["accelerator"]
     return {
@@ -67,7 +66,7 @@ def reference_cells(rows: JobRunRows) -> dict[str, tuple[pd.Series, pd.Series, i
 
 
 def predict_with_references(
-    rows: JobRunRows, split: str, method: RoofcastMethod, n_fold: int
+    rows: JobTable, split: str, method: RoofcastMethod, n_fold: int
 ) -> Iterator[tuple[int, IndexArray, RunPrediction]]:
     """Yield fold, rows and their prediction with reference runs of their own cell, drawn once; these are not judged.
 
@@ -87,5 +86,5 @@ def predict_with_references(
             yield fold, judged, predict_runs(conditioned, rows.take(judged))
 
 
-def _is_measured(rows: JobRunRows) -> npt.NDArray[np.bool_]:
-    return np.isfinite(rows.rate) | np.isfinite(rows.memory)
+def _is_measured(rows: JobTable) -> npt.NDArray[np.bool_]:
+    return np.isfinite(rows.measured_rate) | np.isfinite(rows.measured_memory)

@@ -61,11 +61,15 @@ def chip_peers(
         return None
     part, own = table.take(rows), names[rows]
     peer_ids = [peer.id for name in own if (peer := best[name])]
-    rows_of_peer = part.jobs.assign(accelerator=peer_ids)
+    rows_of_peer = part.measurements.assign(accelerator=peer_ids)
     jobs = build_jobs(rows_of_peer, catalog.models, catalog.accelerators)
     runs = JobRuns(jobs.model, jobs.hardware, jobs.job, part.runs.plan)
     choice = PlanChoice(runs, estimate_training(runs), estimate_memory(runs), part.choice.fits, part.choice.n_plan)
-    return ChipPeers(rows, replace(part, jobs=rows_of_peer, choice=choice), np.array([order[n] > 0 for n in own]))
+    return ChipPeers(
+        rows,
+        replace(part, measurements=rows_of_peer, jobs=jobs, choice=choice),
+        np.array([order[n] > 0 for n in own]),
+    )
 
 
 def _best_measured(spec: AcceleratorSpec, catalog: Catalog, n_run: Mapping[str, int]) -> AcceleratorSpec | None:

@@ -91,8 +91,8 @@ def group_keys(table: JobTable) -> KeyArray:
         "precision": precision,
         "framework": job.framework,
         "method": table.text("method"),
-        "lineage": table.lineage,
-        "owner": table.owner,
+        "lineage": table.groups,
+        "owner": table.owners,
         "size": size,
         "plan": _joint([np.asarray(part) for part in split]),
     }

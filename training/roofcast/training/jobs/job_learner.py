@@ -15,7 +15,6 @@ from roofcast.training.evaluation.metrics import error_summary
 from roofcast.training.jobs import group_effects, held_out
 from roofcast.training.jobs.job_bundle import JobBundle
 from roofcast.training.jobs.job_predictor import JobPrediction, JobPredictor
-from roofcast.training.jobs.job_table import table_of_runs
 from roofcast.training.jobs.run_set import RunSet
 from roofcast.training.learner.ratio_model import Progress
 from roofcast.training.lifecycle.gate.budget import query_rows
@@ -75,7 +74,7 @@ def score_groups(predictor: JobPredictor, data: RunSet) -> pd.DataFrame:
 def predict_runs(data: RunSet) -> tuple[Callable[[JobBundle], object], int]:
     """Return what predicts some of the runs by a bundle, and their number: see `over_budget`."""
     queries = query_rows(len(data.ids))
-    table = table_of_runs(data.rows.take(queries))
+    table = data.rows.take(queries)
 
     def predict(bundle: JobBundle) -> JobPrediction:
         return bundle.predictor.predict_table(table, coverage=min(COVERAGE, bundle.predictor.highest_coverage))

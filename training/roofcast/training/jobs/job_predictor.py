@@ -13,7 +13,6 @@ from roofcast.data.catalog import Catalog
 from roofcast.data.job_campaigns import job_catalog
 from roofcast.features.jobs.plan_enumeration import USABLE_RATIO
 from roofcast.features.queries import FloatArray, RowIndex
-from roofcast.training.dataset.job_runs import JobRunRows, build_job_rows
 from roofcast.training.dataset.stacks import is_uploaded, name_stacks
 from roofcast.training.jobs.chip_order import chip_peers
 from roofcast.training.jobs.group_effects import KeyArray, group_keys
@@ -22,9 +21,6 @@ from roofcast.training.jobs.job_features import memory_columns, outside_range, r
 from roofcast.training.jobs.job_table import (
     JobTable,
     build_job_table,
-    memory_of_kind,
-    rate_per_accelerator,
-    table_of_runs,
 )
 from roofcast.training.jobs.log_error_model import LogErrorModel
 from roofcast.training.learner.ratio_model import Progress
@@ -102,9 +98,9 @@ class JobPredictor:
 
         Rates of encoders, of padded samples, and of sequences of unknown length are not learnt from.
         """
-        return self.fit_rows(build_job_rows(measurements, catalog))
+        return self.fit_rows(build_job_table(measurements, catalog))
 
-    def fit_rows(self, rows: JobRunRows, progress: Progress | None = None) -> Self:
+    def fit_rows(self, rows: JobTable, progress: Progress | None = None) -> Self:
         """Fit to rows with their plans; return the predictor."""
         self.held_out_, self.models_ = {}, {}
         for name, errors in metric_errors(rows).items():
@@ -156,9 +152,9 @@ class JobPredictor:
         keys = group_keys(table)
         rate, memory = (self._log_error(name, table, keys, coverage) for name in (RATE, MEMORY))
         rate_value = self._in_chip_order(
-            table, keys, rate_per_accelerator(table.runs, table.time) * np.exp(rate.mean), catalog or job_catalog()
+            table, keys, table.estimated_rate * np.exp(rate.mean), catalog or job_catalog()
         )
-        memory_value = memory_of_kind(table.memory, table.memory_kind) * np.exp(memory.mean)
+        memory_value = table.estimated_memory * np.exp(memory.mean)
         outside = outside_range(np.column_stack(list(rate_columns(table).values())), self.limits_)
         return JobPrediction(
             rate_value, rate_value * np.exp(-rate.half), rate_value * np.exp(rate.half),
@@ -171,12 +167,12 @@ class JobPredictor:
 
         Runs of an owner that nobody measured count as those of the stack that jobs ask about.
         """
-        return self.with_reference_rows(build_job_rows(measurements, catalog))
+        return self.with_reference_rows(build_job_table(measurements, catalog))
 
-    def with_reference_rows(self, rows: JobRunRows) -> Self:
+    def with_reference_rows(self, rows: JobTable) -> Self:
         """Return the predictor that also knows own runs with their plans."""
-        table = self._with_known_owners(table_of_runs(rows))
-        keys, errors = group_keys(table), log_errors(table, rows)
+        table = self._with_known_owners(rows)
+        keys, errors = group_keys(table), log_errors(rows)
         other = type(self)()
         other.__dict__.update(self.__dict__)
         other.models_ = dict(self.models_)
@@ -188,7 +184,7 @@ class JobPredictor:
         return other
 
     def _with_known_owners(self, table: JobTable) -> JobTable:
-        return replace(table, owner=np.where(np.isin(table.owner, self.owners_), table.owner, OWN))
+        return replace(table, owners=table.owners.where(table.owners.isin(self.owners_), OWN))
 
     def _log_error(self, name: str, table: JobTable, keys: KeyArray, coverage: float) -> _LogError:
         model = self.models_[name]
@@ -205,7 +201,7 @@ class JobPredictor:
         if peers is None:
             return rate
         mean, _ = model.predict(_matrix(RATE, peers.table), group_keys(peers.table))
-        limit, own = rate_per_accelerator(peers.table.runs, peers.table.time) * np.exp(mean), rate[peers.rows]
+        limit, own = peers.table.estimated_rate * np.exp(mean), rate[peers.rows]
         ordered = rate.copy()
         ordered[peers.rows] = np.where(peers.is_least, np.maximum(own, limit), np.minimum(own, limit))
         return ordered
@@ -231,13 +227,12 @@ class MetricErrors:
     index: RowIndex
 
 
-def metric_errors(rows: JobRunRows) -> dict[str, MetricErrors]:
+def metric_errors(rows: JobTable) -> dict[str, MetricErrors]:
     """Return the log errors of the estimate by metric; of memory also bounds, which are not measured."""
-    table = table_of_runs(rows)
-    keys, measured = group_keys(table), log_errors(table, rows)
+    keys, measured = group_keys(rows), log_errors(rows)
     is_upload = is_uploaded(rows.owners).to_numpy(dtype=bool)
-    bound = {MEMORY: np.where(is_upload, np.nan, _memory_bound(table, rows))}
-    return {name: _metric_errors(name, table, keys, measured[name], bound.get(name)) for name in (RATE, MEMORY)}
+    bound = {MEMORY: np.where(is_upload, np.nan, _memory_bound(rows))}
+    return {name: _metric_errors(name, rows, keys, measured[name], bound.get(name)) for name in (RATE, MEMORY)}
 
 
 def _metric_errors(
@@ -247,19 +242,19 @@ def _metric_errors(
     known = np.flatnonzero(np.isfinite(error))
     part = table.take(known)
     columns = COLUMNS[name](part)
-    stack = name_stacks(part.jobs).to_numpy(dtype=object)
+    stack = name_stacks(part.measurements).to_numpy(dtype=object)
     rows = ErrorRows(
-        tuple(columns), np.column_stack(list(columns.values())), keys[known], error[known], part.lineage, part.owner,
-        stack, np.isfinite(measured[known]),
+        tuple(columns), np.column_stack(list(columns.values())), keys[known], error[known],
+        part.groups.to_numpy(dtype=object), part.owners.to_numpy(dtype=object), stack, np.isfinite(measured[known]),
     )  # fmt: skip
     return MetricErrors(rows, known)
 
 
-def log_errors(table: JobTable, rows: JobRunRows) -> dict[str, FloatArray]:
+def log_errors(rows: JobTable) -> dict[str, FloatArray]:
     """Return log(measured / estimated) of rates and peak memory: shapes (n_row,), NaN where nothing was measured."""
     return {
-        RATE: np.log(rows.rate / rate_per_accelerator(table.runs, table.time)),
-        MEMORY: np.log(rows.memory / memory_of_kind(table.memory, table.memory_kind)),
+        RATE: np.log(rows.measured_rate / rows.estimated_rate),
+        MEMORY: np.log(rows.measured_memory / rows.estimated_memory),
     }
 
 
@@ -267,7 +262,7 @@ def _room(table: JobTable) -> FloatArray:
     return np.log(USABLE_RATIO * table.runs.hardware.memory_byte / table.memory.device)
 
 
-def _memory_bound(table: JobTable, rows: JobRunRows) -> FloatArray:
+def _memory_bound(rows: JobTable) -> FloatArray:
     # a run is a one-sided label of its memory: NaN where the estimate agrees with it
-    room, failed = _room(table), rows.is_out_of_memory
+    room, failed = _room(rows), rows.is_out_of_memory
     return np.where(((failed == 0.0) & (room < 0.0)) | ((failed == 1.0) & (room > 0.0)), room, np.nan)

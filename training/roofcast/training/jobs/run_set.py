@@ -14,9 +14,9 @@ import pandas as pd
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError
 from roofcast.data.measurements.job_validation import training_row_ids
-from roofcast.training.dataset.job_runs import JobRunRows, build_job_rows
 from roofcast.training.dataset.stacks import UPLOADED, is_uploaded
 from roofcast.training.jobs.job_predictor import MetricErrors, metric_errors
+from roofcast.training.jobs.job_table import JobTable, build_job_table
 
 UNKNOWN_NAME: Final = "unknown_name"
 NO_METRIC: Final = "no_metric"
@@ -39,7 +39,7 @@ class RunSet:
         Number of runs that are not learnt from, by rule.
     """
 
-    rows: JobRunRows
+    rows: JobTable
     ids: pd.Series
     set_aside: dict[str, int] = field(default_factory=dict)
 
@@ -93,10 +93,11 @@ def build_run_set(shipped: pd.DataFrame, own: pd.DataFrame, uploaders: pd.Series
     ids = pd.Series([*own_ids[is_new], *shipped_ids], dtype=object)
     is_own = np.arange(len(table)) < len(own)
     is_known = _is_known(table, catalog)
-    rows = build_job_rows(table[is_known], catalog)
+    rows = build_job_table(table[is_known], catalog)
     owners = rows.owners.mask(is_own[is_known] & ~is_uploaded(rows.owners).to_numpy(dtype=bool), "")
     rows = dataclasses.replace(rows, owners=owners)
-    has_metric = np.isfinite(rows.rate) | np.isfinite(rows.memory) | np.isfinite(rows.is_out_of_memory)
+    outcomes = np.array([rows.measured_rate, rows.measured_memory, rows.is_out_of_memory])
+    has_metric = np.isfinite(outcomes).any(axis=0)
     if not has_metric.any():
         raise InputError("measurements", "none can be used for training; import measurements of training jobs first")
     set_aside = {UNKNOWN_NAME: int((~is_known).sum()), NO_METRIC: int((~has_metric).sum())}

@@ -166,7 +166,6 @@ _JOB_CODE: Final = (
     (roofcast.features, "jobs"),
     (roofcast.features, "engine/kernels"),
     *((roofcast.training, f"jobs/{name}.py") for name in _JOB_MODULES),
-    (roofcast.training, "dataset/job_runs.py"),
     (roofcast.training, "dataset/folds.py"),
     (roofcast.training, "dataset/stacks.py"),
     (roofcast.training, "dataset/targets.py"),
@@ -180,7 +179,6 @@ _JOB_CODE: Final = (
 _JOB_LIMITS_CODE: Final = (
     (roofcast.features, "jobs"),
     (roofcast.features, "engine/kernels"),
-    (roofcast.training, "dataset/job_runs.py"),
     (roofcast.training, "dataset/stacks.py"),
     (roofcast.training, "jobs/job_table.py"),
     (roofcast.training, "jobs/run_ratios.py"),

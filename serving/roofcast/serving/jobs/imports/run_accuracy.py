@@ -13,9 +13,8 @@ from pydantic import BaseModel, Field
 from roofcast.data.catalog import Catalog
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.imports.measurement_import import compare_if_possible
-from roofcast.training.dataset.job_runs import JobRunRows, build_job_rows
 from roofcast.training.jobs.job_bundle import JobBundle
-from roofcast.training.jobs.job_table import framework_families
+from roofcast.training.jobs.job_table import JobTable, build_job_table, framework_families
 
 if TYPE_CHECKING:
     from roofcast.data.store.measurement_store import Added, MeasurementStore
@@ -70,7 +69,7 @@ def compare_runs(
 def score_runs(active: LoadedModel[JobBundle], catalog: Catalog, runs: pd.DataFrame) -> JobImportErrors:
     """Return the errors of the champion on stored runs, whose plans are as they were stated."""
     is_learnt = runs["id"].isin(active.bundle.row_ids)
-    rows = build_job_rows(runs[~is_learnt], catalog) if (~is_learnt).any() else None
+    rows = build_job_table(runs[~is_learnt], catalog) if (~is_learnt).any() else None
     level = min(LEVEL, active.bundle.predictor.highest_coverage)
     groups = _groups(active, rows, level, catalog) if rows is not None else []
     return JobImportErrors(
@@ -82,17 +81,17 @@ def score_runs(active: LoadedModel[JobBundle], catalog: Catalog, runs: pd.DataFr
     )
 
 
-def _groups(active: LoadedModel[JobBundle], rows: JobRunRows, level: float, catalog: Catalog) -> list[RunErrors]:
+def _groups(active: LoadedModel[JobBundle], rows: JobTable, level: float, catalog: Catalog) -> list[RunErrors]:
     p = active.bundle.predictor.predict(rows.measurements, coverage=level, catalog=catalog)
     values = {
         "throughput_token_per_s": (
-            rows.rate,
+            rows.measured_rate,
             p.token_per_s_per_accelerator,
             p.token_per_s_per_accelerator_low,
             p.token_per_s_per_accelerator_high,
         ),
         "memory_byte_per_accelerator": (
-            rows.memory,
+            rows.measured_memory,
             p.peak_memory_byte,
             p.peak_memory_byte_low,
             p.peak_memory_byte_high,

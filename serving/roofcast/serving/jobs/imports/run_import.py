@@ -22,7 +22,7 @@ from roofcast.serving.app_state.imports.measurement_import import ImportOptions,
 from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.csv_table import CsvTable, parse_table
 from roofcast.serving.jobs.rows import parse_jobs
-from roofcast.training.dataset.job_runs import JobRunRows, build_job_rows
+from roofcast.training.jobs.job_table import JobTable, build_job_table
 from roofcast.training.jobs.run_ratios import run_ratios
 from roofcast.training.lifecycle.shipped import shipped_limits
 
@@ -133,7 +133,7 @@ def import_runs(
         runs = read_runs(rows, catalog, campaign, source, lines)
         if runs.empty:
             return runs, pd.Series(dtype=object)
-        job_rows = build_job_rows(runs, catalog)
+        job_rows = build_job_table(runs, catalog)
         _check_rates(job_rows, source, lines or range(1, len(rows) + 1))
         return runs, shipped_limits(TRAINING).reasons(*run_ratios(job_rows))
 
@@ -203,9 +203,9 @@ def _filled(table: CsvTable, overrides: Mapping[str, str], name: str) -> CsvTabl
     return CsvTable(header, [[row[column] for column in header] for row in rows], table.lines)
 
 
-def _check_rates(rows: JobRunRows, source: str, lines: Sequence[int]) -> None:
+def _check_rates(rows: JobTable, source: str, lines: Sequence[int]) -> None:
     # no run reaches the peak of its accelerators: the unit or the count is wrong
-    mfu = rows.rate / rows.peak_token_per_s
+    mfu = rows.measured_rate / rows.peak_token_per_s
     _raise_all([
         SchemaError(
             RATE,

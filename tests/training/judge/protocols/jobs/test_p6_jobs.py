@@ -30,21 +30,20 @@ from judge.scoreboard import run_scoreboard
 from roofcast.data.job_campaigns import load_job_campaigns
 from roofcast.data.measurements.job_validation import validate_training_measurements
 from roofcast.features.jobs.plan_enumeration import choose_plans
-from roofcast.training.dataset.job_runs import JobRunRows, build_job_rows
+from roofcast.training.jobs.job_table import JobTable, build_job_table
 from roofcast.training.jobs.job_predictor import JobPrediction
-from roofcast.training.jobs.job_table import JobTable, rate_per_accelerator
 
 CHEAP = {name: METHODS[name] for name in ("constant_mfu", "nearest_measured", "states_alone")}
 
 
 @pytest.fixture(scope="module")
-def rows() -> JobRunRows:
+def rows() -> JobTable:
     table = load_job_campaigns(["torchtitan", "fms_fsdp", "dgxc_benchmarking", "fsdp_qlora", "kempner_forge"])
-    return build_job_rows(table.iloc[::3])
+    return build_job_table(table.iloc[::3])
 
 
 @pytest.fixture(scope="module")
-def dump(rows: JobRunRows) -> pd.DataFrame:
+def dump(rows: JobTable) -> pd.DataFrame:
     return predict_training(rows, CHEAP, n_fold=2)
 
 
@@ -56,16 +55,16 @@ def a_run(**changes: object) -> dict[str, object]:
     } | changes  # fmt: skip
 
 
-def run_rows(*changes: dict[str, object]) -> JobRunRows:
-    return build_job_rows(validate_training_measurements(pd.DataFrame([a_run(**c) for c in changes])))
+def run_rows(*changes: dict[str, object]) -> JobTable:
+    return build_job_table(validate_training_measurements(pd.DataFrame([a_run(**c) for c in changes])))
 
 
 def test_rates_are_judged_where_the_work_is_known() -> None:
     rows = run_rows(
         {}, {"packing": "padded"}, {"n_token_per_sequence": None}, {"model": "google-bert/bert-large-uncased"}
     )
-    assert rows.rate[0] == 10_000.0
-    assert np.isnan(rows.rate[1:]).all()
+    assert rows.measured_rate[0] == 10_000.0
+    assert np.isnan(rows.measured_rate[1:]).all()
 
 
 def test_a_run_that_did_not_fit_is_judged_with_a_micro_batch() -> None:
@@ -77,13 +76,13 @@ def test_a_run_that_did_not_fit_is_judged_with_a_micro_batch() -> None:
     rows = run_rows({}, failed, failed | {"n_micro_batch_sequence": None}, failed | {"status": "failed"})
     assert rows.is_out_of_memory[:2].tolist() == [0.0, 1.0]
     assert np.isnan(rows.is_out_of_memory[2:]).all()
-    assert np.isnan(rows.memory[1:]).all()
+    assert np.isnan(rows.measured_memory[1:]).all()
 
 
-def test_no_row_of_the_held_out_group_is_learnt_from(rows: JobRunRows) -> None:
+def test_no_row_of_the_held_out_group_is_learnt_from(rows: JobTable) -> None:
     seen: list[tuple[set[str], set[str]]] = []
 
-    def spy(train: JobRunRows, queries: JobRunRows) -> RunPrediction:
+    def spy(train: JobTable, queries: JobTable) -> RunPrediction:
         seen.append((set(train.owners), set(queries.owners)))
         return constant_mfu(train, queries)
 
@@ -93,8 +92,8 @@ def test_no_row_of_the_held_out_group_is_learnt_from(rows: JobRunRows) -> None:
     assert set.union(*(judged for _, judged in by_stack)) == set(rows.owners)
 
 
-def test_every_split_judges_every_row_once(rows: JobRunRows, dump: pd.DataFrame) -> None:
-    n_judged = np.isfinite(rows.rate).sum()
+def test_every_split_judges_every_row_once(rows: JobTable, dump: pd.DataFrame) -> None:
+    n_judged = np.isfinite(rows.measured_rate).sum()
     for split in SPLITS:
         lines = dump[(dump["split"] == split) & (dump["quantity"] == "throughput")]
         assert len(lines) == lines["row"].nunique() == n_judged
@@ -123,7 +122,7 @@ def test_headline_lines_are_of_the_first_campaigns(dump: pd.DataFrame) -> None:
 
 
 @pytest.mark.parametrize("name", ["analytic_priors", "raw_trees"])
-def test_baselines_answer_every_row(name: str, rows: JobRunRows) -> None:
+def test_baselines_answer_every_row(name: str, rows: JobTable) -> None:
     prediction = METHODS[name](rows, rows)
     assert np.isfinite(prediction.rate).all()
     assert np.isfinite(prediction.memory).all()
@@ -136,15 +135,15 @@ class CorePredictor:
     highest_coverage = 0.9
     n_reference: ClassVar[list[int]] = []
 
-    def fit_rows(self, _rows: JobRunRows) -> CorePredictor:
+    def fit_rows(self, _rows: JobTable) -> CorePredictor:
         return self
 
-    def with_reference_rows(self, rows: JobRunRows) -> CorePredictor:
+    def with_reference_rows(self, rows: JobTable) -> CorePredictor:
         self.n_reference.append(len(rows.measurements))
         return self
 
     def predict_table(self, table: JobTable, *, coverage: float) -> JobPrediction:
-        rate, memory = rate_per_accelerator(table.runs, table.time), table.memory.reserved
+        rate, memory = table.estimated_rate, table.memory.reserved
         p_fits = np.full(len(table), coverage)
         return JobPrediction(
             rate, rate / 2, 2 * rate, memory, memory / 2, 2 * memory, p_fits, np.zeros(len(table), dtype=bool)
@@ -158,7 +157,7 @@ def core_predictor(monkeypatch: pytest.MonkeyPatch) -> type[CorePredictor]:
     return CorePredictor
 
 
-def test_intervals_are_judged_by_coverage_and_width(rows: JobRunRows, core_predictor: type[CorePredictor]) -> None:
+def test_intervals_are_judged_by_coverage_and_width(rows: JobTable, core_predictor: type[CorePredictor]) -> None:
     queries = rows.take(np.arange(40))
     dump = predict_training(queries, {"roofcast": p6_methods.RoofcastMethod()}, n_fold=2)
     scores = training_figures(dump)[SPLITS[0]]["roofcast"]["throughput"]
@@ -169,18 +168,18 @@ def test_intervals_are_judged_by_coverage_and_width(rows: JobRunRows, core_predi
     assert not core_predictor.n_reference
 
 
-def test_references_of_the_cell_are_not_judged(rows: JobRunRows, core_predictor: type[CorePredictor]) -> None:
+def test_references_of_the_cell_are_not_judged(rows: JobTable, core_predictor: type[CorePredictor]) -> None:
     dump = predict_referenced(rows, p6_methods.RoofcastMethod(), [p6_methods.THREE_RUNS], n_fold=2)
     assert set(core_predictor.n_reference) == {3}
     cells = dump.groupby(["group", "accelerator"], sort=False)["row"].nunique()
     table = rows.measurements.assign(group=rows.groups)
-    table = table[np.isfinite(rows.rate) | np.isfinite(rows.memory)]
+    table = table[np.isfinite(rows.measured_rate) | np.isfinite(rows.measured_memory)]
     sizes = table.groupby(["group", "accelerator"]).size()
     assert (cells == sizes[cells.index] - 3).all()
     assert set(cells.index) == set(sizes.index[sizes > 3])
 
 
-def test_scoreboard_and_page_hold_p6(rows: JobRunRows, tmp_path: Path, core_predictor: type[CorePredictor]) -> None:
+def test_scoreboard_and_page_hold_p6(rows: JobTable, tmp_path: Path, core_predictor: type[CorePredictor]) -> None:
     board = run_scoreboard(["P6"], training=rows.take(np.arange(0, len(rows.measurements), 4)), n_fold=2)
     figures = json.loads(board.to_json())
     assert list(figures) == ["P6", "P6_all", "P6_judges"]
