@@ -38,11 +38,6 @@ class DriftGauges:
     def refresh(self, stores: StoreAccess, models: ComparedModels, days: float) -> None:
         """Compute the errors if that was not done lately, and the champion, the challenger or the rows have changed.
 
-        Parameters
-        ----------
-        days
-            Rows imported in so many latest days count.
-
         Raises
         ------
         NotReadyError

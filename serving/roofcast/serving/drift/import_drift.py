@@ -68,8 +68,6 @@ def report_import(
     ----------
     n_new, n_earlier
         Most new rows that are compared, and most earlier ones, the latest, in which it looks for repeats.
-    seen_by
-        See `roofcast.data.store.claims`.
 
     Raises
     ------
@@ -103,11 +101,6 @@ def report_days(
 ) -> DriftReport:
     """Return the drift report of rows that were imported in the latest days and are not in quarantine.
 
-    Parameters
-    ----------
-    seen_by
-        See `roofcast.data.store.claims`.
-
     Raises
     ------
     NotReadyError
@@ -119,13 +112,7 @@ def report_days(
 
 
 def compare_import(store: MeasurementStore, models: Callable[[], ComparedModels], added: Added) -> DriftReport | None:
-    """Return the drift report of an import, of `AT_IMPORT` rows: see `compare_if_possible`.
-
-    Parameters
-    ----------
-    models
-        Called only if the import has rows to compare.
-    """
+    """Return the drift report of an import, of `AT_IMPORT` rows: see `compare_if_possible`."""
     n_new, n_earlier = AT_IMPORT
     return compare_if_possible(
         added, lambda import_id: report_import(store, models(), import_id, n_new=n_new, n_earlier=n_earlier)

@@ -63,10 +63,6 @@ class JobQueue:
 
     Parameters
     ----------
-    home
-        State folder.
-    service
-        Its store has the records.
     retrain
         Runs a retraining of a target with a progress callback; `Service.retrain` by default.
     """

@@ -24,8 +24,6 @@ class ChallengerLoader:
     ----------
     home
         State folder, for the cache by which a start does without MLflow.
-    is_wanted
-        Whether to load any.
     """
 
     def __init__(self, registry: Registry, home: Path, *, is_wanted: bool = True) -> None:

@@ -59,10 +59,6 @@ class Shadow:
 
     Parameters
     ----------
-    sample_ratio
-        Share of the requests that the challenger answers.
-    count
-        Receives what became of how many rows.
     is_busy
         Whether requests wait for a slot: the challenger does not compute then.
     """
@@ -97,8 +93,6 @@ class Shadow:
 
         Parameters
         ----------
-        columns, answers
-            As of `answer_columns`.
         catalog
             Of the request, with the models that it brings along.
         """

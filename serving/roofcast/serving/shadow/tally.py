@@ -31,8 +31,6 @@ def tally(questions: Columns, champion: Columns, challenger: Columns, catalog: C
 
     Parameters
     ----------
-    questions
-        Input columns.
     champion, challenger
         Answer columns; of the champion those without references and stack profile, if it has both.
     catalog

@@ -77,8 +77,6 @@ def compare_version(
     ----------
     days
         Rows imported in so many days are compared: the latest that the champion has not learnt.
-    seen_by
-        See `roofcast.data.store.claims`.
 
     Raises
     ------

@@ -48,14 +48,10 @@ class Profile:
 
     Parameters
     ----------
-    rows
-        Typed cells, without blanks.
     points
         All rows with their descriptors.
     central
         Those that predictions are conditioned on: means and medians.
-    notes
-        What the caller has to know of the profile.
     """
 
     name: str
@@ -94,8 +90,6 @@ def add_rows(
         In service; the rows are checked against it.
     owner
         Name of the API key; empty for the command line.
-    rows
-        Columns of references.
 
     Raises
     ------

@@ -176,11 +176,6 @@ def _whole(load: float, name: str) -> float:
 def same_runs(table: pd.DataFrame, rows: Iterable[Mapping[str, Any]]) -> npt.NDArray[np.bool_]:
     """Return whether each setting is one of the runs of a profile: its model, setup, lengths and load, to 5 %.
 
-    Parameters
-    ----------
-    table : shape (n_setting, n_column)
-        Prediction input.
-
     Returns
     -------
     shape (n_setting,)

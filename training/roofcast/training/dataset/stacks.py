@@ -47,3 +47,12 @@ def separate_uploads(groups: pd.Series, stacks: pd.Series) -> pd.Series:
     """
     names = groups.astype(object)
     return names.mask(is_uploaded(stacks), stack_owners(stacks) + " " + names.astype(str))
+
+
+def name_by_uploader(measurements: pd.DataFrame, uploaders: pd.Series) -> pd.DataFrame:
+    """Return measurements whose campaigns and stacks start with the API key that stored them, if one did."""
+    is_upload, owner = uploaders != "", UPLOADED + uploaders + "/"
+    return measurements.assign(
+        campaign=measurements["campaign"].mask(is_upload, owner + measurements["campaign"]),
+        stack=measurements["stack"].mask(is_upload, owner + name_stacks(measurements)),
+    )

@@ -18,7 +18,7 @@ from roofcast.data.specs import AcceleratorSpec, ModelSpec
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.training.dataset.blanked_rows import BlankedRows, build_blanked_rows
 from roofcast.training.dataset.review import review
-from roofcast.training.dataset.stacks import UPLOADED, is_uploaded, name_stacks
+from roofcast.training.dataset.stacks import is_uploaded, name_by_uploader, name_stacks
 from roofcast.training.dataset.targets import outcomes
 from roofcast.training.learner.out_of_memory import Attempts, build_attempts
 
@@ -38,14 +38,8 @@ class TrainingSet:
         Fold group of each row's LLM; lineages with the same architecture shape share a group.
     stacks : shape (n_row,)
         Stack that measured each row; empty for own measurements, whose stack is that of the queries.
-    ids : shape (n_row,)
-        Content hash of each row.
-    set_aside
-        Number of measurements excluded by each review rule.
     attempts
         Deployments that ran and deployments that ran out of memory.
-    blanked
-        Rows with a column left blank, by column.
     """
 
     measurements: pd.DataFrame
@@ -97,7 +91,7 @@ def build_training_set(
     """
     every_id = pd.Series(row_ids(measurements), index=measurements.index, name="id")
     if uploaders is not None:
-        measurements = _name_by_uploader(measurements, uploaders)
+        measurements = name_by_uploader(measurements, uploaders)
     set_aside = review(measurements, models, accelerators)
     rows = measurements.drop(index=set_aside.index)
     ids = every_id[rows.index].reset_index(drop=True)
@@ -116,12 +110,3 @@ def build_training_set(
     X, y = describe(rows, models, accelerators), outcomes(rows)
     blanked = build_blanked_rows(rows, stacks, models, accelerators)
     return TrainingSet(rows, X, y, groups, stacks, ids, counts, attempts, blanked)
-
-
-def _name_by_uploader(measurements: pd.DataFrame, uploaders: pd.Series) -> pd.DataFrame:
-    is_upload, owner = uploaders != "", UPLOADED + uploaders + "/"
-    stack = measurements["stack"].mask(measurements["stack"] == "", measurements["campaign"])
-    return measurements.assign(
-        campaign=measurements["campaign"].mask(is_upload, owner + measurements["campaign"]),
-        stack=measurements["stack"].mask(is_upload, owner + stack),
-    )

@@ -148,12 +148,6 @@ def build_report(
     ----------
     scored
         As of `score_predictions`, without rows that the predictor has learnt.
-    pairs
-        As of `find_repeats`.
-    rows
-        Rows that `pairs` names.
-    max_change
-        Median ratio of repeats that counts as drift.
 
     Notes
     -----

@@ -48,13 +48,7 @@ def parse_release(version: str) -> Release:
 
 
 def novelty_warnings(rows: pd.DataFrame, learnt: LearntNames) -> list[str]:
-    """Return a warning for each engine version that is newer than all learnt ones, and each name without learnt rows.
-
-    Parameters
-    ----------
-    rows
-        Measurements with ids of the catalogue.
-    """
+    """Return a warning of each engine version newer than all learnt ones, and of each name without learnt rows."""
     warnings = []
     for column, known in (("model", learnt.models), ("accelerator", learnt.accelerators), ("engine", learnt.engines)):
         unknown = rows.loc[~rows[column].isin(known) & (rows[column] != ""), column].value_counts().sort_index()

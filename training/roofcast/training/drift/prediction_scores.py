@@ -31,13 +31,7 @@ SCORE_COLUMNS: Final = ("row", "metric", "configuration", *KINDS, *SCORE_NUMBERS
 
 
 def owned_stacks(rows: pd.DataFrame) -> pd.Series:
-    """Return the stack of each row, which starts with the API key that stored it, if one did.
-
-    Parameters
-    ----------
-    rows
-        Measurements with the column `uploader`.
-    """
+    """Return the stack of each row, which starts with the API key that stored it, if one did."""
     stacks, is_upload = name_stacks(rows), rows["uploader"] != ""
     return stacks.mask(is_upload, UPLOADED + rows["uploader"] + "/" + stacks)
 
@@ -65,8 +59,6 @@ def score_predictions(
     ----------
     rows
         Measurements with the column `uploader`, a unique index, models and accelerators of the catalogue.
-    level
-        Of the intervals.
 
     Returns
     -------

@@ -89,8 +89,6 @@ def contributions(
     Parameters
     ----------
     X : shape (n_row, n_descriptor)
-    references
-        Reference measurements of the prediction.
     metrics
         None for all.
 
@@ -151,11 +149,7 @@ def nearest_measurements(
 
     Parameters
     ----------
-    predictor, training_points
-        From one bundle.
     X : shape (n_row, n_descriptor)
-    n
-        Largest number of rows per query.
 
     Returns
     -------

@@ -22,8 +22,6 @@ class NextMeasurement:
 
     Parameters
     ----------
-    row
-        Index of the candidate.
     narrower
         Mean relative reduction of the logarithmic interval width of all targets, by metric.
     """
@@ -49,8 +47,6 @@ def rank_measurements(
         Candidate measurements, which are also the settings to predict.
     metrics
         Metrics of one run, equally weighted.
-    n
-        Largest number of measurements.
     target : shape (n_setting,)
         Whether the variance of a setting counts; None for all.
     is_measured : shape (n_setting,)

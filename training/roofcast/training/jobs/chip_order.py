@@ -29,10 +29,6 @@ class ChipPeers:
 
     Parameters
     ----------
-    rows : shape (n_peer,)
-        Indices of the jobs.
-    table
-        The jobs on that accelerator.
     is_least : shape (n_peer,)
         Whether its rate is the least that the job's may be, else the greatest.
     """
@@ -49,8 +45,6 @@ def chip_peers(
 
     Parameters
     ----------
-    n_run
-        Measured rates by accelerator.
     at : shape (n_job,)
     """
     names = table.text("accelerator")

@@ -26,15 +26,7 @@ CELL: Final = ("accelerator", "model", "method", "compute_precision", "n_acceler
 
 
 class JobTrial(Trial):
-    """Held-out corrections of a candidate and of recipes, as predictions over estimates.
-
-    Parameters
-    ----------
-    corrections
-        Of the candidate.
-    predictor
-        Whose intervals are checked; None for corrections alone.
-    """
+    """Held-out corrections of a candidate and of recipes, as predictions over estimates."""
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ import pandas as pd
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError
 from roofcast.data.measurements.job_validation import training_row_ids
-from roofcast.training.dataset.stacks import UPLOADED, is_uploaded
+from roofcast.training.dataset.stacks import is_uploaded, name_by_uploader
 from roofcast.training.jobs.job_predictor import MetricErrors, metric_errors
 from roofcast.training.jobs.job_table import JobTable, build_job_table
 
@@ -33,10 +33,6 @@ class RunSet:
     rows
         Own runs come first, because random effects are conditioned on the first runs of each configuration. The owner
         of an own run is blank if the operator stored it, and else the API key.
-    ids : shape (n_row,)
-        Content hash of each run.
-    set_aside
-        Number of runs that are not learnt from, by rule.
     """
 
     rows: JobTable
@@ -74,8 +70,6 @@ def build_run_set(shipped: pd.DataFrame, own: pd.DataFrame, uploaders: pd.Series
 
     Parameters
     ----------
-    own
-        Runs of the store.
     uploaders : shape (n_own,)
         API key that stored each own run, blank for the operator's. The key prefixes the names of its stacks and
         campaigns, and its out-of-memory runs count as failed.
@@ -89,7 +83,9 @@ def build_run_set(shipped: pd.DataFrame, own: pd.DataFrame, uploaders: pd.Series
     own_ids = pd.Series(training_row_ids(own), dtype=object)
     is_new = (~own_ids.isin(shipped_ids)).to_numpy(dtype=bool)
     own, keys = own[is_new].reset_index(drop=True), uploaders[is_new].reset_index(drop=True)
-    table = pd.concat([_name_by_uploader(own, keys), shipped], ignore_index=True) if len(own) else shipped
+    status = own["status"].mask((keys != "") & (own["status"] == "out_of_memory"), "failed")
+    named = name_by_uploader(own, keys).assign(status=status)
+    table = pd.concat([named, shipped], ignore_index=True) if len(own) else shipped
     ids = pd.Series([*own_ids[is_new], *shipped_ids], dtype=object)
     is_own = np.arange(len(table)) < len(own)
     is_known = _is_known(table, catalog)
@@ -105,17 +101,6 @@ def build_run_set(shipped: pd.DataFrame, own: pd.DataFrame, uploaders: pd.Series
         rows.take(np.flatnonzero(has_metric)),
         ids[is_known][has_metric].reset_index(drop=True),
         {rule: n for rule, n in set_aside.items() if n},
-    )
-
-
-def _name_by_uploader(runs: pd.DataFrame, uploaders: pd.Series) -> pd.DataFrame:
-    is_upload, owner = uploaders != "", UPLOADED + uploaders + "/"
-    stack = runs["stack"].mask(runs["stack"] == "", runs["campaign"])
-    status = runs["status"].mask(is_upload & (runs["status"] == "out_of_memory"), "failed")
-    return runs.assign(
-        campaign=runs["campaign"].mask(is_upload, owner + runs["campaign"]),
-        stack=runs["stack"].mask(is_upload, owner + stack),
-        status=status,
     )
 
 

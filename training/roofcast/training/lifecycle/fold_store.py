@@ -42,13 +42,7 @@ CLASSES: Final[Classes] = {
 
 @contextlib.contextmanager
 def keep_folds(folder: Path, key: BundleKey) -> Iterator[None]:
-    """Store the folds that trainings in the block fit in a folder, and read those that it has already.
-
-    Parameters
-    ----------
-    key
-        Signs the folds; others are not read.
-    """
+    """Store the folds that trainings in the block fit in a folder, and read those that it has already."""
     token = FOLD_STORE.set(StoredFolds(folder, key))
     try:
         yield
@@ -57,15 +51,7 @@ def keep_folds(folder: Path, key: BundleKey) -> Iterator[None]:
 
 
 class StoredFolds:
-    """Fitted folds of one retraining.
-
-    Parameters
-    ----------
-    folder
-        Created for the first fold.
-    key
-        As in `keep_folds`.
-    """
+    """Fitted folds of one retraining."""
 
     def __init__(self, folder: Path, key: BundleKey) -> None:
         self._folder = folder
@@ -78,15 +64,7 @@ class StoredFolds:
         folds: Sequence[FoldRows],
         fit: Callable[[Sequence[FoldRows]], Iterable[HeldOutModel | None]],
     ) -> Iterator[HeldOutModel | None]:
-        """Yield the fitted folds in order: those of the folder, and the others as they are fitted and stored.
-
-        Parameters
-        ----------
-        tables
-            Arguments of `RatioModel.fit`, by name.
-        fit
-            Fits some folds.
-        """
+        """Yield the fitted folds in order: those of the folder, and the others as they are fitted and stored."""
         common = digest_of(predictor, tables)
         files = [self._folder / f"{_fold_digest(common, fold)}.fold" for fold in folds]
         stored = [self._load(file) for file in files]

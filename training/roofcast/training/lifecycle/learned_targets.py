@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol
+from typing import TYPE_CHECKING, Any, Final, Generic
 
 import pandas as pd
 from typing_extensions import TypeVar
@@ -44,33 +44,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class LearningRows(Protocol):
-    """Rows that a predictor of any target learns from: see `TrainingSet` and `RunSet`."""
-
-    @property
-    def measurements(self) -> pd.DataFrame:
-        """Columns of the target's schema."""
-
-    @property
-    def groups(self) -> pd.Series:
-        """Lineage of each row's model."""
-
-    @property
-    def stacks(self) -> pd.Series:
-        """Stack that measured each row, or its owner."""
-
-    @property
-    def ids(self) -> pd.Series:
-        """Content hash of each row."""
-
-    @property
-    def set_aside(self) -> dict[str, int]:
-        """Number of rows that are not learnt from, by rule."""
-
-    @property
-    def digest(self) -> str:
-        """Digest of the rows, independent of their order."""
-
+LearningRows = TrainingSet | RunSet
+"""Rows that a predictor learns from."""
 
 D = TypeVar("D", bound=LearningRows, default=TrainingSet)
 
@@ -86,26 +61,14 @@ class LearnedTarget(Generic[D, B]):
     join_stored
         Returns shipped and stored rows, each distinct one once, by both, the API key of each stored one and the
         catalogue.
-    fit
-        Returns the bundle fitted to rows with settings.
-    trial
-        Returns the trial of a predictor that was just fitted to rows.
     predict_sample
         Returns what predicts some rows by a bundle, and their number.
     score
         Returns held-out errors of a predictor that was just fitted: columns `held_out`, `group`, `metric`, scores.
-    parameters
-        Returns the settings of a fit.
-    figures
-        Yields plots of a predictor that was just fitted, by name.
     load_ratios
         Returns the shipped rows and their ratios, of which `RatioLimits` are fitted.
-    store_errors
-        Stores the held-out errors of the shipped predictor.
     descriptors
         Returns the queries by which MLflow serves bundles; None if it does not serve any.
-    has_challenger
-        Whether a version can answer beside the champion.
     """
 
     bundles: type[B]

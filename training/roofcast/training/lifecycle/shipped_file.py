@@ -40,10 +40,6 @@ class ShippedFile:
 
     Parameters
     ----------
-    command
-        Computes the file and its manifest.
-    code
-        What changes its content.
     load_rows, load_catalog
         Return the shipped rows and the catalogue that it follows from.
     """

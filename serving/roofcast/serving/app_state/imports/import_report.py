@@ -29,8 +29,6 @@ def own_campaign_report(stored: pd.DataFrame, catalog: Catalog) -> list[dict[str
     ----------
     stored
         All measurements of the store, with their `state`; withdrawn ones do not count.
-    catalog
-        With the models registered in the store.
     """
     stored = stored[stored["state"] != "withdrawn"]
     if stored.empty:

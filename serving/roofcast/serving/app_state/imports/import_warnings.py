@@ -59,13 +59,7 @@ class _Cures:
 
 
 def added_warnings(added: Added, caller: Caller) -> Iterator[str]:
-    """Yield which rows of an import teach nothing, and which are a key's, with the cure; of a dry run, what would be.
-
-    Parameters
-    ----------
-    caller
-        Whether a command or an HTTP request mends them.
-    """
+    """Yield which rows of an import teach nothing or are a key's, with the cure; of a dry run, what would be."""
     cures, is_dry = _Cures(caller, added.import_id), not added.import_id
     if added.n_quarantined:
         are = f"{'would be' if is_dry else _are(added.n_quarantined)} in quarantine"

@@ -51,13 +51,7 @@ class JobImportErrors(BaseModel):
 def compare_runs(
     store: MeasurementStore, catalog: Catalog, champion: Callable[[], LoadedModel[JobBundle]], added: Added
 ) -> JobImportErrors | None:
-    """Return the errors of the champion on an import: see `compare_if_possible`.
-
-    Parameters
-    ----------
-    champion
-        Called only if the import has rows to compare.
-    """
+    """Return the errors of the champion on an import: see `compare_if_possible`."""
 
     def compare(import_id: str) -> JobImportErrors:
         runs = store.training.imported.load_import(import_id, MAX_COMPARED)

@@ -30,8 +30,8 @@ from judge.scoreboard import run_scoreboard
 from roofcast.data.job_campaigns import load_job_campaigns
 from roofcast.data.measurements.job_validation import validate_training_measurements
 from roofcast.features.jobs.plan_enumeration import choose_plans
-from roofcast.training.jobs.job_table import JobTable, build_job_table
 from roofcast.training.jobs.job_predictor import JobPrediction
+from roofcast.training.jobs.job_table import JobTable, build_job_table
 
 CHEAP = {name: METHODS[name] for name in ("constant_mfu", "nearest_measured", "states_alone")}
 

@@ -41,8 +41,6 @@ class ModelBundle(Bundle):
 
     Parameters
     ----------
-    engines, accelerators
-        Names in the measurements.
     anchors
         Training points of the random effects; explanations list the nearest of them.
     feasibility

@@ -17,13 +17,7 @@ FILE_MODE: Final = 0o644
 
 
 class BundleCache(Generic[B]):
-    """Folder of bundles, each named by its SHA-256.
-
-    Parameters
-    ----------
-    tracking_uri
-        Address of the MLflow store that bundles are downloaded from.
-    """
+    """Folder of bundles, each named by its SHA-256."""
 
     def __init__(self, folder: Path, tracking_uri: str, kind: type[B]) -> None:
         self._folder = folder
@@ -36,11 +30,6 @@ class BundleCache(Generic[B]):
 
     def load(self, version: str, checksum: str, download_uri: Callable[[str], str]) -> B:
         """Return the bundle of a version; a download is kept in the folder only if it passes `check_trees`.
-
-        Parameters
-        ----------
-        download_uri
-            Returns the address of a version's files.
 
         Raises
         ------

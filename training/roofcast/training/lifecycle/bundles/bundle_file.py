@@ -60,12 +60,8 @@ def write_object(path: Path, value: Any, classes: Classes, about: Mapping[str, s
 
     Parameters
     ----------
-    path
-        Replaced atomically.
     value
         Built from registered classes, containers, numeric arrays and tables. Unregistered attributes are not stored.
-    about
-        Texts of the header.
 
     Raises
     ------
@@ -87,19 +83,7 @@ def write_object(path: Path, value: Any, classes: Classes, about: Mapping[str, s
 
 @dataclass(frozen=True, slots=True)
 class BundleFile:
-    """Content of a file before decoding.
-
-    Parameters
-    ----------
-    name
-        File name, for messages.
-    about
-        Header: see `write_object`.
-    tree
-        Encoded object.
-    block
-        Bytes of all arrays.
-    """
+    """Content of a file before decoding."""
 
     name: str
     about: dict[str, str]

@@ -52,8 +52,6 @@ class Bundle(ABC):
         Of the measurements it was fitted to.
     scores
         Held-out errors by metric.
-    roofcast_version
-        Of the version that fitted it.
     """
 
     target: ClassVar[Target]

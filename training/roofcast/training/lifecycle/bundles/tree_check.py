@@ -31,11 +31,6 @@ TREE_PARAMETERS: Final = {"num_deleted": "0", "size_leaf_vector": "1"}
 def check_trees(bundle: Bundle, name: str) -> None:
     """Check the trees of each regressor, and that its stored tables are those of its trees.
 
-    Parameters
-    ----------
-    name
-        Of the file, for messages.
-
     Raises
     ------
     InputError

@@ -36,12 +36,10 @@ def query_rows(n_row: int) -> RowIndex:
 
 
 def over_budget(candidate: B, shipped: B | None, predict: Callable[[B], object], n_query: int) -> str:
-    """Return what a candidate takes too much of; blank if nothing.
+    """Return what a candidate takes too much of; blank if nothing, or if there is no shipped predictor.
 
     Parameters
     ----------
-    shipped
-        Measure of the budget; without one there is no budget.
     predict
         Predicts `n_query` queries by a bundle.
     """

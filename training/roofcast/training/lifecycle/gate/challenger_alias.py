@@ -24,11 +24,6 @@ def challenger_of(registry: Registry[B]) -> Champion | None:
 def set_challenger(registry: Registry[B], version: str, by: str = PROGRAM) -> Champion:
     """Make a version the challenger, in place of an earlier one, and return it.
 
-    Parameters
-    ----------
-    by
-        Caller, for the audit log.
-
     Raises
     ------
     UnknownNameError
@@ -49,11 +44,6 @@ def set_challenger(registry: Registry[B], version: str, by: str = PROGRAM) -> Ch
 
 def withdraw_challenger(registry: Registry, by: str = PROGRAM) -> Champion:
     """Leave the champion without a challenger; return the version that was one.
-
-    Parameters
-    ----------
-    by
-        Caller, for the audit log.
 
     Raises
     ------

@@ -69,16 +69,10 @@ def compare(
 
     Parameters
     ----------
-    y : shape (n_row, n_metric)
-        Measured values.
     candidate, champion : shape (n_row, n_metric)
         Predictions of the same rows, each with the same group of rows held out; None if there is no champion.
     slices : shape (n_row, n_column)
         As in `find_regressions`.
-    no_champion
-        Reason if there is none.
-    rival
-        Name of the champion in reasons.
     significance
         As in `find_regressions`.
     """

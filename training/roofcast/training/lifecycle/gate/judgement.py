@@ -43,12 +43,8 @@ def judge(
 
     Parameters
     ----------
-    incumbent
-        Bundle of the champion; None if there is none.
     rows
         Ids and stacks of the rows that the candidate was fitted to: shapes (n_row,).
-    no_champion
-        Reason if there is none.
     """
     decision = compare(trial.measured, trial.held_out[0], None, trial.slices, no_champion=no_champion)
     before = trial.levels(incumbent.predictor) if incumbent else None
@@ -79,8 +75,6 @@ def recipes(
     ----------
     champion
         Ids of the rows that it was fitted to, and its settings; None if there is none.
-    ids, stacks : shape (n_row,)
-        Of the candidate's rows.
     """
     is_upload, result = is_uploaded(stacks).to_numpy(dtype=bool), []
     if champion is not None:

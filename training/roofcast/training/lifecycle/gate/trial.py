@@ -26,10 +26,6 @@ class Recipe:
 
     Parameters
     ----------
-    name
-        In reasons.
-    settings
-        Of its learner.
     learns : shape (n_row,)
         Rows that it learns from.
     judged : tuple of shape (n_row,)

@@ -106,8 +106,6 @@ class Registry(Generic[B]):
     key_file
         Key that signs the versions registered here, and must have signed those that are loaded; by default one of the
         state folder.
-    kind
-        Bundles of the target.
 
     Raises
     ------
@@ -275,11 +273,6 @@ class Registry(Generic[B]):
     def promote(self, version: str, by: str = PROGRAM) -> Champion:
         """Make a version the champion; `rollback` returns to the version before.
 
-        Parameters
-        ----------
-        by
-            Caller, for the audit log.
-
         Raises
         ------
         UnknownNameError
@@ -312,8 +305,6 @@ class Registry(Generic[B]):
         ----------
         expected
             The champion that the caller wants to replace; None for any.
-        by
-            Caller, for the audit log.
 
         Raises
         ------

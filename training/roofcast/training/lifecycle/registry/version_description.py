@@ -27,13 +27,6 @@ def describe_version(
     """Return the description of a candidate that was compared with the champion and has just been trained.
 
     Everyone reads it, so it names campaigns of the operator, and counts the rows of API keys.
-
-    Parameters
-    ----------
-    scores
-        Held-out errors by metric.
-    data
-        What it learnt from; stacks are blank for rows of the operator.
     """
     campaigns, stacks = data.measurements["campaign"], data.stacks
     is_own, is_of_key = own_rows(stacks), is_uploaded(stacks)
