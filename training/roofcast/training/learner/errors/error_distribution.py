@@ -188,6 +188,9 @@ class ErrorDistribution:
 
     def _scaled(self, features: FloatArray, mean: FloatArray, sd: FloatArray) -> LogError:
         is_tail = features[:, QUANTILE_INDEX] != 0.5
+        if not is_tail.any():
+            scale = self.scale.predict(features)
+            return LogError(scale * mean, scale * sd, scale * sd)
         scales = self.scale.predict(np.concatenate([features, at_quantile(features[is_tail], 0.5)]))
         scale, scale_of_median = scales[: len(features)], scales[: len(features)].copy()
         scale_of_median[is_tail] = scales[len(features) :]
