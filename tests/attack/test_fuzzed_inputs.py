@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import contextlib
 import json
 from typing import Any
 
@@ -11,14 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from roofcast.data.errors import RoofcastError
 from roofcast.data.measurements.schema import INPUT_COLUMNS
 from roofcast.serving.http.media import Kind
-from roofcast.serving.recommend.demand.slo import METRIC_OF, format_limit, parse_limit
+from roofcast.serving.recommend.demand.slo import METRIC_OF
 from tests.attack.conftest import EFFORT
 from tests.data.model_config.model_configs import PUBLISHED
 from tests.effort import n_example
-from tests.serving.http_client import CONFIG, Client, a_demand, a_measurement, a_question, problem_of
+from tests.serving.http_client import CONFIG, Client, a_demand, a_question, problem_of
 
 REFUSALS = {404, 409, 422}
 INVALID_VALUES: tuple[Any, ...] = (
@@ -90,29 +88,10 @@ def test_deeply_nested_configurations_are_refused(local: Client, depth: int) -> 
     assert response.status_code == (200 if depth <= 60 else 422), response.text[:300]
 
 
-@quick(150)
-@given(LIMITS)
-def test_parsed_limits_survive_formatting(text: str) -> None:
-    with contextlib.suppress(RoofcastError):
-        limit = parse_limit(text)
-        parsed = parse_limit(format_limit(limit))
-        assert (parsed.metric, parsed.statistic, parsed.is_floor) == (limit.metric, limit.statistic, limit.is_floor)
-
-
 @quick(10)
 @given(st.lists(LIMITS | st.text(max_size=12), max_size=3))
 def test_random_limits_over_http(local: Client, texts: list[str]) -> None:
     check(local, "/v1/recommendations", a_demand(limits=texts))
-
-
-@quick(40)
-@given(
-    st.dictionaries(
-        st.sampled_from([*a_measurement(), "note", "\x00", "ttft"]), st.sampled_from(INVALID_VALUES), max_size=3
-    )
-)
-def test_damaged_measurement_rows(local: Client, changes: dict[str, Any]) -> None:
-    check(local, "/v1/measurements", {"rows": [a_measurement(), a_measurement(**changes)]})
 
 
 JSON = st.recursive(

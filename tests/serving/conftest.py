@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from roofcast.data.measurements.target import INFERENCE
+from roofcast.serving import logs
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.cli import app
 from roofcast.serving.composition import Service, build_service
@@ -51,6 +52,7 @@ def bundle_cache(monkeypatch: pytest.MonkeyPatch) -> None:
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Return a function that runs the command line and returns its status, standard output and standard error."""
     monkeypatch.setattr(app, "configure_logs", lambda: None)
+    monkeypatch.setattr(logs, "configure_service_logs", lambda *_: None)  # would write to a captured stream for good
 
     def call(*arguments: str | Path) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["roofcast", *map(str, arguments)])
@@ -59,7 +61,13 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         captured = capsys.readouterr()
         return int(exit_.value.code or 0), captured.out, captured.err
 
-    return call
+    return Run(call)
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """Return the event loop of asynchronous tests."""
+    return "asyncio"
 
 
 @pytest.fixture

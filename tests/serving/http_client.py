@@ -7,6 +7,7 @@ import json
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,8 +17,33 @@ from fastapi import FastAPI
 from roofcast.data.store.api_keys import KeyStore, Scope
 from roofcast.serving.composition import Service
 
-Run = Callable[..., tuple[int, str, str]]
-"""Arguments of the command line to its status, output and errors."""
+
+class Run:
+    """Runs the command line; a call returns its status, standard output and standard error."""
+
+    def __init__(self, call: Callable[..., tuple[int, str, str]]) -> None:
+        self._call = call
+
+    def __call__(self, *arguments: str | Path) -> tuple[int, str, str]:
+        return self._call(*arguments)
+
+    def ok(self, *arguments: str | Path) -> str:
+        """Return the standard output of a command that succeeds."""
+        status, out, err = self(*arguments)
+        assert status == 0, err
+        return out
+
+    def json(self, *arguments: str | Path) -> Any:
+        """Return what a command that succeeds prints as JSON."""
+        return json.loads(self.ok(*arguments, "--json"))
+
+    def error(self, *arguments: str | Path, status: int = 2) -> str:
+        """Return the standard error, on one line, of a command that fails and prints nothing else."""
+        returned, out, err = self(*arguments)
+        assert (returned, out) == (status, ""), err
+        assert "Traceback" not in err
+        return " ".join(err.split())
+
 
 MODEL = "meta-llama/Llama-3.1-8B"
 ACCELERATOR = "nvidia-a100-pcie-80gb"
@@ -78,6 +104,12 @@ class Client:
     def post(self, path: str, body: Any = None) -> httpx.Response:
         """Post JSON; NaN, infinities and lone surrogates are written as Python writes them."""
         return self.post_text(path, json.dumps(body))
+
+    def answer(self, path: str, body: Any = None, status: int = 200) -> Any:
+        """Return the JSON of the response to a post, and check its status."""
+        response = self.post(path, body)
+        assert response.status_code == status, response.text
+        return response.json()
 
     def post_text(self, path: str, text: str | bytes) -> httpx.Response:
         return self.send("POST", path, text, {"content-type": "application/json"})

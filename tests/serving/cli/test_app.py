@@ -20,9 +20,10 @@ HEADER = "model,accelerator,n_accelerator,n_input_token,n_output_token,concurren
 LINE = f"{MODEL},{ACCELERATOR},1,120,20,16,p50,0.061"
 
 
-def recommend(run: Run, *more: str | Path, model: str | Path = MODEL) -> tuple[int, str, str]:
+def recommend(*more: str | Path, model: str | Path = MODEL) -> tuple[str | Path, ...]:
+    """Return the arguments of a recommendation."""
     limits = ("--slo", "nttft:p50<=100ms", "--slo", "itl:p50<=50ms")
-    return run("recommend", "--model", model, "--isl", "120", "--osl", "20", *limits, *more)
+    return ("recommend", "--model", model, "--isl", "120", "--osl", "20", *limits, *more)
 
 
 def predict_csv(run: Run, tmp_path: Path, text: str | bytes) -> tuple[int, str, pd.DataFrame | None]:
@@ -36,14 +37,10 @@ def predict_csv(run: Run, tmp_path: Path, text: str | bytes) -> tuple[int, str, 
 @pytest.mark.usefixtures("home")
 @pytest.mark.parametrize("command", ["formats", "models", "accelerators", "offers", "campaigns"])
 def test_every_listing_is_a_table_or_json(run: Run, command: str) -> None:
-    status, out, _ = run(command, "--json")
-    rows = json.loads(out)
-    assert status == 0
+    rows = run.json(command)
     assert rows
     assert all(isinstance(row, dict) for row in rows)
-    status, out, _ = run(command)
-    assert status == 0
-    assert str(next(iter(rows[0].values())))[:8] in out
+    assert str(next(iter(rows[0].values())))[:8] in run.ok(command)
 
 
 @pytest.mark.slow
@@ -53,17 +50,14 @@ def test_the_command_and_the_service_recommend_the_same(run: Run, shared: Client
     (tmp_path / "my-14b" / "config.json").write_text(json.dumps(CONFIG))
     expected = shared.post("/v1/recommendations", a_demand(n_rejection=500)).json()
     for path in (tmp_path / "my-14b", tmp_path / "my-14b" / "config.json"):
-        status, out, _ = recommend(run, "--users", "200", "--json", model=path)
-        assert status == 0
-        assert json.loads(out) == expected
+        assert json.loads(run.ok(*recommend("--users", "200", "--json", model=path))) == expected
 
 
 @pytest.mark.usefixtures("home")
 def test_a_recommendation_fits_in_80_columns(run: Run) -> None:
     demand = ("--rate", "3", "--provider", "aws", "--pricing", "spot", "--pricing", "on_demand")
     for more, reasons in (((), False), (("--why",), True)):
-        status, out, _ = recommend(run, *demand, *more)
-        assert status == 0
+        out = run.ok(*recommend(*demand, *more))
         assert "least cost first" in out
         assert ("per million input tokens" in out) == reasons
         assert max(map(len, out.splitlines())) <= 80
@@ -84,22 +78,19 @@ def test_names_of_files_are_names_of_options(run: Run) -> None:
 
 @pytest.mark.usefixtures("home")
 def test_a_budget_that_is_too_small_is_a_reason(run: Run) -> None:
-    status, out, _ = recommend(run, "--concurrency", "3", "--budget", "0.001")
-    assert status == 0
-    assert "over the budget of 0.00" in out
+    assert "over the budget of 0.00" in run.ok(*recommend("--concurrency", "3", "--budget", "0.001"))
 
 
 @pytest.mark.usefixtures("home")
 def test_owned_nodes_are_one_inventory_option_each(run: Run) -> None:
     inventory = ("--inventory", "h100-sxm-80gb=16,8,1.5", "--inventory", "a100-sxm-80gb=4,1,0", "--top", "50")
-    status, out, err = recommend(run, "--users", "20", "--json", "--provider", "lambda", *inventory)
-    assert status == 0, err
-    entries = [entry for entry in json.loads(out)["entries"] if entry["provider"] == "owned"]
+    answer = run.json(*recommend("--users", "20", "--provider", "lambda", *inventory))
+    entries = [entry for entry in answer["entries"] if entry["provider"] == "owned"]
     assert {entry["instance_type"]: entry["price_usd_per_h"] for entry in entries} == {
         "8x nvidia-h100-sxm-80gb": 12.0, "1x nvidia-a100-sxm-80gb": 0.0,
     }  # fmt: skip
-    _, out, err = recommend(run, "--users", "20", "--json", "--provider", "owned", *inventory)
-    assert {entry["provider"] for entry in json.loads(out)["entries"]} == {"owned"}, err
+    answer = run.json(*recommend("--users", "20", "--provider", "owned", *inventory))
+    assert {entry["provider"] for entry in answer["entries"]} == {"owned"}
 
 
 @pytest.mark.usefixtures("home")
@@ -132,11 +123,7 @@ def test_owned_nodes_are_one_inventory_option_each(run: Run) -> None:
 def test_an_invalid_demand_is_one_line_on_standard_error_and_a_status(
     run: Run, more: tuple[str, ...], status: int, message: str
 ) -> None:
-    returned, out, err = recommend(run, *more)
-    assert returned == status
-    assert out == ""
-    assert message in " ".join(err.split())
-    assert "Traceback" not in err
+    assert message in run.error(*recommend(*more), status=status)
 
 
 @pytest.mark.usefixtures("home")
@@ -144,8 +131,7 @@ def test_an_invalid_demand_is_one_line_on_standard_error_and_a_status(
 def test_an_invalid_config_file_is_refused(run: Run, tmp_path: Path, content: str) -> None:
     file = tmp_path / "config.json"
     file.write_text(content, encoding="utf-8", errors="surrogateescape")
-    status, _, err = recommend(run, "--users", "1", model=file)
-    assert status == 2
+    err = run.error(*recommend("--users", "1", model=file))
     assert "error: " in err
     assert "Traceback" not in err
 
@@ -168,8 +154,11 @@ def test_the_rows_of_a_bulk_prediction_are_returned_unchanged(run: Run, tmp_path
     assert answers["status"].tolist() == ["ok", "ok", "unknown_name", "invalid"]
     assert (answers["ttft_s"] == "").tolist() == [False, False, True, True]
     assert answers["outside"].isin(["True", "False"]).all()
-    status, out, _ = run("predict", "--rows", tmp_path / "in.csv", "--out", tmp_path / "out.csv", "--json")
-    assert (status, json.loads(out)) == (0, {"ok": 2, "unknown_name": 1, "invalid": 1})
+    assert run.json("predict", "--rows", tmp_path / "in.csv", "--out", tmp_path / "out.csv") == {
+        "ok": 2,
+        "unknown_name": 1,
+        "invalid": 1,
+    }
 
 
 @pytest.mark.usefixtures("home")
@@ -191,8 +180,7 @@ def test_a_measurement_table_is_a_table_of_questions(run: Run, tmp_path: Path) -
     assert answers["status"].tolist() == ["ok", "ok"]
     reference = ("--reference", tmp_path / "in.csv")
     (tmp_path / "in.csv").write_text("\n".join(text.splitlines()[:2]))
-    status, _, _ = run("predict", "--rows", tmp_path / "in.csv", "--out", tmp_path / "out.csv", *reference)
-    assert status == 0
+    run.ok("predict", "--rows", tmp_path / "in.csv", "--out", tmp_path / "out.csv", *reference)
     assert "ttft_s_uncalibrated" in pd.read_csv(tmp_path / "out.csv")
 
 
@@ -227,25 +215,19 @@ def test_a_csv_without_answers_is_an_error(run: Run, tmp_path: Path, text: str |
 def test_unreadable_and_unwritable_files_are_errors(run: Run, tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text(f"model,accelerator,n_input_token,n_output_token\n{MODEL},{ACCELERATOR},9,9\n")
     for rows, out in ((tmp_path / "none.csv", "out.csv"), (tmp_path / "in.csv", tmp_path / "no" / "out.csv")):
-        status, _, err = run("predict", "--rows", rows, "--out", out)
-        assert status == 2
-        assert "cannot be" in err
+        assert "cannot be" in run.error("predict", "--rows", rows, "--out", out)
 
 
 def test_without_a_champion_the_status_is_1(run: Run, empty_home: Path, tmp_path: Path) -> None:
     shutil.copytree(empty_home, tmp_path / "home")
-    status, _, err = recommend(run, "--users", "1")
-    assert status == 1
-    assert "run `roofcast retrain`" in " ".join(err.split())
+    assert "run `roofcast retrain`" in run.error(*recommend("--users", "1"), status=1)
 
 
 def test_rows_are_imported_once(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "own.csv"
     file.write_text(f"{HEADER}\n{LINE}\n{LINE.replace(',16,', ',32,')}\n")
     for n_new in (2, 0):
-        status, out, _ = run("import", "auto", file, "--campaign", "mine", "--json")
-        (report,) = json.loads(out)
-        assert status == 0
+        (report,) = run.json("import", "auto", file, "--campaign", "mine")
         assert (report["format"], report["campaign"], report["is_kept"]) == ("roofcast_csv", ["mine"], True)
         assert (report["n_row"], report["n_new"], report["n_known"]) == (2, n_new, 2 - n_new)
     _, out, _ = run("campaigns", "--json")
@@ -275,9 +257,7 @@ def test_an_invalid_file_stores_no_row(run: Run, tmp_path: Path, format_: str, t
     file = tmp_path / "own.csv"
     file.write_text(text)
     paths = (file,) if format_ == "auto" else (valid, file)
-    status, _, err = run("import", format_, *paths)
-    assert status == 2
-    assert message in " ".join(err.split())
+    assert message in run.error("import", format_, *paths)
     with MeasurementStore().migrate() as store:
         assert store.count() == 0
 
@@ -286,12 +266,10 @@ def test_an_import_registers_models(run: Run, tmp_path: Path) -> None:
     file, config = tmp_path / "own.csv", tmp_path / "my.json"
     file.write_text(f"{HEADER}\n{LINE.replace(MODEL, 'mine')}\n")
     config.write_text(json.dumps(CONFIG))
-    assert run("import", "auto", file, "--model-config", f"mine={config}")[0] == 0
-    assert "mine" in {row["id"] for row in json.loads(run("models", "--json")[1])}
+    run.ok("import", "auto", file, "--model-config", f"mine={config}")
+    assert "mine" in {row["id"] for row in run.json("models")}
     for invalid, message in ((f"{MODEL}={config}", "is taken"), ("mine", "NAME=PATH"), ("mine=/none", "cannot read")):
-        status, _, err = run("import", "auto", file, "--model-config", invalid)
-        assert status == 2
-        assert message in err
+        assert message in run.error("import", "auto", file, "--model-config", invalid)
 
 
 @pytest.mark.slow
@@ -299,39 +277,29 @@ def test_an_import_registers_models(run: Run, tmp_path: Path) -> None:
 def test_retrain_promote_and_rollback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(LEARNED_TARGETS, "inference", learning_from(QUIET, ["llm_pilot"]))
     monkeypatch.setenv("ROOFCAST_TRAINING", '{"n_member": 1, "n_estimators": 2, "calibrate": false}')
-    status, out, _ = run("retrain", "--json")
-    report: dict[str, Any] = json.loads(out)
-    assert (status, report["version"]) == (0, "2")
+    report: dict[str, Any] = run.json("retrain")
+    assert report["version"] == "2"
     assert run("promote", "2")[1].startswith("version 2 is in service")
-    assert json.loads(run("rollback", "--json")[1])["version"] == "1"
-    assert json.loads(run("promote", "2", "--json")[1])["version"] == "2"
+    assert run.json("rollback")["version"] == "1"
+    assert run.json("promote", "2")["version"] == "2"
     assert run("rollback")[1].startswith("version 1 is in service")
-    status, _, err = run("promote", "9")
-    assert status == 2
-    assert "version: no '9' is known" in err
+    assert "version: no '9' is known" in run.error("promote", "9")
 
 
 def test_an_invalid_setting_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROOFCAST_POLL_S", "often")
-    status, _, err = run("models")
-    assert status == 2
-    assert "ROOFCAST_POLL_S" in err
+    assert "ROOFCAST_POLL_S" in run.error("models")
 
 
 def test_set_fills_in_columns_that_a_benchmark_file_lacks(run: Run) -> None:
     file = SAMPLES / "vllm_bench" / "default.json"
     overrides = ["--set", "accelerator=h100-sxm-80gb", "--set", "n_accelerator=1"]
-    status, _, err = run("import", "auto", file)
-    assert (status, "--set accelerator=" in " ".join(err.split())) == (2, True)
-    status, out, err = run("import", "auto", file, *overrides, "--campaign", "nightly", "--json")
-    assert status == 0, err
-    assert json.loads(out)[0]["n_new"] > 0
+    assert "--set accelerator=" in run.error("import", "auto", file)
+    assert run.json("import", "auto", file, *overrides, "--campaign", "nightly")[0]["n_new"] > 0
     for invalid, problem in (
         ("accelerator", "COLUMN=VALUE"),
         ("acelerator=x", "did you mean"),
         ("ttft_s=1", "ttft_s"),
     ):
-        status, _, err = run("import", "auto", file, "--set", invalid)
-        assert (status, problem in err) == (2, True), err
-    status, _, err = run("import", "auto", file, *overrides, "--set", "n_accelerator=2")
-    assert (status, "twice" in err) == (2, True)
+        assert problem in run.error("import", "auto", file, "--set", invalid)
+    assert "twice" in run.error("import", "auto", file, *overrides, "--set", "n_accelerator=2")

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from roofcast.data.catalog import load_catalog
-from roofcast.data.specs import ModelSpec, Offer
+from roofcast.data.specs import ModelSpec
 from roofcast.serving.deployment import Question
 from roofcast.serving.deployment.engine_config import EngineConfig, configure_engine
 from roofcast.serving.recommend.answer.parts import Entry, offer_fields, replica_fields
@@ -15,23 +15,12 @@ from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.search.replica import Replica
 from tests.builders import a_model
-
-H100 = "nvidia-h100-sxm-80gb"
+from tests.serving.offer_builders import H100, an_offer
 
 checkpoints = st.text(
     st.characters(exclude_categories=("C", "Z"), include_characters=" "), min_size=1, max_size=60
 ).filter(lambda name: not name.startswith("-"))
 """Arbitrary names of checkpoints."""
-
-
-def an_offer(**changes: Any) -> Offer:
-    """Return an offer of eight accelerators in AWS's us-east-1."""
-    fields = {
-        "provider": "aws", "region": "us-east-1", "instance_type": "p5.48xlarge", "accelerator": H100,
-        "n_accelerator": 8, "pricing": "on_demand", "price_usd_per_h": 55, "as_of": "2026-10-10", "source": "a test",
-        "licence": "none",
-    }  # fmt: skip
-    return Offer.parse(fields | changes)
 
 
 def an_entry(

@@ -32,14 +32,7 @@ PART = CATALOG.accelerators[ACCELERATOR]
 
 
 def an_explanation(**changes: Any) -> Explanation:
-    row = {
-        "model": MODEL,
-        "accelerator": ACCELERATOR,
-        "n_input_token": 1000,
-        "n_output_token": 200,
-        "concurrency": 16,
-    }
-    return explain(pd.DataFrame([row | changes], dtype=object), CATALOG)
+    return explain(pd.DataFrame([ROW | changes], dtype=object), CATALOG)
 
 
 def labels(axes: Axes) -> set[str]:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import shutil
 import sqlite3
 import subprocess
@@ -18,7 +17,7 @@ from roofcast.data.errors import NotReadyError
 from roofcast.serving.app_state.champion_cache import FILE_NAME
 from roofcast.serving.app_state.champion_loader import ChampionLoader
 from roofcast.serving.app_state.settings import Settings
-from roofcast.serving.composition import Service, build_service
+from roofcast.serving.composition import Service
 from roofcast.serving.http import app as app_module
 from roofcast.serving.http.app import create_app
 from tests.conditions import wait_until
@@ -77,16 +76,6 @@ def test_each_resource_is_listed(shared: Client) -> None:
     assert shared.get("/docs").status_code == 200
 
 
-def test_a_new_champion_becomes_active_without_a_restart(client: Client, settings: Settings) -> None:
-    assert client.post("/v1/predictions", QUESTION).json()["predictor_version"] == "1"
-    other = build_service(settings)
-    other.registry.promote(register_copy(other))
-    wait_until(lambda: client.post("/v1/predictions", QUESTION).json()["predictor_version"] == "2")
-    other.registry.rollback()
-    wait_until(lambda: version_of(client) == "1")
-    other.store.close()
-
-
 def test_predictions_need_no_store(client: Client, home: Path) -> None:
     client.post("/v1/measurements", {"rows": [a_measurement(model="m")], "models": [{"name": "m", "config": CONFIG}]})
     request = {"rows": [a_question(model="m")]}
@@ -99,14 +88,6 @@ def test_predictions_need_no_store(client: Client, home: Path) -> None:
     for response in [*writes, client.get("/v1/measurements")]:
         problem_of(response, 503)
         assert int(response.headers["retry-after"]) > 0
-
-
-def test_predictions_need_no_registry(client: Client, home: Path, caplog: pytest.LogCaptureFixture) -> None:
-    client.service.registry.champion()  # the first query of a copied folder writes to the store, over what comes now
-    (home / "mlflow.db").write_bytes(b"not a database " * 1000)
-    with caplog.at_level(logging.WARNING):
-        wait_until(lambda: "registry check failed" in caplog.text)
-    assert client.post("/v1/predictions", QUESTION).json()["predictor_version"] == "1"
 
 
 def test_polling_continues_after_an_unexpected_error(

@@ -163,7 +163,7 @@ def test_all_problems_of_a_request_are_reported(shared: Client) -> None:
     "route", [pytest.param(one, marks=[pytest.mark.slow] * (one == "/v1/explanations")) for one in BODIES]
 )
 def test_a_deeply_nested_config_is_stored_or_refused(client: Client, route: str) -> None:
-    for depth in range(50, 1000, 50):
+    for depth in (50, 60, 70, 100, 500, 950):
         config = {**CONFIG, "extra": "HERE"}
         body = (
             a_demand(model={"name": "m", "config": config})

@@ -113,7 +113,7 @@ def test_what_cannot_be_compared_or_shadowed_is_refused(client: Client) -> None:
 def test_shadow_mode_on_the_command_line(client: Client, run: Run) -> None:
     second = register_copy(client.service)
     assert run("versions", "shadow", second)[:2] == (0, f"version {second} answers beside the champion\n")
-    rows = json.loads(run("versions", "--json")[1])
+    rows = run.json("versions")
     assert [(row["version"], row["in_service"], row["is_challenger"]) for row in rows] == [
         (second, False, True),
         ("1", True, False),
@@ -121,7 +121,7 @@ def test_shadow_mode_on_the_command_line(client: Client, run: Run) -> None:
     client.post("/v1/measurements", {"rows": [a_measurement()]})
     status, out, err = run("versions", "compare", second)
     assert (status, "no difference found" in out, "has answered nothing" in err) == (0, True, True)
-    compared = json.loads(run("versions", "compare", second, "--json")[1])
+    compared = run.json("versions", "compare", second)
     assert compared["measurements"]["n_compared"] == 1
     assert "beside version" in run("drift")[1]
     assert run("versions", "withdraw")[:2] == (0, f"version {second} no longer answers\n")

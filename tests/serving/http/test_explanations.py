@@ -13,10 +13,7 @@ METRICS = ("ttft_s", "tpot_s", "itl_s", "e2e_s", "output_throughput_token_per_s"
 
 
 def explain(client: Client, *rows: dict[str, Any], **changes: Any) -> list[dict[str, Any]]:
-    response = client.post(PATH, {"rows": list(rows), **changes})
-    assert response.status_code == 200, response.text
-    explanations: list[dict[str, Any]] = response.json()["rows"]
-    return explanations
+    return list(client.answer(PATH, {"rows": list(rows), **changes})["rows"])
 
 
 def test_contributions_multiply_to_the_prediction(shared: Client) -> None:

@@ -28,10 +28,7 @@ def service_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]
 
 
 def post(client: Client, *rows: dict[str, Any]) -> dict[str, Any]:
-    response = client.post(RUNS, {"rows": list(rows)})
-    assert response.status_code == 201, response.text
-    answer: dict[str, Any] = response.json()
-    return answer
+    return dict(client.answer(RUNS, {"rows": list(rows)}, status=201))
 
 
 def test_runs_are_stored_listed_and_withdrawn(service_client: Client) -> None:

@@ -62,9 +62,7 @@ def test_an_invalid_request_names_its_field(service_client: Client, changes: dic
 
 
 def test_a_recommendation_ranks_runs(service_client: Client) -> None:
-    response = service_client.post(RECOMMENDATIONS, a_training_demand(model={"name": "my-14b", "config": CONFIG}))
-    assert response.status_code == 200, response.text
-    answer = response.json()
+    answer = service_client.answer(RECOMMENDATIONS, a_training_demand(model={"name": "my-14b", "config": CONFIG}))
     assert answer["model"] == "my-14b"
     assert [entry["rank"] for entry in answer["entries"]] == list(range(1, len(answer["entries"]) + 1))
 

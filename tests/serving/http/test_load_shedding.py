@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 import pytest
+from anyio.abc import TaskGroup
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -25,6 +26,7 @@ from roofcast.serving.http.schemas.explanations import ExplanationResponse
 from tests.serving.http_client import a_question, running
 
 PREDICTIONS, EXPLANATIONS, MODELS = "/v1/predictions", "/v1/explanations", "/v1/models"
+pytestmark = pytest.mark.anyio
 
 
 class Exchange:
@@ -45,6 +47,9 @@ class Exchange:
 
     async def send(self, message: Any) -> None:
         self.answer.append(message)
+
+    async def through(self, app: Any) -> None:
+        await app(self.scope, self.receive, self.send)
 
     @property
     def status(self) -> int:
@@ -87,192 +92,156 @@ class Shedding:
             await response(scope, receive, send)
 
 
-def run(scenario: Any) -> None:
-    anyio.run(scenario)
+async def start(group: TaskGroup, app: Any, *exchanges: Exchange) -> None:
+    """Send requests, each when those before it wait or are computed."""
+    for each in exchanges:
+        group.start_soon(each.through, app)
+        await anyio.wait_all_tasks_blocked()
 
 
-def test_requests_beyond_the_queue_are_refused_at_once() -> None:
-    async def scenario() -> None:
-        app = Computation()
-        shed = Shedding(app, max_waiting=2)
-        admitted, refused = [Exchange(caller=name) for name in "abc"], Exchange(caller="d")
-        async with anyio.create_task_group() as group:
-            for each in admitted:
-                group.start_soon(shed, each.scope, each.receive, each.send)
-            await anyio.wait_all_tasks_blocked()
-            await shed(refused.scope, refused.receive, refused.send)
-            app.may_end.set()
-        assert refused.status == 503
-        assert dict(refused.answer[0]["headers"])[b"retry-after"] == b"1"
-        assert [each.status for each in admitted] == [200] * 3
-        assert app.most_running == 1
-
-    run(scenario)
+async def test_requests_beyond_the_queue_are_refused_at_once() -> None:
+    app = Computation()
+    shed = Shedding(app, max_waiting=2)
+    admitted, refused = [Exchange(caller=name) for name in "abc"], Exchange(caller="d")
+    async with anyio.create_task_group() as group:
+        await start(group, shed, *admitted)
+        await refused.through(shed)
+        app.may_end.set()
+    assert refused.status == 503
+    assert dict(refused.answer[0]["headers"])[b"retry-after"] == b"1"
+    assert [each.status for each in admitted] == [200] * 3
+    assert app.most_running == 1
 
 
-def test_a_full_queue_is_noticed_before_anything_else_is_done() -> None:
-    async def scenario() -> None:
-        app, calls = Computation(), []
-        shed = Shedding(app, max_waiting=1)
+async def test_a_full_queue_is_noticed_before_anything_else_is_done() -> None:
+    app, calls = Computation(), []
+    shed = Shedding(app, max_waiting=1)
 
-        async def middle(scope: Any, receive: Any, send: Any) -> None:
-            calls.append(scope["path"])
-            await shed(scope, receive, send)
+    async def middle(scope: Any, receive: Any, send: Any) -> None:
+        calls.append(scope["path"])
+        await shed(scope, receive, send)
 
-        early = EarlyRefusal(middle, shed.lanes)
-        admitted = [Exchange(), Exchange()]
-        large = Exchange()
-        large.scope["headers"] = [(b"content-length", b"%d" % (EXPENSIVE_BYTE + 1))]
-        probe = Exchange("/healthz", method="GET")
-        refused = [Exchange(), Exchange()]
-        async with anyio.create_task_group() as group:
-            for each in admitted:
-                group.start_soon(early, each.scope, each.receive, each.send)
-                await anyio.wait_all_tasks_blocked()
-            for each in refused:
-                await early(each.scope, each.receive, each.send)
-            assert [each.status for each in refused] == [503, 503]
-            assert len(calls) == 2
-            group.start_soon(early, probe.scope, probe.receive, probe.send)
-            group.start_soon(early, large.scope, large.receive, large.send)
-            await anyio.wait_all_tasks_blocked()
-            assert len(calls) == 4
-            app.may_end.set()
-        headers = dict(refused[0].answer[0]["headers"])
-        assert headers[b"retry-after"] == b"1"
-        assert headers[b"content-type"] == b"application/problem+json"
-
-    run(scenario)
+    early = EarlyRefusal(middle, shed.lanes)
+    admitted = [Exchange(), Exchange()]
+    large = Exchange()
+    large.scope["headers"] = [(b"content-length", b"%d" % (EXPENSIVE_BYTE + 1))]
+    probe = Exchange("/healthz", method="GET")
+    refused = [Exchange(), Exchange()]
+    async with anyio.create_task_group() as group:
+        await start(group, early, *admitted)
+        for each in refused:
+            await each.through(early)
+        assert [each.status for each in refused] == [503, 503]
+        assert len(calls) == 2
+        group.start_soon(probe.through, early)
+        await start(group, early, large)
+        assert len(calls) == 4
+        app.may_end.set()
+    headers = dict(refused[0].answer[0]["headers"])
+    assert headers[b"retry-after"] == b"1"
+    assert headers[b"content-type"] == b"application/problem+json"
 
 
 @pytest.mark.parametrize("has_key", [False, True])
-def test_a_caller_who_has_his_share_of_the_queue_is_noticed_before_anything_else_is_done(has_key: bool) -> None:
-    async def scenario() -> None:
-        app, calls = Computation(), []
-        shed = Shedding(app, max_waiting=4)
-        keys = {secret: SimpleNamespace(name=secret, state="valid") for secret in ("a", "b")}
-        server = SimpleNamespace(state=SimpleNamespace(key_cache=SimpleNamespace(cached=keys.get)))
+async def test_a_caller_who_has_his_share_of_the_queue_is_noticed_before_anything_else_is_done(has_key: bool) -> None:
+    app, calls = Computation(), []
+    shed = Shedding(app, max_waiting=4)
+    keys = {secret: SimpleNamespace(name=secret, state="valid") for secret in ("a", "b")}
+    server = SimpleNamespace(state=SimpleNamespace(key_cache=SimpleNamespace(cached=keys.get)))
 
-        async def middle(scope: Any, receive: Any, send: Any) -> None:
-            calls.append(scope[CALLER])
-            await shed(scope, receive, send)
+    async def middle(scope: Any, receive: Any, send: Any) -> None:
+        calls.append(scope[CALLER])
+        await shed(scope, receive, send)
 
-        def exchange(name: str) -> Exchange:
-            made = Exchange(caller=f"key:{name}" if has_key else name)
-            made.scope |= {"client": ("proxy" if has_key else name, 1), "app": server}
-            if has_key:
-                made.scope["headers"] = [(b"authorization", b"Bearer " + name.encode())]
-            return made
+    def exchange(name: str) -> Exchange:
+        made = Exchange(caller=f"key:{name}" if has_key else name)
+        made.scope |= {"client": ("proxy" if has_key else name, 1), "app": server}
+        if has_key:
+            made.scope["headers"] = [(b"authorization", b"Bearer " + name.encode())]
+        return made
 
-        early = EarlyRefusal(middle, shed.lanes)
-        admitted, refused, other = [exchange("a") for _ in range(4)], exchange("a"), exchange("b")
-        async with anyio.create_task_group() as group:
-            for each in admitted:
-                group.start_soon(early, each.scope, each.receive, each.send)
-                await anyio.wait_all_tasks_blocked()
-            await early(refused.scope, refused.receive, refused.send)
-            group.start_soon(early, other.scope, other.receive, other.send)
-            await anyio.wait_all_tasks_blocked()
-            app.may_end.set()
-        assert refused.status == 503
-        assert calls == [each.scope[CALLER] for each in (*admitted, other)]
-        assert [each.status for each in (*admitted, other)] == [200] * 5
-
-    run(scenario)
-
-
-def test_a_client_that_does_not_read_its_response_has_no_slot() -> None:
-    async def scenario() -> None:
-        app = Computation()
+    early = EarlyRefusal(middle, shed.lanes)
+    admitted, refused, other = [exchange("a") for _ in range(4)], exchange("a"), exchange("b")
+    async with anyio.create_task_group() as group:
+        await start(group, early, *admitted)
+        await refused.through(early)
+        await start(group, early, other)
         app.may_end.set()
-        shed, slow, next_ = Shedding(app), Exchange(), Exchange()
-        reads = anyio.Event()
-
-        async def send_slowly(message: Any) -> None:
-            await reads.wait()
-            await slow.send(message)
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(shed, slow.scope, slow.receive, send_slowly)
-            await anyio.wait_all_tasks_blocked()
-            await shed(next_.scope, next_.receive, next_.send)
-            assert (slow.status, next_.status) == (0, 200)
-            reads.set()
-        assert slow.status == 200
-        assert not shed.lanes.lane(slow.scope, 0).slots.locked()  # type: ignore[union-attr]
-
-    run(scenario)
+    assert refused.status == 503
+    assert calls == [each.scope[CALLER] for each in (*admitted, other)]
+    assert [each.status for each in (*admitted, other)] == [200] * 5
 
 
-def test_a_body_of_unknown_size_is_not_refused_early() -> None:
-    async def scenario() -> None:
-        app = Computation()
-        shed = Shedding(app, max_waiting=0)
-        early = EarlyRefusal(shed, shed.lanes)
-        busy, plain = Exchange(), Exchange()
-        large = Exchange(body=b" " * (EXPENSIVE_BYTE + 1))
-        large.scope["headers"] = [(b"transfer-encoding", b"chunked")]
-        async with anyio.create_task_group() as group:
-            group.start_soon(early, busy.scope, busy.receive, busy.send)
-            await anyio.wait_all_tasks_blocked()
-            await early(plain.scope, plain.receive, plain.send)
-            group.start_soon(early, large.scope, large.receive, large.send)
-            await anyio.wait_all_tasks_blocked()
-            app.may_end.set()
-        assert [each.status for each in (busy, plain, large)] == [200, 503, 200]
+async def test_a_client_that_does_not_read_its_response_has_no_slot() -> None:
+    app = Computation()
+    app.may_end.set()
+    shed, slow, next_ = Shedding(app), Exchange(), Exchange()
+    reads = anyio.Event()
 
-    run(scenario)
+    async def send_slowly(message: Any) -> None:
+        await reads.wait()
+        await slow.send(message)
 
-
-def test_a_request_that_waits_too_long_is_refused() -> None:
-    async def scenario() -> None:
-        app = Computation()
-        shed = Shedding(app, max_wait_s=0.01)
-        first, second, third = Exchange(), Exchange(), Exchange()
-        async with anyio.create_task_group() as group:
-            group.start_soon(shed, first.scope, first.receive, first.send)
-            await anyio.wait_all_tasks_blocked()
-            await shed(second.scope, second.receive, second.send)
-            app.may_end.set()
-        await shed(third.scope, third.receive, third.send)
-        assert [each.status for each in (first, second, third)] == [200, 503, 200]
-        assert b"no slot was free within 0.01 seconds" in second.answer[1]["body"]
-
-    run(scenario)
+    async with anyio.create_task_group() as group:
+        group.start_soon(shed, slow.scope, slow.receive, send_slowly)
+        await anyio.wait_all_tasks_blocked()
+        await next_.through(shed)
+        assert (slow.status, next_.status) == (0, 200)
+        reads.set()
+    assert slow.status == 200
+    assert not shed.lanes.lane(slow.scope, 0).slots.locked()  # type: ignore[union-attr]
 
 
-def test_a_request_whose_client_left_is_never_computed() -> None:
-    async def scenario() -> None:
-        app = Computation()
-        shed = Shedding(app)
-        first, gone, last = Exchange(), Exchange(), Exchange()
-        async with anyio.create_task_group() as group:
-            for each in (first, gone, last):
-                group.start_soon(shed, each.scope, each.receive, each.send)
-                await anyio.wait_all_tasks_blocked()
-            gone.leaves.set()
-            await anyio.wait_all_tasks_blocked()
-            app.may_end.set()
-        assert [each.status for each in (first, gone, last)] == [200, 0, 200]
-        assert app.n_started == 2
-
-    run(scenario)
+async def test_a_body_of_unknown_size_is_not_refused_early() -> None:
+    app = Computation()
+    shed = Shedding(app, max_waiting=0)
+    early = EarlyRefusal(shed, shed.lanes)
+    busy, plain = Exchange(), Exchange()
+    large = Exchange(body=b" " * (EXPENSIVE_BYTE + 1))
+    large.scope["headers"] = [(b"transfer-encoding", b"chunked")]
+    async with anyio.create_task_group() as group:
+        await start(group, early, busy)
+        await plain.through(early)
+        await start(group, early, large)
+        app.may_end.set()
+    assert [each.status for each in (busy, plain, large)] == [200, 503, 200]
 
 
-def test_one_caller_cannot_fill_the_queue() -> None:
-    async def scenario() -> None:
-        app = Computation()
-        shed = Shedding(app)
-        greedy, other = [Exchange() for _ in range(5)], Exchange(caller="b")
-        async with anyio.create_task_group() as group:
-            for each in (*greedy, other):
-                group.start_soon(shed, each.scope, each.receive, each.send)
-                await anyio.wait_all_tasks_blocked()
-            app.may_end.set()
-        assert [each.status for each in greedy] == [200] * 4 + [503]
-        assert other.status == 200
+async def test_a_request_that_waits_too_long_is_refused() -> None:
+    app = Computation()
+    shed = Shedding(app, max_wait_s=0.01)
+    first, second, third = Exchange(), Exchange(), Exchange()
+    async with anyio.create_task_group() as group:
+        await start(group, shed, first)
+        await second.through(shed)
+        app.may_end.set()
+    await third.through(shed)
+    assert [each.status for each in (first, second, third)] == [200, 503, 200]
+    assert b"no slot was free within 0.01 seconds" in second.answer[1]["body"]
 
-    run(scenario)
+
+async def test_a_request_whose_client_left_is_never_computed() -> None:
+    app = Computation()
+    shed = Shedding(app)
+    first, gone, last = Exchange(), Exchange(), Exchange()
+    async with anyio.create_task_group() as group:
+        await start(group, shed, first, gone, last)
+        gone.leaves.set()
+        await anyio.wait_all_tasks_blocked()
+        app.may_end.set()
+    assert [each.status for each in (first, gone, last)] == [200, 0, 200]
+    assert app.n_started == 2
+
+
+async def test_one_caller_cannot_fill_the_queue() -> None:
+    app = Computation()
+    shed = Shedding(app)
+    greedy, other = [Exchange() for _ in range(5)], Exchange(caller="b")
+    async with anyio.create_task_group() as group:
+        await start(group, shed, *greedy, other)
+        app.may_end.set()
+    assert [each.status for each in greedy] == [200] * 4 + [503]
+    assert other.status == 200
 
 
 @pytest.mark.parametrize(
@@ -289,26 +258,23 @@ def test_one_caller_cannot_fill_the_queue() -> None:
         pytest.param(MODELS, "GET", b"", 4, id="listings"),
     ],
 )
-def test_predictions_do_not_wait_for_other_kinds(path: str, method: str, body: bytes, n_slot: int) -> None:
-    async def scenario() -> None:
-        others, prediction = Computation(), Computation()
-        prediction.may_end.set()
+async def test_predictions_do_not_wait_for_other_kinds(path: str, method: str, body: bytes, n_slot: int) -> None:
+    others, prediction = Computation(), Computation()
+    prediction.may_end.set()
 
-        async def app(scope: Any) -> Response:
-            return await (prediction if scope["id"] == "prediction" else others)(scope)
+    async def app(scope: Any) -> Response:
+        return await (prediction if scope["id"] == "prediction" else others)(scope)
 
-        shed = Shedding(app)
-        async with anyio.create_task_group() as group:
-            for each in [Exchange(path, name, method, body) for name in "abcde"]:
-                group.start_soon(shed, {**each.scope, "id": ""}, each.receive, each.send)
-            await anyio.wait_all_tasks_blocked()
-            quick = Exchange()
-            await shed({**quick.scope, "id": "prediction"}, quick.receive, quick.send)
-            assert quick.status == 200
-            assert others.n_started == n_slot
-            others.may_end.set()
-
-    run(scenario)
+    shed = Shedding(app)
+    async with anyio.create_task_group() as group:
+        for each in [Exchange(path, name, method, body) for name in "abcde"]:
+            group.start_soon(shed, {**each.scope, "id": ""}, each.receive, each.send)
+        await anyio.wait_all_tasks_blocked()
+        quick = Exchange()
+        await shed({**quick.scope, "id": "prediction"}, quick.receive, quick.send)
+        assert quick.status == 200
+        assert others.n_started == n_slot
+        others.may_end.set()
 
 
 @pytest.mark.parametrize(
@@ -329,83 +295,67 @@ def test_a_prediction_that_names_a_stack_uses_the_store(query: bytes, body: byte
 
 
 @pytest.mark.parametrize("path", [EXPLANATIONS, "/v1/recommendations", "/v1/drift"])
-def test_a_flood_without_keys_leaves_a_slot_to_a_key(path: str) -> None:
-    async def scenario() -> None:
-        app = Computation()
-        shed = Shedding(app, max_expensive=2, max_wait_s=0.02)
-        flood = [Exchange(EXPLANATIONS, caller=f"10.0.0.{i % 9}") for i in range(20)]
-        keyed = [Exchange(path, caller="key:a", method="GET" if path.endswith("drift") else "POST") for _ in range(2)]
-        async with anyio.create_task_group() as group:
-            for each in (*flood, keyed[0]):
-                group.start_soon(shed, each.scope, each.receive, each.send)
-                await anyio.wait_all_tasks_blocked()
-            assert app.n_running == 3
-            await shed(keyed[1].scope, keyed[1].receive, keyed[1].send)
-            app.may_end.set()
-        assert [each.status for each in keyed] == [200, 503]
-        assert sum(each.status == 200 for each in flood) == 2
-
-    run(scenario)
+async def test_a_flood_without_keys_leaves_a_slot_to_a_key(path: str) -> None:
+    app = Computation()
+    shed = Shedding(app, max_expensive=2, max_wait_s=0.02)
+    flood = [Exchange(EXPLANATIONS, caller=f"10.0.0.{i % 9}") for i in range(20)]
+    keyed = [Exchange(path, caller="key:a", method="GET" if path.endswith("drift") else "POST") for _ in range(2)]
+    async with anyio.create_task_group() as group:
+        await start(group, shed, *flood, keyed[0])
+        assert app.n_running == 3
+        await keyed[1].through(shed)
+        app.may_end.set()
+    assert [each.status for each in keyed] == [200, 503]
+    assert sum(each.status == 200 for each in flood) == 2
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/", "/docs"])
-def test_probes_and_pages_never_wait(path: str) -> None:
-    async def scenario() -> None:
-        app, busy = Computation(), Exchange()
-        shed = Shedding(app)
-        probe = Exchange(path, method="GET")
-        async with anyio.create_task_group() as group:
-            group.start_soon(shed, busy.scope, busy.receive, busy.send)
-            group.start_soon(shed, probe.scope, probe.receive, probe.send)
-            await anyio.wait_all_tasks_blocked()
-            assert app.n_running == 2
-            app.may_end.set()
-
-    run(scenario)
+async def test_probes_and_pages_never_wait(path: str) -> None:
+    app, busy = Computation(), Exchange()
+    shed = Shedding(app)
+    probe = Exchange(path, method="GET")
+    async with anyio.create_task_group() as group:
+        group.start_soon(busy.through, shed)
+        await start(group, shed, probe)
+        assert app.n_running == 2
+        app.may_end.set()
 
 
-def test_a_computation_in_a_thread_stops_when_its_client_leaves() -> None:
-    async def scenario() -> None:
-        has_left, stopped = threading.Event(), []
+async def test_a_computation_in_a_thread_stops_when_its_client_leaves() -> None:
+    has_left, stopped = threading.Event(), []
 
-        def compute() -> None:
-            has_left.wait()
-            try:
-                stop_if_abandoned()
-            except AbandonedError:
-                stopped.append(True)
-                raise
+    def compute() -> None:
+        has_left.wait()
+        try:
+            stop_if_abandoned()
+        except AbandonedError:
+            stopped.append(True)
+            raise
 
-        async def app(_scope: Any) -> Response:
-            await anyio.to_thread.run_sync(compute)
-            return Response()
+    async def app(_scope: Any) -> Response:
+        await anyio.to_thread.run_sync(compute)
+        return Response()
 
-        shed, exchange = Shedding(app), Exchange()
-        async with anyio.create_task_group() as group:
-            group.start_soon(shed, exchange.scope, exchange.receive, exchange.send)
-            await anyio.wait_all_tasks_blocked()
-            exchange.leaves.set()
-            await anyio.wait_all_tasks_blocked()
-            has_left.set()
-        assert stopped == [True]
-        assert exchange.status == 0
-        stop_if_abandoned()
-
-    run(scenario)
+    shed, exchange = Shedding(app), Exchange()
+    async with anyio.create_task_group() as group:
+        await start(group, shed, exchange)
+        exchange.leaves.set()
+        await anyio.wait_all_tasks_blocked()
+        has_left.set()
+    assert stopped == [True]
+    assert exchange.status == 0
+    stop_if_abandoned()
 
 
-def test_an_error_of_the_application_frees_its_slot() -> None:
-    async def scenario() -> None:
-        async def app(_: Any) -> Response:
-            raise ZeroDivisionError
+async def test_an_error_of_the_application_frees_its_slot() -> None:
+    async def app(_: Any) -> Response:
+        raise ZeroDivisionError
 
-        shed = Shedding(app)
-        for _ in range(3):
-            each = Exchange()
-            with pytest.raises(ZeroDivisionError):
-                await shed(each.scope, each.receive, each.send)
-
-    run(scenario)
+    shed = Shedding(app)
+    for _ in range(3):
+        each = Exchange()
+        with pytest.raises(ZeroDivisionError):
+            await each.through(shed)
 
 
 def test_an_explanation_stops_between_its_rows(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

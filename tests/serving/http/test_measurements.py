@@ -17,9 +17,7 @@ MODELS = [{"name": "mine", "config": CONFIG}]
 
 
 def add(client: Client, *rows: dict[str, Any], **changes: Any) -> dict[str, int]:
-    response = client.post(PATH, {"rows": list(rows), **changes})
-    assert response.status_code == 201, response.text
-    added: dict[str, int] = response.json()
+    added: dict[str, int] = client.answer(PATH, {"rows": list(rows), **changes}, status=201)
     return {name: added[name] for name in ("n_new", "n_known")}
 
 

@@ -12,10 +12,7 @@ PATH = "/v1/predictions"
 
 
 def predict(client: Client, *rows: dict[str, Any], **changes: Any) -> list[dict[str, Any]]:
-    response = client.post(PATH, {"rows": list(rows), **changes})
-    assert response.status_code == 200, response.text
-    answers: list[dict[str, Any]] = response.json()["rows"]
-    return answers
+    return list(client.answer(PATH, {"rows": list(rows), **changes})["rows"])
 
 
 def test_a_row_is_returned_with_intervals(shared: Client) -> None:

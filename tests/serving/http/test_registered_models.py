@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from typing import Any
 
@@ -21,9 +20,7 @@ NAME = "mine/one"
 def register(client: Client, name: str = NAME) -> str:
     """Import a row of a new model; return the id of the import."""
     body = {"rows": [a_measurement(model=name)], "models": [{"name": name, "config": CONFIG}]}
-    response = client.post(MEASUREMENTS, body)
-    assert response.status_code == 201, response.text
-    import_id: str = response.json()["import_id"]
+    import_id: str = client.answer(MEASUREMENTS, body, status=201)["import_id"]
     return import_id
 
 
@@ -108,10 +105,10 @@ def test_rows_restored_without_their_model_teach_nothing(client: Client) -> None
 
 def test_the_command_line_removes_a_model_and_a_service_notices(client: Client, run: Run) -> None:
     register(client)
-    status, _, err = run("models", "remove", NAME)
-    assert status == 2
-    assert "is in use: withdraw its 1 measurements of inference first (nightly)" in " ".join(err.split())
+    assert "is in use: withdraw its 1 measurements of inference first (nightly)" in run.error(
+        "models", "remove", NAME
+    )
     run("measurements", "withdraw", "--campaign", "nightly")
-    assert json.loads(run("models", "remove", NAME, "--json")[1]) == [{"removed": NAME}]
+    assert run.json("models", "remove", NAME) == [{"removed": NAME}]
     wait_until(lambda: NAME not in known(client))
-    assert NAME not in {model["id"] for model in json.loads(run("models", "--json")[1])}
+    assert NAME not in {model["id"] for model in run.json("models")}

@@ -16,9 +16,7 @@ STACKS, PREDICT = "/v1/stacks", "/v1/predictions"
 
 
 def add(client: Client, name: str, *rows: dict[str, Any]) -> dict[str, Any]:
-    response = client.post(STACKS, {"name": name, "rows": list(rows)})
-    assert response.status_code == 201, response.text
-    return dict(response.json())
+    return dict(client.answer(STACKS, {"name": name, "rows": list(rows)}, status=201))
 
 
 def test_a_stack_is_kept_listed_shown_and_removed(shared: Client) -> None:

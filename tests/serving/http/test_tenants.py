@@ -48,10 +48,7 @@ class Tenants:
 
 
 def post(client: Client, path: str, body: dict[str, Any]) -> dict[str, Any]:
-    response = client.post(path, body)
-    assert response.status_code == 201, response.text
-    answer: dict[str, Any] = response.json()
-    return answer
+    return dict(client.answer(path, body, status=201))
 
 
 @contextmanager

@@ -16,10 +16,7 @@ FAR = a_measurement(ttft_s=8.0)
 
 def post_as(client: Client, key: str, *rows: dict[str, Any]) -> dict[str, Any]:
     client.use_key(client.make_key("write", name=key))
-    response = client.post(PATH, {"rows": list(rows)})
-    assert response.status_code == 201, response.text
-    added: dict[str, Any] = response.json()
-    return added
+    return dict(client.answer(PATH, {"rows": list(rows)}, status=201))
 
 
 def listed(client: Client) -> list[tuple[str, str, str]]:

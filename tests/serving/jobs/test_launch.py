@@ -22,14 +22,8 @@ MIXTRAL = "mistralai/Mixtral-8x7B-v0.1"
 QWEN3_MOE = "Qwen/Qwen3-30B-A3B"
 ONE_CARD = Hardware("nvidia-rtx-4090-24gb", 1, 1)
 STAGED: dict[str, Any] = {
-    "framework": "megatron-lm",
-    "sharding": "zero1",
-    "tp": 2,
-    "pp": 4,
-    "vp": 2,
-    "dp": 2,
-    "sequence_parallel": True,
-}
+    "framework": "megatron-lm", "sharding": "zero1", "tp": 2, "pp": 4, "vp": 2, "dp": 2, "sequence_parallel": True,
+}  # fmt: skip
 
 
 def a_plan(framework: str = "torchtitan", **changes: Any) -> JobPlanResponse:

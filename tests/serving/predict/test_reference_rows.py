@@ -20,9 +20,7 @@ def a_reference(**changes: Any) -> dict[str, Any]:
 
 def predict(client: Client, references: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
     body = {"rows": [a_question(engine="vllm", **changes)], "references": references, "models": [INLINE_MODEL]}
-    response = client.post(PREDICT, body)
-    assert response.status_code == 200, response.text
-    (row,) = response.json()["rows"]
+    (row,) = client.answer(PREDICT, body)["rows"]
     return dict(row)
 
 
@@ -125,15 +123,14 @@ def test_predict_with_a_file_of_references(run: Run, home: Path, tmp_path: Path)
     file = tmp_path / "ref.csv"
     file.write_text(f"{header}\n{MODEL},{ACCELERATOR},120,20,1,0.2\n")
     command = ("predict", "--rows", tmp_path / "in.csv", "--out", tmp_path / "out.csv", "--reference", file)
-    assert run(*command)[0] == 0
+    run.ok(*command)
     answers = pd.read_csv(tmp_path / "out.csv")
     assert tuple(answers.columns[4:]) == (*ANSWER_COLUMNS, *UNCALIBRATED_COLUMNS)
     assert answers["ttft_s"].iloc[0] != answers["ttft_s_uncalibrated"].iloc[0]
     assert answers["tpot_s"].iloc[0] == answers["tpot_s_uncalibrated"].iloc[0]
     (tmp_path / "out.csv").unlink()
     file.write_text(f"{header}\n\n{MODEL},{ACCELERATOR},120,20,1,0.2\n{MODEL},{ACCELERATOR},120,20,1,x\n")
-    status, _, err = run(*command)
-    assert (status, "ref.csv, line 4: ttft_s: must be a number" in err) == (2, True)
+    assert "ref.csv, line 4: ttft_s: must be a number" in run.error(*command)
     assert not (tmp_path / "out.csv").exists()
 
 

@@ -25,9 +25,7 @@ CAMPAIGNS = ["fms_fsdp", "fsdp_qlora", "litgpt", "ms_swift", "nemo", "torchtitan
 
 
 def answers(client: Client) -> Any:
-    response = client.post("/v1/training/predictions", {"rows": [a_job(framework="torchtitan")], "level": 0.5})
-    assert response.status_code == 200, response.text
-    return response.json()
+    return client.answer("/v1/training/predictions", {"rows": [a_job(framework="torchtitan")], "level": 0.5})
 
 
 def test_rows_are_learnt_by_command_and_over_http_audited_and_rolled_back(
@@ -40,9 +38,7 @@ def test_rows_are_learnt_by_command_and_over_http_audited_and_rolled_back(
     monkeypatch.setattr(registry, "shipped", None)
     monkeypatch.setattr(composition, "shipped_predictor", lambda *_: None)
 
-    status, out, err = run("retrain", "--target", "training", "--json")
-    assert status == 0, err
-    first = json.loads(out)
+    first = run.json("retrain", "--target", "training")
     assert (first["promoted"], first["reason"]) == (True, "there was no champion")
     client.service.champions[TRAINING].refresh()
     before = answers(client)

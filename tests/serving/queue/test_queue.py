@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -66,6 +67,11 @@ def fail_twice(change: Callable[..., object]) -> Callable[..., object]:
     return fail_or_change
 
 
+def too_few_rows(_target: object, _progress: object) -> NoReturn:
+    """Fail as a retraining of too few rows does."""
+    raise OutOfRangeError("too few rows")
+
+
 @pytest.mark.slow  # a retraining in a process of its own
 @pytest.mark.usefixtures("short_retrainings")
 def test_a_retraining_over_http_runs_in_a_worker_and_is_judged(client: Client, home: Path) -> None:
@@ -104,19 +110,22 @@ def test_an_unknown_retraining_is_404(shared: Client) -> None:
     assert problem_of(shared.get(f"{PATH}/nothing"), 404)["field"] == "retraining"
 
 
-def test_a_job_runs_once(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_bug", [False, True])
+def test_a_job_that_fails_runs_once_and_a_bug_is_raised(queue: JobQueue, *, is_bug: bool) -> None:
     calls = []
 
-    def fail(_target: object, _progress: object) -> RetrainingReport:
+    def fail(_target: object, _progress: object) -> NoReturn:
         calls.append(1)
-        raise OutOfRangeError("too few rows")
+        raise ZeroDivisionError("a bug") if is_bug else OutOfRangeError("too few rows")
 
     queue.retrain = fail
     record = queue.submit()
-    queue.run(record.id)
+    with pytest.raises(ZeroDivisionError) if is_bug else nullcontext():
+        queue.run(record.id)
     queue.run(record.id)
     record_after = queue._service.store.retrainings.find(record.id)
-    assert (record_after.state, record_after.error, len(calls)) == ("failed", "too few rows", 1)
+    error = "ZeroDivisionError: a bug" if is_bug else "too few rows"
+    assert (record_after.state, record_after.error, len(calls)) == ("failed", error, 1)
 
 
 @pytest.mark.parametrize("is_recorded", [True, False])
@@ -142,17 +151,6 @@ def test_the_stage_of_a_retraining_is_recorded(
     assert store.retrainings.find(record.id).error == "too few rows"
 
 
-def test_an_unexpected_error_fails_the_job_and_is_raised(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_target: object, _progress: object) -> RetrainingReport:
-        raise ZeroDivisionError("a bug")
-
-    queue.retrain = fail
-    record = queue.submit()
-    with pytest.raises(ZeroDivisionError):
-        queue.run(record.id)
-    assert queue._service.store.retrainings.find(record.id).error == "ZeroDivisionError: a bug"
-
-
 @pytest.mark.parametrize("end", ["finish", "fail"])
 def test_the_result_of_a_job_is_recorded_when_the_store_answers_again(
     end: str, queue: JobQueue, monkeypatch: pytest.MonkeyPatch
@@ -163,15 +161,10 @@ def test_the_result_of_a_job_is_recorded_when_the_store_answers_again(
     )  # fmt: skip
     pauses: list[float] = []
 
-    def retrain(_target: object, _progress: object) -> RetrainingReport:
-        if end == "fail":
-            raise OutOfRangeError("too few rows")
-        return report
-
     store = queue._service.store
     for name in ("start", end):
         monkeypatch.setattr(store.retrainings, name, fail_twice(getattr(store.retrainings, name)))
-    queue.retrain = retrain
+    queue.retrain = too_few_rows if end == "fail" else lambda _target, _progress: report
     monkeypatch.setattr(queue_module, "MAX_RECORD_PAUSE_S", 1.5)
     monkeypatch.setattr(time, "sleep", pauses.append)
     record = queue.submit()
@@ -196,11 +189,8 @@ def test_a_change_whose_acknowledgement_was_lost_can_be_repeated(
         if next(lost):
             raise NotReadyError("the connection was lost")
 
-    def retrain(_target: object, _progress: object) -> RetrainingReport:
-        raise OutOfRangeError("too few rows")
-
     monkeypatch.setattr(store.retrainings, "fail", fail_silently)
-    queue.retrain = retrain
+    queue.retrain = too_few_rows
     monkeypatch.setattr(queue_module, "RECORD_PAUSE_S", 0.0)
     record = queue.submit()
     queue.run(record.id)
@@ -233,10 +223,7 @@ def test_folds_are_removed_with_the_end_of_their_retraining(
         (home / "folds" / id_).mkdir(parents=True)
         return home / "folds" / id_
 
-    def fail(_target: object, _progress: object) -> RetrainingReport:
-        raise OutOfRangeError("too few rows")
-
-    queue.retrain = fail
+    queue.retrain = too_few_rows
     interrupted, cancelled = queue.submit(), queue.submit(TRAINING)
     retrainings.start(interrupted.id)
     retrainings.cancel(cancelled.id, "me", REGISTRATION)

@@ -169,8 +169,7 @@ def test_the_schedule_is_shown(client: Client, settings: Settings, run: Run, mon
         answer = scheduled.get(path).json()
     assert answer["retrain_at"] == NIGHTLY
     assert answer["next_at"].endswith("T02:30:00Z")
-    status, out, err = run("retrainings", "schedule")
-    assert status == 0, err
+    out = run.ok("retrainings", "schedule")
     assert NIGHTLY in out
     assert "T02:30:00+00:00" in out
 

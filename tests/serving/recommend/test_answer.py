@@ -25,10 +25,7 @@ CHAT = {
 
 
 def ask(client: Client, **changes: Any) -> dict[str, Any]:
-    response = client.post("/v1/recommendations", CHAT | changes)
-    assert response.status_code == 200, response.text
-    answer: dict[str, Any] = response.json()
-    return answer
+    return dict(client.answer("/v1/recommendations", CHAT | changes))
 
 
 @pytest.fixture(scope="module")
@@ -64,10 +61,6 @@ def test_levers_cost_less_than_the_first_entry_and_say_what_they_need(answer: di
 def test_a_precision_of_fewer_bits_is_a_lever_only_where_it_saves_over_more_bits(shared: Client) -> None:
     levers = ask(shared, constraints={"accelerators": ["nvidia-l40s-48gb"]})["levers"]
     assert [one["weight_precision"] for one in levers if one["kind"] == "precision"] == ["fp8"]
-
-
-def test_levers_can_be_left_out(shared: Client) -> None:
-    assert ask(shared, levers=False)["levers"] == []
 
 
 def test_a_lever_of_precision_costs_what_the_recommendation_in_that_precision_does(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -20,12 +20,6 @@ def splits(answer: dict[str, Any]) -> set[tuple[int, ...]]:
     """Return tensor, pipeline, data and expert parallelism of all entries and rejections."""
     names = ("tp", "pp", "dp", "ep")
     return {tuple(one[name] for name in names) for one in [*answer["entries"], *answer["rejections"]]}
-
-
-def test_thousands_of_candidates_are_searched(shared: Client) -> None:
-    answer = recommend(shared)
-    assert answer["n_candidate"] >= 2000
-    assert answer["n_configuration"] > 300
 
 
 def test_each_engine_runs_on_its_accelerator(shared: Client) -> None:
@@ -117,8 +111,8 @@ def test_entries_list_their_nearest_measurements(shared: Client) -> None:
 
 def test_the_id_of_an_answer_depends_on_question_and_prices(shared: Client) -> None:
     first, second = recommend(shared), recommend(shared)
-    assert first["id"] == second["id"]
     assert first == second
+    assert first["basis"]["package_version"] == version("roofcast")
     assert recommend(shared, confidence=0.75)["id"] != first["id"]
     dearer = recommend(shared, price_overrides=[{"provider": "aws", "price_usd_per_h": 90.0}])
     assert dearer["id"] != first["id"]
@@ -216,16 +210,6 @@ def test_beside_a_free_entry_rejections_have_no_excess(shared: Client) -> None:
     assert all(one["detail"].startswith("costs 0.00 USD/h, as the cheapest does; ") for one in free)
 
 
-def test_rejections_for_cost_are_compared_with_the_cheapest(shared: Client) -> None:
-    answer = recommend(shared, n_entry=5)
-    cheapest = answer["entries"][0]["cost_usd_per_h"]
-    dearer = [one for one in answer["families"] if one["reason"] == "dearer"]
-    assert dearer
-    for one in dearer:
-        assert one["detail"].endswith(f"the cheapest that meets the limits costs {cheapest:.2f}")
-        assert one["excess"] == pytest.approx(float(one["detail"].split()[1]) / cheapest, rel=0.02)
-
-
 def unmet(answer: dict[str, Any]) -> list[str]:
     return [warning for warning in answer["warnings"] if "reach" in warning]
 
@@ -250,15 +234,6 @@ def test_a_floor_beyond_the_users_has_a_warning_with_the_best_value(floor: int, 
     reached = recommend(shared, workload=thinking, limits=[f"throughput>={best * 0.99:.1f}"])
     assert reached["entries"]
     assert not any("out of reach" in warning for warning in reached["warnings"])
-
-
-def test_headroom_raises_the_cost_and_think_time_lowers_it(shared: Client) -> None:
-    workload = {"n_input_token": 120, "n_output_token": 20, "users": 20_000}
-    plain, with_headroom, thinking = (
-        recommend(shared, workload=workload | more)["entries"][0]["cost_usd_per_h"]
-        for more in ({}, {"headroom": 0.5}, {"think_time_s": 60.0})
-    )
-    assert thinking < plain < with_headroom
 
 
 def test_a_throughput_floor_applies_to_each_replica(shared: Client) -> None:
@@ -313,15 +288,11 @@ def test_the_probability_of_a_missed_limit_is_rounded_below_the_confidence(share
 def test_recommend_on_the_command_line(run: Run) -> None:
     demand = ("--model", MODEL, "--preset", "chat", "--users", "300", "--think-time", "20", "--headroom", "0.2")
     bounds = ("--engine", "vllm", "--precision", "bf16", "--nodes", "2", "--confidence", "0.7")
-    status, out, _ = run("recommend", *demand, *bounds, "--slo", "tpot:p50<=60ms", "--json")
-    answer = json.loads(out)
-    assert (status, answer["confidence"]) == (0, 0.7)
+    answer = run.json("recommend", *demand, *bounds, "--slo", "tpot:p50<=60ms")
+    assert answer["confidence"] == 0.7
     assert {entry["engine"] for entry in answer["entries"]} == {"vllm"}
-    status, out, _ = run("recommend", *demand, *bounds, "--slo", "tpot:p50<=60ms")
-    assert status == 0
+    out = run.ok("recommend", *demand, *bounds, "--slo", "tpot:p50<=60ms")
     assert "limits met with probability 0.7" in out
     assert "least cost by the probability" not in out
-    status, out, _ = run("recommend", *demand, *bounds, "--limit", "tpot:p50<=60ms", "--why")
-    assert status == 0
     for text in ("least cost by the probability", "accelerators without an entry"):
-        assert text in out
+        assert text in run.ok("recommend", *demand, *bounds, "--limit", "tpot:p50<=60ms", "--why")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
-
 import numpy as np
 import pytest
 
@@ -116,7 +114,3 @@ def test_engine_names_ignore_case(shared: Client) -> None:
     problem = problem_of(shared.post(PATH, a_demand(constraints={"engines": ["vllmm"]})), 404)
     assert "vllm" in problem["did_you_mean"]
     problem_of(shared.post(PATH, a_demand(constraints={"engine": "nosuch"})), 404)
-
-
-def test_the_basis_of_an_answer_has_the_package_version(shared: Client) -> None:
-    assert recommend(shared)["basis"]["package_version"] == version("roofcast")

@@ -56,10 +56,14 @@ def counts() -> Counts:
     return Counts()
 
 
+def a_shadow(service: Service, counts: Counts, **options: Any) -> Shadow:
+    return Shadow(service.challenger, service.stores, service.catalogs, sample_ratio=1.0, count=counts, **options)
+
+
 @pytest.fixture
 def shadow(challenged: Service, counts: Counts, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shadow]:
     monkeypatch.setattr(shadow_module, "DUTY_RATIO", 1.0)
-    shadow = Shadow(challenged.challenger, challenged.stores, challenged.catalogs, sample_ratio=1.0, count=counts)
+    shadow = a_shadow(challenged, counts)
     yield shadow
     shadow.close()
 
@@ -82,12 +86,8 @@ def test_answers_of_both_are_stored_when_the_service_stops(
     assert (shared.n_row, shared.n_champion_only, shared.n_challenger_only) == (3, 0, 0)
     assert {one.median_ratio for one in shared.ratios} == {1.0}
     assert {one.kind for one in shared.ratios} == {"all", "accelerator", "engine", "lineage"}
-    comparison = compare_version(
-        challenged.store,
-        challenged.compared_models,
-        challenged.versions.load(model.champion.version, challenged.compared_models),
-        days=1,
-    )
+    compared = challenged.versions.load(model.champion.version, challenged.compared_models)
+    comparison = compare_version(challenged.store, challenged.compared_models, compared, days=1)
     assert (comparison.is_challenger, comparison.answers) == (True, shared)
 
 
@@ -102,12 +102,8 @@ def test_a_version_that_is_compared_again_is_not_loaded_again(
 
     monkeypatch.setattr(service.registry, "load", count_and_load)
     for one in (version, version, register_copy(service), version):
-        assert (
-            compare_version(
-                service.store, service.compared_models, service.versions.load(one, service.compared_models), days=1
-            ).version
-            == one
-        )
+        compared = service.versions.load(one, service.compared_models)
+        assert compare_version(service.store, service.compared_models, compared, days=1).version == one
     assert loaded == [version, str(int(version) + 1), version]
 
 
@@ -126,14 +122,7 @@ def test_rows_are_dropped_under_load_and_when_too_many_wait(
     challenged: Service, counts: Counts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     is_busy = threading.Event()
-    shadow = Shadow(
-        challenged.challenger,
-        challenged.stores,
-        challenged.catalogs,
-        sample_ratio=1.0,
-        count=counts,
-        is_busy=is_busy.is_set,
-    )
+    shadow = a_shadow(challenged, counts, is_busy=is_busy.is_set)
     monkeypatch.setattr(shadow, "_run", lambda: None)
     for _ in range(MAX_WAITING + 2):
         offer(shadow, challenged)
@@ -184,11 +173,7 @@ def test_counts_wait_for_a_store_that_does_not_answer(
 def test_requests_at_once_start_one_thread(
     challenged: Service, counts: Counts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shadow, made, may_go_on = (
-        Shadow(challenged.challenger, challenged.stores, challenged.catalogs, sample_ratio=1.0, count=counts),
-        Counts(),
-        threading.Event(),
-    )
+    shadow, made, may_go_on = a_shadow(challenged, counts), Counts(), threading.Event()
 
     class SlowThread(threading.Thread):
         def __init__(self, **options: Any) -> None:
@@ -212,11 +197,7 @@ def test_requests_at_once_start_one_thread(
 def test_counts_that_change_while_they_are_stored_are_neither_lost_nor_doubled(
     challenged: Service, counts: Counts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shadow, key, stored = (
-        Shadow(challenged.challenger, challenged.stores, challenged.catalogs, sample_ratio=1.0, count=counts),
-        ("all", "", ANSWERED, 0),
-        Counter[object](),
-    )
+    shadow, key, stored = a_shadow(challenged, counts), ("all", "", ANSWERED, 0), Counter[object]()
 
     def add(champion: str, challenger: str, added: Counter[object]) -> None:
         assert (champion, challenger) == ("a", "b")
@@ -236,11 +217,7 @@ def test_counts_that_change_while_they_are_stored_are_neither_lost_nor_doubled(
 def test_the_challenger_rests_nine_times_as_long_as_it_computes(
     challenged: Service, counts: Counts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shadow, now, pauses = (
-        Shadow(challenged.challenger, challenged.stores, challenged.catalogs, sample_ratio=1.0, count=counts),
-        [1e9],
-        Counter[float](),
-    )
+    shadow, now, pauses = a_shadow(challenged, counts), [1e9], Counter[float]()
 
     def answer(_: object) -> None:
         now[0] += 10.0
@@ -258,7 +235,7 @@ def test_the_challenger_rests_nine_times_as_long_as_it_computes(
 
 
 def test_without_a_challenger_nothing_is_queued(service: Service, counts: Counts) -> None:
-    shadow = Shadow(service.challenger, service.stores, service.catalogs, sample_ratio=1.0, count=counts)
+    shadow = a_shadow(service, counts)
     offer(shadow, service)
     shadow.close()
     assert counts.rows == {}

@@ -117,6 +117,7 @@ def test_a_misspelt_choice_has_near_misses(run: Run, arguments: tuple[str, ...],
 
 LIMIT = ("--slo", "ttft<=1s")
 JOB = ("--model", "no-such", "--accelerator", "h1")
+ELSEWHERE = ("--model", "org/my-own", "--accelerator", ACCELERATOR, "--tp", "7", "--n-accelerator", "7")
 
 
 @pytest.mark.usefixtures("home")
@@ -130,6 +131,11 @@ JOB = ("--model", "no-such", "--accelerator", "h1")
         (
             ("recommend", *JOB, "--preset", "chat", "--users", "2", *LIMIT, "--inventory", "x", "--inventory", "y"),
             ["--inventory", "--inventory", "--model", "--accelerator"],
+        ),
+        (
+            ("recommend", *JOB, "--isl", "-3", "--slo", "tpo<=1s", "--confidence", "2", "--pricing", "spott"),
+            ["--concurrency", "--n-input-token", "--confidence", "--model", "--limit, metric", "--accelerator",
+             "--pricing", "give --n-input-token and --n-output-token, or a preset such as chat"],
         ),
         (
             ("predict", "--rows", "no.csv", "--out", "no/out.csv", "--reference", "none.csv", "--level", "2"),
@@ -154,24 +160,13 @@ JOB = ("--model", "no-such", "--accelerator", "h1")
             ["--fo", "--n-token", "--launch", "--method", "--model", "--accelerator"],
         ),
         (
+            ("training", "recommend", *JOB[:2], "--tokens", "1m", "--method", "lor", "--provider", "amzon"),
+            ["--method", "--model", "--provider"],
+        ),
+        (
             ("training", "predict", "--rows", "no.csv", "--out", "no/out.csv", "--level", "2"),
             ["no.csv", "--out", "--level"],
         ),
-    ],
-)
-def test_options_and_values_are_reported_together(run: Run, arguments: tuple[str, ...], fields: list[str]) -> None:
-    status, out, err = run(*arguments)
-    assert (status, out) == (2, "")
-    assert [line.removeprefix("error: ").partition(": ")[0] for line in err.splitlines()] == fields
-
-
-ELSEWHERE = ("--model", "org/my-own", "--accelerator", ACCELERATOR, "--tp", "7", "--n-accelerator", "7")
-
-
-@pytest.mark.usefixtures("home")
-@pytest.mark.parametrize(
-    ("arguments", "fields"),
-    [
         (("explain", *ELSEWHERE, "--isl", "500000", "--osl", "10", "--fo"), ["--fo"]),
         (
             ("explain", *ELSEWHERE, "--isl", "500000", "--osl", "10", "--engine", "vlm", "--level", "2"),
@@ -184,8 +179,9 @@ ELSEWHERE = ("--model", "org/my-own", "--accelerator", ACCELERATOR, "--tp", "7",
             ["--model", "--level"],
         ),
     ],
-)
-def test_no_model_stands_for_one_that_is_elsewhere(run: Run, arguments: tuple[str, ...], fields: list[str]) -> None:
+)  # fmt: skip
+def test_options_and_values_are_reported_together(run: Run, arguments: tuple[str, ...], fields: list[str]) -> None:
+    """No other model stands for one that is elsewhere: what depends on its shape is not checked."""
     status, out, err = run(*arguments)
     assert (status, out) == (2, "")
     assert [line.removeprefix("error: ").partition(": ")[0] for line in err.splitlines()] == fields
@@ -231,27 +227,6 @@ def test_an_error_that_no_check_finds_stands_alone(run: Run) -> None:
     status, _, err = run("recommend", "--model", "llama-3.1-8b", *demand, "--region", "asia-east1")
     assert status != 0
     assert len(err.splitlines()) == 1
-
-
-@pytest.mark.usefixtures("home")
-def test_every_problem_of_a_request_is_named_in_a_line_of_its_own(run: Run) -> None:
-    wrong = ("--model", "no-such", "--isl", "-3", "--slo", "tpo<=1s", "--accelerator", "h1", "--confidence", "2")
-    status, _, err = run("recommend", *wrong, "--pricing", "spott")
-    assert status == 2
-    fields = [line.removeprefix("error: ").partition(":")[0] for line in err.splitlines()]
-    assert fields == [
-        "--concurrency", "--n-input-token", "--confidence", "--model", "--limit, metric", "--accelerator",
-        "--pricing", "give --n-input-token and --n-output-token, or a preset such as chat",
-    ]  # fmt: skip
-
-
-@pytest.mark.usefixtures("home")
-def test_every_problem_of_a_training_request_is_named(run: Run) -> None:
-    wrong = ("--model", "no-such", "--tokens", "1m", "--method", "lor", "--provider", "amzon")
-    status, _, err = run("training", "recommend", *wrong)
-    assert status == 2
-    fields = [line.removeprefix("error: ").partition(":")[0] for line in err.splitlines()]
-    assert fields == ["--method", "--model", "--provider"]
 
 
 @pytest.mark.parametrize("group", [(), ("stacks",), ("training",), ("keys",)])

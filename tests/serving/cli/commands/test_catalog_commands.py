@@ -29,71 +29,59 @@ def state_folder(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
-def run_expecting(run: Run, *arguments: str | Path, status: int = 0) -> tuple[str, str]:
-    """Return standard output and error on one line each, and check the status."""
-    returned, out, err = run(*arguments)
-    assert returned == status, err
-    assert "Traceback" not in err
-    return " ".join(out.split()), " ".join(err.split())
-
-
 def own_offers(run: Run, provider: str) -> list[dict[str, Any]]:
-    return [row for row in json.loads(run("offers", "--json")[1]) if row["provider"] == provider]
+    return [row for row in run.json("offers") if row["provider"] == provider]
 
 
 def test_the_template_is_added_as_an_accelerator(run: Run, tmp_path: Path, state_folder: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(run("accelerators", "--template")[1], encoding="utf-8")
-    out, _ = run_expecting(run, "accelerators", "--add", file)
+    out = " ".join(run.ok("accelerators", "--add", file).split())
     assert out == f"{ID} is stored in {state_folder / 'accelerators' / f'{ID}.toml'}"
     assert (state_folder / "accelerators" / f"{ID}.toml").read_bytes() == file.read_bytes()
-    assert ID in {row["id"] for row in json.loads(run("accelerators", "--json")[1])}
-    assert (
-        "exists already; replace it with --replace" in run_expecting(run, "accelerators", "--add", file, status=2)[1]
-    )
+    assert ID in {row["id"] for row in run.json("accelerators")}
+    assert "exists already; replace it with --replace" in run.error("accelerators", "--add", file)
     assert [path.name for path in (state_folder / "accelerators").iterdir()] == [f"{ID}.toml"]
 
 
 def test_an_own_accelerator_is_replaced(run: Run, tmp_path: Path, state_folder: Path) -> None:
     file = write_file(tmp_path, "mine.toml", an_accelerator_file())
-    _, err = run_expecting(run, "accelerators", "--add", file, "--replace", status=2)
+    err = run.error("accelerators", "--add", file, "--replace")
     assert f"replace: you have no accelerator '{ID}'; leave --replace out to add it" in err
-    run_expecting(run, "accelerators", "--add", file)
+    run.ok("accelerators", "--add", file)
     write_file(tmp_path, "mine.toml", an_accelerator_file(memory_gib=192))
-    run_expecting(run, "accelerators", "--add", file, "--replace")
-    (own,) = [row for row in json.loads(run("accelerators", "--json")[1]) if row["id"] == ID]
+    run.ok("accelerators", "--add", file, "--replace")
+    (own,) = [row for row in run.json("accelerators") if row["id"] == ID]
     assert own["memory_byte"] == 192 * 2**30
     write_file(tmp_path, "mine.toml", an_accelerator_file(name="A100-PCIe-80GB"))
-    assert "already names 'nvidia-a100" in run_expecting(run, "accelerators", "--add", file, "--replace", status=2)[1]
+    assert "already names 'nvidia-a100" in run.error("accelerators", "--add", file, "--replace")
     assert "memory_gib = 192" in (state_folder / "accelerators" / f"{ID}.toml").read_text()
 
 
 @pytest.mark.usefixtures("home")
 def test_an_accelerator_without_a_price_is_reported(run: Run, tmp_path: Path) -> None:
-    run_expecting(run, "accelerators", "--add", write_file(tmp_path, "mine.toml", an_accelerator_file()))
+    run.ok("accelerators", "--add", write_file(tmp_path, "mine.toml", an_accelerator_file()))
     demand = ("--isl", "120", "--osl", "20", "--users", "2", "--slo", "itl:p50<=1s", "--top", "1", "--json")
     command = ("recommend", "--model", MODEL, *demand, "--accelerator", ID)
-    assert (
-        f"{ID}: no price is known; add one with `roofcast offers --add FILE`"
-        in run_expecting(run, *command, status=2)[1]
-    )
-    out, err = run_expecting(run, *command, "--accelerator", ACCELERATOR)
+    assert f"{ID}: no price is known; add one with `roofcast offers --add FILE`" in run.error(*command)
+    _, out, err = run(*command, "--accelerator", ACCELERATOR)
     assert f"warning: {ID} is left out: no price is known" in err
     assert {entry["accelerator"] for entry in json.loads(out)["entries"]} <= {ACCELERATOR}
-    run_expecting(run, "offers", "--add", write_file(tmp_path, "a.csv", an_offer_file()))
-    assert "no price" not in run_expecting(run, *command)[1]
+    run.ok("offers", "--add", write_file(tmp_path, "a.csv", an_offer_file()))
+    assert "no price" not in run(*command)[2]
 
 
 def test_a_suspicious_accelerator_is_stored_with_a_warning(run: Run, tmp_path: Path) -> None:
     text = an_accelerator_file(peak_fp8_tflop_per_s=3200)
-    out, err = run_expecting(run, "accelerators", "--add", write_file(tmp_path, "mine.toml", text))
+    _, out, err = run("accelerators", "--add", write_file(tmp_path, "mine.toml", text))
     assert "is stored in" in out
     assert f"warning: {ID}: peak_flop_per_s.fp8" in err
     assert "may be a sparse peak" in err
-    findings = json.loads(run("accelerators", "--lint", "--json")[1])
+    assert "correct your file and add it again with --replace" in err
+    findings = run.json("accelerators", "--lint")
     assert ID in {row["accelerator"] for row in findings}
     assert {"rule", "field", "problem", "reason"} < set(findings[0])
-    assert ID in run_expecting(run, "accelerators", "--lint")[0]
+    assert ID in run.ok("accelerators", "--lint")
 
 
 @pytest.mark.parametrize(
@@ -109,7 +97,7 @@ def test_a_suspicious_accelerator_is_stored_with_a_warning(run: Run, tmp_path: P
 def test_an_invalid_accelerator_is_not_stored(
     run: Run, tmp_path: Path, state_folder: Path, text: str, problem: str
 ) -> None:
-    _, err = run_expecting(run, "accelerators", "--add", write_file(tmp_path, "mine.toml", text), status=2)
+    err = run.error("accelerators", "--add", write_file(tmp_path, "mine.toml", text))
     assert problem in err
     assert not (state_folder / "accelerators").exists()
 
@@ -118,12 +106,10 @@ def test_a_broken_file_of_the_same_name_is_reported_and_replaced(
     run: Run, tmp_path: Path, state_folder: Path
 ) -> None:
     write_file(state_folder, f"accelerators/{ID}.toml", "memory_gb = 80\n")
-    _, err = run_expecting(
-        run, "accelerators", "--add", write_file(tmp_path, "mine.toml", an_accelerator_file()), status=2
-    )
+    err = run.error("accelerators", "--add", write_file(tmp_path, "mine.toml", an_accelerator_file()))
     assert f"warning: accelerators/{ID}.toml, line 1: memory_gb: is no field" in err
     assert "exists already; replace it with --replace" in err
-    out, _ = run_expecting(run, "accelerators", "--add", tmp_path / "mine.toml", "--replace")
+    out = " ".join(run.ok("accelerators", "--add", tmp_path / "mine.toml", "--replace").split())
     assert f"{ID} is stored in" in out
 
 
@@ -131,10 +117,10 @@ def test_offers_are_stored_in_us_dollars(run: Run, tmp_path: Path, state_folder:
     header = f"{OFFER_HEADER},currency,host_memory_gib"
     rows = (f"attic,box,{ACCELERATOR},2.50,2026-11-01,EUR,512", f"attic,small,{ACCELERATOR},1,2026-11-01,,")
     file = write_file(tmp_path, "my prices.csv", "\n".join((header, *rows)) + "\n")
-    _, err = run_expecting(run, "offers", "--add", file, status=2)
+    err = run.error("offers", "--add", file)
     assert "my prices.csv, line 2: rate of EUR: is missing" in err
     assert not (state_folder / "offers").exists()
-    out, _ = run_expecting(run, "offers", "--add", file, "--rate", "eur=1.08")
+    out = " ".join(run.ok("offers", "--add", file, "--rate", "eur=1.08").split())
     assert out == f"2 offers are stored in {state_folder / 'offers' / 'my_prices.csv'}"
     box, small = sorted(own_offers(run, "attic"), key=lambda row: str(row["instance_type"]))
     assert (float(box["price_usd_per_h"]), float(small["price_usd_per_h"])) == (2.7, 1)
@@ -143,10 +129,10 @@ def test_offers_are_stored_in_us_dollars(run: Run, tmp_path: Path, state_folder:
     assert (float(box["listed_price_per_h"]), box["listed_currency"]) == (2.5, "EUR")
     assert (small["listed_price_per_h"], small["listed_currency"]) == (None, "USD")
     write_file(tmp_path, "my prices.csv", f"{header}\n{rows[1]}\n")
-    _, err = run_expecting(run, "offers", "--add", file, status=2)
+    err = run.error("offers", "--add", file)
     assert "would drop 1 offers that my_prices.csv holds, such as attic/global/box" in err
     assert len(own_offers(run, "attic")) == 2
-    out, err = run_expecting(run, "offers", "--add", file, "--replace")
+    _, out, err = run("offers", "--add", file, "--replace")
     assert "attic/global/small/on_demand at 1 USD/h is stored in" in out
     assert "warning: the earlier offers of my_prices.csv are replaced" in err
     assert len(own_offers(run, "attic")) == 1
@@ -154,9 +140,7 @@ def test_offers_are_stored_in_us_dollars(run: Run, tmp_path: Path, state_folder:
 
 def test_file_names_are_reduced_to_safe_characters(run: Run, tmp_path: Path, state_folder: Path) -> None:
     for name in ("...csv", "été.csv", "x" * 200 + ".csv"):
-        run_expecting(
-            run, "offers", "--add", write_file(tmp_path, name, an_offer_file(f"attic,box,{ACCELERATOR},1,2026-11-01"))
-        )
+        run.ok("offers", "--add", write_file(tmp_path, name, an_offer_file(f"attic,box,{ACCELERATOR},1,2026-11-01")))
     names = {path.name for path in (state_folder / "offers").iterdir()}
     assert names == {"offers.csv", "_t_.csv", f"{'x' * 100}.csv"}
 
@@ -164,30 +148,30 @@ def test_file_names_are_reduced_to_safe_characters(run: Run, tmp_path: Path, sta
 def test_a_price_list_of_skypilot_is_added(run: Run, tmp_path: Path) -> None:
     add = ("offers", "--add-skypilot", write_file(tmp_path, "vms.csv", SKYPILOT))
     about = ("--provider", "somewhere", "--as-of", "2026-11-01", "--licence", "Apache-2.0")
-    out, err = run_expecting(run, *add, *about)
+    _, out, err = run(*add, *about)
     assert out.startswith("2 offers are stored in")
     assert "warning: left out: 1 row of accelerators that no catalogue knows: 1 x Q9000" in err
     assert "warning: left out: 1 row without an offer: 1 x no accelerator" in err
     prices = {row["pricing"]: float(row["price_usd_per_h"]) for row in own_offers(run, "somewhere")}
     assert prices == {"on_demand": 0.8, "spot": 0.2}
     assert {(row["as_of"], row["licence"]) for row in own_offers(run, "somewhere")} == {("2026-11-01", "Apache-2.0")}
-    assert "needs --provider and --as-of" in run_expecting(run, *add, status=2)[1]
+    assert "needs --provider and --as-of" in run.error(*add)
     write_file(tmp_path, "vms.csv", SKYPILOT.replace("L4", "Q1"))
-    assert "vms.csv: holds no offer of a known accelerator" in run_expecting(run, *add, *about, status=2)[1]
+    assert "vms.csv: holds no offer of a known accelerator" in run.error(*add, *about)
 
 
 @pytest.mark.usefixtures("home")
 def test_owned_hardware_is_recommended(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "rack.toml"
     file.write_text(run("offers", "--owned-template")[1], encoding="utf-8")
-    out, _ = run_expecting(
-        run, "offers", "--add-owned", file
+    out = " ".join(
+        run.ok("offers", "--add-owned", file).split()
     )  # [(60000 / 4 + 1500) / 8760 + 1.48 kW x 1.3 x 0.20] / 0.6
     assert "owned/own/rack-1/on_demand at 3.7806 USD/h is stored" in out
     demand = ("--isl", "120", "--osl", "20", "--users", "20", "--slo", "itl:p50<=50ms", "--provider", "owned")
-    status, out, err = run("recommend", "--model", MODEL, *demand, "--json")
-    assert status == 0, err
-    assert {entry["instance_type"] for entry in json.loads(out)["entries"]} == {"rack-1"}
+    assert {entry["instance_type"] for entry in run.json("recommend", "--model", MODEL, *demand)["entries"]} == {
+        "rack-1"
+    }
 
 
 @pytest.mark.parametrize(
@@ -208,15 +192,14 @@ def test_invalid_owned_hardware_is_refused(
     file = tmp_path / "rack.toml"
     if text is not None:
         file.write_text(text, encoding="utf-8", errors="surrogateescape")
-    assert problem in run_expecting(run, "offers", "--add-owned", file, status=2)[1]
+    assert problem in run.error("offers", "--add-owned", file)
     assert not (state_folder / "offers").exists()
 
 
 def test_a_name_that_starts_like_a_formula_is_refused(run: Run, tmp_path: Path, state_folder: Path) -> None:
     text = run("offers", "--owned-template")[1].replace('"rack-1"', '"=rack"')
-    assert (
-        "instance_type: must not begin"
-        in run_expecting(run, "offers", "--add-owned", write_file(tmp_path, "rack.toml", text), status=2)[1]
+    assert "instance_type: must not begin" in run.error(
+        "offers", "--add-owned", write_file(tmp_path, "rack.toml", text)
     )
     assert list((state_folder / "offers").iterdir()) == []
 
@@ -240,32 +223,28 @@ def test_a_name_that_starts_like_a_formula_is_refused(run: Run, tmp_path: Path, 
     ],
 )
 def test_incompatible_options_are_errors(run: Run, arguments: tuple[str, ...], problem: str) -> None:
-    assert problem in run_expecting(run, *arguments, status=2)[1]
+    assert problem in run.error(*arguments)
 
 
 def test_a_folder_that_cannot_be_written_is_named(run: Run, tmp_path: Path, state_folder: Path) -> None:
     write_file(state_folder, "offers", "in the way")
     file = write_file(tmp_path, "mine.csv", an_offer_file(f"attic,box,{ACCELERATOR},1,2026-11-01"))
-    _, err = run_expecting(run, "offers", "--add", file, status=1)
+    err = run.error("offers", "--add", file, status=1)
     assert "offers: cannot be read: not a directory" in err
     assert "mine.csv cannot be written" in err
 
 
 def test_old_prices_are_reported(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     newest = max(offer.as_of for offer in load_catalog().offers)
-    run_expecting(
-        run, "offers", "--add", write_file(tmp_path, "a.csv", an_offer_file(f"attic,box,{ACCELERATOR},1,2020-01-01"))
-    )
+    run.ok("offers", "--add", write_file(tmp_path, "a.csv", an_offer_file(f"attic,box,{ACCELERATOR},1,2020-01-01")))
     monkeypatch.setattr(offers, "today", lambda: newest)
-    _, err = run_expecting(run, "offers")
+    _, _, err = run("offers")
     assert "prices are more than 90 days old; the oldest is of 2020-01-01" in err
 
 
 @pytest.mark.usefixtures("home")
 def test_a_recommendation_from_old_prices_has_a_warning(run: Run, tmp_path: Path) -> None:
-    run_expecting(
-        run, "offers", "--add", write_file(tmp_path, "a.csv", an_offer_file(f"attic,box,{ACCELERATOR},1,2020-01-01"))
-    )
+    run.ok("offers", "--add", write_file(tmp_path, "a.csv", an_offer_file(f"attic,box,{ACCELERATOR},1,2020-01-01")))
     demand = ("--isl", "120", "--osl", "20", "--users", "2", "--slo", "itl:p50<=1s", "--provider", "attic")
     status, out, err = run("recommend", "--model", MODEL, *demand, "--json")
     assert status == 0, err
@@ -296,16 +275,11 @@ def test_a_model_of_the_hugging_face_hub_is_recommended_for(
     install_hub(monkeypatch, tmp_path, downloads)
     demand = ("--isl", "120", "--osl", "20", "--users", "2", "--slo", "itl:p50<=1s", "--top", "1", "--json")
     for name in (MODEL, "someone/my-14b@v1"):
-        status, out, err = run("recommend", "--model", name, *demand)
-        assert status == 0, err
-        assert json.loads(out)["model"] == name.partition("@")[0]
+        assert json.loads(run.ok("recommend", "--model", name, *demand))["model"] == name.partition("@")[0]
     assert downloads == ["someone/my-14b v1"]
-    _, err = run_expecting(run, "recommend", "--model", "no/llama", *demand, status=2)
+    err = run.error("recommend", "--model", "no/llama", *demand)
     assert "model: no 'no/llama' is known; " in err
     assert "cannot fetch 'no/llama': the hub cannot be reached; go online, or download" in err
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    assert (
-        "model: no 'no/llama' is known"
-        in run_expecting(run, "recommend", "--model", "no/llama", *demand, status=2)[1]
-    )
+    assert "model: no 'no/llama' is known" in run.error("recommend", "--model", "no/llama", *demand)
     assert len(downloads) == 2

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 from typing import Any, get_args
 
@@ -27,17 +26,14 @@ def options(values: dict[str, Any]) -> list[str]:
 
 
 def test_one_job_is_printed_in_80_columns(run: Run) -> None:
-    status, out, err = run("training", "predict", *options(a_job()))
-    assert status == 0, err
+    out = run.ok("training", "predict", *options(a_job()))
     assert "tokens/s" in out
     assert "fits with probability" in out
     assert max(map(len, out.splitlines())) <= WIDTH
 
 
 def test_one_job_as_json(run: Run) -> None:
-    status, out, err = run("training", "predict", *options(a_job()), "--json", "--level", "0.9")
-    assert status == 0, err
-    assert json.loads(out)["status"] == "ok"
+    assert run.json("training", "predict", *options(a_job()), "--level", "0.9")["status"] == "ok"
 
 
 @pytest.mark.parametrize(
@@ -51,16 +47,13 @@ def test_one_job_as_json(run: Run) -> None:
     ],
 )
 def test_a_job_without_an_answer_ends_with_its_reason(run: Run, arguments: list[str], message: str) -> None:
-    status, _, err = run("training", "predict", *arguments)
-    assert status != 0
-    assert message in " ".join(err.split())
+    assert message in run.error("training", "predict", *arguments)
 
 
 def test_the_rows_of_a_file_are_answered(run: Run, tmp_path: Path) -> None:
     rows, out = tmp_path / "in.csv", tmp_path / "out.csv"
     rows.write_text(run("training", "predict", "--example")[1], encoding="utf-8")
-    status, printed, err = run("training", "predict", "--rows", rows, "--out", out)
-    assert (status, printed) == (0, "3 ok\n"), err
+    assert run.ok("training", "predict", "--rows", rows, "--out", out) == "3 ok\n"
     with out.open(encoding="utf-8", newline="") as stream:
         answers = list(csv.DictReader(stream))
     assert [answer["status"] for answer in answers] == ["ok"] * 3
@@ -71,11 +64,9 @@ DEMAND = ("--model", "llama-3.1-8b", "--tokens", "2e7", "--method", "qlora", "--
 
 
 def test_a_recommendation_is_printed_in_80_columns(run: Run) -> None:
-    status, out, err = run(
+    text, _, launch = run.ok(
         "training", "recommend", *DEMAND, "--accelerator", "l4-24gb", "--why", "--launch", "accelerate"
-    )
-    assert status == 0, err
-    text, _, launch = out.partition("# entry 1")
+    ).partition("# entry 1")
     assert "1 x nvidia-rtx-4090-24gb" in text
     assert "memory in GB" in text
     assert max(map(len, text.splitlines())) <= WIDTH
@@ -84,16 +75,13 @@ def test_a_recommendation_is_printed_in_80_columns(run: Run) -> None:
 
 def test_accelerators_without_an_entry_are_counted_by_reason(run: Run) -> None:
     others = ("--accelerator", "l4-24gb", "--accelerator", "h100-sxm-80gb", "--accelerator", "aws-inferentia2")
-    status, out, err = run("training", "recommend", *DEMAND, *others, "--n-entry", "1")
-    assert status == 0, err
+    out = run.ok("training", "recommend", *DEMAND, *others, "--n-entry", "1")
     counts = "--why has the details 2 not cheaper than the entries (--n-entry shows more) 1 unfit to train this job"
     assert f"3 other accelerators of these offers without an entry; {counts}" in " ".join(out.split())
 
 
 def test_defaults_near_ties_and_the_age_of_prices_are_always_shown(run: Run) -> None:
-    status, out, err = run("training", "recommend", *DEMAND, "--accelerator", "l4-24gb", "--epochs", "1")
-    assert status == 0, err
-    text = " ".join(out.split())
+    text = " ".join(run.ok("training", "recommend", *DEMAND, "--accelerator", "l4-24gb", "--epochs", "1").split())
     assert (
         "assumed, as not given: sequences of 2048 tokens, 128 sequences a step, adapters of rank 16, on queries and "
         "values; --why has what else" in text
@@ -115,24 +103,21 @@ def test_every_reason_of_a_miss_has_a_text() -> None:
 
 
 def test_a_recommendation_without_entries_says_why(run: Run) -> None:
-    status, out, err = run("training", "recommend", *DEMAND, "--method", "full")
-    assert status == 0, err
+    out = run.ok("training", "recommend", *DEMAND, "--method", "full")
     assert "no hardware runs the job" in out
     assert "the leanest plan of 1 needs" in out
 
 
 def test_a_recommendation_as_json(run: Run) -> None:
-    status, out, err = run("training", "recommend", *DEMAND, "--json", "--deadline", "48", "--budget", "100")
-    assert status == 0, err
-    answer = json.loads(out)
+    answer = run.json("training", "recommend", *DEMAND, "--deadline", "48", "--budget", "100")
     assert (answer["deadline_h"], answer["budget_usd"]) == (48.0, 100.0)
     assert answer["entries"][0]["p_deadline_met"] > 0.8
 
 
 def test_an_unknown_launcher_is_refused(run: Run) -> None:
-    status, _, err = run("training", "recommend", *DEMAND, "--launch", "slurm")
-    assert status != 0
-    assert "launch: must be one of torchrun, accelerate, megatron-lm, got 'slurm'" in err
+    assert "launch: must be one of torchrun, accelerate, megatron-lm, got 'slurm'" in run.error(
+        "training", "recommend", *DEMAND, "--launch", "slurm"
+    )
 
 
 @pytest.mark.parametrize("name", ["predict", "recommend"])
@@ -144,19 +129,17 @@ def test_references_are_read_from_a_file(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "runs.csv"
     file.write_text("model,accelerator,n_token_per_sequence\nllama-3.1-8b,l4-24gb,2048\n", encoding="utf-8")
     for command in (("recommend", *DEMAND), ("predict", *options(a_job()))):
-        status, _, err = run("training", *command, "--reference", file)
-        assert status != 0
-        assert "--reference number 1: must state what was measured" in " ".join(err.split())
+        assert "--reference number 1: must state what was measured" in run.error(
+            "training", *command, "--reference", file
+        )
 
 
 def test_a_log_is_one_measured_job(run: Run, tmp_path: Path) -> None:
     log = tmp_path / "run.log"
     log.write_text(TORCHTITAN, encoding="utf-8")
-    status, out, err = run("training", "import", log, "--set", "model=llama-3.1-8b", "--json")
-    assert status == 0, err
-    (summary,) = json.loads(out)
+    (summary,) = run.json("training", "import", log, "--set", "model=llama-3.1-8b")
     assert (summary["n_row"], summary["n_new"]) == (1, 1)
-    (row,) = json.loads(run("measurements", "--target", "training", "--json")[1])
+    (row,) = run.json("measurements", "--target", "training")
     assert (row["model"], row["accelerator"]) == ("meta-llama/Llama-3.1-8B", "nvidia-h100-sxm-80gb")
     assert row["throughput_token_per_s"] == 48_800.0
 
@@ -175,9 +158,7 @@ def test_a_log_that_cannot_be_read_says_what_is_missing(
 ) -> None:
     log = tmp_path / "run.log"
     log.write_text(text, encoding="utf-8")
-    status, _, err = run("training", "import", log, *(part for one in given for part in ("--set", one)))
-    assert status != 0
-    assert message in " ".join(err.split())
+    assert message in run.error("training", "import", log, *(part for one in given for part in ("--set", one)))
 
 
 def test_values_fill_the_blank_cells_of_a_table(run: Run, tmp_path: Path) -> None:
@@ -188,7 +169,7 @@ def test_values_fill_the_blank_cells_of_a_table(run: Run, tmp_path: Path) -> Non
         encoding="utf-8",
     )
     given = ("--set", "model=llama-3.1-8b", "--set", "accelerator=h100-sxm-80gb")
-    assert run("training", "import", file, *given, "--dry-run")[0] == 0
-    status, _, err = run("training", "import", file, *given, "--set", "n_accelerator=16")
-    assert status != 0
-    assert "jobs.csv, line 2: n_accelerator: is '8' in the file, but is set to '16'" in " ".join(err.split())
+    run.ok("training", "import", file, *given, "--dry-run")
+    assert "jobs.csv, line 2: n_accelerator: is '8' in the file, but is set to '16'" in run.error(
+        "training", "import", file, *given, "--set", "n_accelerator=16"
+    )

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -21,17 +20,17 @@ def test_a_key_is_created_listed_and_revoked(run: Run) -> None:
     assert key is not None
     assert key.expires_at is not None
     assert (key.expires_at - key.created_at).days == 30
-    listed = json.loads(run("keys", "list", "--json")[1])
+    listed = run.json("keys", "list")
     assert [(row["name"], row["scope"], row["last_four"], row["state"]) for row in listed] == [
         ("ci", "write", secret.strip()[-4:], "valid")
     ]
     assert secret.strip() not in run("keys", "list")[1]
     assert "revoked" in run("keys", "revoke", "ci")[1]
-    assert json.loads(run("keys", "revoke", "ci", "--json")[1])[0]["state"] == "revoked"
+    assert run.json("keys", "revoke", "ci")[0]["state"] == "revoked"
 
 
 def test_a_created_key_is_printed_as_json(run: Run) -> None:
-    key = json.loads(run("keys", "create", "page", "--scope", "read", "--json")[1])
+    key = run.json("keys", "create", "page", "--scope", "read")
     assert key["key"].endswith(key["last_four"])
     assert key["expires_at"] is None
 
@@ -46,6 +45,4 @@ def test_a_created_key_is_printed_as_json(run: Run) -> None:
     ],
 )
 def test_invalid_key_commands_are_errors(run: Run, arguments: tuple[str, ...], problem: str, tmp_path: Path) -> None:
-    status, _, err = run("keys", *arguments)
-    assert status == 2
-    assert problem in err
+    assert problem in run.error("keys", *arguments)

@@ -46,9 +46,7 @@ def test_a_plan_is_measured_imported_and_added_to_a_stack(
     assert answer["stack"]["n_new"] == answer["import"]["n_new"] == 10
     assert "1 of 3 runs failed; the same command tries them again" in err
     monkeypatch.delenv("STUB_FAILS")
-    status, out, err = run(*MEASURE, *GRID, *options)
-    assert status == 0, err
-    answer = json.loads(out)
+    answer = json.loads(run.ok(*MEASURE, *GRID, *options))
     assert [answer[name] for name in ("n_measured", "n_skipped", "n_failed")] == [1, 2, 0]
     assert (answer["import"]["n_new"], answer["import"]["n_known"]) == (5, 10)
     assert (tmp_path / "calls").read_text().split() == ["1", "2", "4", "4"]
@@ -65,7 +63,7 @@ def test_a_dry_run_prints_the_commands_that_run(
     run: Run, tmp_path: Path, stub: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = ("--isl", "64", "--osl", "16", "--out", tmp_path / "out", "--guidellm", stub, "--no-import")
-    assert run(*MEASURE, *options, "--concurrency", "1")[0] == 0
+    run.ok(*MEASURE, *options, "--concurrency", "1")
     status, out, err = run(*MEASURE, *options, "--concurrency", "1,64", "--dry-run")
     assert status == 0, err
     assert "in64-out16-c1-n20: measured before" in err
@@ -82,9 +80,7 @@ def test_a_dry_run_prints_the_commands_that_run(
     )
     assert out == line
     use_predictions(monkeypatch, {"in64-out16-c64-n320": 3.0})
-    status, out, _ = run(*MEASURE, *options, "--concurrency", "1,64", "--dry-run", "--json")
-    assert status == 0
-    totals = json.loads(out)
+    totals = run.json(*MEASURE, *options, "--concurrency", "1,64", "--dry-run")
     assert (totals["n_run"], totals["n_request"], len(totals["commands"])) == (1, 320, 1)
     assert (totals["expected_s"], totals["most_s"]) == (25, 310)
 
@@ -121,10 +117,8 @@ def test_a_budget_chooses_once(run: Run, tmp_path: Path, stub: Path, monkeypatch
 @pytest.mark.parametrize("option", [("--tokenizer", "other"), ("--max-s", "60"), ("--target", "http://127.0.0.1:2")])
 def test_a_folder_of_another_server_is_refused(run: Run, tmp_path: Path, stub: Path, option: tuple[str, str]) -> None:
     options = ("--isl", "64", "--osl", "16", "--concurrency", "1", "--out", tmp_path / "out", "--guidellm", stub)
-    assert run(*MEASURE, *options, "--no-import")[0] == 0
-    status, _, err = run(*MEASURE, *options, "--no-import", *option)
-    assert status == 2
-    assert "has runs of another setup" in " ".join(err.split())
+    run.ok(*MEASURE, *options, "--no-import")
+    assert "has runs of another setup" in run.error(*MEASURE, *options, "--no-import", *option)
 
 
 @pytest.mark.parametrize(
@@ -140,6 +134,4 @@ def test_a_folder_of_another_server_is_refused(run: Run, tmp_path: Path, stub: P
     ],
 )
 def test_a_wrong_plan_is_an_error_before_any_run(run: Run, options: tuple[str, ...], problem: str) -> None:
-    status, out, err = run(*MEASURE, *options)
-    assert (status, out) == (2, "")
-    assert problem in err
+    assert problem in run.error(*MEASURE, *options)

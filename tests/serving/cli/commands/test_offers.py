@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +20,13 @@ KNOWN = "lambda,global,gpu_1x_a10,nvidia-a10-24gb,1,on_demand"
 
 
 def listed(run: Run, *selection: str) -> list[dict[str, Any]]:
-    status, out, err = run("offers", *selection, "--json")
-    assert status == 0, err
-    return list(json.loads(out))
+    return list(run.json("offers", *selection))
 
 
 def refreshed(run: Run, *arguments: str | Path) -> list[dict[str, Any]]:
-    status, out, err = run("offers", "--refresh", *arguments, "--json")
-    assert status == 0, err
-    return [{name: n for name, n in row.items() if name != "path"} for row in json.loads(out)]
+    return [
+        {name: n for name, n in row.items() if name != "path"} for row in run.json("offers", "--refresh", *arguments)
+    ]
 
 
 def test_offers_are_selected_and_have_an_age(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,9 +41,7 @@ def test_offers_are_selected_and_have_an_age(run: Run, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("command", ["offers", "accelerators", "models"])
 def test_a_listing_fits_into_80_columns(run: Run, command: str) -> None:
-    status, out, err = run(command)
-    assert status == 0, err
-    assert max(map(len, out.splitlines())) <= 80
+    assert max(map(len, run.ok(command).splitlines())) <= 80
 
 
 def test_of_a_refreshed_offer_the_newest_price_counts(run: Run, tmp_path: Path) -> None:
@@ -76,7 +71,7 @@ def test_the_lists_of_skypilot_are_fetched(run: Run, monkeypatch: pytest.MonkeyP
 
 def test_added_offers_are_listed_as_json(run: Run, tmp_path: Path) -> None:
     file = write_file(tmp_path, "mine.csv", f"{HEADER}\n{KNOWN},1.5,2026-11-01\n")
-    (added,) = json.loads(run("offers", "--add", file, "--json")[1])
+    (added,) = run.json("offers", "--add", file)
     assert added == {
         "ids": ["lambda/global/gpu_1x_a10/on_demand"], "path": str(tmp_path / "home" / "offers" / "mine.csv"),
     }  # fmt: skip

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("home")
 
 def test_one_question_is_answered_as_its_row_of_a_file(run: Run, tmp_path: Path) -> None:
     rows, out = write_file(tmp_path, "rows.csv", f"{HEADER}\n{MODEL},{ACCELERATOR},120,20,4\n"), tmp_path / "out.csv"
-    assert run("predict", "--rows", rows, "--out", out)[0] == 0
+    run.ok("predict", "--rows", rows, "--out", out)
     header, cells = (line.split(",") for line in out.read_text().splitlines())
     status, text, err = run("predict", "--model", MODEL, *QUESTION, "--json")
     answer = json.loads(text)
@@ -29,8 +29,7 @@ def test_one_question_is_answered_as_its_row_of_a_file(run: Run, tmp_path: Path)
 
 
 def test_one_question_has_a_table_with_its_level(run: Run) -> None:
-    status, text, _ = run("predict", "--model", MODEL, *QUESTION, "--level", "0.5")
-    assert status == 0
+    text = run.ok("predict", "--model", MODEL, *QUESTION, "--level", "0.5")
     assert "interval of 50%" in text
     assert [line.split()[0] for line in text.splitlines()[2:4]] == ["TTFT", "TPOT"]
     assert "blank and assumed to be usual: " in text
@@ -40,8 +39,7 @@ def test_one_question_has_a_table_with_its_level(run: Run) -> None:
 def test_own_runs_are_shown_beside_the_prediction_without_them(run: Run, tmp_path: Path) -> None:
     header = "model,accelerator,n_input_token,n_output_token,concurrency,tpot_s"
     references = write_file(tmp_path, "own.csv", f"{header}\n{MODEL},{ACCELERATOR},120,20,1,0.02\n")
-    status, text, err = run("predict", "--model", MODEL, *QUESTION, "--reference", references)
-    assert status == 0, err
+    text = run.ok("predict", "--model", MODEL, *QUESTION, "--reference", references)
     assert "without own runs" in text.splitlines()[1]
     assert "uncalibrated" not in text
     (line,) = (line for line in text.splitlines() if line.startswith("TPOT"))
@@ -50,17 +48,14 @@ def test_own_runs_are_shown_beside_the_prediction_without_them(run: Run, tmp_pat
 
 def test_the_model_of_a_question_may_be_a_file(run: Run, tmp_path: Path) -> None:
     config = write_file(tmp_path, "config.json", json.dumps(CONFIG))
-    status, text, _ = run("predict", "--model", config, *QUESTION)
-    assert status == 0
-    assert "TPOT" in text
+    assert "TPOT" in run.ok("predict", "--model", config, *QUESTION)
 
 
 def test_the_models_of_a_file_may_be_files(run: Run, tmp_path: Path) -> None:
     config = write_file(tmp_path, "config.json", json.dumps(CONFIG))
     lines = [HEADER, *(f"{model},{ACCELERATOR},120,20,4" for model in (config, MODEL, config))]
     rows, out = write_file(tmp_path, "rows.csv", "\n".join(lines)), tmp_path / "out.csv"
-    status, text, err = run("predict", "--rows", rows, "--out", out, "--json")
-    assert (status, json.loads(text)) == (0, {"ok": 3}), err
+    assert run.json("predict", "--rows", rows, "--out", out) == {"ok": 3}
     header, first, other, last = (line.split(",") for line in out.read_text().splitlines())
     tpot = header.index("tpot_s")
     assert (first[0], first[tpot]) == (str(config), last[tpot])
@@ -71,9 +66,9 @@ def test_a_path_without_a_file_names_its_line(run: Run, tmp_path: Path) -> None:
     rows = write_file(
         tmp_path, "rows.csv", f"{HEADER}\n{MODEL},{ACCELERATOR},120,20,4\n./no.json,{ACCELERATOR},1,1,1\n"
     )
-    status, _, err = run("predict", "--rows", rows, "--out", tmp_path / "out.csv")
-    assert status != 0
-    assert "rows.csv, line 3: model: no such file or folder: './no.json'" in " ".join(err.split())
+    assert "rows.csv, line 3: model: no such file or folder: './no.json'" in run.error(
+        "predict", "--rows", rows, "--out", tmp_path / "out.csv"
+    )
     assert not (tmp_path / "out.csv").exists()
 
 
@@ -88,6 +83,4 @@ def test_a_path_without_a_file_names_its_line(run: Run, tmp_path: Path) -> None:
     ],
 )
 def test_a_question_and_a_file_exclude_each_other(run: Run, arguments: tuple[str, ...], problem: str) -> None:
-    status, out, err = run("predict", *arguments)
-    assert (status, out) == (2, "")
-    assert problem in err
+    assert problem in run.error("predict", *arguments)

@@ -28,8 +28,7 @@ def test_a_protocol_is_printed_and_written_as_json_rows_and_page(
     monkeypatch.setattr(p3_silicon, "RoofcastPredictor", GuessingPredictor)
     monkeypatch.setattr(fold_lines, "N_PROCESS", 1)
     paths = {"--json": tmp_path / "new" / "board.json", "--dump": tmp_path / "dump", "--docs": tmp_path / "docs"}
-    status, out, _ = run("scoreboard", "--protocol", "P3", *(part for pair in paths.items() for part in pair))
-    assert status == 0
+    out = run.ok("scoreboard", "--protocol", "P3", *(part for pair in paths.items() for part in pair))
     figures = json.loads(paths["--json"].read_text())
     assert set(figures["P3_clean"]["leave_one_lineage_out"]) == set(METHODS)
     assert "split leave_one_accelerator_out, method aiconfigurator" in " ".join(out.split())
@@ -44,9 +43,9 @@ def test_an_unwritable_state_folder_is_an_error_before_anything_is_computed(
 ) -> None:
     monkeypatch.setattr(scoreboard, "run_scoreboard", lambda *_, **__: pytest.fail("it computes"))
     (tmp_path / "home").touch()
-    status, _, err = run("scoreboard", "--protocol", "P3")
-    assert status != 0
-    assert "set ROOFCAST_HOME to a folder that can be written" in err
+    assert "set ROOFCAST_HOME to a folder that can be written" in run.error(
+        "scoreboard", "--protocol", "P3", status=1
+    )
 
 
 @pytest.mark.slow
@@ -58,8 +57,7 @@ def test_all_campaigns_are_predicted_once_for_both_protocols(
     monkeypatch.setattr(fold_lines, "RoofcastPredictor", GuessingPredictor)
     monkeypatch.setattr(fold_lines, "N_PROCESS", 1)
     GuessingPredictor.fitted.clear()
-    status, out, _ = run("scoreboard", "--protocol", "P4,P5", "--json", tmp_path / "board.json", "--dump", tmp_path)
-    assert status == 0
+    out = run.ok("scoreboard", "--protocol", "P4,P5", "--json", tmp_path / "board.json", "--dump", tmp_path)
     assert len(GuessingPredictor.fitted) == N_FOLD
     assert list(json.loads((tmp_path / "board.json").read_text())) == ["P4", "P4_methods", "decisions", "P5"]
     assert {path.stem for path in tmp_path.glob("*.csv")} == {"P4", "P4_parts", "decisions", "P5"}

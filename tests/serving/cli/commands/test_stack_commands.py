@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 from pathlib import Path
 
@@ -21,11 +20,9 @@ QUESTION = (
 @pytest.mark.slow
 def test_a_stack_calibrates_predictions_explanations_and_sweeps(run: Run, home: Path, tmp_path: Path) -> None:
     own = write_file(tmp_path, "own.csv", HEADER + RUNS)
-    status, out, err = run("stacks", "add", "rack-7", own, "--json")
-    assert status == 0, err
-    assert json.loads(out) == [{"name": "rack-7", "n_new": 3, "n_known": 0, "n_row": 3}]
-    assert json.loads(run("stacks", "list", "--json")[1])[0]["name"] == "rack-7"
-    report = json.loads(run("stacks", "show", "rack-7", "--n", "1", "--json")[1])
+    assert run.json("stacks", "add", "rack-7", own) == [{"name": "rack-7", "n_new": 3, "n_known": 0, "n_row": 3}]
+    assert run.json("stacks", "list")[0]["name"] == "rack-7"
+    report = run.json("stacks", "show", "rack-7", "--n", "1")
     assert report["n_run"] == 3
     (tpot,) = (one for one in report["errors"] if one["metric"] == "tpot_s")
     assert tpot["after"]["median_ape"] < tpot["before"]["median_ape"]
@@ -33,31 +30,28 @@ def test_a_stack_calibrates_predictions_explanations_and_sweeps(run: Run, home: 
     rows = write_file(
         tmp_path, "in.csv", "".join(HEADER.rpartition(",")[:1]) + "\n" + RUNS.splitlines()[0][:-5] + "\n"
     )
-    status, _, err = run("predict", "--rows", rows, "--out", tmp_path / "out.csv", "--stack", "rack-7")
-    assert status == 0, err
+    run.ok("predict", "--rows", rows, "--out", tmp_path / "out.csv", "--stack", "rack-7")
     with (tmp_path / "out.csv").open(encoding="utf-8", newline="") as stream:
         (answer,) = csv.DictReader(stream)
     assert float(answer["tpot_s"]) > 1.2 * float(answer["tpot_s_uncalibrated"])
-    status, out, err = run("explain", *QUESTION, "--stack", "rack-7", "--json")
-    assert status == 0, err
-    assert json.loads(out)["prediction"]["tpot_s"]["contributions"]["references"] > 0.1
-    status, out, err = run("whatif", *QUESTION, "--sweep", "bandwidth=1,2", "--stack", "rack-7", "--json")
-    assert status == 0, err
-    assert all(step["tpot_s_predicted"] > step["tpot_s_uncalibrated"] for step in json.loads(out))
+    assert (
+        run.json("explain", *QUESTION, "--stack", "rack-7")["prediction"]["tpot_s"]["contributions"]["references"]
+        > 0.1
+    )
+    assert all(
+        step["tpot_s_predicted"] > step["tpot_s_uncalibrated"]
+        for step in run.json("whatif", *QUESTION, "--sweep", "bandwidth=1,2", "--stack", "rack-7")
+    )
     text = " ".join(run("whatif", *QUESTION, "--sweep", "bandwidth=1,2", "--stack", "rack-7")[1].split())
     assert re.search(r"TPOT estimated [\d.]+ ms.* TPOT predicted [\d.]+ ms, TPOT without the stack [\d.]+ ms", text)
     assert "uncalibrated" not in text
-    assert json.loads(run("stacks", "remove", "rack-7", "--json")[1]) == [{"name": "rack-7", "n_row": 3}]
+    assert run.json("stacks", "remove", "rack-7") == [{"name": "rack-7", "n_row": 3}]
 
 
 def test_an_unknown_stack_is_an_error(run: Run, home: Path) -> None:
-    status, _, err = run("explain", *QUESTION, "--stack", "rack-8")
-    assert status == 2
-    assert "stack: no 'rack-8' is known" in err
+    assert "stack: no 'rack-8' is known" in run.error("explain", *QUESTION, "--stack", "rack-8")
 
 
 def test_a_file_without_metrics_is_an_error(run: Run, home: Path, tmp_path: Path) -> None:
     own = write_file(tmp_path, "own.csv", HEADER.replace("tpot_s", "power_w") + RUNS.replace("0.06", "300"))
-    status, _, err = run("stacks", "add", "rack-7", own)
-    assert status == 2
-    assert "FILE: no row has a TTFT" in err
+    assert "FILE: no row has a TTFT" in run.error("stacks", "add", "rack-7", own)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -23,26 +22,24 @@ def shipped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Champion:
 
 @pytest.mark.usefixtures("home")
 def test_the_version_in_service_is_marked(run: Run, shipped: Champion) -> None:
-    status, out, err = run("versions", "--json")
-    assert status == 0, err
-    rows = json.loads(out)
+    rows = run.json("versions")
     assert [row["version"] for row in rows if row["in_service"]] == ["1"]
     assert rows[-1]["version"] == shipped.version
     assert all(len(row["sha256"]) == 64 for row in rows)
 
 
 def test_without_a_run_there_is_the_shipped_version(run: Run, shipped: Champion) -> None:
-    (row,) = json.loads(run("versions", "--json")[1])
+    (row,) = run.json("versions")
     assert row["version"] == shipped.version
     assert row["in_service"]
-    assert json.loads(run("runs", "--json")[1])["has_runs"] is False
+    assert run.json("runs")["has_runs"] is False
     assert "no training runs yet" in run("runs")[1]
 
 
 def test_the_pages_of_the_runs_are_opened_on_the_state_folder(run: Run, home: Path) -> None:
     _, out, _ = run("runs")
     assert f"--backend-store-uri sqlite:///{home / 'mlflow.db'}" in out
-    assert json.loads(run("runs", "--json")[1])["has_runs"] is True
+    assert run.json("runs")["has_runs"] is True
 
 
 def test_a_tracking_server_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,17 +25,13 @@ def an_entry(**changes: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def a_family(accelerator: str, reason: str, detail: str, **changes: Any) -> dict[str, Any]:
+    split = {"engine": "vllm", "tp": 1, "pp": 1, "dp": 1, "ep": 1}
+    return split | {"accelerator": accelerator, "reason": reason, "detail": detail} | changes
+
+
 def a_response(**changes: Any) -> dict[str, Any]:
-    family = {
-        "accelerator": "google-tpu-v6e",
-        "engine": "vllm",
-        "tp": 8,
-        "pp": 1,
-        "dp": 1,
-        "ep": 1,
-        "reason": "dearer",
-        "detail": "x",
-    }
+    family = a_family("google-tpu-v6e", "dearer", "x", tp=8)
     lever = {
         "change": "FP8 weights", "cost_usd_per_h": 49.16, "saving_ratio": 0.5, "needs_quantised_copy": True,
         "warnings": ["24 accelerators are many"],
@@ -101,32 +97,16 @@ def test_without_an_entry_the_reasons_are_given() -> None:
 
 
 def test_what_all_accelerators_of_a_reason_share_is_said_once() -> None:
+    missed = "ttft:p95<=1ms is furthest off: probability 0.1, 0.8 is required"
+    needed = "weights and one request need 65.9 GB;"
     families = [
-        {
-            "accelerator": f"a-{n}",
-            "engine": "vllm",
-            "tp": n,
-            "pp": 1,
-            "dp": 1,
-            "ep": 4,
-            "reason": reason,
-            "detail": detail,
-        }
+        family
         for n in (1, 2)
-        for reason, detail in (
-            ("misses_limit", "ttft:p95<=1ms is furthest off: probability 0.1, 0.8 is required"),
-            ("does_not_fit", f"weights and one request need 65.9 GB; {n} GB are usable"),
+        for family in (
+            a_family(f"a-{n}", "misses_limit", missed, tp=n, ep=4),
+            a_family(f"a-{n}", "does_not_fit", f"{needed} {n} GB are usable", tp=n, ep=4),
+            a_family(f"b-{n}", "no_engine", f"none runs on B{n}", engine="", tp=0),
         )
-    ]
-    families += [
-        {
-            "accelerator": f"b-{n}",
-            "engine": "",
-            "tp": 0,
-            "reason": "no_engine",
-            "detail": f"none runs on B{n}",
-        }
-        for n in (1, 2)
     ]
     text = recommendation_text(a_response(entries=[], families=families))
 

@@ -88,8 +88,3 @@ def test_parquet_accepts_names_alone(shared: Client) -> None:
         problem = problem_of(response, 422)
         assert problem["field"] == next(iter(row))
         assert "send a model with its configuration as NDJSON" in problem["detail"]
-
-
-def test_json_rows_accept_names_alone(shared: Client) -> None:
-    (row,) = shared.post(PATH, {"rows": [a_question(model=MINE)]}).json()["rows"]
-    assert (row["status"], row["reason"]) == ("invalid", "model: must be one text, not a list or an object")

@@ -92,6 +92,7 @@ def test_readiness_reports_a_registry_that_is_down(client: Client, home: Path) -
     assert client.get("/readyz").status_code == 200
     assert checks_of(client)["predictor"]["ok"]
     assert 'roofcast_check_ok{check="registry"} 0.0' in client.get("/metrics").text
+    assert client.post("/v1/predictions", QUESTION).json()["predictor_version"] == "1"
 
 
 def test_an_unexpected_error_of_a_check_is_logged(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -37,49 +38,43 @@ def text(entry: Any, without: Any, calibrated: Any) -> str:
     return calibration_text("the stack profile rack-7", result, 0.8)
 
 
-def test_more_hardware_has_the_figures_and_capacity_of_the_answer_without() -> None:
-    assert text(an_entry(3), an_entry(2, 0.02, users=60), an_entry(2)) == (
-        "without the stack profile rack-7: 2 x H100 (tp1, vLLM, BF16) for 4.10 USD/h; with it: 3 x H100 (tp1, vLLM, "
-        "BF16) for 6.15 USD/h, because on the former TPOT p95 is 32 ms, 1.60 times the 20 ms without it, so a "
-        "replica serves 40 users instead of 60 users"
-    )
+WITHOUT = "without the stack profile rack-7"
+OTHER, BEFORE = an_entry(2, kind="A100"), an_entry(2, 0.02)
+DEARER, SMALLER = an_entry(3, kind="A100"), SimpleNamespace(**vars(OTHER) | {"n_replica": 1})
 
 
-def test_another_winner_has_the_probability_of_the_former_if_that_rules_it_out() -> None:
-    other = an_entry(3, kind="A100")
-    assert text(other, an_entry(2, 0.02), an_entry(2, p=0.41)).endswith(
-        "without it, and all limits are met with probability 0.41 instead of 0.90"
-    )
-    assert text(other, an_entry(2, 0.02), an_entry(2, p=0.85)).endswith("so a replica serves less within the limits")
-
-
-def test_another_winner_of_the_same_cost_is_likelier_or_smaller() -> None:
-    other, before = an_entry(2, kind="A100"), an_entry(2, 0.02)
-    assert text(other, before, an_entry(2, p=0.85)).endswith(
-        "without it; both cost the same, and the latter meets all limits with probability 0.90 instead of 0.85"
-    )
-    smaller = SimpleNamespace(**{**vars(other), "n_replica": 1})
-    assert text(smaller, before, an_entry(2)).endswith(
-        "both cost the same, and replicas of the latter have 1 accelerator instead of 2"
-    )
-    assert text(other, before, an_entry(2)).endswith("without it; both cost the same")
-
-
-def test_a_cheaper_answer_has_the_figures_of_its_own_deployment() -> None:
-    assert "because on the latter TPOT p95 is 18 ms, 0.90 times" in text(an_entry(1, 0.018), an_entry(2), an_entry(2))
-    assert "without the stack profile rack-7: no deployment meets the limits; with it: 1 x" in text(
-        an_entry(1), None, None
-    )
-
-
-def test_without_an_entry_the_answer_without_is_named() -> None:
-    assert "with it: no deployment meets the limits, because on the former" in text(None, an_entry(2), an_entry(2))
-
-
-def test_the_same_answer_is_named_once() -> None:
-    assert text(an_entry(2), an_entry(2), an_entry(2)).startswith(
-        "without the stack profile rack-7 the answer is the same, 2 x H100"
-    )
+@pytest.mark.parametrize(
+    ("entry", "without", "calibrated", "parts"),
+    [
+        (
+            an_entry(3), an_entry(2, 0.02, users=60), an_entry(2),
+            [f"{WITHOUT}: 2 x H100 (tp1, vLLM, BF16) for 4.10 USD/h; with it: 3 x H100 (tp1, vLLM, BF16) for 6.15 "
+             "USD/h, because on the former TPOT p95 is 32 ms, 1.60 times the 20 ms without it, so a replica serves "
+             "40 users instead of 60 users"],
+        ),
+        (DEARER, BEFORE, an_entry(2, p=0.41), ["all limits are met with probability 0.41 instead of 0.90"]),
+        (DEARER, BEFORE, an_entry(2, p=0.85), ["so a replica serves less within the limits"]),
+        (
+            OTHER, BEFORE, an_entry(2, p=0.85),
+            ["both cost the same, and the latter meets all limits with probability 0.90 instead of 0.85"],
+        ),
+        (SMALLER, BEFORE, an_entry(2), ["and replicas of the latter have 1 accelerator instead of 2"]),
+        (OTHER, BEFORE, an_entry(2), ["without it; both cost the same"]),
+        (
+            an_entry(1, 0.018), an_entry(2), an_entry(2),
+            [WITHOUT, "because on the latter TPOT p95 is 18 ms, 0.90 times", ""],
+        ),
+        (an_entry(1), None, None, [f"{WITHOUT}: no deployment meets the limits; with it: 1 x", ""]),
+        (None, an_entry(2), an_entry(2), [WITHOUT, "with it: no deployment meets the limits, because on", ""]),
+        (an_entry(2), an_entry(2), an_entry(2), [f"{WITHOUT} the answer is the same, 2 x H100", ""]),
+    ],
+)  # fmt: skip
+def test_a_stack_changes_hardware_and_cost_for_a_reason(
+    entry: Any, without: Any, calibrated: Any, parts: list[str]
+) -> None:
+    """The parts stand in this order, the last at the end."""
+    written = text(entry, without, calibrated)
+    assert re.search(".*".join(map(re.escape, parts)) + "$", written), written
 
 
 def test_without_a_comparison_the_answer_is_named() -> None:

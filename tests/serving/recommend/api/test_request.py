@@ -57,12 +57,9 @@ def test_percentiles_give_mean_and_variation() -> None:
     assert demand.n_output_token == pytest.approx(142.6, abs=0.1)
     assert demand.length_variation == pytest.approx(1.017, abs=0.001)
     assert math.isnan(demand.input_variation)
-
-
-def test_percentiles_of_prompts_do_not_affect_answers() -> None:
-    demand = a_workload(n_input_token={"p50": 300, "p95": 1200}).demand([])
-    assert demand.lengths[0].percentile("p95") == pytest.approx(1200)
-    assert math.isnan(demand.length_variation)
+    prompts = a_workload(n_input_token={"p50": 300, "p95": 1200}).demand([])
+    assert prompts.lengths[0].percentile("p95") == pytest.approx(1200)
+    assert math.isnan(prompts.length_variation)
 
 
 def test_fields_override_the_preset() -> None:
@@ -106,14 +103,19 @@ def test_an_inconsistent_workload_is_refused(fields: dict[str, Any], problem: st
     assert problem in refusal(WorkloadRequest, **fields)
 
 
-def test_an_inventory_item_without_a_price_or_a_count_is_refused() -> None:
-    assert "usd_per_h" in refusal(InventoryItem, accelerator="x", count=1, n_per_node=1)
-    assert "count" in refusal(InventoryItem, accelerator="x", count=0, n_per_node=1, usd_per_h=0)
-
-
-def test_a_price_override_without_a_name_or_a_price_is_refused() -> None:
-    assert "name the provider" in refusal(PriceOverride, price_usd_per_h=3, provider=None)
-    assert "price_usd_per_h" in refusal(PriceOverride, price_usd_per_h=0, provider="aws")
+@pytest.mark.parametrize(
+    ("part", "fields", "problem"),
+    [
+        (InventoryItem, {"accelerator": "x", "count": 1, "n_per_node": 1}, "usd_per_h"),
+        (InventoryItem, {"accelerator": "x", "count": 0, "n_per_node": 1, "usd_per_h": 0}, "count"),
+        (PriceOverride, {"price_usd_per_h": 3, "provider": None}, "name the provider"),
+        (PriceOverride, {"price_usd_per_h": 0, "provider": "aws"}, "price_usd_per_h"),
+    ],
+)
+def test_what_lacks_a_name_a_price_or_a_count_is_refused(
+    part: type[Message], fields: dict[str, Any], problem: str
+) -> None:
+    assert problem in refusal(part, **fields)
 
 
 def test_every_example_is_valid() -> None:

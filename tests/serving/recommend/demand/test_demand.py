@@ -15,6 +15,7 @@ from roofcast.data.specs import Offer
 from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.inventory import InventoryItem, owned_nodes
+from tests.serving.offer_builders import an_offer
 
 TODAY = dt.date(2026, 11, 20)
 
@@ -28,20 +29,20 @@ def a_demand(**changes: Any) -> Demand:
                      "limits": (), **changes})  # fmt: skip
 
 
-def test_users_without_think_time_are_requests_in_flight() -> None:
-    assert a_demand().served_load(8.0, 2.0) == 8.0
-    assert a_demand().required_load == 80.0
-
-
-def test_served_users_include_those_who_think() -> None:
-    in_flight, rate = np.array([1.0, 8.0]), np.array([0.5, 2.0])
-    assert a_demand(think_time_s=10.0).served_load(in_flight, rate).tolist() == [6.0, 28.0]
-
-
-def test_arrivals_are_served_at_the_rate() -> None:
-    demand = a_demand(users=None, request_rate_per_s=3.0)
-    assert demand.served_load(np.array([1.0, 8.0]), np.array([0.5, 2.0])).tolist() == [0.5, 2.0]
-    assert demand.required_load == 3.0
+@pytest.mark.parametrize(
+    ("load", "served", "required"),
+    [
+        ({}, [1.0, 8.0], 80.0),
+        ({"think_time_s": 10.0}, [6.0, 28.0], 80.0),
+        ({"users": None, "request_rate_per_s": 3.0}, [0.5, 2.0], 3.0),
+    ],
+)
+def test_users_in_flight_and_thinking_or_a_rate_are_served(
+    load: dict[str, Any], served: list[float], required: float
+) -> None:
+    demand = a_demand(**load)
+    assert demand.served_load(np.array([1.0, 8.0]), np.array([0.5, 2.0])).tolist() == served
+    assert demand.required_load == required
 
 
 @given(st.floats(1, 1e6), st.floats(1, 100), st.floats(0, 0.99))
@@ -97,31 +98,24 @@ def test_owned_nodes_are_constrained_by_accelerator_alone() -> None:
     assert {(offer.provider, offer.pricing) for offer in supply[1:]} == {("aws", "on_demand")}
 
 
-def an_offer(region: str, price: str, **changes: Any) -> Offer:
-    fields = {
-        "provider": "cloud", "instance_type": "one", "accelerator": "nvidia-l4-24gb", "n_accelerator": 1,
-        "pricing": "on_demand", "as_of": TODAY, "source": "a list", "licence": "MIT", **changes,
-    }  # fmt: skip
-    return Offer.parse({**fields, "region": region, "price_usd_per_h": price})
+def of_region(region: str, price: str, **changes: Any) -> Offer:
+    return an_offer(region=region, price_usd_per_h=price, **changes)
 
 
-def test_the_cheapest_region_of_an_instance_stands_for_all() -> None:
-    near, far, last = an_offer("near", "2"), an_offer("far", "1"), an_offer("last", "1")
-    other, spot = an_offer("near", "3", instance_type="two"), an_offer("near", "1.5", pricing="spot")
-    constraints = Constraints(pricing=frozenset({"on_demand", "spot"}))
-
-    assert constraints.admissible_offers([near, far, last, other, spot]) == [far, other, spot]
+NEAR, FAR, LAST = of_region("near", "2"), of_region("far", "1"), of_region("last", "1")
+OTHER, SPOT = of_region("near", "3", instance_type="two"), of_region("near", "1.5", pricing="spot")
+CHEAP = of_region("far", "1", provider="other")
 
 
-def test_named_regions_are_all_considered() -> None:
-    near, far, last = an_offer("near", "2"), an_offer("far", "1"), an_offer("last", "3")
-    constraints = Constraints(regions=frozenset({"near", "last"}))
-
-    assert constraints.admissible_offers([near, far, last]) == [near, last]
-
-
-def test_the_cheapest_region_is_one_within_the_constraints() -> None:
-    dear, cheap = an_offer("near", "2"), an_offer("far", "1", provider="other")
-    constraints = Constraints(providers=frozenset({"cloud"}))
-
-    assert constraints.admissible_offers([dear, cheap]) == [dear]
+@pytest.mark.parametrize(
+    ("bounds", "offers", "admitted"),
+    [
+        ({"pricing": {"on_demand", "spot"}}, [NEAR, FAR, LAST, OTHER, SPOT], [FAR, OTHER, SPOT]),
+        ({"regions": {"near", "last"}}, [NEAR, FAR, LAST], [NEAR, LAST]),
+        ({"providers": {"aws"}}, [NEAR, CHEAP], [NEAR]),
+    ],
+    ids=["the cheapest stands for all", "named regions are all considered", "the cheapest within the constraints"],
+)
+def test_the_regions_of_an_instance(bounds: dict[str, set[str]], offers: list[Offer], admitted: list[Offer]) -> None:
+    constraints = Constraints(**{name: frozenset(names) for name, names in bounds.items()})  # type: ignore[arg-type]
+    assert constraints.admissible_offers(offers) == admitted

@@ -16,26 +16,25 @@ from roofcast.serving.recommend.demand.inventory import (
     override_prices,
     owned_nodes,
 )
+from tests.serving.offer_builders import H100, an_offer
 
 TODAY = dt.date(2026, 11, 20)
-H100 = "nvidia-h100-sxm-80gb"
 
 
-def an_offer(**changes: Any) -> Offer:
+def of_acme(**changes: Any) -> Offer:
     fields = {
-        "provider": "acme", "region": "north", "instance_type": "one", "accelerator": H100, "n_accelerator": 8,
-        "pricing": "on_demand", "price_usd_per_h": "40", "listed_price_per_h": "37", "listed_currency": "EUR",
-        "as_of": "2026-01-01", "source": "list", "licence": "own figures",
+        "provider": "acme", "region": "north", "instance_type": "one", "price_usd_per_h": "40",
+        "listed_price_per_h": "37", "listed_currency": "EUR",
     }  # fmt: skip
-    return Offer.parse({**fields, **changes})
+    return an_offer(**fields | changes)
 
 
 OFFERS = (
-    an_offer(),
-    an_offer(region="south"),
-    an_offer(pricing="spot", price_usd_per_h="20"),
-    an_offer(provider="other", instance_type="two"),
-    an_offer(accelerator="nvidia-l40s-48gb", instance_type="three"),
+    of_acme(),
+    of_acme(region="south"),
+    of_acme(pricing="spot", price_usd_per_h="20"),
+    of_acme(provider="other", instance_type="two"),
+    of_acme(accelerator="nvidia-l40s-48gb", instance_type="three"),
 )
 
 
@@ -96,26 +95,24 @@ def test_an_unknown_accelerator_is_named_with_its_field() -> None:
         owned_nodes([an_item("h100-sxm-80")], load_catalog(), TODAY)
 
 
-def test_an_override_applies_to_all_offers_that_match_its_names() -> None:
-    assert prices(PriceOverride(price_usd_per_h=7, provider="ACME")) == [7, 7, 7, 40, 7]
-    assert prices(PriceOverride(price_usd_per_h=7, accelerator="h100-sxm-80gb", pricing="on_demand")) == [
-        7,
-        7,
-        20,
-        7,
-        40,
-    ]
-    assert prices(PriceOverride(price_usd_per_h=7, region="south")) == [40, 7, 20, 40, 40]
-    assert prices(PriceOverride(price_usd_per_h=7, instance_type="two")) == [40, 40, 20, 7, 40]
+BY_PROVIDER, BY_REGION = {"provider": "acme"}, {"region": "south", "price_usd_per_h": 5}
 
 
-def test_the_last_override_of_an_offer_applies() -> None:
-    by_provider, by_region = (
-        PriceOverride(price_usd_per_h=7, provider="acme"),
-        PriceOverride(price_usd_per_h=5, region="south"),
-    )
-    assert prices(by_provider, by_region) == [7, 5, 7, 40, 7]
-    assert prices(by_region, by_provider) == [7, 7, 7, 40, 7]
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        ([{"provider": "ACME"}], [7, 7, 7, 40, 7]),
+        ([{"accelerator": "h100-sxm-80gb", "pricing": "on_demand"}], [7, 7, 20, 7, 40]),
+        ([{"region": "south"}], [40, 7, 20, 40, 40]),
+        ([{"instance_type": "two"}], [40, 40, 20, 7, 40]),
+        ([BY_PROVIDER, BY_REGION], [7, 5, 7, 40, 7]),
+        ([BY_REGION, BY_PROVIDER], [7, 7, 7, 40, 7]),
+    ],
+)
+def test_the_last_override_that_matches_an_offer_applies(
+    overrides: list[dict[str, Any]], expected: list[int]
+) -> None:
+    assert prices(*(PriceOverride(**{"price_usd_per_h": 7, **one}) for one in overrides)) == expected
 
 
 def test_an_overridden_price_is_of_today_and_in_dollars() -> None:

@@ -54,35 +54,29 @@ def test_no_other_fleet_is_cheaper(types: list[FleetType], needed: int, pools: d
         assert sum(n * t.n_accelerator for n, t in zip(fleet.counts, types, strict=True) if t.pool == name) <= holds
 
 
-def test_a_mixed_fleet_is_chosen_if_it_is_cheaper() -> None:
-    large, small = FleetType(10.0, 10.0), FleetType(1.4, 1.0)
-    assert cheapest_fleet([large, small], 22).counts == (2, 2)
-    assert cheapest_fleet([large], 22).cost > cheapest_fleet([large, small], 22).cost
+LARGE, SMALL, EIGHT = FleetType(10.0, 10.0), FleetType(1.4, 1.0), FleetType(8.0, 80.0)
+FREE, RENTED = FleetType(0.0, 5.0, most=2), FleetType(8.0, 7.0)
+POOLED = [FleetType(1.0, served, pool="mine", n_accelerator=8) for served in (10.0, 8.0)]
 
 
-def test_free_nodes_are_used_before_rented_ones() -> None:
-    free, rented = FleetType(0.0, 5.0, most=2), FleetType(8.0, 7.0)
-    assert cheapest_fleet([free, rented], 9).counts == (2, 0)
-    assert cheapest_fleet([free, rented], 20).counts == (2, 2)
-
-
-def test_types_of_one_pool_share_its_accelerators() -> None:
-    large, small = (
-        FleetType(1.0, 10.0, pool="mine", n_accelerator=8),
-        FleetType(1.0, 8.0, pool="mine", n_accelerator=8),
-    )
-    fleet = cheapest_fleet([large, small], 40, {"mine": 24})
-    assert (fleet.counts, fleet.missing) == ((3, 0), 10.0)
-
-
-def test_of_equal_cost_fewer_instances_are_preferred() -> None:
-    one, eight = FleetType(1.0, 10.0), FleetType(8.0, 80.0)
-    assert cheapest_fleet([one, eight], 160).counts == (0, 2)
-    assert cheapest_fleet([eight, one], 160).counts == (2, 0)
-
-
-def test_the_first_of_equal_types_is_chosen() -> None:
-    assert cheapest_fleet([FleetType(2.0, 3.0)] * 4, 9).counts == (3, 0, 0, 0)
+@pytest.mark.parametrize(
+    ("types", "needed", "counts", "missing"),
+    [
+        pytest.param([LARGE, SMALL], 22, (2, 2), 0.0, id="a mixed fleet is cheaper"),
+        pytest.param([FREE, RENTED], 9, (2, 0), 0.0, id="free nodes are used first"),
+        pytest.param([FREE, RENTED], 20, (2, 2), 0.0, id="rented nodes serve the rest"),
+        pytest.param(POOLED, 40, (3, 0), 10.0, id="types of a pool share its accelerators"),
+        pytest.param([FleetType(1.0, 10.0), EIGHT], 160, (0, 2), 0.0, id="fewer instances of equal cost"),
+        pytest.param([EIGHT, FleetType(1.0, 10.0)], 160, (2, 0), 0.0, id="fewer instances in any order"),
+        pytest.param([FleetType(2.0, 3.0)] * 4, 9, (3, 0, 0, 0), 0.0, id="the first of equal types"),
+        pytest.param([FleetType(1.0, 5.0)], 0, (0,), 0.0, id="no demand"),
+    ],
+)
+def test_the_fleet_of_a_demand(
+    types: list[FleetType], needed: float, counts: tuple[int, ...], missing: float
+) -> None:
+    fleet = cheapest_fleet(types, needed, {"mine": 24})
+    assert (fleet.counts, fleet.missing) == (counts, missing)
 
 
 def test_the_fleet_does_not_depend_on_the_order_of_types() -> None:
@@ -107,10 +101,6 @@ def test_the_fleet_does_not_depend_on_the_order_of_types() -> None:
 def test_without_a_serving_type_all_load_is_missing(types: list[FleetType]) -> None:
     fleet = cheapest_fleet(types, 7)
     assert (fleet.cost, fleet.served, fleet.missing) == (0.0, 0.0, 7.0)
-
-
-def test_no_demand_needs_no_fleet() -> None:
-    assert cheapest_fleet([FleetType(1.0, 5.0)], 0).counts == (0,)
 
 
 def test_numbers_that_are_not_finite_are_refused() -> None:
