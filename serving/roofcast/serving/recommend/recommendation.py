@@ -45,8 +45,7 @@ from roofcast.serving.recommend.search.configurations import (
     enumerate_replicas,
     replica_table,
 )
-from roofcast.serving.recommend.search.deployment_sizes import Market
-from roofcast.serving.recommend.search.offer_groups import group_offers
+from roofcast.serving.recommend.search.deployment_sizes import Market, group_offers
 from roofcast.serving.recommend.search.problem import SearchProblem, reported_limits
 from roofcast.serving.recommend.search.replica import Replica
 from roofcast.serving.recommend.search.search import Deployment, Search, SearchTarget

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Final
 
@@ -60,6 +60,11 @@ class Limit:
         As the caller wrote it.
     is_floor
         Whether it is a lower bound, on the throughput of the whole deployment.
+
+    Attributes
+    ----------
+    quantity
+        Metric and statistic.
     """
 
     metric: str
@@ -67,11 +72,10 @@ class Limit:
     value: float
     text: str
     is_floor: bool = False
+    quantity: tuple[str, str] = field(init=False, repr=False, compare=False)
 
-    @property
-    def quantity(self) -> tuple[str, str]:
-        """Metric and statistic."""
-        return self.metric, self.statistic
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "quantity", (self.metric, self.statistic))
 
     @property
     def unit(self) -> str:

@@ -1,1 +1,1 @@
-"""Search: configurations, deployment sizes, load grid, evaluation, mixed fleets, offers that share one line."""
+"""Search: configurations, deployment sizes, load grid, evaluation, mixed fleets."""

@@ -1,9 +1,9 @@
-"""Market of priced instances, and the size and cost of deployments on them."""
+"""Market of priced instances, the size and cost of deployments on them, and the offers that share one entry."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self
 
@@ -133,3 +133,20 @@ def _concatenate(lists: Collection[list[int]]) -> tuple[IndexArray, IndexArray]:
 def _replicas_per_instance(size: FloatArray, n: FloatArray, fills_domain: BoolArray, max_nodes: int) -> FloatArray:
     spans = fills_domain & (size > n) & (size % n == 0) & (size <= n * max_nodes)
     return np.where(spans, n / size, np.floor(n / size))
+
+
+def group_offers(replicas: Iterable[Replica], offers: Sequence[Offer], pairs: Pairs) -> IndexArray:
+    """Return the group that each pair of a replica and an offer belongs to: shape (n_pair,), from 0 on.
+
+    Pairs of one group have the accelerator, the precision, the kind of speculation, the pricing and the market
+    in common. Each kind of owned nodes is a group of its own.
+    """
+    kind = _codes((one.accelerator, one.weight_precision, one.speculation) for one in replicas)
+    terms = _codes((one.pricing, one.market, one.id if isinstance(one, OwnedNodes) else "") for one in offers)
+    code = kind[pairs.row] * (terms.max(initial=0) + 1) + terms[pairs.offer]
+    return np.asarray(np.unique(code, return_inverse=True)[1].ravel(), dtype=np.intp)
+
+
+def _codes(keys: Iterable[Hashable]) -> IndexArray:
+    known: dict[Hashable, int] = {}
+    return np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.intp)

@@ -7,8 +7,7 @@ import pytest
 from roofcast.data.catalog import load_catalog
 from roofcast.data.specs import Offer
 from roofcast.serving.recommend.demand.constraints import Speculation
-from roofcast.serving.recommend.search.deployment_sizes import Pairs
-from roofcast.serving.recommend.search.offer_groups import group_offers
+from roofcast.serving.recommend.search.deployment_sizes import Pairs, group_offers
 from roofcast.serving.recommend.search.replica import Replica
 
 CATALOG = load_catalog()
