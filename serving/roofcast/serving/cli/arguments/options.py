@@ -202,7 +202,8 @@ def with_options(
     """Return a decorator that gives a command declared options, whose values are its first argument.
 
     `Command` adds them when it runs or prints its help: only then `declare` is called, which imports their source.
-    `fields` are the places in a request that other parameters of the command set.
+    `fields` are the places in a request that other parameters of the command set. A command that takes the context
+    has `Problems` as its object, to which it adds those of its values; values that cannot be read are None.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -228,6 +229,7 @@ def complete_command(shell: Any) -> Any:
 
     run.__dict__.update(vars(shell), columns=[name for name, option in options.items() if not option.field])
     run.fields = {name: option.field for name, option in options.items() if option.field} | shell.fields  # type: ignore[attr-defined]
+    run.collects = any(one.annotation is typer.Context for one in own)  # type: ignore[attr-defined]
     run.__signature__ = inspect.Signature([*added, *own])  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in (*added, *own)}
     del run.declare  # type: ignore[attr-defined]

@@ -18,21 +18,19 @@ if TYPE_CHECKING:
     from roofcast.serving.composition import Service
 
 
-def check_question(values: Mapping[str, Any]) -> None:
+def check_question(question: Mapping[str, Any], server: str = "") -> None:
     """Raise the errors of a question; a service knows names that this process does not."""
     import pandas as pd
 
-    from roofcast.data.measurements.schema import INPUT_COLUMNS
     from roofcast.features.columns import ENGINES
     from roofcast.serving.predict.row_checks import check_table
 
-    question = {name: values[name] or "" for name in INPUT_COLUMNS}
     catalog = open_model_catalog()
     check_row(
-        question,
+        {name: value or "" for name, value in question.items()},
         catalog,
         lambda row: check_table(pd.DataFrame([row], dtype=object), catalog, ENGINES)[1][0],
-        values.get("server", ""),
+        server,
     )
 
 

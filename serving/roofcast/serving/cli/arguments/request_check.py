@@ -1,21 +1,19 @@
-"""Checks of a command's values, each on its own, for the errors that follow the first one."""
+"""Checks of a command's values, whose problems are named at once."""
 
 from __future__ import annotations
 
-import functools
 import logging
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roofcast.data.errors import InputError, UnknownNameError, join_errors
-from roofcast.serving.cli.files import read_references_table
 from roofcast.serving.cli.remote import ask
 
 if TYPE_CHECKING:
     from roofcast.data.catalog import Catalog
-    from roofcast.serving.composition import Service
+    from roofcast.serving.csv_table import CsvTable
     from roofcast.serving.row_problems import Problem
 
 _WORD = re.compile(r"\w+")
@@ -23,17 +21,41 @@ _WORD = re.compile(r"\w+")
 logger = logging.getLogger(__name__)
 
 
-def collect_errors(*checks: Callable[[], object]) -> list[InputError]:
-    """Return the errors of checks, in their order; one that cannot be made finds none."""
-    errors = []
-    for check in checks:
-        try:
-            check()
-        except InputError as error:
-            errors.append(error)
-        except Exception:  # no store, no predictor or a bug: the command has an error to report
-            logger.debug("a check of the command's values failed", exc_info=True)
-    return errors
+class Problems:
+    """Problems of a command line, found together: those of its arguments, then those of its values.
+
+    Each ``with`` block is a check, whose errors are kept unless they are about an argument that cannot be read. Once
+    there is a problem, a check that cannot be made, for want of a store or a predictor, finds none.
+    """
+
+    def __init__(self, errors: Iterable[InputError] = (), unread: Collection[str] = ()) -> None:
+        self.errors, self.unread = [*errors], {*unread}
+
+    def __enter__(self) -> None:
+        """Start a check."""
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        """Keep the errors of the check."""
+        if isinstance(error, InputError):
+            for one in error.all:
+                one.further = ()
+                if not self.unread & _fields_of(one):
+                    self.errors.append(one)
+            return True
+        if isinstance(error, Exception) and self.errors:
+            logger.debug("a check of the command's values failed", exc_info=error)
+            return True
+        return False
+
+    def raise_all(self) -> None:
+        """Raise `InputError` with all problems, if there are any."""
+        if self.errors:
+            raise join_errors(self.errors)
+
+
+def _fields_of(error: InputError) -> set[str]:
+    fields = {error.field, *error.mentions}
+    return fields | {field.rpartition(".")[2] for field in fields}
 
 
 def check_level(level: float | None) -> None:
@@ -48,37 +70,36 @@ def check_out(file: Path | None, option: str = "out") -> None:
         raise InputError(option, f"{file} cannot be written: no such folder")
 
 
-def load_once() -> Callable[[], Service]:
-    """Return a function that returns the service with the active predictor, which its first call loads."""
+def check_rows_options(given: Iterable[str], rows: Path | None, out: Path | None) -> None:
+    """Raise `InputError` if the options of one row, which are given, do not go with those of a file of rows."""
+    for name in given:
+        if rows:
+            raise InputError(name, "cannot be combined with --rows; write it into the file")
+    if rows and out is None:
+        raise InputError("out", "must be given with --rows")
+    if out and not rows:
+        raise InputError("out", "requires --rows")
+    if rows:
+        check_out(out)
 
-    @functools.cache
-    def load() -> Service:
-        from roofcast.serving.cli.context import load_predictor, open_service
 
-        return load_predictor(open_service())
-
-    return load
-
-
-def check_references(file: Path | None, server: str, load: Callable[[], Service]) -> None:
-    """Raise `InputError` if a file of references cannot be used; a service checks their content."""
-    if file is None:
+def check_calibration(
+    problems: Problems, rows: CsvTable | None, source: Path | None, stack: str, server: str
+) -> None:
+    """Add the problems of references and of a stack to other problems; a service knows its own."""
+    if server or not problems.errors or not (rows or stack):
         return
-    from roofcast.serving.predict.reference_rows import read_references
+    with problems:
+        from roofcast.serving.cli import context
+        from roofcast.serving.predict.reference_rows import read_references
 
-    rows = read_references_table(file)
-    if not server:
-        service = load()
-        read_references(rows.frame(), service.catalog, service.active_model.bundle.predictor, file.name, rows.lines)
-
-
-def check_stack(name: str, server: str, load: Callable[[], Service]) -> None:
-    """Raise `InputError` if there is no stack of this name; a service knows its own."""
-    if not name or server:
-        return
-
-    service = load()
-    service.stacks.choose(service.catalog, service.active_model, "", name)
+        service = context.load_predictor(context.open_service())
+        with problems:
+            if rows and source:
+                predictor = service.active_model.bundle.predictor
+                read_references(rows.frame(), service.catalog, predictor, source.name, rows.lines)
+        with problems:
+            service.stacks.choose(service.catalog, service.active_model, "", stack)
 
 
 def check_row(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import typer
@@ -11,6 +11,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from roofcast.data.errors import InputError, SchemaError, choice_error, join_errors, near_misses
 from roofcast.serving.cli.arguments.options import complete_command
+from roofcast.serving.cli.arguments.request_check import Problems
 
 USAGE_ERROR: Final[Any] = typer.BadParameter.__base__
 """Base of the errors of arguments, which typer exports under no name of its own."""
@@ -18,51 +19,27 @@ USAGE_ERROR: Final[Any] = typer.BadParameter.__base__
 EXPECTED: Final = "Input should be"
 NOT_ONE: Final = " is not one of "
 
-Check = Callable[[Mapping[str, Any]], Iterable[InputError]]
-"""Returns the errors of a command's values, by parameter; those that cannot be read are None."""
-
-
-def with_check(check: Check) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that gives a command its check, which runs only after another error was found."""
-
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        command.check = check  # type: ignore[attr-defined]
-        return command
-
-    return decorate
-
 
 class _Usage:
     callback: Any
+    params: Any
     get_params: Any
     make_parser: Any
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.obj = Problems()
         try:
             return super().parse_args(ctx, [*args])  # type: ignore[misc, no-any-return]
         except USAGE_ERROR as error:
             errors, unread = self._usage_errors(ctx, args)
-            of_values = [one for one in self._check(ctx) if not unread & _fields_of(one)]
-            if not errors and not of_values:  # a group without arguments, which prints its help
+            if not errors:  # a group without arguments, which prints its help
                 raise
-            raise join_errors([*errors, *self._with_options(ctx, of_values)]) from error
-
-    def _with_options(self, ctx: Any, errors: Iterable[InputError]) -> list[InputError]:
-        fields: Mapping[str, str] = getattr(self.callback, "fields", {})
-        columns = getattr(self.callback, "columns", ()) if ctx.params.get("rows") else ()
-        params = [param for param in self.get_params(ctx) if param.name not in columns]
-        names = _options_by_field(params, fields, ctx.params)
-        return [name_options(one, names) for one in errors]
-
-    def _check(self, ctx: Any) -> list[InputError]:
-        check: Check | None = getattr(self.callback, "check", None)
-        if check is None:
+            if not getattr(self.callback, "collects", False):
+                raise join_errors(errors) from error
+            ctx.obj = Problems(errors, unread)
+            for param in self.params:
+                ctx.params.setdefault(param.name, None)
             return []
-        values = {param.name: ctx.params.get(param.name) for param in self.get_params(ctx)}
-        values = {
-            name: ([*value] or None) if isinstance(value, list | tuple) else value for name, value in values.items()
-        }
-        return [one for error in check(values) for one in error.all]
 
     def _usage_errors(self, ctx: Any, args: list[str]) -> tuple[list[InputError], set[str]]:
         args, errors, values = [*args], [], None
@@ -127,14 +104,15 @@ class Command(_Usage, TyperCommand):
         self._params = params
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; add to an error all others of its values."""
+        """Run the command; its errors name its options."""
         try:
             return super().invoke(ctx)
         except InputError as error:
-            found = self._check(ctx)
-            places = {_place(one) for one in found}
-            own = [one for one in error.all if _place(one) not in places]
-            raise join_errors(self._with_options(ctx, [*own, *found])) from error
+            fields: Mapping[str, str] = getattr(self.callback, "fields", {})
+            columns = getattr(self.callback, "columns", ()) if ctx.params.get("rows") else ()
+            params = [param for param in self.get_params(ctx) if param.name not in columns]
+            names = _options_by_field(params, fields, ctx.params)
+            raise join_errors([name_options(one, names) for one in error.all]) from error
 
 
 class Group(_Usage, TyperGroup):
@@ -179,6 +157,8 @@ def name_options(error: InputError, options: Mapping[str, str]) -> InputError:
     >>> str(name_options(InputError("workload", "give n_input_token", ["n_input_token"]), options))
     'give --isl'
     """
+    if error.field.startswith("-"):  # names an option as it was written
+        return InputError(error.field, error.problem)
     if isinstance(error, SchemaError) and (error.source or error.line):
         return SchemaError(error.field, error.problem, error.source, error.line)
     parts = error.field.split(".")
@@ -232,14 +212,3 @@ def _lower(text: object) -> str:
     message = str(text).rstrip(".")
     is_acronym = message[1:2].isupper()
     return message if is_acronym else message[:1].lower() + message[1:]
-
-
-def _place(error: InputError) -> str:
-    if isinstance(error, SchemaError) and error.source:
-        return f"{error.source}, line {error.line}"
-    return error.field or error.problem
-
-
-def _fields_of(error: InputError) -> set[str]:
-    fields = {error.field, *error.mentions}
-    return fields | {field.rpartition(".")[2] for field in fields}

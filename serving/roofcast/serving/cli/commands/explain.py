@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -13,14 +13,7 @@ import typer
 from roofcast.data.errors import InputError, NotReadyError
 from roofcast.serving.cli.arguments.options import question_options, with_options
 from roofcast.serving.cli.arguments.question import check_question, question_row, question_table
-from roofcast.serving.cli.arguments.request_check import (
-    check_level,
-    check_references,
-    check_stack,
-    collect_errors,
-    load_once,
-)
-from roofcast.serving.cli.arguments.usage import with_check
+from roofcast.serving.cli.arguments.request_check import Problems, check_calibration, check_level
 from roofcast.serving.cli.console import note, show, spinner, warn
 from roofcast.serving.cli.context import (
     AsJson,
@@ -42,22 +35,12 @@ if TYPE_CHECKING:
 
     from roofcast.serving.app_state.champion_loader import LoadedModel
     from roofcast.serving.composition import Service
+    from roofcast.serving.csv_table import CsvTable
     from roofcast.serving.explain.explanation import Explanation
     from roofcast.training.learner.predictor import CalibrationPoints
     from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 
 PlotFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a plot: PNG, SVG or PDF.")]
-
-
-def _errors(values: Mapping[str, Any]) -> list[InputError]:
-    load = load_once()
-    return collect_errors(
-        lambda: check_question(values),
-        *(partial(_check_scale, [option]) for option in values["scale"] or ()),
-        lambda: check_references(values["reference"], values["server"], load),
-        lambda: check_stack(values["stack"], values["server"], load),
-        lambda: check_level(values["level"]),
-    )
 
 
 def _check_scale(options: Sequence[str]) -> None:
@@ -67,11 +50,11 @@ def _check_scale(options: Sequence[str]) -> None:
     scale_accelerator(next(iter(open_catalog().accelerators.values())), options)
 
 
-@with_check(_errors)
 @with_options(partial(question_options, "model", "accelerator"))
 def explain(
     question: dict[str, str],
     *,
+    context: typer.Context,
     scale: Annotated[
         list[str] | None,
         typer.Option(metavar="WHAT=FACTOR", help="Scale bandwidth, flops, memory, link or power; repeatable."),
@@ -84,16 +67,28 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Explain one question: where the time goes, what bounds it, what fits in memory, and why it is predicted so."""
-    check_level(level)
+    problems: Problems = context.obj
+    references = None
+    with problems:
+        check_question(question, server)
+    for one in scale or ():
+        with problems:
+            _check_scale([one])
+    with problems:
+        references = read_references_table(reference) if reference else None
+    with problems:
+        check_level(level)
+    check_calibration(problems, references, reference, stack, server)
+    problems.raise_all()
     if server:
         if scale or plot:
             raise InputError(
                 "server", "cannot be combined with --scale or --plot, which need the command's own predictor"
             )
-        document = _ask_service(server, question, level, reference, stack)
+        document = _ask_service(server, question, level, references, stack)
     else:
         with spinner("explaining"):
-            explanation = _explain(question, scale or [], level, reference, stack)
+            explanation = _explain(question, scale or [], level, (references, reference), stack)
         if plot:
             from roofcast.serving.explain.explanation_plots import plot_explanation
 
@@ -106,12 +101,16 @@ def explain(
 
 
 def _explain(
-    question: dict[str, str], scale: list[str], level: float, reference: Path | None, stack: str
+    question: dict[str, str],
+    scale: list[str],
+    level: float,
+    references: tuple[CsvTable | None, Path | None],
+    stack: str,
 ) -> Explanation:
     from roofcast.serving.explain.explanation import explain as explain_questions
     from roofcast.serving.explain.explanation import scale_accelerator
 
-    rows = read_references_table(reference) if reference else None
+    rows, reference = references
     service = open_service()
     table, catalog = question_table(question, service)
     part = scale_accelerator(catalog.accelerator(question["accelerator"]), scale)
@@ -138,25 +137,17 @@ def _choose_stack(
 
 
 def _ask_service(
-    url: str, question: dict[str, str], level: float, reference: Path | None, stack: str
+    url: str, question: dict[str, str], level: float, table: CsvTable | None, stack: str
 ) -> dict[str, Any]:
 
     row, configs = question_row(question, url)
-    references = read_references_table(reference).records() if reference else []
+    references = table.records() if table else []
     request: dict[str, Any] = {"rows": [row], "models": configs, "references": references, "level": level}
     request |= {"stack": stack} if stack else {}
     with ask(url) as client:
         response = client.explain(**request)
     note_stack(response.get("stack"))
     return dict(response["rows"][0])
-
-
-def _sweep_errors(values: Mapping[str, Any]) -> list[InputError]:
-    return collect_errors(
-        lambda: check_question(values),
-        lambda: _check_sweep(values["sweep"] or []),
-        lambda: check_stack(values["stack"], "", load_once()),
-    )
 
 
 def _check_sweep(sweep: Sequence[str]) -> None:
@@ -168,11 +159,11 @@ def _check_sweep(sweep: Sequence[str]) -> None:
     sweep_accelerator(next(iter(open_catalog().accelerators.values())), sweep[0])
 
 
-@with_check(_sweep_errors)
 @with_options(partial(question_options, "model", "accelerator"))
 def whatif(
     question: dict[str, str],
     *,
+    context: typer.Context,
     sweep: Annotated[
         list[str],
         typer.Option(
@@ -186,8 +177,13 @@ def whatif(
     as_json: AsJson = False,
 ) -> None:
     """Estimate one question on hypothetical hardware, for each step of a sweep; with a stack, predict it too."""
-    if len(sweep) != 1:
-        raise InputError("sweep", f"one at a time, got {len(sweep)}: {' and '.join(sweep)}")
+    problems: Problems = context.obj
+    with problems:
+        check_question(question)
+    with problems:
+        _check_sweep(sweep or [])
+    check_calibration(problems, None, None, stack, "")
+    problems.raise_all()
     from roofcast.serving.explain.explanation import explain as explain_questions
     from roofcast.serving.explain.explanation import parse_option, sweep_accelerator
 

@@ -23,13 +23,12 @@ from roofcast.serving.cli.arguments.options import (
     with_options,
 )
 from roofcast.serving.cli.arguments.request_check import (
+    Problems,
     check_level,
     check_names,
-    check_out,
     check_row,
-    collect_errors,
+    check_rows_options,
 )
-from roofcast.serving.cli.arguments.usage import with_check
 from roofcast.serving.cli.console import show, spinner, warn
 from roofcast.serving.cli.context import (
     AsJson,
@@ -57,6 +56,7 @@ from roofcast.serving.cli.remote import ask, read_served_model
 from roofcast.serving.cli.text.job_text import job_text, recommendation_text
 
 if TYPE_CHECKING:
+    from roofcast.serving.csv_table import CsvTable
     from roofcast.serving.jobs.job_request import JobRecommendationRequest
 
 JobReferenceFile = Annotated[
@@ -85,27 +85,6 @@ def _job_options() -> dict[str, Option]:
     return column_options(TRAINING_CONFIG_COLUMNS)
 
 
-def _predict_errors(values: Mapping[str, Any]) -> list[InputError]:
-    job = {name: values[name] for name in _job_options() if values[name]}
-    rows, server = values["rows"], values["server"]
-    return collect_errors(
-        lambda: _check_files(rows, values["out"], job),
-        lambda: read_table(rows).records() if rows else _check_job(job, server),
-        lambda: check_out(values["out"] if rows else None),
-        lambda: _check_references(values["reference"], server),
-        lambda: check_level(values["level"]),
-    )
-
-
-def _check_files(rows: Path | None, out: Path | None, job: Mapping[str, Any]) -> None:
-    if rows and job:
-        raise InputError(next(iter(job)), "cannot be combined with --rows; write it into the file")
-    if rows and out is None:
-        raise InputError("out", "must be given with --rows")
-    if out and not rows:
-        raise InputError("out", "requires --rows")
-
-
 def _check_job(job: Mapping[str, Any], server: str) -> None:
     from roofcast.serving.jobs.rows import parse_jobs
 
@@ -115,21 +94,12 @@ def _check_job(job: Mapping[str, Any], server: str) -> None:
     check_row(job, catalog, lambda row: parse_jobs([row], catalog)[1][0])
 
 
-def _check_references(file: Path | None, server: str) -> None:
-    from roofcast.serving.jobs.job_references import condition_on
-
-    rows = _read_references(file)
-    if rows and not server:
-        service = load_predictor(open_service(), TRAINING)
-        condition_on(service.job_model.bundle.predictor, rows, service.job_catalog)
-
-
 @training.command()
-@with_check(_predict_errors)
 @with_options(_job_options)
 def predict(
     options: dict[str, Any],
     *,
+    context: typer.Context,
     rows: Annotated[
         Path | None,
         typer.Option(
@@ -151,12 +121,26 @@ def predict(
     Blank settings of the plan are those of the fastest plan that fits. With --rows, JSON is the number of
     rows by status.
     """
-    check_level(level)
-    asked = _Asked(_read_references(reference), level, server)
+    problems: Problems = context.obj
     job = {name: value for name, value in options.items() if value}
-    _check_files(rows, out, job)
-    if rows and out:
-        _predict_file(rows, out, asked, as_json=as_json)
+    table, references = None, []
+    with problems:
+        table = read_table(rows) if rows else None
+    with problems:
+        check_rows_options(job, rows, out)
+    with problems:
+        if not rows:
+            _check_job(job, server)
+    with problems:
+        references = read_table(reference).records() if reference else []
+        if references and problems.errors and not server:
+            _check_references(references)
+    with problems:
+        check_level(level)
+    problems.raise_all()
+    asked = _Asked(references, level, server)
+    if table and rows and out:
+        _predict_file(table, rows.name, out, asked, as_json=as_json)
         return
     (answer,) = _predict_one(job, asked)
     if as_json:
@@ -168,14 +152,17 @@ def predict(
         raise InputError(field, problem)
 
 
+def _check_references(rows: list[dict[str, Any]]) -> None:
+    from roofcast.serving.jobs.job_references import condition_on
+
+    service = load_predictor(open_service(), TRAINING)
+    condition_on(service.job_model.bundle.predictor, rows, service.job_catalog)
+
+
 class _Asked(NamedTuple):
     references: list[dict[str, Any]]
     level: float
     server: str
-
-
-def _read_references(file: Path | None) -> list[dict[str, Any]]:
-    return read_table(file).records() if file else []
 
 
 def _predict_one(job: dict[str, Any], asked: _Asked) -> list[dict[str, Any]]:
@@ -208,12 +195,10 @@ def _answer(rows: list[dict[str, Any]], models: list[dict[str, Any]], asked: _As
         return answer_rows(rows, configs, level, service.job_catalog, service.job_model, references=references)
 
 
-def _predict_file(rows: Path, out: Path, asked: _Asked, *, as_json: bool) -> None:
+def _predict_file(table: CsvTable, source: str, out: Path, asked: _Asked, *, as_json: bool) -> None:
     from roofcast.serving.jobs.job_predictions import ANSWER_COLUMNS
 
-    check_out(out)
-    table = read_table(rows)
-    named, models = read_row_models(table, rows.name)
+    named, models = read_row_models(table, source)
     jobs = named.records()
     if not jobs:
         raise InputError("rows", "there are none; give at least one")
@@ -285,18 +270,6 @@ def _declare() -> type[JobRecommendationRequest]:
     return JobRecommendationRequest
 
 
-def _recommend_errors(values: Mapping[str, Any]) -> list[InputError]:
-    options = {**values, "model": values["model"] or "", "inventory": None}
-    return collect_errors(
-        lambda: options.update(inventory=parse_inventory(values["inventory"] or [])),
-        lambda: read_model_path(options["model"]),
-        lambda: _read_references(values["reference"]),
-        lambda: _check_launcher(values["launch"]),
-        lambda: read_request(_declare(), options),
-        lambda: check_names(option_fields(_declare(), options), (), values["server"]),
-    )
-
-
 def _check_launcher(name: str) -> None:
     from roofcast.serving.jobs.launch.launch import LAUNCHERS
 
@@ -305,11 +278,11 @@ def _check_launcher(name: str) -> None:
 
 
 @training.command()
-@with_check(_recommend_errors)
 @with_options(lambda: request_options(_declare()), reference="references")
 def recommend(
     options: dict[str, Any],
     *,
+    context: typer.Context,
     launch: Annotated[
         str,
         typer.Option(metavar="NAME", help="Start of the first entry that has it: torchrun, accelerate, megatron-lm."),
@@ -322,9 +295,22 @@ def recommend(
     as_json: AsJson = False,
 ) -> None:
     """Rank hardware and plans of a training job by cost, among those that fit and meet deadline and budget."""
-    _check_launcher(launch)
-    options["inventory"] = parse_inventory(options["inventory"] or [])
-    request = read_request(_declare(), options, references=_read_references(reference), n_rejection=N_MISS_JSON)
+    problems: Problems = context.obj
+    fields = options | {"model": options["model"] or "", "inventory": None}
+    references: list[dict[str, Any]] = []
+    with problems:
+        fields["inventory"] = parse_inventory(options["inventory"] or [])
+    with problems:
+        read_model_path(fields["model"])
+    with problems:
+        references = read_table(reference).records() if reference else []
+    with problems:
+        _check_launcher(launch)
+    with problems:
+        request = read_request(_declare(), fields, references=references, n_rejection=N_MISS_JSON)
+    with problems:
+        check_names(option_fields(_declare(), fields), (), server)
+    problems.raise_all()
     response = _recommend(request, server)
     for warning in response["warnings"]:
         warn(warning)

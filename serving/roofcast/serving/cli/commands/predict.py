@@ -13,15 +13,7 @@ import typer
 from roofcast.data.errors import InputError
 from roofcast.serving.cli.arguments.options import question_options, with_options
 from roofcast.serving.cli.arguments.question import check_question, question_row, question_table
-from roofcast.serving.cli.arguments.request_check import (
-    check_level,
-    check_out,
-    check_references,
-    check_stack,
-    collect_errors,
-    load_once,
-)
-from roofcast.serving.cli.arguments.usage import with_check
+from roofcast.serving.cli.arguments.request_check import Problems, check_calibration, check_level, check_rows_options
 from roofcast.serving.cli.console import spinner
 from roofcast.serving.cli.context import (
     AsJson,
@@ -32,7 +24,6 @@ from roofcast.serving.cli.context import (
     StackOption,
     load_predictor,
     note_stack,
-    open_model_catalog,
     open_service,
 )
 from roofcast.serving.cli.files import (
@@ -63,52 +54,11 @@ def _print_example(is_requested: bool) -> None:
         raise typer.Exit
 
 
-def _errors(values: Mapping[str, Any]) -> list[InputError]:
-    from roofcast.data.measurements.schema import INPUT_COLUMNS
-    from roofcast.serving.predict.row_checks import check_table
-
-    server = values["server"]
-    question = {name: values[name] for name in INPUT_COLUMNS if values[name]}
-
-    def check_rows() -> None:
-        if not values["rows"]:
-            if question:
-                check_question(values)
-            return
-        questions = read_table(values["rows"]).inputs().frame()
-        if not server:
-            check_table(questions.head(1), open_model_catalog())
-
-    load = load_once()
-    return collect_errors(
-        lambda: _check_files(values["rows"], values["out"], question),
-        check_rows,
-        lambda: check_out(values["out"]),
-        lambda: check_references(values["reference"], server, load),
-        lambda: check_stack(values["stack"], server, load),
-        lambda: check_level(values["level"]),
-    )
-
-
-def _check_files(rows: Path | None, out: Path | None, values: Mapping[str, Any]) -> None:
-    given = [name for name, value in values.items() if value]
-    if rows and given:
-        raise InputError(given[0], "cannot be combined with --rows; write it into the file")
-    if rows and out is None:
-        raise InputError("out", "must be given with --rows")
-    if out and not rows:
-        raise InputError("out", "requires --rows")
-    if not rows and not given:
-        raise InputError(
-            "rows", "must be given, or the options of one question; --example prints a file of questions"
-        )
-
-
-@with_check(_errors)
 @with_options(question_options)
 def predict(
     question: dict[str, str],
     *,
+    context: typer.Context,
     rows: Annotated[
         Path | None,
         typer.Option(
@@ -135,11 +85,28 @@ def predict(
     the file has the errors too. With --rows, JSON is the number of rows by status, with `errors` by metric of what
     was measured.
     """
-    check_level(level)
-    _check_files(rows, out, question)
-    asked = _Asked(read_references_table(reference) if reference else None, reference, stack, level, server)
-    if rows and out:
-        _predict_file(rows, out, asked, why=why, as_json=as_json)
+    problems: Problems = context.obj
+    given = [name for name, value in question.items() if value]
+    table = references = None
+    with problems:
+        table = read_table(rows) if rows else None
+    with problems:
+        check_rows_options(given, rows, out)
+        if not rows and not given:
+            problem = "must be given, or the options of one question; --example prints a file of questions"
+            raise InputError("rows", problem)
+    with problems:
+        if given and not rows:
+            check_question(question, server)
+    with problems:
+        references = read_references_table(reference) if reference else None
+    with problems:
+        check_level(level)
+    check_calibration(problems, references, reference, stack, server)
+    problems.raise_all()
+    asked = _Asked(references, reference, stack, level, server)
+    if table and rows and out:
+        _predict_file(table, rows.name, out, asked, why=why, as_json=as_json)
     else:
         _predict_one(question, asked, as_json=as_json)
 
@@ -169,10 +136,8 @@ def _predict_one(question: Mapping[str, str], asked: _Asked, *, as_json: bool) -
     )
 
 
-def _predict_file(rows: Path, out: Path, asked: _Asked, *, why: bool, as_json: bool) -> None:
-    check_out(out)
-    table = read_table(rows)
-    questions, models = read_row_models(table.inputs(), rows.name)
+def _predict_file(table: CsvTable, source: str, out: Path, asked: _Asked, *, why: bool, as_json: bool) -> None:
+    questions, models = read_row_models(table.inputs(), source)
     if not table.rows:
         raise InputError("rows", "there are none; give at least one")
     if asked.server:

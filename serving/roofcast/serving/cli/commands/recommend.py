@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from roofcast.data.errors import InputError, join_errors
+from roofcast.data.errors import InputError
 from roofcast.serving.cli.arguments.options import (
     option_fields,
     read_request,
@@ -18,14 +17,7 @@ from roofcast.serving.cli.arguments.options import (
     with_model,
     with_options,
 )
-from roofcast.serving.cli.arguments.request_check import (
-    check_names,
-    check_out,
-    check_stack,
-    collect_errors,
-    load_once,
-)
-from roofcast.serving.cli.arguments.usage import with_check
+from roofcast.serving.cli.arguments.request_check import Problems, check_calibration, check_names, check_out
 from roofcast.serving.cli.console import note, spinner, warn
 from roofcast.serving.cli.context import (
     AsJson,
@@ -48,53 +40,19 @@ N_REJECTION_JSON: Final = 500
 DEPLOYMENT_FILE: Final = "deployment-file"
 
 
-LOADS: Final = ("concurrency", "request_rate_per_s", "users")
-
-
 def _declare() -> type[RecommendationRequest]:
     from roofcast.serving.recommend.api.request import RecommendationRequest
 
     return RecommendationRequest
 
 
-def _errors(values: Mapping[str, Any]) -> list[InputError]:
-    from roofcast.features.columns import ENGINES
-
-    server, reference = values["server"], values["reference"]
-    options, errors = _fields_of({**values, "model": values["model"] or ""})
-    return errors + collect_errors(
-        lambda: read_model_path(options["model"]),
-        lambda: read_references_table(reference) if reference else None,
-        lambda: require_with("deployment", values["deployment"], {DEPLOYMENT_FILE: values["deployment_file"]}),
-        lambda: check_out(values["deployment_file"], DEPLOYMENT_FILE),
-        lambda: check_stack(values["stack"], server, load_once()),
-        lambda: read_request(_declare(), options),
-        lambda: check_names(option_fields(_declare(), options), ENGINES, server),
-    )
-
-
-def _fields_of(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[InputError]]:
-    options, errors = {**values, "inventory": None}, []
-    try:
-        options["inventory"] = parse_inventory(values["inventory"] or [])
-    except InputError as error:
-        errors.append(error)
-    if sum(values[name] is not None for name in LOADS) != 1:
-        names = ("concurrency", "rate", "users")
-        errors.append(InputError("concurrency", "give exactly one of concurrency, rate and users", names))
-        options |= {"users": 1.0, "request_rate_per_s": None, "concurrency": None}
-    elif values["concurrency"] is not None:
-        options |= {"users": values["concurrency"], "think_time_s": values["think_time_s"] or 0.0}
-    return options, errors
-
-
-@with_check(_errors)
 @with_options(
     lambda: request_options(_declare()), concurrency="workload.users", reference="references", stack="stack"
 )
 def recommend(
     options: dict[str, Any],
     *,
+    context: typer.Context,
     concurrency: Annotated[float | None, typer.Option(help="Requests in flight at the peak.")] = None,
     reference: ReferenceFile = None,
     stack: StackOption = "",
@@ -108,18 +66,35 @@ def recommend(
     as_json: AsJson = False,
 ) -> None:
     """Rank hardware and configurations that meet the limits by cost."""
-    fields, errors = _fields_of(options | {"concurrency": concurrency})
-    if errors:
-        raise join_errors(errors)
-    request = read_request(
-        _declare(),
-        fields,
-        references=read_references_table(reference).records() if reference else [],
-        stack=stack or None,
-        n_rejection=N_REJECTION_JSON if as_json else 0,
-    )
-    require_with("deployment", request.deployment, {DEPLOYMENT_FILE: deployment_file})
-    check_out(deployment_file, DEPLOYMENT_FILE)
+    from roofcast.features.columns import ENGINES
+
+    problems: Problems = context.obj
+    fields = options | {"model": options["model"] or "", "inventory": None}
+    references: list[dict[str, Any]] = []
+    with problems:
+        fields["inventory"] = parse_inventory(options["inventory"] or [])
+    with problems:
+        if sum(value is not None for value in (concurrency, options["request_rate_per_s"], options["users"])) != 1:
+            fields |= {"users": 1.0, "request_rate_per_s": None}
+            names = ("concurrency", "rate", "users")
+            raise InputError("concurrency", "give exactly one of concurrency, rate and users", names)
+        if concurrency is not None:
+            fields |= {"users": concurrency, "think_time_s": options["think_time_s"] or 0.0}
+    with problems:
+        read_model_path(fields["model"])
+    with problems:
+        references = read_references_table(reference).records() if reference else []
+    with problems:
+        require_with("deployment", options["deployment"], {DEPLOYMENT_FILE: deployment_file})
+        check_out(deployment_file, DEPLOYMENT_FILE)
+    check_calibration(problems, None, None, stack, server)
+    with problems:
+        n_rejection = N_REJECTION_JSON if as_json else 0
+        more = {"references": references, "stack": stack or None, "n_rejection": n_rejection}
+        request = read_request(_declare(), fields, **more)
+    with problems:
+        check_names(option_fields(_declare(), fields), ENGINES, server)
+    problems.raise_all()
     response = _ask_service(server, request) if server else _recommend(request)
     for warning in response["warnings"]:
         warn(warning)
