@@ -66,8 +66,8 @@ reference: $(VENV)/.serve   ## Write docs/REFERENCE.md and the tables of README.
 	$(BIN)/python -m codegen.docs_tables README.md docs/METRICS.md docs/WORKLOADS.md docs/explanation/figures.md docs/decisions/index.md
 	$(BIN)/python -m research.review_rules docs/REVIEW_RULES.md
 
-client: $(VENV)/.dev        ## Generate the blocking client, and the types of both from the OpenAPI document
-	$(BIN)/python -m codegen.client
+client: $(VENV)/.dev        ## Write the client's contract after a change of the API, and build its types again
+	$(BIN)/python -m codegen.client_build
 
 lock: $(VENV)/.dev     ## Resolve the locks
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade uv
@@ -80,7 +80,7 @@ lock: $(VENV)/.dev     ## Resolve the locks
 clean:           ## Remove what the targets made
 	rm -rf $(VENV) out build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
-$(VENV)/.serve: requirements/serve.txt pyproject.toml
+$(VENV)/.serve: requirements/serve.txt pyproject.toml serving/codegen/client_build.py serving/codegen/contract.json serving/roofcast/client/asynchronous.py
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) --require-hashes -r requirements/serve.txt
 	$(INSTALL) --no-deps -e .

@@ -1,4 +1,4 @@
-"""Asynchronous client; `make client` generates `roofcast.client.blocking` from it."""
+"""Asynchronous client; the build makes `roofcast.client.blocking` of it (`serving/codegen/client_build.py`)."""
 
 # mypy: disable-error-code="no-any-return"
 
