@@ -1,8 +1,8 @@
 """Build hook: what the client has besides the repository, made of its contract and of its asynchronous half.
 
 `contract.json` has the schemas of the API. From it come the types of requests and answers; the blocking client is the
-asynchronous one without `async` and `await`. hatchling runs this file alone, in an environment without the service, so
-it imports the standard library only. ``python -m codegen.client_build`` writes the contract too.
+asynchronous one without `async` and `await`. hatchling runs this file alone, without the service, so it imports the
+standard library only. ``python -m codegen.client_build`` writes the contract too.
 """
 
 from __future__ import annotations
