@@ -32,7 +32,7 @@ def service(trained_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
     wait_until(lambda: server.started or not thread.is_alive())
     assert server.started
     port = server.servers[0].sockets[0].getsockname()[1]
-    yield f"http://127.0.0.1:{port}", KeyStore(app.state.app_state.store.database).create("docs", "write", None)[1]
+    yield f"http://127.0.0.1:{port}", KeyStore(app.state.service.store.database).create("docs", "write", None)[1]
     server.should_exit = True
     thread.join()
 

@@ -13,7 +13,7 @@ from roofcast.data.errors import InputError, NotReadyError, RoofcastError
 from roofcast.data.home import make_home
 from roofcast.serving.app_state.champion_cache import ChampionCache, ownership_problem
 from roofcast.serving.app_state.process_memory import release_freed_memory
-from roofcast.training.lifecycle.bundles.bundle_io import B
+from roofcast.training.lifecycle.bundles.bundle_types import B
 from roofcast.training.lifecycle.registry.registry import NO_CHAMPION, Champion, Registry
 
 logger = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from roofcast.serving.app_state.champion_loader import LoadedModel
-from roofcast.training.lifecycle.bundles.bundle_io import B
+from roofcast.training.lifecycle.bundles.bundle_types import B
 from roofcast.training.lifecycle.gate.challenger_alias import set_challenger
 from roofcast.training.lifecycle.registry.registry import Registry
 

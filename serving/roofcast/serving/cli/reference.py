@@ -127,7 +127,7 @@ def _settings() -> Iterator[tuple[object, ...]]:
 def _errors(error: type[RoofcastError]) -> Iterator[tuple[object, ...]]:
     first_line = (inspect.getdoc(error) or "").partition("\n")[0]
     yield f"`{error.__name__}`", f"`{error.__base__.__name__}`" if error.__base__ else "", first_line
-    for child in error.__subclasses__():
+    for child in (one for one in error.__subclasses__() if one.__module__ == RoofcastError.__module__):
         yield from _errors(child)
 
 

@@ -166,7 +166,27 @@ def test_an_invalid_file_is_refused(shared: Client, name: str) -> None:
     assert reason in detail, detail
 
 
-def test_a_file_that_unpacks_to_too_many_bytes_is_refused_by_its_footer() -> None:
+def _varint(number: int) -> bytes:
+    return bytes([number]) if number < 128 else bytes([number & 127 | 128]) + _varint(number >> 7)
+
+
+def test_a_file_is_refused_for_its_pages_if_its_footer_says_that_it_is_small() -> None:
+    body = file_of(columns_of(model=["x" * 3_000_000]), compression="zstd", write_statistics=False)
+    file = pq.ParquetFile(io.BytesIO(body)).metadata.row_group(0)
+    (size,) = {
+        file.column(j).total_uncompressed_size
+        for j in range(file.num_columns)
+        if file.column(j).path_in_schema == "model"
+    }
+    declared = _varint(2 * size)
+    small = bytes([120 | 128, *[128] * (len(declared) - 2), 0])
+    assert body.count(declared) >= 1
+    forged = b"".join([head := body[: body.rindex(declared)], small, body[len(head) + len(small) :]])
+    with pytest.raises(InputError, match="too large when unpacked"):
+        next(read_parquet(io.BytesIO(forged), 10, max_byte=1_000_000))
+
+
+def test_a_file_that_unpacks_to_too_many_bytes_is_refused_before_it_is_unpacked() -> None:
     body = file_of(columns_of(50_000, n_input_token=[float(i) for i in range(50_000)]), compression="gzip")
     assert len(next(read_parquet(io.BytesIO(body), 50_000)).numbers) == N_ROW
     with pytest.raises(InputError, match="too large when unpacked"):
@@ -180,6 +200,16 @@ def test_delta_encoded_texts_that_unpack_to_gigabytes_are_refused(shared: Client
     body = file_of(table, use_dictionary=False, column_encoding={"model": "DELTA_BYTE_ARRAY"}, compression="zstd")
     assert len(body) < 1_000_000
     assert "is encoded as DELTA_BYTE_ARRAY" in problem_of(post(shared, body), 422)["detail"]
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_pages_of_both_versions_and_many_row_groups_are_read(version: str) -> None:
+    columns = columns_of(3_000, n_input_token=[float(i + 1) for i in range(3_000)], tp=[None, 1.0] * 1_500)
+    options = {"data_page_size": 500, "row_group_size": 700, "compression": "gzip", "data_page_version": version}
+    for delta in ({}, {"use_dictionary": False, "column_encoding": {"concurrency": "DELTA_BINARY_PACKED"}}):
+        columns["concurrency"] = pa.array([4] * 3_000, pa.int32())
+        body = file_of(columns, **options, **delta)
+        assert sum(len(chunk.numbers) for chunk in read_parquet(io.BytesIO(body), 3_000)) == 3_000
 
 
 @pytest.mark.parametrize("from_end", [20, *(pytest.param(n, marks=pytest.mark.slow) for n in range(65, 400, 45))])

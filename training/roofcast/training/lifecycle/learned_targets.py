@@ -26,7 +26,7 @@ from roofcast.training.jobs.run_ratios import load_shipped_run_ratios
 from roofcast.training.jobs.run_set import RunSet, build_run_set
 from roofcast.training.learner.ratio_model import Progress
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
-from roofcast.training.lifecycle.bundles.bundle_io import B
+from roofcast.training.lifecycle.bundles.bundle_types import B
 from roofcast.training.lifecycle.gate.inference_trial import InferenceTrial
 from roofcast.training.lifecycle.gate.trial import Trial
 from roofcast.training.lifecycle.held_out_errors import write_held_out_errors

@@ -10,7 +10,7 @@ from roofcast.data.errors import InputError
 from roofcast.data.specs import Spec
 from roofcast.training.config import TrainingConfig
 from roofcast.training.learner.ratio_model import Progress
-from roofcast.training.lifecycle.bundles.bundle_io import B
+from roofcast.training.lifecycle.bundles.bundle_types import B
 from roofcast.training.lifecycle.gate.budget import over_budget
 from roofcast.training.lifecycle.gate.challenger_alias import set_challenger
 from roofcast.training.lifecycle.gate.comparison import PromotionDecision

@@ -16,7 +16,8 @@ from roofcast.data.errors import InputError
 from roofcast.data.measurements.target import Target
 from roofcast.training.config import TrainingConfig
 from roofcast.training.jobs.job_predictor import JobPredictor
-from roofcast.training.lifecycle.bundles.bundle_io import B, checksum_file
+from roofcast.training.lifecycle.bundles.bundle_io import checksum_file
+from roofcast.training.lifecycle.bundles.bundle_types import B
 from roofcast.training.lifecycle.learned_targets import JOB_TARGET, LEARNED_TARGETS, D, LearnedTarget
 from roofcast.training.lifecycle.ratio_limits import RatioLimits
 from roofcast.training.lifecycle.registry.registry import SHIPPED, Champion, ShippedPredictor

@@ -1,4 +1,7 @@
-"""Reader of untrusted Parquet; the footer is checked before any row is read: a few bytes may unpack to terabytes."""
+"""Reader of untrusted Parquet; footer and pages are checked before any row is read.
+
+A few bytes may unpack to terabytes. The pages count, not what the footer says of them.
+"""
 
 # ruff: noqa: PLC0415  (importing pyarrow takes a quarter of a second and 40 MB; requests without Parquet skip it)
 
@@ -11,6 +14,7 @@ from roofcast.data.errors import InputError
 from roofcast.data.measurements.column_names import LONG_NAMES, column_cure
 from roofcast.data.measurements.schema import INPUT_COLUMNS
 from roofcast.serving.http.bulk.chunks import MAX_TEXT, N_ROW, Chunk
+from roofcast.serving.http.bulk.parquet_pages import DELTA_ENCODINGS, MAX_PAGE, DamagedPageError, read_pages
 from roofcast.serving.predict.question_rows import REQUIRED_COLUMNS, ROW_NAMES
 from roofcast.serving.predict.row_checks import table_columns
 
@@ -20,12 +24,6 @@ if TYPE_CHECKING:
 
 MAX_UNPACKED_BYTE: Final = 256_000_000
 """Largest size of all pages of a file without compression; a text in a dictionary counts once."""
-
-ENCODINGS: Final = frozenset({
-    "PLAIN", "PLAIN_DICTIONARY", "RLE", "RLE_DICTIONARY", "BIT_PACKED", "BYTE_STREAM_SPLIT", "DELTA_BINARY_PACKED",
-    "DELTA_LENGTH_BYTE_ARRAY",
-})  # fmt: skip
-"""Encodings whose values take no more memory than their pages and rows; DELTA_BYTE_ARRAY repeats the texts before."""
 
 NAMES_ONLY: Final = "; send a model with its configuration as NDJSON"
 """Cure for configurations in Parquet: repeated in each row, they would be most of the file."""
@@ -47,13 +45,15 @@ def read_parquet(body: IO[bytes], max_row: int, max_byte: int = MAX_UNPACKED_BYT
     """
     import pyarrow as pa
 
-    source = pa.BufferReader(body.read())
+    content = body.read()
+    source = pa.BufferReader(content)
     try:
-        coded = _check_footer(_open(source, []), max_row, max_byte)
+        coded = _check_footer(_open(source, []), max_row)
+        _check_pages(_open(source, []).metadata, content, max_byte)
         n_row = sum(_check_batch(batch) for batch in _batches(source, coded))
     except MemoryError:
         raise InputError("body", "is too large when unpacked; send it in parts") from None
-    except (pa.ArrowException, OSError, KeyError) as error:
+    except (pa.ArrowException, OSError, KeyError, DamagedPageError) as error:
         reason = str(error).partition("\n")[0][:300]
         raise InputError("body", f"is no readable Parquet file: {reason}") from error
     if n_row != _open(source, []).metadata.num_rows:
@@ -77,25 +77,33 @@ def _batches(source: pa.NativeFile, coded: list[str]) -> Iterator[pa.RecordBatch
     yield from _open(source, coded).iter_batches(batch_size=N_ROW, use_threads=False)
 
 
-def _check_footer(file: pq.ParquetFile, max_row: int, max_byte: int) -> list[str]:
+def _check_footer(file: pq.ParquetFile, max_row: int) -> list[str]:
     metadata, schema = file.metadata, file.schema_arrow
     if not metadata.num_rows:
         raise InputError("body", "there is no row; send at least one")
     if not 0 < metadata.num_rows <= max_row:
         raise InputError("body", f"must be at most {max_row} rows, got {metadata.num_rows}; send them in parts")
     _check_columns(schema)
-    n_byte = 0
+    return [name for name in schema.names if _KINDS[name] == "str"]
+
+
+def _check_pages(metadata: pq.FileMetaData, content: bytes, max_byte: int) -> None:
+    n_byte = n_page = 0
     for i in range(metadata.num_row_groups):
         group = metadata.row_group(i)
-        for j in range(group.num_columns):
-            column = group.column(j)
-            n_byte += column.total_uncompressed_size
-            if not ENCODINGS.issuperset(column.encodings):
-                encoding = min({*column.encodings} - ENCODINGS)
-                raise InputError(column.path_in_schema, f"is encoded as {encoding}; write the file without it")
-    if n_byte > max_byte:
-        raise InputError("body", "is too large when unpacked; send it in parts")
-    return [name for name in schema.names if _KINDS[name] == "str"]
+        for column in map(group.column, range(group.num_columns)):
+            dictionary = column.dictionary_page_offset if column.has_dictionary_page else None
+            start = min(column.data_page_offset, dictionary or column.data_page_offset)
+            n_row = 0
+            for page in read_pages(content, start, start + column.total_compressed_size):
+                n_byte, n_page, n_row = n_byte + page.n_byte, n_page + 1, n_row + page.n_row
+                if page.encoding in DELTA_ENCODINGS:
+                    encoding = DELTA_ENCODINGS[page.encoding]
+                    raise InputError(column.path_in_schema, f"is encoded as {encoding}; write the file without it")
+                if n_byte > max_byte or n_page > MAX_PAGE:
+                    raise InputError("body", "is too large when unpacked; send it in parts")
+                if n_row > metadata.num_rows:
+                    raise InputError(column.path_in_schema, f"has more than the {metadata.num_rows} rows of the file")
 
 
 def _check_columns(schema: pa.Schema) -> None:

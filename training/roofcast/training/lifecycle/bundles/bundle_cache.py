@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Final, Generic
 
 from roofcast.data.errors import InputError
-from roofcast.training.lifecycle.bundles.bundle_io import FILE_NAME, B, sha256
+from roofcast.training.lifecycle.bundles.bundle_io import FILE_NAME, sha256
+from roofcast.training.lifecycle.bundles.bundle_types import B
 from roofcast.training.lifecycle.bundles.tree_check import check_trees
 from roofcast.training.lifecycle.registry.mlflow_store import import_mlflow, reachable
 

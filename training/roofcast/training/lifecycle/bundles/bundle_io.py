@@ -7,16 +7,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
-
-from typing_extensions import TypeVar
+from typing import Any, ClassVar, Final, Self
 
 from roofcast.data.errors import InputError
 from roofcast.data.measurements.target import INFERENCE, Target
 from roofcast.training.lifecycle.bundles.bundle_file import BundleFile, Classes, write_object
-
-if TYPE_CHECKING:
-    from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 
 FILE_NAME: Final = "bundle.roofcast"
 
@@ -114,6 +109,3 @@ class Bundle(ABC):
         if not isinstance(bundle, cls):
             raise InputError("bundle", f"{path.name} holds a {type(bundle).__name__}, not a {cls.__name__}")
         return bundle
-
-
-B = TypeVar("B", bound=Bundle, default="ModelBundle")

@@ -15,7 +15,8 @@ import numpy as np
 
 from roofcast.data.units import ms_from_s
 from roofcast.features.queries import RowIndex
-from roofcast.training.lifecycle.bundles.bundle_io import FILE_NAME, B, Bundle
+from roofcast.training.lifecycle.bundles.bundle_io import FILE_NAME, Bundle
+from roofcast.training.lifecycle.bundles.bundle_types import B
 
 MAX_RATIO: Final = 2.0
 """Size and time of a candidate over those of the shipped predictor."""

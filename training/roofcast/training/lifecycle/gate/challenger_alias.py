@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from roofcast.data.errors import InputError, NoAnswerError
-from roofcast.training.lifecycle.bundles.bundle_io import B
+from roofcast.training.lifecycle.bundles.bundle_types import B
 from roofcast.training.lifecycle.registry.champion_changes import record_change
 from roofcast.training.lifecycle.registry.registry import CHALLENGER, PROGRAM, Champion, Registry
 

@@ -21,8 +21,9 @@ from filelock import FileLock, Timeout
 from roofcast.data.errors import InputError, NoAnswerError, NotReadyError, UnknownNameError
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 from roofcast.training.lifecycle.bundles.bundle_cache import BundleCache
-from roofcast.training.lifecycle.bundles.bundle_io import B, sha256
+from roofcast.training.lifecycle.bundles.bundle_io import sha256
 from roofcast.training.lifecycle.bundles.bundle_key import KEY_NAME, BundleKey
+from roofcast.training.lifecycle.bundles.bundle_types import B
 from roofcast.training.lifecycle.registry.artifact_paths import relocate
 from roofcast.training.lifecycle.registry.beside_sqlite import open_beside_sqlite
 from roofcast.training.lifecycle.registry.champion_changes import record_change

@@ -10,7 +10,8 @@ import mlflow
 import pandas as pd
 from mlflow.models import infer_signature
 
-from roofcast.training.lifecycle.bundles.bundle_io import FILE_NAME, B, Bundle
+from roofcast.training.lifecycle.bundles.bundle_io import FILE_NAME, Bundle
+from roofcast.training.lifecycle.bundles.bundle_types import B
 from roofcast.training.lifecycle.gate.trial import Trial
 from roofcast.training.lifecycle.learned_targets import D, LearnedTarget
 from roofcast.training.lifecycle.registry.registry import Registry
