@@ -36,13 +36,6 @@ def bulk_kind(scope: Scope) -> Kind | None:
     return Kind(kind) if kind in {Kind.NDJSON, Kind.PARQUET} else None
 
 
-def is_file_upload(scope: Scope) -> bool:
-    """Return whether a request uploads a benchmark file, which may be as large as a bulk body."""
-    return bool(
-        scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in {FILES_PATH, TRAINING_FILES_PATH}
-    )
-
-
 @functools.lru_cache(maxsize=64)
 def accepted_kind(accept: str, default: Kind) -> Kind | None:
     """Return the media type that an ``Accept`` header prefers; None if it admits none.
