@@ -110,3 +110,14 @@ def test_an_excess_beyond_measure_has_a_bound(service: Service, tab: Tab) -> Non
     open_question(tab, service, QUESTION)
     tab.page.locator("#why-not > summary").click()
     assert "over 1,000" in tab.page.locator("#why-not tbody tr").first.inner_text()
+
+
+def test_the_fields_of_limits_are_within_the_form(service: Service, tab: Tab) -> None:
+    open_question(tab, service)
+    tab.page.locator(".card.first").wait_for()
+    form = tab.page.locator("#question").bounding_box()
+    assert form
+    for field in tab.page.locator("#limits input").all():
+        box = field.bounding_box()
+        assert box
+        assert box["x"] + box["width"] <= form["x"] + form["width"]

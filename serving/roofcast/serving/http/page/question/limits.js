@@ -10,7 +10,7 @@ export const KINDS = {
   itl: { name: "Gap between tokens (ITL)", unit: "ms", scale: 1000, min: 2, max: 1000, value: 50, statistic: "p50" },
   nttft: { name: "TTFT per input token", unit: "ms", scale: 1000, min: 0.01, max: 100, value: 2, statistic: "p50" },
   throughput_per_user: { name: "Speed that a user sees, at least", unit: "tokens/s", scale: 1, min: 1, max: 1000, value: 25, statistic: "p95" },
-  throughput: { name: "Throughput of the whole deployment, at least", unit: "tokens/s", scale: 1, min: 10, max: 1000000, value: 2000 },
+  throughput: { name: "Total throughput, at least", unit: "tokens/s", scale: 1, min: 10, max: 1000000, value: 2000 },
 };
 const STATISTICS = ["mean", "p50", "p90", "p95", "p99"];
 const FLOORS = ["throughput_per_user", "throughput"];
