@@ -81,7 +81,7 @@ class Recipe:
     parse
         Regular expressions by source column or template; the named groups that they find become cells.
     same
-        Columns that the source names as we do.
+        Columns that the source names as we do; ``*`` in job campaigns for all.
     computed
         Arithmetic over cells and columns, for a column that is not stated; see `arithmetic`.
     is_printed, has_headings, supersedes

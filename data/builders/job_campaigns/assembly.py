@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +28,8 @@ def assemble(recipe: Recipe, root: Path) -> BuildResult:
     SchemaError
         If a file is missing or malformed, or a row breaks the schema.
     """
+    if "*" in recipe.same:
+        recipe = replace(recipe, same=tuple(name for name in TRAINING_SCHEMA if name not in {"campaign", "derived"}))
     maker, n_read = RowMaker(recipe, NUMBERS, read_cells), 0
     rows: list[SourceRow | RejectedRow] = []
     for record in recipe.records(root):

@@ -199,6 +199,8 @@ def _drop_wrong_accumulation(cells: Cells) -> None:
 def _derive(cells: Cells) -> None:
     if "n_global_batch_sequence" not in cells or "n_token_per_sequence" not in cells:
         return
+    if cells.get("packing") == "padded":  # the length is the longest
+        return
     n_token = _n(cells, "n_global_batch_sequence") * _n(cells, "n_token_per_sequence")
     step, throughput = cells.get("step_time_s"), cells.get("throughput_token_per_s")
     if step is not None and throughput is not None:

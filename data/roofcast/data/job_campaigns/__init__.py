@@ -43,6 +43,12 @@ TRAINING_CAMPAIGNS: Final[tuple[str, ...]] = (
     *FIRST_TRAINING_CAMPAIGNS, "nanotron_ultrascale", "vtrain", "alpa_osdi22", "ms_swift", "libai", "qwen_finetune",
     "internevo", "optimum_benchmark", "dlperf_gpt", "fsdp_qlora", "kempner_forge", "torchao", "sailor", "paddlenlp",
     "readme_tables", "a10_oke",
+    "fms_acceleration", "ms_swift_runs", "unsloth", "axolotl", "liucongg_chatglm", "xturing", "paddlenlp_torch_peft",
+    "fastcode_finetune", "philschmid", "kyuz0_strix_halo", "torchtune_docs", "deepspeed_examples", "caikit_nlp",
+    "hiyouga", "openbmb_minicpm", "open_llama", "colossalai_trainers", "h2oai", "shirley_deepspeed_4090",
+    "lanzhou_hpc_5090", "rocm_blogs", "ashishpatel_notebooks", "dgx_spark_phase3",
+    "whynlp_tinyllama", "mlx_runs", "ethanyanjiali_mai", "zphang_minimal_llama",
+    "liger_issues", "lxe_finetuner", "tinyllama",
 )  # fmt: skip
 
 TRAINING_JUDGES: Final[tuple[str, ...]] = ("megatron_papers",)
