@@ -15,11 +15,13 @@ import pandas as pd
 from builders.build_result import BuildResult
 from builders.campaigns.assembly import assemble
 from builders.job_campaigns.assembly import assemble as assemble_jobs
+from builders.memory_campaigns.assembly import assemble as assemble_starts
 from builders.pinned import download
 from builders.recipe import Recipe, load_recipe
-from roofcast.data import campaigns, job_campaigns
+from roofcast.data import campaigns, job_campaigns, memory_campaigns
 from roofcast.data.errors import SchemaError
 from roofcast.data.measurements.job_schema import TRAINING_KEY_COLUMNS
+from roofcast.data.measurements.memory_schema import START_KEY_COLUMNS
 from roofcast.data.measurements.schema import KEY_COLUMNS
 
 _HERE: Final = Path(__file__).parent
@@ -55,6 +57,7 @@ class Topic:
 TOPICS: Final = (
     Topic("campaigns", Path(campaigns.__file__).parent, tuple(KEY_COLUMNS), assemble),
     Topic("job_campaigns", Path(job_campaigns.__file__).parent, TRAINING_KEY_COLUMNS, assemble_jobs),
+    Topic("memory_campaigns", Path(memory_campaigns.__file__).parent, START_KEY_COLUMNS, assemble_starts),
 )
 
 

@@ -30,6 +30,7 @@ N_DIGIT: Final = 6
 _TITLES: Final = {
     "mape": "mean error", "median_ape": "median error", "so": "S/O", "coverage_90": "coverage",
     "width_90": "width", "n_own_run": "own runs", "own_runs_of": "runs of", "n_reference": "runs",
+    "median_ln": "median", "q90_ln": "90 % quantile",
 }  # fmt: skip
 
 
@@ -126,6 +127,17 @@ SECTIONS: Final = (
         {"P8": "TPOT"},
         (*_ERRORS, "coverage_90"),
         {"metric": ("tpot",)},
+    ),
+    Section(
+        "P9: memory of servers that start",
+        "What vLLM, SGLang, TensorRT-LLM and llama.cpp reported while they started: weights and cache of one "
+        "accelerator, and requests of the longest context that the cache holds, as median and 90 % quantile of the "
+        "absolute logarithm of predicted over reported. *Recall*: servers that ran out of memory, at the margin that "
+        "3 % of those that started do not reach. What an engine keeps for itself leaves the judged lineage out. "
+        "*rule_of_thumb*: parameters times bytes, and keys and values in nine tenths of the memory that they leave. "
+        "[P9.csv](scoreboard/P9.csv) has the figures.",
+        {"P9": "Starts"},
+        ("median_ln", "q90_ln", "n", "recall", "false_alarm", "n_failed"),
     ),
 )
 

@@ -69,6 +69,7 @@ from judge.protocols.p7_p8_stacks import (
     stack_figures,
     stack_parts,
 )
+from judge.protocols.p9_memory import memory_figures, predict_starts
 from judge.protocols.regret import (
     decision_candidates,
     least_prices,
@@ -84,7 +85,7 @@ from roofcast.training.jobs.job_table import (
     load_job_rows,
 )
 
-PROTOCOLS: Final = (*DEMANDS, "P3", "P4", "P5", "P6", "P7", "P8")
+PROTOCOLS: Final = (*DEMANDS, "P3", "P4", "P5", "P6", "P7", "P8", "P9")
 """Protocols of `run_scoreboard`. P3 has two results, all rows and ``P3_clean``; P4 also has ``P4_methods``, with its
 baselines, and ``decisions``; P6 also has ``P6_all`` and ``P6_judges``, P7 ``P7_all`` and
 ``P7_blanks``. P4 and P5 share one run, and so
@@ -110,6 +111,7 @@ _PATHS: Final[Mapping[str, tuple[str, ...]]] = {
     "P7_all": ("method", "metric", "over"),
     "P7_blanks": ("blank", "metric"),
     "P8": ("own_runs_of", "n_own_run", "metric"),
+    "P9": ("method", "quantity"),
 }
 """Meaning of the nested keys of a protocol's scores, outermost first; by default the method."""
 
@@ -227,6 +229,9 @@ def run_scoreboard(
         dump = predict_stacks(rows, config, progress, n_fold or N_FOLD_STACK)
         results |= _stack_results(dump) if "P7" in names else {}
         results |= {"P8": _own_run_result(dump)} if "P8" in names else {}
+    if "P9" in names:
+        dump = predict_starts()
+        results["P9"] = ProtocolResult(memory_figures(dump), {"P9": dump})
     return Scoreboard({name: results[name] for name in _in_order(names, results)})
 
 

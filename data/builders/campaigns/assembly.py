@@ -51,7 +51,7 @@ def assemble(recipe: Recipe, root: Path) -> BuildResult:
 def _accepted_rows(recipe: Recipe, record: Record, maker: RowMaker, seen: set[str]) -> list[Row]:
     own = {"campaign": recipe.name}
     stack = {"stack": recipe.stack or recipe.name}
-    rows = [{**stack, **row, **_catalog_ids(recipe, row), **own} for row in maker.rows(record)]
+    rows = [{**stack, **row, **catalog_ids(recipe, row), **own} for row in maker.rows(record)]
     if not rows:
         raise RejectionError("no_outcome", "the row holds no figure")
     contradiction = contradiction_of(rows)
@@ -65,7 +65,8 @@ def _accepted_rows(recipe: Recipe, record: Record, maker: RowMaker, seen: set[st
     return stored
 
 
-def _catalog_ids(recipe: Recipe, row: Row) -> Row:
+def catalog_ids(recipe: Recipe, row: Row) -> Row:
+    """Return the catalogue names of the model and the accelerator of a row, or reject it."""
     catalog = load_catalog()
     theirs = {name: str(row.get(name, "")) for name in ("model", "accelerator")}
     ours = {name: recipe.names.get(name, {}).get(text, text) for name, text in theirs.items()}

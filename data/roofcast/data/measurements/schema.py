@@ -83,6 +83,12 @@ CONTEXT_COLUMNS: Final = {
     "chunk_size_token": number(1, 1e7, "Most tokens of a step, such as vLLM's max-num-batched-tokens"),
     "max_num_seqs": number(1, 1e6, "Most sequences of a step"),
     "max_context_token": number(1, 1e9, "Longest request that the engine is configured for"),
+    "gpu_memory_utilization": number(
+        0.01, 1, "Share of an accelerator's memory for the engine, in the engine's sense"
+    ),
+    "n_gpu_layer": number(0, 1000, "Layers on the accelerators; the others are in the host's memory"),
+    "n_cpu_moe": number(0, 1000, "Layers whose experts are in the host's memory"),
+    "cpu_offload_gib": number(0, 1e4, "GiB of weights of each accelerator in the host's memory"),
     "graphs": text(*SWITCHES, meaning="CUDA or HIP graphs; off is eager execution"),
     "peer_to_peer": text(*SWITCHES, meaning="Whether accelerators read each other's memory"),
     "link_bandwidth_byte_per_s": number(1e6, 1e14, "Link bandwidth in place of the data sheet's, one direction"),
@@ -114,7 +120,10 @@ Server settings by their names in engines: `chunk_size_token` is vLLM's ``max-nu
 ``chunked-prefill-size``, TensorRT-LLM's ``max_num_tokens``; `poll_interval_step` SGLang's
 ``scheduler-recv-interval``; `stream_interval_token` ``stream-interval``; `attention_dp_wait_step` TensorRT-LLM's
 ``attention_dp_config.timeout_iters``; `batch_wait_step` its ``batch_wait_timeout_iters``; `max_num_seqs` and
-`max_context_token` vLLM's ``max-num-seqs`` and ``max-model-len``; `graphs` is off with ``enforce-eager``.
+`max_context_token` vLLM's ``max-num-seqs`` and ``max-model-len``; `graphs` is off with ``enforce-eager``;
+`gpu_memory_utilization` is SGLang's ``mem-fraction-static`` and TensorRT-LLM's ``free_gpu_memory_fraction`` too;
+`n_gpu_layer` and `n_cpu_moe` are llama.cpp's ``-ngl`` and ``--n-cpu-moe``, `cpu_offload_gib` is vLLM's and SGLang's
+``cpu-offload-gb``.
 
 `speculation` is ``none`` where it is known to be off; `acceptance_ratio` counts a token given that those before it
 were accepted. `link_bandwidth_byte_per_s` is per accelerator and direction.

@@ -1,0 +1,1 @@
+"""Recipes of the shipped starts of servers."""
