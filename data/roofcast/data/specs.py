@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 from decimal import Decimal
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Final, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, TypeAdapter, ValidationError, model_validator
 
 from roofcast.data.errors import InputError, join_errors
+from roofcast.data.layer_kinds import Layers
+from roofcast.data.layer_summary import summarise, uniform_layers
 
 Precision = Literal["fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"]
 Statistic = Literal["mean", "p50", "p90", "p95", "p99"]
@@ -78,9 +81,26 @@ def _short(value: object, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class StoredBits:
+    """Bits of one weight of a checkpoint by role, with its share of scales and zeros."""
+
+    attention: float = 16.0
+    mlp: float = 16.0
+    expert: float = 16.0
+    embedding: float = 16.0
+    head: float = 16.0
+    module: float = 16.0
+
+
+_LAYERS: Final = TypeAdapter(Layers)
+
+
 class ModelSpec(Spec):
     """Architecture of a language model, from its `config.json`.
 
+    `layers` determines every other figure of the architecture (`layer_summary.summarise`); a spec without them gets
+    those of `uniform_layers`.
     Widths are in elements, counts in layers, heads, experts or tokens. `n_layer` counts decoder layers.
     `n_param` and `n_param_active` count the text model's weights, all of them and those that one token uses;
     `n_param_published` is the maker's figure, which may include more, such as a vision tower.
@@ -91,6 +111,10 @@ class ModelSpec(Spec):
     fold_group: Name
     family: str = ""
     model_type: str = ""
+    layers: Layers = Field(default=(), description="kinds of layers with their number, widths and state")
+    n_param_other: int = Field(
+        default=0, description="weights outside layers and embeddings: norms, positions, mixtures of streams"
+    )
     n_layer: Count
     n_encoder_layer: CountOrNone = 0
     hidden_size: Count
@@ -126,6 +150,11 @@ class ModelSpec(Spec):
     )
     n_dense_layer: CountOrNone = Field(default=0, description="layers without routed experts in an MoE model")
     weight_precision: Precision = "bf16"
+    stored_bits: StoredBits | None = Field(
+        default=None, description="bits of a weight by role, if the checkpoint states how it is quantised"
+    )
+    kv_precision: Precision | None = Field(default=None, description="precision of the cache that it states")
+    unread: tuple[str, ...] = Field(default=(), description="fields of the architecture that were not understood")
     n_param: Annotated[int, Field(ge=1)]
     n_param_active: Annotated[int, Field(ge=1)]
     n_param_lookup: int = Field(
@@ -140,6 +169,23 @@ class ModelSpec(Spec):
     released: dt.date | None = None
     source: Source
     note: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _summarise(cls, fields: Any) -> Any:
+        given = fields.get("layers") if isinstance(fields, dict) else None
+        if not given:
+            return fields
+        layers = _LAYERS.validate_json(given) if isinstance(given, str) else _LAYERS.validate_python(given)
+        return {**fields, "layers": layers, **summarise(layers, fields)}
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if not self.layers:
+            layers, n_param_other = uniform_layers(self)
+            object.__setattr__(self, "layers", layers)
+            object.__setattr__(self, "n_param_other", n_param_other)
+        return self
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -26,12 +26,15 @@ class Column:
     sign
         Monotone constraint: 1 or -1 if a larger value can only lengthen or shorten latencies relative to the
         estimate; 0 if there is no constraint.
+    is_analytic
+        Whether the estimate alone reads it, so that bundles fitted before it was added are still valid.
     """
 
     name: str
     unit: str
     meaning: str
     sign: Literal[-1, 0, 1] = 0
+    is_analytic: bool = False
 
 
 DESCRIPTORS: Final = (
@@ -61,19 +64,37 @@ DESCRIPTORS: Final = (
            "and input embedding."),
     Column("model.n_param_expert", "element", "Weights of all routed experts."),
     Column("model.n_param_encoder", "element", "Weights of the encoder."),
+    Column("model.n_param_linear", "element", "Weights of the layers outside routed experts that a quantised "
+           "checkpoint quantises: attention, states, MLPs, shared experts, encoder.", is_analytic=True),
+    Column("model.n_param_head", "element", "Weights of the output head, which may be the input embedding.",
+           is_analytic=True),
+    Column("model.n_param_embedding", "element", "Weights that are looked up: an input embedding of its own, and "
+           "embeddings of layers and of n-grams.", is_analytic=True),
+    Column("model.tower_byte", "byte", "Towers of images and sound beside the text model.", is_analytic=True),
+    Column("model.prediction_byte", "byte", "Layers that predict further tokens.", is_analytic=True),
     Column("model.n_expert", "expert", "Routed experts per MoE layer; 0 for dense models."),
     Column("model.n_expert_per_token", "expert", "Routed experts that one token uses."),
-    Column("model.n_head", "head", "Query heads."),
+    Column("model.n_head", "head", "Query heads of the layers of full attention; of all if there are none."),
     Column("model.n_kv_head", "head", "Key-value heads; 1 for MLA, whose cache is copied to each rank."),
     Column("model.qk_dim", "element", "Head width of the product of queries and keys in prefill."),
     Column("model.v_dim", "element", "Head width of the product with values in prefill."),
     Column("model.decode_qk_dim", "element", "Head width of the product of queries and keys in decode; for MLA the "
            "width of the cached latent."),
     Column("model.decode_v_dim", "element", "Head width of the product with values in decode."),
-    Column("model.kv_width", "element", "Cache elements per token, summed over the layers of full attention."),
-    Column("model.kv_width_sliding", "element", "Cache elements per token of sliding-window layers."),
-    Column("model.kv_width_layer", "element", "Cache elements per token of one layer."),
-    Column("model.sliding_window", "token", "Window of the sliding-window layers; 0 without."),
+    Column("model.kv_width", "element", "Cache elements per token, summed over the layers whose cache grows."),
+    Column("model.kv_width_sliding", "element", "Cache elements per token of windows, summed over their layers."),
+    Column("model.kv_width_layer", "element", "Cache elements per token of one layer of full attention."),
+    Column("model.n_head_sliding", "head", "Query heads of the sliding-window layers.", is_analytic=True),
+    Column("model.n_kv_head_sliding", "head", "Key-value heads of the sliding-window layers.", is_analytic=True),
+    Column("model.decode_qk_dim_sliding", "element", "Head width of queries and keys in the sliding-window layers.",
+           is_analytic=True),
+    Column("model.decode_v_dim_sliding", "element", "Head width of values in the sliding-window layers.",
+           is_analytic=True),
+    Column("model.kv_width_layer_sliding", "element", "Cache elements per token of one sliding-window layer.",
+           is_analytic=True),
+    Column("model.sliding_window", "token", "Window of the sliding-window layers, mean over their cache; 0 without."),
+    Column("model.index_byte", "byte", "Bytes per token that indexers of sparse attention cache.", is_analytic=True),
+    Column("model.state_byte", "byte", "Recurrent and convolution state of one request.", is_analytic=True),
     Column("model.max_context_token", "token", "Context limit of the configuration; infinite if unknown."),
     Column("hardware.memory_byte", "byte", "Memory of one accelerator that its driver reports."),
     Column("hardware.bandwidth_byte_per_s", "byte/s", "Memory bandwidth of one accelerator."),
@@ -113,6 +134,7 @@ DESCRIPTORS: Final = (
     Column("config.activation_byte_per_element", "byte", "Bytes of one activation in the products outside experts."),
     Column("config.kv_byte_per_element", "byte", "Bytes of one cache element."),
     Column("config.head_byte_per_element", "byte", "Bytes of one weight of the output head."),
+    Column("config.embedding_byte_per_element", "byte", "Bytes of one weight that is looked up.", is_analytic=True),
     Column("config.is_eager", "1", "1 if the host launches each kernel, 0 if it replays the graph of a step."),
     Column("config.flash_attention", "1", "1 if attention is fused and unpadded, 0 if padded to the longest "
            "sequence."),

@@ -16,6 +16,6 @@ def fingerprint() -> str:
     >>> len(fingerprint())
     16
     """
-    columns = [f"{c.name}\t{c.unit}\t{c.sign}" for c in (*DESCRIPTORS, *FEATURES)]
+    columns = [f"{c.name}\t{c.unit}\t{c.sign}" for c in (*DESCRIPTORS, *FEATURES) if not c.is_analytic]
     codes = [*ENGINES, *PRECISIONS, *measured_hardware()[0], *measured_hardware()[1]]
     return hashlib.blake2b("\n".join((*columns, *codes)).encode(), digest_size=8).hexdigest()

@@ -92,7 +92,7 @@ def test_fields_depend_on_the_model_family(name: str, field: str, value: object)
 
 def _same_architecture(left: ModelSpec, right: ModelSpec) -> bool:
     own = {"id", "lineage", "fold_group", "family", "model_type", "source", "note", "released", "weight_precision"}
-    counted = {"n_param", "n_param_active", "max_context_token", "n_dense_layer"}
+    counted = {"n_param", "n_param_active", "max_context_token", "n_dense_layer", "layers", "n_param_other"}
     counted |= {"n_param_published", "n_param_published_source", "n_param_difference"}
     return left.model_dump(exclude=own | counted) == right.model_dump(exclude=own | counted)
 

@@ -56,4 +56,4 @@ def test_every_model_with_an_indexer_in_its_note_is_sparse() -> None:
 def test_an_impossible_combination_is_refused(changes: dict[str, int], problem: str) -> None:
     spec = load_catalog().model("meta-llama/Llama-2-7b-hf")
     with pytest.raises(InputError, match=problem):
-        ModelSpec.parse(spec.model_dump() | changes)
+        ModelSpec.parse(spec.model_dump(exclude={"layers"}) | changes)

@@ -9,13 +9,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.features.columns import MODEL_NAMES
+from roofcast.features.columns import DESCRIPTORS
 from roofcast.features.queries import FloatArray, QueryTable, descriptor_arrays
 
 HashArray = npt.NDArray[np.uint64]
 
 _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "model": MODEL_NAMES,
+    "model": tuple(c.name for c in DESCRIPTORS if c.name.startswith("model.") and not c.is_analytic),
     "accelerator": (
         "hardware.memory_byte",
         "hardware.bandwidth_byte_per_s",

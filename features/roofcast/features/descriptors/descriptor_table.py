@@ -15,7 +15,7 @@ from roofcast.data.specs import BYTE_PER_WEIGHT, AcceleratorSpec, ModelSpec
 from roofcast.features.columns import DESCRIPTOR_NAMES, MODEL_NAMES
 from roofcast.features.descriptors.engine_names import OTHER, EngineColumns, describe_engines
 from roofcast.features.descriptors.host_settings import clock_ratio, describe_links
-from roofcast.features.descriptors.model_descriptors import describe_model
+from roofcast.features.descriptors.model_descriptors import describe_model, stored_bytes
 from roofcast.features.descriptors.parallelism import split_devices
 from roofcast.features.descriptors.precisions import (
     ACTIVATION_BYTE,
@@ -48,6 +48,7 @@ from roofcast.features.descriptors.server_settings import (
 )
 from roofcast.features.engine.kernels.row_kernels import hardware_codes
 from roofcast.features.engine.links import NETWORKS
+from roofcast.features.engine.loaded_weights import loaded_byte
 from roofcast.features.engine.memory import visible_byte
 from roofcast.features.queries import FloatArray, Queries, build_frame, freeze
 
@@ -124,10 +125,12 @@ def describe_queries(
     columns |= describe_links(queries, accelerator_specs, accelerator_codes)
     _limit_power(columns, number_column(queries, "power_limit_w", np.nan))
     columns["hardware.host_size"] = _host_size(queries, accelerator_specs, accelerator_codes)
-    columns |= _config(queries, engine, precision) | _element_bytes(kernel, outside, engine.is_whole)
+    columns |= _config(queries, engine, _kv_precision(engine.name, precision, specs, model_codes))
+    columns |= _element_bytes(kernel, outside, engine.is_whole)
+    _store(columns, specs, model_codes, precision == own)
     is_a100 = np.array(["a100" in spec.id for spec in accelerator_specs], dtype=bool)[accelerator_codes]
     columns |= _server_settings(queries, engine.name, columns["hardware.memory_byte"], is_a100)
-    n_filled = _weight_byte(columns) / columns["hardware.memory_byte"]
+    n_filled = sum(loaded_byte(columns).values()) / columns["hardware.memory_byte"]
     columns |= split_devices(queries, columns["model.n_mla_layer"] > 0, n_filled, engine.is_whole)
     columns |= _workload(queries)
     return freeze(np.array([columns[name] for name in DESCRIPTOR_NAMES], dtype=float))
@@ -146,12 +149,17 @@ def _model(queries: PredictionInput, specs: list[ModelSpec], codes: npt.NDArray[
     return columns
 
 
-def _weight_byte(columns: dict[str, FloatArray]) -> FloatArray:
-    dense = columns["model.n_param"] - columns["model.n_param_expert"]
-    return (
-        dense * columns["config.dense_byte_per_element"]
-        + columns["model.n_param_expert"] * columns["config.weight_byte_per_element"]
-    )
+def _store(
+    columns: dict[str, FloatArray],
+    specs: list[ModelSpec],
+    codes: npt.NDArray[np.intp],
+    is_own: npt.NDArray[np.bool_],
+) -> None:
+    """Replace the bytes of weights by those that a checkpoint states, where it is served as it is."""
+    rows = [stored_bytes(spec) for spec in specs]
+    for name in {name for row in rows for name in row}:
+        stored = np.array([row.get(name, np.nan) for row in rows])[codes]
+        columns[name] = np.where(is_own & ~np.isnan(stored), stored, columns[name])
 
 
 def _hardware(
@@ -218,23 +226,30 @@ def _host_size(
 
 def _element_bytes(kernel: Names, outside: Names, is_whole: npt.NDArray[np.bool_]) -> dict[str, FloatArray]:
     weight, dense = (bytes_per_element(names, WEIGHT_BYTE) for names in (kernel, outside))
-    head = np.full_like(weight, 2.0)
+    head, embedding = np.full_like(weight, 2.0), np.full_like(weight, 2.0)
     if is_whole.any():
         gguf = (bytes_per_element(names, WEIGHT_BYTE | GGUF_BYTE) for names in (kernel, outside))
         weight, dense = (np.where(is_whole, *pair) for pair in zip(gguf, (weight, dense), strict=True))
         head = np.where(is_whole, bytes_per_element(outside, GGUF_HEAD_BYTE), head)
+        embedding = np.where(is_whole, bytes_per_element(outside, GGUF_BYTE), embedding)
     return {
         "config.expert_precision": precision_codes(kernel),
         "config.dense_precision": precision_codes(outside),
         "config.weight_byte_per_element": weight,
         "config.dense_byte_per_element": dense,
         "config.head_byte_per_element": head,
+        "config.embedding_byte_per_element": embedding,
         "config.activation_byte_per_element": bytes_per_element(outside, ACTIVATION_BYTE),
     }
 
 
-def _config(queries: PredictionInput, engine: EngineColumns, precision: Names) -> dict[str, FloatArray]:
-    kv_precision = text_column(queries, "kv_precision", default_kv_precision(engine.name, precision))
+def _kv_precision(engine: Names, precision: Names, specs: list[ModelSpec], codes: npt.NDArray[np.intp]) -> Names:
+    stored = np.array([spec.kv_precision or "" for spec in specs], dtype=object)[codes]
+    return np.where(stored == "", default_kv_precision(engine, precision), stored).astype(object)
+
+
+def _config(queries: PredictionInput, engine: EngineColumns, default_kv: Names) -> dict[str, FloatArray]:
+    kv_precision = text_column(queries, "kv_precision", default_kv)
     kv_byte = np.array([BYTE_PER_WEIGHT[p] for p in kv_precision], dtype=float)
     is_plain = text_column(queries, "speculation", NO_SPECULATION) == NO_SPECULATION
     graphs = text_column(queries, "graphs", "")

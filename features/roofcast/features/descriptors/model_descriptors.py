@@ -1,13 +1,14 @@
-"""Architecture descriptors: weights by role, attention widths and cache per token."""
+"""Architecture descriptors: weights by role, attention widths, cache and state, all from the layers of the spec."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
-from roofcast.data.specs import ModelSpec
+from roofcast.data.layer_kinds import Attention, Encoder, Experts, Lookup, Mlp, Module, Recurrent, of_kind
+from roofcast.data.specs import ModelSpec, StoredBits
 
 _LEAST_MIXER_RATIO: Final = 1.25
 """Least ratio of the weights of attention to those of its output projection: one key-value head for eight query
@@ -17,127 +18,133 @@ heads."""
 @functools.lru_cache(maxsize=1024)
 def describe_model(spec: ModelSpec) -> Mapping[str, float]:
     """Return the ``model.`` descriptors by name; units are in `roofcast.features.columns.DESCRIPTORS`."""
+    mlps, mixtures = of_kind(spec.layers, Mlp), of_kind(spec.layers, Experts)
     columns = {
         "model.n_layer": spec.n_layer,
         "model.n_encoder_layer": spec.n_encoder_layer,
-        "model.n_sliding_layer": spec.n_sliding_layer,
-        "model.n_sparse_layer": spec.n_sparse_layer,
-        "model.sparse_top_k": spec.sparse_top_k,
         "model.n_linear_layer": spec.n_linear_layer,
-        "model.n_moe_layer": spec.n_layer - spec.n_dense_layer if spec.n_expert else 0,
+        "model.n_moe_layer": sum(k.n for k in mixtures),
         "model.hidden_size": spec.hidden_size,
-        "model.moe_width": spec.moe_intermediate_size,
-        "model.n_mlp_matrix": _n_matrix(spec),
+        "model.moe_width": _mean(mixtures, lambda k: k.width * (k.latent or spec.hidden_size) / spec.hidden_size),
+        "model.n_mlp_matrix": 3 if spec.mlp_gated else 2,
         "model.vocab_size": spec.vocab_size,
         "model.n_param": spec.n_param,
-        "model.n_param_expert": expert_param(spec),
-        "model.n_param_encoder": encoder_param(spec),
         "model.n_expert": spec.n_expert,
         "model.n_expert_per_token": spec.n_expert_per_token,
-        "model.sliding_window": spec.sliding_window,
         "model.max_context_token": spec.max_context_token or float("inf"),
-        **_dense(spec),
-        **_attention(spec),
+        **_weights(spec, mlps, mixtures),
+        **_attention(of_kind(spec.layers, Attention)),
+        "model.state_byte": sum(k.n * k.state_byte for k in of_kind(spec.layers, Recurrent)),
     }
     return MappingProxyType(columns)
 
 
-def _dense(spec: ModelSpec) -> dict[str, float]:
-    """Return the widths of the products outside routed experts.
+def _weights(spec: ModelSpec, mlps: Sequence[Mlp], mixtures: Sequence[Experts]) -> dict[str, float]:
+    """Return the weights by role and the widths of the products outside routed experts.
 
     Notes
     -----
     A decode step reads every weight except the embeddings (one row of each), the encoder and the routed experts that
     no token of the batch chose. Tied embeddings are read as the output head. Weights that belong to neither head,
-    MLP, expert, encoder nor embedding are counted as attention. Hybrids whose layers are either attention or MLP have
-    fewer MLPs than layers; their MLPs get the weights that attention leaves.
+    MLP, expert, encoder nor embedding, such as routers and norms, are read with the mixers.
     """
-    n_head_param = spec.vocab_size * spec.hidden_size
-    n_looked_up = spec.n_param_lookup + (0 if spec.tie_word_embeddings else n_head_param)
-    n_elsewhere = expert_param(spec) + encoder_param(spec) + n_looked_up
-    n_dense = max(spec.n_param - n_elsewhere, spec.hidden_size)
-    out_width = spec.n_head * _value_dim(spec)
-    n_mixer_least = spec.n_layer * spec.hidden_size * out_width * _LEAST_MIXER_RATIO
-    n_mlp_param = min(mlp_param(spec), max(n_dense - n_head_param - n_mixer_least, 0))
-    n_mlp_layer = spec.n_layer if spec.shared_expert_intermediate_size else _n_dense_layer(spec)
-    n_mixer_param = max(n_dense - n_mlp_param - n_head_param, n_mixer_least)
+    hidden = spec.hidden_size
+    attention, recurrent = of_kind(spec.layers, Attention), of_kind(spec.layers, Recurrent)
+    n_expert = sum(k.n_param_routed(hidden) for k in mixtures)
+    n_mlp = sum(k.n_param(hidden) for k in mlps) + sum(k.n_param_shared(hidden) for k in mixtures)
+    n_mlp_layer = sum(k.n for k in mlps) + sum(k.n for k in mixtures if k.shared_width)
+    encoders, tables = of_kind(spec.layers, Encoder), of_kind(spec.layers, Lookup)
+    n_encoder = sum(k.n_param_encoder(hidden) for k in encoders)
+    n_mixer = sum(k.n_param(hidden) for k in attention) + sum(k.n_param(hidden) for k in recurrent)
+    n_mixer += sum(k.n_param(hidden) for k in encoders) - n_encoder
+    n_table = spec.vocab_size * hidden
+    n_embedding = sum(k.n_param(hidden) for k in tables) + (0 if spec.tie_word_embeddings else n_table)
+    out = sum(k.n * k.n_head * k.v_dim for k in attention) + sum(k.n * k.out_width for k in recurrent)
+    out_width = max(out / spec.n_layer, 1.0)
+    n_dense = max(spec.n_param - n_expert - n_encoder - n_embedding, hidden)
+    n_mixer_least = spec.n_layer * hidden * out_width * _LEAST_MIXER_RATIO
+    n_read_mlp = min(n_mlp, max(n_dense - n_table - n_mixer_least, 0))
+    n_read_mixer = max(n_dense - n_read_mlp - n_table, n_mixer_least)
+    n_matrix = 3 if spec.mlp_gated else 2
     return {
         "model.n_param_dense": n_dense,
+        "model.n_param_expert": n_expert,
+        "model.n_param_encoder": n_encoder,
+        "model.n_param_linear": n_mixer + n_mlp + n_encoder,
+        "model.n_param_head": n_table,
+        "model.n_param_embedding": n_embedding,
+        "model.tower_byte": _module_byte(spec, "tower"),
+        "model.prediction_byte": _module_byte(spec, "prediction"),
         "model.n_mlp_layer": n_mlp_layer,
-        "model.mlp_width": n_mlp_param / max(n_mlp_layer, 1) / _n_matrix(spec) / spec.hidden_size,
-        "model.mixer_in_width": n_mixer_param / spec.n_layer / spec.hidden_size - out_width,
+        "model.mlp_width": n_read_mlp / max(n_mlp_layer, 1) / n_matrix / hidden,
+        "model.mixer_in_width": n_read_mixer / spec.n_layer / hidden - out_width,
         "model.mixer_out_width": out_width,
     }
 
 
-def _attention(spec: ModelSpec) -> dict[str, float]:
-    # A layer of full attention may keep one cache entry for several tokens.
-    is_mla = spec.attention == "mla"
-    n_full = spec.n_layer - spec.n_sliding_layer - spec.n_linear_layer
-    width = kv_width_per_layer(spec)
+def _module_byte(spec: ModelSpec, role: str) -> float:
+    bits = (spec.stored_bits or StoredBits()).module
+    return sum(k.n_param(spec.hidden_size) for k in of_kind(spec.layers, Module) if k.role == role) * bits / 8
+
+
+def stored_bytes(spec: ModelSpec) -> Mapping[str, float]:
+    """Return the bytes of a weight that the checkpoint states, by ``config.`` descriptor; none if it states none."""
+    bits, hidden = spec.stored_bits, spec.hidden_size
+    if bits is None:
+        return {}
+    mixtures, encoders = of_kind(spec.layers, Experts), of_kind(spec.layers, Encoder)
+    n_mixer = sum(k.n_param(hidden) for k in of_kind(spec.layers, Attention))
+    n_mixer += sum(k.n_param(hidden) for k in of_kind(spec.layers, Recurrent))
+    n_mixer += sum(k.n_param(hidden) for k in encoders)
+    n_mlp = sum(k.n_param(hidden) for k in of_kind(spec.layers, Mlp))
+    n_mlp += sum(k.n_param_shared(hidden) for k in mixtures)
+    dense = (bits.attention * n_mixer + bits.mlp * n_mlp) / max(n_mixer + n_mlp, 1)
     return {
-        "model.n_full_layer": n_full,
-        "model.n_mla_layer": spec.n_layer if is_mla else 0,
-        "model.n_head": spec.n_head,
-        "model.n_kv_head": 1 if is_mla else spec.n_kv_head,
-        "model.qk_dim": spec.head_dim,
-        "model.v_dim": _value_dim(spec),
-        "model.decode_qk_dim": spec.kv_lora_rank + spec.qk_rope_head_dim if is_mla else spec.head_dim,
-        "model.decode_v_dim": spec.kv_lora_rank if is_mla else _value_dim(spec),
-        "model.kv_width": n_full * width / max(spec.kv_compression, 1),
-        "model.kv_width_sliding": spec.n_sliding_layer * width,
-        "model.kv_width_layer": width,
+        "config.weight_byte_per_element": (bits.expert if mixtures else dense) / 8,
+        "config.dense_byte_per_element": dense / 8,
+        "config.head_byte_per_element": bits.head / 8,
+        "config.embedding_byte_per_element": bits.embedding / 8,
     }
 
 
-def expert_param(spec: ModelSpec) -> int:
-    """Return the weights of all routed experts.
-
-    Notes
-    -----
-    ``MoE layers x experts x matrices x hidden x width``, with three matrices if gated and two if plain.
-    """
-    n_moe_layer = spec.n_layer - spec.n_dense_layer
-    return n_moe_layer * spec.n_expert * _n_matrix(spec) * spec.hidden_size * spec.moe_intermediate_size
-
-
-def mlp_param(spec: ModelSpec) -> int:
-    """Return the weights of the dense MLPs and the shared experts of all decoder layers."""
-    shared = (spec.n_layer - spec.n_dense_layer) * spec.shared_expert_intermediate_size if spec.n_expert else 0
-    dense = _n_dense_layer(spec) * spec.intermediate_size
-    return _n_matrix(spec) * spec.hidden_size * (shared + dense)
-
-
-def encoder_param(spec: ModelSpec) -> int:
-    """Return the weights of the encoder: four attention matrices and the MLP of each of its layers."""
-    attention = 4 * spec.hidden_size * spec.n_head * spec.head_dim
-    mlp = _n_matrix(spec) * spec.hidden_size * spec.intermediate_size
-    return spec.n_encoder_layer * (attention + mlp)
-
-
-def kv_width_per_layer(spec: ModelSpec) -> int:
-    """Return the cache elements of one token in one layer.
-
-    Notes
-    -----
-    Keys and values of all key-value heads; for MLA the compressed latent and the shared rotary key.
-
-    References
-    ----------
-    DeepSeek-AI, "DeepSeek-V2", 2024, section 2.1 (multi-head latent attention).
-    """
-    if spec.attention == "mla":
-        return spec.kv_lora_rank + spec.qk_rope_head_dim
-    return spec.n_kv_head * (spec.head_dim + _value_dim(spec))
+def _attention(kinds: Sequence[Attention]) -> dict[str, float]:
+    """Return the widths of attention: means over layers that read the whole context, and over those that slide."""
+    sliding = [k for k in kinds if k.is_sliding]
+    full = [k for k in kinds if not k.is_sliding]
+    sparse = [k for k in full if k.top_k]
+    main = full or sliding
+    windows = sum(k.n * k.window_width for k in kinds)
+    return {
+        "model.n_full_layer": sum(k.n for k in full),
+        "model.n_sliding_layer": sum(k.n for k in sliding),
+        "model.n_sparse_layer": sum(k.n for k in sparse),
+        "model.n_mla_layer": sum(k.n for k in kinds if k.latent),
+        "model.sparse_top_k": _mean(sparse, lambda k: k.top_k),
+        **_widths("model.{}", main),
+        **_widths("model.{}_sliding", sliding or main),
+        "model.qk_dim": _mean(main, lambda k: k.qk_dim),
+        "model.v_dim": _mean(main, lambda k: k.v_dim),
+        "model.kv_width": sum(k.n * k.growing_width for k in kinds),
+        "model.kv_width_sliding": windows,
+        "model.sliding_window": (
+            sum(k.n * k.window_width * k.window for k in kinds) / windows
+            if windows
+            else max((k.window for k in sliding), default=0)
+        ),
+        "model.index_byte": sum(k.index_byte for k in kinds),
+    }
 
 
-def _n_matrix(spec: ModelSpec) -> int:
-    return 3 if spec.mlp_gated else 2
+def _widths(name: str, kinds: Sequence[Attention]) -> dict[str, float]:
+    return {
+        name.format("n_head"): _mean(kinds, lambda k: k.n_head),
+        name.format("n_kv_head"): _mean(kinds, lambda k: 1 if k.latent else k.n_kv_head),
+        name.format("decode_qk_dim"): _mean(kinds, lambda k: k.latent + k.rope_dim if k.latent else k.qk_dim),
+        name.format("decode_v_dim"): _mean(kinds, lambda k: k.latent or k.v_dim),
+        name.format("kv_width_layer"): _mean(kinds, lambda k: k.cache_width),
+    }
 
 
-def _n_dense_layer(spec: ModelSpec) -> int:
-    return spec.n_dense_layer if spec.n_expert else spec.n_layer
-
-
-def _value_dim(spec: ModelSpec) -> int:
-    return spec.v_head_dim or spec.head_dim
+def _mean(kinds: Sequence[Any], value: Callable[[Any], float]) -> float:
+    n = sum(k.n for k in kinds)
+    return sum(k.n * value(k) for k in kinds) / n if n else 0.0

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from roofcast.data.specs import AcceleratorSpec
 from roofcast.features.columns import ENGINES
 from roofcast.features.engine.coefficients import RowCoefficients
+from roofcast.features.engine.loaded_weights import loaded_byte
 from roofcast.features.queries import FloatArray, Queries
 
 GIB: Final = 2.0**30
@@ -129,9 +130,9 @@ def weight_byte(d: Queries) -> FloatArray:
     Weights outside experts are copied to each attention rank; experts exist once in each group that shares them.
     """
     n_copy = d["config.n_accelerator"] / d["config.pp"] / d["config.expert_rank"]
-    expert = d["model.n_param_expert"] * d["config.weight_byte_per_element"] * n_copy
-    outside = (d["model.n_param"] - d["model.n_param_expert"]) * d["config.dense_byte_per_element"]
-    return np.asarray(expert + outside * d["config.dp"] * d["config.cp"], dtype=np.float64)
+    byte = loaded_byte(d)
+    outside = sum(byte.values()) - byte["expert"]
+    return np.asarray(byte["expert"] * n_copy + outside * d["config.dp"] * d["config.cp"], dtype=np.float64)
 
 
 def estimate_memory(d: Queries, c: RowCoefficients) -> Memory:
@@ -158,7 +159,8 @@ def estimate_memory(d: Queries, c: RowCoefficients) -> Memory:
     weight = weight_byte(d)
     full, window = kv_token(d)
     element = d["model.kv_width"] * full + d["model.kv_width_sliding"] * window
-    kv = np.maximum(element * d["config.kv_byte_per_element"] * kv_replication(d), 1.0)
+    cache = element * d["config.kv_byte_per_element"] + d["model.index_byte"] * full
+    kv = np.maximum(cache * kv_replication(d) + d["model.state_byte"], 1.0)
     waste = c["kv_waste"] * np.where(d["config.flash_attention"] > 0.5, 1.0, c["kv_waste_padded"])
     waste = waste * np.where(d["model.n_encoder_layer"] > 0, c["kv_waste_encoder_decoder"], 1.0)
     cache_byte = cache_ratio * np.maximum(usable - weight, 0.0)

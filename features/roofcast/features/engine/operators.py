@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -67,18 +68,18 @@ def estimate_step(s: EngineInputs, batch: FloatArray) -> PassTime:
     d, c = s.d, s.c
     n_token = batch * (1 + d["config.n_draft_token"])
     context = context_token(d) / d["config.cp"]
-    heads = _heads(d)
 
-    def attention(window: FloatArray) -> FloatArray:
+    def attention(window: FloatArray, suffix: str) -> FloatArray:
+        n_head, n_kv_head = _heads(d, suffix)
         return decode_attention_s(
             n_sequence=batch,
             n_context=context,
-            n_head=heads[0] * (1 + d["config.n_draft_token"]),
-            n_kv_head=heads[1],
-            qk_dim=d["model.decode_qk_dim"],
-            v_dim=d["model.decode_v_dim"],
+            n_head=n_head * (1 + d["config.n_draft_token"]),
+            n_kv_head=n_kv_head,
+            qk_dim=d[f"model.decode_qk_dim{suffix}"],
+            v_dim=d[f"model.decode_v_dim{suffix}"],
             window=window,
-            kv_width=d["model.kv_width_layer"] / d["model.n_kv_head"],
+            kv_width=d[f"model.kv_width_layer{suffix}"] / d[f"model.n_kv_head{suffix}"],
             kv_byte=d["config.kv_byte_per_element"],
             flop_per_s=d["hardware.attention_flop_per_s"],
             bandwidth_byte_per_s=d["hardware.bandwidth_byte_per_s"],
@@ -86,10 +87,9 @@ def estimate_step(s: EngineInputs, batch: FloatArray) -> PassTime:
         )
 
     def attended() -> FloatArray:
-        full = d["model.n_full_layer"] * attention(d["model.sparse_top_k"])
-        if not (d["model.n_sliding_layer"] > 0).any():
-            return full
-        return full + d["model.n_sliding_layer"] * attention(d["model.sliding_window"])
+        moved_byte = 2 * d["model.state_byte"] + d["model.index_byte"] * context
+        moved_s = batch * moved_byte / d["config.tp"] / d["hardware.bandwidth_byte_per_s"]
+        return _attended(d, d["model.n_full_layer"], attention) + moved_s
 
     overhead = c["step_overhead_s"] + c["sequence_overhead_s"] * batch
     tokens = _Tokens(n_token, n_token, d["model.n_layer"])
@@ -107,17 +107,22 @@ def estimate_prefill(s: EngineInputs, n_prompt: FloatArray) -> PassTime:
     is_encoder = d["model.n_encoder_layer"] > 0
     n_input = d["workload.n_input_token"]
     n_token = new_token(d)
-    heads = _heads(d)
 
-    def attention(window: FloatArray) -> FloatArray:
+    def attention(window: FloatArray, suffix: str) -> FloatArray:
+        n_head, n_kv_head = _heads(d, suffix)
+        is_latent = d["model.n_mla_layer"] > 0
+        dims = [d[f"model.{name}"] for name in ("qk_dim", "v_dim")]
+        if suffix:
+            own = (d[f"model.decode_{name}{suffix}"] for name in ("qk_dim", "v_dim"))
+            dims = [np.where(is_latent, *pair) for pair in zip(dims, own, strict=True)]
         return prefill_attention_s(
             n_sequence=n_prompt / d["config.cp"],
             n_query=n_token,
             n_context=n_input,
-            n_head=heads[0],
-            n_kv_head=heads[1],
-            qk_dim=d["model.qk_dim"],
-            v_dim=d["model.v_dim"],
+            n_head=n_head,
+            n_kv_head=n_kv_head,
+            qk_dim=dims[0],
+            v_dim=dims[1],
             window=window,
             kv_byte=d["config.kv_byte_per_element"],
             flop_per_s=d["hardware.attention_flop_per_s"],
@@ -127,10 +132,7 @@ def estimate_prefill(s: EngineInputs, n_prompt: FloatArray) -> PassTime:
 
     def attended() -> FloatArray:
         n_full = np.where(is_encoder, 2 * d["model.n_encoder_layer"], d["model.n_full_layer"])
-        full = n_full * attention(d["model.sparse_top_k"])
-        if not (d["model.n_sliding_layer"] > 0).any():
-            return full
-        return full + d["model.n_sliding_layer"] * attention(d["model.sliding_window"])
+        return _attended(d, n_full, attention)
 
     n_layer = np.where(is_encoder, d["model.n_encoder_layer"], d["model.n_layer"])
     tokens = _Tokens(n_prompt * n_token / d["config.cp"], n_prompt, n_layer)
@@ -158,8 +160,22 @@ def alone_expert_s(s: EngineInputs, n_prompt: FloatArray) -> FloatArray:
     return s.c["expert_ratio"] * expert_s(s, n_prompt * new_token(d) / d["config.cp"] * n_own)
 
 
-def _heads(d: Queries) -> tuple[FloatArray, FloatArray]:
-    return d["model.n_head"] / d["config.tp"], np.maximum(d["model.n_kv_head"] / d["config.tp"], 1.0)
+def _attended(d: Queries, n_full: FloatArray, attention: Callable[[FloatArray, str], FloatArray]) -> FloatArray:
+    """Return the time of all layers of attention; `attention` gives that of one by its window and column suffix."""
+    n_sparse = np.minimum(d["model.n_sparse_layer"], n_full)
+    total = np.zeros_like(n_full)
+    if (n_full > n_sparse).any():
+        total = (n_full - n_sparse) * attention(np.zeros_like(n_full), "")
+    if (n_sparse > 0).any():
+        total = total + n_sparse * attention(d["model.sparse_top_k"], "")
+    if (d["model.n_sliding_layer"] > 0).any():
+        total = total + d["model.n_sliding_layer"] * attention(d["model.sliding_window"], "_sliding")
+    return total
+
+
+def _heads(d: Queries, suffix: str) -> tuple[FloatArray, FloatArray]:
+    n_head, n_kv_head = d[f"model.n_head{suffix}"], d[f"model.n_kv_head{suffix}"]
+    return n_head / d["config.tp"], np.maximum(n_kv_head / d["config.tp"], 1.0)
 
 
 def _pass(

@@ -130,8 +130,8 @@ ModelBundle.classes = CLASSES
 
 
 def _example_keys() -> list[int]:
-    values = np.arange(1.0, len(DESCRIPTORS) + 1)
-    keys = build_group_keys(pd.DataFrame([values], columns=[column.name for column in DESCRIPTORS])).keys
+    names = [column.name for column in sorted(DESCRIPTORS, key=lambda column: column.is_analytic)]
+    keys = build_group_keys(pd.DataFrame([np.arange(1.0, len(names) + 1)], columns=names)).keys
     return [int(key) for key in (*keys_by_term(keys)[0], *key_signatures(keys))]
 
 

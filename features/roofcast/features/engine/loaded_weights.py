@@ -1,0 +1,42 @@
+"""Bytes of a checkpoint's weights as an engine loads them, by role."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from roofcast.features.queries import FloatArray
+
+FULL_BYTE: Final = 2.0
+"""Bytes of a norm, a router or another weight that no checkpoint quantises."""
+
+
+def loaded_byte(d: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    """Return the bytes of one copy of the weights by role: arrays of shape (n_row,).
+
+    Roles are ``expert`` (routed experts), ``linear`` (the other matrices of the layers), ``head``, ``embedding``,
+    ``other`` (norms, routers, positions), ``tower`` (of images and sound) and ``prediction``, whose layers are loaded
+    for speculation alone. Embedding, head and others stay in 16 bits unless the checkpoint says otherwise.
+
+    Examples
+    --------
+    >>> from roofcast.features.examples import example_descriptors
+    >>> {role: float(byte[0] / 1e9) for role, byte in loaded_byte(example_descriptors()).items() if byte[0]}
+    {'linear': 13.475712, 'head': 0.262144, 'embedding': 0.262144}
+
+    References
+    ----------
+    compressed-tensors, ``ignore``; Transformers, ``modules_to_not_convert``; vLLM,
+    ``model_executor/layers/quantization``: embeddings have no quantised method but in GGUF.
+    """
+    roles = ("expert", "linear", "head", "embedding")
+    known = [d[f"model.n_param_{role}"] for role in roles]
+    return {
+        "expert": known[0] * d["config.weight_byte_per_element"],
+        "linear": known[1] * d["config.dense_byte_per_element"],
+        "head": known[2] * d["config.head_byte_per_element"],
+        "embedding": known[3] * d["config.embedding_byte_per_element"],
+        "other": (d["model.n_param"] - sum(known)) * FULL_BYTE,
+        "tower": d["model.tower_byte"],
+        "prediction": d["model.prediction_byte"] * (d["config.n_draft_token"] > 0),
+    }
