@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from roofcast.data.catalog import load_catalog
@@ -16,6 +17,7 @@ from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.slo import parse_limit
 from roofcast.serving.recommend.recommendation import CONFIDENCES, recommend
+from roofcast.serving.recommend.search.capacities import RESOLUTION
 from roofcast.serving.recommend.search.confidence import LimitModel
 from roofcast.serving.recommend.search.configurations import describe_replicas, enumerate_replicas, replica_table
 from roofcast.serving.recommend.search.deployment_sizes import Pairs
@@ -51,37 +53,42 @@ class Market:
         self.offers = tuple(offers.values())
 
 
-def exhaustive(service: Service, model: ModelSpec, demand: Demand, confidence: float) -> list[tuple[float, str]]:
-    """Return cost and name of the cheapest deployment of each alternative, by predicting every load of every one."""
+def exhaustive(service: Service, model: ModelSpec, demand: Demand, confidence: float) -> list[tuple[float, float]]:
+    """Return bounds of the costs of the cheapest deployments of each alternative, from a prediction of every load.
+
+    The lower bound takes the highest load that meets the limits, the upper one the highest before the first that
+    misses them; they are equal where the probability falls with the load.
+    """
     bundle, market, bounds = service.active_model.bundle, Market(), Constraints()
     replicas, _ = enumerate_replicas(model, market.accelerators, market.offers, bounds)
     table = replica_table(replicas, model, demand, bounds)
     descriptors = describe_replicas(table, model, market.accelerators)
     doubt = replica_doubt(bundle, table, descriptors, demand)
-    evaluator = Evaluator(bundle.predictor, descriptors, is_open=demand.users is None, doubt=doubt)
+    is_open = demand.users is None
+    evaluator = Evaluator(bundle.predictor, descriptors, is_open=is_open, doubt=doubt)
     most = max_users_per_accelerator(bundle) * np.array([replica.n_accelerator for replica in replicas])
-    levels = user_levels(float(most.max()))
-    loads = np.tile(levels, (len(replicas), 1))
-    top = np.where(evaluator.memory.fits, np.searchsorted(levels, most + 0.5) - 1, -1)
-    if demand.users is None:
-        loads = evaluator.rate_levels(most)
+    shares = demand.required_load / np.arange(1, 120)
+    levels = np.unique([*user_levels(float(most.max())), *np.ceil(shares), *range(1, 65)])
+    loads = np.tile(levels[levels <= most.max() + 0.5], (len(replicas), 1))
+    top = np.where(evaluator.memory.fits, np.searchsorted(loads[0], most + 0.5) - 1, -1)
+    if is_open:
+        rates = evaluator.rate_levels(most)
+        loads = np.sort(np.concatenate([rates, np.tile(shares, (len(replicas), 1))], axis=1), axis=1)
         top = np.where(evaluator.memory.fits, loads.shape[1] - 1, -1)
     grid = LoadGrid(evaluator, LimitModel(demand, bundle.predictor), loads, top)
-    grid.evaluate(np.arange(loads.shape[1]) <= top[:, None])
-    served = grid.served
-    capacity = np.zeros(len(replicas))
-    for i, last in enumerate(grid.top):
-        for level in range(last + 1):
-            if grid.p_met[i, level] < confidence:
-                break
-            capacity[i] = served[i, level]
+    grid.evaluate(np.arange(loads.shape[1]) <= grid.top[:, None])
+    is_met = (grid.p_met >= confidence) & (np.arange(loads.shape[1]) <= grid.top[:, None])
+    highest = np.where(is_met, grid.served, 0.0).max(axis=1)
+    first = np.where(np.cumsum(~is_met, axis=1) == 0, grid.served, 0.0).max(axis=1)
     pairs = Pairs.build(replicas, market.offers, market.accelerators, 1)
-    cost = pairs.size(slice(None), demand.required_load, capacity[pairs.row]).cost
-    least_cost: dict[str, float] = {}
-    for k, row in enumerate(pairs.row):
-        name = f"{replicas[row].accelerator} {replicas[row].weight_precision}"
-        least_cost[name] = min(least_cost.get(name, np.inf), float(cost[k]))
-    return sorted((cost, name) for name, cost in least_cost.items() if np.isfinite(cost))
+    tolerance = RESOLUTION if demand.think_time_s else 0.0
+    costs = [
+        pairs.size(slice(None), demand.required_load, served[pairs.row]).cost
+        for served in (highest * (1 + tolerance), first * (1 - tolerance))
+    ]
+    names = [f"{replicas[row].accelerator} {replicas[row].weight_precision}" for row in pairs.row]
+    least = pd.DataFrame({"low": costs[0], "high": costs[1]}).groupby(names).min()
+    return [*zip(sorted(least["low"]), sorted(least["high"]), strict=True)]
 
 
 @pytest.mark.parametrize(
@@ -103,9 +110,43 @@ def test_the_search_finds_the_result_of_an_exhaustive_search(
             service.active_model.bundle, model, Market(), demand, confidence=confidence, n_entry=n_entry
         )
         assert result.entries
-        assert [e.cost_usd_per_h for e in result.entries] == pytest.approx([cost for cost, _ in expected[:n_entry]])
-    names = {f"{entry.replica.accelerator} {entry.replica.weight_precision}" for entry in result.entries}
-    assert names == {name for _, name in expected}
+        assert len(result.entries) == min(n_entry, len(expected))
+        for entry, (low, high) in zip(result.entries, expected[:n_entry], strict=True):
+            assert low * (1 - 1e-9) <= entry.cost_usd_per_h <= high * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_lower_confidence_never_costs_more(service: Service, seed: int) -> None:
+    pick = np.random.default_rng(seed)
+    limits = (f"ttft:p95<={pick.choice([0.3, 1, 3])}s", f"tpot:p50<={pick.choice([15, 30, 60])}ms")
+    lengths = float(pick.integers(100, 4000)), float(pick.integers(20, 500))
+    users = float(pick.integers(2, 600)) if seed % 2 else None
+    rate = None if users else float(np.round(10 ** pick.uniform(-1, 1.5), 2))
+    think_time_s = float(pick.choice([0.0, 10.0])) if users else 0.0
+    demand = Demand(*lengths, users, rate, tuple(map(parse_limit, limits)), think_time_s)
+    costs, reported = [], {}
+    for confidence in (0.5, 0.65, 0.8, 0.9):
+        answer = recommend(
+            service.active_model.bundle, a_model(), Market(), demand, confidence=confidence, has_levers=False
+        )
+        costs.append(answer.entries[0].cost_usd_per_h if answer.entries else math.inf)
+        assert all(entry.p_limits_met >= confidence for entry in answer.entries)
+        in_order = [one.cost_usd_per_h or math.inf for one in answer.cost_of_confidence]
+        assert in_order == sorted(in_order)
+        reported[confidence] = answer.cost_of_confidence
+    assert costs == sorted(costs)
+    assert reported[0.8] == reported[0.9]
+
+
+def test_the_requests_in_flight_are_the_most_that_meet_the_limits(service: Service) -> None:
+    demand = a_demand(5000, ("tpot:p50<=30ms", "ttft:p95<=2s"))
+    answer = recommend(service.active_model.bundle, a_model(), Market(), demand, has_levers=False)
+    capacities = {entry.in_flight_per_replica for entry in answer.entries}
+    assert capacities - {*user_levels(5000)}
+    one = answer.entries[0]
+    share = math.ceil(5000 / one.n_replica)
+    assert share <= one.in_flight_per_replica
+    assert math.ceil(5000 / (one.n_replica - 1)) > one.in_flight_per_replica * (1 - RESOLUTION)
 
 
 def test_the_search_predicts_less_than_a_third_of_the_candidates(service: Service) -> None:

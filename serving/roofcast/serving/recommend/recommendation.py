@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -23,7 +22,6 @@ from roofcast.serving.recommend.answer.parts import (
     CostOfConfidence,
     Entry,
     FleetPart,
-    FrontPoint,
     OtherOffer,
     Recommendation,
     Rejection,
@@ -184,6 +182,7 @@ def _search(
     by_confidence = {one: search.cheapest(one) for one in confidences}
     search.run([target, rival, *by_confidence.values()])
     winners = search.winners(target)
+    search.pin_capacities(winners, problem.confidence)
     deployments, elsewhere = search.deployments(winners, problem.confidence), other_offers(search, target, winners)
     rejections = find_rejections(search, target, winners)
     owned = owned_rejections(search, target, winners)
@@ -193,38 +192,24 @@ def _search(
     nearest = rejections.by_accelerator(search, except_for=reported)
     described = [*describe_rejections(rejections, rejections.order[:n_rejection], search), *no_engine]
     costs = search.costs(rival)
-    least = {one: min(search.costs(goal), default=math.inf) for one, goal in by_confidence.items()}
     entries, fleet = _entries(search, target, deployments, elsewhere)
-    front = pareto_front(search, entries)
     return Recommendation(
         entries=entries,
         fleet=fleet,
         rejections=tuple(described[:n_rejection]),
         n_rejected=len(rejections.order) + len(no_engine),
         families=(*owned, *describe_rejections(rejections, nearest, search), *no_engine),
-        pareto=front,
+        pareto=pareto_front(search, entries),
         runner_up_usd_per_h=costs[1] if len(costs) > 1 else None,
-        cost_of_confidence=_cost_of_confidence(least, [*entries, *front]),
+        cost_of_confidence=tuple(
+            CostOfConfidence(confidence=one, cost_usd_per_h=min(search.costs(goal), default=None))
+            for one, goal in by_confidence.items()
+        ),
         n_configuration=len(problem.replicas),
         n_candidate=int(np.maximum(search.top + 1, 1).sum()),
         n_offer=len(problem.offers),
         n_predicted=search.evaluator.n_predicted,
         warnings=() if entries else unmet_limit_warnings(search),
-    )
-
-
-def _cost_of_confidence(
-    least: Mapping[float, float], deployments: Iterable[Entry | FrontPoint]
-) -> tuple[CostOfConfidence, ...]:
-    # The search sizes replicas by load levels; at its own load, between two levels, a deployment may reach more.
-    reached = [(one.p_limits_met, one.cost_usd_per_h) for one in deployments]
-    costs = {
-        confidence: min([cost, *(other for p, other in reached if p >= confidence)])
-        for confidence, cost in least.items()
-    }
-    return tuple(
-        CostOfConfidence(confidence=confidence, cost_usd_per_h=cost if math.isfinite(cost) else None)
-        for confidence, cost in costs.items()
     )
 
 

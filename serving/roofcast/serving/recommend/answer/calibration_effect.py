@@ -35,7 +35,9 @@ def find_calibration_effect(search: Search, baseline: RoofcastPredictor) -> Cali
     without = Search(replace(problem, bundle=bundle, unconditioned=None, baseline=None, references=None), limits)
     target = without.cheapest(problem.confidence)
     without.run([target])
-    deployments = without.deployments(without.winners(target), problem.confidence)
+    winners = without.winners(target)
+    without.pin_capacities(winners, problem.confidence)
+    deployments = without.deployments(winners, problem.confidence)
     if not deployments:
         return CalibrationEffect(without=None, calibrated=None)
     before, after = (PredictedDeployments(deployments, one).entry(deployments[0]) for one in (without, search))

@@ -26,7 +26,6 @@ from roofcast.serving.recommend.answer.parts import (
     replica_fields,
 )
 from roofcast.serving.recommend.answer.token_costs import prefill_share, token_costs
-from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.search.confidence import replica_floor
 from roofcast.serving.recommend.search.evaluation import THROUGHPUT, medians_of
 from roofcast.serving.recommend.search.problem import reported_limits
@@ -48,10 +47,10 @@ class _Capacity:
 
 
 class PredictedDeployments:
-    """Predictions of deployments at their load, at their capacity and at higher loads that may meet the limits.
+    """Predictions of deployments at their load and at their capacity.
 
     Deployments of equal replicas and loads are predicted once. Row k of each statistic is the k-th of them at its own
-    load; the other loads follow, deployment by deployment.
+    load, row n + k at its capacity. What meets the limits at the capacity meets them at a lower load.
     """
 
     def __init__(self, deployments: Sequence[Deployment], search: Search) -> None:
@@ -61,12 +60,8 @@ class PredictedDeployments:
         self.search, self.problem, self.demand = search, search.problem, search.demand
         self.limits = reported_limits(self.demand)
         n, evaluator = len(deployments), search.evaluator
-        rows = [one.row for one in deployments]
-        loads = [one.load for one in deployments]
-        for one in deployments:
-            rows += [one.row] * (1 + len(one.further_loads))
-            loads += [one.capacity, *one.further_loads]
-        row, load = np.array(rows, dtype=np.intp), np.array(loads)
+        row = np.tile(np.array([one.row for one in deployments], dtype=np.intp), 2)
+        load = np.array([*(one.load for one in deployments), *(one.capacity for one in deployments)])
         self._predict(row, load)
         p_met = search.grid.limits.p_met(
             {
@@ -79,9 +74,10 @@ class PredictedDeployments:
         e2e_s = self.value["e2e_s"][means]
         in_flight = load * e2e_s if evaluator.is_open else load
         rate = load if evaluator.is_open else self.value[THROUGHPUT][means] / self.demand.n_output_token
-        is_met = (p_met >= self.problem.confidence) & ~search.grid.limits.is_overload(self.means)
-        self.capacity = _capacity(deployments, self.demand, is_met, in_flight, rate)
-        self.p_met, self.in_flight = p_met[:n], in_flight[:n]
+        highest = np.maximum(in_flight[n:], in_flight[:n])
+        users = None if self.demand.users is None else self.demand.served_load(highest, rate[n:])
+        self.capacity = _Capacity(highest, rate[n:], users)
+        self.p_met, self.in_flight = np.maximum(p_met[:n], p_met[n:]), in_flight[:n]
         if self.demand.think_time_s:
             users = self.demand.peak_load / np.array([one.n_replica for one in deployments])
             self.in_flight = self.demand.requests_in_flight(load[:n], users, e2e_s[:n])
@@ -193,20 +189,3 @@ class PredictedDeployments:
                 )
             )
         return tuple(metrics)
-
-
-def _capacity(
-    deployments: Sequence[Deployment],
-    demand: Demand,
-    is_met: npt.NDArray[np.bool_],
-    in_flight: FloatArray,
-    request_rate: FloatArray,
-) -> _Capacity:
-    last, start = [], len(deployments)
-    for one in deployments:
-        met = is_met[start + 1 : start + 1 + len(one.further_loads)]
-        last.append(start + (len(met) if met.all() else int(met.argmin())))
-        start += 1 + len(one.further_loads)
-    highest = np.maximum(in_flight[last], in_flight[: len(deployments)])
-    rate = request_rate[last]
-    return _Capacity(highest, rate, None if demand.users is None else demand.served_load(highest, rate))

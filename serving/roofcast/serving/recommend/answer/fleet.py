@@ -43,7 +43,7 @@ def mixed_fleet(search: Search, target: SearchTarget, single_cost: float) -> lis
     search.evaluate(search.around_capacity(np.unique(pairs.row[types]), target.confidence))
     types, served = _types(search, target)
     row = pairs.row[types]
-    is_known = search.grid.is_known[row, search.state(target.confidence).capacity[row]]
+    is_known = search.state(target.confidence).capacities.is_known[row]
     types, served = types[is_known], served[is_known]
     price, n_node = pairs.price[types], pairs.n_node[types]
     kinds = [FleetType(float(p), float(s), float(n)) for p, s, n in zip(price, served, n_node, strict=True)]
@@ -57,10 +57,9 @@ def mixed_fleet(search: Search, target: SearchTarget, single_cost: float) -> lis
 
 
 def _types(search: Search, target: SearchTarget) -> tuple[IndexArray, FloatArray]:
-    capacity, pairs = search.state(target.confidence).capacity, search.pairs
-    pair = np.flatnonzero((capacity[pairs.row] >= 0) & (pairs.per_instance >= 1))
-    row = pairs.row[pair]
-    served = search.grid.served[row, capacity[row]] * np.floor(pairs.per_instance[pair])
+    most, pairs = search.state(target.confidence).capacities.served, search.pairs
+    pair = np.flatnonzero((most[pairs.row] > 0) & (pairs.per_instance >= 1))
+    served = most[pairs.row[pair]] * np.floor(pairs.per_instance[pair])
     order = np.lexsort((pair, -served))
     _, first = np.unique(pairs.offer[pair][order], return_index=True)
     best = order[first]
@@ -72,17 +71,15 @@ def _types(search: Search, target: SearchTarget) -> tuple[IndexArray, FloatArray
 def _parts(
     pair: IndexArray, n_instance: IndexArray, served: float, search: Search, target: SearchTarget
 ) -> list[Deployment]:
-    pairs, grid = search.pairs, search.grid
+    pairs, capacities = search.pairs, search.state(target.confidence).capacities
     row, per_instance = pairs.row[pair], np.floor(pairs.per_instance[pair])
-    capacity = search.state(target.confidence).capacity[row]
-    load = search.share_load(row, served / grid.served[row, capacity], capacity)
+    load = search.share_load(row, served / capacities.served[row], capacities.load[row])
     return [
         Deployment(
             row=int(row[k]),
             offer=int(pairs.offer[pair[k]]),
             load=float(load[k]),
-            capacity=float(grid.loads[row[k], capacity[k]]),
-            further_loads=(),
+            capacity=float(capacities.load[row[k]]),
             n_replica=int(per_instance[k] * n_instance[k]),
             n_instance=int(n_instance[k]),
             cost=float(pairs.price[pair[k]] * n_instance[k]),

@@ -181,8 +181,8 @@ def _most_load(less: _Change, deployment: Deployment, search: Search) -> list[Le
 
 def _served(search: Search, deployment: Deployment) -> float:
     row, demand = deployment.row, search.demand
-    capacity = search.state(search.problem.confidence).capacity[row]
-    served = deployment.n_replica * float(search.grid.served[row, capacity]) * (1 - demand.headroom)
+    capacity = float(search.state(search.problem.confidence).capacities.served[row])
+    served = deployment.n_replica * capacity * (1 - demand.headroom)
     return max(served, demand.peak_load)
 
 

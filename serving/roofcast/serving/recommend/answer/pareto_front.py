@@ -90,7 +90,7 @@ def _predict_share(
     search: Search, row: IndexArray, n_replica: FloatArray, level: IndexArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     grid, evaluator, demand = search.grid, search.evaluator, search.demand
-    load = search.share_load(row, n_replica, level)
+    load = search.share_load(row, n_replica, grid.loads[row, level])
     (rows, loads), back = np.unique(np.stack([row, load]), axis=1, return_inverse=True)
     rows, back = rows.astype(np.intp), back.ravel()
     needs_mean = evaluator.is_open or demand.think_time_s > 0
@@ -127,7 +127,7 @@ def _cheapest_pairs(pairs: Pairs) -> IndexArray:
 
 def _sized_pairs(search: Search) -> tuple[IndexArray, IndexArray]:
     pairs = _cheapest_pairs(search.pairs)
-    capacity = search.state(search.problem.confidence).capacity[search.pairs.row[pairs]]
+    capacity = search.state(search.problem.confidence).capacities.level[search.pairs.row[pairs]]
     which, level = np.nonzero(np.arange(search.grid.loads.shape[1]) <= capacity[:, None])
     n_replica = _sizes(search, pairs[which], level).n_replica
     is_first = np.concatenate([[True], (np.diff(which) != 0) | (np.diff(n_replica) != 0)])[: len(which)]

@@ -90,7 +90,9 @@ def find_rejections(
     state, pairs, memory, n = search.state(target.confidence), search.pairs, search.memory, len(search.top)
     pair = np.arange(len(pairs.row)) if offer is None else np.flatnonzero(pairs.offer == offer)
     cost = np.full(n, np.inf)
-    np.minimum.at(cost, pairs.row[pair], state.min_cost[pair])
+    np.minimum.at(cost, pairs.row[pair], state.min_sizes.cost[pair])
+    is_known, is_cheapest = np.zeros(n, dtype=bool), state.min_sizes.cost[pair] <= cost[pairs.row[pair]]
+    is_known[pairs.row[pair][state.is_decided[pair] & is_cheapest]] = True
     has_offer = np.isin(np.arange(n), pairs.row[pair])
     cheapest = float(state.sizes.cost[winners].min(initial=np.inf))
     reason = np.full(n, _RANK["dearer"])
@@ -101,7 +103,7 @@ def find_rejections(
     lacks_nodes = ~np.isfinite(cost)
     reason[lacks_nodes], excess[lacks_nodes] = _RANK["too_few_nodes"], 1.0
     limit = np.zeros(n, dtype=np.intp)
-    missed = np.flatnonzero((state.bound < 0) & memory.fits)
+    missed = np.flatnonzero((state.capacities.bound < 0) & memory.fits)
     if len(missed):
         ratios = search.grid.excess_ratios(missed, target.confidence)
         limit[missed] = ratios.argmax(axis=1)
@@ -113,7 +115,7 @@ def find_rejections(
     reason[~memory.fits] = _RANK["does_not_fit"]
     excess[~memory.fits] = (memory.needed_byte / np.maximum(memory.usable_byte, 1.0))[~memory.fits]
     reason[pairs.row[np.intersect1d(winners, pair)]] = -1
-    return Rejections(reason, excess, cost, state.is_known, limit, cheapest)
+    return Rejections(reason, excess, cost, is_known, limit, cheapest)
 
 
 def _cost_ratio(cost: FloatArray, cheapest: float) -> FloatArray:
@@ -168,20 +170,23 @@ def _shortage(offer: int, nodes: OwnedNodes, search: Search, confidence: float) 
     if not len(pair):
         return None
     row = pairs.row[pair]
+    per_instance = pairs.per_instance[pair]
     while True:
-        capacity = search.state(confidence).capacity[row]
-        served = np.where(capacity >= 0, grid.served[row, np.maximum(capacity, 0)], 0.0)
-        per_node = served * pairs.per_instance[pair]
-        best = int(per_node.argmax())
-        wanted = search.around_capacity(row[best : best + 1], confidence) & ~grid.is_known
+        capacities = search.state(confidence).capacities
+        served, most = capacities.served[row] * per_instance, capacities.max_served[row] * per_instance
+        is_near = most >= served.max()
+        wanted = search.around_capacity(np.unique(row[is_near]), confidence) & ~grid.is_known
         if not wanted.any():
             break
         search.evaluate(wanted)
+    search.pin_capacities(pair[is_near], confidence)
+    served = search.state(confidence).capacities.served[row]
+    best = int((served * per_instance).argmax())
     sizes = pairs.size(pair[best : best + 1], demand.required_load, served[best : best + 1])
     n_needed = float(sizes.n_instance[0])
     if served[best] <= 0 or n_needed <= nodes.n_node:
         return None
-    n_replica = np.floor(nodes.n_node * pairs.per_instance[pair[best]] + 1e-9)
+    n_replica = np.floor(nodes.n_node * per_instance[best] + 1e-9)
     share = n_replica * served[best] / demand.required_load
     load = demand.peak_load
     unit = "users" if demand.users is not None else "requests a second"
@@ -218,7 +223,11 @@ def _detail(i: int, rejections: Rejections, search: Search) -> str:
 
 def _wait_clause(i: int, search: Search, confidence: float) -> str:
     grid = search.grid
-    if search.demand.users is None or not grid.is_cut[i] or search.state(confidence).capacity[i] < grid.top[i]:
+    if (
+        search.demand.users is None
+        or not grid.is_cut[i]
+        or search.state(confidence).capacities.level[i] < grid.top[i]
+    ):
         return ""
     load = f"above {grid.loads[i, grid.top[i]]:g} in flight on a replica"
     return f"; {load}, requests wait longer for a slot than they are served"
@@ -248,7 +257,7 @@ def unmet_limit_warnings(search: Search) -> tuple[str, ...]:
     """Return, if no replica meets the limits at the lowest load, the best prediction for each limit out of reach."""
     grid, problem = search.grid, search.problem
     rows = np.flatnonzero(search.memory.fits & np.isin(np.arange(len(search.top)), search.pairs.row))
-    if not len(rows) or (search.state(problem.confidence).bound[rows] >= 0).any():
+    if not len(rows) or (search.state(problem.confidence).capacities.bound[rows] >= 0).any():
         return ()
     ratios = grid.excess_ratios(rows, problem.confidence)
     load = "with a single user on each replica" if search.demand.users is not None else "at the lowest rate searched"

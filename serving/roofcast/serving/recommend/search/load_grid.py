@@ -1,8 +1,12 @@
-"""Grid of replica x load: the analytic estimate of every cell, and the model's prediction where it was evaluated."""
+"""Grid of replica x load: the analytic estimate of every cell, and the model's prediction where it was evaluated.
+
+Points are evaluated between the levels of the grid, where a capacity is bisected.
+"""
 
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import dataclass
 from typing import Final, Self
 
 import numpy as np
@@ -24,6 +28,26 @@ MAX_RATE_RATIO: Final = 2.0
 """Upper bound on the throughput at a cell that was not evaluated, relative to the interpolated value."""
 
 RATE: Final[Quantity] = (THROUGHPUT, "mean")
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Evaluated loads between the levels, arrays of shape (n_point,).
+
+    Parameters
+    ----------
+    row
+        Index of the replica.
+    p_met
+        Probability that all limits are met; 0 where the load overloads the replica.
+    served
+        Load that the replica serves.
+    """
+
+    row: IndexArray
+    load: FloatArray
+    p_met: FloatArray
+    served: FloatArray
 
 
 class LoadGrid:
@@ -52,6 +76,8 @@ class LoadGrid:
         Probability that all limits are met.
     served, max_served
         Load that one replica serves, and an upper bound for it at this level or a lower one.
+    points
+        Evaluated between the levels.
     log_latency
         Log of the estimated mean end-to-end latency.
     """
@@ -66,6 +92,7 @@ class LoadGrid:
         shape = loads.shape
         self.is_known: BoolArray = np.zeros(shape, dtype=bool)
         self._changes: list[IndexArray] = []
+        self._point_parts: list[tuple[IndexArray, FloatArray, dict[Quantity, Medians], BoolArray]] = []
         self._offsets = {quantity: np.zeros(shape) for quantity in self.quantities}
         self._sds = {quantity: np.full(shape, TYPICAL_SD) for quantity in self.quantities}
         self.p_met: FloatArray = np.empty(shape)
@@ -74,6 +101,7 @@ class LoadGrid:
             self.served, self.max_served = np.empty(shape), np.empty(shape)
         self._n_seen = 0
         self._judge(np.arange(len(top)))
+        self.points = self._judge_points()
 
     def evaluate(self, wanted: BoolArray) -> None:
         """Evaluate the model at the wanted cells that are not known yet, and interpolate between known cells."""
@@ -92,11 +120,20 @@ class LoadGrid:
         self._changes.append(changed)
         self.refresh()
 
+    def evaluate_points(self, rows: IndexArray, loads: FloatArray) -> None:
+        """Evaluate the model at loads between the levels."""
+        means = self.evaluator.estimate_means(rows, loads)
+        medians = self.evaluator.predict(rows, loads, self.quantities, means)
+        self._point_parts.append((rows, loads, medians, self.limits.is_overload(means)))
+        self._changes.append(np.empty(0, dtype=np.intp))
+        self.refresh()
+
     def refresh(self) -> int:
-        """Judge the cells that copies have evaluated since the last call; return the number of evaluations so far."""
+        """Judge what copies have evaluated since the last call; return the number of evaluations so far."""
         if changes := self._changes[self._n_seen :]:
             self._n_seen = len(self._changes)
             self._judge(np.unique(np.concatenate(changes)))
+            self.points = self._judge_points()
         return self._n_seen
 
     def with_limits(self, limits: LimitModel) -> Self:
@@ -107,6 +144,7 @@ class LoadGrid:
         if self.has_think_time:
             grid.served, grid.max_served = np.empty_like(self.served), np.empty_like(self.served)
         grid._judge(np.arange(len(self.top)))
+        grid.points = grid._judge_points()
         return grid
 
     def medians(self, rows: IndexArray) -> dict[Quantity, Medians]:
@@ -154,8 +192,22 @@ class LoadGrid:
         if self.has_think_time:
             rate = np.exp(medians[RATE].log_value) / self.demand.n_output_token
             self.served[rows] = self.demand.served_load(loads, rate)
-            bound = self.demand.served_load(loads, rate * np.where(self.is_known[rows], 1.0, MAX_RATE_RATIO))
+            is_certain = self.is_known[rows] | (np.arange(loads.shape[1]) > self.top[rows][:, None])
+            bound = self.demand.served_load(loads, rate * np.where(is_certain, 1.0, MAX_RATE_RATIO))
             self.max_served[rows] = np.maximum.accumulate(bound, axis=1)
+
+    def _judge_points(self) -> Points:
+        parts = []
+        for row, load, medians, is_overload in self._point_parts:
+            served = load
+            if self.has_think_time:
+                rate = np.exp(medians[RATE].log_value) / self.demand.n_output_token
+                served = self.demand.served_load(load, rate)
+            parts.append((row, load, np.where(is_overload, 0.0, self.limits.p_met(medians, load)), served))
+        if not parts:
+            nothing = np.empty(0)
+            return Points(np.empty(0, dtype=np.intp), nothing, nothing, nothing)
+        return Points(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _known_neighbours(is_known: BoolArray) -> tuple[IndexArray, IndexArray, FloatArray]:

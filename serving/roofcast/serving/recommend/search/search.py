@@ -1,9 +1,10 @@
 """Search for the cheapest deployments with few model evaluations.
 
-The *capacity* of a replica is the last load level before the first that misses the limits at the confidence.
-Unevaluated levels may meet the limits, so the first known miss bounds the capacity from above and the cost from
-below. The search evaluates until no lower bound is below the cheapest known costs, so its costs are those of an
-exhaustive evaluation.
+The *capacity* of a replica is the highest load below the first that misses the limits at the confidence. Levels of
+the grid bracket it; then numbers of instances are bisected, as far as fewer would cost less. Unevaluated loads may
+meet the limits, so the first known miss bounds the capacity from above and the cost from below. The search evaluates
+until no lower bound is below the cheapest known costs, so its costs are those of an evaluation of every number of
+replicas.
 """
 
 from __future__ import annotations
@@ -18,6 +19,13 @@ import numpy.typing as npt
 
 from roofcast.data.specs import Offer
 from roofcast.serving.recommend.demand.demand import Demand
+from roofcast.serving.recommend.search.capacities import (
+    Capacities,
+    are_known,
+    find_capacities,
+    section_loads,
+    unique_points,
+)
 from roofcast.serving.recommend.search.confidence import LimitModel
 from roofcast.serving.recommend.search.deployment_sizes import Pairs, Sizes
 from roofcast.serving.recommend.search.evaluation import Evaluator, max_users_per_accelerator, user_levels
@@ -30,6 +38,12 @@ BoolArray = npt.NDArray[np.bool_]
 
 N_AROUND: Final = 1
 """Levels evaluated to either side of an estimated capacity: one call costs as much as hundreds of rows."""
+
+N_TRIED: Final = 8
+"""Numbers of instances tried at once."""
+
+MARGIN: Final = 0.02
+"""Share of the interval of a capacity by which a load differs from its ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +68,18 @@ class SearchState:
 
     Parameters
     ----------
-    capacity, bound : shape (n_replica,)
-        Level of the estimated capacity and of its upper bound; -1 for none.
-    sizes
-        Of the deployments at the estimated capacity, by pair.
-    min_cost : shape (n_pair,)
-        Lower bound of the cost, in US dollars per hour.
-    is_known : shape (n_replica,)
-        Whether the model was evaluated at the capacity and the level above it.
+    sizes, min_sizes
+        Of the deployments at the capacities and at their upper bounds, by pair.
     """
 
-    capacity: IndexArray
-    bound: IndexArray
+    capacities: Capacities
     sizes: Sizes
-    min_cost: FloatArray
-    is_known: BoolArray
+    min_sizes: Sizes
+
+    @property
+    def is_decided(self) -> BoolArray:
+        """Whether the cost of each pair is known and not a lower bound, shape (n_pair,)."""
+        return np.asarray(self.min_sizes.cost >= self.sizes.cost, dtype=np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +92,8 @@ class Deployment:
         Indices of the replica and of the offer.
     load
         Of a replica at its share of the peak: requests in flight, or requests per second.
-    capacity, further_loads
-        Highest load that is known to meet the limits, and higher ones that may meet them, rising.
+    capacity
+        Highest load that is known to meet the limits.
     cost
         In US dollars per hour.
     """
@@ -91,7 +102,6 @@ class Deployment:
     offer: int
     load: float
     capacity: float
-    further_loads: tuple[float, ...]
     n_replica: int
     n_instance: int
     cost: float
@@ -174,8 +184,8 @@ class Search:
 
     def around_capacity(self, rows: IndexArray, confidence: float) -> BoolArray:
         """Return the cells around the capacities of some replicas, where these or the next levels are unknown."""
-        grid, level = self.grid, self.state(confidence).capacity[rows]
-        is_open = ~self._is_known(rows, level)
+        grid, level = self.grid, self.state(confidence).capacities.level[rows]
+        is_open = ~are_known(grid, rows, level)
         rows, low = rows[is_open], level[is_open][:, None] - N_AROUND
         cells = np.zeros(grid.is_known.shape, dtype=bool)
         levels = np.arange(grid.loads.shape[1])
@@ -187,32 +197,27 @@ class Search:
         grid = self.grid
         key = confidence, grid.refresh()
         if key not in self._states:
-            is_met = grid.p_met >= confidence
-            capacity = np.minimum(_first_true(~is_met) - 1, grid.top)
-            bound = np.minimum(_first_true(~is_met & grid.is_known) - 1, grid.top)
-            sizes = self._sizes(capacity, grid.served)
-            min_cost = np.minimum(self._sizes(bound, grid.max_served).cost, sizes.cost)
-            is_known = self._is_known(np.arange(len(capacity)), capacity)
-            min_cost = np.where(is_known[self.pairs.row], sizes.cost, min_cost)
-            self._states[key] = SearchState(capacity, bound, sizes, min_cost, is_known)
+            capacities = find_capacities(grid, confidence)
+            sizes, min_sizes = (self._sizes(one) for one in (capacities.served, capacities.max_served))
+            self._states[key] = SearchState(capacities, sizes, min_sizes)
         return self._states[key]
 
-    def _sizes(self, level: IndexArray, served: FloatArray) -> Sizes:
-        at_level = np.where(level >= 0, served[np.arange(len(level)), np.maximum(level, 0)], 0.0)
-        return self.pairs.size(slice(None), self.demand.required_load, at_level[self.pairs.row])
+    def _sizes(self, served: FloatArray) -> Sizes:
+        return self.pairs.size(slice(None), self.demand.required_load, served[self.pairs.row])
 
     def winners(self, target: SearchTarget) -> IndexArray:
         """Return the cheapest pair of each of the cheapest groups, by rising cost.
 
         Ties are broken by the probability that the limits are met, then by fewer accelerators.
         """
-        return self._winners(target, self._max_cost(target))
+        return self._winners(target, self._max_costs(target)[1])
 
     def _winners(self, target: SearchTarget, max_cost: float) -> IndexArray:
         state = self.state(target.confidence)
         pair = np.flatnonzero(state.sizes.cost <= max_cost)
         row, n_replica = self.pairs.row[pair], state.sizes.n_replica[pair]
-        p_met = self.grid.p_met[row, self.share_level(row, n_replica, state.capacity[row])]
+        level = np.minimum(self.share_level(row, n_replica), state.capacities.level[row])
+        p_met = self.grid.p_met[row, level]
         n_accelerator = self.evaluator.d["config.n_accelerator"][row] * n_replica
         order = np.lexsort((pair, n_accelerator, -p_met.round(2), state.sizes.cost[pair].round(9)))
         _, first = np.unique(target.group[pair][order], return_index=True)
@@ -222,50 +227,56 @@ class Search:
         """Return the costs of the cheapest groups, rising."""
         return [float(cost) for cost in self.state(target.confidence).sizes.cost[self.winners(target)]]
 
-    def share_level(self, row: IndexArray, n_replica: FloatArray, capacity: IndexArray) -> IndexArray:
-        """Return the lowest level at which each replica serves its share of the peak.
+    def share_level(self, row: IndexArray, n_replica: FloatArray) -> IndexArray:
+        """Return the lowest level at which each replica serves its share of the peak, or the highest of the grid.
+
+        Parameters
+        ----------
+        row, n_replica : shape (n,)
+            Indices of the replicas, and numbers of replicas.
+        """
+        return self._level_of(row, self.demand.peak_load / n_replica)
+
+    def _level_of(self, row: IndexArray, served: FloatArray) -> IndexArray:
+        is_enough = self.grid.served[row] >= served[:, None] - 1e-9
+        level = np.where(is_enough.any(axis=1), is_enough.argmax(axis=1), is_enough.shape[1] - 1)
+        return np.asarray(level, dtype=np.intp)
+
+    def share_load(self, row: IndexArray, n_replica: FloatArray, capacity: FloatArray) -> FloatArray:
+        """Return the load of each replica at its share of the peak.
 
         Parameters
         ----------
         row, n_replica, capacity : shape (n,)
-            Indices of the replicas, numbers of replicas, and levels of their capacities.
+            Indices of the replicas, numbers of replicas, and their highest loads.
         """
-        share = self.demand.required_load * (1 - self.demand.headroom) / n_replica
-        is_enough = self.grid.served[row] >= share[:, None] - 1e-9
-        return np.minimum(np.where(is_enough.any(axis=1), is_enough.argmax(axis=1), capacity), capacity)
+        return np.minimum(self._load_of(row, self.demand.peak_load / n_replica), capacity)
 
-    def share_load(self, row: IndexArray, n_replica: FloatArray, capacity: IndexArray) -> FloatArray:
-        """Return the load of each replica at its share of the peak.
-
-        With think time the requests in flight are interpolated between the levels that serve less and more than the
-        share, and are at least one. Parameters as of `share_level`.
-        """
-        grid, share = self.grid, self.demand.peak_load / n_replica
+    def _load_of(self, row: IndexArray, served: FloatArray) -> FloatArray:
+        # Requests in flight of users who think are interpolated between the levels that serve less and more.
+        grid = self.grid
         if self.demand.users is None:
-            return np.asarray(share, dtype=np.float64)
+            return served
         if not self.demand.think_time_s:
-            return np.asarray(np.ceil(share - 1e-9), dtype=np.float64)
-        level = self.share_level(row, n_replica, capacity)
+            return np.asarray(np.ceil(served - 1e-9), dtype=np.float64)
+        level = self._level_of(row, served)
         below = np.maximum(level - 1, 0)
         low_load, low_served = (np.where(level > 0, values[row, below], 0.0) for values in (grid.loads, grid.served))
         high_load, high_served = grid.loads[row, level], grid.served[row, level]
-        weight = (share - low_served) / np.maximum(high_served - low_served, np.finfo(float).tiny)
+        weight = (served - low_served) / np.maximum(high_served - low_served, np.finfo(float).tiny)
         return np.maximum(low_load + np.clip(weight, 0.0, 1.0) * (high_load - low_load), 1.0)
 
     def deployments(self, pair: IndexArray, confidence: float) -> list[Deployment]:
         """Return the deployments of some pairs, each replica up to its capacity."""
         state, row = self.state(confidence), self.pairs.row[pair]
-        capacity, n_replica = state.capacity[row], state.sizes.n_replica[pair]
+        capacity, n_replica = state.capacities.load[row], state.sizes.n_replica[pair]
         load = self.share_load(row, n_replica, capacity)
-        is_last_of_grid = capacity == self.grid.loads.shape[1] - 1
-        last = np.where(is_last_of_grid, self.top[row], capacity)
         return [
             Deployment(
                 row=int(row[k]),
                 offer=int(self.pairs.offer[index]),
                 load=float(load[k]),
-                capacity=float(self.loads[row[k], capacity[k]]),
-                further_loads=tuple(self.loads[row[k], capacity[k] + 1 : last[k] + 1].tolist()),
+                capacity=float(capacity[k]),
                 n_replica=int(n_replica[k]),
                 n_instance=int(state.sizes.n_instance[index]),
                 cost=float(state.sizes.cost[index]),
@@ -273,43 +284,74 @@ class Search:
             for k, index in enumerate(pair.tolist())
         ]
 
-    def _max_cost(self, target: SearchTarget) -> float:
-        cost = self.state(target.confidence).sizes.cost
+    def _max_costs(self, target: SearchTarget) -> tuple[FloatArray, float]:
+        # Of each group and of the target: what costs more than the cheapest of its group or the last group is not in.
         by_group = np.full(int(target.group.max(initial=-1)) + 1, np.inf)
-        np.minimum.at(by_group, target.group, cost)
-        by_group = np.sort(by_group[np.isfinite(by_group)])
-        last = by_group[target.n - 1] if len(by_group) >= target.n else np.inf
-        return float(min(last + 1e-9, self.budget, np.finfo(float).max))
+        np.minimum.at(by_group, target.group, self.state(target.confidence).sizes.cost)
+        least = np.sort(by_group[np.isfinite(by_group)])
+        last = least[target.n - 1] if len(least) >= target.n else np.inf
+        return by_group, float(min(last + 1e-9, self.budget, np.finfo(float).max))
 
-    def undecided(self, target: SearchTarget) -> BoolArray:
+    def undecided_cells(self, target: SearchTarget) -> BoolArray:
         """Return the cells that may decide a target; some may be known."""
-        max_cost = self._max_cost(target)
-        rows = self._rows_of(np.flatnonzero(self.state(target.confidence).min_cost <= max_cost))
-        cells = self.around_capacity(rows, target.confidence)
+        by_group, max_cost = self._max_costs(target)
+        is_near = self.state(target.confidence).min_sizes.cost <= np.minimum(by_group[target.group], max_cost)
+        cells = self.around_capacity(self._rows_of(np.flatnonzero(is_near)), target.confidence)
         best = self._rows_of(self._winners(target, max_cost))
         cells[best] |= np.arange(cells.shape[1]) <= self.grid.top[best][:, None]
         return cells
+
+    def undecided_points(self, target: SearchTarget) -> tuple[IndexArray, FloatArray]:
+        """Return rows and loads between the levels at which fewer instances might do, where these decide a target."""
+        state, capacities = self.state(target.confidence), self.state(target.confidence).capacities
+        by_group, max_cost = self._max_costs(target)
+        is_near = state.min_sizes.cost < np.minimum(by_group[target.group], max_cost) - 1e-9
+        is_near &= capacities.is_known[self.pairs.row] & (capacities.load[self.pairs.row] > 0)
+        pair = np.flatnonzero(is_near)
+        row, first = np.unique(self.pairs.row[pair], return_index=True)
+        pair, row = pair[first, None], row[:, None]
+        fewest, most = (sizes.n_instance[pair] for sizes in (state.min_sizes, state.sizes))
+        n_instance = np.floor(fewest + (most - fewest) * np.arange(N_TRIED) / N_TRIED)
+        n_replica = np.floor(n_instance * self.pairs.per_instance[pair] + 1e-9)
+        n_replica = np.clip(n_replica, 1.0, state.sizes.n_replica[pair] - 1.0)
+        rows = np.broadcast_to(row, n_replica.shape).ravel()
+        load = self._load_of(rows, self.demand.required_load / n_replica.ravel())
+        low, high = capacities.load[rows], capacities.missed_load[rows]
+        return unique_points(rows, np.clip(load, low + MARGIN * (high - low), high - MARGIN * (high - low)))
+
+    def pin_capacities(self, pair: IndexArray, confidence: float) -> None:
+        """Evaluate the model until the capacities of some pairs are exact, also beyond what the demand needs."""
+        rows, n_level = np.unique(self.pairs.row[pair]), self.grid.loads.shape[1]
+        is_at_end = self.state(confidence).capacities.level[rows] == n_level - 1
+        levels = np.arange(self.loads.shape[1])
+        is_further = is_at_end[:, None] & (levels >= n_level) & (levels <= self.top[rows][:, None])
+        which, level = np.nonzero(is_further)
+        points = rows[which], self.loads[rows[which], level]
+        while True:
+            sections = section_loads(self.grid, self.state(confidence).capacities, rows)
+            points = unique_points(*(np.concatenate(parts) for parts in zip(points, sections, strict=True)))
+            if not len(points[0]):
+                return
+            self.grid.evaluate_points(*points)
+            points = points[0][:0], points[1][:0]
 
     def _rows_of(self, pair: IndexArray) -> IndexArray:
         is_used = np.zeros(len(self.grid.top), dtype=bool)
         is_used[self.pairs.row[pair]] = True
         return np.flatnonzero(is_used)
 
-    def _is_known(self, rows: IndexArray, level: IndexArray) -> BoolArray:
-        is_known = self.grid.is_known
-        above = np.minimum(level + 1, self.grid.top[rows])
-        return np.asarray(is_known[rows, np.maximum(level, 0)] & is_known[rows, above], dtype=np.bool_)
-
 
 def run_together(goals: Collection[tuple[Search, SearchTarget]]) -> None:
     """Evaluate the model until the target of each search is decided; the searches share one grid."""
     while goals:
-        wanted = np.logical_or.reduce([search.undecided(target) for search, target in goals])
+        wanted = np.logical_or.reduce([search.undecided_cells(target) for search, target in goals])
         first, _ = next(iter(goals))
-        if not (wanted & ~first.grid.is_known).any():
+        if (wanted & ~first.grid.is_known).any():
+            first.evaluate(wanted)
+            continue
+        rows, loads = map(
+            np.concatenate, zip(*(search.undecided_points(target) for search, target in goals), strict=True)
+        )
+        if not len(rows):
             return
-        first.evaluate(wanted)
-
-
-def _first_true(mask: BoolArray) -> IndexArray:
-    return np.asarray(np.where(mask.any(axis=1), mask.argmax(axis=1), mask.shape[1]), dtype=np.intp)
+        first.grid.evaluate_points(*unique_points(rows, loads))
