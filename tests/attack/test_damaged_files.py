@@ -38,6 +38,8 @@ FRAGMENTS = (
 HARDWARE = {"accelerator": "nvidia-h100-sxm-80gb", "n_accelerator": "2"}
 NAMED = {**HARDWARE, "model": "meta-llama/Llama-3.1-8B"}
 
+LENGTHS = {"n_input_token": "1024", "n_output_token": "16", "concurrency": "1"}
+
 
 class Sample(NamedTuple):
     """A file of a format, and the values that it lacks."""
@@ -60,6 +62,19 @@ FILES = [
     *(Sample("aiperf", f"concurrency_2.{kind}", {**NAMED, "concurrency": "2"}) for kind in ("jsonl", "csv")),
     Sample("aiperf", "sweep.csv", NAMED),
     *(Sample("inferencemax", f"agg_{name}.json", {}) for name in ("disaggregated", "dsr1_1k8k", "single_node")),
+    Sample("inferencemax", "agentic.json", {}),
+    *(Sample("llama_bench", f"two_3090.{kind}", {"model": "Qwen3-32B"}) for kind in ("json", "jsonl", "csv", "md")),
+    *(Sample(name, "printed.txt", NAMED) for name in ("vllm_bench", "sglang_bench")),
+    Sample("trtllm_bench", "report.json", {}),
+    Sample("trtllm_bench", "printed.log", {"accelerator": "nvidia-h100-sxm-80gb"}),
+    Sample("inference_perf", "stage_0_lifecycle_metrics.json", NAMED),
+    *(Sample("vllm_batch", f"{name}.json", NAMED | LENGTHS) for name in ("latency", "throughput")),
+    *(
+        Sample("sglang_batch", f"one_batch.{kind}", NAMED | extra)
+        for kind, extra in (("jsonl", {}), ("log", LENGTHS))
+    ),
+    *(Sample("sglang_batch", f"offline.{kind}", NAMED) for kind in ("jsonl", "log")),
+    Sample("ollama_verbose", "two_answers.txt", HARDWARE),
     *(Sample("llm_perf", f"benchmark{name}.json", {}) for name in ("", "_failed", "_repeated")),
     *(
         Sample("mlperf_summary", f"{name}_summary.txt", {**NAMED, "n_input_token": "294"})
@@ -199,6 +214,8 @@ def test_no_upload_leaves_a_file(service: Client, tmp_path: Path, monkeypatch: p
         ("a.log", b"step: 1  loss: " * 2**19),
         ("a.log", b"iteration 1/ 2 | " * 2**19),
         ("a.log", b"\n" * 2**23),
+        ("a.log", b"= Serving Benchmark Result =\n" + b"a:" * 2**22),
+        ("a.log", b"total duration: 1s\neval count: 1\neval duration: 1s\n" * 2**17),
         ("a.log", b"a " * 2**22),
     ],
 )

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from roofcast.data.measurements.schema import ACCEPTANCES
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http.app import create_app
 from roofcast.serving.recommend.api.request import ConstraintsRequest
@@ -50,9 +51,7 @@ def test_each_constraint_has_an_example() -> None:
     rows = re.findall(r"^\| `(\w+)` \| `(.+?)` \| \S", PAGES[PAGE].partition("## Constraints")[2], re.MULTILINE)
     assert [name for name, _ in rows] == list(ConstraintsRequest.model_fields)
     for name, example in rows:
-        needs = (
-            {"speculation": ["eagle"]} if name in {"n_speculative_token", "acceptance_ratio", "draft_model"} else {}
-        )
+        needs = {"speculation": ["eagle"]} if name in {"n_speculative_token", *ACCEPTANCES, "draft_model"} else {}
         assert ConstraintsRequest.model_validate({**needs, name: json.loads(example)})
 
 

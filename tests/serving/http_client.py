@@ -135,7 +135,7 @@ def a_full_question(**changes: Any) -> dict[str, Any]:
         "kv_precision": "bf16", "tp": 1, "pp": 1, "dp": 1, "ep": 1, "request_rate": None, "statistic": "p50",
         "flash_attention": True, "load": "closed_loop", "n_node": 1, "cp": 1, "moe_tp": 1,
         "n_prefill_accelerator": 1, "n_decode_accelerator": 1, "activation_precision": "bf16", "lora_rank": 16,
-        "speculation": "eagle", "n_speculative_token": 3, "acceptance_ratio": 0.6, "prefix_caching": "on",
+        "speculation": "eagle", "n_speculative_token": 3, "chain_acceptance_ratio": 0.6, "prefix_caching": "on",
         "prefix_cache_ratio": 0.3, "chunked_prefill": "on", "chunk_size_token": 8192, "max_num_seqs": 256,
         "max_context_token": 8192, "graphs": "on", "peer_to_peer": "on", "link_bandwidth_byte_per_s": 3e11,
         "power_limit_w": 300, "poll_interval_step": 1, "stream_interval_token": 1, "attention_dp_wait_step": 0,

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from builders.campaigns.llama_bench import generation_row, gguf_precision, precision_cells, prompt_row
+from builders.campaigns.llama_bench import generation_row, precision_cells, prompt_row
 from builders.figures import number_of
 from builders.published import Cells, Record
 from builders.recipe import Row
+from roofcast.data.importers.gguf_names import parse_gguf_name
 
 N_GENERATED: Final = 128
 """Tokens that llama-bench generates by default."""
@@ -21,7 +22,7 @@ def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
     for record in published:
         quant = record.cells["quant"]
         spaced = re.sub(r"\s+", " ", quant) if record.cells["@file"] == "multi_user.csv" else quant
-        yield record.having(**precision_cells(gguf_precision(quant)), quant=spaced)
+        yield record.having(**precision_cells(parse_gguf_name(quant).precision), quant=spaced)
 
 
 def rows(cells: Cells, _common: Row) -> list[Row] | None:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from builders.campaigns.llama_bench import gguf_precision, precision_cells
+from builders.campaigns.llama_bench import precision_cells
 from builders.published import Record
+from roofcast.data.importers.gguf_names import parse_gguf_name
 
 PRECISIONS: Final = {"gpt-oss-120b-F16": "fp4", "gpt-oss-20b-F16": "fp4"}
 """Precision that differs from the name's: the experts stay in MXFP4."""
@@ -24,7 +25,7 @@ def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
     for run in runs:
         name, cells = run.cells["@path"].split("/")[-2], run.cells
         more: dict[str, Any] = {
-            **precision_cells(PRECISIONS.get(name) or gguf_precision(name)),
+            **precision_cells(PRECISIONS.get(name) or parse_gguf_name(name).precision),
             "name": name, "variant": cells["build"].removeprefix("llama.cpp-"),
             "is_best": best[_workload(run)] is run,
             "flash_attention": bool(cells["bench_raw"]["flash_attn"]),

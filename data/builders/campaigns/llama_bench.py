@@ -1,33 +1,9 @@
-"""Figures of llama.cpp's tools: time of a prompt, time of a token, and precision of a GGUF file by its name."""
+"""Figures of llama.cpp's tools: time of a prompt, time of a token, and the precision of a GGUF file."""
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
 from builders.recipe import Row
 from roofcast.data.specs import PRECISIONS
-
-_FLOATS: Final = {"F32": "fp32", "F16": "fp16", "BF16": "bf16", "MXFP4": "fp4", "NVFP4": "fp4", "TQ1_0": "int1"}
-_QUANTISATION: Final = re.compile(
-    r"(?:^|[-._ ])(?:UD-|i1-)?(I?Q(\d)(?:_\w+)?|TQ1_0|MXFP4|NVFP4|BF16|F16|F32)(?=$|[-._ ])"
-)
-
-
-def gguf_precision(name: str) -> str:
-    """Return the precision of most weights of a GGUF file, from the quantisation in its name; blank without one.
-
-    The number of bits of a block format counts without its scales.
-
-    Examples
-    --------
-    >>> [gguf_precision(name) for name in ("UD-Q4_K_XL", "llama-2-7b.Q8_0", "gpt-oss-20b-F16", "Qwen3")]
-    ['int4', 'int8', 'fp16', '']
-    """
-    match = _QUANTISATION.search(name)
-    if match is None:
-        return ""
-    return f"int{match[2]}" if match[2] else _FLOATS[match[1]]
 
 
 def precision_cells(precision: str) -> dict[str, str]:

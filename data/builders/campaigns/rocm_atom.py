@@ -46,14 +46,14 @@ def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
             yield run.having(**_stated(run.cells), **_lengths(run.cells), **_speculation(run.cells))
 
 
-def acceptance_ratio(n_token_per_step: float, n_draft: float) -> float:
+def chain_acceptance_ratio(n_token_per_step: float, n_draft: float) -> float:
     """Return the acceptance of one draft token, given those before it, from the mean tokens of a step.
 
     The tokens of a step are the sum of the ratio's powers from 0 to the number of draft tokens.
 
     Examples
     --------
-    >>> round(acceptance_ratio(1.75, 2), 6)
+    >>> round(chain_acceptance_ratio(1.75, 2), 6)
     0.5
     """
     ratios = np.linspace(0.0, 1.0, 100_001)
@@ -102,5 +102,5 @@ def _speculation(run: Cells) -> dict[str, Any]:
     return {
         "speculation": "mtp",
         "n_draft": n_draft,
-        "acceptance": math.nan if length is None else acceptance_ratio(length, n_draft),
+        "acceptance": math.nan if length is None else chain_acceptance_ratio(length, n_draft),
     }

@@ -277,8 +277,57 @@ def test_statistics_of_arrays_equal_those_of_sglang() -> None:
     assert table["engine"].iloc[0] == ""
 
 
-def test_speculative_decoding_is_noted(tmp_path: Path) -> None:
-    assert "speculative decoding" in rows(with_changes(SGLANG, tmp_path, {"accept_length": 2.5}))["note"].iloc[0]
+@pytest.mark.parametrize(
+    ("name", "changes", "cells"),
+    [
+        (
+            DEFAULT,
+            {
+                "spec_decode_acceptance_rate": 58.7, "spec_decode_acceptance_length": 2.76,
+                "spec_decode_num_drafts": 14_840, "spec_decode_draft_tokens": 44_520,
+            },
+            {"n_speculative_token": 3, "acceptance_length": 2.76, "draft_acceptance_ratio": 0.587},
+        ),
+        (SGLANG, {"accept_length": 2.5}, {"acceptance_length": 2.5}),
+        (
+            SWEEP,
+            {
+                "accept_length": 2.5, "server_info.speculative_algorithm": "EAGLE3",
+                "server_info.speculative_num_steps": 3,
+            },
+            {"acceptance_length": 2.5, "speculation": "eagle", "n_speculative_token": 3},
+        ),
+        (
+            SGLANG, {"cache_report": {"total_prompt_tokens": 400, "total_cached_tokens": 100}},
+            {"prefix_cache_ratio": 0.25},
+        ),
+    ],
+)  # fmt: skip
+def test_speculation_and_prefix_hits_are_kept(
+    tmp_path: Path, name: str, changes: dict[str, Any], cells: dict[str, Any]
+) -> None:
+    row = rows(with_changes(name, tmp_path, changes), model="ours/tiny" if name == SGLANG else None).iloc[0]
+    assert {column: row[column] for column in cells} == pytest.approx(cells)
+
+
+def test_latencies_of_zero_are_left_blank_with_a_note(tmp_path: Path) -> None:
+    zeros = {f"{name}_{metric}_ms": 0.0 for name in ("mean", "median", "p99") for metric in ("ttft", "itl")}
+    table = by_statistic(rows(with_changes(DEFAULT, tmp_path, zeros), model=None))
+    assert table[["ttft_s", "itl_s"]].isna().all(axis=None)
+    assert (table["tpot_s"] > 0).all()
+    assert set(table["derived"]) == {"tpot_s"}
+    assert table["note"].str.contains("nothing was streamed: ttft_s, itl_s of 0 left blank").all()
+
+
+def test_a_printed_table_is_a_run_as_the_saved_file_is() -> None:
+    table = rows(sample("vllm_bench/printed.txt"))
+    means = table[table["statistic"] == "mean"]
+    assert means["concurrency"].tolist() == [4, 8]
+    assert means["n_input_token"].tolist() == [1024, 1024]
+    assert means["ttft_s"].tolist() == [0.1205, 0.15]
+    assert means["n_speculative_token"].fillna(0).tolist() == [3, 0]
+    row = rows(sample("sglang_bench/printed.txt")).iloc[0]
+    assert row[["concurrency", "acceptance_length", "prefix_cache_ratio", "e2e_s"]].tolist() == [4, 2.8, 0.25, 2.95]
 
 
 def test_a_run_of_sglang_without_a_completed_request_is_a_failed_row(tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ def test_an_unknown_runner_is_the_accelerator_until_it_is_replaced(tmp_path: Pat
         ({"precision": "fp3"}, "precision", "must be one of fp32"),
         ({"spec_decoding": "guess"}, "spec_decoding", "must be one of none, off, mtp"),
         ({"dp_attention": "maybe"}, "dp_attention", "must be true or false"),
-        ({"isl": 0}, "isl", "must be at least 1: runs of agents"),
+        ({"isl": 0}, "isl", "must be at least 1"),
         ({"mean_ttft": math.nan}, "mean_ttft", "must be a finite number of at least 0, got nan"),
         ({"mean_tpot": 21.0}, "mean_tpot", r"21 s is not the inverse of mean_intvty = .*; is it in seconds\?"),
         ({"input_tput_per_gpu": 1.0}, "tput_per_gpu", "are not input and output together"),

@@ -25,11 +25,11 @@ def test_assumed_columns_are_input_columns() -> None:
     ("row", "columns", "others"),
     [
         ({}, "engine concurrency speculation prefix_cache_ratio length_variation", ""),
-        ({}, "", "tp peer_to_peer acceptance_ratio"),
+        ({}, "", "tp peer_to_peer chain_acceptance_ratio"),
         ({"engine": "vllm"}, "", "engine"),
         ({"n_accelerator": 2}, "tp peer_to_peer", ""),
         ({"n_accelerator": 2, "tp": 2}, "", "tp"),
-        ({"speculation": "mtp"}, "n_speculative_token acceptance_ratio", ""),
+        ({"speculation": "mtp"}, "n_speculative_token chain_acceptance_ratio", ""),
         ({"speculation": "none"}, "", "speculation n_speculative_token"),
         ({"prefix_caching": "on"}, "prefix_cache_ratio", ""),
         ({"prefix_caching": "off"}, "", "prefix_cache_ratio"),

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -104,11 +106,20 @@ def test_what_the_context_tells_is_taken() -> None:
 
 
 def test_drafts_count_only_where_there_is_speculation() -> None:
-    drafts = describe_questions(
-        a_question(n_speculative_token=3), a_question(speculation="eagle", n_speculative_token=3)
-    )
-    assert drafts["config.n_draft_token"].tolist() == [0.0, 3.0]
-    assert describe_questions(a_question(speculation="eagle"))["config.n_draft_token"].tolist() == [TYPICAL_DRAFT]
+    cells: list[dict[str, Any]] = [
+        {"speculation": "none", "n_speculative_token": 3}, {"n_speculative_token": 3}, {"acceptance_length": 5.2},
+        {"acceptance_length": 1.0}, {"speculation": "eagle"},
+    ]  # fmt: skip
+    drafts = describe_questions(*(a_question(**one) for one in cells))["config.n_draft_token"]
+    assert drafts.tolist() == [0.0, 3.0, 5.0, 0.0, TYPICAL_DRAFT]
+
+
+@pytest.mark.parametrize(
+    "cells", [{"acceptance_length": 2.533}, {"draft_acceptance_ratio": 0.511}, {"chain_acceptance_ratio": 0.7}]
+)
+def test_each_count_of_accepted_tokens_gives_the_probability_of_a_chain(cells: dict[str, float]) -> None:
+    question = a_question(speculation="eagle", n_speculative_token=3, **cells)
+    assert describe_questions(question)["config.acceptance_ratio"].tolist() == pytest.approx([0.7], abs=1e-3)
 
 
 def test_a_wholly_cached_prompt_still_computes_something() -> None:

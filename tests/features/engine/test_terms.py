@@ -34,7 +34,7 @@ def ask(model: ModelSpec | None = None, part: AcceleratorSpec | None = None, **c
 
 def test_a_told_acceptance_counts_and_the_usual_one_otherwise() -> None:
     drafts: dict[str, Any] = {"speculation": "eagle", "n_speculative_token": 3}
-    usual, told, better = (ask(**drafts, acceptance_ratio=a) for a in (np.nan, C.value("acceptance"), 0.9))
+    usual, told, better = (ask(**drafts, chain_acceptance_ratio=a) for a in (np.nan, C.value("acceptance"), 0.9))
     assert told.tpot_s[0] == usual.tpot_s[0]
     assert better.tpot_s[0] < told.tpot_s[0]
     d = an_example(config__n_draft_token=3, config__acceptance_ratio=0.5)

@@ -32,7 +32,7 @@ def test_contributions_multiply_to_the_prediction(shared: Client) -> None:
 def test_every_column_of_a_question_is_read(shared: Client) -> None:
     (row,) = explain(shared, a_full_question())
     assert row["assumed"] == []
-    assert row["question"]["acceptance_ratio"] == 0.6
+    assert row["question"]["chain_acceptance_ratio"] == 0.6
     (blank,) = explain(shared, a_question(load="offline", concurrency=None))
     assert "engine" in blank["assumed"]
     assert blank["remarks"] == []

@@ -53,7 +53,7 @@ def test_what_is_known_moves_the_answer(shared: Client) -> None:
         a_question(n_input_token=4000),
         a_question(load="static_batch"),
         a_question(load="offline", concurrency=None),
-        a_question(speculation="eagle", n_speculative_token=3, acceptance_ratio=0.9),
+        a_question(speculation="eagle", n_speculative_token=3, chain_acceptance_ratio=0.9),
     ]
     plain, cached, uncached, static, offline, speculative = predict(shared, *rows)
     assert cached["ttft_s"] < uncached["ttft_s"]
@@ -73,7 +73,7 @@ def test_usual_values_are_listed(shared: Client) -> None:
     )
     assert "concurrency" in blank["assumed"].split()
     assert "prefix_cache_ratio" in caching["assumed"].split()
-    assert {"n_speculative_token", "acceptance_ratio"} <= {*speculative["assumed"].split()}
+    assert {"n_speculative_token", "chain_acceptance_ratio"} <= {*speculative["assumed"].split()}
     assert wrong["assumed"] == ""
 
 

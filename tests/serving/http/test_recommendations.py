@@ -78,19 +78,19 @@ def test_speculation_is_searched_when_it_is_requested(shared: Client) -> None:
     assert {entry["speculation"] is None for entry in recommend(shared)["entries"]} == {True}
     bounds = {
         "speculation": ["none", "eagle"],
-        "acceptance_ratio": 0.95,
+        "chain_acceptance_ratio": 0.95,
         "engines": ["vllm"],
         "draft_model": "a/head",
     }
     answer = recommend(shared, limits=["tpot:p50<=20ms"], constraints=bounds, deployment="vllm")  # admits vllm alone
     chosen = [entry for entry in answer["entries"] if entry["speculation"]]
     assert chosen
-    assert chosen[0]["speculation"] == {"kind": "eagle", "n_token": 3, "acceptance_ratio": 0.95}
+    assert chosen[0]["speculation"] == {"kind": "eagle", "n_token": 3, "chain_acceptance_ratio": 0.95}
     assert '"method": "eagle3", "num_speculative_tokens": 3, "model": "a/head"' in chosen[0]["deployment"]
     first = recommend(shared, constraints={"speculation": ["mtp"], "engines": ["sglang"]})["entries"][0]
     usual = first["speculation"]
     assert (usual["kind"], usual["n_token"]) == ("mtp", 3)
-    assert 0 < usual["acceptance_ratio"] < 1
+    assert 0 < usual["chain_acceptance_ratio"] < 1
     problem = problem_of(shared.post(PATH, a_demand(constraints={"speculations": ["mtp"]})), 422)
     assert problem["did_you_mean"][0] == "speculation"
 

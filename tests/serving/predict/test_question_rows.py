@@ -212,8 +212,8 @@ def test_the_counts_of_disaggregated_prefill_complete_each_other(cells: dict[str
         ({"n_accelerator": 8, "tp": 4, "cp": 4}, "tp: tp x pp x dp x cp must equal n_accelerator, got 4 x 4 and 8"),
         ({"n_accelerator": 2, "cp": 4}, "tp: pp x dp x cp must not exceed n_accelerator"),
         ({"chunk_size_token": 1.5}, "chunk_size_token: must be a whole number from 1 to 10,000,000, got '1.5'"),
-        ({"n_speculative_token": 3}, "n_speculative_token: needs speculation; give its kind"),
-        ({"speculation": "none", "acceptance_ratio": 0.5}, "acceptance_ratio: needs speculation"),
+        ({"draft_acceptance_ratio": 0.5}, "draft_acceptance_ratio: needs speculation; give its kind"),
+        ({"speculation": "none", "chain_acceptance_ratio": 0.5}, "chain_acceptance_ratio: needs speculation"),
         ({"prefix_caching": "off", "prefix_cache_ratio": 0.5}, "prefix_cache_ratio: must be 0 or blank"),
     ],
 )
@@ -224,7 +224,7 @@ def test_settings_that_contradict_each_other_are_invalid(cells: dict[str, Any], 
 @pytest.mark.parametrize(
     "cells",
     [
-        {"speculation": "eagle", "n_speculative_token": 3, "acceptance_ratio": 0.7},
+        {"speculation": "eagle", "n_speculative_token": 3, "chain_acceptance_ratio": 0.7},
         {"speculation": "none", "n_speculative_token": 0},
         {"prefix_caching": "off", "prefix_cache_ratio": 0},
         {"prefix_cache_ratio": 0.4},

@@ -42,7 +42,7 @@ INFERENCE: list[dict[str, Any]] = [
         "limits": ["ttft:p95<=2s", "throughput_per_user:p50>=25", "throughput>=2000 tok/s", "nttft<3.25ms"],
         "constraints": OFFERS | {
             "engine": "vllm", "engines": ["sglang"], "weight_precision": "fp8", "weight_precisions": ["int4"],
-            "kv_precision": "fp8", "speculation": ["eagle"], "n_speculative_token": 4, "acceptance_ratio": 0.6,
+            "kv_precision": "fp8", "speculation": ["eagle"], "n_speculative_token": 4, "chain_acceptance_ratio": 0.6,
             "draft_model": "lab/draft",
         },
         "references": [{"accelerator": "nvidia-h100-sxm-80gb", "ttft_s": 0.2}], "stack": "own stack",

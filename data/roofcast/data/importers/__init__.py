@@ -12,13 +12,18 @@ import pandas as pd
 from roofcast.data.errors import SchemaError, UnknownNameError
 from roofcast.data.importers import (
     aiperf,
+    batch_benchmarks,
     bench_clients,
     guidellm,
+    inference_perf,
     inferencemax,
+    llama_bench,
     llm_perf,
     llm_pilot,
     mlperf,
+    ollama_verbose,
     roofcast_csv,
+    trtllm_bench,
 )
 from roofcast.data.importers.format import NO_OVERRIDES, Format, Overrides, Progress, no_progress
 from roofcast.data.importers.json_input import read_json
@@ -28,7 +33,8 @@ from roofcast.data.importers.sources import Source, files_of, is_compressed, ite
 
 _FORMATS: Final = (
     llm_pilot.FORMAT, roofcast_csv.FORMAT, bench_clients.VLLM, bench_clients.SGLANG, guidellm.FORMAT, aiperf.FORMAT,
-    inferencemax.FORMAT, mlperf.FORMAT, llm_perf.FORMAT,
+    inferencemax.FORMAT, mlperf.FORMAT, llm_perf.FORMAT, llama_bench.FORMAT, trtllm_bench.FORMAT,
+    inference_perf.FORMAT, batch_benchmarks.VLLM, batch_benchmarks.SGLANG, ollama_verbose.FORMAT,
 )  # fmt: skip
 FORMATS: Final[dict[str, Format]] = {one.name: one for one in _FORMATS}
 
@@ -164,4 +170,7 @@ def _unknown_format(source: Source) -> SchemaError:
             read_json(source)
         except SchemaError as error:
             return error
-    return SchemaError("", f"is in none of the known formats: {', '.join(FORMATS)}", source.name)
+    cure = "write its figures as roofcast_csv: a CSV whose header has columns of the measurement table, such as"
+    columns = "model,accelerator,n_accelerator,n_input_token,n_output_token,concurrency,ttft_s,tpot_s"
+    problem = f"is in none of the known formats: {', '.join(FORMATS)}; {cure} {columns}"
+    return SchemaError("", problem, source.name)

@@ -5,6 +5,8 @@ among the metrics; ``--metadata name=value`` is read if the name is a column of 
 the request format, not the engine that answers. SGLang's appends a run a line; `concurrency` is measured,
 `max_concurrency` is the setting; `server_info` has model, version and parallelism if the server is SGLang.
 
+Both print a table at the end, which is read too; it has neither model nor date.
+
 Statistics are in ms. A detailed file holds arrays over requests, in seconds, from which every statistic is computed.
 """
 
@@ -33,7 +35,9 @@ from roofcast.data.importers.format import Format
 from roofcast.data.importers.json_input import Floats, Node, check_keys, iter_documents, json_marks, read_document
 from roofcast.data.importers.layout import OWN_NAMES, Field, read_fields, read_statistics
 from roofcast.data.importers.overrides import OVERRIDABLE_COLUMNS, fill_blanks, parse_cell
+from roofcast.data.importers.printed_results import Printed, statistic_labels
 from roofcast.data.importers.sources import Source
+from roofcast.data.measurements.speculation import speculation_cells
 from roofcast.data.units import S_PER_MS
 
 ARRAY_KEYS: Final = ("input_lens", "output_lens", "ttfts", "itls")
@@ -110,6 +114,10 @@ def _check_length(node: Node, n_entry: int, n_request: int) -> None:
 NAMES: Final = {**OWN_NAMES, "p50": ("p50", "median")}
 _OWN_KEYS: Final = {"date", "request_rate"}
 _SWITCH: Final = {True: "on", False: "off"}
+SGLANG_SPECULATIONS: Final = {
+    "EAGLE": "eagle", "EAGLE3": "eagle", "NEXTN": "mtp", "STANDALONE": "draft", "NGRAM": "ngram",
+}  # fmt: skip
+"""Our names by SGLang's ``speculative-algorithm``."""
 
 
 @dataclass(frozen=True)
@@ -174,9 +182,16 @@ def _rate(node: Node) -> float:
 
 
 def _vllm_cells(document: Node) -> dict[str, Any]:
-    is_speculative = any(key.startswith("spec_decode_") for key in document.keys)
-    date = {"date": _day(document["date"]), "note": "speculative decoding" if is_speculative else ""}
-    return join_cells(model_cells(document["model_id"].text()), date)
+    n_step, n_drafted, length, percent = (
+        document[f"spec_decode_{name}"].number()
+        for name in ("num_drafts", "draft_tokens", "acceptance_length", "acceptance_rate")
+    )
+    n_draft = n_drafted / n_step if n_step > 0 else math.nan
+    return join_cells(
+        model_cells(document["model_id"].text()),
+        {"date": _day(document["date"])},
+        speculation_cells("", n_draft, length, percent / 100),
+    )
 
 
 def _vllm_counts(document: Node) -> dict[str, float]:
@@ -206,17 +221,21 @@ def _vllm_metadata(document: Node) -> dict[str, object]:
 
 
 def _sglang_cells(document: Node) -> dict[str, Any]:
-    note = {"note": "speculative decoding" if document["accept_length"].number() > 0 else ""}
+    length = document["accept_length"].number()
+    n_prompt, n_cached = (document["cache_report"][f"total_{name}_tokens"].number() for name in ("prompt", "cached"))
+    cache = {"prefix_cache_ratio": n_cached / n_prompt} if n_prompt > 0 and n_cached <= n_prompt else {}
     server = document["server_info"]
     if not isinstance(server.value, dict) or server["model_path"].is_blank:  # of another server
-        return note
+        return cache | speculation_cells(length=length)
+    kind = SGLANG_SPECULATIONS.get(server["speculative_algorithm"].text().upper(), "")
     sizes = {name: server[f"{name}_size"].number() for name in ("tp", "pp", "dp", "ep")}
     is_uncached = server["disable_radix_cache"].value
     return join_cells(
         {"engine": "sglang", "engine_version": server["version"].text(), **sizes},
         model_cells(server["model_path"].text()),
         {"prefix_caching": _SWITCH[not is_uncached]} if isinstance(is_uncached, bool) else {},
-        note,
+        cache,
+        speculation_cells(kind, server["speculative_num_steps"].number(), length),
     )
 
 
@@ -249,12 +268,76 @@ _SGLANG: Final = _Client(
 )
 
 
+_LABELS: Final = {
+    "successful requests": "completed",
+    "failed requests": "failed",
+    "maximum request concurrency": "max_concurrency",
+    "max request concurrency": "max_concurrency",
+    "request rate configured (rps)": "request_rate",
+    "traffic request rate": "request_rate",
+    "benchmark duration (s)": "duration",
+    "total input tokens": "total_input_tokens",
+    "total generated tokens": "total_output_tokens",
+    "request throughput (req/s)": "request_throughput",
+    "output token throughput (tok/s)": "output_throughput",
+    **{
+        label: path
+        for metric in ("ttft", "tpot", "itl", "e2el")
+        for label, path in statistic_labels(
+            f"{{}} {metric} (ms)", f"{{}}_{metric}_ms", ("mean", "median", "p50", "p90", "p95", "p99")
+        ).items()
+    },
+}
+_PRINTED_VLLM: Final = Printed(
+    "= Serving Benchmark Result =",
+    {
+        **_LABELS,
+        "total token throughput (tok/s)": "total_token_throughput",
+        "acceptance rate (%)": "spec_decode_acceptance_rate",
+        "acceptance length": "spec_decode_acceptance_length",
+        "drafts": "spec_decode_num_drafts",
+        "draft tokens": "spec_decode_draft_tokens",
+    },
+    end="=" * 40,
+)
+_PRINTED_SGLANG: Final = Printed(
+    "= Serving Benchmark Result =",
+    {
+        **_LABELS,
+        **statistic_labels("{} e2e latency (ms)", "{}_e2e_latency_ms", ("mean", "median", "p90", "p95", "p99")),
+        "total token throughput (tok/s)": "total_throughput",
+        "accept length": "accept_length",
+        "total prompt tokens": "cache_report.total_prompt_tokens",
+        "total cached tokens": "cache_report.total_cached_tokens",
+    },
+    end="=" * 40,
+)
+_RETOKENIZED: Final = b"(retokenized)"
+
+
+def _is_printed_vllm(start: bytes) -> bool:
+    return _PRINTED_VLLM.recognises(start) and _RETOKENIZED not in start
+
+
+def _is_printed_sglang(start: bytes) -> bool:
+    return _PRINTED_SGLANG.recognises(start) and _RETOKENIZED in start
+
+
+_is_json_vllm: Final = json_marks("model_id", "total_output_tokens", "request_throughput")
+_is_json_sglang: Final = json_marks("total_output_tokens_retokenized", "request_throughput")
+
+
 def _vllm_runs(source: Source) -> Iterator[Run]:
-    yield _VLLM.run(read_document(source, _without_texts))
+    if _PRINTED_VLLM.recognises(source.start()):
+        yield from map(_VLLM.run, _PRINTED_VLLM.documents(source))
+    else:
+        yield _VLLM.run(read_document(source, _without_texts))
 
 
 def _sglang_runs(source: Source) -> Iterator[Run]:
-    yield from map(_SGLANG.run, iter_documents(source, _without_texts))
+    is_printed = _PRINTED_SGLANG.recognises(source.start())
+    documents = _PRINTED_SGLANG.documents(source) if is_printed else iter_documents(source, _without_texts)
+    yield from map(_SGLANG.run, documents)
 
 
 def _without_texts(members: dict[str, Any]) -> dict[str, Any]:
@@ -265,8 +348,8 @@ def _without_texts(members: dict[str, Any]) -> dict[str, Any]:
 
 VLLM: Final = Format(
     name="vllm_bench",
-    title="vllm bench serve, its JSON result",
-    recognises=json_marks("model_id", "total_output_tokens", "request_throughput"),
+    title="vllm bench serve, its JSON result or printed table",
+    recognises=lambda start: _is_json_vllm(start) or _is_printed_vllm(start),
     read=run_reader(_vllm_runs),
     suffixes=(".json",),
     conversions={
@@ -282,8 +365,8 @@ VLLM: Final = Format(
 )
 SGLANG: Final = Format(
     name="sglang_bench",
-    title="SGLang bench_serving, its JSON lines",
-    recognises=json_marks("total_output_tokens_retokenized", "request_throughput"),
+    title="SGLang bench_serving, its JSON lines or printed table",
+    recognises=lambda start: _is_json_sglang(start) or _is_printed_sglang(start),
     read=run_reader(_sglang_runs),
     suffixes=(".jsonl",),
     conversions={

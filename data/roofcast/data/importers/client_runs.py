@@ -118,16 +118,32 @@ def _rows_of(run: Run, campaign: str, overrides: Overrides, names: NameCheck) ->
         return [cells | {"statistic": "mean"}]
     by_statistic = {name: dict(run.statistics.get(name, {})) for name in STATISTICS}
     by_statistic["mean"] |= run.totals
+    derived, note = _blank_zeros(by_statistic)
+    cells = join_cells(cells, {"note": note})
     check_plausible(cells, by_statistic, run.place, run.line)
     rows = []
     for name, outcomes in by_statistic.items():
         known = [c for c in OUTCOME_COLUMNS if not math.isnan(outcomes.get(c, math.nan))]
         if known:
-            derived = " ".join(c for c in run.derived if c in known)
-            rows.append(cells | outcomes | {"statistic": name, "derived": derived})
+            names_derived = " ".join(c for c in (*run.derived, *derived) if c in known)
+            rows.append(cells | outcomes | {"statistic": name, "derived": names_derived})
     if not rows:
         raise SchemaError("", "holds no latency and no throughput of a completed request", run.place, run.line)
     return rows
+
+
+def _blank_zeros(by_statistic: Mapping[str, dict[str, float]]) -> tuple[tuple[str, ...], str]:
+    """Blank latencies of 0, which a client writes where nothing was streamed; TPOT then counts the first token."""
+    zeros = []
+    for column in ("ttft_s", "nttft_s_per_token", "itl_s", "tpot_s", "e2e_s"):
+        values = [one[column] for one in by_statistic.values() if not math.isnan(one.get(column, math.nan))]
+        if 0 in values and (column not in ("itl_s", "tpot_s") or not any(values)):  # gaps within a chunk are 0
+            zeros.append(column)
+            for one in by_statistic.values():
+                one[column] = one.get(column) or math.nan
+    derived = ("tpot_s",) if "ttft_s" in zeros else ()
+    counts = "; tpot_s counts the first token" if derived else ""
+    return derived, f"nothing was streamed: {', '.join(zeros)} of 0 left blank{counts}" if zeros else ""
 
 
 def statistics_of(samples: Mapping[str, Floats]) -> dict[str, dict[str, float]]:

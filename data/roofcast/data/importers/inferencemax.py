@@ -3,6 +3,9 @@
 Latencies are in seconds, throughputs per accelerator: output throughput per decode accelerator, input throughput per
 prefill accelerator. `isl` and `osl` are nominal: lengths are drawn uniformly from 0.8 to 1 times them, so the mean is
 0.9 times. Early results hold no lengths: a file name such as ``agg_dsr1_1k8k.json`` has them, or overrides.
+
+Aggregates of agents (``scenario_type`` agentic-coding) hold measured lengths, rates of all accelerators together, the
+hit rate of the server's prefix cache, and per-request means of the gaps, our TPOT; early ones are flat.
 """
 
 from __future__ import annotations
@@ -13,11 +16,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import SchemaError, UnknownNameError
 from roofcast.data.importers.client_runs import Run, join_cells, model_cells, run_reader
 from roofcast.data.importers.format import Format
-from roofcast.data.importers.json_input import Node, check_keys, json_marks, read_json
+from roofcast.data.importers.json_input import Node, begins_json, check_keys, read_json
 from roofcast.data.importers.layout import Field, read_statistics
 from roofcast.data.importers.sources import Source
 from roofcast.data.specs import PRECISIONS
@@ -104,13 +109,10 @@ class Deployment:
 
 def _deployment_of(result: Node) -> Deployment:
     if _flag(result["is_multinode"]) or not result["num_prefill_gpu"].is_blank:
-        deployment = _over_nodes(result)
-    elif result["framework"].text().lower().startswith("dynamo-"):
-        deployment = _disaggregated_total(result)
-    else:
-        deployment = _aggregated(result, "", _whole_number(result["tp"]))
-    _check_sum(result, deployment)
-    return deployment
+        return _over_nodes(result)
+    if result["framework"].text().lower().startswith("dynamo-"):
+        return _disaggregated_total(result)
+    return _aggregated(result, "", _whole_number(result["tp"]))
 
 
 def _accelerator_of(name: str) -> str:
@@ -221,7 +223,8 @@ def _or_one(node: Node) -> int:
     return 1 if node.is_blank else _whole_number(node)
 
 
-REQUIRED: Final = ("hw", "conc", "model", "framework", "precision", "tput_per_gpu", "output_tput_per_gpu")
+REQUIRED: Final = ("hw", "conc", "model", "framework", "precision")
+THROUGHPUTS: Final = ("tput_per_gpu", "output_tput_per_gpu")
 SPECULATIONS: Final = {
     "": "", "none": "", "off": "", "mtp": "mtp", "on": "mtp", "eagle": "eagle", "draft_model": "draft",
     "ngram": "ngram",
@@ -229,6 +232,20 @@ SPECULATIONS: Final = {
 """Our names by `spec_decoding`, or by `mtp` in early results."""
 
 INVERSE_TOLERANCE: Final = 0.02
+AGENTS: Final = {
+    "n_input_token": "request_metrics.tokens.input.mean mean_input_tokens",
+    "n_output_token": "request_metrics.tokens.output_actual.mean mean_output_tokens_actual",
+    "std": "request_metrics.tokens.output_actual.std std_output_tokens_actual",
+    "duration_s": "request_metrics.throughput.duration_seconds duration_seconds",
+    "output_throughput_token_per_s": "request_metrics.throughput.output.tokens_per_second output_tput_tps",
+    "total_throughput_token_per_s": "request_metrics.throughput.total.tokens_per_second total_tput_tps",
+    "n_done": "num_requests_successful",
+    "n_error": "request_accounting.records_error_dropped",
+    "hits": "server_metrics.cache.overall_cache_hit_rate server_metrics.cache.gpu_cache_hit_rate "
+    "server_overall_cache_hit_rate server_gpu_cache_hit_rate",
+}
+"""Paths of the numbers of agents' aggregates, the preferred one first."""
+
 _NAMES: Final = {statistic: (name,) for statistic, name in STATISTICS.items()}
 _FIELDS: Final = tuple(Field(column, f"{{}}_{name}") for column, name in LATENCIES.items())
 _LENGTHS: Final = re.compile(r"(?:^|_)(\d{1,3})k(\d{1,3})k(?=[_.]|$)")
@@ -247,13 +264,44 @@ def _runs(source: Source) -> Iterator[Run]:
 
 def _run(result: Node) -> Run:
     check_keys(result, REQUIRED, "InferenceMAX")
+    if not result["scenario_type"].is_blank and result["tput_per_gpu"].is_blank:
+        return _agents_run(result)
+    check_keys(result, THROUGHPUTS, "InferenceMAX")
     deployment = _deployment_of(result)
+    _check_sum(result, deployment)
     cells = join_cells(_context(result), deployment.cells, _lengths(result))
     is_token = streams_tokens(cells["engine"], cells["accelerator"])
     statistics = read_statistics(result, [one for one in _FIELDS if is_token or one.column != "itl_s"], _NAMES)
     _check_inverse(result)
     place = f"{result.place}: {result.path}" if result.path else result.place
     return Run(place, result.line, cells, statistics, _totals(result, deployment))
+
+
+def _agents_run(result: Node) -> Run:
+    deployment = _deployment_of(result)
+    values = {column: _first(result, paths) for column, paths in AGENTS.items()}
+    n_done, n_error, deviation, hits = (values.pop(name) for name in ("n_done", "n_error", "std", "hits"))
+    cells = join_cells(
+        _context(result),
+        deployment.cells,
+        {name: values.pop(name) for name in ("n_input_token", "n_output_token", "duration_s")},
+        {"n_request": n_done + np.nan_to_num(n_error), "n_failed": n_error, "prefix_cache_ratio": hits},
+        {"note": "agents: prompts that grow turn by turn"},
+    )
+    cells["length_variation"] = deviation / cells["n_output_token"] if cells["n_output_token"] > 0 else math.nan
+    holder, name = ("request_metrics.latency.", "{}") if not result["request_metrics"].is_blank else ("", "{}_")
+    fields = [
+        Field(column, name if holder else f"{name}{theirs}", f"{holder}{theirs}" if holder else "")
+        for column, theirs in LATENCIES.items()
+        if column != "itl_s"
+    ]
+    names = {**_NAMES, "p50": ("p50", "median")}
+    return Run(result.place, result.line, cells, read_statistics(result, fields, names), values)
+
+
+def _first(result: Node, paths: str) -> float:
+    numbers = (result.at(*path.split(".")).number() for path in paths.split())
+    return next((number for number in numbers if not math.isnan(number)), math.nan)
 
 
 def _context(result: Node) -> dict[str, Any]:
@@ -300,7 +348,7 @@ def _lengths(result: Node) -> dict[str, Any]:
         return {}
     for key, length in zip(("isl", "osl"), nominal, strict=True):
         if length < 1:
-            raise result[key].error("must be at least 1: runs of agents have no fixed lengths and are not read")
+            raise result[key].error("must be at least 1")
     mean = [round(length * MEAN_LENGTH_RATIO, 1) for length in nominal]
     note = f"nominal lengths {nominal[0]:g} and {nominal[1]:g}"
     lengths = {"n_input_token": mean[0], "n_output_token": mean[1], "length_variation": LENGTH_VARIATION}
@@ -335,7 +383,10 @@ def _check_inverse(result: Node) -> None:
 FORMAT: Final = Format(
     name="inferencemax",
     title="InferenceMAX / InferenceX, its JSON results",
-    recognises=json_marks("tput_per_gpu", "hw", "framework", "conc", opening=(b"{", b"[")),
+    recognises=lambda start: any(
+        begins_json(start, mark, "hw", "framework", "conc", opening=(b"{", b"["))
+        for mark in ("tput_per_gpu", "scenario_type")
+    ),
     read=run_reader(_runs),
     suffixes=(".json",),
     statistics=tuple(STATISTICS),

@@ -17,6 +17,8 @@ LOADS: Final = ("closed_loop", "open_loop", "static_batch", "offline")
 STATUSES: Final = ("ok", "out_of_memory", "failed")
 SPECULATIONS: Final = ("mtp", "eagle", "draft", "ngram")
 NO_SPECULATION: Final = "none"
+ACCEPTANCES: Final = ("acceptance_length", "draft_acceptance_ratio", "chain_acceptance_ratio")
+"""Columns that say how much of the drafts is accepted, the one that counts first where several are given."""
 SWITCHES: Final = ("on", "off")
 
 _MAX_S: Final = 86_400.0
@@ -76,7 +78,9 @@ CONTEXT_COLUMNS: Final = {
     "activation_precision": text(*PRECISIONS, meaning="Precision of the activations"),
     "speculation": text(NO_SPECULATION, *SPECULATIONS, meaning="Speculative decoding"),
     "n_speculative_token": number(0, 1000, "Speculated tokens per step"),
-    "acceptance_ratio": number(0, 1, "Probability that a speculated token is accepted"),
+    "chain_acceptance_ratio": number(0, 1, "Probability that a speculated token is accepted, given those before it"),
+    "draft_acceptance_ratio": number(0, 1, "Accepted over drafted tokens, as engines print it"),
+    "acceptance_length": number(1, 1001, "Tokens of a step with speculation, the model's own among them"),
     "prefix_cache_ratio": number(0, 1, "Share of the input that the prefix cache holds"),
     "prefix_caching": text(*SWITCHES, meaning="Prefix cache"),
     "chunked_prefill": text(*SWITCHES, meaning="Prefill in chunks among decode steps"),
@@ -125,8 +129,11 @@ Server settings by their names in engines: `chunk_size_token` is vLLM's ``max-nu
 `n_gpu_layer` and `n_cpu_moe` are llama.cpp's ``-ngl`` and ``--n-cpu-moe``, `cpu_offload_gib` is vLLM's and SGLang's
 ``cpu-offload-gb``.
 
-`speculation` is ``none`` where it is known to be off; `acceptance_ratio` counts a token given that those before it
-were accepted. `link_bandwidth_byte_per_s` is per accelerator and direction.
+`speculation` is ``none`` where it is known to be off, and blank beside drafted tokens where its kind is not known.
+Three columns say how much of it is accepted: `acceptance_length`, the engines' *acceptance* or *accept length*;
+`draft_acceptance_ratio`, their *acceptance rate*; and `chain_acceptance_ratio`, the probability of a token given that
+those before it were accepted, which is higher than the rate where several are drafted.
+`link_bandwidth_byte_per_s` is per accelerator and direction.
 
 `stack` names who built, configured and measured the engine: laboratory, harness, build, settings and host, such as
 ``mlperf/nvidia``. Stacks whose names agree up to the first slash have one owner and are held out together.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import compress
 from typing import Final
 
 import numpy as np
 
-from roofcast.data.measurements.schema import NO_SPECULATION
+from roofcast.data.measurements.schema import ACCEPTANCES
+from roofcast.data.measurements.speculation import speculates
 from roofcast.features.descriptors.prediction_input import ColumnArray
 
 USUAL: Final = {
@@ -19,7 +20,7 @@ USUAL: Final = {
     "concurrency": "one request in flight",
     "speculation": "none",
     "n_speculative_token": "3",
-    "acceptance_ratio": "the coefficient `acceptance`",
+    "chain_acceptance_ratio": "the coefficient `acceptance`",
     "prefix_cache_ratio": "0: prompts that share nothing, the median of measured runs whose cache is on",
     "chunk_size_token": "the engine's default",
     "max_num_seqs": "the engine's default",
@@ -57,14 +58,13 @@ def assumption_masks(table: Mapping[str, ColumnArray], is_load_assumed: ColumnAr
     n_row = len(table["model"])
     everywhere = np.ones(n_row, dtype=bool)
     is_shared = table["n_accelerator"] > 1
-    is_speculative = ~_is_blank(table, "speculation", everywhere)
-    if is_speculative.any():
-        is_speculative &= table["speculation"] != NO_SPECULATION
+    is_speculative = speculates(table)
     has_effect = {
         "tp": is_shared,
         "peer_to_peer": is_shared,
         "n_speculative_token": is_speculative,
-        "acceptance_ratio": is_speculative,
+        "chain_acceptance_ratio": is_speculative & ~_has_any(table, ACCEPTANCES),
+        "speculation": ~is_speculative,
         "n_request": ~np.isnan(table["concurrency"]),
     }
     if "prefix_caching" in table:
@@ -76,6 +76,11 @@ def assumption_masks(table: Mapping[str, ColumnArray], is_load_assumed: ColumnAr
         is_blank = is_load_assumed if name == "concurrency" else _is_blank(table, name, everywhere)
         masks[name] = is_blank & has_effect[name] if name in has_effect else is_blank
     return masks
+
+
+def _has_any(table: Mapping[str, ColumnArray], names: Sequence[str]) -> ColumnArray:
+    absent = np.ones(len(table["model"]), dtype=bool)
+    return np.asarray(np.any([~_is_blank(table, name, absent) for name in names], axis=0))
 
 
 def _is_blank(table: Mapping[str, ColumnArray], name: str, absent: ColumnArray) -> ColumnArray:

@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.errors import InputError
-from roofcast.data.measurements.schema import NO_SPECULATION
+from roofcast.data.measurements.schema import ACCEPTANCES
+from roofcast.data.measurements.speculation import speculates
 from roofcast.data.specs import BYTE_PER_WEIGHT, AcceleratorSpec, ModelSpec
 from roofcast.features.columns import DESCRIPTOR_NAMES, MODEL_NAMES
 from roofcast.features.descriptors.engine_names import OTHER, EngineColumns, describe_engines
@@ -50,6 +51,7 @@ from roofcast.features.engine.kernels.row_kernels import hardware_codes
 from roofcast.features.engine.links import NETWORKS
 from roofcast.features.engine.loaded_weights import loaded_byte
 from roofcast.features.engine.memory import visible_byte
+from roofcast.features.engine.pass_cost import chain_acceptance
 from roofcast.features.queries import FloatArray, Queries, build_frame, freeze
 
 QUANTILE: Final = {"mean": 0.5, "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
@@ -92,8 +94,8 @@ def describe_queries(
     ----------
     queries
         Columns of `validation.QUESTION_COLUMNS` and optionally of `CONTEXT_COLUMNS`, `network` (a name in
-        `links.NETWORKS`), `acceptance_ratio` (probability that a speculated token is accepted), `expert_pruned_ratio`
-        and `expert_skipped_ratio` (shares of the experts removed, and of the chosen experts skipped).
+        `links.NETWORKS`), `expert_pruned_ratio` and `expert_skipped_ratio` (shares of the experts removed, and of the
+        chosen experts skipped).
     models, accelerators
         Specs by id.
 
@@ -251,7 +253,6 @@ def _kv_precision(engine: Names, precision: Names, specs: list[ModelSpec], codes
 def _config(queries: PredictionInput, engine: EngineColumns, default_kv: Names) -> dict[str, FloatArray]:
     kv_precision = text_column(queries, "kv_precision", default_kv)
     kv_byte = np.array([BYTE_PER_WEIGHT[p] for p in kv_precision], dtype=float)
-    is_plain = text_column(queries, "speculation", NO_SPECULATION) == NO_SPECULATION
     graphs = text_column(queries, "graphs", "")
     batching = (
         number_column(queries, "attention_dp_wait_step", 0.0),
@@ -263,13 +264,23 @@ def _config(queries: PredictionInput, engine: EngineColumns, default_kv: Names) 
         "config.attention_precision": precision_codes(np.where(kv_byte < 2, "fp8_cache", "bf16").astype(object)),
         "config.kv_byte_per_element": kv_byte,
         "config.flash_attention": number_column(queries, "flash_attention", 1.0),
-        "config.n_draft_token": np.where(is_plain, 0.0, number_column(queries, "n_speculative_token", TYPICAL_DRAFT)),
-        "config.acceptance_ratio": number_column(queries, "acceptance_ratio", np.nan),
+        **_speculation(queries),
         "config.lora_rank": number_column(queries, "lora_rank", 0.0),
         "config.poll_interval_step": number_column(queries, "poll_interval_step", 1.0),
         "config.batching_wait_step": np.maximum(*batching),
         "config.date": decimal_years(text_column(queries, "date", TYPICAL_DATE)),
     }
+
+
+def _speculation(queries: PredictionInput) -> dict[str, FloatArray]:
+    length, draft_ratio, chance = (number_column(queries, name, np.nan) for name in ACCEPTANCES)
+    least = np.fmax(TYPICAL_DRAFT, np.ceil(length) - 1)
+    n_draft = np.where(speculates(queries), number_column(queries, "n_speculative_token", least), 0.0)
+    length = np.where(np.isnan(length), 1 + draft_ratio * n_draft, length)
+    is_counted = ~np.isnan(length) & (n_draft > 0)
+    if is_counted.any():
+        chance[is_counted] = chain_acceptance(length[is_counted], n_draft[is_counted])
+    return {"config.n_draft_token": n_draft, "config.acceptance_ratio": chance}
 
 
 def _server_settings(

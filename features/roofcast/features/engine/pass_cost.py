@@ -38,6 +38,24 @@ def n_accepted(acceptance: FloatArray, n_draft: FloatArray) -> FloatArray:
     return np.asarray((1 - chance ** (n_draft + 1)) / (1 - chance))
 
 
+def chain_acceptance(length: FloatArray, n_draft: FloatArray) -> FloatArray:
+    """Return the probability of a token, given those before it, at which a step has `length` tokens.
+
+    The inverse of `n_accepted` by bisection; at most 0.999.
+
+    Examples
+    --------
+    >>> chain_acceptance(np.array([2.533, 1.0]), np.array([3.0, 3.0])).round(3)
+    array([0.7, 0. ])
+    """
+    low, high = np.zeros(len(length)), np.full(len(length), 0.999)
+    for _ in range(30):
+        middle = (low + high) / 2
+        is_low = n_accepted(middle, n_draft) < length
+        low, high = np.where(is_low, middle, low), np.where(is_low, high, middle)
+    return low
+
+
 def stage_ratio(d: Queries) -> FloatArray:
     """Return the share of a pass spent in the longest pipeline stage; layers are not divided.
 

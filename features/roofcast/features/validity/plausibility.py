@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.data.measurements.schema import NO_SPECULATION
+from roofcast.data.measurements.speculation import speculates
 from roofcast.data.units import ms_from_s
+from roofcast.features.descriptors.prediction_input import column_arrays
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import estimate
 from roofcast.features.queries import Queries, descriptor_arrays
@@ -178,9 +179,7 @@ def _n_param_per_token(d: Queries) -> FloatArray:
 
 def _faster_than_memory(rows: pd.DataFrame, d: Queries) -> Violation:
     gap = rows[["itl_s", "tpot_s"]].min(axis=1).to_numpy(dtype=float)
-    is_plain = (
-        rows["speculation"].isin(["", NO_SPECULATION]).to_numpy() & rows["statistic"].isin(["mean", "p50"]).to_numpy()
-    )
+    is_plain = ~speculates(column_arrays(rows)) & rows["statistic"].isin(["mean", "p50"]).to_numpy()
     return is_plain & (gap < SLACK * least_step_s(d)), "a token came sooner than its weights can be read once"
 
 

@@ -14,13 +14,14 @@ from roofcast.data.errors import MAX_PROBLEM, SchemaError, join_errors
 from roofcast.data.measurements.cells import CellParser, ColumnArray, Finding, Table, object_column
 from roofcast.data.measurements.column_names import LONG_NAMES, column_cure, similar_columns
 from roofcast.data.measurements.schema import (
+    ACCEPTANCES,
     INPUT_COLUMNS,
-    NO_SPECULATION,
     OUTCOME_COLUMNS,
     QUESTION_COLUMNS,
     RESULT_COLUMNS,
     WHOLE_COLUMNS,
 )
+from roofcast.data.measurements.speculation import speculates
 from roofcast.features.descriptors.assumptions import ASSUMED_LOAD
 from roofcast.serving.row_problems import Problem, add_findings
 
@@ -172,12 +173,11 @@ def _fill_parts(table: Table) -> Generator[Finding, None, ColumnArray]:
 
 
 def _check_features(table: Table) -> Iterator[Finding]:
-    for name in ("n_speculative_token", "acceptance_ratio"):
+    for name in ("n_speculative_token", *ACCEPTANCES):
         if name in table:
-            speculation = table.get("speculation", np.array([""], dtype=object))
-            is_plain = (speculation == "") | (speculation == NO_SPECULATION)
-            message = "needs speculation; give its kind, such as mtp or eagle, too"
-            yield Finding(is_plain & (table[name] > 0), name, message, ("speculation",))
+            message = "needs speculation; give its kind, such as mtp or eagle, or n_speculative_token too"
+            least = 1 if name == "acceptance_length" else 0
+            yield Finding(~speculates(table) & (table[name] > least), name, message, ("speculation",))
     if "prefix_caching" in table and "prefix_cache_ratio" in table:
         is_wrong = (table["prefix_caching"] == "off") & (table["prefix_cache_ratio"] > 0)
         message = "must be 0 or blank with prefix_caching off"

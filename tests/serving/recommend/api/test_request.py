@@ -35,10 +35,10 @@ def test_speculation_is_off_unless_it_is_requested() -> None:
 
     assert speculations() == speculations(speculation=["none"]) == (None,)
     assert speculations(speculation=["none", "eagle", "none"]) == (None, Speculation("eagle", 3))
-    assert speculations(speculation=["mtp"], n_speculative_token=1, acceptance_ratio=0.8) == (
+    assert speculations(speculation=["mtp"], n_speculative_token=1, chain_acceptance_ratio=0.8) == (
         Speculation("mtp", 1, 0.8),
     )
-    for name, value in (("n_speculative_token", 2), ("acceptance_ratio", 0.5), ("draft_model", "ours/head")):
+    for name, value in (("n_speculative_token", 2), ("chain_acceptance_ratio", 0.5), ("draft_model", "ours/head")):
         assert f"{name} needs speculation" in refusal(ConstraintsRequest, **{name: value})
     assert "speculation.0" in refusal(ConstraintsRequest, speculation=["medusa"])
 

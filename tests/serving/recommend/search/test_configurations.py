@@ -54,6 +54,6 @@ def test_an_acceptance_that_is_not_given_is_the_engines() -> None:
     filled = assume_acceptance([usual, given, plain], DEFAULT_COEFFICIENTS)
     assert filled[1:] == [given, plain]
     assert filled[0].speculation is not None
-    assert filled[0].speculation.acceptance_ratio is not None
-    assert 0 < filled[0].speculation.acceptance_ratio < 1
-    assert not math.isnan(filled[0].speculation.acceptance_ratio)
+    assert filled[0].speculation.chain_acceptance_ratio is not None
+    assert 0 < filled[0].speculation.chain_acceptance_ratio < 1
+    assert not math.isnan(filled[0].speculation.chain_acceptance_ratio)

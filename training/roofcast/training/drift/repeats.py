@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.data.measurements.schema import INPUT_COLUMNS
+from roofcast.data.measurements.schema import ACCEPTANCES, INPUT_COLUMNS
 from roofcast.training.dataset.targets import outcomes
 from roofcast.training.drift.prediction_scores import LEAST_VALUE, METRICS, name_version, owned_stacks
 
@@ -37,7 +37,7 @@ SETTINGS: Final = tuple(
 )
 """Columns in which repeats agree, besides the length of the run: other values are a change of settings."""
 
-OBSERVED: Final = ("length_variation", "prefix_cache_ratio", "acceptance_ratio")
+OBSERVED: Final = ("length_variation", "prefix_cache_ratio", *ACCEPTANCES)
 """Settings that some load generators count from the run: they agree to one decimal."""
 
 FULL_DATE: Final = r"\d{4}-\d{2}-\d{2}"

@@ -71,7 +71,7 @@ class ReplicaSpeculation(AnswerPart):
 
     kind: str
     n_token: int
-    acceptance_ratio: Rounded
+    chain_acceptance_ratio: Rounded
 
 
 class ConfiguredReplica(AnswerPart):
@@ -363,5 +363,9 @@ def replica_fields(replica: Replica) -> dict[str, Any]:
     """Return the fields of a `ConfiguredReplica`."""
     names = ("accelerator", "engine", "weight_precision", "tp", "pp", "dp", "ep")
     one = replica.speculation
-    speculation = one and {"kind": one.kind, "n_token": one.n_token, "acceptance_ratio": one.acceptance_ratio}
+    speculation = one and {
+        "kind": one.kind,
+        "n_token": one.n_token,
+        "chain_acceptance_ratio": one.chain_acceptance_ratio,
+    }
     return {"replica": replica, **{name: getattr(replica, name) for name in names}, "speculation": speculation}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from roofcast.data.errors import InputError, join_errors
-from roofcast.data.measurements.schema import NO_SPECULATION
+from roofcast.data.measurements.schema import ACCEPTANCES, NO_SPECULATION
 from roofcast.data.specs import Precision
 from roofcast.serving.recommend.api.offer_constraints import (
     Inventory,
@@ -222,9 +222,17 @@ class ConstraintsRequest(OfferConstraintsRequest):
     n_speculative_token: Annotated[
         int | None, Field(ge=1, le=64, description="Speculated tokens per step; 3 by default."), Flag()
     ] = None
-    acceptance_ratio: Annotated[
+    acceptance_length: Annotated[
         float | None,
-        Field(ge=0, lt=1, description="Probability that a speculated token is accepted; by default the usual."),
+        Field(ge=1, le=65, description="Tokens of a step, the model's own among them; by default the usual."),
+        Flag(),
+    ] = None
+    draft_acceptance_ratio: Annotated[
+        float | None, Field(ge=0, le=1, description="Accepted over drafted tokens, as engines print it."), Flag()
+    ] = None
+    chain_acceptance_ratio: Annotated[
+        float | None,
+        Field(ge=0, lt=1, description="Probability that a speculated token is accepted, given those before it."),
         Flag(),
     ] = None
     draft_model: Annotated[Text | None, Field(description="Checkpoint of the drafts, for `deployment`."), Flag()] = (
@@ -236,19 +244,30 @@ class ConstraintsRequest(OfferConstraintsRequest):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if not set(self.speculation) - {NO_SPECULATION}:
-            for name in ("n_speculative_token", "acceptance_ratio", "draft_model"):
+            for name in ("n_speculative_token", *ACCEPTANCES, "draft_model"):
                 if getattr(self, name) is not None:
                     problem = f"{name} needs speculation; name a kind such as eagle"
                     raise InputError("", problem, (name,))
+        given = [name for name in ACCEPTANCES if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise InputError("", f"give one of {', '.join(given)}: the others follow from it", given)
         return self
 
     def speculations(self) -> tuple[Speculation | None, ...]:
         """Return the kinds of speculative decoding to search; None is without."""
+        import numpy as np  # noqa: PLC0415
+
         from roofcast.features.descriptors.descriptor_table import TYPICAL_DRAFT  # noqa: PLC0415  (needs NumPy)
+        from roofcast.features.engine.pass_cost import chain_acceptance  # noqa: PLC0415
 
         n_token = self.n_speculative_token or int(TYPICAL_DRAFT)
+        chance, length = self.chain_acceptance_ratio, self.acceptance_length
+        if self.draft_acceptance_ratio is not None:
+            length = 1 + self.draft_acceptance_ratio * n_token
+        if length is not None:
+            chance = float(chain_acceptance(np.array([length]), np.array([float(n_token)]))[0])
         return tuple(
-            None if kind == NO_SPECULATION else Speculation(kind, n_token, self.acceptance_ratio)
+            None if kind == NO_SPECULATION else Speculation(kind, n_token, chance)
             for kind in dict.fromkeys(self.speculation or [NO_SPECULATION])
         )
 

@@ -22,13 +22,13 @@ class Speculation:
         Of `roofcast.data.measurements.schema.SPECULATIONS`.
     n_token
         Speculated tokens per step.
-    acceptance_ratio
+    chain_acceptance_ratio
         Probability that a speculated token is accepted; None for the engine's coefficient.
     """
 
     kind: str
     n_token: int
-    acceptance_ratio: float | None = None
+    chain_acceptance_ratio: float | None = None
 
 
 _OFFER_FIELDS: Final = ("accelerator", "pricing", "provider", "region")

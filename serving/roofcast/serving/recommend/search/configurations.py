@@ -131,11 +131,11 @@ def assume_acceptance(replicas: Iterable[Replica], coefficients: Coefficients) -
     result = []
     for replica in replicas:
         speculation = replica.speculation
-        if speculation and speculation.acceptance_ratio is None:
+        if speculation and speculation.chain_acceptance_ratio is None:
             code = describe_engines(np.array([replica.engine or OTHER], dtype=object)).code
-            acceptance_ratio = float(coefficients.by_row(code)["acceptance"][0])
-            replica = replace(replica, speculation=replace(speculation, acceptance_ratio=acceptance_ratio))  # noqa: PLW2901
-        result.append(replica)
+            usual = float(coefficients.by_row(code)["acceptance"][0])
+            speculation = replace(speculation, chain_acceptance_ratio=usual)
+        result.append(replace(replica, speculation=speculation))
     return result
 
 
@@ -178,5 +178,7 @@ def _speculation_columns(replicas: list[Replica]) -> dict[str, ColumnArray]:
     return {
         "speculation": np.array(kinds, dtype=object),
         "n_speculative_token": np.array([one.n_token if one else np.nan for one in speculations], dtype=float),
-        "acceptance_ratio": np.array([one.acceptance_ratio if one else np.nan for one in speculations], dtype=float),
+        "chain_acceptance_ratio": np.array(
+            [one.chain_acceptance_ratio if one else np.nan for one in speculations], dtype=float
+        ),
     }

@@ -35,7 +35,7 @@ function questionOf(request, entry, level) {
   if (entry.speculation) {
     row.speculation = entry.speculation.kind;
     row.n_speculative_token = entry.speculation.n_token;
-    row.acceptance_ratio = entry.speculation.acceptance_ratio;
+    row.chain_acceptance_ratio = entry.speculation.chain_acceptance_ratio;
   }
   return { rows: [row], level, models: isNamed ? [] : [request.model] };
 }

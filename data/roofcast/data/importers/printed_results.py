@@ -1,0 +1,110 @@
+"""Results that benchmark tools print, as the documents that they also save: a table of labels, and one scanner."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from roofcast.data.errors import SchemaError
+from roofcast.data.importers.job_logs.run_log import iter_lines
+from roofcast.data.importers.json_input import Node, read_text
+from roofcast.data.importers.sources import Source
+
+_BLANKS: Final = frozenset({"none", "null", "n/a", "nan", "not"})
+"""First words of values that are none, such as ``not set``."""
+_BULLET: Final = " \t-*>|"
+_NUMBER: Final = re.compile(r"[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,3})?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Printed:
+    """Layout of a printed result: ``label: value``, one or several to a line, in which commas stand between them.
+
+    Parameters
+    ----------
+    begin
+        Text in the first line of a result; the values above it, since the result before, belong to it too.
+    labels
+        By label, in lower case and with single blanks: dotted path of the value in the saved document.
+    end
+        Text with which the line after a result begins; by default the next result ends it.
+    warmup_end
+        Text of the line above the first result that counts, where a warm-up prints results too.
+    """
+
+    begin: str
+    labels: Mapping[str, str]
+    end: str = ""
+    warmup_end: str = ""
+
+    def recognises(self, start: bytes) -> bool:
+        """Return whether the start of a file holds the first line of a result."""
+        return self.begin.encode() in start
+
+    def documents(self, source: Source) -> Iterator[Node]:
+        """Yield the results of a text, each as the document that the tool saves, with the line on which it begins.
+
+        A path that a label gives twice keeps its first value.
+
+        Raises
+        ------
+        SchemaError
+            If the file is empty, too large or not UTF-8, a line is too long, or it holds no result.
+        """
+        text = read_text(source)
+        is_warmup = bool(self.warmup_end) and self.warmup_end in text
+        document: dict[str, Any] = {}
+        begun = n_result = 0
+        for line, content in iter_lines(text, source.name):
+            if is_warmup:
+                is_warmup = self.warmup_end not in content
+                continue
+            is_first = self.begin in content
+            if begun and (is_first or (self.end and content.startswith(self.end))):
+                yield Node(document, "", source.name, begun)
+                document, begun = {}, 0
+            if is_first:
+                begun, n_result = line, n_result + 1
+            for label, value in _pairs(content):
+                if label in self.labels:
+                    _put(document, self.labels[label].split("."), value)
+        if not n_result:
+            raise SchemaError("", f"holds no result: no line has {self.begin!r}", source.name)
+        if begun:
+            yield Node(document, "", source.name, begun)
+
+
+def statistic_labels(label: str, path: str, names: Iterable[str]) -> dict[str, str]:
+    """Return labels and paths with the names of statistics in their ``{}``.
+
+    Examples
+    --------
+    >>> statistic_labels("{} ttft (ms)", "{}_ttft_ms", ["mean", "p99"])
+    {'mean ttft (ms)': 'mean_ttft_ms', 'p99 ttft (ms)': 'p99_ttft_ms'}
+    """
+    return {label.format(name): path.format(name) for name in names}
+
+
+def _pairs(content: str) -> Iterator[tuple[str, object]]:
+    for part in content.split(",") if ":" in content else ():
+        label, _, rest = part.partition(":")
+        value = rest.split(None, 1)
+        if value:
+            yield " ".join(label.strip(_BULLET).lower().split()), _value_of(value[0])
+
+
+def _put(document: dict[str, Any], path: list[str], value: object) -> None:
+    for part in path[:-1]:
+        document = document.setdefault(part, {})
+    document.setdefault(path[-1], value)
+
+
+def _value_of(text: str) -> object:
+    if text.lower() in _BLANKS:
+        return None
+    number = text.removesuffix("%")
+    if not _NUMBER.fullmatch(number):
+        return text
+    return float(number) / 100 if text.endswith("%") else float(number)
