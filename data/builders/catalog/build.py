@@ -8,6 +8,9 @@ collected keeps its present row, and its name is printed.
 `DIR/catalog_2026_11` is a later collection: ``models/owner__name.json``, which are ``config.json`` files,
 ``accelerators.csv``, ``offers.csv`` and ``DUPLICATES.csv``, which lists offers of the table that are the same as
 others. Its rows, and those of ``added_*`` beside this module, replace those of the same key.
+
+`DIR/catalog_2026_12` has newer offers by node, in ``offers.csv`` and ``offers_capacity_blocks.csv``, further
+``accelerators.csv``, and ``node_rules.csv``, which becomes a table of its own.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from builders.catalog.convert import (
     name_key,
     offer_key,
 )
+from builders.catalog.nodes import node_rows, rule_rows
 from roofcast.data import catalog
 from roofcast.data.catalog import Catalog
 from roofcast.data.model_config.huggingface import load_model_config, model_from_config, with_known_lineage
@@ -40,6 +44,8 @@ from roofcast.data.specs import ModelSpec
 HERE: Final = Path(__file__).parent
 FIRST: Final = "catalog"
 LATER: Final = "catalog_2026_11"
+LATEST: Final = "catalog_2026_12"
+NODE_LISTS: Final = ("offers.csv", "offers_capacity_blocks.csv")
 SHIPPED: Final = Path(catalog.__file__).parent
 
 _TABLES: Final[Sequence[tuple[str, str, Callable[[Row], Row]]]] = (
@@ -60,7 +66,7 @@ Tables = dict[str, list[Row]]
 
 
 def build(raw: Path, configs: Path | None = None) -> tuple[Tables, Counter[str], list[str]]:
-    """Return the five tables, how many rows were left out by table and reason, and the models whose row was kept.
+    """Return the six tables, how many rows were left out by table and reason, and the models whose row was kept.
 
     Parameters
     ----------
@@ -70,6 +76,11 @@ def build(raw: Path, configs: Path | None = None) -> tuple[Tables, Counter[str],
     skipped: Counter[str] = Counter()
     tables = convert_tables(raw / FIRST, configs or raw / FIRST, skipped)
     extend(tables, raw / LATER, skipped)
+    sheets = added_accelerators(raw / LATEST / "accelerators.csv")
+    tables["accelerators.csv"] = _replaced(tables["accelerators.csv"], sheets, "id")
+    newer = [row for name in NODE_LISTS for row in read(raw / LATEST / name)]
+    tables["offers.csv"] = node_rows(tables["offers.csv"], newer, skipped)
+    tables["node_rules.csv"] = rule_rows(read(raw / LATEST / "node_rules.csv"))
     unbuilt = FACTS["configs"].keys() - {row["id"] for row in tables["models.csv"]}
     kept = [row for row in read(SHIPPED / "models.csv") if row["id"] in unbuilt]
     tables["models.csv"] = _replaced(tables["models.csv"], kept, "id")

@@ -165,7 +165,7 @@ def convert_offer(raw: Row) -> Row:
         "no date": not row["as_of"],
         "no licence": not row["licence"] or "no LICENSE" in row["licence"] or row["licence"].startswith("none"),
         "price list of a benchmark": "llm-pilot" in row["provider"].casefold(),
-        "ask on a market": row["provider"].startswith("vast"),
+        "ask on a market": row["provider"].startswith("vast ("),
         "term of the reservation inferred": "aws-neuron-sdk" in row["source"],
     }
     reason = next((name for name, holds in reasons.items() if holds), "")

@@ -7,15 +7,25 @@ import datetime as dt
 from decimal import Decimal
 from typing import Annotated, Any, Final, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, TypeAdapter, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    TypeAdapter,
+    ValidationError,
+    computed_field,
+    model_validator,
+)
 
 from roofcast.data.errors import InputError, join_errors
 from roofcast.data.layer_kinds import Layers
 from roofcast.data.layer_summary import summarise, uniform_layers
+from roofcast.data.prices.regions import COUNTRIES
 
 Precision = Literal["fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"]
 Statistic = Literal["mean", "p50", "p90", "p95", "p99"]
-Pricing = Literal["on_demand", "spot", "reserved_1y", "reserved_3y"]
+Pricing = Literal["on_demand", "spot", "reserved_1y", "reserved_3y", "capacity_block"]
 Market = Literal["provider", "marketplace"]
 Attention = Literal["mha", "gqa", "mqa", "mla"]
 
@@ -252,7 +262,9 @@ class AcceleratorSpec(Spec):
 
 
 class Offer(Spec):
-    """A dated price of an instance in US dollars; `listed_...` is the amount in the provider's currency.
+    """Dated price of a node of `n_accelerator` in US dollars; `listed_...` is the amount in the provider's currency.
+
+    `region` is the provider's own name, a country where the price list names no more, or ``unknown``.
 
     `market` is ``marketplace`` where third-party hosts supply the instance, community tiers of a provider included.
     """
@@ -272,6 +284,11 @@ class Offer(Spec):
     as_of: dt.date
     source: Source
     licence: Name
+
+    @computed_field
+    def country(self) -> str:
+        """ISO code of the region's country; blank if it is not known."""
+        return COUNTRIES.get(self.region, "")
 
     @property
     def id(self) -> str:

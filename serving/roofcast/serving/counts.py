@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Final
 
 from roofcast.data.units import ms_from_s
@@ -79,3 +80,14 @@ def interval_text(metric: str, value: float, low: float, high: float) -> str:
 
 
 _UNITS = {"_token_per_s": " tokens/s", "_per_s": "/s", "_s_per_token": " s/token", "_w": " W"}
+
+
+def price_date_text(as_of: str, today: dt.date) -> str:
+    """Return the date of a price with its age.
+
+    Examples
+    --------
+    >>> price_date_text("2026-05-24", dt.date(2026, 11, 27))
+    'price of 2026-05-24 (187 days old)'
+    """
+    return f"price of {as_of} ({count_text((today - dt.date.fromisoformat(as_of)).days, 'day')} old)"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from roofcast.data.prices.regions import UNKNOWN_REGION
+
 _ENGINES: Final = {
     "deepspeed": "DeepSpeed",
     "deepspeed-mii": "DeepSpeed-MII",
@@ -48,6 +50,7 @@ _PROVIDERS: Final = {
     "vultr": "Vultr",
 }
 _PRICING: Final = {
+    "capacity_block": "capacity block, reserved for days",
     "on_demand": "on demand",
     "reserved_1y": "reserved for 1 year",
     "reserved_3y": "reserved for 3 years",
@@ -96,14 +99,14 @@ def provider_name(provider: str) -> str:
 
 
 def region_name(region: str) -> str:
-    """Return the name of a region; price lists that name none have the code `global`.
+    """Return the name of a region; price lists that name none have the code `unknown`.
 
     Examples
     --------
-    >>> region_name("eu-west-1"), region_name("global")
+    >>> region_name("eu-west-1"), region_name("unknown")
     ('eu-west-1', 'region not stated')
     """
-    return "region not stated" if region == "global" else region
+    return "region not stated" if region == UNKNOWN_REGION else region
 
 
 def pricing_name(pricing: str) -> str:

@@ -215,7 +215,13 @@ def test_regions_of_europe_and_asia_have_offers(region: str) -> None:
 def test_offers_of_every_pricing_and_of_other_vendors_are_known() -> None:
     catalog = load_catalog()
 
-    assert {o.pricing for o in catalog.offers} == {"on_demand", "spot", "reserved_1y", "reserved_3y"}
+    assert {o.pricing for o in catalog.offers} == {
+        "on_demand",
+        "spot",
+        "reserved_1y",
+        "reserved_3y",
+        "capacity_block",
+    }
     assert {catalog.accelerators[o.accelerator].vendor for o in catalog.offers} >= {"AMD", "AWS", "Google", "NVIDIA"}
 
 

@@ -54,7 +54,7 @@ def load(tmp_path: Path, text: str, name: str = "mine.csv", **rates: str) -> lis
 def test_a_csv_file_is_read(tmp_path: Path) -> None:
     (offer,) = load(tmp_path, f"{HEADER}\n{ROW}\n\n")
 
-    assert offer.id == "mycloud/global/big/on_demand"
+    assert offer.id == "mycloud/unknown/big/on_demand"
     assert (offer.accelerator, offer.n_accelerator) == ("nvidia-h100-sxm-80gb", 8)
     assert (offer.price_usd_per_h, offer.memory_byte) == (Decimal("20.40"), 1024 * 2**30)
     assert (offer.source, offer.listed_currency) == ("mine.csv", "USD")
@@ -96,7 +96,7 @@ def test_a_currency_without_a_rate_is_refused(tmp_path: Path) -> None:
         ("mycloud,big,H100,8,1,,2026-11-01,inf", "line 2: host_memory_gib: must be a finite number"),
         ("mycloud,big,H100,8,1,,2026-11-01,much", "line 2: host_memory_gib: must be a number"),
         (f"{'x' * 3000},big,H100,8,1,,2026-11-01,", "line 2: provider: must be printable text of up to 2000"),
-        (f"{ROW}\n{ROW}", "line 3: instance_type: 'mycloud/global/big/on_demand' occurs twice"),
+        (f"{ROW}\n{ROW}", "line 3: instance_type: 'mycloud/unknown/big/on_demand' occurs twice"),
         ('"mycloud,big,H100,8,1,,2026-11-01,', "line 2: is not valid CSV"),
         (f"{'x' * 200_000},big,H100,8,1,,2026-11-01,", "line 2: is not valid CSV, or truncated: field larger than"),
         ("", "holds no offer"),

@@ -69,13 +69,22 @@ def test_a_users_offer_replaces_a_newer_one_or_is_added() -> None:
 
 
 def test_old_prices_are_stale_except_those_of_the_user() -> None:
-    old = an_offer(as_of="2026-08-21")
+    old = an_offer(as_of="2026-07-22")
     book = a_book(old)
 
-    assert not book.staleness_warning(TODAY, max_age_day=91)
+    assert not book.staleness_warning(TODAY, max_age_day=121)
     assert not PriceBook((old,), TODAY, overrides=(old,)).staleness_warning(TODAY)
-    assert "1 of 1 prices are more than 90 days old" in book.staleness_warning(TODAY)
+    assert "1 of 1 prices are more than 120 days old" in book.staleness_warning(TODAY)
     assert not a_book().staleness_warning(TODAY)
+
+
+def test_a_newer_list_replaces_the_same_node_of_unknown_region_under_another_name() -> None:
+    old, other = (an_offer(region="unknown", as_of="2026-05-01", n_accelerator=n) for n in (1, 8))
+    other = other.model_copy(update={"instance_type": "eight"})
+    new = an_offer(region="nyc2", instance_type="new", as_of="2026-10-08", n_accelerator=1)
+    elsewhere = an_offer(region="tor1", as_of="2026-05-01")
+
+    assert {*a_book(old, other, new, elsewhere).offers} == {other.id, new.id, elsewhere.id}
 
 
 @given(st.permutations([an_offer(as_of=f"2026-{m:02d}-01", price_usd_per_h=str(m)) for m in range(1, 12)]))

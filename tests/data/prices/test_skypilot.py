@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import SchemaError
-from roofcast.data.prices.skypilot import SKYPILOT_NAMES, SkyPilotImport, load_skypilot_catalog
+from roofcast.data.prices.price_list import PriceList
+from roofcast.data.prices.skypilot import SKYPILOT_NAMES, load_skypilot_catalog
 from tests.effort import n_example
 
 CATALOG = load_catalog()
@@ -27,7 +28,7 @@ HEADER = (
 P4D = "p4d.24xlarge,A100,8.0,96.0,1152.0,\"{'Gpus': [1]}\",21.957642,10.5,us-east-1,us-east-1a"
 
 
-def load(tmp_path: Path, *rows: str, provider: str = "aws", header: str = HEADER) -> SkyPilotImport:
+def load(tmp_path: Path, *rows: str, provider: str = "aws", header: str = HEADER) -> PriceList:
     (tmp_path / "vms.csv").write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
     return load_skypilot_catalog(tmp_path / "vms.csv", provider, AS_OF, CATALOG)
 

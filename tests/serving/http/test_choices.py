@@ -14,7 +14,7 @@ def test_the_choices_are_names_that_a_request_may_have(shared: Client) -> None:
     assert "on_demand" in choices["pricing"]
     assert {one["id"] for one in choices["accelerators"]} <= set(shared.service.catalog.accelerators)
     codes = {*choices["engines"], *choices["weight_precisions"], *choices["pricing"], *choices["providers"]}
-    assert set(choices["names"]) == codes | {"global"}
+    assert set(choices["names"]) == codes | {"unknown"}
     assert choices["names"]["gcp"] == "Google Cloud"
     assert choices["names"]["vllm"] == "vLLM"
     assert choices["names"]["on_demand"] == "on demand"

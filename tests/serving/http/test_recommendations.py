@@ -224,7 +224,7 @@ def test_a_model_that_exceeds_the_memory_is_rejected_for_it(shared: Client) -> N
     assert all(r["excess"] >= 1 for r in answer["rejections"])
     assert all("GB are usable" in r["detail"] for r in answer["rejections"] if r["reason"] == "does_not_fit")
     families = [one for one in answer["families"] if one["reason"] == "does_not_fit"]
-    assert all(re.search(r" on \d+, the most that an instance has$", one["detail"]) for one in families)
+    assert all(re.search(r" on \d+, the most that an admitted offer has$", one["detail"]) for one in families)
 
 
 def test_entries_satisfy_the_constraints(shared: Client) -> None:
@@ -321,8 +321,8 @@ def test_an_area_admits_its_regions_and_says_which_providers_it_leaves_out(share
     answer = recommend(shared, constraints={"regions": ["eu"]})
     assert {COUNTRIES[entry["region"]] for entry in answer["entries"]} <= AREAS["EU"]
     (warning,) = (text for text in answer["warnings"] if "name no country" in text)
-    assert "left out of eu; add the region global" in warning
-    regions = {"regions": ["global"]}
+    assert "left out of eu; add the region unknown" in warning
+    regions = {"regions": ["unknown"]}
     n_left_out = recommend(shared, constraints=regions)["n_offer"]
     assert warning.startswith(f"{n_left_out} offers of ")
     for constraints in ({"regions": ["eu-central-1"]}, {"regions": ["EU"], "providers": ["aws"]}):

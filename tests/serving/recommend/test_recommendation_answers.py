@@ -181,7 +181,7 @@ def test_owned_nodes_that_cost_more_are_a_rejection(shared: Client) -> None:
     answer = recommend(shared, constraints={"inventory": [owned]}, n_entry=3)
     rejection, *rest = answer["families"]
     cheapest = answer["entries"][0]["cost_usd_per_h"]
-    bound = " at least" if "at least" in rejection["detail"] else ""
+    bound = " at least, at the prices admitted" if "at least" in rejection["detail"] else ""
     assert rejection["accelerator"] == "nvidia-h100-sxm-80gb"
     assert rejection["detail"] == (
         f"owned 8x nvidia-h100-sxm-80gb: costs 400.00 USD/h{bound}; "

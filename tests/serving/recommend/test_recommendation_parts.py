@@ -227,7 +227,7 @@ def detail_of(reason: str, cost: float, p_met: float = 1.0, limits: tuple[str, .
 def test_rejection_details_show_enough_digits() -> None:
     assert detail_of("dearer", 4.0) == "costs 4.00 USD/h; the cheapest that meets the limits costs 2.00"
     assert detail_of("dearer", 2.004) == "costs 2.004000 USD/h; the cheapest that meets the limits costs 2.000000"
-    assert detail_of("dearer", 250.0).startswith("costs 250.00 USD/h at least; ")
+    assert detail_of("dearer", 250.0).startswith("costs 250.00 USD/h at least, at the prices admitted; ")
     assert detail_of("over_budget", 300.001) == "costs 300.001000 USD/h, over the budget of 300.000000"
     assert detail_of("same_cost", 2.0).startswith("costs 2.00 USD/h, as the cheapest does; among equal costs ")
     assert detail_of("misses_limit", 4.0, 0.79996) == (

@@ -101,7 +101,11 @@ LINKS_GB_PER_S: Final[Mapping[str, float]] = {
 
 EXCEPTIONS: Final[Mapping[tuple[str, str], str]] = {
     ("nvidia-a10g-24gb", "half over fp32"): "AWS states 70 TFLOP/s in fp16, less than the ratio of its family",
-    ("nvidia-h20-96gb", "half over fp32"): "tensor cores cut for export, vector cores not",
+    **{
+        (f"nvidia-h20-{memory}", "half over fp32"): "tensor cores cut for export, vector cores not"
+        for memory in ("96gb", "141gb")
+    },
+    ("huawei-ascend-950pr-128gb", "link over memory"): "Huawei states 2 TB/s of links over 1.6 TB/s of memory",
     ("intel-gaudi3-128gb", "tf32 over half"): "the data sheet gives tf32 a quarter of the rate of bf16",
     ("intel-gaudi3-128gb", "bf16 over fp16"): "the data sheet gives fp16 the rate of tf32",
     ("nvidia-b300-sxm-270gb", "int8 over half"): "integer units given up for fp4",

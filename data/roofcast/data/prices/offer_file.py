@@ -14,6 +14,7 @@ from roofcast.data.catalog.sheet_units import fields_in_si
 from roofcast.data.csv_rows import check_width, iter_csv
 from roofcast.data.errors import InputError, SchemaError, join_errors
 from roofcast.data.measurements.column_names import column_cure
+from roofcast.data.prices.regions import UNKNOWN_REGION
 from roofcast.data.specs import Market, Offer
 
 OFFER_FIELDS: Final = (
@@ -35,7 +36,10 @@ RunPod rents out third-party hosts in its Community Cloud (docs.runpod.io); rows
 prices of that tier. TensorDock lists independent hosts (docs.tensordock.com).
 """
 
-_DEFAULTS: Final = {"region": "global", "n_accelerator": "1", "pricing": "on_demand", "licence": "own figures"}
+OWN_FIGURES: Final = "own figures"
+"""Licence of offers that a user states without another."""
+
+_DEFAULTS: Final = {"region": UNKNOWN_REGION, "n_accelerator": "1", "pricing": "on_demand", "licence": OWN_FIGURES}
 
 
 def load_offer_file(path: Path | str, catalog: Catalog, rates: Mapping[str, Decimal] | None = None) -> list[Offer]:

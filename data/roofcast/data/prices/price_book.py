@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
+from roofcast.data.prices.regions import UNKNOWN_REGION
 from roofcast.data.specs import Offer
 
-MAX_AGE_DAY: Final = 90
+MAX_AGE_DAY: Final = 120
+"""Age above which a price counts as old: it yields to a younger one, and an answer that rests on it says so."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,11 +43,12 @@ class PriceBook:
 
     @functools.cached_property
     def offers(self) -> Mapping[str, Offer]:
-        """Offers by id (provider, region, instance type and pricing), ordered by id."""
+        """Offers by id (provider, region, instance type and pricing), ordered by id, without superseded ones."""
         known = [offer for offer in self.history if offer.as_of <= self.as_of]
         newest = {o.id: o for o in sorted(known, key=lambda o: (o.as_of, -o.price_usd_per_h))}
         own = {offer.id: offer for offer in self.overrides}
-        return MappingProxyType(dict(sorted((newest | own).items())))
+        current = {offer.id: offer for offer in without_superseded(newest.values())}
+        return MappingProxyType(dict(sorted((current | own).items())))
 
     def staleness_warning(self, today: dt.date, max_age_day: int = MAX_AGE_DAY) -> str:
         """Return a warning if offers are older than `max_age_day`, overrides excepted; else an empty text.
@@ -68,3 +71,28 @@ class PriceBook:
             f"{len(old)} of {len(self.offers)} prices are more than {max_age_day} days old; "
             f"the oldest is of {first.isoformat()}, {age} days ago"
         )
+
+
+def without_superseded(offers: Iterable[Offer]) -> list[Offer]:
+    """Return the offers less those of unknown region that a later list of the provider replaces under another name.
+
+    Such an offer is replaced by a newer price of as many accelerators of its kind, and by one of any date that has
+    the same price and names its region.
+    """
+    offers = list(offers)
+    newest: dict[tuple[object, ...], dt.date] = {}
+    located: set[tuple[object, ...]] = set()
+    for offer in offers:
+        newest[_shape(offer)] = max(offer.as_of, newest.get(_shape(offer), offer.as_of))
+        if offer.region != UNKNOWN_REGION:
+            located.add((*_shape(offer), offer.price_usd_per_h))
+    return [
+        offer
+        for offer in offers
+        if offer.region != UNKNOWN_REGION
+        or (newest[_shape(offer)] == offer.as_of and (*_shape(offer), offer.price_usd_per_h) not in located)
+    ]
+
+
+def _shape(offer: Offer) -> tuple[object, ...]:
+    return offer.provider, offer.accelerator, offer.n_accelerator, offer.pricing

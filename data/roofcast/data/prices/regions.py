@@ -2,7 +2,8 @@
 
 References
 ----------
-AWS, "Regions and Availability Zones"; Microsoft, "List of Azure regions"; Google Cloud, "Regions and zones".
+AWS, "Regions and Availability Zones"; Microsoft, "List of Azure regions"; Google Cloud, "Regions and zones"; Nebius,
+"Regions"; DigitalOcean, "Regional availability"; Scaleway, "Regions and zones"; OVHcloud, "Data centres".
 """
 
 from __future__ import annotations
@@ -20,23 +21,24 @@ _REGIONS: Final = {
     "BE": "belgiumcentral europe-west1",
     "BH": "me-south-1",
     "BR": "sa-east-1 brazilsouth brazilsoutheast southamerica-east1",
-    "CA": "ca-central-1 ca-west-1 canadacentral canadaeast northamerica-northeast1 northamerica-northeast2",
+    "CA": "ca-central-1 ca-west-1 canadacentral canadaeast northamerica-northeast1 northamerica-northeast2 "
+    "calgary tor1",
     "CH": "eu-central-2 switzerlandnorth switzerlandwest europe-west6",
     "CL": "chilecentral southamerica-west1",
     "DE": "eu-central-1 germanynorth germanywestcentral europe-west3 europe-west10",
     "DK": "denmarkeast",
     "ES": "eu-south-2 spaincentral europe-southwest1",
-    "FI": "europe-north1",
-    "FR": "eu-west-3 francecentral francesouth europe-west9",
-    "GB": "eu-west-2 uksouth ukwest europe-west2",
+    "FI": "europe-north1 eu-north1 fin fin-03",
+    "FR": "eu-west-3 francecentral francesouth europe-west9 eu-west1 fr-par-2 gra par",
+    "GB": "eu-west-2 uksouth ukwest europe-west2 uk-south1",
     "HK": "ap-east-1 eastasia asia-east2",
     "ID": "ap-southeast-3 indonesiacentral asia-southeast2",
     "IE": "eu-west-1 northeurope",
     "IL": "il-central-1 israelcentral me-west1",
     "IN": "ap-south-1 ap-south-2 centralindia jioindiacentral jioindiawest southindia westindia asia-south1 "
     "asia-south2",
-    "IT": "eu-south-1 italynorth europe-west8 europe-west12",
-    "JP": "ap-northeast-1 ap-northeast-3 japaneast japanwest asia-northeast1 asia-northeast2",
+    "IT": "eu-south-1 italynorth europe-west8 europe-west12 it-fr2",
+    "JP": "ap-northeast-1 ap-northeast-3 japaneast japanwest asia-northeast1 asia-northeast2 tokyo",
     "KR": "ap-northeast-2 koreacentral koreasouth asia-northeast3",
     "MX": "mx-central-1 mexicocentral northamerica-south1",
     "MY": "ap-southeast-5 malaysiawest",
@@ -52,14 +54,18 @@ _REGIONS: Final = {
     "TW": "ap-east-2 asia-east1",
     "US": "us-east-1 us-east-2 us-west-1 us-west-2 centralus eastus eastus2 eastus3 northcentralus southcentralus "
     "southcentralus2 westcentralus westus westus2 westus3 us-central1 us-central2 us-east1 us-east4 us-east5 "
-    "us-east7 us-south1 us-west1 us-west2 us-west3 us-west4 us-west8",
+    "us-east7 us-south1 us-west1 us-west2 us-west3 us-west4 us-west8 houston mem1 mkc1 "
+    "newyork nyc2 ric1 us-central-3 us-mi",
     "ZA": "af-south-1 southafricanorth southafricawest africa-south1",
 }
 
+UNKNOWN_REGION: Final = "unknown"
+"""Region of an offer whose price list names none."""
+
 COUNTRIES: Final[Mapping[str, str]] = {
-    region: country for country, regions in _REGIONS.items() for region in regions.split()
+    region: country for country, regions in _REGIONS.items() for region in [country, *regions.split()]
 }
-"""ISO code of the country of each region."""
+"""ISO code of the country of each region; a country is a region where the price list names no smaller one."""
 
 _EU: Final = "AT BE DE DK ES FI FR IE IT NL PL SE"
 _MIDDLE_EAST: Final = "AE BH IL QA SA"
@@ -90,7 +96,7 @@ _BY_KEY: Final[Mapping[str, frozenset[str]]] = {
 
 
 def resolve_region(field: str, name: str, known: Collection[str]) -> frozenset[str]:
-    """Return the known regions that a name admits: the one of this name, or those of an area or country.
+    """Return the known regions that a name admits: the one of this name, and those of an area or country.
 
     Names are compared without case.
 
@@ -108,15 +114,14 @@ def resolve_region(field: str, name: str, known: Collection[str]) -> frozenset[s
 
     Examples
     --------
-    >>> offered = ["eu-central-1", "eu-central-2", "us-east-1", "global"]
+    >>> offered = ["EU", "FR", "eu-central-1", "eu-central-2", "us-east-1", "unknown"]
     >>> [sorted(resolve_region("region", name, offered)) for name in ("EU-Central-1", "eu", "ch")]
-    [['eu-central-1'], ['eu-central-1'], ['eu-central-2']]
+    [['eu-central-1'], ['EU', 'FR', 'eu-central-1'], ['eu-central-2']]
     """
     key = name.casefold()
-    if same := {region for region in known if region.casefold() == key}:
-        return frozenset(same)
-    if within := {region for region in known if COUNTRIES.get(region) in _BY_KEY.get(key, ())}:
-        return frozenset(within)
+    wanted = _BY_KEY.get(key, frozenset())
+    if regions := {region for region in known if region.casefold() == key or _is_within(region, wanted)}:
+        return frozenset(regions)
     error = UnknownNameError(field, name, known)
     if not error.near:
         areas = ", ".join(offered_areas(known))
@@ -124,12 +129,22 @@ def resolve_region(field: str, name: str, known: Collection[str]) -> frozenset[s
     raise error
 
 
+def _is_within(region: str, wanted: frozenset[str]) -> bool:
+    country = COUNTRIES.get(region)
+    countries = _BY_KEY.get(region.casefold(), frozenset()) if country is None else frozenset([country])
+    return bool(countries) and countries <= wanted
+
+
 def offered_areas(known: Collection[str]) -> list[str]:
     """Return the areas with a known region."""
-    countries = {COUNTRIES.get(region) for region in known}
-    return [area for area, within in AREAS.items() if within & countries]
+    return [area for area, wanted in AREAS.items() if any(_is_within(region, wanted) for region in known)]
 
 
-def is_area(name: str, known: Collection[str]) -> bool:
-    """Return whether a name is that of an area or country, and of no known region."""
-    return name.casefold() in _BY_KEY and name.casefold() not in {region.casefold() for region in known}
+def is_area(name: str) -> bool:
+    """Return whether a name is that of an area or country."""
+    return name.casefold() in _BY_KEY
+
+
+def is_located(region: str) -> bool:
+    """Return whether the country of a region, or its area, is known."""
+    return region in COUNTRIES or is_area(region)

@@ -1,34 +1,33 @@
-"""SkyPilot's price lists, one CSV file a cloud, and those that it publishes; a caller fetches the files."""
+"""SkyPilot's price lists, one CSV file a cloud."""
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
-import json
 import re
-import tempfile
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
 from roofcast.data.catalog import Catalog
-from roofcast.data.errors import InputError, SchemaError, UnknownNameError
-from roofcast.data.prices.offer_file import MAX_OFFER_FILE_BYTE, csv_rows, offer_from_row
+from roofcast.data.errors import InputError
+from roofcast.data.prices.offer_file import offer_from_row
+from roofcast.data.prices.price_list import (
+    Fetch,
+    NoOfferError,
+    PriceList,
+    download,
+    find_published,
+    read_price_list,
+)
 from roofcast.data.specs import Offer, Pricing
 
-COMMITS: Final = "https://api.github.com/repos/skypilot-org/skypilot-catalog/commits"
-FILES: Final = "https://raw.githubusercontent.com/skypilot-org/skypilot-catalog"
+REPOSITORY: Final = "skypilot-org/skypilot-catalog"
 FOLDER: Final = "catalogs/v8"
 LICENCE: Final = "Apache-2.0"
 
 CLOUDS: Final = ("aws", "azure", "gcp", "lambda", "nebius", "oci", "runpod")
 """Clouds whose lists are fetched unless one is named."""
-
-Fetch = Callable[[str], Iterator[bytes]]
-"""Yields the parts of the file at an address; raises `NotReadyError` if it cannot be reached."""
-
 
 SKYPILOT_COLUMNS: Final = ("InstanceType", "AcceleratorName", "AcceleratorCount", "Price", "Region")
 
@@ -68,32 +67,12 @@ _COUNTED_IN_CORES: Final = frozenset({"v4", "v5p"})
 _NO_PRICE: Final = frozenset({"", "nan", "none", "0", "0.0"})
 _TPU_PLACEHOLDER: Final = "700.0"
 """Placeholder of the list for an unknown price of a TPU."""
-_MAX_HEADER: Final = 10_000
 _DIGITS: Final = Decimal("0.000001")
-
-
-@dataclasses.dataclass(frozen=True)
-class SkyPilotImport:
-    """Offers of a price list, and counts of the other rows: by unknown accelerator, and by reason."""
-
-    offers: tuple[Offer, ...]
-    unknown_accelerators: Counter[str]
-    skipped: Counter[str]
-
-
-def is_price_list(path: Path | str) -> bool:
-    """Return whether a file has the columns of SkyPilot's ``vms.csv``; False if it cannot be read."""
-    try:
-        with Path(path).open(encoding="utf-8-sig", errors="replace") as stream:
-            header = stream.readline(_MAX_HEADER)
-    except OSError:
-        return False
-    return set(SKYPILOT_COLUMNS) <= {column.strip() for column in header.split(",")}
 
 
 def load_skypilot_catalog(
     path: Path | str, provider: str, as_of: dt.date, catalog: Catalog, licence: str = "not stated by the source"
-) -> SkyPilotImport:
+) -> PriceList:
     """Return the on-demand and spot offers of one of SkyPilot's ``vms.csv``.
 
     For each pricing the cheapest zone of a region counts.
@@ -113,38 +92,18 @@ def load_skypilot_catalog(
         If the file cannot be read, lacks a column, or a cell is wrong; names file, line and field.
     """
     file = Path(path)
-    cheapest: dict[str, Offer] = {}
-    unknown: Counter[str] = Counter()
-    skipped: Counter[str] = Counter()
-    for line, row in csv_rows(file, SKYPILOT_COLUMNS, more=True):
-        _check_columns(row, file.name)
-        try:
-            accelerator, n_accelerator = _accelerator(row, provider, catalog)
-            for offer in _offers(row, accelerator, n_accelerator, catalog, (provider, as_of, licence, file.name)):
-                cheapest[offer.id] = min(cheapest.get(offer.id, offer), offer, key=lambda o: o.price_usd_per_h)
-        except UnknownNameError as error:
-            unknown[error.name] += 1
-        except _NoOfferError as reason:
-            skipped[str(reason)] += 1
-        except InputError as error:
-            raise SchemaError(error.field, error.problem, file.name, line) from error
-    return SkyPilotImport(tuple(cheapest[i] for i in sorted(cheapest)), unknown, skipped)
 
+    def offers_of(row: Mapping[str, str]) -> list[Offer]:
+        accelerator, n_accelerator = _accelerator(row, provider, catalog)
+        return _offers(row, accelerator, n_accelerator, catalog, (provider, as_of, licence, file.name))
 
-class _NoOfferError(Exception):
-    """The row is no offer; the message is the reason."""
-
-
-def _check_columns(row: Mapping[str, str], source: str) -> None:
-    missing = next((column for column in SKYPILOT_COLUMNS if column not in row), None)
-    if missing is not None:
-        raise SchemaError(missing, "is missing from the columns; is this a vms.csv?", source, 1)
+    return read_price_list(file, SKYPILOT_COLUMNS, offers_of)
 
 
 def _accelerator(row: Mapping[str, str], provider: str, catalog: Catalog) -> tuple[str, int]:
     name = row["AcceleratorName"]
     if not name:
-        raise _NoOfferError("no accelerator")
+        raise NoOfferError("no accelerator")
     tpu = _TPU.fullmatch(name)
     if tpu:
         n_unit = int(tpu[2])
@@ -161,7 +120,7 @@ def _accelerator_count(text: str) -> int:
         raise InputError("AcceleratorCount", f"must be a number, got {text[:60]!r}")
     count = Decimal(text)
     if count != int(count) or count < 1:
-        raise _NoOfferError("part of an accelerator")
+        raise NoOfferError("part of an accelerator")
     return int(count)
 
 
@@ -185,7 +144,7 @@ def _offers(
     no_price = _NO_PRICE | ({_TPU_PLACEHOLDER} if _TPU.fullmatch(row["AcceleratorName"]) else set())
     known = {pricing: text for pricing, text in prices.items() if text.lower() not in no_price}
     if not known:
-        raise _NoOfferError("no price")
+        raise NoOfferError("no price")
     offers = [
         offer_from_row({**cells, "pricing": pricing, "price_per_h": text}, catalog, {}, source)
         for pricing, text in known.items()
@@ -193,27 +152,8 @@ def _offers(
     return [o.model_copy(update={"price_usd_per_h": o.price_usd_per_h.quantize(_DIGITS)}) for o in offers]
 
 
-@dataclasses.dataclass(frozen=True)
-class PublishedList:
-    """Last commit of a cloud's price list, and its day, which the prices are dated by."""
-
-    cloud: str
-    commit: str
-    as_of: dt.date
-
-
-def find_list(cloud: str, fetch: Fetch) -> PublishedList | None:
-    """Return the last commit of a cloud's list; None if there is no list."""
-    answer = b"".join(fetch(f"{COMMITS}?path={FOLDER}/{cloud}/vms.csv&per_page=1"))
-    commits: list[dict[str, Any]] = json.loads(answer)
-    if not commits:
-        return None
-    last = commits[0]
-    return PublishedList(cloud, last["sha"], dt.date.fromisoformat(last["commit"]["committer"]["date"][:10]))
-
-
-def load_published(published: PublishedList, fetch: Fetch, catalog: Catalog) -> SkyPilotImport:
-    """Return the offers of a published list.
+def fetch_skypilot_list(cloud: str, fetch: Fetch, catalog: Catalog) -> PriceList | None:
+    """Return the offers of a cloud's published list, dated by its last commit; None if there is no list.
 
     Raises
     ------
@@ -222,14 +162,8 @@ def load_published(published: PublishedList, fetch: Fetch, catalog: Catalog) -> 
     InputError
         If the file is too large.
     """
-    url = f"{FILES}/{published.commit}/{FOLDER}/{published.cloud}/vms.csv"
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / f"{published.cloud}-{published.commit[:12]}.csv"
-        with file.open("wb") as stream:
-            n_byte = 0
-            for part in fetch(url):
-                n_byte += len(part)
-                if n_byte > MAX_OFFER_FILE_BYTE:
-                    raise InputError("refresh", f"{url} is over {MAX_OFFER_FILE_BYTE} bytes")
-                stream.write(part)
-        return load_skypilot_catalog(file, published.cloud, published.as_of, catalog, LICENCE)
+    published = find_published(REPOSITORY, f"{FOLDER}/{cloud}/vms.csv", fetch)
+    if published is None:
+        return None
+    with download(published, cloud, fetch) as file:
+        return load_skypilot_catalog(file, cloud, published.as_of, catalog, LICENCE)

@@ -97,7 +97,9 @@ def answer_training_recommendation(
     constraints = resolve_constraints(common, market, today, engines=())
     offers = constraints.admissible_offers(market.offers)
     if not offers:
-        raise InputError("constraints", "admit no offer; relax providers, regions, accelerators or pricing")
+        raise InputError(
+            "constraints", "admit no offer; relax providers, regions, accelerators, pricing or the age of prices"
+        )
     own_runs = [{**row, "model": row.get("model") or model.id} for row in request.references]
     predictor = condition_on(active.bundle.predictor, own_runs, catalog)
     found = search(

@@ -102,7 +102,9 @@ def recommend(
     limits = _check(bundle, model, demand, confidence, level)
     offers = constraints.admissible_offers(market.offers)
     if not offers:
-        raise InputError("constraints", "admit no offer; relax providers, regions, accelerators or pricing")
+        raise InputError(
+            "constraints", "admit no offer; relax providers, regions, accelerators, pricing or the age of prices"
+        )
     replicas, reasons = enumerate_replicas(model, market.accelerators, offers, constraints)
     no_engine = tuple(
         Rejection(**replica_fields(Replica(name)), reason="no_engine", detail=reason, excess=1.0)

@@ -59,7 +59,7 @@ def test_changed_files_are_reloaded(files: UserFiles, tmp_path: Path, warnings: 
     assert "acme-x1-96gb" in only_warning(files, warnings)
     file = write_file(tmp_path, "accelerators/mine.toml", an_accelerator_file())
     assert files.catalog.accelerator("ACME-X1-96GB").memory_byte == 96 * 2**30
-    assert offer(files, "attic/global/box/on_demand").price_usd_per_h == Decimal("1.5")
+    assert offer(files, "attic/unknown/box/on_demand").price_usd_per_h == Decimal("1.5")
     assert files.catalog is files.catalog
     write_file(tmp_path, "accelerators/mine.toml", an_accelerator_file(memory_gib=48))
     assert files.catalog.accelerator(ID).memory_byte == 48 * 2**30
@@ -112,7 +112,7 @@ def test_a_broken_file_gives_one_warning_and_the_others_are_read(
     assert problem.endswith("; the file is left out")
     assert str(tmp_path) not in problem
     assert files.catalog.accelerator("x2").id == "acme-x2"
-    assert offer(files, "attic/global/box/on_demand").accelerator == "acme-x2"
+    assert offer(files, "attic/unknown/box/on_demand").accelerator == "acme-x2"
 
 
 def test_a_file_in_place_of_a_folder_gives_a_warning(files: UserFiles, tmp_path: Path, warnings: Warnings) -> None:
@@ -142,12 +142,12 @@ def test_own_prices_replace_shipped_ones_and_the_newer_file_counts(files: UserFi
 def test_old_prices_have_a_warning_but_owned_hardware_has_none() -> None:
     offer = load_catalog().offers[0].model_copy(update={"as_of": dt.date(2026, 1, 1)})
     owned = offer.model_copy(update={"provider": "owned"})
-    day = dt.date(2026, 1, 1) + dt.timedelta(days=91)
+    day = dt.date(2026, 1, 1) + dt.timedelta(days=121)
     assert staleness_warnings([offer, owned], day - dt.timedelta(days=1)) == []
     assert staleness_warnings([owned], day) == []
     assert staleness_warnings([], day) == []
     (warning,) = staleness_warnings([offer, owned], day)
-    assert "1 of 2 prices are more than 90 days old" in warning
+    assert "1 of 2 prices are more than 120 days old" in warning
 
 
 def test_the_catalogue_follows_files_while_the_store_fails(
@@ -217,11 +217,11 @@ def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_only_choices_have_a_warning_of_old_prices() -> None:
     offer = load_catalog().offers[0].model_copy(update={"as_of": dt.date(2026, 1, 1)})
     owned = offer.model_copy(update={"provider": "owned"})
-    day = dt.date(2026, 1, 1) + dt.timedelta(days=91)
+    day = dt.date(2026, 1, 1) + dt.timedelta(days=121)
     assert old_price_warnings({"first entry": [offer]}, day - dt.timedelta(days=1)) == []
     assert old_price_warnings({"first entry": [owned], "mixed fleet": []}, day) == []
     (warning,) = old_price_warnings({"first entry": [owned], "mixed fleet": [offer, owned]}, day)
-    assert warning.startswith("the price of the mixed fleet is 91 days old (2026-01-01): check it")
+    assert warning.startswith("the price of the mixed fleet is 121 days old (2026-01-01): check it")
 
 
 def test_an_answer_with_old_prices_has_a_warning(client: Client) -> None:
@@ -233,5 +233,5 @@ def test_an_answer_with_old_prices_has_a_warning(client: Client) -> None:
     newest = max(o.as_of for o in load_catalog().offers)
     client.app.dependency_overrides[today] = lambda: newest
     answer = client.post("/v1/recommendations", demand).json()
-    is_old = (newest - dt.date.fromisoformat(answer["entries"][0]["price_as_of"])).days > 90
+    is_old = (newest - dt.date.fromisoformat(answer["entries"][0]["price_as_of"])).days > 120
     assert bool(answer["warnings"]) == is_old

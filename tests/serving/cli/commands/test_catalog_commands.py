@@ -130,10 +130,10 @@ def test_offers_are_stored_in_us_dollars(run: Run, tmp_path: Path, state_folder:
     assert (small["listed_price_per_h"], small["listed_currency"]) == (None, "USD")
     write_file(tmp_path, "my prices.csv", f"{header}\n{rows[1]}\n")
     err = run.error("offers", "--add", file)
-    assert "would drop 1 offers that my_prices.csv holds, such as attic/global/box" in err
+    assert "would drop 1 offers that my_prices.csv holds, such as attic/unknown/box" in err
     assert len(own_offers(run, "attic")) == 2
     _, out, err = run("offers", "--add", file, "--replace")
-    assert "attic/global/small/on_demand at 1 USD/h is stored in" in out
+    assert "attic/unknown/small/on_demand at 1 USD/h is stored in" in out
     assert "warning: the earlier offers of my_prices.csv are replaced" in err
     assert len(own_offers(run, "attic")) == 1
 
@@ -239,7 +239,7 @@ def test_old_prices_are_reported(run: Run, tmp_path: Path, monkeypatch: pytest.M
     run.ok("offers", "--add", write_file(tmp_path, "a.csv", an_offer_file(f"attic,box,{ACCELERATOR},1,2020-01-01")))
     monkeypatch.setattr(offers, "today", lambda: newest)
     _, _, err = run("offers")
-    assert "prices are more than 90 days old; the oldest is of 2020-01-01" in err
+    assert "prices are more than 120 days old; the oldest is of 2020-01-01" in err
 
 
 @pytest.mark.usefixtures("home")

@@ -11,12 +11,12 @@ import pytest
 
 from roofcast.serving.app_state.catalog import github_files
 from roofcast.serving.cli.commands import offers
-from tests.data.prices.test_skypilot_repository import a_repository
+from tests.data.prices.test_price_list import a_repository
 from tests.serving.http_client import Run
 from tests.serving.user_files import write_file
 
 HEADER = "provider,region,instance_type,accelerator,n_accelerator,pricing,price_per_h,as_of"
-KNOWN = "lambda,global,gpu_1x_a10,nvidia-a10-24gb,1,on_demand"
+KNOWN = "lambda,unknown,gpu_1x_a10,nvidia-a10-24gb,1,on_demand"
 
 
 def listed(run: Run, *selection: str) -> list[dict[str, Any]]:
@@ -65,7 +65,7 @@ def test_the_lists_of_skypilot_are_fetched(run: Run, monkeypatch: pytest.MonkeyP
     assert refreshed(run, "skypilot", "--provider", "lambda") == [
         {"name": "skypilot-lambda", "n_new": 1, "n_changed": 0, "n_same": 0, "n_older": 0}
     ]
-    (row,) = listed(run, "--provider", "lambda", "--accelerator", "a10-24gb")  # its region in place of `global`
+    (row,) = listed(run, "--provider", "lambda", "--accelerator", "a10-24gb")  # its region in place of `unknown`
     assert (row["region"], row["as_of"], row["licence"]) == ("us-east-1", "2026-11-20", "Apache-2.0")
 
 
@@ -73,5 +73,5 @@ def test_added_offers_are_listed_as_json(run: Run, tmp_path: Path) -> None:
     file = write_file(tmp_path, "mine.csv", f"{HEADER}\n{KNOWN},1.5,2026-11-01\n")
     (added,) = run.json("offers", "--add", file)
     assert added == {
-        "ids": ["lambda/global/gpu_1x_a10/on_demand"], "path": str(tmp_path / "home" / "offers" / "mine.csv"),
+        "ids": ["lambda/unknown/gpu_1x_a10/on_demand"], "path": str(tmp_path / "home" / "offers" / "mine.csv"),
     }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import pytest
@@ -47,8 +48,12 @@ def a_response(**changes: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def text_of(response: dict[str, Any], *, why: bool = False) -> str:
+    return recommendation_text(response, dt.date(2026, 11, 20), why=why)
+
+
 def test_reasons_are_folded_until_they_are_asked_for() -> None:
-    folded, unfolded = (recommendation_text(a_response(), why=why) for why in (False, True))
+    folded, unfolded = (text_of(a_response(), why=why) for why in (False, True))
 
     assert "1. 98.32 USD/h, 71,774 USD a month; price of 2026-10-10" in folded
     assert "TTFT p95 242 ms (100 ms to 1.5 s), limit 2 s" in folded
@@ -72,7 +77,7 @@ def test_reasons_are_folded_until_they_are_asked_for() -> None:
 
 
 def test_warnings_of_an_entry_stand_below_it() -> None:
-    text = recommendation_text(a_response(entries=[an_entry(warnings=["96 accelerators are more than a may have"])]))
+    text = text_of(a_response(entries=[an_entry(warnings=["96 accelerators are more than a may have"])]))
 
     assert "   warning: 96 accelerators are more than a may have\n" in text
 
@@ -81,7 +86,7 @@ def test_tpot_stands_beside_a_limited_itl() -> None:
     itl = {"metric": "itl_s", "statistic": "p50", "value": 0.01, "low": 0.005, "high": 0.02, "limit": 0.03}
     tpot = {"metric": "tpot_s", "statistic": "p50", "value": 0.05, "low": 0.04, "high": 0.06, "limit": None}
     text, without = (
-        recommendation_text(a_response(entries=[an_entry(predictions=predictions)]))
+        text_of(a_response(entries=[an_entry(predictions=predictions)]))
         for predictions in ([itl, tpot], [tpot, itl | {"statistic": "p90"}])
     )
 
@@ -90,7 +95,7 @@ def test_tpot_stands_beside_a_limited_itl() -> None:
 
 
 def test_without_an_entry_the_reasons_are_given() -> None:
-    text = recommendation_text(a_response(entries=[]))
+    text = text_of(a_response(entries=[]))
 
     assert text.index("no deployment meets the limits") < text.index("what would meet the limits")
     assert "google-tpu-v6e vLLM tp8: x" in text
@@ -108,7 +113,7 @@ def test_what_all_accelerators_of_a_reason_share_is_said_once() -> None:
             a_family(f"b-{n}", "no_engine", f"none runs on B{n}", engine="", tp=0),
         )
     ]
-    text = recommendation_text(a_response(entries=[], families=families))
+    text = text_of(a_response(entries=[], families=families))
 
     assert "2 beyond a limit in every configuration searched; ttft:p95<=1ms is" in text
     assert "      a-1 vLLM tp1 ep4, a-2 vLLM tp2 ep4\n" in text
@@ -120,13 +125,13 @@ def test_what_all_accelerators_of_a_reason_share_is_said_once() -> None:
 
 def test_entries_that_cost_little_more_than_the_first_are_near_ties() -> None:
     entries = [an_entry(cost_usd_per_h=usd) for usd in (10.0, 11.0, 11.1)]
-    text = " ".join(recommendation_text(a_response(entries=entries)).split())
+    text = " ".join(text_of(a_response(entries=entries)).split())
     assert "near ties with entry 1: 2; each costs at most 10% more, so the prices of the day decide" in text
-    assert "near ties" not in recommendation_text(a_response(entries=[entries[0], entries[2]]))
+    assert "near ties" not in text_of(a_response(entries=[entries[0], entries[2]]))
 
 
 def test_capacities_are_whole_users() -> None:
-    text = recommendation_text(a_response(entries=[an_entry(users_per_replica=1425.7)]), why=True)
+    text = text_of(a_response(entries=[an_entry(users_per_replica=1425.7)]), why=True)
     assert "each replica serves up to 1,425 users within the limits" in text
 
 
@@ -134,7 +139,7 @@ def test_capacities_are_whole_users() -> None:
 def test_a_mixed_fleet_has_a_total(n_entry: int) -> None:
     parts = [an_entry(cost_usd_per_h=usd) for usd in (1.5, 2.0)]
     fleet = [{name: part[name] for name in FleetPart.model_fields if name in part} for part in parts]
-    text = recommendation_text(a_response(entries=[an_entry()] * n_entry, fleet=fleet))
+    text = text_of(a_response(entries=[an_entry()] * n_entry, fleet=fleet))
 
     reason = "cheaper than the first entry" if n_entry else "no single instance type meets the demand"
     assert f"mixed fleet for 3.50 USD/h: {reason}" in text
@@ -143,7 +148,7 @@ def test_a_mixed_fleet_has_a_total(n_entry: int) -> None:
 
 def test_an_extrapolation_names_its_columns() -> None:
     entry = an_entry(outside=True, outside_columns=["model.n_layer"], speculation={"kind": "eagle", "n_token": 3})
-    text = recommendation_text(a_response(entries=[entry]))
+    text = text_of(a_response(entries=[entry]))
 
     assert "extrapolates in model.n_layer" in text
     assert "eagle x 3" in text

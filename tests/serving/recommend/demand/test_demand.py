@@ -98,6 +98,18 @@ def test_owned_nodes_are_constrained_by_accelerator_alone() -> None:
     assert {(offer.provider, offer.pricing) for offer in supply[1:]} == {("aws", "on_demand")}
 
 
+OLD, YOUNG = (an_offer(as_of=day, instance_type=day) for day in ("2026-05-24", "2026-10-10"))
+OLD_SPOT = OLD.model_copy(update={"pricing": "spot"})
+OWN = OLD.model_copy(update={"licence": "own figures"})
+
+
+@pytest.mark.parametrize(("has_old_prices", "admitted"), [(True, [YOUNG, OLD_SPOT, OWN]), (False, [YOUNG, OWN])])
+def test_an_old_price_counts_where_there_is_no_younger_one(has_old_prices: bool, admitted: list[Offer]) -> None:
+    constraints = Constraints(pricing=frozenset(), oldest_price=dt.date(2026, 7, 30), has_old_prices=has_old_prices)
+    assert constraints.admissible_offers([OLD, YOUNG, OLD_SPOT]) == admitted[:-1]
+    assert constraints.admissible_offers([YOUNG, OLD_SPOT, OWN]) == admitted
+
+
 def of_region(region: str, price: str, **changes: Any) -> Offer:
     return an_offer(region=region, price_usd_per_h=price, **changes)
 

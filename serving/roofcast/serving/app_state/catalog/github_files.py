@@ -11,7 +11,7 @@ from roofcast.data.errors import NotReadyError
 
 TIMEOUT_S: Final = 60.0
 
-CURE: Final = "download a vms.csv by hand and give its path to --refresh"
+CURE: Final = "download the list by hand and give its path to --refresh; the prices stored so far stay"
 
 
 def fetcher(client: httpx.Client) -> Callable[[str], Iterator[bytes]]:
@@ -28,7 +28,7 @@ def fetcher(client: httpx.Client) -> Callable[[str], Iterator[bytes]]:
             problem = f"{error.request.url.host} answers {error.response.status_code} for {error.request.url.path}"
             raise NotReadyError(f"{problem}; try again later, or {CURE}") from error
         except httpx.HTTPError as error:
-            raise NotReadyError(f"SkyPilot's catalogue cannot be reached ({error}); go online, or {CURE}") from error
+            raise NotReadyError(f"{httpx.URL(url).host} cannot be reached ({error}); go online, or {CURE}") from error
 
     return fetch
 

@@ -23,7 +23,8 @@ from roofcast.data.catalog.sheet_units import fields_in_si
 from roofcast.data.errors import InputError, NotReadyError, SchemaError
 from roofcast.data.prices.offer_file import OFFER_FIELDS, load_offer_file
 from roofcast.data.prices.owned_hardware import OwnedHardware
-from roofcast.data.prices.skypilot import SkyPilotImport, load_skypilot_catalog
+from roofcast.data.prices.price_list import PriceList
+from roofcast.data.prices.skypilot import load_skypilot_catalog
 from roofcast.data.specs import AcceleratorSpec, Offer
 from roofcast.serving.app_state.catalog.user_files import ACCELERATORS, OFFERS, check_free
 from roofcast.serving.counts import count_text
@@ -140,8 +141,8 @@ def add_skypilot(
     return write_offers(listing.offers, f"skypilot-{provider}", home, catalog, remarks_on(listing))
 
 
-def remarks_on(listing: SkyPilotImport) -> list[str]:
-    """Return what is left out of a SkyPilot price list, in words."""
+def remarks_on(listing: PriceList) -> list[str]:
+    """Return what is left out of a price list, in words."""
     left_out = {
         "of accelerators that no catalogue knows": listing.unknown_accelerators,
         "without an offer": listing.skipped,

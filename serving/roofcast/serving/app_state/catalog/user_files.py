@@ -23,9 +23,6 @@ ACCELERATORS: Final = "accelerators"
 OFFERS: Final = "offers"
 """Subfolders of the state folder."""
 
-ANYWHERE: Final = "global"
-"""Region of an offer whose provider has one price for all."""
-
 REFRESHED: Final = "refreshed-"
 """Start of the names of the files that `roofcast offers --refresh` writes; of these prices the newest count."""
 
@@ -115,19 +112,8 @@ def _read(accelerators: _Folder, offers: _Folder) -> tuple[Catalog, list[str]]:
         except InputError as error:
             problems.append(f"{OFFERS}/{error}; the file is left out")
     own.sort(key=lambda offer: offer.as_of)  # the newest price of an offer is the last
-    history = (*_without_superseded(catalog.offers, refreshed), *refreshed)
+    history = (*catalog.offers, *refreshed)
     return catalog.with_offers(PriceBook(history, dt.date.max, tuple(own)).offers.values()), problems
-
-
-def _without_superseded(shipped: Iterable[Offer], refreshed: Iterable[Offer]) -> Iterator[Offer]:
-    newest: dict[tuple[str, ...], dt.date] = {}
-    for offer in refreshed:
-        key = (offer.provider, offer.instance_type, offer.pricing)
-        newest[key] = max(offer.as_of, newest.get(key, offer.as_of))
-    for offer in shipped:
-        key = (offer.provider, offer.instance_type, offer.pricing)
-        if offer.region != ANYWHERE or newest.get(key, dt.date.min) <= offer.as_of:
-            yield offer
 
 
 def _with_accelerator(catalog: Catalog, path: Path) -> Catalog:

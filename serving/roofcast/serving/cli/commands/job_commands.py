@@ -317,7 +317,7 @@ def recommend(
     if as_json:
         print(json.dumps(response))
         return
-    print(recommendation_text(response, why=why), end="")
+    print(recommendation_text(response, today(), why=why), end="")
     if launch:
         print(f"\n{_launch_command(response['entries'], launch)}", end="")
 

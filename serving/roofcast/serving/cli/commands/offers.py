@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from roofcast.data.catalog import Catalog
+    from roofcast.data.prices.price_list import PriceList
     from roofcast.data.specs import Offer
     from roofcast.serving.app_state.catalog.offer_refresh import OfferRefresh
     from roofcast.serving.app_state.catalog.user_catalog import AddedOffers
 
 SKYPILOT: Final = "skypilot"
-"""Source of --refresh: the lists that SkyPilot publishes on GitHub."""
+PRICE_INDEX: Final = "gpu-price-index"
+"""Sources of --refresh: lists that others publish on GitHub."""
 
 
 def offers(
@@ -35,13 +37,15 @@ def offers(
     ] = None,
     region: Annotated[str | None, typer.Option(help="Select a region, a country such as DE, or EU.")] = None,
     accelerator: Annotated[str | None, typer.Option(help="Select an accelerator.")] = None,
-    pricing: Annotated[str | None, typer.Option(help="Select on_demand, spot, reserved_1y or reserved_3y.")] = None,
+    pricing: Annotated[
+        str | None, typer.Option(help="Select on_demand, spot, reserved_1y, reserved_3y or capacity_block.")
+    ] = None,
     refresh: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE|skypilot",
-            help="Bring prices up to date from a file as of --add or --add-skypilot, or from SkyPilot's published "
-            "lists; of each offer the newest price counts.",
+            metavar=f"FILE|{SKYPILOT}|{PRICE_INDEX}",
+            help="Bring prices up to date from a file as of --add or --add-skypilot, from SkyPilot's published "
+            "lists, or from the observations of gpu-price-index; of each offer the newest price counts.",
         ),
     ] = None,
     add: Annotated[Path | None, typer.Option(metavar="FILE", help="Add the offers of a CSV or TOML file.")] = None,
@@ -88,7 +92,8 @@ def offers(
     elif add_skypilot:
         _add_skypilot(add_skypilot, _stated("add-skypilot", provider, as_of), licence, as_json=as_json)
     elif refresh:
-        refreshes = _refresh_skypilot(provider) if refresh == SKYPILOT else [_refresh(refresh, provider, as_of)]
+        is_published = refresh in {SKYPILOT, PRICE_INDEX}
+        refreshes = _refresh_published(refresh, provider) if is_published else [_refresh(refresh, provider, as_of)]
         show([asdict(part) for part in refreshes], as_json=as_json)
     else:
         _list_offers(open_catalog(), (provider, region, accelerator, pricing), as_json=as_json)
@@ -139,41 +144,59 @@ def _show_added(added: AddedOffers, *, as_json: bool) -> None:
 
 def _refresh(source: str, provider: str | None, as_of: dt.datetime | None) -> OfferRefresh:
     from roofcast.data.prices.offer_file import load_offer_file
-    from roofcast.data.prices.skypilot import is_price_list, load_skypilot_catalog
+    from roofcast.data.prices.price_index import INDEX_COLUMNS, load_price_index
+    from roofcast.data.prices.price_list import has_columns
+    from roofcast.data.prices.skypilot import SKYPILOT_COLUMNS, load_skypilot_catalog
     from roofcast.serving.app_state.catalog.offer_refresh import refresh_offers
-    from roofcast.serving.app_state.catalog.user_catalog import UNSTATED, remarks_on
+    from roofcast.serving.app_state.catalog.user_catalog import UNSTATED
     from roofcast.serving.app_state.settings import load_settings
 
-    file, catalog, home = Path(source), open_catalog(), load_settings().home
-    if not is_price_list(file):
-        return refresh_offers(load_offer_file(file, catalog), file.stem, home, catalog)
-    name, day = _stated("refresh", provider, as_of)
-    listing = load_skypilot_catalog(file, name, day, catalog, UNSTATED)
-    for remark in remarks_on(listing):
-        warn(remark)
-    if not listing.offers:
-        raise SchemaError("", "holds no offer of a known accelerator", file.name)
-    return refresh_offers(listing.offers, f"skypilot-{name}", home, catalog)
+    file, catalog = Path(source), open_catalog()
+    if has_columns(file, SKYPILOT_COLUMNS):
+        name, day = _stated("refresh", provider, as_of)
+        listing = load_skypilot_catalog(file, name, day, catalog, UNSTATED)
+        return _store_list(listing, f"{SKYPILOT}-{name}", file.name)
+    if has_columns(file, INDEX_COLUMNS):
+        return _store_list(load_price_index(file, catalog, provider or ""), _index_name(provider), file.name)
+    return refresh_offers(load_offer_file(file, catalog), file.stem, load_settings().home, catalog)
 
 
-def _refresh_skypilot(provider: str | None) -> list[OfferRefresh]:
-    from roofcast.data.prices.skypilot import CLOUDS, find_list, load_published
+def _refresh_published(source: str, provider: str | None) -> list[OfferRefresh]:
+    from roofcast.data.prices.price_index import fetch_price_index
+    from roofcast.data.prices.skypilot import CLOUDS, fetch_skypilot_list
     from roofcast.serving.app_state.catalog.github_files import fetcher, open_client
-    from roofcast.serving.app_state.catalog.offer_refresh import refresh_offers
-    from roofcast.serving.app_state.settings import load_settings
 
-    home, refreshes = load_settings().home, []
+    refreshes: list[OfferRefresh] = []
     with open_client() as client:
         fetch = fetcher(client)
+        if source == PRICE_INDEX:
+            with spinner(f"fetching {PRICE_INDEX}"):
+                listing = fetch_price_index(provider or "", fetch, open_catalog())
+            return [_store_list(listing, _index_name(provider), PRICE_INDEX)]
         for cloud in (provider,) if provider else CLOUDS:
             with spinner(f"fetching the prices of {cloud}"):
-                published = find_list(cloud, fetch)
-                listing = published and load_published(published, fetch, open_catalog())
+                listing = fetch_skypilot_list(cloud, fetch, open_catalog())
             if not listing or not listing.offers:
                 warn(f"{cloud}: SkyPilot publishes no list with offers of known accelerators")
                 continue
-            refreshes.append(refresh_offers(listing.offers, f"skypilot-{cloud}", home, open_catalog()))
+            refreshes.append(_store_list(listing, f"{SKYPILOT}-{cloud}", cloud))
     return refreshes
+
+
+def _index_name(provider: str | None) -> str:
+    return f"{PRICE_INDEX}-{provider}" if provider else PRICE_INDEX
+
+
+def _store_list(listing: PriceList | None, name: str, source: str) -> OfferRefresh:
+    from roofcast.serving.app_state.catalog.offer_refresh import refresh_offers
+    from roofcast.serving.app_state.catalog.user_catalog import remarks_on
+    from roofcast.serving.app_state.settings import load_settings
+
+    for remark in remarks_on(listing) if listing else []:
+        warn(remark)
+    if not listing or not listing.offers:
+        raise SchemaError("", "holds no offer of a known accelerator", source)
+    return refresh_offers(listing.offers, name, load_settings().home, open_catalog())
 
 
 def _list_offers(catalog: Catalog, selection: tuple[str | None, ...], *, as_json: bool) -> None:
@@ -197,6 +220,7 @@ def _list_offers(catalog: Catalog, selection: tuple[str | None, ...], *, as_json
             "market": offer.market if offer.market == "marketplace" else "",
             "instance_type": offer.instance_type,
             "region": offer.region,
+            "country": offer.country,
             "n_accelerator": offer.n_accelerator,
             "usd_per_h": f"{offer.price_usd_per_h:.2f}",
             "as_of": offer.as_of,

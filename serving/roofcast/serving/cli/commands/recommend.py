@@ -105,7 +105,7 @@ def recommend(
     if as_json:
         print(json.dumps(response))
         return
-    print(recommendation_text(response, why=why), end="")
+    print(recommendation_text(response, today(), why=why), end="")
     if artefact and not deployment_file:
         print(f"\n{artefact}", end="")
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from roofcast.data.units import BYTE_PER_GB
 from roofcast.serving.cli.text.text_tables import INDENT, counts_text, fold
-from roofcast.serving.counts import count_text, three_digits, usd_text
+from roofcast.serving.counts import count_text, price_date_text, three_digits, usd_text
 from roofcast.serving.display_names import pricing_name, region_name
 
 MEMORY_PARTS: Final = ("weights", "gradients", "optimizer", "activations", "logits", "buffers", "reserve")
@@ -45,19 +46,21 @@ def _job(answer: Mapping[str, Any], level: float) -> Iterator[str]:
         yield fold(answer["reason"], INDENT)
 
 
-def recommendation_text(response: Mapping[str, Any], *, why: bool = False) -> str:
+def recommendation_text(response: Mapping[str, Any], today: dt.date, *, why: bool = False) -> str:
     """Return the entries and near misses of a response in JSON values, in lines of up to 80 characters.
 
     Parameters
     ----------
+    today
+        Date that the age of prices is counted to.
     why
         Whether to add memory by part, the front of time and cost, and all misses. Misses are always listed where
         nothing runs the job within its limits.
     """
-    return "\n".join(_recommendation(response, why=why)) + "\n"
+    return "\n".join(_recommendation(response, today, why=why)) + "\n"
 
 
-def _recommendation(response: Mapping[str, Any], *, why: bool) -> Iterator[str]:
+def _recommendation(response: Mapping[str, Any], today: dt.date, *, why: bool) -> Iterator[str]:
     limits = [f"{response['deadline_h']:g} h"] if response["deadline_h"] else []
     limits += [f"{response['budget_usd']:g} USD"] if response["budget_usd"] else []
     within = f" within {' and '.join(limits)}" if limits else ""
@@ -73,7 +76,7 @@ def _recommendation(response: Mapping[str, Any], *, why: bool) -> Iterator[str]:
         yield fold(f"assumed, as not given: {', '.join(response['defaults'])}; --why has what else is assumed")
     for entry in response["entries"]:
         yield ""
-        yield from _entry(entry, why=why)
+        yield from _entry(entry, today, why=why)
     yield from _near_ties(response["entries"])
     if not response["entries"]:
         yield fold("no hardware runs the job within its limits")
@@ -105,12 +108,12 @@ def _near_ties(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         )
 
 
-def _entry(entry: Mapping[str, Any], *, why: bool) -> Iterator[str]:
+def _entry(entry: Mapping[str, Any], today: dt.date, *, why: bool) -> Iterator[str]:
     units = {"cost_usd_interval": "USD", "hours_interval": "h", "energy_kwh": "kWh"}
     figures = ", ".join(_with_interval(entry[name], unit) for name, unit in units.items())
     yield fold(f"{entry['rank']}. {figures}")
     place = f"{entry['provider']}, {region_name(entry['region'])}, {pricing_name(entry['pricing'])}"
-    price = f"{usd_text(entry['usd_per_h'])} USD/h, price of {entry['price_as_of']}"
+    price = f"{usd_text(entry['usd_per_h'])} USD/h, {price_date_text(entry['price_as_of'], today)}"
     yield fold(f"{entry['n_instance']} x {entry['instance_type']} ({place}) for {price}", INDENT)
     plan = entry["plan"]
     yield fold(f"{entry['n_accelerator']} x {entry['accelerator']}, {plan['framework']} {plan_text(plan)}", INDENT)

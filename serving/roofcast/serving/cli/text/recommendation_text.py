@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator, Sequence
 from math import floor
 from typing import Any, Final
 
 from roofcast.serving.cli.text.text_tables import INDENT, NO_BREAK, counts_text, fold
-from roofcast.serving.counts import count_text, interval_text, quantity_text, three_digits, usd_text
+from roofcast.serving.counts import count_text, interval_text, price_date_text, quantity_text, three_digits, usd_text
 from roofcast.serving.display_names import engine_name, metric_name, precision_name, pricing_name, region_name
 
 REASON_TEXT: Final = {
@@ -26,19 +27,21 @@ NEAR_TIE_RATIO: Final = 0.1
 """Entries that cost at most this share more than the first are near ties: the price of the day orders them."""
 
 
-def recommendation_text(response: dict[str, Any], *, why: bool = False) -> str:
+def recommendation_text(response: dict[str, Any], today: dt.date, *, why: bool = False) -> str:
     """Return the entries and the mixed fleet of a response in JSON values, in lines of up to 80 characters.
 
     Parameters
     ----------
+    today
+        Date that the age of prices is counted to.
     why
         Whether to add the capacity and token prices of each entry, the cost of other confidences, and the reason of
         each accelerator without an entry. The reasons are always added where no deployment meets the limits.
     """
-    return "\n".join(_paragraphs(response, why=why)) + "\n"
+    return "\n".join(_paragraphs(response, today, why=why)) + "\n"
 
 
-def _paragraphs(response: dict[str, Any], *, why: bool) -> Iterator[str]:
+def _paragraphs(response: dict[str, Any], today: dt.date, *, why: bool) -> Iterator[str]:
     met = f"limits met with probability {response['confidence']:g} or more"
     yield fold(f"{response['model']}: least cost first, {met}; intervals of {response['level']:.0%} in brackets")
     yield fold(response["load"]["text"])
@@ -46,7 +49,7 @@ def _paragraphs(response: dict[str, Any], *, why: bool) -> Iterator[str]:
         yield fold(effect)
     for rank, entry in enumerate(response["entries"], start=1):
         yield ""
-        yield from _entry(entry, f"{rank}.", why=why)
+        yield from _entry(entry, f"{rank}.", today, why=why)
     yield from _near_ties(response["entries"])
     yield from _fleet(response)
     if not response["entries"] and not response["fleet"]:
@@ -59,9 +62,9 @@ def _paragraphs(response: dict[str, Any], *, why: bool) -> Iterator[str]:
         yield from _rejection_counts(response)
 
 
-def _entry(entry: dict[str, Any], label: str, *, why: bool) -> Iterator[str]:
+def _entry(entry: dict[str, Any], label: str, today: dt.date, *, why: bool) -> Iterator[str]:
     costs = f"{usd_text(entry['cost_usd_per_h'])} USD/h, {entry['cost_usd_per_month']:,.0f} USD a month"
-    yield f"{label} {costs}; price of {entry['price_as_of']}"
+    yield f"{label} {costs}; {price_date_text(entry['price_as_of'], today)}"
     yield fold(_deployment(entry), INDENT)
     predictions = [_prediction(metric) for metric in _shown(entry["predictions"])]
     yield fold(f"{'; '.join(predictions)}; meets all limits with probability {entry['p_limits_met']:.2f}", INDENT)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Final
 
-from roofcast.data.prices.regions import COUNTRIES, is_area
+from roofcast.data.prices.regions import is_area, is_located
 from roofcast.data.specs import Offer
 from roofcast.serving.counts import count_text, quantity_text
 from roofcast.serving.recommend.answer.parts import PredictedMetric, Recommendation
@@ -63,8 +63,8 @@ def offer_warnings(offer: Offer, n_instance: int) -> list[str]:
 def region_warnings(names: Iterable[str], offers: Collection[Offer], constraints: Constraints) -> list[str]:
     """Return a warning if areas are named and offers of unknown country would be within the other constraints."""
     known = {offer.region for offer in offers}
-    areas = [name for name in names if is_area(name, known)]
-    unlocated = known - COUNTRIES.keys() - constraints.regions
+    areas = [name for name in names if is_area(name)]
+    unlocated = {region for region in known if not is_located(region)} - constraints.regions
     if not areas or not unlocated:
         return []
     anywhere = replace(constraints, regions=frozenset(unlocated), inventory=())

@@ -44,6 +44,7 @@ _ORDER: Final[tuple[LeverKind, ...]] = ("pricing", "region", "provider", "users"
 
 _PRICING: Final = {
     "spot": "spot instances, which the provider may take back",
+    "capacity_block": "a capacity block, reserved and paid ahead for days",
     "reserved_1y": "a commitment of one year",
     "reserved_3y": "a commitment of three years",
     "on_demand": "on demand",

@@ -237,14 +237,16 @@ def _largest(i: int, search: Search) -> str:
     replica = search.problem.replicas[i]
     counts = [offer.n_accelerator for offer in search.problem.offers if offer.accelerator == replica.accelerator]
     most = max(counts, default=0)
-    return f" on {most}, the most that an instance has" if 0 < most <= replica.n_accelerator else ""
+    return f" on {most}, the most that an admitted offer has" if 0 < most <= replica.n_accelerator else ""
 
 
 def _cost_detail(i: int, reason: str, rejections: Rejections, budget: float) -> str:
     bound = budget if reason == "over_budget" else rejections.cheapest
     is_close = reason != "same_cost" and f"{rejections.cost[i]:.2f}" == f"{bound:.2f}"
     n_digit = 6 if is_close else 2
-    cost = f"costs {rejections.cost[i]:.{n_digit}f} USD/h" + ("" if rejections.is_known[i] else " at least")
+    cost = f"costs {rejections.cost[i]:.{n_digit}f} USD/h" + (
+        "" if rejections.is_known[i] else " at least, at the prices admitted"
+    )
     if reason == "over_budget":
         return f"{cost}, over the budget of {bound:.{n_digit}f}"
     if reason == "same_cost":

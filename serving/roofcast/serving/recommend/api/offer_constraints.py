@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from roofcast.data.prices.price_book import MAX_AGE_DAY
 from roofcast.serving.recommend.demand.inventory import InventoryItem
 from roofcast.serving.request_fields import Flag, Message, Text
 
@@ -46,8 +47,20 @@ class OfferConstraintsRequest(Message):
         default_factory=list
     )
     pricing: Annotated[
-        Texts, Field(description="Kinds of price: on_demand, spot, reserved_1y, reserved_3y."), Flag("--pricing")
+        Texts,
+        Field(description="Kinds of price: on_demand, spot, reserved_1y, reserved_3y, capacity_block."),
+        Flag("--pricing"),
     ] = Field(default_factory=lambda: ["on_demand"])
+    max_price_age_day: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            le=10_000,
+            description=f"Age above which prices are left out; by default one of more than {MAX_AGE_DAY} days counts "
+            "where its accelerator has no younger one.",
+        ),
+        Flag("--max-price-age", metavar="DAYS"),
+    ] = None
     max_usd_per_h: Annotated[float | None, Field(gt=0, le=1e9, description="Most US dollars per hour."), Flag()] = (
         None
     )

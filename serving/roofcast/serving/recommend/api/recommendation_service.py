@@ -9,6 +9,7 @@ from typing import Any, Final, get_args
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, UnknownNameError, join_errors
+from roofcast.data.prices.price_book import MAX_AGE_DAY
 from roofcast.data.prices.regions import resolve_region
 from roofcast.data.specs import ModelSpec, Pricing
 from roofcast.features.columns import ENGINES
@@ -191,7 +192,7 @@ def resolve_constraints(
     Parameters
     ----------
     today
-        Date of the prices of the inventory.
+        Date of the prices of the inventory, which the age of others is counted to.
     engines
         Known engines.
     deployment
@@ -215,7 +216,7 @@ def resolve_constraints(
     engine_names = [*request.engines, *filter(None, [request.engine])]
     if not engine_names and deployment in DEPLOYABLE_ENGINES:
         engine_names = [deployment]
-    inventory = owned_nodes(request.inventory, catalog, today)
+    inventory, age = owned_nodes(request.inventory, catalog, today), request.max_price_age_day
     providers = {offer.provider for offer in (*catalog.offers, *inventory)}
     regions = {offer.region for offer in catalog.offers}
     return Constraints(
@@ -234,6 +235,8 @@ def resolve_constraints(
         draft_model=request.draft_model or "",
         inventory=inventory,
         marketplaces=request.marketplaces,
+        oldest_price=today - dt.timedelta(days=MAX_AGE_DAY if age is None else age),
+        has_old_prices=age is None,
     )
 
 

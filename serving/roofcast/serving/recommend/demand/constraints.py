@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 from roofcast.data.errors import InputError
+from roofcast.data.prices.offer_file import OWN_FIGURES
 from roofcast.data.specs import Offer
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 
@@ -57,6 +59,10 @@ class Constraints:
         Checkpoint of the draft model or head, for artefacts.
     inventory
         Owned nodes; providers, regions and pricing do not apply to them.
+    oldest_price
+        Date before which a price is old; None if none is.
+    has_old_prices
+        Whether an old price counts where its accelerator has no younger one of the same kind.
     marketplaces
         Whether to admit instances of third-party hosts; those of a provider that is named are admitted anyway.
     """
@@ -74,6 +80,8 @@ class Constraints:
     draft_model: str = ""
     inventory: tuple[OwnedNodes, ...] = ()
     marketplaces: bool = False
+    oldest_price: dt.date | None = None
+    has_old_prices: bool = True
 
     def __post_init__(self) -> None:
         if self.max_nodes < 1:
@@ -97,7 +105,7 @@ class Constraints:
     def admissible_offers(self, offers: Iterable[Offer]) -> list[Offer]:
         """Return owned nodes, then the offers within the constraints.
 
-        Unless regions are named, the cheapest region of an instance represents all.
+        Unless regions are named, the cheapest region of an instance represents all. Figures of your own do not age.
         """
         owned = [nodes for nodes in self.inventory if not self.accelerators or nodes.accelerator in self.accelerators]
         rented = [*offers]
@@ -106,7 +114,19 @@ class Constraints:
             rented = [offer for offer in rented if getattr(offer, name) in values] if values else rented
         if not (self.marketplaces or self.providers):
             rented = [offer for offer in rented if offer.market == "provider"]
+        rented = self._of_age(rented)
         return [*owned, *(rented if self.regions else cheapest_regions(rented))]
+
+    def _of_age(self, offers: list[Offer]) -> list[Offer]:
+        if self.oldest_price is None:
+            return offers
+        is_young = [o.as_of >= self.oldest_price or o.licence == OWN_FIGURES for o in offers]
+        priced = {(o.accelerator, o.pricing) for o, young in zip(offers, is_young, strict=True) if young}
+        return [
+            offer
+            for offer, young in zip(offers, is_young, strict=True)
+            if young or (self.has_old_prices and (offer.accelerator, offer.pricing) not in priced)
+        ]
 
 
 def cheapest_regions(offers: Iterable[Offer]) -> list[Offer]:

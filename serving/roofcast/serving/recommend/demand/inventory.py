@@ -86,7 +86,9 @@ class PriceOverride(Message):
     region: Text | None = None
     instance_type: Text | None = None
     accelerator: Text | None = None
-    pricing: Annotated[Text | None, Field(description="on_demand, spot, reserved_1y, reserved_3y")] = None
+    pricing: Annotated[
+        Text | None, Field(description="on_demand, spot, reserved_1y, reserved_3y, capacity_block")
+    ] = None
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"provider": "aws", "accelerator": "h100-sxm-80gb", "price_usd_per_h": 31.5}]}
@@ -163,7 +165,7 @@ def override_prices(
         field = f"price_overrides.{i}"
         last |= dict.fromkeys(override.matches(field, result, catalog), (field, override))
     for k, (field, override) in last.items():
-        fields = result[k].model_dump(exclude={"listed_price_per_h", "listed_currency"})
+        fields = result[k].model_dump(exclude={"country", "listed_price_per_h", "listed_currency"})
         price = Decimal(str(override.price_usd_per_h))
         fields |= {"price_usd_per_h": price, "as_of": today, "source": "price of the request"}
         result[k] = type(result[k]).parse(fields, field)

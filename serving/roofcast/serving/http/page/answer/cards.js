@@ -1,7 +1,7 @@
 // Cards of alternatives.
 
 import { h, prose } from "../shared/dom.js";
-import { count, few, offer, percent, plural, replicaName, runs, usd } from "../shared/format.js";
+import { aged, count, few, offer, percent, plural, replicaName, runs, usd } from "../shared/format.js";
 import { intervalBar, memoryBar } from "./bars.js";
 import { showDeployment } from "./deployment.js";
 import { showReasons } from "./reasons.js";
@@ -61,7 +61,7 @@ function facts(entry) {
     ["A replica serves at most", serves],
     ["In flight on a replica", `${few(entry.load_per_replica)} of ${few(entry.in_flight_per_replica)}`],
     ["Power of the accelerators", `${count(entry.power_w)} W`],
-    ["Price of an instance", `${usd(entry.price_usd_per_h)}/h as of ${entry.price_as_of}`],
+    ["Price of an instance", `${usd(entry.price_usd_per_h)}/h as of ${aged(entry.price_as_of)}`],
   ];
   for (const other of entry.also_at ?? []) rows.push([`Also at ${offer(other)}`, `${usd(other.cost_usd_per_h)}/h`]);
   return h("dl", {}, rows.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));

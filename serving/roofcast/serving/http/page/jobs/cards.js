@@ -1,7 +1,7 @@
 // Cards of runs: time, cost, memory by part, launch commands.
 
 import { copyButton, h, showDialog } from "../shared/dom.js";
-import { count, few, gigabytes, nameOf, offer, percent, plural, seconds, usd } from "../shared/format.js";
+import { aged, count, few, gigabytes, nameOf, offer, percent, plural, seconds, usd } from "../shared/format.js";
 
 const ROOM = 1.15;
 const PARTS = { weights: "weights", gradients: "gradients", optimizer: "optimizer", activations: "activations", logits: "logits", buffers: "buffers", reserve: "reserve" };
@@ -62,7 +62,7 @@ function facts(entry, { level }) {
     ["Peak memory", between(entry.peak_memory_byte, gigabytes)],
     ["Energy", between(entry.energy_kwh, (x) => `${few(x)} kWh`)],
     ["Power of the boards", `${count(entry.power_w)} W, ${percent(entry.power_share)} of their design power`],
-    ["Price of an instance", `${usd(entry.price_usd_per_h)}/h as of ${entry.price_as_of}`],
+    ["Price of an instance", `${usd(entry.price_usd_per_h)}/h as of ${aged(entry.price_as_of)}`],
     ...entry.also_at.map((other) => [`Also at ${offer(other)}`, `${usd(other.cost_usd_per_h)}/h`]),
   ];
   return [h("p", { class: "hint" }, `With intervals of ${percent(level)}`),

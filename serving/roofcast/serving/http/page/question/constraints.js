@@ -21,7 +21,7 @@ const OWNED = { accelerator: (x) => typeof x === "string" && x !== "", count: is
 export const SHOWN_CONSTRAINTS = {
   pricing: (names) => isNames(names) && names.every((name) => document.querySelector(`input[name=pricing][value="${CSS.escape(name)}"]`)),
   ...Object.fromEntries(LISTS.map(([field]) => [field, isNames])),
-  max_usd_per_h: isNumber, max_nodes: isNumber,
+  max_usd_per_h: isNumber, max_nodes: isNumber, max_price_age_day: isNumber,
   inventory: (items) => Array.isArray(items) && items.every((item) => Object.entries(item ?? {}).every(([name, value]) => OWNED[name]?.(value)) && ["accelerator", "count", "n_per_node", "usd_per_h"].every((name) => name in item)),
 };
 
@@ -36,7 +36,8 @@ export function buildConstraints(choices, changed) {
     ...LISTS.map(([field, label, names]) => picker(field, label, names(choices), changed)),
     h("div", { class: "pair" },
       h("label", { class: "stack" }, "At most USD per hour", h("input", { id: "max_usd_per_h", type: "number", min: "0.01", step: "any", placeholder: "any" })),
-      h("label", { class: "stack" }, "Nodes a replica may span", h("input", { id: "max_nodes", type: "number", min: 1, max: 8, value: 1 }))),
+      h("label", { class: "stack" }, "Nodes a replica may span", h("input", { id: "max_nodes", type: "number", min: 1, max: 8, value: 1 })),
+      h("label", { class: "stack" }, "Prices at most this many days old", h("input", { id: "max_price_age_day", type: "number", min: 0, max: 10000, placeholder: "any, younger first" }))),
   );
   buildInventory(changed);
 }
@@ -95,6 +96,7 @@ export function readConstraints() {
   const constraints = { pricing: [...document.querySelectorAll("input[name=pricing]:checked")].map((box) => box.value) };
   for (const [field] of LISTS) if (chosen(field).length) constraints[field] = chosen(field);
   if (at("max_usd_per_h")?.value) constraints.max_usd_per_h = Number(at("max_usd_per_h").value);
+  if (at("max_price_age_day")?.value) constraints.max_price_age_day = Number(at("max_price_age_day").value);
   if (at("max_nodes")?.value && at("max_nodes").value !== "1") constraints.max_nodes = Number(at("max_nodes").value);
   const owned = [...document.querySelectorAll(".owned")].map((row) => {
     const value = (name) => row.querySelector(`[data-field=${name}]`).value;
@@ -119,6 +121,7 @@ export function writeConstraints(constraints, changed) {
     if (constraints[field]?.length) at("constraints-fold").open = true;
   }
   at("max_usd_per_h").value = constraints.max_usd_per_h ?? "";
+  at("max_price_age_day").value = constraints.max_price_age_day ?? "";
   at("max_nodes").value = constraints.max_nodes ?? 1;
   at("inventory-rows").replaceChildren(...(constraints.inventory ?? []).map((item) => inventoryRow(item, changed)));
   at("owned-only").checked = Boolean(isOwnedOnly);

@@ -64,3 +64,6 @@ export function runs(replica) {
 }
 export const offer = (o) =>
   [nameOf(o.provider), o.instance_type, nameOf(o.region), nameOf(o.pricing)].filter(Boolean).join(" · ");
+
+/** Return a date, such as `2026-05-24`, with its age in days. */
+export const aged = (day) => `${day} (${plural(Math.max(0, Math.floor((Date.now() - Date.parse(day)) / 86400000)), "day")} old)`;

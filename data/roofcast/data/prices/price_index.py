@@ -1,0 +1,107 @@
+"""Observations of gpu-price-index, which reads the public price lists of a dozen clouds every day."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from roofcast.data.catalog import Catalog
+from roofcast.data.prices.offer_file import offer_from_row
+from roofcast.data.prices.price_list import (
+    Fetch,
+    NoOfferError,
+    PriceList,
+    download,
+    find_published,
+    read_price_list,
+)
+from roofcast.data.prices.regions import UNKNOWN_REGION
+from roofcast.data.prices.skypilot import SKYPILOT_NAMES
+from roofcast.data.specs import Offer, Pricing
+
+REPOSITORY: Final = "ewyluda/gpu-price-index"
+LATEST: Final = "site/data/observations-latest.csv"
+LICENCE: Final = "MIT"
+
+INDEX_COLUMNS: Final = ("date", "provider", "pricing", "gpu_model", "sku", "region", "gpu_count", "usd_per_hour")
+
+_PROVIDERS: Final[Mapping[str, str]] = {
+    "AWS": "aws", "Microsoft Azure": "azure", "Google Cloud": "gcp", "Oracle Cloud": "oci",
+    "RunPod Community Cloud": "runpod-community", "RunPod Secure Cloud": "runpod-secure",
+}  # fmt: skip
+"""Ids of the providers whose names are not theirs in lower case."""
+
+_MODELS: Final[Mapping[str, str]] = {
+    **SKYPILOT_NAMES, "A100-40GB": "nvidia-a100-sxm-40gb", "A100-80GB-PCIe": "nvidia-a100-pcie-80gb",
+    "H100-PCIe": "nvidia-h100-pcie-80gb",
+}  # fmt: skip
+
+_MODELS_BY_SKU: Final = ((re.compile("a100_pcie_40gb"), "nvidia-a100-pcie-40gb"),)
+"""Parts that the name of the instance tells apart, and the model does not."""
+
+_NODE: Final = re.compile(r"BM\.GPU\.\w+(?:-v\d)?\.(\d+)")
+"""Oracle's bare-metal shapes, which the list prices by the accelerator."""
+
+_ASK: Final = "median-offer"
+_RUNPOD_UNPRICED: Final = "0.5"
+"""Price of RunPod's interface for what is not in stock."""
+
+
+def load_price_index(path: Path | str, catalog: Catalog, provider: str = "") -> PriceList:
+    """Return the offers of a file of observations; of one provider if one is named.
+
+    Raises
+    ------
+    SchemaError
+        If the file cannot be read, lacks a column, or a cell is wrong; names file, line and field.
+    """
+    file = Path(path)
+
+    def offers_of(row: Mapping[str, str]) -> list[Offer]:
+        name = _PROVIDERS.get(row["provider"], row["provider"].casefold())
+        if provider and name != provider:
+            return []
+        return [_offer(row, name, catalog, file.name)]
+
+    return read_price_list(file, INDEX_COLUMNS, offers_of)
+
+
+def fetch_price_index(provider: str, fetch: Fetch, catalog: Catalog) -> PriceList | None:
+    """Return the offers of the last observations published; None if there are none.
+
+    Parameters
+    ----------
+    provider
+        The only one of interest; blank for all.
+    """
+    published = find_published(REPOSITORY, LATEST, fetch)
+    if published is None:
+        return None
+    with download(published, "gpu-price-index", fetch) as file:
+        return load_price_index(file, catalog, provider)
+
+
+def _offer(row: Mapping[str, str], provider: str, catalog: Catalog, source: str) -> Offer:
+    sku, price = row["sku"], row["usd_per_hour"]
+    if row["pricing"] not in get_args(Pricing):
+        raise NoOfferError(f"pricing {row['pricing']}")
+    if sku == _ASK:
+        raise NoOfferError("median of asks")
+    if " MIG " in sku:
+        raise NoOfferError("part of an accelerator")
+    if provider.startswith("runpod") and price == _RUNPOD_UNPRICED:
+        raise NoOfferError("no price")
+    model = next((id_ for pattern, id_ in _MODELS_BY_SKU if pattern.search(sku)), row["gpu_model"])
+    cells: dict[str, Any] = {
+        "provider": provider, "region": UNKNOWN_REGION if row["region"] == "global" else row["region"],
+        "instance_type": sku, "accelerator": catalog.accelerator(_MODELS.get(model, model)).id,
+        "n_accelerator": row["gpu_count"], "pricing": row["pricing"], "price_per_h": price, "as_of": row["date"],
+        "source": f"{REPOSITORY} {source}", "licence": LICENCE,
+    }  # fmt: skip
+    offer = offer_from_row(cells, catalog, {}, source)
+    if (node := _NODE.fullmatch(sku)) and offer.n_accelerator == 1:
+        n = int(node[1])
+        offer = offer.model_copy(update={"n_accelerator": n, "price_usd_per_h": offer.price_usd_per_h * n})
+    return offer
