@@ -17,7 +17,6 @@ from roofcast.data.specs import Offer
 from roofcast.features.analysis.breakdown import break_down
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
 from roofcast.features.engine.estimate import estimate
-from roofcast.features.validity.engine_support import can_run, engines_on
 from roofcast.serving.recommend.answer.pareto_front import non_dominated
 from roofcast.serving.recommend.answer.rejections import Rejections, describe_rejections
 from roofcast.serving.recommend.answer.token_costs import prefill_share, token_costs
@@ -49,16 +48,6 @@ def an_offer(accelerator: str, n: int, price: float, **more: object) -> Offer:
         "source": "a test", "licence": "none",
     }  # fmt: skip
     return (OwnedNodes if "n_node" in more else Offer).parse(fields | more)
-
-
-def test_engines_depend_on_vendor_and_compute_capability() -> None:
-    parts = load_catalog().accelerators
-    assert engines_on(parts["nvidia-p100-sxm2-16gb"]) == ()
-    assert engines_on(parts["nvidia-v100-sxm2-16gb"]) == ()
-    assert engines_on(parts["nvidia-t4-16gb"]) == ("vllm",)
-    assert engines_on(parts["intel-gaudi3-128gb"]) == ("vllm",)
-    assert not can_run("trtllm", parts["amd-mi300x-192gb"])
-    assert can_run("homemade", parts["amd-mi300x-192gb"])
 
 
 def test_splits_fill_an_instance_and_divide_heads_and_layers() -> None:
@@ -249,7 +238,7 @@ def test_precisions_are_those_that_an_engine_serves_on_the_accelerator() -> None
     offers = [an_offer("intel-gaudi3-128gb", 1, 1.0)]
     replicas, none = enumerate_replicas(a_model(), parts, offers, Constraints(weight_precisions=frozenset({"fp4"})))
     assert replicas == []
-    assert none == {"intel-gaudi3-128gb": "vLLM does not serve FP4 on Gaudi 3"}
+    assert none["intel-gaudi3-128gb"].startswith("vllm with ours/dense-7b fp4 does not run on Intel Gaudi 3: ")
 
 
 def test_without_bf16_units_an_engine_serves_fp16_or_nothing() -> None:
@@ -257,8 +246,9 @@ def test_without_bf16_units_an_engine_serves_fp16_or_nothing() -> None:
     offers = [an_offer("nvidia-v100-sxm2-32gb", 1, 1.0), an_offer("nvidia-t4-16gb", 1, 1.0), an_offer(L4, 1, 1.0)]
     replicas, none = enumerate_replicas(a_model(), parts, offers)
     combinations = {(r.accelerator, r.engine, r.weight_precision) for r in replicas if r.accelerator != L4}
-    assert combinations == {("nvidia-t4-16gb", "vllm", "fp16")}
-    assert [*none] == ["nvidia-v100-sxm2-32gb"]
-    replicas, none = enumerate_replicas(a_model(), parts, offers, Constraints(weight_precisions=frozenset({"bf16"})))
+    assert combinations == {("nvidia-t4-16gb", "vllm", "fp16"), ("nvidia-v100-sxm2-32gb", "llama.cpp", "bf16")}
+    assert none == {}
+    bounds = Constraints(weight_precisions=frozenset({"bf16"}), engines=frozenset({"vllm"}))
+    replicas, none = enumerate_replicas(a_model(), parts, offers, bounds)
     assert {replica.accelerator for replica in replicas} == {L4}
-    assert "vLLM does not serve BF16 on" in none["nvidia-t4-16gb"]
+    assert "vllm with ours/dense-7b bf16 does not run on NVIDIA Tesla T4" in none["nvidia-t4-16gb"]

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from roofcast.data.catalog import load_catalog
+from roofcast.data.catalog.support_rows import MeasuredStack
 from roofcast.data.errors import InputError, OutOfRangeError
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 from roofcast.serving.composition import Service
@@ -42,6 +43,7 @@ class Market:
     """A few accelerators of the catalogue, on a few instances each."""
 
     names = ("nvidia-l4-24gb", "nvidia-a100-sxm-80gb", "nvidia-h100-sxm-80gb", "amd-mi300x-192gb")
+    measured: tuple[MeasuredStack, ...] = ()
 
     def __init__(self) -> None:
         catalog = load_catalog()

@@ -13,6 +13,7 @@ from typing import Self
 
 from roofcast.data.catalog.catalog_tables import read_aliases, read_specs
 from roofcast.data.catalog.sheet_units import with_peaks
+from roofcast.data.catalog.support_rows import MeasuredStack
 from roofcast.data.errors import SchemaError, UnknownNameError
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 
@@ -34,6 +35,8 @@ class Catalog:
         Precision of the weights by model alias, for the aliases of quantised copies.
     unlisted
         Ids of models that a caller can name and that no answer names unasked.
+    measured
+        Runs of the store, which override the support table.
 
     Raises
     ------
@@ -48,6 +51,7 @@ class Catalog:
     accelerator_aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
     alias_precisions: Mapping[str, str] = dataclasses.field(default_factory=dict)
     unlisted: frozenset[str] = frozenset()
+    measured: tuple[MeasuredStack, ...] = ()
 
     def __post_init__(self) -> None:
         _ = self._model_index, self._accelerator_index  # raise now if names collide

@@ -19,6 +19,7 @@ from roofcast.data.measurements.validation import row_ids, with_column_types
 from roofcast.data.specs import ModelSpec
 from roofcast.data.store.claims import LOCK, KnownRows, add_claims, find_known, is_sound, measurements_seen_by
 from roofcast.data.store.database.database import Database
+from roofcast.data.store.database.sqlite_listing import STACKS
 from roofcast.data.store.database.tables import INFERENCE_TABLES, TRAINING_TABLES, MeasurementTables
 from roofcast.data.store.imported_measurements import ImportedMeasurements
 from roofcast.data.store.provenance import Origin, Provenance, with_provenance
@@ -295,6 +296,11 @@ class MeasurementStore(Measurements):
         self.stacks = StackProfiles(self.database, self.models)
         self.provenance = Provenance(self.database)
         self.shadow_counts = ShadowCounts(self.database)
+
+    def measured_stacks(self) -> list[tuple[Any, ...]]:
+        """Return the rows of `STACKS`."""
+        with self.database.reading() as connection:
+            return [tuple(row) for row in connection.execute(sa.text(STACKS))]
 
     def of(self, target: Target) -> Measurements:
         """Return the measurements of a target."""

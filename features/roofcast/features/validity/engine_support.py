@@ -1,210 +1,340 @@
-"""Which serving engine runs on which accelerator, in which version, and with weights of which precision."""
+"""What runs: engine, version, accelerator, precision of weights and cache, kind of model; by one table of facts."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
-from functools import cache
-from typing import Final
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import cache, lru_cache
+from typing import Any, Final
 
-from roofcast.data.catalog import load_catalog
-from roofcast.data.errors import InputError, UnknownNameError
-from roofcast.data.specs import AcceleratorSpec
-from roofcast.features.columns import ENGINES
-from roofcast.features.descriptors.engine_names import ALIASES, OTHER, nearest_engine
+from roofcast.data.catalog.support_rows import MeasuredStack, SupportRow, load_support, target_names, target_of
+from roofcast.data.errors import InputError
+from roofcast.data.specs import BYTE_PER_WEIGHT, AcceleratorSpec, ModelSpec
+from roofcast.features.descriptors.engine_names import nearest_engine
 from roofcast.features.descriptors.precisions import served_precision
-from roofcast.features.validity.support_table import NEWEST, OTHER_ENGINES, SUPPORT, WIDE, Support
 
-ANY_ENGINE: Final = ""
-"""Engine of an accelerator whose vendor is not in the shipped catalogue: its support is unknown."""
+SERVERS: Final = ("vllm", "sglang", "trtllm")
+"""Engines that a recommendation searches unasked."""
 
-DOCUMENTED_ENGINES: Final = tuple(dict.fromkeys(row.engine for row in SUPPORT))
-"""Engines with rows in the table; any other engine is admitted everywhere."""
+DESK_ENGINES: Final = ("llama.cpp", "mlx-lm")
+"""Engines of desks: searched unasked on accelerators of desks, and where none of `SERVERS` runs."""
 
-KNOWN_ENGINES: Final = frozenset({*DOCUMENTED_ENGINES, *OTHER_ENGINES, *ENGINES, *ALIASES})
-"""Names of engines that a question may have; spellings of them and measured engines are accepted too."""
+WIDE: Final = ("fp32", "bf16", "fp16")
+_MLX: Final = {"mlx": "mlx-lm"}
+_VERSION: Final = re.compile(r"v?(\d+(?:\.\d+)+)")
+_NEWEST: Final = (10**9,)
+_SEVERITY: Final = ("runs", "unknown", "does_not_run")
 
-_NUMBER: Final = re.compile(r"\d+")
-_VERSION: Final = re.compile(r"v?\d+(\.\d+)+")
-
-
-def engines_on(accelerator: AcceleratorSpec) -> tuple[str, ...]:
-    """Return the engines that a recommendation searches on an accelerator; empty if there is none.
-
-    Examples
-    --------
-    >>> accelerators = load_catalog().accelerators
-    >>> engines_on(accelerators["nvidia-l4-24gb"]), engines_on(accelerators["amd-mi300x-192gb"])
-    (('vllm', 'sglang', 'trtllm'), ('vllm', 'sglang'))
-    >>> engines_on(accelerators["nvidia-t4-16gb"]), engines_on(accelerators["nvidia-v100-sxm2-16gb"])
-    (('vllm',), ())
-    """
-    if accelerator.vendor not in _shipped_vendors():
-        return (ANY_ENGINE,)
-    rows = (row for engine in DOCUMENTED_ENGINES for row in _rows(engine, accelerator))
-    return tuple(dict.fromkeys(row.engine for row in rows if row.is_searched and not row.last))
+Version = tuple[int, ...] | None
+"""Numbers of a version; `_NEWEST` if blank, None if it has none."""
 
 
-def can_run(engine: str, accelerator: AcceleratorSpec) -> bool:
-    """Return whether the current version of an engine runs on an accelerator; true if its support is unknown."""
-    if engine not in DOCUMENTED_ENGINES or accelerator.vendor not in _shipped_vendors():
-        return True
-    return any(not row.last for row in _rows(engine, accelerator))
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a stack runs: ``runs``, ``unknown`` or ``does_not_run``, with reason, source and date of the fact."""
+
+    status: str
+    reason: str = ""
+    source: str = ""
+    date: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.reason} ({self.source}, {self.date})"
 
 
-def served_precisions(engine: str, accelerator: AcceleratorSpec) -> tuple[str, ...]:
-    """Return the weight precisions that the current version of an engine serves on an accelerator.
-
-    If the engine or the vendor is not in the table, these are 16 and 32 bits, INT4 (which every accelerator unpacks)
-    and the precisions in which the accelerator computes.
-
-    Examples
-    --------
-    >>> served_precisions("trtllm", load_catalog().accelerator("nvidia-a100-sxm-80gb"))
-    ('fp32', 'bf16', 'fp16', 'int8', 'int4')
-    """
-    if engine in DOCUMENTED_ENGINES and accelerator.vendor in _shipped_vendors():
-        rows = _rows(engine, accelerator)
-        return tuple(dict.fromkeys(one for row in rows if not row.last for one in row.precisions))
-    return tuple(dict.fromkeys((*WIDE, "int4", *map(str, accelerator.peak_flop_per_s))))
-
-
-def is_engine(engine: str, measured: Collection[str] = ()) -> bool:
-    """Return whether an engine has this name: in the table, in the learner's columns, as a spelling, or as measured.
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """What is to run on what.
 
     Parameters
     ----------
-    measured
-        Engines of the training data.
-
-    Examples
-    --------
-    >>> is_engine("vLLM (tenstorrent fork)"), is_engine("vlm")
-    (True, False)
-    """
-    return engine in KNOWN_ENGINES or engine in measured or nearest_engine(engine) != OTHER
-
-
-def unknown_engine_error(engine: str, measured: Collection[str] = ()) -> UnknownNameError:
-    """Return the error for a name that no engine has, with near misses.
-
-    Examples
-    --------
-    >>> print(unknown_engine_error("vlm"))
-    engine: no 'vlm' is known; did you mean 'vllm' or 'vllm-mlx' or 'llm-d'?
-    """
-    return UnknownNameError("engine", engine, {*KNOWN_ENGINES, *measured} - {""})
-
-
-def support_error(engine: str, precision: str, accelerator: AcceleratorSpec, version: str = "") -> InputError | None:
-    """Return why an engine does not serve weights of a precision on an accelerator; None if it may.
-
-    Parameters
-    ----------
-    engine
-        An engine without rows in the table has no limits.
     precision
-        Of the weights; blank for the checkpoint's own, which the engine may convert.
+        Of the weights; blank for the checkpoint's, or what the engine makes of it by default.
+    model
+        None for any.
     version
-        Of the engine; if blank or not a number, it suffices that any version runs.
+        Blank for the newest.
+    measured
+        Runs of the store.
+    """
+
+    engine: str
+    accelerator: AcceleratorSpec
+    precision: str = ""
+    model: ModelSpec | None = None
+    version: str = ""
+    kv_precision: str = ""
+    measured: tuple[MeasuredStack, ...] = ()
+
+
+def support_of(stack: Stack) -> Verdict:
+    """Return whether a stack runs.
+
+    The facts of the hardware, of each kind of model and of the cache must all hold. Of facts that differ, that for
+    certain versions counts over that for all, code over documentation, the newer over the older.
 
     Examples
     --------
-    >>> accelerators = load_catalog().accelerators
-    >>> print(support_error("trtllm", "", accelerators["amd-mi300x-192gb"]))
-    engine: trtllm does not run on AMD Instinct MI300X; vllm, sglang do
-    >>> v100 = accelerators["nvidia-v100-sxm2-16gb"]
-    >>> print(support_error("vllm", "bf16", v100))
-    weight_precision: vllm does not serve bf16 on NVIDIA Tesla V100 SXM2 16GB, but fp32, fp16, int4
-    >>> print(support_error("vllm", "fp16", v100, "0.32.0"))
-    engine_version: vllm 0.32.0 does not run on NVIDIA Tesla V100 SXM2 16GB; the last version that does is 0.19
-    >>> support_error("vllm", "fp16", v100)
+    >>> from roofcast.data.catalog import load_catalog
+    >>> parts = load_catalog().accelerators
+    >>> a100, qwen = parts["nvidia-a100-sxm-80gb"], load_catalog().model("Qwen3-235B-A22B")
+    >>> [support_of(Stack(engine, a100, "fp8", qwen)).status for engine in ("vllm", "sglang", "homemade")]
+    ['runs', 'does_not_run', 'unknown']
     """
-    if engine not in DOCUMENTED_ENGINES or accelerator.vendor not in _shipped_vendors():
-        return None
-    name = f"{accelerator.vendor} {accelerator.name}"
-    rows = _rows(engine, accelerator)
-    if not rows:
-        others = [*filter(None, engines_on(accelerator))]
-        cure = f"; {', '.join(others)} {'does' if len(others) == 1 else 'do'}" if others else ""
-        return InputError("engine", f"{engine} does not run on {name}{cure}")
-    admitted = [row for row in rows if not row.last or not _is_later(version, row.last)]
-    if not admitted:
-        problem = f"{engine} {version} does not run on {name}; the last version that does is {rows[0].last}"
-        return InputError("engine_version", problem)
-    precisions = tuple(dict.fromkeys(one for row in admitted for one in row.precisions))
-    if precision and precision not in precisions:
-        problem = f"{engine} does not serve {precision} on {name}, but {', '.join(precisions)}"
-        return InputError("weight_precision", problem)
-    return None
+    engine, target = canonical_engine(stack.engine), target_of(stack.accelerator)
+    kinds = model_kinds(stack.model) if stack.model else frozenset[str]()
+    own = tuple(one for one in stack.measured if one.engine == engine and one.target == target)
+    verdicts = []
+    for precision in possible_precisions(engine, stack.precision, stack.model):
+        formats = weight_formats(engine, precision, stack.model, target)
+        verdict = _judge(_Case(engine, _version(stack.version), target, formats, stack.kv_precision, kinds, own))
+        if verdict.status == "runs":
+            return verdict
+        verdicts.append(verdict)
+    return next((one for one in verdicts if one.status == "unknown"), verdicts[0])
 
 
-def default_precision(engine: str, checkpoint_precision: str, accelerator: AcceleratorSpec) -> str:
-    """Return the precision in which an engine serves a checkpoint on an accelerator without options.
+def support_error(stack: Stack, parts: Iterable[AcceleratorSpec] = ()) -> InputError | None:
+    """Return why a stack does not run, with source and the nearest that runs; None if it runs or may run.
 
-    References
+    Parameters
     ----------
-    vLLM and SGLang, option ``--dtype auto``: where a GPU has no BF16, FP16 takes its place.
+    parts
+        Accelerators that may take the place of the stack's.
 
     Examples
     --------
-    >>> accelerators = load_catalog().accelerators
-    >>> [default_precision("vllm", "bf16", accelerators[name]) for name in ("nvidia-t4-16gb", "nvidia-l4-24gb")]
-    ['fp16', 'bf16']
+    >>> from roofcast.data.catalog import load_catalog
+    >>> print(support_error(Stack("trtllm", load_catalog().accelerators["amd-mi300x-192gb"])))  # doctest: +ELLIPSIS
+    engine: trtllm does not run on AMD Instinct MI300X: TensorRT-LLM runs on NVIDIA GPUs only (...); nearest ...
     """
-    precision = served_precision(checkpoint_precision)
-    return "fp16" if precision == "bf16" and support_error(engine, precision, accelerator) else precision
+    verdict = support_of(stack)
+    if verdict.status != "does_not_run":
+        return None
+    part, field, what = stack.accelerator, "engine", f"{stack.engine} {stack.version}".rstrip()
+    bare = Stack(stack.engine, part, version=stack.version, measured=stack.measured)
+    if support_of(bare).status != "does_not_run":
+        field = "weight_precision" if stack.precision else field
+        what = " ".join(filter(None, (what, "with", stack.model.id if stack.model else "", stack.precision)))
+    elif stack.version and _other_version(bare):
+        field = "engine_version"
+    nearest = "; ".join(_nearest(stack, parts))
+    cure = f"nearest that runs: {nearest}" if nearest else "nothing that runs is known"
+    return InputError(field, f"{what} does not run on {part.vendor} {part.name}: {verdict}; {cure}")
 
 
-def needs_copy(engine: str, stored: str, precision: str, accelerator: AcceleratorSpec) -> bool:
-    """Return whether serving in a precision needs a copy of the checkpoint that is published in it.
+def support_remark(stack: Stack) -> str:
+    """Return the remark on a stack of which it is unknown whether it runs; blank if it is known to run."""
+    verdict = support_of(stack)
+    if verdict.status != "unknown":
+        return ""
+    what = f"{stack.engine} {stack.version}".rstrip()
+    known = f": {verdict}" if verdict.reason else "; no source and no measurement tells"
+    return f"whether {what} runs this on {stack.accelerator.name} is unknown{known}"
 
-    Engines convert between 16 and 32 bits, and some quantise these to FP8 while loading.
+
+def measured_stacks(
+    rows: Iterable[Sequence[str]], parts: Mapping[str, AcceleratorSpec], models: Mapping[str, ModelSpec]
+) -> tuple[MeasuredStack, ...]:
+    """Return the runs of a store, from rows of engine, version, accelerator, weight precision, model and date."""
+    stacks = []
+    for name, version, part, precision, model_id, date in rows:
+        if part in parts and model_id in models:
+            engine, target, model = canonical_engine(name), target_of(parts[part]), models[model_id]
+            formats = weight_formats(engine, precision or served_precision(model.weight_precision), model, target)
+            stacks.append(MeasuredStack(engine, version, target, formats, model_kinds(model), date))
+    return tuple(stacks)
+
+
+def is_quantised_whole(engine: str) -> bool:
+    """Return whether an engine has formats of its own for quantised weights (GGUF, MLX), made of any checkpoint."""
+    return nearest_engine(engine) == "llama.cpp"
+
+
+@cache
+def canonical_engine(name: str) -> str:
+    """Return the engine of the table that a name means; the name if there is none.
 
     Examples
     --------
-    >>> h100 = load_catalog().accelerator("nvidia-h100-sxm-80gb")
-    >>> [needs_copy(engine, "bf16", "fp8", h100) for engine in ("vllm", "sglang", "trtllm")]
-    [False, False, True]
-    >>> needs_copy("vllm", "bf16", "int4", h100), needs_copy("vllm", "fp8", "fp8", h100)
-    (True, False)
+    >>> canonical_engine("tensorrt-llm"), canonical_engine("vllm-ascend"), canonical_engine("exllama-v2")
+    ('trtllm', 'vllm', 'exllama-v2')
     """
-    if precision in ("", stored, served_precision(stored)):
+    known = {row.engine for row in load_support()}
+    nearest = _MLX.get(name) or nearest_engine(name)
+    return name if name in known or nearest not in known else nearest
+
+
+def model_kinds(model: ModelSpec) -> frozenset[str]:
+    """Return the kinds of models of the table that a model is: its type and name, and what its layers are.
+
+    Examples
+    --------
+    >>> from roofcast.data.catalog import load_catalog
+    >>> sorted(model_kinds(load_catalog().model("DeepSeek-V3.2")))
+    ['deepseek-v3.2', 'deepseek_v32', 'experts', 'mla', 'sparse_mla']
+    """
+    is_mla = model.attention == "mla"
+    structure = {
+        "experts": model.n_expert > 0,
+        "mla": is_mla,
+        "sparse_mla": is_mla and model.n_sparse_layer > 0 and not model.kv_compression,
+        "recurrent": model.n_linear_layer > 0 and model.model_type != "nemotron-nas",
+    }
+    names = {model.model_type.lower(), model.id.rpartition("/")[2].lower()}
+    return frozenset(names | {name for name, holds in structure.items() if holds})
+
+
+def weight_formats(engine: str, precision: str, model: ModelSpec | None, target: str) -> frozenset[str]:
+    """Return the formats, any of which weights of a precision may have; none if the precision is blank.
+
+    Four-bit floats are MXFP4 where the checkpoint is published in four bits (gpt-oss), otherwise NVFP4, or on AMD's
+    accelerators either.
+    """
+    if precision in ("int4", "int8") and is_quantised_whole(engine):
+        return frozenset({"mlx" if "mlx" in engine else "gguf"})
+    if precision == "fp4":
+        if model and model.weight_precision == "fp4":
+            return frozenset({"mxfp4"})
+        return frozenset({"nvfp4", "mxfp4"} if target.startswith("gfx") else {"nvfp4"})
+    if precision == "int4":
+        return frozenset({"awq", "gptq"})
+    return frozenset({"fp32" if precision == "tf32" else precision} - {""})
+
+
+def possible_precisions(engine: str, precision: str, model: ModelSpec | None) -> tuple[str, ...]:
+    """Return the precisions in which an engine may serve a model, in its order: the given one if it is not blank."""
+    if precision or model is None:
+        return (precision,)
+    own = served_precision(model.weight_precision)
+    if own in WIDE:
+        return tuple(dict.fromkeys((own, "fp16", "bf16", "fp32")))
+    whole = {"fp8": ("int8",), "fp4": ("int4",)}.get(own, ()) if is_quantised_whole(engine) else ()
+    return (own, *whole)
+
+
+def hardware_formats(rows: Iterable[SupportRow], engine: str, target: str) -> set[str]:
+    """Return the formats of which the table says whether an engine serves them on a target, whatever the model."""
+    own = (row for row in rows if row.engine == engine and not row.models and _is_any(target, row.targets))
+    return {name for row in own for name in row.formats}
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    engine: str
+    version: Version
+    target: str
+    formats: frozenset[str]
+    kv_precision: str
+    kinds: frozenset[str]
+    measured: tuple[MeasuredStack, ...]
+
+
+@lru_cache(20_000)
+def _judge(case: _Case) -> Verdict:
+    kinds, measured, formats = case.kinds, case.measured, case.formats
+    rows = [row for row in rows_of_target(case.target) if row.engine == case.engine and _covers(row, case.version)]
+    rows = [row for row in rows if not any(_contradicts(one, row) for one in measured)]
+    aspects: dict[str, list[SupportRow]] = defaultdict(list)
+    for row in rows:
+        if row.kv_precisions and case.kv_precision not in row.kv_precisions:
+            continue
+        for kind in (kind for kind in ("", *kinds) if (_is_any(kind, row.models) if row.models else not kind)):
+            aspects[f"{kind} {case.kv_precision}" if row.kv_precisions else kind].append(row)
+    facts = aspects.pop("", [])
+    is_measured = any(formats & one.formats for one in measured)
+    hardware = Verdict("runs", "measured", "the store") if is_measured else _best_format(facts, formats)
+    others = [[row for row in found if not row.formats or formats & {*row.formats}] for found in aspects.values()]
+    verdicts = [hardware, *map(_strongest, filter(None, others))]
+    return max(verdicts, key=lambda verdict: _SEVERITY.index(verdict.status))
+
+
+def _best_format(rows: list[SupportRow], formats: frozenset[str]) -> Verdict:
+    names = formats or {name for row in rows for name in row.formats} or {""}
+    stated = [[row for row in rows if not row.formats or name in row.formats] for name in sorted(names)]
+    verdicts = [_strongest(found) if found else Verdict("unknown") for found in stated]
+    return min(verdicts, key=lambda verdict: _SEVERITY.index(verdict.status))
+
+
+def _strongest(rows: list[SupportRow]) -> Verdict:
+    row = max(rows, key=_weight)
+    return Verdict(row.status, row.reason, row.source, row.date)
+
+
+def _weight(row: SupportRow) -> tuple[bool, bool, bool, str, str]:
+    is_bound = bool(row.first_version or row.last_version)
+    return row.evidence != "absence", is_bound, row.evidence == "code", row.date, row.status
+
+
+def _contradicts(run: MeasuredStack, row: SupportRow) -> bool:
+    if row.status == "runs" or (row.formats and not run.formats & {*row.formats}):
         return False
-    if stored not in WIDE:
-        return True
-    if precision in WIDE:
-        return engine == "trtllm"
-    return not (precision == "fp8" and any(row.quantises for row in _rows(engine, accelerator) if not row.last))
-
-
-def _rows(engine: str, accelerator: AcceleratorSpec) -> tuple[Support, ...]:
-    architecture = accelerator.architecture
-    vendor = accelerator.vendor
-    if vendor in NEWEST and architecture not in _shipped_architectures():
-        architecture = NEWEST[vendor]
-    return _rows_of(engine, accelerator.id, f"{vendor} {architecture} ")
-
-
-@cache
-def _rows_of(engine: str, accelerator_id: str, family: str) -> tuple[Support, ...]:
-    own = [(row, name) for row in SUPPORT if row.engine == engine for name in row.families]
-    by_id = tuple(row for row, name in own if name == accelerator_id)
-    return by_id or tuple(row for row, name in own if not name or family.startswith(f"{name} "))
-
-
-def _is_later(version: str, last: str) -> bool:
-    if not _VERSION.match(version.strip()):
+    if row.models and not any(_is_any(kind, row.models) for kind in run.kinds):
         return False
-    numbers = [int(n) for n in _NUMBER.findall(version)[: last.count(".") + 1]]
-    return numbers > [int(n) for n in _NUMBER.findall(last)]
+    version = _version(run.version)
+    return _covers(row, version) if run.version and version else not run.date or run.date >= row.date
+
+
+def _covers(row: SupportRow, version: Version) -> bool:
+    if version is None:
+        return not (row.first_version or row.last_version)
+    first, last = _version(row.first_version), _version(row.last_version)
+    is_late = not row.first_version or not first or version >= first
+    return is_late and (not row.last_version or not last or version[: len(last)] <= last)
 
 
 @cache
-def _shipped_vendors() -> frozenset[str]:
-    return frozenset(accelerator.vendor for accelerator in load_catalog().accelerators.values())
+def _version(text: str) -> Version:
+    if not text.strip():
+        return _NEWEST
+    match = _VERSION.match(text.strip())
+    return tuple(map(int, match[1].split("."))) if match else None
 
 
 @cache
-def _shipped_architectures() -> frozenset[str]:
-    return frozenset(accelerator.architecture for accelerator in load_catalog().accelerators.values())
+def rows_of_target(target: str) -> tuple[SupportRow, ...]:
+    """Return the rows of the table about a target; none if it is blank."""
+    return tuple(row for row in load_support() if target and _is_any(target, row.targets))
+
+
+@cache
+def _is_any(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _nearest(stack: Stack, parts: Iterable[AcceleratorSpec]) -> Iterable[str]:
+    part, own = stack.accelerator, canonical_engine(stack.engine)
+    kept = f" in {stack.precision}" if stack.precision else ""
+    engines = [one for one in (*SERVERS, *DESK_ENGINES, "ollama", "lmdeploy", "atom") if one != own]
+    if served := [one for one in engines if _runs(stack, engine=one, version="")]:
+        yield f"{' or '.join(served[:3])}{kept} on it"
+    elif served := [
+        one for one in DESK_ENGINES if one != own and _runs(stack, engine=one, version="", precision="int8")
+    ]:
+        yield f"{served[0]} in int8 on it"
+    if stack.precision:
+        byte = BYTE_PER_WEIGHT[stack.precision]
+        others = sorted(BYTE_PER_WEIGHT, key=lambda one: abs(BYTE_PER_WEIGHT[one] - byte))
+        if served := [one for one in others if one != stack.precision and _runs(stack, precision=one)]:
+            yield f"{stack.engine} in {' or '.join(served[:3])} on it"
+    if version := _other_version(stack):
+        yield f"{version}{kept} on it"
+    similar = sorted(parts, key=lambda one: (one.vendor != part.vendor, abs(one.memory_byte - part.memory_byte)))
+    names = dict.fromkeys(target_names()[target_of(one)] for one in similar if _runs(stack, accelerator=one))
+    if names:
+        yield f"{stack.engine}{kept} on {' or '.join(list(names)[:2])}"
+
+
+def _other_version(stack: Stack) -> str:
+    engine = canonical_engine(stack.engine)
+    rows = (row for row in rows_of_target(target_of(stack.accelerator)) if row.engine == engine)
+    versions = ("", *sorted({row.last_version for row in rows if row.last_version}, reverse=True))
+    found = next((one for one in versions if one != stack.version and _runs(stack, version=one)), None)
+    return "" if found is None else f"{stack.engine} {found or 'of today'}"
+
+
+def _runs(stack: Stack, **changed: Any) -> bool:
+    return support_of(replace(stack, **changed)).status == "runs"

@@ -6,11 +6,11 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from roofcast.data.errors import NotReadyError
 from roofcast.data.specs import ModelSpec
-from roofcast.data.store.database.sqlite_listing import list_models, list_uploaders
+from roofcast.data.store.database.sqlite_listing import list_models, list_stacks, list_uploaders
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.app_state.state_folder import open_store
 
@@ -67,8 +67,8 @@ class StoreAccess:
         """Start the pause after a failure."""
         self._problem, self._retry_at = problem, time.monotonic() + RETRY_PAUSE_S
 
-    def load_models(self) -> tuple[list[ModelSpec], dict[str, str]]:
-        """Return the registered models, and the uploader of each of them.
+    def load_models(self) -> tuple[list[ModelSpec], dict[str, str], list[tuple[Any, ...]]]:
+        """Return the registered models, the uploader of each of them, and the stacks that were measured.
 
         An SQLite store that is not open yet is read without opening it. Uploaders are read last, so that no model
         lacks one.
@@ -80,11 +80,12 @@ class StoreAccess:
         """
         file = self._settings.store_file
         models = list_models(file) if self._store is None and file else None
-        uploaders = list_uploaders(file) if models is not None and file else None
-        if models is None or uploaders is None:
-            registered = self.open().models
-            models, uploaders = registered.load(), registered.uploaders()
-        return models, uploaders
+        stacks = list_stacks(file) if models is not None and file else None
+        uploaders = list_uploaders(file) if stacks is not None and file else None
+        if models is None or stacks is None or uploaders is None:
+            store = self.open()
+            models, stacks, uploaders = store.models.load(), store.measured_stacks(), store.models.uploaders()
+        return models, uploaders, stacks
 
     def close(self) -> None:
         """Close the store, if it is open."""

@@ -12,7 +12,8 @@ from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 from roofcast.features.descriptors.precisions import served_precision
 from roofcast.features.engine.memory import ENGINE_MEMORY
-from roofcast.features.validity.engine_support import can_run, engines_on, needs_copy
+from roofcast.features.validity.engine_choice import needs_copy
+from roofcast.features.validity.engine_support import Stack, support_error
 from roofcast.features.validity.model_limits import context_limit, split_error
 from roofcast.serving.deployment.names import check_argument
 from roofcast.serving.deployment.platforms import REPLACE, Platform, platform_of
@@ -144,11 +145,10 @@ def configure_engine(engine: str, entry: Entry, question: Question) -> EngineCon
         cure = f"request engine {engine}"
         raise InputError("deployment", f"the prediction is for {own_engine}, not for {engine}; {cure}")
     platform = platform_of(accelerator)
-    if not can_run(engine, accelerator) or engine not in platform.images:
-        supported = " or ".join(name for name in engines_on(accelerator) if name in platform.images) or "none"
-        raise InputError(
-            "deployment", f"{engine} does not run on {accelerator.vendor} {accelerator.name}; {supported} does"
-        )
+    if error := support_error(Stack(engine, accelerator, replica.weight_precision, model)):
+        raise InputError("deployment", error.problem)
+    if engine not in platform.images:
+        raise InputError("deployment", f"artefacts for {accelerator.name} are of {' or '.join(platform.images)}")
     if replica.n_accelerator > entry.offer.n_accelerator:
         raise InputError(
             "deployment", f"a replica of {replica.n_accelerator} spans nodes, which artefacts do not support"
@@ -160,7 +160,7 @@ def configure_engine(engine: str, entry: Entry, question: Question) -> EngineCon
     n_token = math.ceil(min(longest, context_limit(model)))
     checkpoint = check_argument("model", question.checkpoint)
     precision = replica.weight_precision or bounds.weight_precision or served_precision(model.weight_precision)
-    is_copy = needs_copy(engine, model.weight_precision, precision, accelerator)
+    is_copy = needs_copy(Stack(engine, accelerator, precision), model.weight_precision)
     return EngineConfig(
         engine=engine,
         checkpoint=f"{REPLACE}/{checkpoint.rstrip('/').rpartition('/')[2]}-{precision}" if is_copy else checkpoint,

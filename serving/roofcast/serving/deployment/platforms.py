@@ -22,7 +22,7 @@ class Platform:
     resource
         Kubernetes resource; one unit is one accelerator.
     images
-        Container image by engine; of the engines of `roofcast.features.validity.support_table` with artefacts.
+        Container image by engine; of the engines with artefacts.
     n_device
         Devices of tensor parallelism per accelerator.
     fp8_cache

@@ -37,7 +37,7 @@ from roofcast.features.validity.checks import FLAGS, find_flags
 from roofcast.serving.explain.prediction_reasons import explain_predictions
 from roofcast.serving.predict.question_rows import rows_from_table
 from roofcast.serving.predict.row_answers import ANSWER_METRICS, LOAD_REMARK, SATURATION_REMARK
-from roofcast.serving.predict.row_checks import assumed_split_problems, check_table, table_columns
+from roofcast.serving.predict.row_checks import assumed_split_problems, check_table, support_remarks, table_columns
 from roofcast.serving.row_problems import Problem
 from roofcast.training.learner.predictor import CalibrationPoints
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
@@ -61,6 +61,8 @@ class Explanation:
         The questions with the catalogue's ids, and the accelerator of each.
     assumed
         Blank columns of each question whose usual values count, separated by spaces.
+    support
+        Remark on each question of which it is unknown whether it runs.
     d
         Descriptors.
     operators
@@ -75,6 +77,7 @@ class Explanation:
 
     table: pd.DataFrame
     assumed: Sequence[str]
+    support: Sequence[str]
     parts: list[AcceleratorSpec]
     d: Queries
     estimate: Estimate
@@ -131,7 +134,8 @@ class Explanation:
         """Return the warnings about question `i`, which has an answer nevertheless."""
         assumed = [LOAD_REMARK] if self.table[ASSUMED_LOAD].iloc[i] else []
         saturated = [SATURATION_REMARK] if self.estimate.is_saturated[i] else []
-        return [*assumed, *saturated, *(FLAGS[name] for name, applies in self._flags.items() if applies[i])]
+        flags = [FLAGS[name] for name, applies in self._flags.items() if applies[i]]
+        return [*assumed, *saturated, *flags, *filter(None, [self.support[i]])]
 
     def to_json(self, i: int = 0) -> dict[str, Any]:
         """Return the explanation of question `i` as JSON values."""
@@ -183,6 +187,7 @@ def explain(
     """
     table, problems = check_table(questions, catalog, bundle.engines if bundle else ())
     _raise_first(problems)
+    support = support_remarks(table_columns(table), catalog)
     used = list(parts) or [catalog.accelerators[name] for name in table["accelerator"]]
     table["accelerator"] = [part.id for part in used]
     accelerators = {part.id: part for part in used}
@@ -198,6 +203,7 @@ def explain(
     return Explanation(
         table=table,
         assumed=assumed,
+        support=support,
         parts=used,
         d=d,
         estimate=e,

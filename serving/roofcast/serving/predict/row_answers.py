@@ -20,7 +20,13 @@ from roofcast.features.descriptors.prediction_input import ColumnArray, factoriz
 from roofcast.features.engine.estimate import Estimate
 from roofcast.features.queries import FloatArray, Queries
 from roofcast.features.validity.checks import FLAGS, find_flags
-from roofcast.serving.predict.row_checks import assumed_split_problems, capacity_problems, check_rows, table_columns
+from roofcast.serving.predict.row_checks import (
+    assumed_split_problems,
+    capacity_problems,
+    check_rows,
+    support_remarks,
+    table_columns,
+)
 from roofcast.serving.row_problems import Problem
 from roofcast.training.learner.prediction import Prediction
 from roofcast.training.learner.predictor import CalibrationPoints
@@ -37,7 +43,7 @@ UNCALIBRATED_COLUMNS: Final = tuple(
 )
 """Predictions without the reference measurements; they follow `ANSWER_COLUMNS` if references are given."""
 
-STATUSES: Final = ("ok", "invalid", "unknown_name", "does_not_fit", "out_of_range")
+STATUSES: Final = ("ok", "invalid", "unknown_name", "does_not_run", "does_not_fit", "out_of_range")
 
 LOAD_REMARK: Final = "concurrency and request_rate are blank: one request in flight is assumed"
 SATURATION_REMARK: Final = "the request rate exceeds what one replica sustains: the queue grows until the run ends"
@@ -116,7 +122,10 @@ def _predict(
     outside = outside_columns(prediction.features, subset, bundle, catalog.accelerators)
     answers["outside"][rows] = [bool(columns) for columns in outside]
     answers["assumed"][rows] = assumed
-    answers["reason"][rows] = _remarks(queries, subset[ASSUMED_LOAD], prediction.estimate)
+    remarks = zip(
+        _remarks(queries, subset[ASSUMED_LOAD], prediction.estimate), support_remarks(subset, catalog), strict=True
+    )
+    answers["reason"][rows] = ["; ".join(filter(None, pair)) for pair in remarks]
     splits, capacities = assumed_split_problems(queries, subset, catalog), capacity_problems(prediction.estimate)
     failed = []
     for i, split, capacity in zip(rows.tolist(), splits, capacities, strict=True):

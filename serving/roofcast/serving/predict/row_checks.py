@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -14,10 +14,12 @@ from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.measurements.cells import ColumnArray, Finding, Table, object_column
 from roofcast.data.specs import ModelSpec
 from roofcast.data.units import BYTE_PER_GB
+from roofcast.features.descriptors.precisions import served_precision
 from roofcast.features.descriptors.prediction_input import factorize
 from roofcast.features.engine.estimate import Estimate
 from roofcast.features.queries import QueryTable
-from roofcast.features.validity.engine_support import is_engine, support_error, unknown_engine_error
+from roofcast.features.validity.engine_choice import default_precision, is_engine, unknown_engine_error
+from roofcast.features.validity.engine_support import Stack, support_error, support_remark
 from roofcast.features.validity.model_limits import assumed_split_error, context_error, context_limit, split_error
 from roofcast.serving.predict.question_rows import parse_rows
 from roofcast.serving.row_problems import Problem, add_findings, add_problem
@@ -29,6 +31,11 @@ runs above it, all of which reached 0.96 of their rate or more, 133 are within."
 
 MAX_SUGGESTION: Final = 20
 """Most unknown names of a table that get suggestions: each look-up takes milliseconds."""
+
+SUPPORT_COLUMNS: Final = ("engine", "model", "accelerator", "weight_precision", "kv_precision", "engine_version")
+"""Columns that decide whether a row runs."""
+
+_Key = tuple[str, ...]
 
 OWN_ENGINE: Final = "For an engine of your own, leave it blank or give 'other'"
 
@@ -70,7 +77,8 @@ def check_rows(
     Parameters
     ----------
     engines
-        Engines of the training data, known besides those of the support table; None admits any name.
+        Engines of the training data, known besides those of the support table; None admits any name, and stacks that
+        the table refuses: rows that were measured.
 
     Raises
     ------
@@ -143,24 +151,50 @@ def _check_splits(table: Table, problems: list[Problem | None], catalog: Catalog
 def _check_engines(
     table: Table, problems: list[Problem | None], catalog: Catalog, engines: Collection[str] | None
 ) -> None:
-    names = ("engine", "weight_precision", "accelerator", "engine_version")
-    blank = object_column(len(problems), "")
     unknown: dict[str, Problem] = {}
-    errors: dict[tuple[str, ...], Problem | None] = {}
-    for i, key in enumerate(zip(*(table.get(name, blank) for name in names), strict=True)):
-        engine, precision, accelerator, version = key
-        if not engine:
+    errors: dict[_Key, Problem | None] = {}
+    filled: dict[_Key, str] = {}
+    precisions = table["weight_precision"].copy()
+    for i, key in enumerate(_stack_keys(table)):
+        engine = key[0]
+        if not engine or engines is None:
             continue
-        if engines is not None and not is_engine(engine, engines):
+        if not is_engine(engine, engines):
             unknown[engine] = unknown.get(engine) or _unknown_engine(engine, engines, len(unknown))
             add_problem(problems, i, unknown[engine])
             continue
-        if accelerator is None:
+        if None in key:
             continue
         if key not in errors:
-            error = support_error(engine, precision, catalog.accelerators[accelerator], version)
-            errors[key] = Problem.from_error(error) if error else None
-        add_problem(problems, i, errors[key], names)
+            stack = _stack(key, catalog)
+            error = support_error(stack, catalog.accelerators.values())
+            errors[key] = Problem("does_not_run", error.field, error.problem) if error else None
+            filled[key] = default_precision(stack) if not stack.precision and not error else stack.precision
+        add_problem(problems, i, errors[key], SUPPORT_COLUMNS)
+        own = served_precision(catalog.models[key[1]].weight_precision)
+        precisions[i] = "" if filled[key] == own and not key[3] else filled[key]
+    table["weight_precision"] = precisions
+
+
+def support_remarks(table: Mapping[str, ColumnArray], catalog: Catalog) -> list[str]:
+    """Return, for each parsed row, the remark that it is unknown whether its engine runs it; blank if it runs."""
+    remarks: dict[_Key, str] = {}
+    keys = [*_stack_keys(table)]
+    for key in keys:
+        if key not in remarks:
+            remarks[key] = support_remark(_stack(key, catalog)) if key[0] else ""
+    return [remarks[key] for key in keys]
+
+
+def _stack_keys(table: Mapping[str, ColumnArray]) -> Iterator[_Key]:
+    blank = object_column(len(table["model"]), "")
+    return zip(*(table.get(name, blank) for name in SUPPORT_COLUMNS), strict=True)
+
+
+def _stack(key: _Key, catalog: Catalog) -> Stack:
+    engine, model, accelerator, precision, kv_precision, version = key
+    part, measured = catalog.accelerators[accelerator], catalog.measured
+    return Stack(engine, part, precision, catalog.models[model], version, kv_precision, measured)
 
 
 def _unknown_engine(engine: str, engines: Collection[str], n_before: int) -> Problem:

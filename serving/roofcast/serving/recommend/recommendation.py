@@ -105,7 +105,7 @@ def recommend(
         raise InputError(
             "constraints", "admit no offer; relax providers, regions, accelerators, pricing or the age of prices"
         )
-    replicas, reasons = enumerate_replicas(model, market.accelerators, offers, constraints)
+    replicas, reasons = enumerate_replicas(model, market.accelerators, offers, constraints, market.measured)
     no_engine = tuple(
         Rejection(**replica_fields(Replica(name)), reason="no_engine", detail=reason, excess=1.0)
         for name, reason in reasons.items()

@@ -9,13 +9,20 @@ import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from roofcast.data.errors import InputError
 from roofcast.data.model_config.huggingface import model_from_config
 from roofcast.data.specs import ModelSpec
 
 Row = tuple[Any, ...]
+
+STACKS: Final = """
+SELECT engine, engine_version, accelerator, weight_precision, model, is_operator, MAX(date) FROM measurement
+WHERE engine <> '' AND withdrawn_at IS NULL AND (quarantine = '' OR confirmed_by <> '')
+GROUP BY engine, engine_version, accelerator, weight_precision, model, is_operator
+"""
+"""Query of the stacks that were measured, with whether an operator imported the rows and their last date."""
 
 
 def list_models(file: Path) -> list[ModelSpec] | None:
@@ -28,6 +35,11 @@ def list_uploaders(file: Path) -> dict[str, str] | None:
     """Return the API key that registered each model, blank for an operator; None if the file cannot be read so."""
     rows = _query(file, "SELECT id, uploader FROM model")
     return None if rows is None else dict(rows)
+
+
+def list_stacks(file: Path) -> list[Row] | None:
+    """Return the rows of `STACKS`; None if the file cannot be read so."""
+    return _query(file, STACKS)
 
 
 def count_by_campaign(file: Path) -> dict[str, int] | None:

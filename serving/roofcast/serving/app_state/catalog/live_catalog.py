@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from roofcast.data.catalog import Catalog
@@ -13,6 +13,7 @@ from roofcast.data.errors import InputError, NotReadyError
 from roofcast.data.job_campaigns import load_job_models
 from roofcast.data.measurements.target import INFERENCE, TRAINING, Target
 from roofcast.data.specs import ModelSpec
+from roofcast.features.validity.engine_support import measured_stacks
 from roofcast.serving.app_state.catalog.model_admission import (
     Config,
     check_model_limit,
@@ -30,10 +31,11 @@ FIRST_WAIT_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """The registered models, and the API key that registered each, by id; blank for an operator."""
+    """The registered models, the API key that registered each, by id; blank for an operator, and measured stacks."""
 
     models: list[ModelSpec] = field(default_factory=list)
     uploaders: dict[str, str] = field(default_factory=dict)
+    stacks: list[tuple[Any, ...]] = field(default_factory=list)
 
     @property
     def of_keys(self) -> frozenset[str]:
@@ -134,7 +136,9 @@ class LiveCatalog:
     def _build(self, base: Catalog, target: Target, registered: Registered) -> Catalog:
         shipped = base.with_models(load_job_models()) if target == TRAINING else base
         unlisted = frozenset[str]() if self._share else registered.of_keys
-        return with_registered(shipped, registered.models, unlisted)
+        catalog = with_registered(shipped, registered.models, unlisted)
+        seen = ((*stack, date) for *stack, is_operator, date in registered.stacks if is_operator or self._share)
+        return replace(catalog, measured=measured_stacks(seen, catalog.accelerators, catalog.models))
 
     def admit_models(
         self, configs: Iterable[tuple[str, Config]], uploader: str = "", target: Target = INFERENCE

@@ -10,7 +10,7 @@ from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.importers.name_check import NameCheck
 from roofcast.data.measurements.target import INFERENCE
 from roofcast.features.columns import ENGINES
-from roofcast.features.validity.engine_support import is_engine, unknown_engine_error
+from roofcast.features.validity.engine_choice import is_engine, unknown_engine_error
 from roofcast.serving.app_state.catalog.live_catalog import LiveCatalog
 from roofcast.serving.app_state.catalog.model_admission import Config, with_configs
 

@@ -13,7 +13,8 @@ from roofcast.data.units import H_PER_MONTH
 from roofcast.features.analysis.breakdown import bottleneck, break_down
 from roofcast.features.analysis.power import replica_power_w
 from roofcast.features.queries import take_rows
-from roofcast.features.validity.engine_support import needs_copy
+from roofcast.features.validity.engine_choice import needs_copy
+from roofcast.features.validity.engine_support import Stack, support_remark
 from roofcast.serving.predict.row_answers import outside_columns
 from roofcast.serving.recommend.answer.cautions import copy_warnings, offer_warnings, tpot_warnings
 from roofcast.serving.recommend.answer.nearest import nearest
@@ -122,6 +123,7 @@ class PredictedDeployments:
         memory, replica = self.means.memory, self.problem.replicas[deployment.row]
         offer, predictions = self.problem.offers[deployment.offer], self._metrics(k, deployment.load)
         warnings = copy_warnings(replica) if self._needs_copy(replica) else []
+        warnings += filter(None, [support_remark(self._stack(replica)) if replica.engine else ""])
         warnings += [*offer_warnings(offer, deployment.n_instance), *tpot_warnings(predictions, self.demand)]
         return FleetPart(
             **offer_fields(offer),
@@ -164,9 +166,13 @@ class PredictedDeployments:
             nearest=self.nearest[k],
         )
 
+    def _stack(self, replica: Replica) -> Stack:
+        problem = self.problem
+        part = problem.market.accelerators[replica.accelerator]
+        return Stack(replica.engine, part, replica.weight_precision, problem.model, measured=problem.market.measured)
+
     def _needs_copy(self, replica: Replica) -> bool:
-        accelerator = self.problem.market.accelerators[replica.accelerator]
-        return needs_copy(replica.engine, self.problem.model.weight_precision, replica.weight_precision, accelerator)
+        return needs_copy(self._stack(replica), self.problem.model.weight_precision)
 
     def _metrics(self, k: int, load: float) -> tuple[PredictedMetric, ...]:
         metrics = []

@@ -14,7 +14,8 @@ import numpy as np
 
 from roofcast.data.specs import Offer
 from roofcast.features.descriptors.precisions import WEIGHT_BYTE
-from roofcast.features.validity.engine_support import needs_copy
+from roofcast.features.validity.engine_choice import needs_copy
+from roofcast.features.validity.engine_support import Stack
 from roofcast.serving.app_state.catalog.user_files import OWNED
 from roofcast.serving.recommend.answer.cautions import offer_warnings
 from roofcast.serving.recommend.answer.parts import Entry, Lever, LeverKind, offer_fields, replica_fields
@@ -130,7 +131,8 @@ def _search_of(
     search: Search, constraints: Constraints, offers: list[Offer], *, has_pipelines: bool = True
 ) -> Search | None:
     problem = search.problem
-    replicas, _ = enumerate_replicas(problem.model, problem.market.accelerators, offers, constraints)
+    market = problem.market
+    replicas, _ = enumerate_replicas(problem.model, market.accelerators, offers, constraints, market.measured)
     replicas = [replica for replica in replicas if has_pipelines or replica.pp == 1]
     if not replicas:
         return None
@@ -247,7 +249,7 @@ def _lever(change: _Change, deployment: Deployment) -> Lever:
         cost_usd_per_h=deployment.cost,
         saving_ratio=None,
         needs_quantised_copy=needs_copy(
-            replica.engine, problem.model.weight_precision, replica.weight_precision, accelerator
+            Stack(replica.engine, accelerator, replica.weight_precision), problem.model.weight_precision
         ),
         warnings=tuple(offer_warnings(offer, deployment.n_instance)),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from threading import Lock
 from typing import Final
@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 from cachetools import LRUCache, cached
 
+from roofcast.data.catalog.support_rows import MeasuredStack
 from roofcast.data.measurements.schema import NO_SPECULATION
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 from roofcast.features.descriptors.descriptor_table import describe_queries
@@ -18,10 +19,9 @@ from roofcast.features.descriptors.engine_names import OTHER, describe_engines
 from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.features.engine.coefficients import Coefficients
 from roofcast.features.queries import Queries
-from roofcast.features.validity.engine_support import can_run, default_precision, engines_on, served_precisions
+from roofcast.features.validity.engine_choice import searched_pairs
+from roofcast.features.validity.engine_support import Stack, model_kinds, support_error
 from roofcast.features.validity.model_limits import NO_ATTENTION_DP_ENGINES, split_error
-from roofcast.features.validity.support_table import NO_SPECULATION_ENGINES
-from roofcast.serving.display_names import engine_name, precision_name
 from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.search.replica import Replica
@@ -30,12 +30,21 @@ TENSOR_PARALLEL: Final = (1, 2, 4, 8, 16)
 PIPELINE_PARALLEL: Final = (1, 2, 4)
 ATTENTION_PARALLEL: Final = (2, 4, 8, 16)
 
+NO_SPECULATION_ENGINES: Final = ("trtllm",)
+"""Engines whose command line has no speculative decoding: it needs a configuration file.
+
+References
+----------
+TensorRT-LLM 1.3, ``tensorrt_llm/commands/serve.py``; "Speculative Decoding".
+"""
+
 
 def enumerate_replicas(
     model: ModelSpec,
     accelerators: Mapping[str, AcceleratorSpec],
     offers: Iterable[Offer],
     constraints: Constraints | None = None,
+    measured: tuple[MeasuredStack, ...] = (),
 ) -> tuple[list[Replica], dict[str, str]]:
     """Return the configurations on the accelerators of the offers, and why accelerators have none, by id.
 
@@ -45,6 +54,8 @@ def enumerate_replicas(
         Specs by id.
     offers
         Within the constraints.
+    measured
+        Runs of the store, which override the support table.
 
     Notes
     -----
@@ -56,8 +67,11 @@ def enumerate_replicas(
     for offer in offers:
         if offer.accelerator in accelerators:
             largest[offer.accelerator] = max(largest.get(offer.accelerator, 0), offer.n_accelerator)
-    wanted = model.weight_precision, constraints.engines, constraints.weight_precisions
-    served = {name: _served_precisions(accelerators[name], *wanted) for name in sorted(largest)}
+    wanted = constraints.engines, constraints.weight_precisions
+    served = {}
+    for name in sorted(largest):
+        memory_byte = largest[name] * constraints.max_nodes * accelerators[name].memory_byte
+        served[name] = _served_pairs(accelerators[name], model, *wanted, measured=measured, memory_byte=memory_byte)
     engines = {engine for pairs, _ in served.values() for _, engine in pairs}
     all_splits = [*splits(model, max(largest.values(), default=0) * constraints.max_nodes)]
     degrees = {(tp, ep) for tp, _, _, ep in all_splits}
@@ -96,34 +110,30 @@ def splits(model: ModelSpec, n_accelerator: int) -> Iterator[tuple[int, int, int
                     yield tp, pp, dp, tp * dp
 
 
-def _support_key(accelerator: AcceleratorSpec, *wanted: object) -> tuple[object, ...]:
+def _support_key(
+    accelerator: AcceleratorSpec, model: ModelSpec, *wanted: object, **further: object
+) -> tuple[object, ...]:
     spec = accelerator
-    return spec.id, spec.vendor, spec.name, spec.architecture, *spec.peak_flop_per_s, *wanted
+    part = spec.id, spec.vendor, spec.architecture, spec.memory_type, spec.form_factor
+    return *part, model.weight_precision, model.n_param, model_kinds(model), *wanted, *further.values()
 
 
-@cached(LRUCache(2000), key=_support_key, lock=Lock())  # the same for every request, but for its constraints
-def _served_precisions(
-    accelerator: AcceleratorSpec, stored: str, named_engines: frozenset[str], named: frozenset[str]
+@cached(LRUCache(5000), key=_support_key, lock=Lock())  # the same for every request, but for its constraints
+def _served_pairs(
+    accelerator: AcceleratorSpec,
+    model: ModelSpec,
+    engines: frozenset[str],
+    precisions: frozenset[str],
+    *,
+    measured: tuple[MeasuredStack, ...],
+    memory_byte: float,
 ) -> tuple[list[tuple[str, str]], str]:
-    engines = sorted(engine for engine in named_engines if can_run(engine, accelerator))
-    if not named_engines:
-        engines = [*engines_on(accelerator)]
-    if not engines:
-        who = _none_of(sorted(named_engines) or ["vllm", "sglang", "trtllm"], "is", "is not")
-        return [], f"{who} known to run on {accelerator.vendor} {accelerator.name}"
-    pairs = []
-    for engine in engines:
-        wanted = named or {default_precision(engine, stored, accelerator)}
-        pairs += [(precision, engine) for precision in wanted & {*served_precisions(engine, accelerator)}]
+    pairs = searched_pairs(model, accelerator, engines, precisions, measured=measured, memory_byte=memory_byte)
     if pairs:
-        return sorted(pairs), ""
-    wanted_names = ", ".join(map(precision_name, sorted(named) or [stored]))
-    return [], f"{_none_of(engines, 'serves', 'does not serve')} {wanted_names} on {accelerator.name}"
-
-
-def _none_of(engines: Sequence[str], verb: str, negated: str) -> str:
-    names = [engine_name(one) for one in engines]
-    return f"none of {', '.join(names)} {verb}" if len(names) > 1 else f"{names[0]} {negated}"
+        return pairs, ""
+    engine, precision = min(engines, default="vllm"), min(precisions, default="")
+    error = support_error(Stack(engine, accelerator, precision, model, measured=measured), [accelerator])
+    return [], error.problem if error else f"no engine is known to run on {accelerator.vendor} {accelerator.name}"
 
 
 def assume_acceptance(replicas: Iterable[Replica], coefficients: Coefficients) -> list[Replica]:

@@ -10,6 +10,7 @@ from typing import Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
+from roofcast.data.catalog.support_rows import MeasuredStack
 from roofcast.data.specs import AcceleratorSpec, Offer
 from roofcast.features.descriptors.descriptor_table import HOST_SIZE
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
@@ -21,13 +22,16 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 class Market(Protocol):
-    """Accelerators by id, and priced instances; a catalogue is one."""
+    """Accelerators by id, priced instances, and runs of the store; a catalogue is one."""
 
     @property
     def accelerators(self) -> Mapping[str, AcceleratorSpec]: ...  # noqa: D102
 
     @property
     def offers(self) -> tuple[Offer, ...]: ...  # noqa: D102
+
+    @property
+    def measured(self) -> tuple[MeasuredStack, ...]: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Builder of the support table: which engine runs what on which accelerator."""

@@ -1,0 +1,177 @@
+"""Engines by name, those that a search tries on an accelerator, and the precision that they serve by default."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import replace
+from functools import cache
+from math import inf
+from typing import Final
+
+from roofcast.data.catalog.support_rows import MeasuredStack, load_support, target_of
+from roofcast.data.errors import UnknownNameError
+from roofcast.data.specs import BYTE_PER_WEIGHT, AcceleratorSpec, ModelSpec
+from roofcast.features.columns import ENGINES
+from roofcast.features.descriptors.engine_names import ALIASES, OTHER, nearest_engine
+from roofcast.features.descriptors.precisions import served_precision
+from roofcast.features.validity.engine_support import (
+    DESK_ENGINES,
+    SERVERS,
+    WIDE,
+    Stack,
+    canonical_engine,
+    hardware_formats,
+    is_quantised_whole,
+    possible_precisions,
+    rows_of_target,
+    support_of,
+)
+
+ANY_ENGINE: Final = ""
+"""Engine of an accelerator of which no row of the table speaks."""
+
+_OTHER_NAMES: Final = ("vllm-mlx", "other")
+_HOME: Final = re.compile(r"consumer|SoC|CPU", re.IGNORECASE)
+
+
+def default_precision(stack: Stack) -> str:
+    """Return the precision in which an engine serves a checkpoint without options; blank if it does not serve it.
+
+    References
+    ----------
+    vLLM and SGLang, option ``--dtype auto``: where a GPU has no BF16, FP16 takes its place, and FP32 for models that
+    refuse FP16. llama.cpp, ``convert_hf_to_gguf.py``: Q8_0 of FP8 checkpoints.
+
+    Examples
+    --------
+    >>> from roofcast.data.catalog import load_catalog
+    >>> catalog = load_catalog()
+    >>> t4 = catalog.accelerators["nvidia-t4-16gb"]
+    >>> [default_precision(Stack("vllm", t4, model=catalog.model(name))) for name in ("qwen3-8b", "gemma-2-9b")]
+    ['fp16', 'fp32']
+    """
+    statuses = {}
+    for precision in possible_precisions(canonical_engine(stack.engine), "", stack.model):
+        statuses[precision] = support_of(replace(stack, precision=precision)).status
+        if statuses[precision] == "runs":
+            return precision
+    return next((one for one, status in statuses.items() if status == "unknown"), "")
+
+
+def searched_pairs(
+    model: ModelSpec,
+    accelerator: AcceleratorSpec,
+    engines: Collection[str] = (),
+    precisions: Collection[str] = (),
+    *,
+    measured: tuple[MeasuredStack, ...] = (),
+    memory_byte: float = inf,
+) -> list[tuple[str, str]]:
+    """Return the precisions and engines that a recommendation searches on an accelerator; none if none runs there.
+
+    Unasked these are servers that run the model, with engines of desks on `is_home` accelerators; else engines of
+    desks; else those of which it is unknown. Engines that quantise checkpoints themselves do so if the weights do not
+    fit otherwise.
+
+    Parameters
+    ----------
+    engines, precisions
+        Named ones; with named engines, stacks of which it is unknown whether they run are searched.
+    memory_byte
+        Of all accelerators of a replica.
+
+    Examples
+    --------
+    >>> from roofcast.data.catalog import load_catalog
+    >>> catalog = load_catalog()
+    >>> for name in ("nvidia-l4-24gb", "apple-m4-max-128gb", "nvidia-v100-sxm2-16gb", "google-tpu-v4"):
+    ...     pairs = searched_pairs(catalog.model("llama-3.1-8b"), catalog.accelerators[name])
+    ...     print(" ".join(sorted({engine for _, engine in pairs})))
+    sglang trtllm vllm
+    llama.cpp mlx-lm
+    llama.cpp
+    vllm
+    """
+    first = (*SERVERS, *DESK_ENGINES) if is_home(accelerator) else SERVERS
+    attempts: list[tuple[Collection[str], str]] = [(first, "runs"), (DESK_ENGINES, "runs")]
+    attempts.append(((*SERVERS, *DESK_ENGINES), "runs unknown"))
+    if engines or not rows_of_target(target_of(accelerator)):
+        attempts = [(engines or (ANY_ENGINE,), "runs unknown")]
+    for tried, admitted in attempts:
+        pairs = []
+        for engine in tried:
+            stack = Stack(engine, accelerator, model=model, measured=measured)
+            wanted = precisions or {_fitting_precision(stack, default_precision(stack), memory_byte)}
+            pairs += [
+                (one, engine)
+                for one in wanted
+                if one and support_of(replace(stack, precision=one)).status in admitted
+            ]
+        if pairs:
+            return sorted(pairs)
+    return []
+
+
+def _fitting_precision(stack: Stack, precision: str, memory_byte: float) -> str:
+    if not precision or stack.model is None or not is_quantised_whole(stack.engine):
+        return precision
+    names = (precision, *(name for name in ("int8", "int4") if BYTE_PER_WEIGHT[name] < BYTE_PER_WEIGHT[precision]))
+    fits = (name for name in names if stack.model.n_param * BYTE_PER_WEIGHT[name] < memory_byte)
+    return next(fits, names[-1])
+
+
+def is_home(accelerator: AcceleratorSpec) -> bool:
+    """Return whether an accelerator is one of desks: a consumer card, a system on a chip or a processor."""
+    return bool(_HOME.search(accelerator.form_factor))
+
+
+def needs_copy(stack: Stack, stored: str) -> bool:
+    """Return whether the stack's precision needs another copy of a checkpoint `stored` in a precision.
+
+    Engines convert between 16 and 32 bits, and some quantise these to FP8 while loading.
+
+    Examples
+    --------
+    >>> from roofcast.data.catalog import load_catalog
+    >>> h100 = load_catalog().accelerator("nvidia-h100-sxm-80gb")
+    >>> [needs_copy(Stack(engine, h100, "fp8"), "bf16") for engine in ("vllm", "sglang", "trtllm")]
+    [False, False, True]
+    """
+    precision = stack.precision
+    if precision in ("", stored, served_precision(stored)):
+        return False
+    if stored not in WIDE:
+        return True
+    if precision in WIDE:
+        return stack.engine == "trtllm"
+    engine, target = canonical_engine(stack.engine), target_of(stack.accelerator)
+    return not (precision == "fp8" and "fp8_online" in hardware_formats(load_support(), engine, target))
+
+
+def is_engine(engine: str, measured: Collection[str] = ()) -> bool:
+    """Return whether an engine has this name: in the table, in the learner's columns, as a spelling, or as measured.
+
+    Examples
+    --------
+    >>> is_engine("vLLM (tenstorrent fork)"), is_engine("vlm")
+    (True, False)
+    """
+    return engine in known_engines() or engine in measured or nearest_engine(engine) != OTHER
+
+
+def unknown_engine_error(engine: str, measured: Collection[str] = ()) -> UnknownNameError:
+    """Return the error for a name that no engine has, with near misses.
+
+    Examples
+    --------
+    >>> print(unknown_engine_error("vlm"))
+    engine: no 'vlm' is known; did you mean 'vllm' or 'vllm-mlx' or 'llm-d'?
+    """
+    return UnknownNameError("engine", engine, {*known_engines(), *measured} - {""})
+
+
+@cache
+def known_engines() -> frozenset[str]:
+    """Return the names of engines that a question may have; spellings and measured engines are accepted too."""
+    return frozenset({row.engine for row in load_support()} | {*ENGINES, *ALIASES, *_OTHER_NAMES})
