@@ -29,7 +29,7 @@ from roofcast.features.validity.engine_support import (
 )
 
 ANY_ENGINE: Final = ""
-"""Engine of an accelerator of which no row of the table speaks."""
+"""Engine of an accelerator that no row of the table is about."""
 
 _OTHER_NAMES: Final = ("vllm-mlx", "other")
 _HOME: Final = re.compile(r"consumer|SoC|CPU", re.IGNORECASE)

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from roofcast.serving.cli.arguments.usage import Command, Group
-from roofcast.serving.cli.commands.catalog_commands import accelerators, models
+from roofcast.serving.cli.commands.catalog_commands import accelerators, engines, models
 from roofcast.serving.cli.commands.drift_command import drift
 from roofcast.serving.cli.commands.explain import explain, whatif
 from roofcast.serving.cli.commands.job_commands import predict as train_predict
@@ -52,7 +52,7 @@ app = typer.Typer(
 for command in (serve, recommend, predict, explain, whatif, measure_next, measure, drift, retrain, promote, rollback):
     app.command()(command)
 app.command("import")(import_)
-for command in (runs, accelerators, offers, campaigns, formats, export, scoreboard):
+for command in (runs, accelerators, engines, offers, campaigns, formats, export, scoreboard):
     app.command()(command)
 app.add_typer(models, name="models")
 app.add_typer(measurements, name="measurements")

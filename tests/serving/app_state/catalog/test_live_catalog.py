@@ -19,6 +19,7 @@ from roofcast.serving.app_state.imports.measurement_import import import_rows
 from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.composition import Service
 from roofcast.serving.predict.question_rows import table_from_rows
+from roofcast.serving.predict.row_answers import PredictOptions, answer
 from tests.conditions import PATIENCE_S
 from tests.serving.http_client import CONFIG, MODEL, a_measurement
 
@@ -38,13 +39,13 @@ class FakeStore:
     def pause(self, problem: str) -> None:
         assert problem == self.problem
 
-    def load_models(self) -> tuple[list[ModelSpec], dict[str, str]]:
+    def load_models(self) -> tuple[list[ModelSpec], dict[str, str], list[tuple[str, ...]]]:
         self.n_asked += 1
         self.is_asked.set()
         assert self.may_answer.wait(PATIENCE_S)
         if self.problem:
             raise NotReadyError(self.problem)
-        return [model_from_config(CONFIG, name) for name in self.names], {}
+        return [model_from_config(CONFIG, name) for name in self.names], {}, []
 
 
 def a_catalog(store: FakeStore, home: Path) -> LiveCatalog:
@@ -119,3 +120,23 @@ def test_an_imported_model_is_known_at_once(service: Service) -> None:
     rows = validate_measurements(table_from_rows([a_measurement(model="mine/new")]))
     import_rows(service.stores, service.catalogs, rows, [("mine/new", CONFIG)])
     assert service.catalog.knows_model("mine/new")
+
+
+def test_a_run_of_the_store_overrides_the_support_table(service: Service) -> None:
+    stack = {
+        "model": "openai/gpt-oss-20b",
+        "accelerator": "nvidia-t4-16gb",
+        "engine": "vllm",
+        "weight_precision": "fp4",
+    }
+    question = {**stack, "n_accelerator": 2, "n_input_token": 100, "n_output_token": 50}
+
+    def status() -> object:
+        bundle = service.active_model.bundle
+        return answer(table_from_rows([question]), PredictOptions(bundle, service.catalog))["status"][0]
+
+    assert status() == "does_not_run"
+    rows = validate_measurements(table_from_rows([a_measurement(**stack, n_accelerator=2, engine_version="0.34.0")]))
+    import_rows(service.stores, service.catalogs, rows, [])
+    service.catalogs.refresh()
+    assert status() == "ok"

@@ -252,6 +252,15 @@ def test_a_recommendation_from_old_prices_has_a_warning(run: Run, tmp_path: Path
     assert "days old (2020-01-01): check it" in err
 
 
+def test_engines_lists_the_facts_of_an_engine_and_an_accelerator(run: Run) -> None:
+    everything = run.json("engines")
+    rows = run.json("engines", "--engine", "tensorrt-llm", "--accelerator", "t4")
+    assert 0 < len(rows) < len(everything)
+    assert all(row["engine"] == "trtllm" and row["source"] and row["date"] for row in rows)
+    assert {row["status"] for row in everything} == {"runs", "unknown", "does_not_run"}
+    assert "did you mean" in run.error("engines", "--engine", "vlm")
+
+
 def install_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, downloads: list[str]) -> None:
     def download(name: str, file: str, *, revision: str | None) -> str:
         if file != "config.json":

@@ -1,4 +1,4 @@
-"""The commands that list models and accelerators, remove a registered model, and add an accelerator of your own."""
+"""The commands that list models, accelerators and what engines run, remove a model, and add an accelerator."""
 
 from __future__ import annotations
 
@@ -84,6 +84,26 @@ def accelerators(
             for spec in specs
         ]
         show([spec.model_dump(mode="json") for spec in specs] if as_json else rows, as_json=as_json)
+
+
+def engines(
+    engine: Annotated[str, typer.Option(help="Facts about this engine alone.")] = "",
+    accelerator: Annotated[str, typer.Option(help="Facts about this accelerator alone.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """List what runs and what does not: engine, versions, targets of accelerators, formats, kinds of models."""
+    from roofcast.data.catalog.support_rows import load_support, target_of
+    from roofcast.features.validity.engine_choice import is_engine, unknown_engine_error
+    from roofcast.features.validity.engine_support import canonical_engine, rows_of_target
+
+    if engine and not is_engine(engine):
+        raise unknown_engine_error(engine)
+    rows = rows_of_target(target_of(open_catalog().accelerator(accelerator))) if accelerator else load_support()
+    facts = [row.model_dump() for row in rows if engine in ("", row.engine) or row.engine == canonical_engine(engine)]
+    short = ("engine", "first_version", "last_version", "targets", "formats", "kv_precisions", "models", "status")
+    cells = [{name: row[name] for name in short} for row in facts]
+    words = [{name: " ".join(one) if isinstance(one, tuple) else one for name, one in row.items()} for row in cells]
+    show(facts if as_json else words, as_json=as_json)
 
 
 def _add_accelerator(file: Path, *, replace: bool, as_json: bool) -> None:
