@@ -99,7 +99,9 @@ def test_an_unknown_or_different_engine_is_refused() -> None:
 
 
 def test_an_engine_is_refused_on_an_accelerator_it_does_not_support() -> None:
-    with pytest.raises(InputError, match="trtllm does not run on AMD Instinct MI300X: .*nearest that runs: vllm or sglang"):
+    with pytest.raises(
+        InputError, match=r"trtllm does not run on AMD Instinct MI300X: .*nearest that runs: vllm or sglang"
+    ):
         an_engine_config("trtllm", entry=an_entry("amd-mi300x-192gb"))
 
 
