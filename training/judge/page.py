@@ -112,10 +112,9 @@ SECTIONS: Final = (
     Section(
         "P7: stacks that nobody measured",
         "A *stack* is who built, configured and measured an engine. Each row is predicted without rows of its "
-        "stack's owner. P7 has the stacks of the first fourteen campaigns, to compare versions, P7_all all; "
-        "P7_blanks asks again with a stated column left blank. Methods are compared on the rows that roofcast "
-        "answers. [Decision 18](decisions/0018-stacks.md) lists what was chosen with P7 in view: both are "
-        "optimistic.",
+        "stack's owner. P7 has the stacks of the first fourteen campaigns, to compare versions, P7_all all. "
+        "Methods are compared on the rows that roofcast answers. [Decision 18](decisions/0018-stacks.md) lists what "
+        "was chosen with P7 in view: both are optimistic.",
         {"P7_all": "All stacks, pooled"},
         _ERRORS,
         {"over": ("pooled",)},

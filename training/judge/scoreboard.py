@@ -58,7 +58,6 @@ from judge.protocols.p4_p5_campaigns import (
     reference_figures,
     with_sources,
 )
-from judge.protocols.p7_blanks import COLUMN_MARK, blank_figures, blank_lines
 from judge.protocols.p7_p8_stacks import N_FOLD as N_FOLD_STACK
 from judge.protocols.p7_p8_stacks import (
     N_OWN_RUN,
@@ -87,9 +86,8 @@ from roofcast.training.jobs.job_table import (
 
 PROTOCOLS: Final = (*DEMANDS, "P3", "P4", "P5", "P6", "P7", "P8", "P9")
 """Protocols of `run_scoreboard`. P3 has two results, all rows and ``P3_clean``; P4 also has ``P4_methods``, with its
-baselines, and ``decisions``; P6 also has ``P6_all`` and ``P6_judges``, P7 ``P7_all`` and
-``P7_blanks``. P4 and P5 share one run, and so
-do P7 and P8."""
+baselines, and ``decisions``; P6 also has ``P6_all`` and ``P6_judges``, P7 ``P7_all``. P4
+and P5 share one run, and so do P7 and P8."""
 
 OWN: Final = "roofcast"
 """Name of roofcast's own scores."""
@@ -109,7 +107,6 @@ _PATHS: Final[Mapping[str, tuple[str, ...]]] = {
     "P6_judges": ("table", "method"),
     "P7": ("method", "metric", "over"),
     "P7_all": ("method", "metric", "over"),
-    "P7_blanks": ("blank", "metric"),
     "P8": ("own_runs_of", "n_own_run", "metric"),
     "P9": ("method", "quantity"),
 }
@@ -241,7 +238,7 @@ def _in_order(names: Iterable[str], results: Mapping[str, object]) -> list[str]:
         "P3": ("P3_clean",),
         "P4": ("P4_methods", "decisions"),
         "P6": ("P6_all", "P6_judges"),
-        "P7": ("P7_all", "P7_blanks"),
+        "P7": ("P7_all",),
     }
     return [part for name in names for part in (name, *included.get(name, ())) if part in results]
 
@@ -333,16 +330,14 @@ def _training_results(rows: JobTable, progress: Progress | None, n_fold: int) ->
 
 def _stack_results(dump: pd.DataFrame) -> dict[str, ProtocolResult]:
     dump = dump[[name for name in map(str, dump) if not name.endswith(_OWN_RUN_COLUMNS)]]
-    lines, with_blank = dump[[name for name in map(str, dump) if COLUMN_MARK not in name]], blank_lines(dump)
     return {
-        "P7": ProtocolResult(stack_figures(of_first_campaigns(lines)), {"P7": lines, "P7_parts": stack_parts(lines)}),
-        "P7_all": ProtocolResult(stack_figures(lines), {}),
-        "P7_blanks": ProtocolResult(blank_figures(with_blank), {"P7_blanks": with_blank}),
+        "P7": ProtocolResult(stack_figures(of_first_campaigns(dump)), {"P7": dump, "P7_parts": stack_parts(dump)}),
+        "P7_all": ProtocolResult(stack_figures(dump), {}),
     }
 
 
 def _own_run_result(dump: pd.DataFrame) -> ProtocolResult:
-    others = {name for name in map(str, dump) if name.startswith("by_") or COLUMN_MARK in name}
+    others = {name for name in map(str, dump) if name.startswith("by_")}
     lines = dump.loc[dump["metric"] != DERIVED, [name for name in map(str, dump) if name not in others]]
     return ProtocolResult(own_run_figures(lines), {"P8": lines.reset_index(drop=True)})
 

@@ -24,7 +24,6 @@ from roofcast.serving.recommend.search.configurations import describe_replicas, 
 from roofcast.serving.recommend.search.deployment_sizes import Pairs
 from roofcast.serving.recommend.search.evaluation import Evaluator, max_users_per_accelerator, user_levels
 from roofcast.serving.recommend.search.load_grid import LoadGrid
-from roofcast.serving.recommend.search.problem import replica_doubt
 from tests.builders import a_model
 
 NO_LIMIT = 10_000
@@ -65,9 +64,8 @@ def exhaustive(service: Service, model: ModelSpec, demand: Demand, confidence: f
     replicas, _ = enumerate_replicas(model, market.accelerators, market.offers, bounds)
     table = replica_table(replicas, model, demand, bounds)
     descriptors = describe_replicas(table, model, market.accelerators)
-    doubt = replica_doubt(bundle, table, descriptors, demand)
     is_open = demand.users is None
-    evaluator = Evaluator(bundle.predictor, descriptors, is_open=is_open, doubt=doubt)
+    evaluator = Evaluator(bundle.predictor, descriptors, is_open=is_open)
     most = max_users_per_accelerator(bundle) * np.array([replica.n_accelerator for replica in replicas])
     shares = demand.required_load / np.arange(1, 120)
     levels = np.unique([*user_levels(float(most.max())), *np.ceil(shares), *range(1, 65)])

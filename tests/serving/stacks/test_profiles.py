@@ -167,8 +167,8 @@ def test_rows_of_one_run_differ_in_their_statistic(service: Service) -> None:
     assert first == second != other
 
 
-def test_errors_without_a_profile_are_those_of_a_prediction_with_the_same_blanks(service: Service) -> None:
-    rows = [a_run(), a_run(64)]
+def test_errors_without_a_profile_are_those_of_a_prediction_of_the_same_runs(service: Service) -> None:
+    rows = [a_run(n_request=200), a_run(64, n_request=640)]
     options = PredictOptions(service.active_model.bundle, service.catalog, 0.8)
     questions = pd.DataFrame([{n: v for n, v in row.items() if n not in ("ttft_s", "tpot_s")} for row in rows])
     answers = answer(questions, options)

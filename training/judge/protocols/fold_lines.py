@@ -40,7 +40,7 @@ _ROW_COLUMNS: Final = (
 
 IndexArray = npt.NDArray[np.intp]
 Progress = Callable[[str, int, int], None]
-Further = Callable[[RoofcastPredictor, CampaignRows, CampaignRows, IndexArray], dict[str, pd.DataFrame]]
+Further = Callable[[RoofcastPredictor, CampaignRows, IndexArray], dict[str, pd.DataFrame]]
 """Additional predictions of a protocol, given the predictor, its training rows, all rows and the indices of the test
 rows: tables of shape (n_test, n_metric), or of fewer rows, by column name."""
 
@@ -84,7 +84,7 @@ def predict_fold(
     answers = {
         **plain_predictions(predictor, rows, test),
         **baseline_predictions(predictor, train_rows, rows, test),
-        **further(predictor, train_rows, rows, test),
+        **further(predictor, rows, test),
     }
     return build_lines(rows, test, answers)
 

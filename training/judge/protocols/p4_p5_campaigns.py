@@ -72,7 +72,7 @@ def predict_campaigns(
 
 
 def _reference_predictions(
-    predictor: RoofcastPredictor, _train_rows: CampaignRows, rows: CampaignRows, test: npt.NDArray[np.intp]
+    predictor: RoofcastPredictor, rows: CampaignRows, test: npt.NDArray[np.intp]
 ) -> dict[str, pd.DataFrame]:
     """Return predictions with reference points; NaN for rows of the reference runs."""
     run = rows.measurements["run"].iloc[test]

@@ -29,7 +29,6 @@ from judge.protocols.fold_lines import (
     predict_fold,
     scored_lines,
 )
-from judge.protocols.p7_blanks import predict_blanks
 from roofcast.data.campaigns import FIRST_CAMPAIGNS
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.folds import leave_one_group_out
@@ -67,18 +66,12 @@ def predict_stacks(
     -------
     As of `p4_p5_campaigns.predict_campaigns`, and for each kind of `OWN_RUNS` and each of its `OWN_RUN_COUNTS`
     ``predicted_KIND_k``, ``low_90_KIND_k`` and ``high_90_KIND_k``, NaN for the own runs themselves and where the
-    stack measured too few LLMs; and the columns of `p7_blanks.predict_blanks`
+    stack measured too few LLMs.
     """
     folds = list(leave_one_group_out(rows.owners, n_fold))
     return map_folds(
-        partial(predict_fold, _further_predictions, rows, config), folds, progress, "campaigns, leave one stack out"
+        partial(predict_fold, _own_run_predictions, rows, config), folds, progress, "campaigns, leave one stack out"
     )
-
-
-def _further_predictions(
-    predictor: RoofcastPredictor, train_rows: CampaignRows, rows: CampaignRows, test: IndexArray
-) -> dict[str, pd.DataFrame]:
-    return _own_run_predictions(predictor, rows, test) | predict_blanks(predictor, train_rows, rows, test)
 
 
 def _own_run_predictions(

@@ -27,7 +27,7 @@ USUAL: Final = {
     "graphs": "on; off for engines that launch every kernel",
     "peer_to_peer": "on, except for GeForce",
     "length_variation": "0.5, typical of chat",
-    "n_request": "a run of unknown length, which includes some of its start",
+    "n_request": "a service in steady state: a run without end",
 }
 """Usual value of each column that an answer lists as assumed."""
 

@@ -81,6 +81,21 @@ def describe(
     return build_frame(queries, DESCRIPTOR_NAMES, rows.index)
 
 
+def describe_service(
+    queries: PredictionInput, models: Mapping[str, ModelSpec], accelerators: Mapping[str, AcceleratorSpec]
+) -> Queries:
+    """Return what `describe_queries` does of questions: a closed loop of unknown length is a service in steady state.
+
+    A measured run of unknown length includes some of the burst at its start; a service does not.
+    """
+    d = {**describe_queries(queries, models, accelerators)}
+    is_endless = ~np.isnan(d["workload.concurrency"]) & np.isnan(d["workload.n_request"])
+    is_endless &= d["workload.is_static"] == 0
+    for name in ("workload.n_wave", "workload.n_request"):
+        d[name] = np.where(is_endless, np.inf, d[name])
+    return freeze(np.array([d[name] for name in DESCRIPTOR_NAMES]))
+
+
 def describe_queries(
     queries: PredictionInput, models: Mapping[str, ModelSpec], accelerators: Mapping[str, AcceleratorSpec]
 ) -> Queries:

@@ -72,9 +72,8 @@ def _limits() -> Iterator[str]:
 
 
 def _usual_values() -> Iterator[str]:
-    yield "An answer assumes these values where the columns are blank, and lists in `assumed` those that have an"
-    yield "effect. Each of them, except `weight_precision` and `concurrency`, widens the interval by the typical"
-    yield "change of predictions of measured rows when that column is blanked."
+    yield "A question is about a service in steady state. An answer assumes these values where columns are blank,"
+    yield "lists in `assumed` those that have an effect, and its interval is that of the question with these values."
     yield ""
     yield from _table(("column", "usual value"), ((f"`{name}`", value) for name, value in USUAL.items()))
 

@@ -26,12 +26,13 @@ from roofcast.features.analysis.breakdown import (
 )
 from roofcast.features.analysis.power import replica_power_w
 from roofcast.features.analysis.whatif import DRAM_BYTE_PER_S, FACTORS, NODES, parse_steps, sweep
+from roofcast.features.columns import DESCRIPTOR_NAMES
 from roofcast.features.descriptors.assumptions import ASSUMED_LOAD, assumed_columns
-from roofcast.features.descriptors.descriptor_table import describe
+from roofcast.features.descriptors.descriptor_table import describe_service
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import Estimate, estimate
 from roofcast.features.pipeline import estimate_metrics
-from roofcast.features.queries import FloatArray, Queries, descriptor_arrays
+from roofcast.features.queries import FloatArray, Queries, build_frame
 from roofcast.features.validity.capacity_limits import CapacityLimits, capacity_limits
 from roofcast.features.validity.checks import FLAGS, find_flags
 from roofcast.serving.explain.prediction_reasons import explain_predictions
@@ -191,15 +192,15 @@ def explain(
     used = list(parts) or [catalog.accelerators[name] for name in table["accelerator"]]
     table["accelerator"] = [part.id for part in used]
     accelerators = {part.id: part for part in used}
-    descriptors = describe(table, catalog.models, accelerators)
+    d = describe_service(table_columns(table), catalog.models, accelerators)
+    descriptors = build_frame(d, DESCRIPTOR_NAMES, table.index)
     _raise_first(assumed_split_problems(descriptors, table, catalog))
-    d = descriptor_arrays(descriptors)
     coefficients = bundle.predictor.coefficients_ if bundle else DEFAULT_COEFFICIENTS
     e = estimate(d, coefficients)
     operators = break_down(d, coefficients, e)
     known = {**catalog.accelerators, **accelerators}
     assumed = assumed_columns(table_columns(table))
-    reasons = partial(explain_predictions, descriptors, table, bundle, known, assumed=assumed, level=level)
+    reasons = partial(explain_predictions, descriptors, table, bundle, known, level=level)
     return Explanation(
         table=table,
         assumed=assumed,

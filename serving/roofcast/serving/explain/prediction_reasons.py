@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import pandas as pd
@@ -26,7 +26,6 @@ def explain_predictions(
     bundle: ModelBundle | None,
     accelerators: Mapping[str, AcceleratorSpec],
     *,
-    assumed: Sequence[str],
     level: float,
     references: CalibrationPoints | None = None,
 ) -> list[dict[str, Any]]:
@@ -40,8 +39,6 @@ def explain_predictions(
         That predicts.
     accelerators
         Specs by the ids of the table.
-    assumed
-        Blank columns of each question, separated by spaces.
     level
         Of the intervals.
     references
@@ -51,9 +48,9 @@ def explain_predictions(
         return []
     predictor = bundle.predictor
     metrics = predictor.select_metrics(ANSWER_METRICS)
-    prediction = bundle.predict(descriptors, assumed, references, metrics=metrics)
+    prediction = predictor.predict_distribution(descriptors, references, metrics=metrics)
     intervals = _intervals(prediction, level)
-    plain = _intervals(bundle.predict(descriptors, assumed, metrics=metrics), level) if references else None
+    plain = _intervals(predictor.predict_distribution(descriptors, metrics=metrics), level) if references else None
     summands = contributions(predictor, descriptors, references, metrics)
     near = {m: nearest_measurements(predictor, bundle.anchors, descriptors, m, N_NEAREST) for m in metrics}
     beyond = outside_columns(prediction.features, column_arrays(table), bundle, accelerators)

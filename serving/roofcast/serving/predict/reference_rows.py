@@ -12,7 +12,7 @@ from roofcast.data.errors import SchemaError, join_errors
 from roofcast.data.measurements.cells import CellParser, Finding
 from roofcast.data.measurements.column_names import LONG_NAMES, column_cure
 from roofcast.data.measurements.schema import INPUT_COLUMNS, OUTCOME_COLUMNS, REFERENCE_METRICS
-from roofcast.features.descriptors.assumptions import ASSUMED_LOAD, assumed_columns
+from roofcast.features.descriptors.assumptions import ASSUMED_LOAD
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.serving.predict.question_rows import table_from_rows
 from roofcast.serving.predict.row_checks import capacity_problems, check_table, table_columns
@@ -99,8 +99,7 @@ def check_references(
         _raise_first(problems, source, lines)
     X, table, measured = (part.iloc[usable].reset_index(drop=True) for part in (X, table, measured))
     parsed = table.drop(columns=ASSUMED_LOAD).join(measured)
-    assumed = assumed_columns(table_columns(table))
-    return CalibrationPoints(X, _with_derived(measured, table), assumed=assumed), parsed, problems
+    return CalibrationPoints(X, _with_derived(measured, table)), parsed, problems
 
 
 def _compare(X: pd.DataFrame, measured: pd.DataFrame, predictor: RoofcastPredictor) -> list[Problem | None]:

@@ -15,7 +15,7 @@ from roofcast.data.catalog import Catalog
 from roofcast.data.measurements.cells import Table, object_column
 from roofcast.data.specs import AcceleratorSpec
 from roofcast.features.descriptors.assumptions import ASSUMED_LOAD, assumed_columns
-from roofcast.features.descriptors.descriptor_table import describe_queries
+from roofcast.features.descriptors.descriptor_table import describe_service
 from roofcast.features.descriptors.prediction_input import ColumnArray, factorize
 from roofcast.features.engine.estimate import Estimate
 from roofcast.features.queries import FloatArray, Queries
@@ -110,18 +110,17 @@ def answer_columns(columns: Mapping[str, ColumnArray], options: PredictOptions) 
 def _predict(
     table: Table, rows: npt.NDArray[np.intp], answers: Table, problems: list[Problem | None], options: PredictOptions
 ) -> None:
-    bundle, catalog = options.bundle, options.catalog
+    predictor, catalog = options.bundle.predictor, options.catalog
     subset = table if len(rows) == len(problems) else {name: cells[rows] for name, cells in table.items()}
-    queries = describe_queries(subset, catalog.models, catalog.accelerators)
-    assumed = assumed_columns(subset)
-    prediction = bundle.predict(queries, assumed, options.references, metrics=ANSWER_METRICS)
+    queries = describe_service(subset, catalog.models, catalog.accelerators)
+    prediction = predictor.predict_distribution(queries, options.references, metrics=ANSWER_METRICS)
     _fill_numbers(answers, rows, prediction, options.level)
     if options.references:
-        uncalibrated = bundle.predict(queries, assumed, metrics=ANSWER_METRICS)
+        uncalibrated = predictor.predict_distribution(queries, metrics=ANSWER_METRICS)
         _fill_numbers(answers, rows, uncalibrated, options.level, UNCALIBRATED)
-    outside = outside_columns(prediction.features, subset, bundle, catalog.accelerators)
+    outside = outside_columns(prediction.features, subset, options.bundle, catalog.accelerators)
     answers["outside"][rows] = [bool(columns) for columns in outside]
-    answers["assumed"][rows] = assumed
+    answers["assumed"][rows] = assumed_columns(subset)
     remarks = zip(
         _remarks(queries, subset[ASSUMED_LOAD], prediction.estimate), support_remarks(subset, catalog), strict=True
     )

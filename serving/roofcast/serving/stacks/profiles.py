@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -177,8 +176,7 @@ def describe_row(row: Cells) -> str:
 def _profile(name: str, points: CalibrationPoints, table: pd.DataFrame) -> Profile:
     rows = [_typed_cells(row) for row in rows_from_table(table)]
     is_central = central_rows(rows)
-    assumed = tuple(compress(points.assumed, is_central))
-    central = CalibrationPoints(points.X[is_central], points.y[is_central], assumed=assumed)
+    central = CalibrationPoints(points.X[is_central], points.y[is_central])
     return Profile(name, rows, points, central)
 
 

@@ -160,7 +160,7 @@ class Stacks:
     ) -> CalibrationPoints:
         import joblib  # noqa: PLC0415  (a server starts without it)
 
-        key = id(points), joblib.hash((references.X, references.y, tuple(references.assumed)))
+        key = id(points), joblib.hash((references.X, references.y))
         return self._joined.get(active.champion.sha256, key, lambda: (points, _join(points, references)))[1]
 
     def _choose_measured(
@@ -179,7 +179,7 @@ def _bundle_about(bundle: ModelBundle, stack: str) -> ModelBundle:
 
 def _join(points: CalibrationPoints, references: CalibrationPoints) -> CalibrationPoints:
     X, y = (pd.concat(pair, ignore_index=True) for pair in ((points.X, references.X), (points.y, references.y)))
-    return CalibrationPoints(X, y, assumed=(*points.assumed, *references.assumed))
+    return CalibrationPoints(X, y)
 
 
 def _measured_text(stack: MeasuredStack) -> str:

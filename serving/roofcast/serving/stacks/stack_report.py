@@ -70,7 +70,7 @@ class MetricErrors:
 def profile_errors(profile: Profile, bundle: ModelBundle, level: float) -> list[MetricErrors]:
     """Return the errors of each measured metric; a row's own run is never among what its prediction is given.
 
-    `before` has the intervals of a prediction without a profile, wider by the row's blank columns.
+    `before` has the intervals of a prediction without a profile.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def profile_errors(profile: Profile, bundle: ModelBundle, level: float) -> list[
         If the measurements cannot support the level.
     """
     runs, table = run_numbers(profile.points.X), table_from_rows(profile.rows)
-    before = bundle.predict(profile.points.X, profile.points.assumed)
+    before = bundle.predictor.predict_distribution(profile.points.X)
     after = None
     if len(np.unique(runs)) > 1:
         after = bundle.predictor.predict_left_out(profile.points, runs, central_rows(profile.rows))

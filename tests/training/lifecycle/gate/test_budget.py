@@ -30,7 +30,7 @@ def candidate(subset: TrainingSet) -> ModelBundle:
 @pytest.fixture(scope="module")
 def predict(subset: TrainingSet) -> Predict:
     queries = subset.X.iloc[query_rows(len(subset.X))]
-    return lambda bundle: bundle.predict(queries, [""] * len(queries))
+    return lambda bundle: bundle.predictor.predict_distribution(queries)
 
 
 def test_shipped_and_small_predictors_are_within_the_budget(candidate: ModelBundle, predict: Predict) -> None:

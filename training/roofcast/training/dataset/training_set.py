@@ -16,7 +16,6 @@ from roofcast.data.errors import InputError
 from roofcast.data.measurements.validation import row_ids
 from roofcast.data.specs import AcceleratorSpec, ModelSpec
 from roofcast.features.descriptors.descriptor_table import describe
-from roofcast.training.dataset.blanked_rows import BlankedRows, build_blanked_rows
 from roofcast.training.dataset.review import review
 from roofcast.training.dataset.stacks import is_uploaded, name_by_uploader, name_stacks
 from roofcast.training.dataset.targets import outcomes
@@ -50,7 +49,6 @@ class TrainingSet:
     ids: pd.Series
     set_aside: dict[str, int] = field(default_factory=dict)
     attempts: Attempts | None = None
-    blanked: dict[str, BlankedRows] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
@@ -58,7 +56,7 @@ class TrainingSet:
         return hashlib.blake2b("".join(sorted(self.ids)).encode(), digest_size=16).hexdigest()
 
     def take(self, mask: npt.NDArray[np.bool_]) -> TrainingSet:
-        """Return the rows where `mask` is true, without what the whole set alone has, `set_aside` to `blanked`."""
+        """Return the rows where `mask` is true, without what the whole set alone has, `set_aside` and `attempts`."""
         return TrainingSet(
             self.measurements[mask], self.X[mask], self.y[mask], self.groups[mask], self.stacks[mask], self.ids[mask]
         )
@@ -108,5 +106,4 @@ def build_training_set(
     is_failed = (measurements["status"] == "out_of_memory") & ~is_uploaded(measurements["stack"])
     attempts = build_attempts(rows[~is_uploaded(rows["stack"])], measurements[is_failed], models, accelerators)
     X, y = describe(rows, models, accelerators), outcomes(rows)
-    blanked = build_blanked_rows(rows, stacks, models, accelerators)
-    return TrainingSet(rows, X, y, groups, stacks, ids, counts, attempts, blanked)
+    return TrainingSet(rows, X, y, groups, stacks, ids, counts, attempts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -72,11 +72,6 @@ class Prediction:
         half = {metric: sd * self.errors[metric].quantile(level) for metric, sd in self.log_sds.items()}
         low = {metric: median * np.exp(-half[metric]) for metric, median in self.medians.items()}
         return low, {metric: median * np.exp(half[metric]) for metric, median in self.medians.items()}
-
-    def widen(self, variance: Mapping[str, FloatArray]) -> Prediction:
-        """Return the distribution with a variance added to that of each metric's logarithm, unless it is certain."""
-        sds = {m: np.where(sd > 0, np.sqrt(sd**2 + variance.get(m, 0.0)), sd) for m, sd in self.log_sds.items()}
-        return replace(self, log_sds=sds)
 
     def _table(self, columns: Mapping[str, FloatArray]) -> pd.DataFrame:
         return build_frame(columns, tuple(columns), self.index)

@@ -18,7 +18,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import compress
@@ -379,8 +379,6 @@ class CalibrationPoints:
         Measured values; NaN or no column where unknown.
     stacks : shape (n_row,)
         Stack of each row, aligned by index; None for that of the queries.
-    assumed : shape (n_row,)
-        Blank columns of each row, separated by spaces; empty if they are not known.
 
     Attributes
     ----------
@@ -391,7 +389,6 @@ class CalibrationPoints:
     X: pd.DataFrame
     y: pd.DataFrame
     stacks: pd.Series | None = None
-    assumed: Sequence[str] = ()
     conditioned: WeakKeyDictionary[RoofcastPredictor, dict[str, ErrorDistribution]] = field(
         default_factory=WeakKeyDictionary, init=False, repr=False, compare=False
     )

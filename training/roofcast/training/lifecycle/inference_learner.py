@@ -17,7 +17,6 @@ from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.dataset.training_set import TrainingSet, build_training_set
 from roofcast.training.evaluation.metrics import error_summary
 from roofcast.training.explain.contributions import build_training_points
-from roofcast.training.learner.errors.blank_doubt import BlankDoubt
 from roofcast.training.learner.out_of_memory import fit_out_of_memory
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.learner.ratio_model import Progress
@@ -68,7 +67,6 @@ def fit_bundle(
         accelerators=tuple(sorted(set(data.measurements["accelerator"]))),
         scores={str(m): {str(k): float(v) for k, v in row.items()} for m, row in scores.iterrows()},
         anchors=build_training_points(predictor, data),
-        doubt=BlankDoubt.fit(predictor, data.X, data.blanked),
         feasibility=fit_out_of_memory(data.attempts, predictor.coefficients_) if data.attempts else None,
     )
 
@@ -99,8 +97,7 @@ def score_folds(data: TrainingSet, held_out: pd.DataFrame, groups: pd.Series | N
 def predict_queries(data: TrainingSet) -> tuple[Callable[[ModelBundle], object], int]:
     """Return what predicts some of the rows by a bundle, and their number: see `over_budget`."""
     queries = data.X.iloc[query_rows(len(data.X))]
-    assumed = [""] * len(queries)
-    return lambda bundle: bundle.predict(queries, assumed), len(queries)
+    return lambda bundle: bundle.predictor.predict_distribution(queries), len(queries)
 
 
 def score_held_out(predictor: RoofcastPredictor, data: TrainingSet) -> pd.DataFrame:

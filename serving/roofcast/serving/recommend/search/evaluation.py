@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -61,8 +60,6 @@ class Evaluator:
     descriptors : shape (n_replica, n_descriptor)
     is_open
         Whether loads are requests per second; otherwise they are requests in flight.
-    doubt
-        Variance that the blanks of each replica's question add, by metric: shapes (n_replica,).
 
     Attributes
     ----------
@@ -78,9 +75,8 @@ class Evaluator:
         descriptors: Queries,
         *,
         is_open: bool = False,
-        doubt: Mapping[str, FloatArray] = MappingProxyType({}),
     ) -> None:
-        self.predictor, self.is_open, self.doubt = predictor, is_open, doubt
+        self.predictor, self.is_open = predictor, is_open
         self.coefficients = predictor.coefficients_
         self.d = descriptors
         self.n_predicted = 0
@@ -163,8 +159,7 @@ class Evaluator:
         self.n_predicted += len(repeated)
         d = self.descriptors(rows, load, *statistics)
         keys = replace(self._keys.take(repeated), workload=workload_coordinates(d))
-        prediction = self.predictor.predict_distribution(d, metrics=metrics, estimate=means, keys=keys)
-        return prediction.widen({metric: variance[repeated] for metric, variance in self.doubt.items()})
+        return self.predictor.predict_distribution(d, metrics=metrics, estimate=means, keys=keys)
 
 
 def medians_of(prediction: Prediction, metric: str, rows: slice = slice(None)) -> Medians:

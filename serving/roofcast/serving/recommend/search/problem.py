@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -11,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.data.specs import ModelSpec, Offer
-from roofcast.features.descriptors.assumptions import ASSUMED_LOAD, assumed_columns
 from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.features.queries import Queries
 from roofcast.serving.recommend.demand.constraints import Constraints
@@ -68,23 +66,6 @@ class SearchProblem:
     descriptors: Queries
     confidence: float
     level: float
-
-
-def replica_doubt(
-    bundle: ModelBundle,
-    table: dict[str, ColumnArray],
-    descriptors: Queries,
-    demand: Demand,
-    references: CalibrationPoints | None = None,
-) -> dict[str, FloatArray]:
-    """Return the variance that blanks of `replica_table` add, by metric: shapes (n_replica,).
-
-    A deployment runs without end, so the number of requests is no blank.
-    """
-    n = len(table["model"])
-    known = {"n_request": np.full(n, np.inf), ASSUMED_LOAD: np.zeros(n, dtype=bool)}
-    assumed: Sequence[str] = assumed_columns(table | known)
-    return bundle.doubt.predict_given_runs(np.full(n, demand.users is None), assumed, descriptors, references)
 
 
 def with_replicas(problem: SearchProblem, constraints: Constraints, replicas: list[Replica]) -> SearchProblem:

@@ -30,7 +30,7 @@ from roofcast.serving.recommend.search.confidence import LimitModel
 from roofcast.serving.recommend.search.deployment_sizes import Pairs, Sizes
 from roofcast.serving.recommend.search.evaluation import Evaluator, max_users_per_accelerator, user_levels
 from roofcast.serving.recommend.search.load_grid import LoadGrid
-from roofcast.serving.recommend.search.problem import SearchProblem, replica_doubt
+from roofcast.serving.recommend.search.problem import SearchProblem
 
 FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.intp]
@@ -119,14 +119,7 @@ class Search:
 
     def __init__(self, problem: SearchProblem, limits: LimitModel) -> None:
         self.problem, self.demand = problem, problem.demand
-        self.evaluator = Evaluator(
-            problem.bundle.predictor,
-            problem.descriptors,
-            is_open=self.demand.users is None,
-            doubt=replica_doubt(
-                problem.bundle, problem.table, problem.descriptors, problem.demand, problem.references
-            ),
-        )
+        self.evaluator = Evaluator(problem.bundle.predictor, problem.descriptors, is_open=self.demand.users is None)
         self.memory = self.evaluator.memory
         self.loads, self.top = self._load_levels()
         n_level = int(self.loads.shape[1])

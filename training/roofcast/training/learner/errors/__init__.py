@@ -1,1 +1,1 @@
-"""The error of a prediction: random effects of groups, scale, conformal quantiles, doubt of blanks."""
+"""The error of a prediction: random effects of groups, scale, conformal quantiles."""

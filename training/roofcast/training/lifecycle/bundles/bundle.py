@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -17,20 +16,16 @@ from roofcast.features.columns import DESCRIPTORS, FEATURE_NAMES
 from roofcast.features.engine.coefficients import Coefficients, OwnerOffsets
 from roofcast.features.fingerprint import fingerprint
 from roofcast.features.pipeline import METRICS
-from roofcast.features.queries import QueryTable
 from roofcast.training.config import TrainingConfig
 from roofcast.training.explain.contributions import TrainingPoints
 from roofcast.training.learner.boosted_trees import NumpyBooster, ResidualRegressor, SupportGate
-from roofcast.training.learner.derived_metrics import Loads
-from roofcast.training.learner.errors.blank_doubt import BlankDoubt
 from roofcast.training.learner.errors.error_distribution import ErrorDistribution, ErrorScaleModel
 from roofcast.training.learner.errors.group_keys import STACK_TERMS, TERMS, WORKLOAD_GRID, GroupKeys, build_group_keys
 from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
 from roofcast.training.learner.errors.lookup_tables import LENGTH_SCALE, LookupTables, key_signatures, keys_by_term
 from roofcast.training.learner.errors.random_effects import RandomEffects
 from roofcast.training.learner.out_of_memory import OutOfMemoryClassifier
-from roofcast.training.learner.prediction import Prediction
-from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
+from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.lifecycle.bundles.bundle_file import Classes, stored_fields
 from roofcast.training.lifecycle.bundles.bundle_io import FILE_NAME, Bundle, checksum_file
 
@@ -45,8 +40,6 @@ class ModelBundle(Bundle):
         Training points of the random effects; explanations list the nearest of them.
     feasibility
         Out-of-memory classifier: the probability that a deployment runs. None if all did in the measurements.
-    doubt
-        What blank columns of a question add to its variance.
     """
 
     target = INFERENCE
@@ -56,26 +49,6 @@ class ModelBundle(Bundle):
     accelerators: tuple[str, ...]
     anchors: TrainingPoints = field(default_factory=TrainingPoints)
     feasibility: OutOfMemoryClassifier | None = None
-    doubt: BlankDoubt = field(default_factory=BlankDoubt)
-
-    def predict(
-        self,
-        X: QueryTable,
-        assumed: Sequence[str],
-        references: CalibrationPoints | None = None,
-        *,
-        metrics: Collection[str] | None = None,
-    ) -> Prediction:
-        """Return the predictive distribution of queries, wider where columns are blank; see `BlankDoubt`.
-
-        Parameters
-        ----------
-        X : shape (n_query, n_descriptor)
-        assumed : shape (n_query,)
-            Blank columns of each query, separated by spaces.
-        """
-        prediction = self.predictor.predict_distribution(X, references, metrics=metrics)
-        return prediction.widen(self.doubt.predict_given_runs(Loads.of(X).is_open_loop, assumed, X, references))
 
     def save(self, path: Path) -> str:
         """Write the bundle with its lookup tables."""
@@ -103,7 +76,7 @@ class ModelBundle(Bundle):
 
 
 _DATACLASSES: Final = (
-    BlankDoubt, Coefficients, ErrorDistribution, ErrorScaleModel, GroupKeys, LookupTables, NumpyBooster, OwnerOffsets,
+    Coefficients, ErrorDistribution, ErrorScaleModel, GroupKeys, LookupTables, NumpyBooster, OwnerOffsets,
     SupportGate, TrainingConfig, TrainingPoints,
 )  # fmt: skip
 
@@ -111,7 +84,7 @@ CLASSES: Final[Classes] = {cls: stored_fields(cls) for cls in _DATACLASSES} | {
     GroupedConformal: ("n_group", "_scores", "_cumulative"),
     ModelBundle: (
         "predictor", "fingerprint", "data_digest", "row_ids", "engines", "accelerators", "scores", "roofcast_version",
-        "anchors", "feasibility", "doubt",
+        "anchors", "feasibility",
     ),
     OutOfMemoryClassifier: ("l2", "classes_", "slope_", "intercept_", "n_features_in_"),
     RandomEffects: ("n_iteration", "sd_", "training_points_", "errors_", "_weights", "_tables"),

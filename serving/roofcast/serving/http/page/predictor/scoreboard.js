@@ -18,7 +18,6 @@ const TITLES = {
   P6_judges: "P6: training, tables that no fit reads",
   P7: "P7: every stack held out, the first campaigns",
   P7_all: "P7: every stack held out, all campaigns",
-  P7_blanks: "P7: questions that leave columns blank",
   P8: "P8: a few runs of one's own stack",
 };
 
