@@ -12,9 +12,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from prometheus_client import generate_latest
 
 from roofcast.data.errors import RoofcastError
 from roofcast.data.importers import read_upload
+from roofcast.data.importers.client_runs import table_of_runs
+from roofcast.data.importers.name_check import NameCheck
+from roofcast.data.importers.server_metrics import parse_scrape, run_of_scrapes
 from roofcast.data.importers.sources import Source
 from roofcast.data.job_campaigns import job_catalog
 from roofcast.data.measurements.validation import validate_measurements
@@ -24,6 +28,7 @@ from roofcast.serving.jobs.imports.run_import import read_run_file, read_runs
 from tests.attack.conftest import EFFORT
 from tests.data.row_builders import SAMPLES
 from tests.serving.http_client import Client, problem_of, running
+from tests.serving.measure.exporter import SGLANG_NAMES, VLLM_NAMES, Exporter
 
 VALUES: tuple[Any, ...] = (
     None, True, -1, 0, 0.5, 1e308, 10**400, float("nan"), float("inf"), "", "x", "=1+1", "\ud800", "\u202e", "../x",
@@ -158,6 +163,23 @@ def test_damaged_files_of_jobs(sample: Sample, n: int) -> None:
         try:
             table = read_run_file(content, sample.name if seed % 4 else "upload", sample.given, catalog)
             read_runs(table.records(), catalog, None, sample.name, table.lines)
+        except RoofcastError as error:
+            check_error(error)
+
+
+@pytest.mark.parametrize("n", COUNTS)
+@pytest.mark.parametrize("names", [VLLM_NAMES, SGLANG_NAMES])
+def test_damaged_metrics(names: dict[str, str], n: int) -> None:
+    exporter = Exporter(names)
+    first = generate_latest(exporter.registry)
+    exporter.serve(3)
+    last = generate_latest(exporter.registry)
+    for seed in range(n):
+        rng = random.Random(f"metrics {seed}")  # noqa: S311
+        texts = [damaged(first, rng) if seed % 2 else first, damaged(last, rng)]
+        try:
+            scrapes = [parse_scrape(text.decode(errors="replace"), 10.0 * i, "u") for i, text in enumerate(texts)]
+            table_of_runs([run_of_scrapes(scrapes, NAMED, "u")], "watch", {}, NameCheck())
         except RoofcastError as error:
             check_error(error)
 

@@ -33,6 +33,7 @@ from roofcast.serving.cli.commands.retraining_commands import retrainings
 from roofcast.serving.cli.commands.service_commands import serve
 from roofcast.serving.cli.commands.stack_commands import stacks
 from roofcast.serving.cli.commands.versions import runs, versions
+from roofcast.serving.cli.commands.watch import watch
 from roofcast.serving.cli.console import report_errors
 from roofcast.serving.logs import configure_logs
 
@@ -49,7 +50,9 @@ app = typer.Typer(
     },  # names as in files: --n_input_token
 )
 
-for command in (serve, recommend, predict, explain, whatif, measure_next, measure, drift, retrain, promote, rollback):
+for command in (serve, recommend, predict, explain, whatif, measure_next, measure, watch, drift):
+    app.command()(command)
+for command in (retrain, promote, rollback):
     app.command()(command)
 app.command("import")(import_)
 for command in (runs, accelerators, engines, offers, campaigns, formats, export, scoreboard):

@@ -151,6 +151,13 @@ def without_login(text: str) -> str:
     return _LOGIN.sub("", text)
 
 
+def endpoint_headers(key: str, login: str) -> dict[str, str]:
+    """Return the header of an endpoint's API key, or of user and password; none without either."""
+    if login:
+        return {"Authorization": f"Basic {base64.b64encode(unquote(login).encode()).decode()}"}
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
 def find_model(target: str, key: str = "", login: str = "", model: str = "") -> str:
     """Return the name of the endpoint's model: the given one, or the only one that it serves.
 
@@ -185,9 +192,7 @@ def list_models(target: str, key: str = "", login: str = "") -> list[str]:
     import httpx  # noqa: PLC0415  (only this command asks an endpoint)
 
     check_target(target)
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    if login:
-        headers = {"Authorization": f"Basic {base64.b64encode(unquote(login).encode()).decode()}"}
+    headers = endpoint_headers(key, login)
     url = f"{target.rstrip('/')}/v1/models"
     try:
         response = httpx.get(url, headers=headers, timeout=_CHECK_S)

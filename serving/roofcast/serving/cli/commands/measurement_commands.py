@@ -34,6 +34,8 @@ from roofcast.serving.cli.text.text_tables import fold
 from roofcast.serving.counts import count_text
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from roofcast.data.store.measurement_store import Added
     from roofcast.data.store.provenance import Action
     from roofcast.serving.composition import Service
@@ -105,8 +107,6 @@ def import_files(
     """Import files with the options of `import_`; return the summary, and the comparison with the predictor."""
     from roofcast.data.importers import FORMATS, detect_format, read_measurements
     from roofcast.data.importers.overrides import MissingColumnsError, parse_overrides
-    from roofcast.serving.app_state.imports.import_warnings import added_warnings, count_failed_runs, import_warnings
-    from roofcast.serving.app_state.imports.measurement_import import import_rows
     from roofcast.serving.app_state.imports.name_errors import check_names
     from roofcast.serving.predict.unknown_names import unknown_name_error
 
@@ -115,7 +115,7 @@ def import_files(
     if name not in FORMATS:
         raise unknown_name_error("format", name, [AUTO, *FORMATS])
     service = open_service()
-    names = check_names(service.catalogs, configs, dry_run=dry_run, model_cure=_model_cure)
+    names = check_names(service.catalogs, configs, dry_run=dry_run, model_cure=model_cure)
     try:
         table = read_measurements(name, paths, campaign, track, values, names=names)
     except MissingColumnsError as error:
@@ -124,6 +124,23 @@ def import_files(
         example = "for example, with made-up values in place of yours:"
         problem = f"is not in the file; set what is missing, {example}\nroofcast {shlex.join(command)}"
         raise SchemaError(error.field, problem, error.source, error.line) from error
+    return import_table(service, name, table, configs, dry_run=dry_run, claim=claim, compare=compare)
+
+
+def import_table(
+    service: Service,
+    format_name: str,
+    table: pd.DataFrame,
+    configs: list[tuple[str, Mapping[str, Any]]],
+    *,
+    dry_run: bool = False,
+    claim: bool = False,
+    compare: bool = True,
+) -> tuple[dict[str, Any], DriftReport | None]:
+    """Import measurements and warn of what is odd; return the summary, and the comparison with the predictor."""
+    from roofcast.serving.app_state.imports.import_warnings import added_warnings, count_failed_runs, import_warnings
+    from roofcast.serving.app_state.imports.measurement_import import import_rows
+
     for warning in import_warnings(table):
         warn(warning)
     added = import_rows(service.stores, service.catalogs, table, configs, dry_run=dry_run, claim_of_keys=claim)
@@ -131,7 +148,7 @@ def import_files(
         warn(warning)
     shared = {column: sorted(table[column].unique()) for column in ("campaign", "model", "accelerator")}
     counts = {"n_row": len(table), "n_failed_run": count_failed_runs(table), **asdict(added)}
-    summary = {"format": name, **shared, **counts, "is_kept": not dry_run}
+    summary = {"format": format_name, **shared, **counts, "is_kept": not dry_run}
     report = _compare(service, added) if compare and added.n_new and not dry_run else None
     return summary, report
 
@@ -184,7 +201,8 @@ def _arguments(options: Mapping[str, list[str] | None]) -> list[str]:
     return [part for option, texts in options.items() for text in texts or [] for part in (option, text)]
 
 
-def _model_cure(name: str) -> str:
+def model_cure(name: str) -> str:
+    """Return how to register a model that is unknown."""
     cure = "give the configuration of your own model with --model-config NAME=PATH, such as"
     return f"{cure} --model-config {shlex.quote(f'{name}=config.json')}"
 
