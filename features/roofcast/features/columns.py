@@ -148,6 +148,11 @@ DESCRIPTORS: Final = (
     Column("config.max_num_seqs", "request", "Most sequences of one step of an attention rank; infinite if only "
            "memory limits them."),
     Column("config.date", "year", "Date of the measurement."),
+    Column("config.memory_ratio", "1", "Share of memory that the engine takes, in its own sense.", is_analytic=True),
+    Column("config.is_recent", "1", "1 for releases of vLLM that count the graphs in their share.", is_analytic=True),
+    Column("config.host_weight_byte", "byte", "Weights of the replica in the memory of the host.", is_analytic=True),
+    Column("config.served_context_token", "token", "Longest request of the server; 0 if unknown.", is_analytic=True),
+    Column("config.keeps_prefixes", "1", "1 if the prefix cache is on.", is_analytic=True),
     Column("workload.n_input_token", "token", "Mean input length."),
     Column("workload.n_output_token", "token", "Mean output length."),
     Column("workload.length_variation", "1", "Coefficient of variation of the output lengths; 0 if fixed."),

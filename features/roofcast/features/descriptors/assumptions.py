@@ -24,6 +24,8 @@ USUAL: Final = {
     "prefix_cache_ratio": "0: prompts that share nothing, the median of measured runs whose cache is on",
     "chunk_size_token": "the engine's default",
     "max_num_seqs": "the engine's default",
+    "gpu_memory_utilization": "the engine's default: 0.92 for vLLM from 0.20, 0.90 before; SGLang's by chunk, graphs "
+    "and ranks; 0.90 of what is free for TensorRT-LLM",
     "graphs": "on; off for engines that launch every kernel",
     "peer_to_peer": "on, except for GeForce",
     "length_variation": "0.5, typical of chat",

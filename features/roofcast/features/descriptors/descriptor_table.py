@@ -16,6 +16,7 @@ from roofcast.data.specs import BYTE_PER_WEIGHT, AcceleratorSpec, ModelSpec
 from roofcast.features.columns import DESCRIPTOR_NAMES, MODEL_NAMES
 from roofcast.features.descriptors.engine_names import OTHER, EngineColumns, describe_engines
 from roofcast.features.descriptors.host_settings import clock_ratio, describe_links
+from roofcast.features.descriptors.memory_settings import describe_memory, visible_byte
 from roofcast.features.descriptors.model_descriptors import describe_model, stored_bytes
 from roofcast.features.descriptors.parallelism import split_devices
 from roofcast.features.descriptors.precisions import (
@@ -40,17 +41,15 @@ from roofcast.features.descriptors.prediction_input import (
     text_column,
 )
 from roofcast.features.descriptors.server_settings import (
-    CHUNK_TOKEN,
     GIB,
     LARGE_GIB,
     MAX_NUM_SEQS,
-    TYPICAL_CHUNK_TOKEN,
+    default_chunk,
     default_setting,
 )
 from roofcast.features.engine.kernels.row_kernels import hardware_codes
 from roofcast.features.engine.links import NETWORKS
 from roofcast.features.engine.loaded_weights import loaded_byte
-from roofcast.features.engine.memory import visible_byte
 from roofcast.features.engine.pass_cost import chain_acceptance
 from roofcast.features.queries import FloatArray, Queries, build_frame, freeze
 
@@ -150,6 +149,7 @@ def describe_queries(
     n_filled = sum(loaded_byte(columns).values()) / columns["hardware.memory_byte"]
     columns |= split_devices(queries, columns["model.n_mla_layer"] > 0, n_filled, engine.is_whole)
     columns |= _workload(queries)
+    columns |= describe_memory(queries, engine.name, columns)
     return freeze(np.array([columns[name] for name in DESCRIPTOR_NAMES], dtype=float))
 
 
@@ -302,10 +302,9 @@ def _server_settings(
     queries: PredictionInput, engine: Names, memory_byte: FloatArray, is_a100: npt.NDArray[np.bool_]
 ) -> dict[str, FloatArray]:
     memory_byte = np.where(is_a100, np.minimum(memory_byte, LARGE_GIB * GIB - 1), memory_byte)
-    chunk = default_setting(CHUNK_TOKEN, engine, memory_byte, TYPICAL_CHUNK_TOKEN)
     most = default_setting(MAX_NUM_SEQS, engine, memory_byte, np.inf)
     return {
-        "config.chunk_token": number_column(queries, "chunk_size_token", chunk),
+        "config.chunk_token": number_column(queries, "chunk_size_token", default_chunk(queries, engine, memory_byte)),
         "config.max_num_seqs": number_column(queries, "max_num_seqs", most),
     }
 

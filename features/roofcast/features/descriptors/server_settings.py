@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import numpy as np
 
 from roofcast.features.descriptors.precisions import Names
+from roofcast.features.descriptors.prediction_input import PredictionInput, factorize, number_column, text_column
 from roofcast.features.queries import FloatArray
 
 GIB: Final = 2.0**30
@@ -42,6 +44,37 @@ References
 ----------
 vLLM, ``EngineArgs.get_batch_defaults``; TensorRT-LLM, ``trtllm-serve``, option ``--max_batch_size``.
 """
+
+
+WHOLE_PROMPT_MINOR: Final = 8.0
+MAX_WHOLE_PROMPT: Final = 32768.0
+"""Minor version 0.x of vLLM before which a step takes whole prompts, up to this context: ``SchedulerConfig`` of V0,
+``max_num_batched_tokens``."""
+
+_MINOR: Final = re.compile(r"^v?0\.(\d+)(?!\.?dev)")
+
+
+def vllm_minor(queries: PredictionInput, engine: Names) -> FloatArray:
+    """Return the minor version 0.x of each row's vLLM; NaN for other engines and where it is unknown.
+
+    Examples
+    --------
+    >>> versions = np.array(["0.22.1rc1", "v0.9", "nightly"], dtype=object)
+    >>> vllm_minor({"engine_version": versions}, np.array(["vllm"] * 3, dtype=object))
+    array([22.,  9., nan])
+    """
+    codes, versions = factorize(text_column(queries, "engine_version", ""))
+    found = [_MINOR.match(str(version)) for version in versions]
+    minor = np.array([float(match[1]) if match else np.nan for match in found])[codes]
+    return np.where(engine == "vllm", minor, np.nan)
+
+
+def default_chunk(queries: PredictionInput, engine: Names, memory_byte: FloatArray) -> FloatArray:
+    """Return the default chunk size of each row's engine and version."""
+    chunk = default_setting(CHUNK_TOKEN, engine, memory_byte, TYPICAL_CHUNK_TOKEN)
+    longest = number_column(queries, "max_context_token", np.nan)
+    is_whole = (vllm_minor(queries, engine) < WHOLE_PROMPT_MINOR) & (longest <= MAX_WHOLE_PROMPT)
+    return np.where(is_whole, np.fmax(longest, chunk), chunk)
 
 
 def default_setting(

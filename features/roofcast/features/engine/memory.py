@@ -3,65 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.data.specs import AcceleratorSpec
-from roofcast.features.columns import ENGINES
+from roofcast.features.engine.cache_pages import request_byte
 from roofcast.features.engine.coefficients import RowCoefficients
+from roofcast.features.engine.engine_budgets import cache_ratio, usable_byte
 from roofcast.features.engine.loaded_weights import loaded_byte
 from roofcast.features.queries import FloatArray, Queries
-
-GIB: Final = 2.0**30
-
-ENGINE_MEMORY: Final = {
-    "vllm": (0.90, 3 * GIB, 1.0),
-    "sglang": (1.0, 12.5 * GIB, 1.0),
-    "trtllm": (1.0, 4 * GIB, 0.90),
-    "tgis": (0.96, 2.3 * GIB, 0.80),
-    "other": (0.90, 2 * GIB, 1.0),
-}
-"""Default memory settings by engine: share of the memory used, bytes reserved per accelerator, and share of the
-remainder given to the cache. The reserve holds the driver's context, message and graph buffers, activations, and
-fragmentation of the allocator's blocks of 2 and 20 MiB; partly filled cache pages are in `kv_waste`.
-
-References
-----------
-vLLM, option ``--gpu-memory-utilization``, 0.9; its reserve is the profiled peak of activations. SGLang,
-``server_args.py``: keeps 1.5 MiB for each token of a chunk of 8,192 and the graphs' buffers. TensorRT-LLM,
-``KvCacheConfig.free_gpu_memory_fraction``, 0.9 of what is cache_byte beside weights and activations. PyTorch,
-``CUDACachingAllocator.cpp``: sizes of blocks. IBM's text-generation-inference (tgis),
-``memory_characterizer.py``: a margin of 20 % on what the weights leave; its share and bytes are judgement, with the
-profiles that LLM-Pilot lacks in view.
-"""
-
-_ENGINE_COLUMNS: Final = tuple(
-    np.array([ENGINE_MEMORY.get(engine, ENGINE_MEMORY["other"])[i] for engine in ENGINES]) for i in range(3)
-)
-
-
-def visible_byte(spec: AcceleratorSpec) -> float:
-    """Return the memory that the driver reports: data-centre GDDR6 keeps a 16th for error correction.
-
-    HBM stores these codes separately; on workstation cards error correction is off by default.
-
-    References
-    ----------
-    NVIDIA, "CUDA C++ Best Practices Guide", section on effective bandwidth (error correction takes 6.25 % of GDDR
-    memory); "IGX User Guide", DRAM-ECC (inline: one 16th).
-
-    Examples
-    --------
-    An L4 of 24 GiB reports 22.5:
-
-    >>> from roofcast.data.catalog import load_catalog
-    >>> visible_byte(load_catalog().accelerators["nvidia-l4-24gb"]) / GIB
-    22.5
-    """
-    is_inline = spec.vendor.lower() == "nvidia" and spec.memory_type == "GDDR6" and spec.form_factor == "PCIe"
-    return spec.memory_byte * (15 / 16 if is_inline else 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +21,13 @@ class Memory:
     Parameters
     ----------
     usable_byte
-        Memory available to the engine.
+        Memory for weights and cache: what the engine's share leaves beside its buffers.
     weight_byte
-        Weights with their data-parallel copies.
+        Weights on the accelerators with their data-parallel copies.
     kv_byte_per_sequence
-        KV cache of one running request at its mean length.
+        Cache of one running request at its mean length: keys, values and states, in whole pages.
+    longest_byte
+        Cache of the longest request that the server accepts, without which it does not start.
     capacity
         Requests that fit beside the weights; 0 if the weights do not fit.
     """
@@ -83,12 +35,13 @@ class Memory:
     usable_byte: FloatArray
     weight_byte: FloatArray
     kv_byte_per_sequence: FloatArray
+    longest_byte: FloatArray
     capacity: FloatArray
 
     @property
     def needed_byte(self) -> FloatArray:
-        """Weights and the KV cache of one request."""
-        return self.weight_byte + self.kv_byte_per_sequence
+        """Weights and the cache of one request, the longest that is served."""
+        return self.weight_byte + np.maximum(self.kv_byte_per_sequence, self.longest_byte)
 
     @property
     def fits(self) -> npt.NDArray[np.bool_]:
@@ -106,33 +59,16 @@ def context_token(d: Queries) -> FloatArray:
     return d["workload.n_input_token"] + d["workload.n_output_token"] / 2
 
 
-def kv_token(d: Queries) -> tuple[FloatArray, FloatArray]:
-    """Return the mean cached tokens of a running request in full-attention and in sliding-window layers.
-
-    Notes
-    -----
-    A request's context grows from its input to input plus output; over its life it averages input plus half the
-    output. Encoder-decoder models cache the input (cross attention) and the output alike.
-    """
-    context = context_token(d)
-    window = np.where(d["model.sliding_window"] > 0, d["model.sliding_window"], np.inf)
-    return context, np.minimum(context, window)
-
-
-def kv_replication(d: Queries) -> FloatArray:
-    """Return the copies of each cache element over tensor-parallel ranks: ranks over key-value heads, at least 1."""
-    return np.maximum(1.0, d["config.tp"] / d["model.n_kv_head"])
-
-
 def weight_byte(d: Queries) -> FloatArray:
-    """Return the bytes of a replica's weights with their copies.
+    """Return the bytes of a replica's weights on its accelerators, with their copies.
 
     Weights outside experts are copied to each attention rank; experts exist once in each group that shares them.
     """
     n_copy = d["config.n_accelerator"] / d["config.pp"] / d["config.expert_rank"]
     byte = loaded_byte(d)
     outside = sum(byte.values()) - byte["expert"]
-    return np.asarray(byte["expert"] * n_copy + outside * d["config.dp"] * d["config.cp"], dtype=np.float64)
+    weight = byte["expert"] * n_copy + outside * d["config.dp"] * d["config.cp"]
+    return np.asarray(np.maximum(weight - d["config.host_weight_byte"], 0.0), dtype=np.float64)
 
 
 def estimate_memory(d: Queries, c: RowCoefficients) -> Memory:
@@ -153,15 +89,10 @@ def estimate_memory(d: Queries, c: RowCoefficients) -> Memory:
     ----------
     W. Kwon et al., "Efficient Memory Management for LLM Serving with PagedAttention", SOSP 2023.
     """
-    n = d["config.n_accelerator"]
-    ratio, reserve, cache_ratio = (column[d["config.engine"].astype(np.intp)] for column in _ENGINE_COLUMNS)
-    usable = np.maximum(n * (ratio * d["hardware.memory_byte"] - c["reserve_ratio"] * reserve), 0.0)
     weight = weight_byte(d)
-    full, window = kv_token(d)
-    element = d["model.kv_width"] * full + d["model.kv_width_sliding"] * window
-    cache = element * d["config.kv_byte_per_element"] + d["model.index_byte"] * full
-    kv = np.maximum(cache * kv_replication(d) + d["model.state_byte"], 1.0)
-    waste = c["kv_waste"] * np.where(d["config.flash_attention"] > 0.5, 1.0, c["kv_waste_padded"])
-    waste = waste * np.where(d["model.n_encoder_layer"] > 0, c["kv_waste_encoder_decoder"], 1.0)
-    cache_byte = cache_ratio * np.maximum(usable - weight, 0.0)
-    return Memory(usable, weight, kv, cache_byte / (kv * waste))
+    free = cache_ratio(d) * (usable_byte(d) - weight)
+    kv = request_byte(d, context_token(d))
+    padded = np.where(d["config.flash_attention"] > 0.5, 1.0, c["kv_waste_padded"])
+    served = d["config.served_context_token"]
+    longest = np.where(served > 0, request_byte(d, np.maximum(served, 1.0)), kv)
+    return Memory(np.maximum(weight + free, 0.0), weight, kv, longest, np.maximum(free, 0.0) / (kv * padded))

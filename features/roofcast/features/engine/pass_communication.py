@@ -10,6 +10,7 @@ import numpy as np
 
 from roofcast.features.columns import ENGINES
 from roofcast.features.descriptors.precisions import ACTIVATION_BYTE as QUANTISED_BYTE
+from roofcast.features.engine.cache_pages import kv_replication
 from roofcast.features.engine.coefficients import RowCoefficients
 from roofcast.features.engine.kernel_times import ACTIVATION_BYTE, touched_expert
 from roofcast.features.engine.kernels.efficiency import LinkEfficiency
@@ -24,7 +25,6 @@ from roofcast.features.engine.links import (
     reduce_scatter_s,
 )
 from roofcast.features.engine.memo import Memo
-from roofcast.features.engine.memory import kv_replication
 from roofcast.features.queries import FloatArray, Queries
 
 T = TypeVar("T")

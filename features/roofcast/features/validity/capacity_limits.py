@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.features.engine.memory import Memory, kv_replication
+from roofcast.features.engine.cache_pages import request_byte
+from roofcast.features.engine.memory import Memory
 from roofcast.features.queries import Queries
 from roofcast.features.validity.model_limits import context_limits
 
 FloatArray = npt.NDArray[np.float64]
+
+_BIT: Final = 40
+"""Contexts are below two to this power, in whole tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +51,8 @@ def capacity_limits(d: Queries, memory: Memory) -> CapacityLimits:
 
     Notes
     -----
-    The cache of a request of L tokens has ``(full + sliding) L`` elements up to the window W, then
-    ``full L + sliding W``. Each of n requests in flight may take an n-th of the cache memory.
+    Each of n requests in flight may take an n-th of the cache memory; a cache of pages grows in steps, so the context
+    is found by bisection.
 
     References
     ----------
@@ -67,8 +72,7 @@ def capacity_limits(d: Queries, memory: Memory) -> CapacityLimits:
     """
     n_request = np.where(np.isnan(d["workload.concurrency"]), 1.0, np.maximum(d["workload.concurrency"], 1.0))
     cache_byte = memory.capacity * memory.kv_byte_per_sequence
-    element = cache_byte / n_request / (d["config.kv_byte_per_element"] * kv_replication(d))
-    context_token = np.minimum(_context(element, d), context_limits(d))
+    context_token = np.minimum(_longest_context(cache_byte / n_request, d), context_limits(d))
     return CapacityLimits(
         spare_byte=memory.usable_byte - memory.needed_byte,
         concurrency=np.floor(memory.capacity),
@@ -76,11 +80,11 @@ def capacity_limits(d: Queries, memory: Memory) -> CapacityLimits:
     )
 
 
-def _context(element: FloatArray, d: Queries) -> FloatArray:
-    full, sliding = d["model.kv_width"], d["model.kv_width_sliding"]
-    window = np.where(d["model.sliding_window"] > 0, d["model.sliding_window"], np.inf)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        short = element / (full + sliding)
-        long = (element - sliding * np.where(np.isfinite(window), window, 0.0)) / full
-    growing = np.where(full > 0, long, np.inf)
-    return np.where(full + sliding <= 0, np.inf, np.where(short <= window, short, growing))
+def _longest_context(byte: FloatArray, d: Queries) -> FloatArray:
+    low, high = np.zeros_like(byte), np.full_like(byte, 2.0**_BIT)
+    is_endless = request_byte(d, high) <= byte
+    for _ in range(_BIT):
+        middle = (low + high) / 2
+        has_room = request_byte(d, middle) <= byte
+        low, high = np.where(has_room, middle, low), np.where(has_room, high, middle)
+    return np.where(is_endless, np.inf, low)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 from roofcast.features.descriptors.precisions import served_precision
-from roofcast.features.engine.memory import ENGINE_MEMORY
 from roofcast.features.validity.engine_choice import needs_copy
 from roofcast.features.validity.engine_support import Stack, support_error
 from roofcast.features.validity.model_limits import context_limit, split_error
@@ -21,6 +20,8 @@ from roofcast.serving.recommend.answer.parts import Entry
 from roofcast.serving.recommend.demand.constraints import Constraints, Speculation
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.presets import Lengths
+from roofcast.serving.recommend.search.configurations import describe_replicas, replica_table
+from roofcast.serving.recommend.search.replica import Replica
 
 ENGINES: Final = ("vllm", "sglang", "trtllm")
 
@@ -69,6 +70,8 @@ class EngineConfig:
         Share of memory that the prediction assumes, in the engine's terms; None for the engine's default.
     n_accelerator
         Of one replica.
+    server_settings
+        Settings that the question fixes: see `constraints.SERVER_SETTINGS`.
     speculation, draft_model
         Speculative decoding, None without, and the checkpoint of its drafts; blank if not given.
     """
@@ -92,6 +95,7 @@ class EngineConfig:
     memory_ratio: float | None
     n_accelerator: int
     n_replica: int
+    server_settings: Mapping[str, float]
     speculation: Speculation | None = None
     draft_model: str = ""
     copy_of: str = ""
@@ -179,9 +183,10 @@ def configure_engine(engine: str, entry: Entry, question: Question) -> EngineCon
         n_token=n_token,
         refused_ratio=_share_longer(demand, n_token) if n_token < longest else 0.0,
         n_sequence=max_running_requests(entry, demand),
-        memory_ratio=_memory_ratio(engine, own_engine, accelerator.memory_byte),
+        memory_ratio=_memory_ratio(engine, own_engine, replica, question),
         n_accelerator=replica.n_accelerator,
         n_replica=entry.n_replica,
+        server_settings=bounds.server_settings,
         speculation=replica.speculation,
         draft_model=check_argument("constraints.draft_model", bounds.draft_model) if bounds.draft_model else "",
     )
@@ -249,10 +254,9 @@ def remark(config: EngineConfig) -> str:
     return text
 
 
-def _memory_ratio(engine: str, own_engine: str, memory_byte: float) -> float | None:
-    share, reserve_byte, cache_share = ENGINE_MEMORY[engine]
-    if engine == "trtllm":
-        return cache_share
-    if engine == "vllm":
-        return share
-    return math.floor((1 - reserve_byte / memory_byte) * 100) / 100 if own_engine else None
+def _memory_ratio(engine: str, own_engine: str, replica: Replica, question: Question) -> float | None:
+    if engine == "sglang" and not own_engine:
+        return None
+    table = replica_table([replace(replica, engine=engine)], question.model, question.demand, question.constraints)
+    described = describe_replicas(table, question.model, question.accelerators)
+    return math.floor(described["config.memory_ratio"][0] * 100 + 1e-9) / 100

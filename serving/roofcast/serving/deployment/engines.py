@@ -77,6 +77,7 @@ def _vllm(config: EngineConfig) -> list[Option]:
         ("--max-model-len", str(config.n_token)),
         ("--max-num-seqs", str(math.ceil(config.n_sequence / config.dp))),
         *_share("--gpu-memory-utilization", config),
+        *_settings(config),
         *_vllm_speculation(config),
     ]
 
@@ -96,6 +97,7 @@ def _sglang(config: EngineConfig) -> list[Option]:
         ("--context-length", str(config.n_token)),
         ("--max-running-requests", str(config.n_sequence)),
         *_share("--mem-fraction-static", config),
+        *_settings(config),
         *_sglang_speculation(config),
     ]
 
@@ -116,6 +118,7 @@ def _trtllm(config: EngineConfig) -> list[Option]:
         ("--max_seq_len", str(config.n_token)),
         ("--max_batch_size", str(config.n_sequence)),
         *_share("--kv_cache_free_gpu_memory_fraction", config),
+        *_settings(config),
     ]
 
 
@@ -165,6 +168,18 @@ def _degree(option: str, degree: int) -> list[Option]:
 
 def _share(option: str, config: EngineConfig) -> list[Option]:
     return [] if config.memory_ratio is None else [(option, f"{config.memory_ratio:.2f}")]
+
+
+_SETTINGS: Final[Mapping[str, Mapping[str, str]]] = {
+    "vllm": {"chunk_size_token": "--max-num-batched-tokens", "cpu_offload_gib": "--cpu-offload-gb"},
+    "sglang": {"chunk_size_token": "--chunked-prefill-size", "cpu_offload_gib": "--cpu-offload-gb"},
+    "trtllm": {"chunk_size_token": "--max_num_tokens"},
+}
+
+
+def _settings(config: EngineConfig) -> list[Option]:
+    options, given = _SETTINGS[config.engine], config.server_settings
+    return [(option, f"{given[name]:g}") for name, option in options.items() if name in given]
 
 
 def _weights(config: EngineConfig) -> list[Option]:

@@ -27,7 +27,7 @@ from roofcast.serving.recommend.api.calibration_text import calibration_text
 from roofcast.serving.recommend.api.load import peak_load
 from roofcast.serving.recommend.api.request import ConstraintsRequest, RecommendationRequest
 from roofcast.serving.recommend.api.request_errors import NAMED_FIELDS, check_name, request_errors
-from roofcast.serving.recommend.demand.constraints import Constraints
+from roofcast.serving.recommend.demand.constraints import SERVER_SETTINGS, Constraints
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.inventory import override_prices, owned_nodes
 from roofcast.serving.recommend.recommendation import recommend
@@ -228,6 +228,7 @@ def resolve_constraints(
         pricing=_resolve_names("constraints.pricing", request.pricing, get_args(Pricing)),
         max_usd_per_h=request.max_usd_per_h,
         kv_precision=request.kv_precision or "",
+        server_settings={name: value for name in SERVER_SETTINGS if (value := getattr(request, name)) is not None},
         engines=_resolve_names("constraints.engines", engine_names, engines),
         weight_precisions=frozenset(filter(None, [*request.weight_precisions, request.weight_precision])),
         max_nodes=request.max_nodes,

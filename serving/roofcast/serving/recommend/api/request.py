@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from roofcast.data.errors import InputError, join_errors
-from roofcast.data.measurements.schema import ACCEPTANCES, NO_SPECULATION
+from roofcast.data.measurements.schema import ACCEPTANCES, INPUT_COLUMNS, NO_SPECULATION
 from roofcast.data.specs import Precision
 from roofcast.serving.recommend.api.offer_constraints import (
     Inventory,
@@ -186,6 +186,11 @@ def _lengths(length: float | dict[str, float]) -> Lengths:
     return lengths_from_percentiles(length) if isinstance(length, dict) else Lengths(length, math.nan)
 
 
+def _setting(name: str) -> Any:
+    column = INPUT_COLUMNS[name]
+    return Field(default=None, ge=column.low, le=column.high, description=f"{column.meaning}.")
+
+
 class ConstraintsRequest(OfferConstraintsRequest):
     """Constraints on the choice; a field left out does not constrain, except that prices are on demand."""
 
@@ -206,7 +211,13 @@ class ConstraintsRequest(OfferConstraintsRequest):
         Field(gt=0, le=1e9, description="Most US dollars per hour."),
         Flag("--max-usd-per-h --budget"),
     ] = None
-    kv_precision: Precision | None = None
+    kv_precision: Annotated[Precision | None, Flag()] = None
+    gpu_memory_utilization: Annotated[float | None, Flag()] = _setting("gpu_memory_utilization")
+    max_num_seqs: Annotated[float | None, Flag()] = _setting("max_num_seqs")
+    chunk_size_token: Annotated[float | None, Flag()] = _setting("chunk_size_token")
+    n_gpu_layer: Annotated[float | None, Flag()] = _setting("n_gpu_layer")
+    n_cpu_moe: Annotated[float | None, Flag()] = _setting("n_cpu_moe")
+    cpu_offload_gib: Annotated[float | None, Flag()] = _setting("cpu_offload_gib")
     max_nodes: Annotated[
         int, Field(ge=1, le=8, description="Most nodes that one replica may span."), Flag("--max-nodes --nodes")
     ] = 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -33,6 +33,11 @@ class Speculation:
     chain_acceptance_ratio: float | None = None
 
 
+SERVER_SETTINGS: Final = (
+    "gpu_memory_utilization", "max_num_seqs", "chunk_size_token", "n_gpu_layer", "n_cpu_moe", "cpu_offload_gib",
+)  # fmt: skip
+"""Columns of questions that a recommendation may fix for all replicas."""
+
 _OFFER_FIELDS: Final = ("accelerator", "pricing", "provider", "region")
 """Fields of an offer that constraints name values of; none admits all."""
 
@@ -49,6 +54,8 @@ class Constraints:
         Budget of the whole deployment.
     kv_precision
         Blank for the engine's default.
+    server_settings
+        Values of `SERVER_SETTINGS` that every replica has; others are the engine's defaults.
     weight_precisions
         Empty for the checkpoint's own.
     max_nodes
@@ -73,6 +80,7 @@ class Constraints:
     pricing: frozenset[str] = field(default_factory=lambda: frozenset({"on_demand"}))
     max_usd_per_h: float | None = None
     kv_precision: str = ""
+    server_settings: Mapping[str, float] = field(default_factory=dict)
     engines: frozenset[str] = frozenset()
     weight_precisions: frozenset[str] = frozenset()
     max_nodes: int = 1

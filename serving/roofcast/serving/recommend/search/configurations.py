@@ -170,6 +170,7 @@ def replica_table(
         "length_variation": demand.length_variation,
         "prefix_cache_ratio": demand.prefix_cache_ratio,
         "concurrency": 1.0,
+        **constraints.server_settings,
     }
     columns: dict[str, ColumnArray] = {}
     for name in ("accelerator", "engine", "weight_precision"):
