@@ -56,6 +56,7 @@ def test_a_complete_question_assumes_nothing() -> None:
     row = {
         "engine": "vllm", "weight_precision": "bf16", "kv_precision": "bf16", "concurrency": 4, "speculation": "none",
         "prefix_caching": "off", "chunk_size_token": 8192, "max_num_seqs": 256, "graphs": "on",
+        "gpu_memory_utilization": 0.9,
         "length_variation": 0, "n_request": 100,
     }  # fmt: skip
     assert assumed(row) == [[]]

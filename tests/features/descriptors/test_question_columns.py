@@ -29,6 +29,8 @@ OTHER: dict[str, Any] = {
     "prefix_cache_ratio": 0.5, "max_num_seqs": 8.0, "poll_interval_step": 10.0,
     "attention_dp_wait_step": 10.0, "batch_wait_step": 10.0, "lora_rank": 16.0, "length_variation": 0.0,
     "n_request": 64.0, "chunk_size_token": 512.0, "graphs": "off", "peer_to_peer": "off",
+    "gpu_memory_utilization": 0.5, "n_gpu_layer": 10.0, "n_cpu_moe": 10.0, "cpu_offload_gib": 4.0,
+    "engine_version": "0.11.0", "prefix_caching": "on", "max_context_token": 4096.0,
     "link_bandwidth_byte_per_s": 1e9, "power_limit_w": 100.0, "date": "2024-03",
 }  # fmt: skip
 """Another value of each column that the estimate reads."""
@@ -39,11 +41,8 @@ NEEDS: dict[str, dict[str, Any]] = {
 }
 
 UNREAD = {
-    "engine_version": "names an engine's release; the learner has no column for it",
     "activation_precision": "the kernels follow from the precision of the weights",
-    "prefix_caching": "its hit share, prefix_cache_ratio, is what is computed with",
     "chunked_prefill": "no shipped campaign varies it alone",
-    "max_context_token": "bounds the requests, not their speed",
     "stream_interval_token": "moves the tokens a client sees, not those that are computed",
 }  # fmt: skip
 """Why a column changes no descriptor."""
@@ -60,8 +59,7 @@ def test_every_column_has_another_value_or_a_reason() -> None:
 
 def test_a_column_that_is_not_read_is_listed_as_such() -> None:
     cells: dict[str, Any] = {
-        "engine_version": "0.11.0", "activation_precision": "fp8", "prefix_caching": "on", "chunked_prefill": "on",
-        "max_context_token": 4096.0, "stream_interval_token": 10.0,
+        "activation_precision": "fp8", "chunked_prefill": "on", "stream_interval_token": 10.0,
     }  # fmt: skip
     assert cells.keys() == UNREAD.keys()
     assert described(**cells).equals(described())

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from roofcast.features.engine.coefficients import PRIORS, Coefficients
+from roofcast.features.engine.engine_budgets import activation_byte, budget_column
 from roofcast.features.engine.estimate import Estimate, estimate
-from roofcast.features.engine.memory import GIB
 from tests.builders import FloatArray, an_example
 from tests.features.engine.ideal import IDEAL, INSTANT, free_coefficients, logs
 from tests.features.engine.simulated_outcomes import (
@@ -29,11 +29,12 @@ def questions(s: Settings) -> dict[str, FloatArray]:
     mean = 1 - s.spread / 2
     n_input, n_output = s.n_input * mean, s.n_output * mean
     kv = 32 * 8192 * 2 * (n_input + n_output / 2)
+    own = budget_column(an_example(), "own_byte") + activation_byte(an_example())
     changed = {
         "hardware.bandwidth_byte_per_s": np.full_like(mean, INSTANT),
         "hardware.attention_flop_per_s": np.full_like(mean, INSTANT),
         "hardware.dense_flop_per_s": 2 * WEIGHTS / s.per_token,
-        "hardware.memory_byte": (14e9 + s.capacity * kv + 3 * GIB) / 0.9,
+        "hardware.memory_byte": (14e9 + s.capacity * kv + own) / 0.9,
         "workload.n_input_token": n_input,
         "workload.n_output_token": n_output,
         "workload.n_wave": np.full_like(mean, np.nan),

@@ -3,17 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roofcast.features.columns import ENGINES
-from roofcast.features.engine.memory import (
-    ENGINE_MEMORY,
-    GIB,
-    Memory,
-    estimate_memory,
-    kv_replication,
-    kv_token,
-    n_slot,
-    weight_byte,
-)
+from roofcast.features.engine.engine_budgets import usable_byte
+from roofcast.features.engine.memory import Memory, estimate_memory, n_slot, weight_byte
 from tests.builders import an_example
 from tests.features.engine.ideal import free_coefficients
 
@@ -25,38 +16,31 @@ def memory(**changes: float) -> Memory:
 
 
 def test_the_example_by_hand() -> None:
-    found = memory()
-    assert found.usable_byte[0] == pytest.approx(0.9 * 80e9 - 3 * GIB)
+    found, usable = memory(), usable_byte(an_example())[0]
+    request = 32 * 8192 * 1104 * 2  # 1,100 tokens in pages of 16
+    assert found.usable_byte[0] == usable
     assert found.weight_byte[0] == 14e9
-    assert found.kv_byte_per_sequence[0] == 32 * 8192 * 1100 * 2
-    assert found.capacity[0] == pytest.approx((72e9 - 3 * GIB - 14e9) / 576_716_800)
-    assert found.needed_byte[0] == 14e9 + 576_716_800
+    assert found.kv_byte_per_sequence[0] == found.longest_byte[0] == request
+    assert found.capacity[0] == pytest.approx((usable - 14e9) / request)
+    assert found.needed_byte[0] == 14e9 + request
     assert found.fits.tolist() == [True]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_each_engine_takes_its_share(engine: str) -> None:
-    share, reserve, cache_share = ENGINE_MEMORY.get(engine, ENGINE_MEMORY["other"])
-    found = memory(config__engine=ENGINES.index(engine))
-    assert found.usable_byte[0] == pytest.approx(share * 80e9 - reserve)
-    assert found.capacity[0] == pytest.approx(cache_share * (found.usable_byte[0] - 14e9) / 576_716_800)
+def test_an_engine_that_takes_a_share_of_what_is_free_leaves_the_rest() -> None:
+    trtllm = {"config__engine": 2, "config__memory_ratio": 0.5}
+    found, usable = memory(**trtllm), usable_byte(an_example(**trtllm))[0]
+    assert found.usable_byte[0] - found.weight_byte[0] == pytest.approx(0.5 * (usable - 14e9))
 
 
-def test_a_sliding_window_caps_the_cache_of_its_layers() -> None:
-    shape = {"model__kv_width": 1000, "model__kv_width_sliding": 500, "model__sliding_window": 128}
-    full, window = kv_token(an_example(**shape))
-    assert (full[0], window[0]) == (1100.0, 128.0)
-    assert memory(**shape).kv_byte_per_sequence[0] == 2 * (1000 * 1100 + 500 * 128)
+def test_a_server_needs_room_for_its_longest_request() -> None:
+    short, long = memory(), memory(config__served_context_token=1e6)
+    assert long.capacity == short.capacity
+    assert (short.fits[0], long.fits[0]) == (True, False)
 
 
-def test_a_window_longer_than_the_context_changes_nothing() -> None:
-    full, window = kv_token(an_example(model__sliding_window=8192))
-    assert full == window
-
-
-@pytest.mark.parametrize(("tp", "n_kv_head", "copies"), [(1, 8, 1), (8, 8, 1), (16, 8, 2), (4, 1, 4)])
-def test_ranks_beyond_the_key_value_heads_copy_the_cache(tp: float, n_kv_head: float, copies: float) -> None:
-    assert kv_replication(an_example(config__tp=tp, model__n_kv_head=n_kv_head))[0] == copies
+def test_weights_in_the_host_take_no_memory_of_the_accelerator() -> None:
+    assert memory(config__host_weight_byte=4e9).weight_byte[0] == 10e9
+    assert memory(config__host_weight_byte=20e9).weight_byte[0] == 0.0
 
 
 def test_every_rank_of_latent_attention_holds_the_whole_cache() -> None:
@@ -101,15 +85,12 @@ def test_an_accelerator_smaller_than_the_reserve_has_nothing_to_use() -> None:
     assert memory(hardware__memory_byte=1e9).usable_byte.tolist() == [0.0]
 
 
-def test_padding_and_encoders_waste_in_their_own_measure() -> None:
-    wasteful = free_coefficients(kv_waste=1.5, kv_waste_padded=4.0, kv_waste_encoder_decoder=0.5)
-    plain, padded, encoder = (
-        estimate_memory(an_example(config__dense_byte_per_element=1, **changes), wasteful).capacity[0]
-        for changes in ({}, {"config__flash_attention": 0}, {"model__n_encoder_layer": 4})
+def test_padding_wastes_cache() -> None:
+    wasteful = free_coefficients(kv_waste_padded=4.0)
+    plain, padded = (
+        estimate_memory(an_example(config__flash_attention=flash), wasteful).capacity[0] for flash in (1, 0)
     )
-    assert memory(config__dense_byte_per_element=1).capacity[0] / plain == pytest.approx(1.5)
     assert plain / padded == pytest.approx(4.0)
-    assert plain / encoder == pytest.approx(0.5)
 
 
 def test_a_model_without_cache_is_bounded_all_the_same() -> None:

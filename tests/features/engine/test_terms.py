@@ -16,7 +16,6 @@ from roofcast.features.engine.estimate import Estimate, estimate
 from roofcast.features.engine.kernel_times import gemm_s
 from roofcast.features.engine.kernels.kernel_coefficients import efficiency_of
 from roofcast.features.engine.loop.root_finding import Function, find_roots
-from roofcast.features.engine.memory import visible_byte
 from roofcast.features.engine.operators import estimate_step
 from roofcast.features.engine.pass_cost import token_cost
 from roofcast.features.queries import RowIndex, descriptor_arrays, take_rows
@@ -85,14 +84,6 @@ def test_a_decoder_crosses_to_the_whole_input_and_to_what_it_wrote() -> None:
     )
     step = estimate_step(a_setting(d), ONE)
     assert step.attention_s[0] == pytest.approx(32 * (3000 + 200) * 8192 * 2 / 2e12)
-
-
-@pytest.mark.parametrize(
-    ("name", "share"), [("nvidia-a10-24gb", 15 / 16), ("nvidia-rtx-4090-24gb", 1), ("nvidia-h100-sxm-80gb", 1)]
-)
-def test_codes_that_correct_errors_take_a_16th_of_gddr6_in_data_centres(name: str, share: float) -> None:
-    part = load_catalog().accelerators[name]
-    assert visible_byte(part) == share * part.memory_byte
 
 
 def test_pcie_joins_the_accelerators_of_a_host_unless_a_network_is_told() -> None:

@@ -114,8 +114,8 @@ def test_an_accelerator_of_several_devices_multiplies_tensor_parallelism() -> No
 
 def test_sglang_has_a_memory_ratio_only_if_the_prediction_is_for_sglang() -> None:
     assert an_engine_config("sglang").memory_ratio is None
-    assert an_engine_config("sglang", question=a_question(engine="sglang")).memory_ratio == 0.84
-    assert (an_engine_config("vllm").memory_ratio, an_engine_config("trtllm").memory_ratio) == (0.9, 0.9)
+    assert an_engine_config("sglang", question=a_question(engine="sglang")).memory_ratio == 0.83
+    assert (an_engine_config("vllm").memory_ratio, an_engine_config("trtllm").memory_ratio) == (0.92, 0.9)
 
 
 def test_the_checkpoint_is_that_of_the_name() -> None:

@@ -34,7 +34,7 @@ def command_with(engine: str, **changes: Any) -> str:
 def test_a_command_leaves_out_defaults_of_the_engine() -> None:
     assert command_with("vllm") == (
         "vllm serve ours/dense-7b --tensor-parallel-size 2 --max-model-len 2400 --max-num-seqs 64 "
-        "--gpu-memory-utilization 0.90"
+        "--gpu-memory-utilization 0.92"
     )
     assert command_with("sglang") == (
         "python -m sglang.launch_server --model-path ours/dense-7b --tp-size 2 --context-length 2400 "

@@ -119,7 +119,8 @@ def _sglang_ratio(queries: PredictionInput, columns: dict[str, FloatArray]) -> F
     n_rank = np.minimum(columns["config.n_accelerator"], 16.0)
     mib = 512 + 1.5 * np.maximum(columns["config.chunk_token"], 2048) + 128 * n_rank + 2 * batch
     mib = np.where(memory_gib > 60, np.maximum(mib, 10 * 1024), mib)
-    return np.maximum(1 - mib * MIB / columns["hardware.memory_byte"], 0.1)
+    ratio = np.maximum(1 - mib * MIB / columns["hardware.memory_byte"], 0.1)
+    return np.asarray(ratio, dtype=np.float64)
 
 
 def _host_weight_byte(queries: PredictionInput, columns: dict[str, FloatArray]) -> FloatArray:
@@ -132,4 +133,5 @@ def _host_weight_byte(queries: PredictionInput, columns: dict[str, FloatArray]) 
     experts_kept = np.maximum(np.clip(number_column(queries, "n_cpu_moe", 0.0) / n_moe, 0.0, 1.0), kept)
     offloaded = number_column(queries, "cpu_offload_gib", 0.0) * GIB * columns["config.n_accelerator"]
     is_layered = columns["config.engine"] == _LLAMA_CPP  # input embeddings stay in the host's memory
-    return kept * dense + experts_kept * expert + offloaded + is_layered * byte["embedding"]
+    host = kept * dense + experts_kept * expert + offloaded + is_layered * byte["embedding"]
+    return np.asarray(host, dtype=np.float64)

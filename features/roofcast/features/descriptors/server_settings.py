@@ -21,7 +21,7 @@ TYPICAL_CHUNK_TOKEN: Final = 8192.0
 
 CHUNK_TOKEN: Final = {
     "vllm": ((0.0, 2048.0), (LARGE_GIB, 8192.0)),
-    "sglang": ((0.0, 2048.0), (35.0, 4096.0), (60.0, 8192.0), (90.0, 16384.0)),
+    "sglang": ((0.0, 2048.0), (35.0, 4096.0), (60.0, 8192.0), (160.0, 16384.0)),
     "llama.cpp": ((0.0, 512.0),),
 }
 """Default chunk size by engine, from the least memory of an accelerator in GiB that it applies to.
@@ -30,8 +30,8 @@ References
 ----------
 vLLM, ``EngineArgs.get_batch_defaults``: 8,192 for an API server on accelerators of at least 70 GiB but the A100,
 else 2,048. SGLang,
-``ServerArgs._handle_gpu_memory_settings``: ``chunked_prefill_size`` by memory. llama.cpp, option ``--ubatch-size``:
-the micro-batches of a prompt follow each other through the accelerators of a layer split.
+``memory_hook.handle_gpu_memory_settings`` of 0.5.23: ``chunked_prefill_size`` by memory. llama.cpp, option
+``--ubatch-size``: the micro-batches of a prompt follow each other through the accelerators of a layer split.
 """
 
 MAX_NUM_SEQS: Final = {

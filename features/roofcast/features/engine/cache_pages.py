@@ -68,7 +68,8 @@ def request_byte(d: Queries, context: FloatArray) -> FloatArray:
     )
     states = padded[2] * block * n_copy
     split = np.maximum(attention * (1 + SGLANG_STATE_RATIO), states * (1 + 1 / SGLANG_STATE_RATIO))
-    return np.maximum(np.where(is_sglang & (state > 0), split, attention + states), 1.0)
+    byte = np.where(is_sglang & (state > 0), split, attention + states)
+    return np.asarray(np.maximum(byte, 1.0), dtype=np.float64)
 
 
 def _pages(n_token: FloatArray, page: FloatArray) -> FloatArray:

@@ -33,6 +33,8 @@ class Budget:
         Bytes of the profiled sampler for each entry of the vocabulary and sequence.
     page_token
         Tokens of a page of the cache.
+    is_checked
+        Whether a server starts only with room for a request of its longest context.
     """
 
     ratio: float
@@ -42,16 +44,17 @@ class Budget:
     is_profiled: bool = False
     sampler_byte: float = 0.0
     page_token: float = 16.0
+    is_checked: bool = False
 
 
 OTHER_BUDGET: Final = Budget(0.90, 2 * GIB)
 
 BUDGETS: Final = {
-    "vllm": Budget(0.92, 0.4 * GIB, is_profiled=True, sampler_byte=30.0),
+    "vllm": Budget(0.92, 0.4 * GIB, is_profiled=True, sampler_byte=30.0, is_checked=True),
     "sglang": Budget(0.88, 0.6 * GIB, page_token=1.0),
     "trtllm": Budget(0.90, 1.8 * GIB, is_of_free=True, is_profiled=True, page_token=32.0),
-    "llama.cpp": Budget(1.0, 0.4 * GIB, is_profiled=True, sampler_byte=4.0, page_token=256.0),
-    "tgis": Budget(0.80, 2.3 * GIB, is_of_free=True, card_ratio=0.98, page_token=1.0),
+    "llama.cpp": Budget(1.0, 0.4 * GIB, is_profiled=True, sampler_byte=4.0, page_token=256.0, is_checked=True),
+    "tgis": Budget(0.80, 1.9 * GIB, is_of_free=True, card_ratio=0.97, page_token=1.0),
     "lmdeploy": Budget(0.80, 1 * GIB, is_of_free=True, page_token=64.0),
     "turbomind": Budget(0.80, 1 * GIB, is_of_free=True, page_token=64.0),
 }
@@ -80,6 +83,9 @@ _SGLANG: Final = float(ENGINES.index("sglang"))
 RECENT_SAMPLER_BYTE: Final = 14.0
 """As `Budget.sampler_byte`, of releases of vLLM that sort nothing: logits of 16 and 32 bits, softmax and noise."""
 
+MAX_SEQUENCE: Final = 1024.0
+"""Sequences of the profiled sampler where only memory limits them."""
+
 RANK_BYTE: Final = 0.25 * GIB
 """Buffers of messages of a rank of several: judgement, with the shipped starts in view."""
 
@@ -105,10 +111,10 @@ def activation_byte(d: Queries) -> FloatArray:
     widest = np.maximum(3 * d["model.mlp_width"] / d["config.tp"], np.where(d["model.n_expert"] > 0, expert, 0.0))
     token = 2.0 * (3 * d["model.hidden_size"] + widest)
     chunk = np.minimum(d["config.chunk_token"], 131072.0)
-    n_sequence = np.minimum(d["config.max_num_seqs"], chunk)
+    n_sequence = np.minimum(d["config.max_num_seqs"], MAX_SEQUENCE)
     entry = np.where(d["config.is_recent"] > 0, RECENT_SAMPLER_BYTE, budget_column(d, "sampler_byte"))
     sampler = entry * n_sequence * d["model.vocab_size"]
-    return np.maximum(chunk * token, 2 * chunk * d["model.hidden_size"] + sampler)
+    return np.maximum(chunk * token, 2.0 * chunk * d["model.hidden_size"] + sampler)
 
 
 def usable_byte(d: Queries) -> FloatArray:
@@ -121,7 +127,7 @@ def usable_byte(d: Queries) -> FloatArray:
     own = own + d["config.is_recent"] * (1 - d["config.is_eager"]) * graph_byte(d)
     is_static = (d["config.engine"] == _SGLANG) * 1.0
     covered = share * (d["hardware.memory_byte"] - is_static * own) - (1 - is_static) * own
-    return np.maximum(n * covered, 0.0)
+    return np.asarray(np.maximum(n * covered, 0.0), dtype=np.float64)
 
 
 def graph_byte(d: Queries) -> FloatArray:
@@ -130,9 +136,11 @@ def graph_byte(d: Queries) -> FloatArray:
     vLLM captures batches of 1, 2, 4 and multiples of 8 up to twice the sequences, at most 512.
     """
     n_size = 3 + np.minimum(2 * d["config.max_num_seqs"], 512.0) / 8
-    return (GRAPH_MIB[0] + GRAPH_MIB[1] * n_size) * 2.0**20 * d["model.n_layer"] / d["config.pp"]
+    mib = GRAPH_MIB[0] + GRAPH_MIB[1] * n_size
+    return np.asarray(mib * 2.0**20 * d["model.n_layer"] / d["config.pp"], dtype=np.float64)
 
 
 def cache_ratio(d: Queries) -> FloatArray:
     """Return the part of the memory beside the weights that the cache takes."""
-    return np.where(budget_column(d, "is_of_free") > 0, d["config.memory_ratio"], 1.0)
+    ratio = np.where(budget_column(d, "is_of_free") > 0, d["config.memory_ratio"], 1.0)
+    return np.asarray(ratio, dtype=np.float64)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from roofcast.features.engine.cache_pages import request_byte
 from roofcast.features.engine.coefficients import RowCoefficients
-from roofcast.features.engine.engine_budgets import cache_ratio, usable_byte
+from roofcast.features.engine.engine_budgets import budget_column, cache_ratio, usable_byte
 from roofcast.features.engine.loaded_weights import loaded_byte
 from roofcast.features.queries import FloatArray, Queries
 
@@ -93,6 +93,6 @@ def estimate_memory(d: Queries, c: RowCoefficients) -> Memory:
     free = cache_ratio(d) * (usable_byte(d) - weight)
     kv = request_byte(d, context_token(d))
     padded = np.where(d["config.flash_attention"] > 0.5, 1.0, c["kv_waste_padded"])
-    served = d["config.served_context_token"]
+    served = d["config.served_context_token"] * budget_column(d, "is_checked")
     longest = np.where(served > 0, request_byte(d, np.maximum(served, 1.0)), kv)
     return Memory(np.maximum(weight + free, 0.0), weight, kv, longest, np.maximum(free, 0.0) / (kv * padded))

@@ -259,4 +259,4 @@ def _memory_ratio(engine: str, own_engine: str, replica: Replica, question: Ques
         return None
     table = replica_table([replace(replica, engine=engine)], question.model, question.demand, question.constraints)
     described = describe_replicas(table, question.model, question.accelerators)
-    return math.floor(described["config.memory_ratio"][0] * 100 + 1e-9) / 100
+    return math.floor(float(described["config.memory_ratio"][0]) * 100 + 1e-9) / 100

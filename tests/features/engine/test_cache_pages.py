@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from roofcast.features.columns import ENGINES
+from roofcast.features.engine.cache_pages import SGLANG_STATE_RATIO, kv_replication, request_byte
+from tests.builders import an_example
+
+HYBRID = {
+    "model__n_layer": 64, "model__n_full_layer": 16, "model__n_linear_layer": 48, "model__kv_width": 16 * 2048,
+    "model__state_byte": 48 * 3_207_168, "model__n_kv_head": 4,
+}  # fmt: skip
+"""Qwen3.5-27B: a page of attention has 784 tokens, as large as the state of a layer."""
+
+PAGE = 784 * 4096
+
+
+def request(context: float, engine: str = "vllm", **changes: float) -> float:
+    d = an_example(config__engine=ENGINES.index(engine), **changes)
+    return float(request_byte(d, np.array([context]))[0])
+
+
+def test_attention_takes_whole_pages() -> None:
+    assert request(1.0) == request(16.0) == 16 * 32 * 8192 * 2
+    assert request(17.0) == 2 * request(16.0)
+    assert request(17.0, "sglang") == 17 * 32 * 8192 * 2
+
+
+def test_a_page_of_attention_is_as_large_as_a_state() -> None:
+    states = 3 * 16 * PAGE
+    assert request(784.0, **HYBRID) == 16 * PAGE + states
+    assert request(785.0, **HYBRID) == 2 * 16 * PAGE + states
+    assert request(1200.0, **HYBRID) / 2**30 == pytest.approx(0.239, abs=0.001)
+
+
+def test_drafts_and_kept_prefixes_take_states() -> None:
+    plain = request(784.0, **HYBRID)
+    assert request(784.0, **HYBRID, config__keeps_prefixes=1) == plain + 3 * 16 * PAGE
+    assert request(784.0, **HYBRID, config__n_draft_token=2) > plain + 2 * 3 * 16 * PAGE
+
+
+def test_a_group_that_is_not_full_wastes_its_places() -> None:
+    windows = {"model__kv_width": 10 * 8192, "model__kv_width_sliding": 52 * 8192, "model__sliding_window": 1024}
+    layers = {"model__n_full_layer": 10, "model__n_sliding_layer": 52}
+    short = request(160.0, **windows, **layers)
+    assert short == pytest.approx(2 * 8192 * (10 * 160 + 60 * 176))
+
+
+def test_a_window_holds_the_chunk_that_is_computed() -> None:
+    windows = {"model__kv_width": 16 * 8192, "model__kv_width_sliding": 16 * 8192, "model__sliding_window": 128}
+    layers = {"model__n_full_layer": 16, "model__n_sliding_layer": 16, "config__chunk_token": 2048}
+    long = request(64_000.0, **windows, **layers)
+    assert long == 2 * 16 * 8192 * (64_000 + 2176 + 16)
+    assert request(64_000.0, "other", **windows, **layers) == 2 * 16 * 8192 * (64_000 + 128)
+
+
+def test_sglang_has_pools_of_fixed_proportions() -> None:
+    attention, states = 2 * 16 * 2048 * 1e6, 48 * 3_207_168
+    assert request(1e6, "sglang", **HYBRID) == attention * (1 + SGLANG_STATE_RATIO)
+    assert request(1.0, "sglang", **HYBRID) == pytest.approx(states * (1 + 1 / SGLANG_STATE_RATIO))
+
+
+@pytest.mark.parametrize(("tp", "n_kv_head", "copies"), [(1, 8, 1), (8, 8, 1), (16, 8, 2), (4, 1, 4)])
+def test_ranks_beyond_the_key_value_heads_copy_the_cache(tp: float, n_kv_head: float, copies: float) -> None:
+    assert kv_replication(an_example(config__tp=tp, model__n_kv_head=n_kv_head))[0] == copies
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_longer_request_never_takes_less(engine: str) -> None:
+    sizes = [request(context, engine, **HYBRID) for context in np.geomspace(1, 1e6, 50)]
+    assert sizes == sorted(sizes)
