@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from roofcast.features.columns import ENGINES
 from roofcast.features.engine.cache_pages import SGLANG_STATE_RATIO, kv_replication, request_byte
 from tests.builders import an_example
 
-HYBRID = {
+HYBRID: dict[str, Any] = {
     "model__n_layer": 64, "model__n_full_layer": 16, "model__n_linear_layer": 48, "model__kv_width": 16 * 2048,
     "model__state_byte": 48 * 3_207_168, "model__n_kv_head": 4,
 }  # fmt: skip
@@ -16,7 +18,7 @@ HYBRID = {
 PAGE = 784 * 4096
 
 
-def request(context: float, engine: str = "vllm", **changes: float) -> float:
+def request(context: float, /, engine: str = "vllm", **changes: Any) -> float:
     d = an_example(config__engine=ENGINES.index(engine), **changes)
     return float(request_byte(d, np.array([context]))[0])
 
@@ -41,15 +43,17 @@ def test_drafts_and_kept_prefixes_take_states() -> None:
 
 
 def test_a_group_that_is_not_full_wastes_its_places() -> None:
-    windows = {"model__kv_width": 10 * 8192, "model__kv_width_sliding": 52 * 8192, "model__sliding_window": 1024}
-    layers = {"model__n_full_layer": 10, "model__n_sliding_layer": 52}
+    windows: dict[str, Any] = {"model__kv_width": 81_920, "model__kv_width_sliding": 425_984}
+    windows["model__sliding_window"] = 1024
+    layers: dict[str, Any] = {"model__n_full_layer": 10, "model__n_sliding_layer": 52}
     short = request(160.0, **windows, **layers)
     assert short == pytest.approx(2 * 8192 * (10 * 160 + 60 * 176))
 
 
 def test_a_window_holds_the_chunk_that_is_computed() -> None:
-    windows = {"model__kv_width": 16 * 8192, "model__kv_width_sliding": 16 * 8192, "model__sliding_window": 128}
-    layers = {"model__n_full_layer": 16, "model__n_sliding_layer": 16, "config__chunk_token": 2048}
+    windows: dict[str, Any] = {"model__kv_width": 131_072, "model__kv_width_sliding": 131_072}
+    windows["model__sliding_window"] = 128
+    layers: dict[str, Any] = {"model__n_full_layer": 16, "model__n_sliding_layer": 16, "config__chunk_token": 2048}
     long = request(64_000.0, **windows, **layers)
     assert long == 2 * 16 * 8192 * (64_000 + 2176 + 16)
     assert request(64_000.0, "other", **windows, **layers) == 2 * 16 * 8192 * (64_000 + 128)

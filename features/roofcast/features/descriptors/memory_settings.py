@@ -118,7 +118,7 @@ def _sglang_ratio(queries: PredictionInput, columns: dict[str, FloatArray]) -> F
     batch = np.minimum(batch, number_column(queries, "max_num_seqs", np.inf))
     n_rank = np.minimum(columns["config.n_accelerator"], 16.0)
     mib = 512 + 1.5 * np.maximum(columns["config.chunk_token"], 2048) + 128 * n_rank + 2 * batch
-    mib = np.where(memory_gib > 60, np.maximum(mib, 10 * 1024), mib)
+    mib = np.where(memory_gib > 60, np.maximum(mib, 10_240.0), mib)
     ratio = np.maximum(1 - mib * MIB / columns["hardware.memory_byte"], 0.1)
     return np.asarray(ratio, dtype=np.float64)
 

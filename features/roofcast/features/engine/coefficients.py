@@ -88,7 +88,7 @@ PRIORS: Final[dict[str, Prior]] = {
     "reserve_ratio": Prior(1.0, 0.2, 0.1, "1", "reserved memory relative to the engine's documented default",
                            _JUDGEMENT),
     "kv_waste": Prior(1.03, 0.05, 0.1, "1", "memory held per running sequence over the cache it needs", _JUDGEMENT),
-    "kv_waste_padded": Prior(4.0, 0.7, 0.0, "1", "memory of padded attention over the cache that it needs", _JUDGEMENT,
+    "kv_waste_padded": Prior(4.0, 0.7, 0.0, "1", "memory of padded attention over what it needs", _JUDGEMENT,
                              lowest=1.0),
     "kv_waste_encoder_decoder": Prior(0.8, 0.5, 0.0, "1", "further factor of encoder-decoder models", _JUDGEMENT),
     "prefill_interference": Prior(0.8, 0.3, 0.3, "1", "share of other requests' prefills that interrupts decoding",
