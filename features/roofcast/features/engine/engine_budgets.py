@@ -54,7 +54,7 @@ BUDGETS: Final = {
     "sglang": Budget(0.88, 0.6 * GIB, page_token=1.0),
     "trtllm": Budget(0.90, 1.8 * GIB, is_of_free=True, is_profiled=True, page_token=32.0),
     "llama.cpp": Budget(1.0, 0.4 * GIB, is_profiled=True, sampler_byte=4.0, page_token=256.0, is_checked=True),
-    "tgis": Budget(0.80, 1.85 * GIB, is_of_free=True, card_ratio=0.97, page_token=1.0),
+    "tgis": Budget(0.80, 1.7 * GIB, is_of_free=True, card_ratio=0.965, page_token=1.0),
     "lmdeploy": Budget(0.80, 1 * GIB, is_of_free=True, page_token=64.0),
     "turbomind": Budget(0.80, 1 * GIB, is_of_free=True, page_token=64.0),
 }
