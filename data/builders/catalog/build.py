@@ -35,6 +35,7 @@ from builders.catalog.convert import (
     name_key,
     offer_key,
 )
+from builders.catalog.layer_columns import with_layers
 from builders.catalog.nodes import node_rows, rule_rows
 from roofcast.data import catalog
 from roofcast.data.catalog import Catalog
@@ -85,6 +86,7 @@ def build(raw: Path, configs: Path | None = None) -> tuple[Tables, Counter[str],
     kept = [row for row in read(SHIPPED / "models.csv") if row["id"] in unbuilt]
     tables["models.csv"] = _replaced(tables["models.csv"], kept, "id")
     skipped["models.csv: no config was given"] += len(unbuilt) - len(kept)
+    tables["models.csv"] = with_layers(tables["models.csv"])
     return tables, skipped, [row["id"] for row in kept]
 
 

@@ -37,7 +37,7 @@ def summarise(layers: Layers, fields: Mapping[str, Any]) -> dict[str, Any]:
     hidden, n_layer = int(fields["hidden_size"]), int(fields["n_layer"])
     return {
         **_summarise_attention(of_kind(layers, Attention), n_layer),
-        **_summarise_mlps(of_kind(layers, Mlp), of_kind(layers, Experts), n_layer),
+        **_summarise_mlps(of_kind(layers, Mlp), of_kind(layers, Experts), n_layer, hidden),
         **_count(layers, hidden, fields),
         "n_encoder_layer": sum(e.n for e in of_kind(layers, Encoder)),
         "n_param_lookup": sum(table.n_param(hidden) for table in of_kind(layers, Lookup)),
@@ -66,7 +66,7 @@ def _summarise_attention(kinds: list[Attention], n_layer: int) -> dict[str, Any]
     }
 
 
-def _summarise_mlps(mlps: list[Mlp], mixtures: list[Experts], n_layer: int) -> dict[str, Any]:
+def _summarise_mlps(mlps: list[Mlp], mixtures: list[Experts], n_layer: int, hidden: int) -> dict[str, Any]:
     n_mlp = sum(k.n for k in mlps)
     fields: dict[str, Any] = {
         "intermediate_size": sum(k.n * k.width for k in mlps) // n_mlp if n_mlp else 0,
@@ -79,14 +79,15 @@ def _summarise_mlps(mlps: list[Mlp], mixtures: list[Experts], n_layer: int) -> d
         "n_expert": main.n_expert,
         "n_expert_per_token": main.top_k,
         "n_shared_expert": main.n_shared,
-        "moe_intermediate_size": main.width,
+        "moe_intermediate_size": main.width * (main.latent or hidden) // hidden,
         "shared_expert_intermediate_size": main.shared_width,
         "n_dense_layer": n_layer - sum(k.n for k in mixtures),
     }
 
 
 def _count(layers: Layers, hidden: int, fields: Mapping[str, Any]) -> dict[str, int]:
-    tables = hidden * int(fields["vocab_size"]) * (1 if fields.get("tie_word_embeddings") else 2)
+    is_tied = str(fields.get("tie_word_embeddings", False)).lower() == "true"
+    tables = hidden * int(fields["vocab_size"]) * (1 if is_tied else 2)
     n_param = text_param(layers, hidden) + tables + int(fields.get("n_param_other") or 0)
     idle = sum(k.n_param_routed(hidden) * (k.n_expert - k.top_k) // k.n_expert for k in of_kind(layers, Experts))
     return {"n_param": n_param, "n_param_active": n_param - idle}

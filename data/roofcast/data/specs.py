@@ -164,6 +164,9 @@ class ModelSpec(Spec):
         default=None, description="bits of a weight by role, if the checkpoint states how it is quantised"
     )
     kv_precision: Precision | None = Field(default=None, description="precision of the cache that it states")
+    assumed: tuple[str, ...] = Field(
+        default=(), description="fields that the config leaves to the defaults of its class"
+    )
     unread: tuple[str, ...] = Field(default=(), description="fields of the architecture that were not understood")
     n_param: Annotated[int, Field(ge=1)]
     n_param_active: Annotated[int, Field(ge=1)]

@@ -71,7 +71,7 @@ DESCRIPTORS: Final = (
     Column("model.n_param_embedding", "element", "Weights that are looked up: an input embedding of its own, and "
            "embeddings of layers and of n-grams.", is_analytic=True),
     Column("model.tower_byte", "byte", "Towers of images and sound beside the text model.", is_analytic=True),
-    Column("model.prediction_byte", "byte", "Layers that predict further tokens.", is_analytic=True),
+    Column("model.n_param_prediction", "element", "Weights of layers that predict further tokens.", is_analytic=True),
     Column("model.n_expert", "expert", "Routed experts per MoE layer; 0 for dense models."),
     Column("model.n_expert_per_token", "expert", "Routed experts that one token uses."),
     Column("model.n_head", "head", "Query heads of the layers of full attention; of all if there are none."),

@@ -22,7 +22,7 @@ def example_descriptors() -> dict[str, npt.NDArray[np.float64]]:
         "model.mlp_width": 11008.0, "model.moe_width": 0.0, "model.n_mlp_matrix": 3.0, "model.vocab_size": 32000.0,
         "model.n_param": 7e9, "model.n_param_dense": 7e9, "model.n_param_expert": 0.0,
         "model.n_param_linear": 7e9 - 2 * 32000 * 4096, "model.n_param_head": 32000.0 * 4096,
-        "model.n_param_embedding": 32000.0 * 4096, "model.tower_byte": 0.0, "model.prediction_byte": 0.0,
+        "model.n_param_embedding": 32000.0 * 4096, "model.tower_byte": 0.0, "model.n_param_prediction": 0.0,
         "model.n_head_sliding": 32.0, "model.n_kv_head_sliding": 32.0, "model.decode_qk_dim_sliding": 128.0,
         "model.decode_v_dim_sliding": 128.0, "model.kv_width_layer_sliding": 8192.0, "model.index_byte": 0.0,
         "model.state_byte": 0.0, "config.embedding_byte_per_element": 2.0,

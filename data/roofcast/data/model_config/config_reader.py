@@ -14,12 +14,14 @@ _LARGEST_LIST: Final = 10_000
 class ConfigReader:
     """Reader of the fields of one or more mappings, each field under several names; the first match counts.
 
-    A null value counts as absent, as in the libraries that write these files.
+    A null value counts as absent and hides the default, as in the libraries that write these files.
 
     Parameters
     ----------
     layers
         Mappings, the most specific first.
+    defaults
+        Values of fields that no mapping names.
 
     Examples
     --------
@@ -31,17 +33,57 @@ class ConfigReader:
     roofcast.data.errors.InputError: n_embd: must be a whole number, got '768'
     """
 
-    def __init__(self, *layers: Mapping[str, Any]) -> None:
+    def __init__(self, *layers: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> None:
         self._layers = layers
+        self._defaults = defaults or {}
+        self.read: set[str] = set()
+        self.assumed: set[str] = set()
+
+    def unread(self) -> list[str]:
+        """Return the names of the first mapping's fields that nobody asked for."""
+        return [name for name, value in self._layers[0].items() if name not in self.read and value is not None]
+
+    def mapping(self) -> Mapping[str, Any]:
+        """Return the first mapping as it is."""
+        return self._layers[0]
+
+    def holds_text(self, name: str) -> bool:
+        """Return whether the name has a text as its value, such as ``auto``."""
+        match = next(self._matches((name,)), None)
+        return match is not None and isinstance(match[1], str)
+
+    def mentions(self, *names: str) -> bool:
+        """Return whether any of the names occurs, be its value null, or has a default."""
+        return any(name in layer for layer in (*self._layers, self._defaults) for name in names)
+
+    def states(self, *names: str) -> bool:
+        """Return whether any of the names has a value of its own, not a default."""
+        return any(layer.get(name) is not None for layer in self._layers for name in names)
 
     def has(self, *names: str) -> bool:
         """Return whether any of the names has a value."""
         return next(self._matches(names), None) is not None
 
-    def holds_list(self, name: str) -> bool:
-        """Return whether the name has a list as its value."""
-        match = next(self._matches((name,)), None)
+    def holds_list(self, *names: str) -> bool:
+        """Return whether the names have a list as their value."""
+        match = next(self._matches(names), None)
         return match is not None and isinstance(match[1], list)
+
+    def per_layer(self, *names: str, n_layer: int, default: int | None = None, low: int = 1) -> list[int]:
+        """Return a whole number for each layer, of a list or of one number.
+
+        Raises
+        ------
+        InputError
+            If a list has another length, or a number is missing or out of bounds.
+        """
+        if not self.holds_list(*names):
+            return [self.count(*names, default=default, low=low)] * n_layer
+        name, _ = self._first(names, None)
+        values = [low if value is None else value for value in self._list(name)]
+        if len(values) != n_layer:
+            raise InputError(name, f"must hold a number for each of {n_layer} layers, got {len(values)}")
+        return [ConfigReader({name: value}).count(name, low=low) for value in values]
 
     def count(self, *names: str, default: int | None = None, low: int = 1, high: int = HIGHEST) -> int:
         """Return a whole number within bounds.
@@ -171,10 +213,16 @@ class ConfigReader:
         return value
 
     def _matches(self, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+        self.read.update(names)
         for layer in self._layers:
             for name in names:
                 if layer.get(name) is not None:
                     yield name, layer[name]
+        if not any(name in layer for layer in self._layers for name in names):
+            for name in names:
+                if self._defaults.get(name) is not None:
+                    self.assumed.add(name)
+                    yield name, self._defaults[name]
 
     def _first(self, names: tuple[str, ...], default: object) -> tuple[str, Any]:
         match = next(self._matches(names), None)

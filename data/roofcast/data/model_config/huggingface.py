@@ -5,20 +5,29 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, SchemaError
-from roofcast.data.model_config.architecture import CONTEXT_NAMES, read_decoder, read_t5
+from roofcast.data.layer_kinds import LayerKind, Layers
+from roofcast.data.model_config import field_names as names
+from roofcast.data.model_config.class_defaults import class_defaults
 from roofcast.data.model_config.config_reader import ConfigReader
 from roofcast.data.model_config.families import T5_TYPES, Family, find_family
 from roofcast.data.model_config.hub import QUANTISATION_FILE, fetch_hub_config, is_hub_id
-from roofcast.data.model_config.parameters.compressed_attention import COMPRESSED_TYPES, read_compressed
-from roofcast.data.model_config.parameters.parameters import Shape, count_parameters
-from roofcast.data.model_config.parameters.pruned_blocks import PRUNED_TYPES, read_pruned
-from roofcast.data.model_config.precision import weight_precision
+from roofcast.data.model_config.mixers import Model, read_mixer_layers
+from roofcast.data.model_config.model_parts import (
+    count_other,
+    read_encoder_decoder,
+    read_mlp_layers,
+    read_modules,
+    read_tables,
+)
+from roofcast.data.model_config.quantisation import read_quantisation
+from roofcast.data.model_config.schedules import Mixer, Mlp, read_mixers, read_mlps, separate_blocks
 from roofcast.data.specs import ModelSpec
 
 MAX_CONFIG_BYTE: Final = 5_000_000
@@ -28,6 +37,7 @@ _TEXT_SECTIONS: Final = ("text_config", "llm_config", "language_config")
 _SHARED_WITH_TOWER: Final = (
     "vocab_size", "tie_word_embeddings", "torch_dtype", "dtype", "quantization_config", "max_position_embeddings",
 )  # fmt: skip
+_TOWERS: Final = ("vision_config", "vision_encoder", "visual", "audio_config", "vit_config")
 _MOST_PARAM: Final = 10**14
 
 
@@ -51,37 +61,100 @@ def model_from_config(config: Mapping[str, Any], name: str) -> ModelSpec:
     if not isinstance(config, Mapping):
         raise InputError("", f"a config must be an object of fields, got {type(config).__name__}")
     reader, model_type, family = _text_model(config)
-    fields, shape = _read_architecture(reader, model_type, family)
-    return ModelSpec.parse({
-        **_counted(shape),
-        **fields,
+    model, layers, mixers, mlps, n_other = _read_layers(reader, model_type, family or _guess_family(reader))
+    stored = read_quantisation(ConfigReader(reader.mapping(), config), mixers, mlps)
+    vocabulary = reader.count(*names.VOCABULARY)
+    is_tied = reader.flag("tie_word_embeddings", default=model.family.is_tied)
+    layers += read_modules(model, layers, _towers(config))
+    spec = ModelSpec.parse({
         "id": name,
         **dict.fromkeys(("lineage", "fold_group"), name),
         **dict.fromkeys(("family", "model_type"), model_type),
-        "max_context_token": reader.count_or_none(*CONTEXT_NAMES, high=10**9),
-        "weight_precision": weight_precision(reader),
+        "layers": group_layers(layers),
+        "n_layer": model.n_layer,
+        "hidden_size": model.hidden,
+        "vocab_size": vocabulary,
+        "tie_word_embeddings": is_tied,
+        "n_param_other": n_other + (0 if model_type in T5_TYPES else count_other(model, vocabulary, is_tied=is_tied)),
+        "max_context_token": read_context(reader),
+        "weight_precision": stored.precision,
+        "stored_bits": stored.bits,
+        "kv_precision": stored.kv_precision,
+        "assumed": tuple(sorted(reader.assumed & names.SIZES)),
+        "unread": () if family else tuple(name for name in reader.unread() if not names.is_understood(name)),
         "source": "config.json",
     })  # fmt: skip
+    if spec.n_param > _MOST_PARAM:
+        raise InputError("", f"describes {spec.n_param:.1e} weights; at most {_MOST_PARAM:.0e} can be answered for")
+    return spec
 
 
-def _read_architecture(reader: ConfigReader, model_type: str, family: Family) -> tuple[dict[str, Any], Shape]:
+def _read_layers(
+    reader: ConfigReader, model_type: str, family: Family
+) -> tuple[Model, list[LayerKind], list[Mixer], list[Mlp], int]:
+    hidden = reader.count(*names.HIDDEN, high=200_000)
     if model_type in T5_TYPES:
-        return read_t5(reader, model_type)
-    if model_type in COMPRESSED_TYPES:
-        return read_compressed(reader, model_type, family)
-    read = read_pruned if model_type in PRUNED_TYPES else read_decoder
-    return read(reader, model_type, family)
+        n_layer = reader.count("num_decoder_layers", "num_layers", *names.LAYERS, high=2_000)
+        model = Model(reader, family, model_type, hidden, n_layer)
+        mixers: list[Mixer] = ["full"] * n_layer
+        beside, n_norm = read_encoder_decoder(model)
+        return model, [*read_mixer_layers(model, mixers), *beside], mixers, ["dense"] * n_layer, n_norm
+    blocks = separate_blocks(reader)
+    n_layer = len(blocks) or reader.count(*names.LAYERS, high=2_000)
+    model = Model(reader, family, model_type, hidden, n_layer)
+    mixers, mlps = read_mixers(reader, family, n_layer), read_mlps(reader, n_layer)
+    layers = [*read_mixer_layers(model, mixers), *read_mlp_layers(model, mlps), *read_tables(model)]
+    return model, layers, mixers, mlps, 0
 
 
-def _counted(shape: Shape) -> dict[str, Any]:
-    n_param, n_param_active = count_parameters(shape)
-    if n_param > _MOST_PARAM:
-        raise InputError("", f"describes {n_param:.1e} weights; at most {_MOST_PARAM:.0e} can be answered for")
-    names = {f.name for f in dataclasses.fields(Shape)} & set(ModelSpec.model_fields)
-    return {**{n: getattr(shape, n) for n in names}, "n_param": n_param, "n_param_active": n_param_active}
+def group_layers(layers: Iterable[LayerKind]) -> Layers:
+    """Return one entry for equal layers, with their number."""
+    groups = []
+    for kind, count in Counter(layers).items():
+        sums = [f.name for f in dataclasses.fields(kind) if f.name in {"n", "n_param_further", "n_indexer"}]
+        changes: dict[str, Any] = {name: getattr(kind, name) * count for name in sums}
+        groups.append(dataclasses.replace(kind, **changes))
+    return tuple(groups)
 
 
-def _text_model(config: Mapping[str, Any]) -> tuple[ConfigReader, str, Family]:
+def read_context(reader: ConfigReader) -> int:
+    """Return the longest context: of scaled positions the original one times the factor; 0 if unknown.
+
+    References
+    ----------
+    B. Peng et al., "YaRN", ICLR 2024; vLLM, ``config/model.py``, ``_get_and_verify_max_len``.
+
+    Examples
+    --------
+    >>> yarn = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
+    >>> read_context(ConfigReader({"max_position_embeddings": 40960, "rope_scaling": yarn}))
+    131072
+    """
+    longest = reader.count_or_none(*names.CONTEXT, high=10**9)
+    scaled = 0
+    for section in (reader.section(name) for name in names.SCALING):
+        for part in map(ConfigReader, (section, *(v for v in section.values() if isinstance(v, Mapping)))):
+            original = part.count_or_none("original_max_position_embeddings", high=10**9)
+            is_yarn = "yarn" in part.text("rope_type", "type", default="")
+            if part.has("factor") and (original or is_yarn):
+                scaled = max(scaled, int((original or longest) * part.number("factor", default=1.0)))
+    return max(longest, scaled)
+
+
+def _guess_family(reader: ConfigReader) -> Family:
+    return Family(is_gated=not reader.has("n_embd", "n_inner"))
+
+
+def _towers(config: Mapping[str, Any]) -> list[ConfigReader]:
+    sections = [ConfigReader(config).section(name) for name in _TOWERS]
+    return [
+        ConfigReader(section, defaults=class_defaults(str(section.get("model_type", "")), section))
+        for section in sections
+        if section
+    ]
+
+
+def _text_model(config: Mapping[str, Any]) -> tuple[ConfigReader, str, Family | None]:
     outer = ConfigReader(config)
     if outer.has("_class_name"):
         raise InputError("_class_name", f"{outer.text('_class_name')!r} is a diffusion model; give a text model")
@@ -91,15 +164,18 @@ def _text_model(config: Mapping[str, Any]) -> tuple[ConfigReader, str, Family]:
     text = outer.section(section) if section else config
     model_type = ConfigReader(text).text("model_type", default=model_type)
     family = find_family(model_type)
-    shared = {k: config[k] for k in _SHARED_WITH_TOWER if k in config}
+    shared = {k: config[k] for k in _SHARED_WITH_TOWER if section and k in config and k not in text}
     parts = [ConfigReader(text).section(s) for s in ("attn_config", "ffn_config")]
-    defaults = family.defaults if family else {}
-    reader = ConfigReader(text, *parts, shared, defaults)
+    defaults = class_defaults(model_type, text) or class_defaults(f"{model_type}_text", text)
+    defaults = {k: v for k, v in defaults.items() if not (family and family.is_tied and k == "tie_word_embeddings")}
+    if not section:  # a file of its own states its size
+        defaults = {k: v for k, v in defaults.items() if k not in {*names.HIDDEN, *names.LAYERS}}
+    reader = ConfigReader(text, *parts, shared, defaults=defaults)
     if reader.flag("is_encoder_decoder") and model_type not in T5_TYPES:
         raise InputError(
             "is_encoder_decoder", "only encoder-decoders of the T5 kind are read; give a decoder-only model"
         )
-    return reader, model_type, family or Family(gated=not reader.has("n_embd", "n_inner"))
+    return reader, model_type, family
 
 
 def with_known_lineage(spec: ModelSpec, catalog: Catalog) -> ModelSpec:

@@ -73,8 +73,8 @@ def _weights(spec: ModelSpec, mlps: Sequence[Mlp], mixtures: Sequence[Experts]) 
         "model.n_param_linear": n_mixer + n_mlp + n_encoder,
         "model.n_param_head": n_table,
         "model.n_param_embedding": n_embedding,
-        "model.tower_byte": _module_byte(spec, "tower"),
-        "model.prediction_byte": _module_byte(spec, "prediction"),
+        "model.tower_byte": _module_param(spec, "tower") * (spec.stored_bits or StoredBits()).module / 8,
+        "model.n_param_prediction": _module_param(spec, "prediction"),
         "model.n_mlp_layer": n_mlp_layer,
         "model.mlp_width": n_read_mlp / max(n_mlp_layer, 1) / n_matrix / hidden,
         "model.mixer_in_width": n_read_mixer / spec.n_layer / hidden - out_width,
@@ -82,9 +82,8 @@ def _weights(spec: ModelSpec, mlps: Sequence[Mlp], mixtures: Sequence[Experts]) 
     }
 
 
-def _module_byte(spec: ModelSpec, role: str) -> float:
-    bits = (spec.stored_bits or StoredBits()).module
-    return sum(k.n_param(spec.hidden_size) for k in of_kind(spec.layers, Module) if k.role == role) * bits / 8
+def _module_param(spec: ModelSpec, role: str) -> int:
+    return sum(k.n_param(spec.hidden_size) for k in of_kind(spec.layers, Module) if k.role == role)
 
 
 def stored_bytes(spec: ModelSpec) -> Mapping[str, float]:

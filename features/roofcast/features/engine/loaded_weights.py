@@ -31,6 +31,7 @@ def loaded_byte(d: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
     """
     roles = ("expert", "linear", "head", "embedding")
     known = [d[f"model.n_param_{role}"] for role in roles]
+    prediction = d["model.n_param_prediction"] * d["config.weight_byte_per_element"]
     return {
         "expert": known[0] * d["config.weight_byte_per_element"],
         "linear": known[1] * d["config.dense_byte_per_element"],
@@ -38,5 +39,5 @@ def loaded_byte(d: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
         "embedding": known[3] * d["config.embedding_byte_per_element"],
         "other": (d["model.n_param"] - sum(known)) * FULL_BYTE,
         "tower": d["model.tower_byte"],
-        "prediction": d["model.prediction_byte"] * (d["config.n_draft_token"] > 0),
+        "prediction": prediction * (d["config.n_draft_token"] > 0),
     }

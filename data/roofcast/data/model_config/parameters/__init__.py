@@ -1,1 +1,0 @@
-"""Parameter counts of a `config.json`, by kind of layer."""

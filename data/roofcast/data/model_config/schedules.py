@@ -1,0 +1,186 @@
+"""Which layers attend, slide, recur, and which have experts: a name for each layer, whatever a config calls it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal, TypeVar
+
+from roofcast.data.errors import InputError
+from roofcast.data.model_config import field_names as names
+from roofcast.data.model_config.config_reader import ConfigReader
+from roofcast.data.model_config.families import Family
+
+Mixer = Literal["full", "sliding", "linear", "both", "none"]
+Mlp = Literal["dense", "sparse", "none"]
+
+EntryT = TypeVar("EntryT")
+
+_LETTERS: Final = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
+_SEPARATE: Final = frozenset({"mlp", "moe"})
+_MIXERS: Final[tuple[tuple[Mixer, str], ...]] = (
+    ("sliding", r"sliding|local|window|swa"),
+    ("linear", r"linear|mamba|ssm|conv|recurrent|kda|delta|lightning"),
+    ("full", r"attention|global|full|hybrid|dense"),
+)
+
+
+def read_mixers(reader: ConfigReader, family: Family, n_layer: int) -> list[Mixer]:
+    """Return how each layer mixes tokens.
+
+    Raises
+    ------
+    InputError
+        If a list is of another length, or a name is not understood.
+    """
+    window = read_window(reader)
+    named = _explicit(reader, n_layer) or _by_index(reader, n_layer)
+    kinds = named or _by_period(reader, family, n_layer)
+    if "sliding" in named and not reader.mentions(*names.WINDOW):
+        others = ", ".join(names.WINDOW[1:])
+        raise InputError(
+            names.WINDOW[0], f"is missing: some layers slide (also read as {others}); add it to the config"
+        )
+    return ["full" if kind == "sliding" and not window else kind for kind in kinds]
+
+
+def read_window(reader: ConfigReader) -> int:
+    """Return the window of layers that slide; 0 if none do, or if it is no shorter than the context."""
+    window = reader.count_or_none(*names.WINDOW, high=10**9)
+    context = reader.count_or_none(*names.CONTEXT, high=10**9)
+    is_on = reader.flag("use_sliding_window", default=True) or reader.has("layer_types")
+    return window if is_on and not 0 < context <= window else 0
+
+
+def separate_blocks(reader: ConfigReader) -> list[str]:
+    """Return the blocks of a model whose attention, states and MLPs are layers of their own; empty for others.
+
+    Raises
+    ------
+    InputError
+        If a letter of the pattern is unknown.
+    """
+    pattern = reader.text("hybrid_override_pattern", default="")
+    blocks = reader.texts("layers_block_type") or [_LETTERS.get(letter, letter) for letter in pattern]
+    if not {*blocks} & _SEPARATE and not pattern:
+        return []
+    unknown = next((b for b in blocks if pattern and b not in _LETTERS.values()), None)
+    if unknown is not None:
+        letters = " ".join(_LETTERS)
+        raise InputError("hybrid_override_pattern", f"must be made of the letters {letters}, got {pattern!r}")
+    return blocks
+
+
+def _explicit(reader: ConfigReader, n_layer: int) -> list[Mixer]:
+    for name in ("layer_types", "layers_block_type"):
+        if kinds := reader.texts(name):
+            return [_mixer(name, kind) for kind in _of_length(name, kinds, n_layer)]
+    if blocks := separate_blocks(reader):
+        return [_mixer("hybrid_override_pattern", kind) for kind in blocks]
+    if flags := reader.numbers("attn_type_list"):
+        _check_flags("attn_type_list", flags, n_layer)
+        return ["full" if flag else "linear" for flag in flags]
+    if flags := reader.numbers("hybrid_layer_pattern"):
+        return ["sliding" if flag == 1 else "full" for flag in flags[:n_layer]]
+    if blocks_ := reader.objects("block_configs"):
+        _of_length("block_configs", blocks_, n_layer)
+        parts = [ConfigReader(ConfigReader(block).section("attention")) for block in blocks_]
+        return ["none" if part.flag("no_op") else "full" for part in parts]
+    return []
+
+
+def _by_index(reader: ConfigReader, n_layer: int) -> list[Mixer]:
+    linear = ConfigReader(reader.section("linear_attn_config"))
+    if linear.has("kda_layers"):
+        states, full = linear.indices("kda_layers"), linear.indices("full_attn_layers")
+        if len(states) + len(full) != n_layer:
+            raise InputError("linear_attn_config", f"must name all {n_layer} layers, got {len(states) + len(full)}")
+        return ["linear" if i + 1 in states else "full" for i in range(n_layer)]
+    for name in ("attn_layer_indices", "full_attn_idxs"):
+        if reader.has(name):
+            full = reader.indices(name)
+            return ["full" if i in full else "linear" for i in range(n_layer)]
+    if reader.has("local_layer_ids"):
+        local = reader.indices("local_layer_ids")
+        return ["sliding" if i in local else "full" for i in range(n_layer)]
+    return []
+
+
+def _by_period(reader: ConfigReader, family: Family, n_layer: int) -> list[Mixer]:
+    if reader.has("attn_layer_period"):
+        return ["full" if on else "linear" for on in _periodic(reader, "attn_layer", n_layer)]
+    if reader.has(names.DELTA[0]) and reader.count_or_none(names.DELTA[0]):
+        every = reader.count("full_attention_interval", default=4, high=1_000)
+        return ["linear" if (i + 1) % every else "full" for i in range(n_layer)]
+    if reader.count_or_none(*names.MAMBA_HEADS):
+        return ["both"] * n_layer
+    every = reader.count(*names.WINDOW_PATTERN, default=family.window_every, low=0, high=1_000)
+    if every:
+        return ["sliding" if every == 1 or (i + 1) % every else "full" for i in range(n_layer)]
+    if reader.states("use_sliding_window") and reader.flag("use_sliding_window"):
+        first = reader.count_or_none("max_window_layers")
+        return ["sliding" if i >= first else "full" for i in range(n_layer)]
+    return ["full"] * n_layer
+
+
+def read_mlps(reader: ConfigReader, n_layer: int) -> list[Mlp]:
+    """Return whether each layer has a dense MLP, routed experts or neither.
+
+    Raises
+    ------
+    InputError
+        If a field is wrong.
+    """
+    if blocks := separate_blocks(reader):
+        known: dict[str, Mlp] = {"mlp": "dense", "moe": "sparse"}
+        return [known.get(block, "none") for block in blocks]
+    if reader.has("block_configs"):
+        parts = [ConfigReader(ConfigReader(block).section("ffn")) for block in reader.objects("block_configs")]
+        return ["none" if part.flag("no_op") else "dense" for part in parts]
+    is_sparse = _sparse_layers(reader, n_layer) if has_experts(reader) else [False] * n_layer
+    return ["sparse" if on else "dense" for on in is_sparse]
+
+
+def _sparse_layers(reader: ConfigReader, n_layer: int) -> list[bool]:
+    if kinds := reader.texts("mlp_layer_types"):
+        return [kind != "dense" for kind in _of_length("mlp_layer_types", kinds, n_layer)]
+    if reader.holds_list("moe_layer_freq"):
+        return [n > 0 for n in _of_length("moe_layer_freq", reader.numbers("moe_layer_freq"), n_layer)]
+    if reader.has("expert_layer_period"):
+        return _periodic(reader, "expert_layer", n_layer)
+    dense = reader.indices("mlp_only_layers")
+    first = reader.count_or_none(*names.FIRST_SPARSE)
+    step = reader.count(*names.SPARSE_STEP, default=1, high=n_layer)
+    return [i >= first and i not in dense and (i + 1) % step == 0 for i in range(n_layer)]
+
+
+def has_experts(reader: ConfigReader) -> bool:
+    """Return whether the model has routed experts; a single expert is a dense MLP."""
+    is_on = reader.flag("enable_moe_block", default=True)
+    return is_on and reader.count_or_none(*names.EXPERTS, high=100_000) > 1
+
+
+def _mixer(field: str, kind: str) -> Mixer:
+    if kind.lower() in _SEPARATE:
+        return "none"
+    match = next((mixer for mixer, words in _MIXERS if re.search(words, kind.lower())), None)
+    if match is None:
+        known = "full_attention, sliding_attention, linear_attention, mamba or conv"
+        raise InputError(field, f"holds {kind[:40]!r}, a kind of layer that is not known; write {known} instead")
+    return match
+
+
+def _periodic(reader: ConfigReader, name: str, n_layer: int) -> list[bool]:
+    period = reader.count(f"{name}_period", high=n_layer)
+    offset = reader.count(f"{name}_offset", low=0, high=period - 1)
+    return [i % period == offset for i in range(n_layer)]
+
+
+def _of_length(name: str, values: list[EntryT], n_layer: int) -> list[EntryT]:
+    if len(values) != n_layer:
+        raise InputError(name, f"must name all {n_layer} layers, got {len(values)}")
+    return values
+
+
+def _check_flags(name: str, flags: list[int], n_layer: int) -> None:
+    if len(flags) != n_layer or not {*flags} <= {0, 1}:
+        raise InputError(name, f"must hold 0 or 1 for each of {n_layer} layers")
