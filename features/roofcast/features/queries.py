@@ -71,6 +71,28 @@ def take_rows(nested: Any, rows: RowIndex) -> Any:
     return nested
 
 
+def put_rows(nested: Any, rows: RowIndex, part: Any) -> Any:
+    """Return nested arrays with some rows replaced; arrays of one row and values that are not arrays are left.
+
+    Examples
+    --------
+    >>> put_rows({"a": np.array([1, 2, 3])}, np.array([2, 0]), {"a": np.array([9, 8])})
+    {'a': array([8, 2, 9])}
+    """
+    if isinstance(nested, np.ndarray):
+        if len(nested) <= rows.max():
+            return nested
+        changed = nested.copy()
+        changed[rows] = part
+        return changed
+    if isinstance(nested, Mapping):
+        return {name: put_rows(value, rows, part[name]) for name, value in nested.items()}
+    if is_dataclass(nested) and not isinstance(nested, type):
+        names = [field.name for field in fields(nested)]
+        return type(nested)(**{n: put_rows(getattr(nested, n), rows, getattr(part, n)) for n in names})
+    return nested
+
+
 @functools.cache
 def _column_index(names: tuple[str, ...]) -> pd.Index:
     return pd.Index(names)

@@ -96,7 +96,7 @@ def test_more_confidence_never_costs_less(shared: Client) -> None:
 
 def test_entries_list_their_nearest_measurements(shared: Client) -> None:
     rows = shared.service.active_model.bundle.anchors.rows
-    one = rows[rows["itl_s"].notna()].iloc[0]
+    one = rows[rows["itl_s"].notna() & (rows["n_accelerator"] == 1)].iloc[0]
     bounds = {"engine": one["engine"], "weight_precision": one["weight_precision"]}
     entries = recommend(shared, model=one["model"], limits=["itl:p50<=10s"], n_entry=200, constraints=bounds)[
         "entries"

@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from roofcast.features.descriptors.descriptor_table import QUANTILE
 from roofcast.features.engine.estimate import Estimate, estimate_at_loads, load_independent
+from roofcast.features.engine.kept_prefixes import kept_ratio
 from roofcast.features.engine.memory import Memory
 from roofcast.features.pipeline import estimate_statistics
-from roofcast.features.queries import Queries, take_rows
+from roofcast.features.queries import Queries, put_rows, take_rows
 from roofcast.serving.abandonment import stop_if_abandoned
 from roofcast.serving.recommend.search.confidence import Medians, Quantity
 from roofcast.training.learner.errors.group_keys import build_group_keys, workload_coordinates
@@ -31,6 +32,10 @@ STEP: Final = 0.5
 
 RATE_SHARES: Final = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 """Request rates of the grid, over the rate that saturates a replica."""
+
+N_KEPT: Final = 3
+KEPT_TOLERANCE: Final = 0.01
+"""Estimates of what the prefix cache keeps of users who think, and the change of the share below which they end."""
 
 VARYING: Final = ("workload.concurrency", "workload.request_rate_per_s", "workload.is_mean", "workload.quantile")
 """Descriptors that vary with load and statistic."""
@@ -60,6 +65,8 @@ class Evaluator:
     descriptors : shape (n_replica, n_descriptor)
     is_open
         Whether loads are requests per second; otherwise they are requests in flight.
+    think_time_s
+        Mean time of a user between a response and the next request, while the prefix cache keeps the context.
 
     Attributes
     ----------
@@ -75,8 +82,9 @@ class Evaluator:
         descriptors: Queries,
         *,
         is_open: bool = False,
+        think_time_s: float = 0.0,
     ) -> None:
-        self.predictor, self.is_open = predictor, is_open
+        self.predictor, self.is_open, self.think_time_s = predictor, is_open, think_time_s
         self.coefficients = predictor.coefficients_
         self.d = descriptors
         self.n_predicted = 0
@@ -122,14 +130,29 @@ class Evaluator:
         self, rows: IndexArray, load: FloatArray, quantities: Collection[Quantity]
     ) -> tuple[dict[Quantity, FloatArray], Estimate]:
         """Return the estimates of quantities, and the estimate of means that they derive from."""
-        d = self.descriptors(rows, load, "mean")
-        means = estimate_at_loads(self._fixed.take(rows, d))
+        d, means = self._means(rows, load)
         values: dict[Quantity, FloatArray] = {}
         for statistic, metrics in _metrics_by_statistic(quantities).items():
             varying = _varying(load, statistic, is_open=self.is_open)
             estimates = estimate_statistics(d | varying, self.coefficients, means, metrics)
             values |= {(metric, statistic): estimates[metric] for metric in metrics}
         return values, means
+
+    def _means(self, rows: IndexArray, load: FloatArray) -> tuple[dict[str, FloatArray], Estimate]:
+        d = self.descriptors(rows, load, "mean")
+        means = estimate_at_loads(self._fixed.take(rows, d))
+        given = d["workload.prefix_cache_ratio"]
+        if not self.think_time_s or not given.any():
+            return d, means
+        for _ in range(N_KEPT):
+            kept = kept_ratio({**d, "workload.prefix_cache_ratio": given}, means, self.think_time_s)
+            lost = np.flatnonzero(kept * given < d["workload.prefix_cache_ratio"] - KEPT_TOLERANCE)
+            if not len(lost):
+                break
+            d["workload.prefix_cache_ratio"] = np.minimum(d["workload.prefix_cache_ratio"], kept * given)
+            again = load_independent(take_rows(d, lost), self.coefficients)
+            means = put_rows(means, lost, estimate_at_loads(again))
+        return d, means
 
     def predict(
         self, rows: IndexArray, load: FloatArray, quantities: Collection[Quantity], means: Estimate

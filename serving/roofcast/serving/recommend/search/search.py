@@ -119,7 +119,12 @@ class Search:
 
     def __init__(self, problem: SearchProblem, limits: LimitModel) -> None:
         self.problem, self.demand = problem, problem.demand
-        self.evaluator = Evaluator(problem.bundle.predictor, problem.descriptors, is_open=self.demand.users is None)
+        self.evaluator = Evaluator(
+            problem.bundle.predictor,
+            problem.descriptors,
+            is_open=self.demand.users is None,
+            think_time_s=self.demand.think_time_s,
+        )
         self.memory = self.evaluator.memory
         self.loads, self.top = self._load_levels()
         n_level = int(self.loads.shape[1])
