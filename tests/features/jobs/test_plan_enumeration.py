@@ -3,7 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roofcast.features.jobs.plan_enumeration import USABLE_RATIO, choose_plans, enumerate_plans, join_plans
+from roofcast.features.jobs.plan_enumeration import (
+    LEAN,
+    MAX_MISSING_LAYER,
+    USABLE_RATIO,
+    choose_plans,
+    enumerate_plans,
+    join_plans,
+)
 from roofcast.features.jobs.step.job_memory import estimate_memory
 from roofcast.features.jobs.step.step import estimate_training, throughput_token_per_s
 from tests.features.jobs.samples import jobs_of
@@ -64,7 +71,8 @@ def test_enumerated_plans_are_those_that_megatron_starts() -> None:
     free = {**UNKNOWN, "n_accelerator": 64, "n_global_batch_sequence": 128}
     jobs = jobs_of({**free, "model": "meta-llama/Llama-3.1-8B"}, {**free, "model": "deepseek-ai/DeepSeek-V3"})
     index, plan = enumerate_plans(jobs)
-    assert (jobs.model.n_layer[index] % plan.pp == 0).all()
+    missing = -jobs.model.n_layer[index] % (plan.pp * plan.vp)
+    assert missing.max() == MAX_MISSING_LAYER
     assert (jobs.model.n_kv_head[index] % plan.tp == 0).all()
     chunked = plan.vp > 1
     assert chunked.any()
@@ -78,3 +86,26 @@ def test_chunks_of_an_interleaved_pipeline_divide_its_stages() -> None:
     index, plan = enumerate_plans(jobs)
     assert set(plan.vp[index == 0]) == {1, 3}
     assert set(plan.vp[index == 1]) == {1}
+
+
+FREE = {**UNKNOWN, "framework": "transformers", "sharding": "", "n_accelerator": 8, "n_global_batch_sequence": None}
+LARGE = {"model": "meta-llama/Llama-3.1-70B"}
+
+
+@pytest.mark.parametrize(
+    ("job", "zero_stage", "loss", "on_host"),
+    [
+        ({"method": "lora", "model": "meta-llama/Llama-3.1-8B"}, 0, 1.0, ""),
+        ({"method": "lora"} | LARGE, 3, 1.0, ""),
+        ({"method": "full"} | LARGE, 3, 0.125, "optimizer"),
+        ({"method": "full", "n_accelerator": 1, "model": "meta-llama/Llama-3.1-8B"}, 0, 0.125, "optimizer"),
+        ({"method": "full", "offload": "none"} | LARGE, 3, 1.0, ""),
+        ({"method": "lora", "sharding": "ddp", "offload": "none"} | LARGE, 0, 1.0, ""),
+    ],
+)
+def test_blanks_are_as_lean_as_the_memory_asks(
+    job: dict[str, object], zero_stage: float, loss: float, on_host: str
+) -> None:
+    plan = choose_plans(jobs_of({**FREE, **job}), n_lean=len(LEAN)).runs.plan
+    held = [name for name in ("optimizer", "parameter", "activation") if getattr(plan, f"offload_{name}")[0]]
+    assert (plan.zero_stage[0], plan.logit_share[0], " ".join(held)) == (zero_stage, loss, on_host)

@@ -192,5 +192,5 @@ def test_megatron_keeps_frozen_weights_in_8_bits() -> None:
 
 
 def test_galore_keeps_no_moments() -> None:
-    full = {"method": "full", "framework": "litgpt", "weight_precision": "bf16"}
+    full = {"method": "full", "framework": "litgpt", "sharding": "ddp", "weight_precision": "bf16"}
     assert list(runs_of(full, full | {"optimizer": "galore-adamw"}).job.optimizer_byte) == [4, 0]

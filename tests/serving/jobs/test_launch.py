@@ -268,3 +268,8 @@ def test_a_name_of_a_model_is_quoted() -> None:
     demand = a_demand("lora")
     odd = replace(demand, model=demand.model.model_copy(update={"id": "a; rm -rf $HOME"}))
     assert "--model_name_or_path 'a; rm -rf $HOME'" in commands(a_plan("transformers"), odd)["accelerate"]
+
+
+def test_the_last_stage_has_what_the_others_leave() -> None:
+    (text,) = commands(a_plan(**STAGED | {"pp": 5, "vp": 1})).values()
+    assert "--decoder-last-pipeline-num-layers 4" in lines(text)

@@ -28,13 +28,14 @@ def error_rows(n: int, seed: int = 0) -> ErrorRows:
         for k, term in enumerate(TERMS)
     ])  # fmt: skip
     lineage, owner = (np.array([f"{name}-{i}" for i in codes[name]], dtype=object) for name in ("lineage", "owner"))
-    return ErrorRows(("a", "b", "c"), x, keys, error, lineage, owner, owner, np.ones(n, dtype=bool))
+    return ErrorRows(("a", "b", "c"), x, keys, error, lineage, owner, owner, np.ones(n, dtype=bool),
+                     np.zeros(n, dtype=bool))  # fmt: skip
 
 
 def with_upload(rows: ErrorRows, *, n: int, error: float) -> ErrorRows:
     """Return rows and `n` of them again as those of an API key, with another error."""
     parts: dict[str, Any] = {}
-    for field in ("x", "keys", "error", "lineage", "owner", "stack", "is_measured"):
+    for field in ("x", "keys", "error", "lineage", "owner", "stack", "is_measured", "is_plain"):
         values = getattr(rows, field)
         own = values[:n].copy()
         if field == "error":

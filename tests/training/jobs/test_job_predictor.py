@@ -70,7 +70,7 @@ def test_a_job_whose_median_fills_the_memory_fits_with_one_half(predictor: JobPr
     np.testing.assert_array_equal(own.p_fits > 0.5, own.peak_memory_byte < USABLE_RATIO * memory_byte)
 
 
-@pytest.mark.parametrize("campaign", ["nemo_megatron_bridge", "torchtitan"])
+@pytest.mark.parametrize("campaign", ["nemo_megatron_bridge", "mosaic_llm_foundry"])
 def test_a_measured_stack_narrows_the_interval(predictor: JobPredictor, campaign: str) -> None:
     runs = load_job_campaigns([campaign]).iloc[0]
     job = JOB | {"framework": runs["framework"]}

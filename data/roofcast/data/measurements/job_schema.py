@@ -22,7 +22,7 @@ OFFLOADS: Final = ("none", "optimizer", "parameters", "activations", "optimizer+
 PACKINGS: Final = ("packed", "padded")
 NETWORKS: Final = ("infiniband", "roce", "ethernet", "efa", "slingshot", "nvlink", "ici")
 SCHEDULES: Final = ("gpipe", "1f1b", "interleaved", "zero_bubble")
-LOSSES: Final = ("full", "chunked")
+LOSSES: Final = ("full", "chunked", "fused")
 MEMORY_KINDS: Final = ("allocated", "reserved", "device")
 ADAPTER_TARGETS: Final = ("q", "k", "v", "o", "gate", "up", "down", "embedding", "head")
 """Projections that an adapter changes, and embedding and head, which are trained in full beside it; a cell names some
@@ -81,7 +81,7 @@ TRAINING_CONFIG_COLUMNS: Final = {
     "optimizer": text(meaning="Such as adamw or adamw-8bit"),
     "packing": text(*PACKINGS, meaning="Sequences; half of padded ones is taken for padding"),
     "flash_attention": text(*SWITCHES, meaning="Attention without stored scores"),
-    "loss": text(*LOSSES, meaning="Loss, of which a chunked one never holds all logits"),
+    "loss": text(*LOSSES, meaning="Loss, of which a chunked or fused one never holds all logits"),
     "compiled": text(*SWITCHES, meaning="Compiled kernels"),
 }
 """Model, hardware, method and configuration. Replicas are sharded or not; `n_gradient_accumulation` counts the micro

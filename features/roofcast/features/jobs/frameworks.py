@@ -46,10 +46,14 @@ class Framework:
         Whether replicas shard the optimizer's states even where sharding is called DDP.
     is_eager
         Whether norms, rotations and activations run as many kernels if `compiled` is blank.
+    loops_experts
+        Whether experts run one after the other.
     step_byte
         Bytes of a trained weight's shard that the optimizer's step holds for a time: gradients in 32 bits.
     bucket_param
         Weights of each of the two buffers, of gradients and of updated weights, of ZeRO's collectives.
+    live_param
+        Weights that ZeRO-3 keeps gathered: DeepSpeed's ``stage3_max_live_parameters``.
     frees_gradients
         Whether gradients are freed after a step, so that they grow while activations are freed.
     has_eight_bit_weights
@@ -60,6 +64,20 @@ class Framework:
         Bytes of `gradient_byte` that the backward pass writes beside the accumulated gradient.
     has_weight_gradients
         Whether gradients are kept in the precision of the weights, whatever they are reduced in.
+    keeps_weights
+        Whether weights and gradients have the stated precision of the weights, without a 16-bit copy.
+    recomputation, loss, offload
+        These of a run that states none; an unknown recomputation is the fastest that fits.
+    is_offload_whole
+        Whether parameters on the host bring gradients and optimizer with them.
+    update_ratio
+        Bytes that the optimizer's step holds for a time relative to the trained weights': torch's ``foreach`` steps.
+    logit_ratio
+        On one accelerator, see `roofcast.features.jobs.run_columns.Job`: on several, Accelerate adds a 32-bit copy.
+    chunk_ratio
+        Share of the logits that a chunked loss holds at a time: torchtune's eight chunks.
+    host_ratio
+        Time of transfers to the host relative to pinned memory's: of pageable memory, layer after layer.
     """
 
     weight_byte: float
@@ -82,13 +100,24 @@ class Framework:
     precision: str = "bf16"
     has_distributed_optimizer: bool = False
     is_eager: bool = False
+    loops_experts: bool = False
     step_byte: float = 0.0
     bucket_param: float = 0.0
+    live_param: float = 0.0
     frees_gradients: bool = False
     has_eight_bit_weights: bool = False
     is_operator_recomputed: bool = False
     backward_gradient_byte: float = 0.0
     has_weight_gradients: bool = False
+    keeps_weights: bool = False
+    recomputation: str = ""
+    loss: str = "full"
+    offload: str = "none"
+    is_offload_whole: bool = False
+    update_ratio: float = 0.0
+    logit_ratio: float = 1.0
+    chunk_ratio: float = 0.125
+    host_ratio: float = 1.0
 
 
 FRAMEWORKS: Final[dict[str, Framework]] = {
@@ -101,14 +130,23 @@ FRAMEWORKS: Final[dict[str, Framework]] = {
                           is_attention_portable=True, is_tensor_strided=True, launch_ratio=2.0, activation_ratio=1.4,
                           backward_gradient_byte=2.0),
     "fsdp": Framework(4.0, 4.0, 8.0, 2.0, "fsdp", is_operator_recomputed=True, is_stage_gathered=True,
-                      is_attention_portable=True, frees_gradients=True, has_weight_gradients=True),
+                      is_attention_portable=True, frees_gradients=True, has_weight_gradients=True,
+                      is_offload_whole=True),
     "torchtitan": Framework(4.0, 4.0, 8.0, 4.0, "fsdp", is_eager=True, is_operator_recomputed=True,
                             is_attention_portable=True, is_context_uneven=True, frees_gradients=True,
-                            has_weight_gradients=True, is_stage_gathered=True),
+                            has_weight_gradients=True, is_stage_gathered=True, is_offload_whole=True),
     "deepspeed": Framework(2.0, 2.0, 12.0, 2.0, "zero2", is_eager=True, is_attention_portable=True, step_byte=4.0,
-                           bucket_param=5e8),
+                           bucket_param=5e8, live_param=1e9, host_ratio=8.0, loops_experts=True),
     "transformers": Framework(2.0, 2.0, 8.0, 2.0, "ddp", is_eager=True, is_attention_portable=True,
-                              activation_ratio=1.5, frees_gradients=True),
+                              activation_ratio=1.5, frees_gradients=True, keeps_weights=True, is_offload_whole=True,
+                              logit_ratio=0.7, update_ratio=1.0, loops_experts=True),
+    "torchtune": Framework(2.0, 2.0, 4.0, 2.0, "fsdp", is_eager=True, is_attention_portable=True,
+                           frees_gradients=True, has_weight_gradients=True, keeps_weights=True, recomputation="full",
+                           loss="chunked", is_offload_whole=True),
+    "unsloth": Framework(2.0, 2.0, 4.0, 2.0, "ddp", is_attention_portable=True, frees_gradients=True,
+                         keeps_weights=True, recomputation="full", loss="chunked", offload="activations",
+                         is_offload_whole=True, logit_ratio=0.7, chunk_ratio=1.0 / 32.0),
+    "nanogpt": Framework(4.0, 4.0, 8.0, 4.0, "ddp", is_attention_portable=True, frees_gradients=True),
     "jax": Framework(4.0, 4.0, 8.0, 2.0, "fsdp", has_tensor_parallel=True, is_compiled=True),
     "neuron": Framework(2.0, 4.0, 12.0, 4.0, "zero1", has_tensor_parallel=True, is_compiled=True, is_flash=False),
 }  # fmt: skip
@@ -141,22 +179,28 @@ _WORDS: Final = (
     ("fsdp", "fsdp"),
     ("torchtitan", "torchtitan"),
     ("vectorlm", "fsdp"),
-    ("torchtune", "transformers"),
-    ("litgpt", "transformers"),
+    ("torchtune", "torchtune"),
+    ("unsloth", "unsloth"),
+    ("nanogpt", "nanogpt"),
+    ("nanochat", "nanogpt"),
     ("kempner", "torchtitan"),
     ("deepspeed", "deepspeed"),
-    ("habana", "transformers"),
-    ("peft", "transformers"),
-    ("xtuner", "transformers"),
-    ("swift", "transformers"),
-    ("transformers", "transformers"),
-    ("optimum", "transformers"),
-    ("axolotl", "transformers"),
+    ("colossalai", "deepspeed"),
+    ("mlperf", "megatron"),
+    ("alpa", "megatron"),
+    ("oneflow", "megatron"),
+    ("libai", "megatron"),
+    ("paddle", "megatron"),
+    ("internevo", "megatron"),
 )
 """Families by a word in a framework's name, the first that occurs."""
 
-FALLBACK: Final = "megatron"
-"""Family of other names: MLPerf's submitters, who name containers, use Megatron-LM or its descendants."""
+FALLBACK: Final = "transformers"
+"""Family of other names, plain trainers: Trainer, TRL, PEFT, LLaMA-Factory, ms-swift, axolotl, Lightning."""
+
+
+PLAIN_FAMILIES: Final = (FALLBACK, "deepspeed", "torchtune", "unsloth", "nanogpt")
+"""Families of ordinary trainers, whose settings are their users'."""
 
 
 def framework_family(name: str) -> str:

@@ -30,6 +30,9 @@ Gaudi's outward Ethernet ports, and 800 Gbit/s for the 16 devices of trn1.32xlar
 BUS_NETWORK_BYTE_PER_S: Final = 3.125e9
 """Network of one accelerator without a scale-up fabric: 200 Gbit/s for a host of eight."""
 
+WIDE: Final = ("fp32", "tf32")
+"""Precisions of products whose operands, and activations, have 32 bits."""
+
 HOST_BANDWIDTH_RATIO: Final = 0.375
 """Achieved bandwidth to the host over that of both directions of the bus: three quarters of one direction."""
 
@@ -45,6 +48,7 @@ def build_hardware(specs: Sequence[AcceleratorSpec], precisions: Sequence[str]) 
     ids = [spec.id for spec in specs]
     families = [family_of(spec.id, spec.architecture) for spec in specs]
     n = len(specs)
+    half_precisions = [name if name in WIDE else "bf16" for name in precisions]
     own = efficiency_of(ids, families, list(precisions), ["bf16"] * n, [""] * n)
     half = efficiency_of(ids, families, ["bf16"] * n, ["bf16"] * n, [""] * n)
     gemm = replace(
@@ -54,8 +58,8 @@ def build_hardware(specs: Sequence[AcceleratorSpec], precisions: Sequence[str]) 
     domain = np.array([spec.link_domain_size for spec in specs], dtype=float)
     network = [NETWORK_BYTE_PER_S.get(spec.architecture, 25e9) for spec in specs]
     return JobHardware(
-        flop_per_s=np.array([peak_flop_per_s(s, p) for s, p in zip(specs, precisions, strict=True)]),
-        half_flop_per_s=np.array([peak_flop_per_s(spec, "bf16") for spec in specs]),
+        flop_per_s=np.array([_peak(s, p) for s, p in zip(specs, precisions, strict=True)]),
+        half_flop_per_s=np.array([_peak(s, p) for s, p in zip(specs, half_precisions, strict=True)]),
         bandwidth_byte_per_s=np.array([spec.bandwidth_byte_per_s for spec in specs]),
         memory_byte=np.array([spec.memory_byte for spec in specs]),
         link_byte_per_s=np.array([spec.link_bandwidth_byte_per_s for spec in specs]),
@@ -69,6 +73,12 @@ def build_hardware(specs: Sequence[AcceleratorSpec], precisions: Sequence[str]) 
         attention=half.prefill_attention,
         **{name: getattr(half, _LINK_KERNELS[name]) for name in _LINK_KERNELS},
     )
+
+
+def _peak(spec: AcceleratorSpec, precision: str) -> float:
+    # products of 32 bits are not rounded to TF32 unless it is stated: ``torch.backends.cuda.matmul.allow_tf32``
+    own = spec.peak_flop_per_s.get(precision) if precision in WIDE else None  # type: ignore[call-overload]
+    return float(own) if own else peak_flop_per_s(spec, precision)
 
 
 def _architecture(spec: AcceleratorSpec) -> str:

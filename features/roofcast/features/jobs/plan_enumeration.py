@@ -1,8 +1,13 @@
-"""Enumeration of plans: splits, micro-batches and recomputation that a job may use, and the fastest that fits."""
+"""Search of plans: splits, micro-batches and recomputation that a job may use, and the fastest that fits.
+
+Blanks of sharding, loss and offload follow the framework. Where such a plan does not fit, leaner ones are searched in
+the order of `LEAN`.
+"""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Final, NamedTuple
 
@@ -21,6 +26,10 @@ MAX_STAGE: Final = 16.0
 MAX_EXPERT: Final = 64.0
 MAX_MICRO_BATCH: Final = 64.0
 MAX_CHUNK: Final = 8.0
+MAX_MISSING_LAYER: Final = 3.0
+"""Layers that a pipeline's last stage may have less than the others: embedding, head and prediction layers take their
+place (Llama 3.1 405B has 126 layers on 16 stages, DeepSeek-V3 61)."""
+
 LEAST_CONTEXT_TOKEN: Final = 8192.0
 """Tokens of a sequence on a context-parallel rank, at least, in an enumerated plan."""
 
@@ -36,6 +45,16 @@ GRID_CACHE_BYTE: Final = 256e6
 USABLE_RATIO: Final = 0.95
 """Share of the memory that a plan may fill: fragments and other processes need the rest."""
 
+LEAN: Final = ("convention", "sharding", "offload of part", "offload of all")
+"""What plans do for memory, each what those before it do too: states are sharded over all replicas; the loss is
+chunked and the host holds optimizer and gradients (activations, of adapters); it holds the weights."""
+
+N_LEAN_ON_DEVICE: Final = LEAN.index("sharding") + 1
+"""Number of these without the memory of the host. Measured runs, and hardware that is chosen, use no more."""
+
+CHUNK_RATIO: Final = 0.125
+"""Share of the logits that a chunked loss holds at a time: torchtune's eight chunks."""
+
 
 @dataclass(frozen=True, slots=True)
 class StatedPlan:
@@ -47,6 +66,10 @@ class StatedPlan:
         Ranks over which states are sharded if they are fewer than ``cp dp`` (HSDP); NaN for all.
     has_tensor_parallel
         1 if an unknown split may hold tensor, pipeline or expert parallelism, 0 if it is data-parallel.
+    zero_stage, logit_share, offload_optimizer, offload_parameter, offload_activation
+        Never NaN: the framework's where they are blank.
+    is_sharding_free, is_loss_free, is_offload_free
+        1 if a leaner plan may change them: the loss with the offload alone.
     """
 
     tp: FloatArray
@@ -61,6 +84,13 @@ class StatedPlan:
     micro_batch: FloatArray
     n_micro_batch: FloatArray
     has_tensor_parallel: FloatArray
+    logit_share: FloatArray
+    offload_optimizer: FloatArray
+    offload_parameter: FloatArray
+    offload_activation: FloatArray
+    is_sharding_free: FloatArray
+    is_loss_free: FloatArray
+    is_offload_free: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +124,104 @@ class PlanChoice:
     n_plan: FloatArray
 
 
-def enumerate_plans(jobs: Jobs) -> tuple[RowIndex, Plan]:
+@dataclass(frozen=True, slots=True)
+class PlanSearch:
+    """Plans of jobs, by job: arrays of shape (n_plan,).
+
+    Parameters
+    ----------
+    index
+        Of the job of each plan.
+    filled
+        Share of the memory in use on the device.
+    rate
+        Tokens per second; 0 of plans that exceed `USABLE_RATIO`.
+    """
+
+    index: RowIndex
+    plan: Plan
+    filled: FloatArray
+    rate: FloatArray
+
+
+Admission = Callable[[RowIndex, Plan], npt.NDArray[np.bool_]]
+"""Which plans of jobs count."""
+
+
+def search_plans(
+    jobs: Jobs,
+    c: StepCoefficients = DEFAULT_TRAINING_COEFFICIENTS,
+    *,
+    enough: float = USABLE_RATIO,
+    n_lean: int = len(LEAN),
+    admit: Admission | None = None,
+    pause: Callable[[], None] = lambda: None,
+) -> PlanSearch:
+    """Return the plans of the framework's conventions, and leaner ones of jobs that these do not fit.
+
+    Parameters
+    ----------
+    enough
+        Share of the memory that one plan has to stay below, so that no leaner ones are searched.
+    n_lean
+        How many of `LEAN` may be used.
+    pause
+        Called from time to time; it may raise.
+    """
+    rest, parts = np.arange(len(jobs.job.n_accelerator)), []
+    for lean in range(n_lean):
+        index, plan = enumerate_plans(jobs, rest, lean)
+        if admit is not None:
+            rows = np.flatnonzero(admit(index, plan))
+            index, plan = index[rows], take_rows(plan, rows)
+        filled, rate = _score(jobs, index, plan, c, pause)
+        parts.append((index, plan, filled, rate))
+        least = np.full(len(jobs.job.n_accelerator), np.inf)
+        np.minimum.at(least, index, filled)
+        rest = rest[(least[rest] > enough) & _is_free(jobs.stated)[rest]]
+        if not len(rest):
+            break
+    index, filled, rate = (np.concatenate([part[i] for part in parts]) for i in (0, 2, 3))
+    names = [f.name for f in fields(Plan)]
+    plan = Plan(*(np.concatenate([getattr(part[1], name) for part in parts]) for name in names))
+    order = np.argsort(index, kind="stable")
+    return PlanSearch(index[order], take_rows(plan, order), filled[order], rate[order])
+
+
+def _is_free(s: StatedPlan) -> npt.NDArray[np.bool_]:
+    return np.asarray(s.is_sharding_free + s.is_offload_free > 0.0)
+
+
+def _score(
+    jobs: Jobs, index: RowIndex, plan: Plan, c: StepCoefficients, pause: Callable[[], None]
+) -> tuple[FloatArray, FloatArray]:
+    filled, rate = np.empty(len(index)), np.zeros(len(index))
+    for start in range(0, len(index), CHUNK):
+        pause()
+        rows = np.arange(start, min(start + CHUNK, len(index)))
+        runs = join_plans(jobs, index[rows], take_rows(plan, rows))
+        filled[rows] = estimate_memory(runs, c).device / runs.hardware.memory_byte
+        fits = rows[filled[rows] <= USABLE_RATIO]
+        if len(fits):
+            runs = join_plans(jobs, index[fits], take_rows(plan, fits))
+            rate[fits] = throughput_token_per_s(runs, estimate_training(runs, c))
+    return filled, rate
+
+
+def enumerate_plans(jobs: Jobs, rows: RowIndex | None = None, lean: int = 0) -> tuple[RowIndex, Plan]:
     """Return the plans that agree with what their job states, and the index of that job: shape (n_plan,) each.
 
     Degrees of tensor, context, expert and pipeline parallelism are powers of two that divide the query and key heads,
     the experts and the layers; data parallelism takes the other accelerators. Stages hold several chunks where the
     micro-batches are a multiple of the stages. A stated degree need not divide the layers or the key heads. A job
     without such a plan gets one of data parallelism alone.
+
+    Parameters
+    ----------
+    rows
+        Jobs whose plans are wanted; None for all.
+    lean
+        Index in `LEAN`.
     """
     s, m, j = jobs.stated, jobs.model, jobs.job
     columns = (
@@ -108,24 +229,37 @@ def enumerate_plans(jobs: Jobs) -> tuple[RowIndex, Plan]:
         jobs.hardware.domain_size, *(getattr(s, f.name) for f in fields(StatedPlan)),
     )  # fmt: skip
     table = np.nan_to_num(np.array(np.broadcast_arrays(*columns), dtype=float).T, nan=-1.0)
-    grids = [_grid(_JobKey(*row)) for row in table.tolist()]
-    index = np.repeat(np.arange(len(grids)), [grid.shape[1] for grid in grids])
+    rows = np.arange(len(table)) if rows is None else rows
+    frozen = np.broadcast_to(j.is_frozen, len(table))
+    grids = [
+        _grid(_lean(_JobKey(*row), lean, is_frozen=is_frozen > 0))
+        for row, is_frozen in zip(table[rows].tolist(), frozen[rows].tolist(), strict=True)
+    ]
+    index = np.repeat(rows, [grid.shape[1] for grid in grids])
     return index, Plan(*np.concatenate(grids, axis=1))
 
 
-def choose_plans(jobs: Jobs, c: StepCoefficients = DEFAULT_TRAINING_COEFFICIENTS) -> PlanChoice:
+def _lean(key: _JobKey, lean: int, *, is_frozen: bool) -> _JobKey:
+    if lean >= 1 and key.is_sharding_free > 0 and key.n > 1:
+        key = key._replace(zero_stage=3.0)
+    if lean < N_LEAN_ON_DEVICE or key.is_offload_free <= 0:
+        return key
+    if key.is_loss_free > 0:
+        key = key._replace(logit_share=min(key.logit_share, CHUNK_RATIO))
+    key = key._replace(offload_activation=1.0) if is_frozen else key._replace(offload_optimizer=1.0)
+    return key if lean < len(LEAN) - 1 else key._replace(offload_parameter=1.0, offload_activation=0.0)
+
+
+def choose_plans(
+    jobs: Jobs, c: StepCoefficients = DEFAULT_TRAINING_COEFFICIENTS, n_lean: int = N_LEAN_ON_DEVICE
+) -> PlanChoice:
     """Return the plan of each job with the most tokens per second that fits, or else with the least memory."""
-    index, plan = enumerate_plans(jobs)
-    score, fits = np.empty(len(index)), np.empty(len(index), dtype=bool)
-    for start in range(0, len(index), CHUNK):
-        part = slice(start, start + CHUNK)
-        score[part], fits[part] = _score(
-            join_plans(jobs, index[part], take_rows(plan, np.arange(len(index))[part])), c
-        )
-    order = np.lexsort((score, fits, index))
-    count = np.bincount(index, minlength=len(jobs.job.n_accelerator))
+    found = search_plans(jobs, c, n_lean=n_lean)
+    fits = found.filled <= USABLE_RATIO
+    order = np.lexsort((np.where(fits, found.rate, -found.filled), fits, found.index))
+    count = np.bincount(found.index, minlength=len(jobs.job.n_accelerator))
     best = order[np.cumsum(count) - 1]
-    runs = join_plans(jobs, index[best], take_rows(plan, best))
+    runs = join_plans(jobs, found.index[best], take_rows(found.plan, best))
     time, memory = estimate_training(runs, c), estimate_memory(runs, c)
     return PlanChoice(runs, time, memory, fits[best], count.astype(float))
 
@@ -133,13 +267,6 @@ def choose_plans(jobs: Jobs, c: StepCoefficients = DEFAULT_TRAINING_COEFFICIENTS
 def join_plans(jobs: Jobs, index: RowIndex, plan: Plan) -> JobRuns:
     """Return runs of the jobs at `index` with these plans: shape (n_plan,) each."""
     return JobRuns(take_rows(jobs.model, index), take_rows(jobs.hardware, index), take_rows(jobs.job, index), plan)
-
-
-def _score(runs: JobRuns, c: StepCoefficients) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-    device = estimate_memory(runs, c).device
-    fits = device <= USABLE_RATIO * runs.hardware.memory_byte
-    rate = throughput_token_per_s(runs, estimate_training(runs, c))
-    return np.where(fits, rate, -device), np.broadcast_to(fits, device.shape)
 
 
 class _JobKey(NamedTuple):
@@ -163,6 +290,13 @@ class _JobKey(NamedTuple):
     micro_batch: float
     n_micro_batch: float
     has_tensor_parallel: float
+    logit_share: float
+    offload_optimizer: float
+    offload_parameter: float
+    offload_activation: float
+    is_sharding_free: float
+    is_loss_free: float
+    is_offload_free: float
 
 
 @cached(LRUCache(GRID_CACHE_BYTE, getsizeof=lambda grid: grid.nbytes), lock=threading.Lock())
@@ -188,12 +322,13 @@ def _grid(j: _JobKey) -> FloatArray:
         & (j.n % split == 0)
         & (j.n_head % t == 0)
         & ((j.tp > 0) | (j.n_kv_head % t == 0))
-        & ((j.pp > 0) | (j.n_layer % p == 0))
+        & ((j.pp > 0) | (_missing_layer(j, p) <= MAX_MISSING_LAYER))
         & (e <= t * k * dp)
         & ((j.n_expert % e == 0) | (e == 1))
     )
     is_batch = (m >= 1.0) & ((j.micro_batch > 0) | (m % 1.0 == 0))
-    is_chunk = (v == 1) | ((p > 1) & (j.n_layer % (p * v) == 0) & ((j.vp > 0) | ((m >= p) & (m % p == 0))))
+    is_even = _missing_layer(j, p * v) <= MAX_MISSING_LAYER
+    is_chunk = (v == 1) | ((p > 1) & is_even & ((j.vp > 0) | ((m >= p) & (m % p == 0))))
     valid = is_whole & is_batch & is_chunk
     if not valid.any():
         valid = (split == split.min()) & (b == b.min()) & (e == e.min()) & (v == v.min())
@@ -201,14 +336,20 @@ def _grid(j: _JobKey) -> FloatArray:
     t, p, k, e, r, b, v, dp, m = (values[valid] for values in (t, p, k, e, r, b, v, dp, m))
     shard = np.minimum(j.n_shard, dp * k) if j.n_shard > 0 else dp * k
     sequence = np.where(t > 1, j.is_sequence_parallel if j.is_sequence_parallel >= 0 else 1.0, 0.0)
-    zero = np.full_like(t, max(j.zero_stage, 0.0))
-    return np.array([t, p, v, k, dp, e, zero, shard, r, sequence, b, np.maximum(m, 1.0)])
+    shared = (j.logit_share, j.offload_optimizer, j.offload_parameter, j.offload_activation)
+    zero, *rest = (np.full_like(t, value) for value in (max(j.zero_stage, 0.0), *shared))
+    return np.array([t, p, v, k, dp, e, zero, shard, r, sequence, b, np.maximum(m, 1.0), *rest])
 
 
 def _chunks(j: _JobKey, *, is_free: bool) -> list[float]:
     if j.pp > 0:
-        return [v for v in np.arange(1.0, MAX_CHUNK + 1.0) if v == 1.0 or j.n_layer % (j.pp * v) == 0]
+        chunks = np.arange(1.0, MAX_CHUNK + 1.0)
+        return [v for v in chunks if v == 1.0 or _missing_layer(j, j.pp * v) <= MAX_MISSING_LAYER]
     return _powers(MAX_CHUNK) if is_free else [1.0]
+
+
+def _missing_layer(j: _JobKey, n_part: FloatArray | float) -> FloatArray:
+    return np.asarray(np.ceil(j.n_layer / n_part) * n_part - j.n_layer)
 
 
 def _powers(highest: float) -> list[float]:

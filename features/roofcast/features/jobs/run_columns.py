@@ -129,11 +129,15 @@ class Job:
         mean layer.
     is_input_frozen
         1 if adapters do not keep their inputs (LoRA-FA).
-    has_dropout, is_flash, is_loss_chunked, is_compiled
-        Dropout of activations; attention without stored scores; loss without all logits; a compiled program, which
-        needs no launches from the host.
+    element_byte
+        Bytes of an activation: 4 where products take 32-bit operands.
+    has_dropout, is_flash, is_compiled
+        Dropout of activations; attention without stored scores; a compiled program, which needs no launches from the
+        host.
     is_eager
         1 if norms, rotations and activations run as many kernels.
+    loops_experts
+        1 if experts run one after the other.
     is_attention_portable
         1 if attention does not use the kernels of Hopper and later.
     is_context_uneven
@@ -146,16 +150,21 @@ class Job:
         Time of collectives of sharded weights relative to one collective a layer.
     activation_ratio
         Kept activations relative to fused kernels'.
-    step_byte, bucket_param
-        Bytes of a trained weight's shard that the optimizer's step holds for a time; weights of each buffer of ZeRO.
+    logit_ratio
+        Bytes at the peak for each logit, relative to those that hold 16- and 32-bit copies and the gradients of both.
+    update_ratio
+        Bytes that the optimizer's step holds for a time relative to the trained weights'.
+    host_ratio
+        Time of transfers to the host relative to pinned memory's.
+    step_byte, bucket_param, live_param
+        Bytes of a trained weight's shard that the optimizer's step holds for a time; weights of each buffer of ZeRO,
+        and those that ZeRO-3 keeps gathered.
     frees_gradients
         1 if gradients are freed after a step, so that they grow while activations are freed.
     is_operator_recomputed
         1 if selective recomputation keeps every second product and recomputes the rest.
     is_eight_bit
         1 if products take 8- or 4-bit operands.
-    offload_optimizer, offload_parameter, offload_activation
-        1 if these are kept in the memory of the host.
     recomputed_ratio
         Share of the layers to which full or selective recomputation applies.
     is_stage_balanced
@@ -183,25 +192,27 @@ class Job:
     adapter_expert_ratio: FloatArray
     n_adapter_width: FloatArray
     is_input_frozen: FloatArray
+    element_byte: FloatArray
     has_dropout: FloatArray
     is_flash: FloatArray
-    is_loss_chunked: FloatArray
     is_compiled: FloatArray
     is_eager: FloatArray
     step_byte: FloatArray
     bucket_param: FloatArray
+    live_param: FloatArray
     frees_gradients: FloatArray
     is_operator_recomputed: FloatArray
+    loops_experts: FloatArray
     is_attention_portable: FloatArray
     is_context_uneven: FloatArray
     is_tensor_strided: FloatArray
     launch_ratio: FloatArray
     gather_ratio: FloatArray
     activation_ratio: FloatArray
+    logit_ratio: FloatArray
+    update_ratio: FloatArray
+    host_ratio: FloatArray
     is_eight_bit: FloatArray
-    offload_optimizer: FloatArray
-    offload_parameter: FloatArray
-    offload_activation: FloatArray
     recomputed_ratio: FloatArray
     is_stage_balanced: FloatArray
     is_stage_gathered: FloatArray
@@ -210,7 +221,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Parallelism, sharding of states, recomputation and micro-batch.
+    """Parallelism, sharding of states, recomputation, loss, offload and micro-batch.
 
     Parameters
     ----------
@@ -230,6 +241,10 @@ class Plan:
         Sequences of a micro-batch; may be below 1 if a sequence spans steps of a pipeline.
     n_micro_batch
         Micro-batches of a replica in a step.
+    logit_share
+        Share of the logits that the loss holds at a time: 1 unless it is chunked or fused.
+    offload_optimizer, offload_parameter, offload_activation
+        1 if the memory of the host holds the optimizer's states and gradients; the weights; the kept activations.
     """
 
     tp: FloatArray
@@ -244,6 +259,10 @@ class Plan:
     is_sequence_parallel: FloatArray
     micro_batch: FloatArray
     n_micro_batch: FloatArray
+    logit_share: FloatArray
+    offload_optimizer: FloatArray
+    offload_parameter: FloatArray
+    offload_activation: FloatArray
 
 
 @dataclass(frozen=True, slots=True)

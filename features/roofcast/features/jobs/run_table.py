@@ -21,8 +21,8 @@ from roofcast.features.descriptors.prediction_input import (
     number_column,
     text_column,
 )
-from roofcast.features.jobs.frameworks import FRAMEWORKS, framework_family
-from roofcast.features.jobs.hardware import HOST_SIZE, build_hardware, network_byte_per_s
+from roofcast.features.jobs.frameworks import FALLBACK, FRAMEWORKS, framework_family
+from roofcast.features.jobs.hardware import HOST_SIZE, WIDE, build_hardware, network_byte_per_s
 from roofcast.features.jobs.methods import (
     DEFAULT_TARGETS,
     OTHER_ADAPTERS,
@@ -34,7 +34,7 @@ from roofcast.features.jobs.methods import (
 )
 from roofcast.features.jobs.model_shape import build_model_shape
 from roofcast.features.jobs.plan_enumeration import Jobs, StatedPlan
-from roofcast.features.jobs.run_columns import Job, JobHardware
+from roofcast.features.jobs.run_columns import Job, JobHardware, ModelShape
 from roofcast.features.jobs.step.job_coefficients import FRAMEWORK_PRIORS
 from roofcast.features.jobs.step.layer import ELEMENT_BYTE
 from roofcast.features.queries import FloatArray, take_rows
@@ -61,6 +61,10 @@ SMALL_MOMENT: Final = {"8bit": "int8", "8-bit": "int8", "4bit": "int4", "4-bit":
 """Precision of the moments that an optimizer's name says: T. Dettmers et al., "8-bit Optimizers via Block-wise
 Quantization", 2022; B. Li et al., "Memory Efficient Optimizers with 4-bit States", 2023."""
 
+EAGER_TYPES: Final = ("bloom", "chatglm", "falcon", "gpt_neox", "mpt", "opt", "t5")
+"""Model types whose attention stores its scores in plain frameworks if `flash_attention` is blank: the code of their
+checkpoints, or Transformers', had no fused kernel when they were tuned (``_supports_sdpa``)."""
+
 CONTENT_RATIO: Final = 0.5
 """Share of padded batches that is not padding: up to half of the tokens of common data sets are padding (M. Krell et
 al., "Efficient Sequence Packing without Cross-contamination", 2021, abstract)."""
@@ -84,15 +88,17 @@ def build_jobs(
     model_codes, model_ids = factorize(rows["model"])
     specs = [models[str(name)] for name in model_ids]
     model = take_rows(build_model_shape(specs), model_codes) if len(specs) > 1 else build_model_shape(specs)
-    framework = _families(text_column(rows, "framework", ""))
-    precision = compute_precisions(rows, accelerators, framework)
+    framework = _families(text_column(rows, "framework", ""), text_column(rows, "sharding", ""))
+    precision = compute_precisions(rows, accelerators)
     job = _job(rows, specs, model_codes, framework, precision)
-    return Jobs(model, _hardware(rows, accelerators, precision), job, _stated(rows, framework, job))
+    return Jobs(model, _hardware(rows, accelerators, precision), job, _stated(rows, framework, job, model))
 
 
-def _families(names: ColumnArray) -> ColumnArray:
+def _families(names: ColumnArray, sharding: ColumnArray) -> ColumnArray:
     codes, distinct = factorize(names)
-    return np.array([framework_family(str(name)) for name in distinct], dtype=object)[codes]
+    family = np.array([framework_family(str(name)) for name in distinct], dtype=object)[codes]
+    is_zero = np.char.startswith(sharding.astype(str), "zero")
+    return np.where(is_zero & (family == FALLBACK), "deepspeed", family)
 
 
 def _convention(framework: ColumnArray, read: Callable[[Any], float | bool]) -> FloatArray:
@@ -100,15 +106,20 @@ def _convention(framework: ColumnArray, read: Callable[[Any], float | bool]) -> 
     return np.array([float(read(FRAMEWORKS[str(name)])) for name in distinct])[codes]
 
 
-def compute_precisions(
-    rows: PredictionInput, accelerators: Mapping[str, AcceleratorSpec], framework: ColumnArray
-) -> ColumnArray:
-    """Return the precision of the products: the stated one, or the framework's where the accelerator has it."""
+def compute_precisions(rows: PredictionInput, accelerators: Mapping[str, AcceleratorSpec]) -> ColumnArray:
+    """Return the precision of the products: the stated one, or the framework's where the accelerator has it.
+
+    Else it is BF16 or FP16. Products of bitsandbytes' 4-bit weights have 32 bits by default where there is no BF16.
+    """
     names = np.asarray(rows["accelerator"], dtype=object)
-    default = [
-        FRAMEWORKS[family].precision if FRAMEWORKS[family].precision in accelerators[name].peak_flop_per_s else "bf16"
-        for family, name in zip(framework, names, strict=True)
-    ]
+    is_qlora = text_column(rows, "method", "") == "qlora"
+    families = _families(text_column(rows, "framework", ""), text_column(rows, "sharding", ""))
+    default = []
+    for family, name, is_four_bit in zip(families, names, is_qlora, strict=True):
+        peaks = accelerators[name].peak_flop_per_s
+        own = FRAMEWORKS[family].precision
+        half = "fp32" if is_four_bit and family == FALLBACK and "fp32" in peaks else "fp16"
+        default.append(next((p for p in (own, "bf16", half) if p in peaks), "bf16"))
     return text_column(rows, "compute_precision", np.array(default, dtype=object))
 
 
@@ -155,22 +166,26 @@ def _job(
     is_frozen = np.isin(method.astype(str), FROZEN_METHODS)
     is_eight_bit = np.isin(precision.astype(str), EIGHT_BIT)
     has_small_weight = is_frozen & is_eight_bit & (_convention(framework, lambda f: f.has_eight_bit_weights) > 0)
-    usual = np.where(method == "qlora", "int4", np.where(has_small_weight, "fp8", "bf16"))
+    is_wide = np.isin(precision.astype(str), WIDE)
+    usual = np.where(method == "qlora", "int4", np.where(has_small_weight, "fp8", np.where(is_wide, "fp32", "bf16")))
     weight = text_column(rows, "weight_precision", usual)
     is_quantised = is_frozen & np.isin(weight.astype(str), ("int4", "int8", "fp4"))
     frozen_byte = np.array([WEIGHT_BYTE.get(str(p), BYTE_PER_WEIGHT.get(str(p), 2.0)) for p in weight])
     adapters = _adapters(rows, specs, codes, is_frozen)
     states = _states(rows, framework, weight, is_frozen, adapters.full_ratio)
+    n_accelerator = number_column(rows, "n_accelerator", 1.0)
     n_token = number_column(rows, "n_token_per_sequence", TYPICAL_TOKEN)
     content = np.where(text_column(rows, "packing", "") == "padded", CONTENT_RATIO, 1.0)
-    offload = text_column(rows, "offload", "none").astype(str)
     compiled = _switch(rows, "compiled", np.zeros(len(method)))
+    has_eager = _convention(framework, lambda f: f.is_eager)
     is_compiled = np.maximum(_convention(framework, lambda f: f.is_compiled), 0.5 * compiled)
+    has_kernel = np.array([spec.model_type not in EAGER_TYPES for spec in specs], dtype=float)[codes]
     default_flash = _convention(framework, lambda f: f.is_flash)
+    default_flash = np.where(default_flash * has_eager > 0, has_kernel, default_flash)
     pretrain = (method == "pretrain").astype(float)
     return Job(
         framework=np.array([_FRAMEWORK_CODE[str(name)] for name in framework], dtype=float),
-        n_accelerator=number_column(rows, "n_accelerator", 1.0),
+        n_accelerator=n_accelerator,
         n_token=n_token + adapters.n_virtual_token,
         content_ratio=content * n_token / (n_token + adapters.n_virtual_token),
         n_global_batch=number_column(rows, "n_global_batch_sequence", np.nan),
@@ -182,24 +197,26 @@ def _job(
         n_adapter_width=adapters.width,
         is_input_frozen=adapters.is_input_frozen,
         has_dropout=_convention(framework, lambda f: f.has_dropout) * pretrain,
+        element_byte=np.where(np.isin(precision.astype(str), WIDE), 4.0, ELEMENT_BYTE),
         is_flash=_switch(rows, "flash_attention", default_flash),
-        is_loss_chunked=(text_column(rows, "loss", "full") == "chunked").astype(float),
         is_compiled=is_compiled,
-        is_eager=_convention(framework, lambda f: f.is_eager) * (1.0 - compiled),
+        is_eager=has_eager * (1.0 - compiled),
         step_byte=_convention(framework, lambda f: f.step_byte),
         bucket_param=_convention(framework, lambda f: f.bucket_param),
+        live_param=_convention(framework, lambda f: f.live_param),
         frees_gradients=_convention(framework, lambda f: f.frees_gradients),
         is_operator_recomputed=_convention(framework, lambda f: f.is_operator_recomputed),
+        loops_experts=_convention(framework, lambda f: f.loops_experts),
         is_attention_portable=_convention(framework, lambda f: f.is_attention_portable),
         is_context_uneven=_convention(framework, lambda f: f.is_context_uneven),
         is_tensor_strided=_convention(framework, lambda f: f.is_tensor_strided),
         launch_ratio=_convention(framework, lambda f: f.launch_ratio),
         gather_ratio=_convention(framework, lambda f: f.gather_ratio),
         activation_ratio=np.where(compiled > 0, 1.0, _convention(framework, lambda f: f.activation_ratio)),
+        logit_ratio=np.where(n_accelerator > 1.0, 1.0, _convention(framework, lambda f: f.logit_ratio)),
+        update_ratio=_convention(framework, lambda f: f.update_ratio),
+        host_ratio=_convention(framework, lambda f: f.host_ratio),
         is_eight_bit=is_eight_bit.astype(float),
-        offload_optimizer=(np.char.find(offload, "optimizer") >= 0).astype(float),
-        offload_parameter=(np.char.find(offload, "parameters") >= 0).astype(float),
-        offload_activation=(np.char.find(offload, "activations") >= 0).astype(float),
         recomputed_ratio=number_column(rows, "recomputed_layer_ratio", 1.0),
         is_stage_balanced=_convention(framework, lambda f: f.is_stage_balanced),
         is_stage_gathered=_convention(framework, lambda f: f.is_stage_gathered),
@@ -225,7 +242,10 @@ def _states(
         for name in names
     )
     is_half = np.isin(weight.astype(str), ("fp32",), invert=True)
-    is_pure = (framework == "transformers") & (weight == "bf16")
+    is_own = _convention(framework, lambda f: f.keeps_weights) > 0
+    is_pure = is_own & (weight == "bf16")
+    weights = np.where(is_own & ~is_half, 4.0, weights)
+    gradients = np.where(is_own & ~is_half, 4.0, gradients)
     own_byte = np.where(is_half, ELEMENT_BYTE, ADAPTER_BYTE)
     adapter_byte = full_ratio * own_byte + (1.0 - full_ratio) * ADAPTER_BYTE
     usual = np.where(is_frozen, adapter_byte, np.where(is_pure, ELEMENT_BYTE, 4.0))
@@ -286,7 +306,7 @@ def _adapters(
     return _Adapters(n_trained, full_ratio, in_experts, width, n_virtual, is_fa.astype(float))
 
 
-def _stated(rows: PredictionInput, framework: ColumnArray, job: Job) -> StatedPlan:
+def _stated(rows: PredictionInput, framework: ColumnArray, job: Job, model: ModelShape) -> StatedPlan:
     # Chunks of an interleaved pipeline stay unknown where they are blank.
     tp, pp, cp, ep, vp = (number_column(rows, name, np.nan) for name in ("tp", "pp", "cp", "ep", "vp"))
     sharding = text_column(rows, "sharding", "").astype(str)
@@ -298,12 +318,21 @@ def _stated(rows: PredictionInput, framework: ColumnArray, job: Job) -> StatedPl
     is_interleaved = text_column(rows, "pipeline_schedule", "") == "interleaved"
     vp = np.where(is_partial & np.isnan(vp) & ~is_interleaved, 1.0, vp)
     default = np.array([FRAMEWORKS[str(name)].sharding for name in framework], dtype=object)
+    is_sharding_free = (sharding == "") & ~is_parallel
     has_own = _convention(framework, lambda f: f.has_distributed_optimizer) > 0
     sharding = np.where(has_own & (sharding == "ddp"), "zero1", sharding)
     stage = np.array([ZERO_STAGE[s or d] for s, d in zip(sharding, default, strict=True)])
+    stage = np.where((sharding == "") & (job.n_accelerator <= 1), 0.0, stage)
     per_node = np.full(len(tp), HOST_SIZE)
+    loss = _or_convention(rows, "loss", framework)
+    offload = _or_convention(rows, "offload", framework).astype(str)
+    held = [(np.char.find(offload, word) >= 0).astype(float) for word in ("optimizer", "parameters", "activations")]
+    held[0] = np.maximum(held[0], held[1] * _convention(framework, lambda f: f.is_offload_whole))
+    chunk = _convention(framework, lambda f: f.chunk_ratio)
+    own_logit_share = np.broadcast_to(model.hidden_size / model.vocab_size, len(tp))
     recomputation = text_column(rows, "recomputation", "").astype(str)
-    level = np.array([RECOMPUTATION.get(name, np.nan) for name in recomputation])
+    usual = [FRAMEWORKS[str(name)].recomputation for name in framework]
+    level = np.array([RECOMPUTATION.get(name or d, np.nan) for name, d in zip(recomputation, usual, strict=True)])
     is_old = framework == "megatron-deepspeed"
     default_sp = np.where(is_old, 0.0, 1.0)
     return StatedPlan(
@@ -315,4 +344,14 @@ def _stated(rows: PredictionInput, framework: ColumnArray, job: Job) -> StatedPl
         micro_batch=number_column(rows, "n_micro_batch_sequence", np.nan),
         n_micro_batch=number_column(rows, "n_gradient_accumulation", np.nan),
         has_tensor_parallel=is_parallel.astype(float),
+        logit_share=np.select([loss == "chunked", loss == "fused"], [chunk, np.minimum(own_logit_share, chunk)], 1.0),
+        offload_optimizer=held[0], offload_parameter=held[1], offload_activation=held[2],
+        is_sharding_free=is_sharding_free.astype(float),
+        is_loss_free=((text_column(rows, "loss", "") == "") & ~is_parallel).astype(float),
+        is_offload_free=((text_column(rows, "offload", "") == "") & ~is_parallel).astype(float),
     )  # fmt: skip
+
+
+def _or_convention(rows: PredictionInput, name: str, framework: ColumnArray) -> ColumnArray:
+    usual = np.array([getattr(FRAMEWORKS[str(family)], name) for family in framework], dtype=object)
+    return text_column(rows, name, usual)

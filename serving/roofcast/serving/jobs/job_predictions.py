@@ -13,8 +13,9 @@ import pandas as pd
 from roofcast.data.catalog import Catalog
 from roofcast.data.measurements.cells import object_column
 from roofcast.data.units import BYTE_PER_GB
-from roofcast.features.jobs.plan_enumeration import PlanChoice, choose_plans
-from roofcast.features.jobs.run_table import build_jobs
+from roofcast.features.descriptors.prediction_input import column_arrays
+from roofcast.features.jobs.plan_enumeration import LEAN, PlanChoice, choose_plans
+from roofcast.features.jobs.run_table import build_jobs, compute_precisions
 from roofcast.features.jobs.step.job_memory import JobMemory, correct_memory
 from roofcast.features.jobs.step.step import mfu_ratio, throughput_token_per_s
 from roofcast.features.queries import FloatArray
@@ -31,7 +32,9 @@ Columns = dict[str, npt.NDArray[Any]]
 
 INTERVAL_METRICS: Final = ("step_time_s", "throughput_token_per_s", "mfu_ratio", "peak_memory_byte")
 METRIC_COLUMNS: Final = tuple(f"{metric}{end}" for metric in INTERVAL_METRICS for end in ("", "_lo", "_hi"))
-MEMORY_COLUMNS: Final = (*(f"memory_{part}_byte" for part in MEMORY_PARTS), "memory_capacity_byte")
+MEMORY_COLUMNS: Final = (
+    *(f"memory_{part}_byte" for part in MEMORY_PARTS), "memory_capacity_byte", "memory_host_byte",
+)  # fmt: skip
 PLAN_ANSWERS: Final = ("plan_framework", *(f"plan_{name}" for name in PLAN_COLUMNS))
 NUMBERS_AND_PLAN: Final = (*METRIC_COLUMNS, "p_fits", "power_w", *MEMORY_COLUMNS, *PLAN_ANSWERS)
 ANSWER_COLUMNS: Final = (*NUMBERS_AND_PLAN, "status", "reason", "outside", "assumed")
@@ -50,8 +53,12 @@ N_TOGETHER: Final = 8
 
 ASSUMED_COLUMNS: Final = (
     "framework", "sharding", "recomputation", "n_micro_batch_sequence", "n_global_batch_sequence",
-    "n_token_per_sequence",
+    "n_token_per_sequence", "loss", "offload", "compute_precision",
 )  # fmt: skip
+"""Columns whose blanks `assumed` names with the values that the answer rests on."""
+
+
+STATE_COLUMNS: Final = ("weight_precision", "gradient_precision", "state_precision")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +93,9 @@ def answer_jobs(rows: Sequence[Mapping[str, Any]], options: JobOptions) -> Colum
 
 
 def _blank_answers(n_row: int) -> Columns:
-    texts = ("plan_framework", "plan_sharding", "plan_recomputation", "plan_sequence_parallel", "reason", "assumed")
+    texts = ("framework", "sharding", "recomputation", "sequence_parallel", "loss", "offload")
     answers: Columns = {name: np.full(n_row, np.nan) for name in ANSWER_COLUMNS}
-    answers |= {name: object_column(n_row, "") for name in texts}
+    answers |= {name: object_column(n_row, "") for name in ("reason", "assumed", *(f"plan_{t}" for t in texts))}
     return answers | {"status": object_column(n_row, "ok"), "outside": np.zeros(n_row, dtype=bool)}
 
 
@@ -101,8 +108,8 @@ def _answer(
 ) -> None:
     stated = with_fastest_plans(table, options.catalog, options.predictor)
     jobs = build_jobs(stated, options.catalog.models, options.catalog.accelerators)
-    choice = choose_plans(jobs)
-    plans = plan_columns(choice.runs.plan, table["sharding"].to_numpy(dtype=object))
+    choice = choose_plans(jobs, n_lean=len(LEAN))
+    plans = plan_columns(choice.runs.plan, table)
     prediction = predict_jobs(table.assign(**plans), options.catalog, options.predictor, options.level)
     sound = is_sound(jobs.job.n_accelerator, jobs.job.n_global_batch, choice.runs.plan)
     kept = keeps_stated(table, np.arange(len(table)), choice.runs.plan)
@@ -113,9 +120,9 @@ def _answer(
     columns["power_w"] = _power_w(table, choice, options.catalog)
     for name, values in columns.items():
         answers[name][rows] = values
-    blank = table[list(ASSUMED_COLUMNS)].isna() | (table[list(ASSUMED_COLUMNS)] == "")
+    assumed = _assumed(table, plans, choice, options.catalog)
     for k, i in enumerate(rows.tolist()):
-        answers["assumed"][i] = ", ".join(blank.columns[blank.iloc[k]])
+        answers["assumed"][i] = assumed[k]
         if not sound[k]:
             problems[i] = _unsound_problem(table.iloc[k])
             _clear(answers, i, NUMBERS_AND_PLAN)
@@ -128,6 +135,31 @@ def _answer(
             _clear(answers, i, NUMBERS_AND_PLAN)
         elif not choice.fits[k]:
             answers["reason"][i] = f"may not fit: {lack_of_memory(memory, choice, k)}"
+        elif table["offload"].iloc[k] == "" and plans["offload"][k] != "none":
+            held = f"{memory.host[k] / BYTE_PER_GB:.1f} GB for each accelerator"
+            answers["reason"][i] = f"fits with {plans['offload'][k]} in the memory of the host: {held}"
+
+
+def _assumed(table: pd.DataFrame, plans: Columns, choice: PlanChoice, catalog: Catalog) -> list[str]:
+    job = choice.runs.job
+    precision = compute_precisions(column_arrays(table), catalog.accelerators)
+    own = plans | {"n_token_per_sequence": job.n_token, "compute_precision": precision}
+    values = table.assign(**own)[list(ASSUMED_COLUMNS)]
+    blank = table[list(ASSUMED_COLUMNS)].isna() | (table[list(ASSUMED_COLUMNS)] == "")
+    states = np.column_stack([job.weight_byte, job.gradient_byte, job.optimizer_byte])
+    lines = []
+    for k in range(len(table)):
+        named = [f"{name}={_text(values[name].iloc[k])}" for name in ASSUMED_COLUMNS if blank[name].iloc[k]]
+        stated = [name for name in STATE_COLUMNS if table[name].iloc[k] != ""]
+        if len(stated) < len(STATE_COLUMNS):
+            of = "weight, gradient and optimizer of a trained weight"
+            named.append(f"{' + '.join(f'{byte:.3g}' for byte in states[k])} bytes for {of}")
+        lines.append(", ".join(named))
+    return lines
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
 
 
 def _clear(answers: Columns, i: int, names: Sequence[str]) -> None:
@@ -154,6 +186,7 @@ def _numbers(choice: PlanChoice, prediction: JobPrediction, memory: JobMemory) -
     numbers["peak_memory_byte_lo"] = prediction.peak_memory_byte_low
     numbers["peak_memory_byte_hi"] = prediction.peak_memory_byte_high
     numbers["memory_capacity_byte"] = np.broadcast_to(runs.hardware.memory_byte, n.shape)
+    numbers["memory_host_byte"] = memory.host
     return numbers | {f"memory_{part}_byte": values for part, values in parts.items()}
 
 

@@ -37,7 +37,7 @@ JOB_COLUMNS: Final = {
 """Input columns: those of a training measurement without outcomes."""
 
 JOB_DEFAULTS: Final[Mapping[str, Any]] = {"n_accelerator": 1.0, "method": "pretrain"}
-NOT_MULTIPLIED: Final = ("fp32", "int8", "int4")
+NOT_MULTIPLIED: Final = ("int8", "int4")
 """Precisions of checkpoints and states in which training does not multiply."""
 
 SERVER_PROCESSOR: Final = "CPU socket"

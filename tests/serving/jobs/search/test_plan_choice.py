@@ -68,5 +68,5 @@ def test_what_a_job_states_stays() -> None:
 
 
 def test_a_plan_that_is_far_from_the_memory_stays_open() -> None:
-    plan = plan_of(EstimatePredictor(), a_job(accelerator="rtx-4090-24gb", n_accelerator=1))
+    plan = plan_of(EstimatePredictor(), a_job(accelerator="rtx-4090-24gb", n_accelerator=1, offload="none"))
     assert np.isnan(plan["dp"])

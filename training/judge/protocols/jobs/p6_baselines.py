@@ -31,7 +31,6 @@ _MODEL: Final = (
 )  # fmt: skip
 _JOB: Final = (
     "n_accelerator", "n_token", "n_global_batch", "is_frozen", "is_quantised", "is_flash", "is_eight_bit",
-    "offload_optimizer", "offload_parameter", "offload_activation",
 )  # fmt: skip
 _HARDWARE: Final = ("flop_per_s", "bandwidth_byte_per_s", "memory_byte", "link_byte_per_s", "network_byte_per_s")
 

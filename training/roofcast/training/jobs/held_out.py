@@ -38,6 +38,9 @@ BoolArray = npt.NDArray[np.bool_]
 
 N_FOLD: Final = 5
 
+LEAST_OWNER: Final = 9
+"""Owners of a class of frameworks from which intervals of 90 % follow."""
+
 LEAST_CORRECTION: Final = 1e-9
 """Corrections, and variances of deviations, below do not tell how much of them carries over."""
 
@@ -59,6 +62,8 @@ class ErrorRows:
         by their number.
     is_measured
         Whether the error was measured; others are bounds, which condition the effects and nothing else.
+    is_plain
+        Whether the run is one of an ordinary trainer; False of all if these are no class of their own.
     """
 
     columns: Sequence[str]
@@ -69,6 +74,7 @@ class ErrorRows:
     owner: npt.NDArray[np.object_]
     stack: npt.NDArray[np.object_]
     is_measured: BoolArray
+    is_plain: BoolArray
 
     @cached_property
     def is_public(self) -> BoolArray:
@@ -112,6 +118,23 @@ class CarriedDeviation:
 
 
 @dataclass(frozen=True)
+class ClassErrors:
+    """What held-out rows of a class of frameworks tell of lineages, and of owners, that nobody measured.
+
+    Parameters
+    ----------
+    carry_over
+        Share of the correction that applies to other owners.
+    lineage, owner
+        How much of the differences between predicted deviations others have.
+    """
+
+    carry_over: float
+    lineage: CarriedDeviation
+    owner: CarriedDeviation
+
+
+@dataclass(frozen=True)
 class HeldOutErrors:
     """What rows of held-out groups tell, first by lineage, then by owner of the stack.
 
@@ -119,11 +142,10 @@ class HeldOutErrors:
     ----------
     learns_uploads
         Whether rows of API keys condition the effects.
-    scale, space, sd, carry_over
-        Size of the errors, likeness of jobs, standard deviations of the effects, and share that carries over to
-        other owners.
-    deviation
-        How much of the differences between predicted deviations other lineages, and other owners, have.
+    scale, space, sd
+        Size of the errors, likeness of jobs, standard deviations of the effects.
+    of_class
+        By class of `framework_classes`.
     correction : shape (2, n_row)
         Predicted log error of each row from what is learnt without its group.
     scores : shape (2, n_row)
@@ -134,8 +156,7 @@ class HeldOutErrors:
     scale: ErrorScaleModel
     space: JobSpace
     sd: FloatArray
-    carry_over: float
-    deviation: tuple[CarriedDeviation, CarriedDeviation]
+    of_class: tuple[ClassErrors, ...]
     correction: FloatArray
     scores: FloatArray
 
@@ -178,16 +199,35 @@ class HeldOutErrors:
             effects = fit_effects(sd, space, rows, train, size, learns_uploads=learns_uploads)
             mean, own = effects.predict(rows.keys[test], rows.x[test])
             correction[i, test], spread[i, test] = size[test] * mean, size[test] * own
-        carry_over = carry_over_share(correction[1, at], rows.error[at], rows.owner[at])
-        correction[1] *= carry_over
-        scores = np.abs(rows.error - correction)
-        of_lineage, of_owner = (
-            CarriedDeviation.fit(scores[i, at], spread[i, at], groups[at])
-            for i, groups in enumerate((rows.lineage, rows.owner))
-        )
-        scores /= np.array([of_lineage.carry(spread[0]), of_owner.carry(spread[1])])
+        of_class = []
+        for inside in framework_classes(rows, counts):
+            among = np.flatnonzero(inside & counts)
+            share = carry_over_share(correction[1, among], rows.error[among], rows.owner[among])
+            correction[1, inside] *= share
+            error = np.abs(rows.error - correction)[:, among]
+            deviations = [
+                CarriedDeviation.fit(error[i], spread[i, among], groups[among])
+                for i, groups in enumerate((rows.lineage, rows.owner))
+            ]
+            of_class.append(ClassErrors(share, *deviations))
+            spread[:, inside] = [one.carry(spread[i, inside]) for i, one in enumerate(deviations)]
+        scores = np.abs(rows.error - correction) / spread
         scores[:, ~rows.is_measured] = np.nan
-        return cls(learns_uploads, scale, space, sd, carry_over, (of_lineage, of_owner), correction, scores)
+        return cls(learns_uploads, scale, space, sd, tuple(of_class), correction, scores)
+
+
+def framework_classes(rows: ErrorRows, counts: BoolArray) -> list[BoolArray]:
+    """Return the rows of tuned frameworks and of ordinary trainers; all together if one class has too few owners.
+
+    Parameters
+    ----------
+    counts : shape (n_row,)
+        Rows whose owners count.
+    """
+    classes = [~rows.is_plain, rows.is_plain]
+    if min(len(set(rows.owner[inside & counts])) for inside in classes) < LEAST_OWNER:
+        return [np.ones(len(rows.error), dtype=bool)]
+    return classes
 
 
 def fit_scale(rows: ErrorRows, at: RowIndex) -> ErrorScaleModel:

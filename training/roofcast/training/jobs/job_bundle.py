@@ -12,7 +12,7 @@ import pandas as pd
 from roofcast.data.job_campaigns import job_catalog
 from roofcast.data.measurements.target import TRAINING
 from roofcast.training.jobs.group_effects import SLOPES, SMOOTH, TERMS, GroupEffects, JobSpace, group_keys
-from roofcast.training.jobs.held_out import CarriedDeviation
+from roofcast.training.jobs.held_out import CarriedDeviation, ClassErrors
 from roofcast.training.jobs.job_predictor import COLUMNS, JobPredictor
 from roofcast.training.jobs.job_table import build_job_table
 from roofcast.training.jobs.log_error_model import LogErrorModel
@@ -47,7 +47,15 @@ class JobBundle(Bundle):
         return len(column_names()[path.split(".")[2]])
 
 
-_DATACLASSES: Final = (JobBundle, LogErrorModel, CarriedDeviation, JobSpace, GroupEffects, ErrorScaleModel)
+_DATACLASSES: Final = (
+    JobBundle,
+    LogErrorModel,
+    ClassErrors,
+    CarriedDeviation,
+    JobSpace,
+    GroupEffects,
+    ErrorScaleModel,
+)
 
 CLASSES: Final[Classes] = {
     JobPredictor: ("models_", "owners_", "limits_", "n_run_"),

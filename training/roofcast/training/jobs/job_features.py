@@ -7,13 +7,17 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from roofcast.features.jobs.frameworks import PLAIN_FAMILIES
 from roofcast.features.jobs.step.flops import forward_flop
+from roofcast.features.jobs.step.job_coefficients import FRAMEWORK_PRIORS
 from roofcast.features.jobs.step.step import JobTime, mfu_ratio
 from roofcast.features.queries import FloatArray
 from roofcast.training.jobs.job_table import JobTable
 
 OUTSIDE: Final = 0.7
 """Distance beyond the range of the training rows, in natural logarithms or as a share, from which a job is far."""
+
+_PLAIN: Final = tuple(list(FRAMEWORK_PRIORS).index(name) for name in PLAIN_FAMILIES)
 
 _PARTS: Final = tuple(JobTime.__slots__)
 
@@ -78,9 +82,15 @@ def memory_columns(table: JobTable) -> dict[str, FloatArray]:
     columns = {f"share.{name}": value / total for name, value in parts.items()}
     columns |= {name: shared[name] for name in shared if not name.endswith("_s") and name != "log.mfu"}
     columns["is_token_known"] = np.isfinite(table.number("n_token_per_sequence")).astype(float)
+    columns["is_padded"] = (table.text("packing") == "padded").astype(float)
     columns["is_device"] = (table.memory_kind == "device").astype(float)
     columns["is_allocated"] = (table.memory_kind == "allocated").astype(float)
     return {name: np.broadcast_to(np.asarray(value, dtype=np.float64), len(table)) for name, value in columns.items()}
+
+
+def is_plain(table: JobTable) -> npt.NDArray[np.bool_]:
+    """Return whether each job is one of an ordinary trainer: shape (n_job,)."""
+    return np.broadcast_to(np.isin(table.runs.job.framework, _PLAIN), len(table))
 
 
 def outside_range(x: FloatArray, limits: FloatArray) -> npt.NDArray[np.bool_]:

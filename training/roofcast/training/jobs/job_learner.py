@@ -84,5 +84,9 @@ def predict_runs(data: RunSet) -> tuple[Callable[[JobBundle], object], int]:
 
 def fit_parameters(predictor: JobPredictor) -> dict[str, Any]:
     """Return the settings of a fit."""
-    carry_over = {f"{name}.carry_over": model.carry_over for name, model in predictor.models_.items()}
+    carry_over = {
+        f"{name}.carry_over_{i}": one.carry_over
+        for name, model in predictor.models_.items()
+        for i, one in enumerate(model.of_class)
+    }
     return {"n_fold": held_out.N_FOLD, "max_point": group_effects.MAX_POINT, **carry_over}

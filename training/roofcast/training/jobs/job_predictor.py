@@ -17,7 +17,7 @@ from roofcast.training.dataset.stacks import is_uploaded, name_stacks
 from roofcast.training.jobs.chip_order import chip_peers
 from roofcast.training.jobs.group_effects import KeyArray, group_keys
 from roofcast.training.jobs.held_out import ErrorRows, HeldOutErrors
-from roofcast.training.jobs.job_features import memory_columns, outside_range, rate_columns
+from roofcast.training.jobs.job_features import is_plain, memory_columns, outside_range, rate_columns
 from roofcast.training.jobs.job_table import (
     JobTable,
     build_job_table,
@@ -32,6 +32,9 @@ MEMORY: Final = "memory"
 COLUMNS: Final = {RATE: rate_columns, MEMORY: memory_columns}
 LEARNS_UPLOADS: Final = {RATE: True, MEMORY: False}
 """Whether rows of API keys teach others: few stacks publish memory."""
+
+CLASSED: Final = {RATE: True, MEMORY: False}
+"""Whether ordinary trainers are a class of their own: errors of memory are of one size."""
 
 OWN: Final = ""
 """Owner of own runs, and of jobs whose owner nobody measured."""
@@ -120,7 +123,7 @@ class JobPredictor:
     @property
     def highest_coverage(self) -> float:
         """Highest coverage that the number of measured stacks and lineages supports."""
-        return min(c.highest_level for model in self.models_.values() for c in (model.of_lineage, model.of_owner))
+        return min(model.highest_level for model in self.models_.values())
 
     def predict(self, jobs: pd.DataFrame, *, coverage: float = 0.9, catalog: Catalog | None = None) -> JobPrediction:
         """Return the prediction of jobs; blanks of the plan are the fastest that fits.
@@ -188,9 +191,10 @@ class JobPredictor:
 
     def _log_error(self, name: str, table: JobTable, keys: KeyArray, coverage: float) -> _LogError:
         model = self.models_[name]
-        mean, sd = model.predict(_matrix(name, table), keys)
+        plain = is_plain(table)
+        mean, sd = model.predict(_matrix(name, table), keys, plain)
         half = np.empty(len(table))
-        for rows, conformal in model.distribution(keys):
+        for rows, conformal in model.distribution(keys, plain):
             if rows.any():
                 half[rows] = conformal.quantile(coverage) * sd[rows]
         return _LogError(mean, sd, half)
@@ -200,7 +204,7 @@ class JobPredictor:
         peers = chip_peers(table, catalog, self.n_run_, ~model.effects.knows_accelerator(keys))
         if peers is None:
             return rate
-        mean, _ = model.predict(_matrix(RATE, peers.table), group_keys(peers.table))
+        mean, _ = model.predict(_matrix(RATE, peers.table), group_keys(peers.table), is_plain(peers.table))
         limit, own = peers.table.estimated_rate * np.exp(mean), rate[peers.rows]
         ordered = rate.copy()
         ordered[peers.rows] = np.where(peers.is_least, np.maximum(own, limit), np.minimum(own, limit))
@@ -209,7 +213,7 @@ class JobPredictor:
     def _p_fits(self, table: JobTable, keys: KeyArray, memory: _LogError) -> FloatArray:
         z = (_room(table) - memory.mean) / memory.sd
         p = np.empty(len(table))
-        for rows, conformal in self.models_[MEMORY].distribution(keys):
+        for rows, conformal in self.models_[MEMORY].distribution(keys, is_plain(table)):
             if rows.any():
                 p[rows] = conformal.p_below(z[rows])
         return p
@@ -246,6 +250,7 @@ def _metric_errors(
     rows = ErrorRows(
         tuple(columns), np.column_stack(list(columns.values())), keys[known], error[known],
         part.groups.to_numpy(dtype=object), part.owners.to_numpy(dtype=object), stack, np.isfinite(measured[known]),
+        is_plain(part) & CLASSED[name],
     )  # fmt: skip
     return MetricErrors(rows, known)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from roofcast.features.queries import FloatArray
-from roofcast.training.jobs.held_out import HeldOutErrors
+from roofcast.training.jobs.held_out import HeldOutErrors, framework_classes
 from roofcast.training.jobs.job_predictor import LEARNS_UPLOADS, JobPredictor, MetricErrors
 from roofcast.training.jobs.job_table import framework_families
 from roofcast.training.jobs.run_set import RunSet
@@ -77,8 +77,10 @@ class JobTrial(Trial):
             rows, model = one.rows, self._predictor.models_[name]
             others = rows.is_public & (rows.owner != "")
             pairs = ((rows.lineage, model.of_lineage), (rows.owner, model.of_owner))
-            for scores, (groups, conformal) in zip(self._predictor.held_out_[name].scores, pairs, strict=True):
-                yield name, conformal, GroupedConformal(scores[others], pd.Series(groups[others]))
+            classes = [others & one for one in framework_classes(rows, rows.is_measured & rows.is_public)]
+            for scores, (groups, conformals) in zip(self._predictor.held_out_[name].scores, pairs, strict=True):
+                for at, conformal in zip(classes, conformals, strict=True):
+                    yield name, conformal, GroupedConformal(scores[at], pd.Series(groups[at]))
 
     @staticmethod
     def settings(predictor: JobPredictor) -> None:
@@ -88,10 +90,7 @@ class JobTrial(Trial):
     @staticmethod
     def levels(predictor: JobPredictor) -> Mapping[str, float]:
         """Return the highest levels, of lineages and of stacks that nobody measured."""
-        return {
-            name: min(model.of_lineage.highest_level, model.of_owner.highest_level)
-            for name, model in predictor.models_.items()
-        }
+        return {name: model.highest_level for name, model in predictor.models_.items()}
 
 
 def build_slices(data: RunSet) -> pd.DataFrame:

@@ -6,7 +6,7 @@ ones. A group whose members stand `stride` ranks apart has ``domain / stride`` o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -52,7 +52,8 @@ def layer_traffic(runs: JobRuns, c: StepCoefficients, local: LocalParameters) ->
     -----
     Tensor parallelism reduces the hidden vectors twice a layer; with sequence parallelism a reduce-scatter and an
     all-gather of the same bytes take the place of each all-reduce. Context parallelism passes keys and values round.
-    Expert parallelism sends each token's hidden vector to its experts and back.
+    Expert parallelism sends each token's hidden vector to its experts and back, between nodes once for all experts of
+    a node.
 
     References
     ----------
@@ -61,13 +62,14 @@ def layer_traffic(runs: JobRuns, c: StepCoefficients, local: LocalParameters) ->
     """
     s, h, plan, job = runs.model, runs.hardware, runs.plan, runs.job
     token = micro_batch_token(runs)
-    hidden_byte = ELEMENT_BYTE * token * s.hidden_size
+    hidden_byte = job.element_byte * token * s.hidden_size
     moe_share = np.where(plan.ep > 1.0, s.n_moe_layer / s.n_layer, 0.0)
     tensor = all_reduce_s(hidden_byte, plan.tp, group_links(runs, c, h.all_reduce, plan.tp, 1.0))
-    kv_byte = ELEMENT_BYTE * plan.micro_batch * job.n_token * s.n_kv_head * (s.qk_dim + s.v_dim) / plan.tp
+    kv_byte = job.element_byte * plan.micro_batch * job.n_token * s.n_kv_head * (s.qk_dim + s.v_dim) / plan.tp
     context = all_gather_s(kv_byte, plan.cp, group_links(runs, c, h.all_gather, plan.cp, plan.tp))
-    sent_byte = ELEMENT_BYTE * token * s.dispatch_width * s.n_expert_per_token / np.where(plan.ep > 1.0, plan.tp, 1.0)
-    expert = all_to_all_s(sent_byte, plan.ep, group_links(runs, c, h.all_to_all, plan.ep, 1.0))
+    sent_width = s.dispatch_width * s.n_expert_per_token / np.where(plan.ep > 1.0, plan.tp, 1.0)
+    sent_byte = job.element_byte * token * sent_width
+    expert = all_to_all_s(sent_byte, plan.ep, _expert_links(runs, c))
     gather, reduce = _sharded_layer(runs, c, local)
     return LayerTraffic(
         (2.0 - moe_share) * tensor,
@@ -94,6 +96,15 @@ def group_links(
     return links_among(n, sheet, efficiency)
 
 
+def _expert_links(runs: JobRuns, c: StepCoefficients) -> Links:
+    # k experts of a token stand on n (1 - (1 - 1/n)^k) of n nodes: DeepSeek-AI, "DeepSeek-V3", 2024, section 3.2.2
+    links = group_links(runs, c, runs.hardware.all_to_all, runs.plan.ep, 1.0)
+    n_node = np.maximum(runs.plan.ep / links.domain_size, 1.0)
+    n_chosen = np.maximum(runs.model.n_expert_per_token, 1.0)
+    distinct = n_node * (1.0 - (1.0 - 1.0 / n_node) ** n_chosen) / n_chosen
+    return replace(links, network_byte_per_s=links.network_byte_per_s / np.minimum(distinct, 1.0))
+
+
 def tensor_latency_s(runs: JobRuns, c: StepCoefficients) -> FloatArray:
     """Return the latency between nodes of a layer's tensor-parallel collectives, forward or backward.
 
@@ -113,7 +124,7 @@ def _sharded_layer(runs: JobRuns, c: StepCoefficients, local: LocalParameters) -
     dense_shard, expert_shard = state_shards(plan, 3.0)
     gather, reduce = none, none
     reduced_byte = np.where(job.is_frozen > 0, 0.0, job.reduced_byte)
-    weight_byte = np.where(job.is_frozen > 0, np.minimum(job.frozen_byte, ELEMENT_BYTE), ELEMENT_BYTE)
+    weight_byte = np.where(job.is_frozen > 0, np.minimum(job.frozen_byte, job.element_byte), job.element_byte)
     for n_param, n, stride in (
         (local.layer_dense, dense_shard, plan.tp),
         (local.layer_expert, expert_shard, np.where(plan.ep > 1.0, plan.ep, plan.tp)),
@@ -178,7 +189,7 @@ def _gathered_byte(runs: JobRuns) -> FloatArray:
 def stage_message_s(runs: JobRuns, c: StepCoefficients) -> FloatArray:
     """Return the time of one message between pipeline stages: a micro-batch's hidden vectors, split over TP ranks."""
     plan = runs.plan
-    byte = ELEMENT_BYTE * micro_batch_token(runs) * runs.model.hidden_size / plan.tp
+    byte = runs.job.element_byte * micro_batch_token(runs) * runs.model.hidden_size / plan.tp
     is_inside = plan.tp * plan.cp * plan.dp * 2.0 <= runs.hardware.domain_size
     links = group_links(runs, c, runs.hardware.all_gather, np.full_like(plan.tp, 2.0), 1.0)
     return np.where(plan.pp > 1.0, point_to_point_s(byte, is_inside, links), 0.0)

@@ -45,12 +45,16 @@ TRAINING_PRIORS: Final[dict[str, Prior]] = {
     "elementwise_ratio": _prior(1.2, 0.3, "1", "time of norms, residuals, rotations and activations over that of "
                                 "their bytes at peak bandwidth", _JUDGEMENT),
     "eager_ratio": _prior(2.0, 0.3, "1", "the same without fused kernels relative to fused ones", _JUDGEMENT),
+    "eager_score_ratio": _prior(6.0, 0.4, "1", "time of stored attention scores without a fused kernel relative to "
+                                "Megatron-LM's fused softmax", _RUNS),
     "eight_bit_ratio": _prior(0.9, 0.15, "1", "time of 8- and 4-bit products relative to the kernel tables",
                               _RUNS),
     "cast_pass": _prior(2.0, 0.5, "pass", "passes over the operands of an 8- or 4-bit product to scale and "
                         "convert them", _JUDGEMENT),
     "floor_s": _prior(1.5e-3, 0.6, "s", "least time of a layer for one micro-batch, forward and backward: launches "
                       "from the host", _RUNS),
+    "expert_floor_s": _prior(1e-4, 0.7, "s", "least time of an expert for one micro-batch, forward and backward, "
+                             "where a loop launches each", _JUDGEMENT),
     "tp_exposed": _prior(0.6, 0.3, "1", "share of tensor-parallel collectives that does not overlap", _RUNS,
                          is_share=True),
     "cp_exposed": _prior(0.5, 0.4, "1", "share of context-parallel transfers that does not overlap", _JUDGEMENT,
@@ -112,7 +116,8 @@ FRAMEWORK_PRIORS: Final[dict[str, Prior]] = {
     name: _prior(1.0, log_sd, "1", "time of a layer relative to Megatron-LM's kernels", _JUDGEMENT)
     for name, log_sd in (
         ("megatron", 0.04), ("nemo", 0.04), ("megatron-deepspeed", 0.1), ("nanotron", 0.1), ("fsdp", 0.1),
-        ("torchtitan", 0.1), ("deepspeed", 0.1), ("transformers", 0.1), ("jax", 0.1), ("neuron", 0.1),
+        ("torchtitan", 0.1), ("deepspeed", 0.1), ("transformers", 0.1), ("torchtune", 0.1), ("unsloth", 0.1),
+        ("nanogpt", 0.1), ("jax", 0.1), ("neuron", 0.1),
     )
 }  # fmt: skip
 """Ratios by family of frameworks, in the order of `roofcast.features.jobs.frameworks.FRAMEWORKS`."""

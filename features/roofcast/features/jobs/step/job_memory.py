@@ -23,8 +23,12 @@ from roofcast.features.queries import FloatArray
 SCORE_BYTE: Final = 5.0
 """Bytes of each stored attention score: softmax (2), its dropout (2) and the mask (1)."""
 
-CHUNK_RATIO: Final = 0.125
-"""Share of the logits that a chunked loss holds at a time: torchtune's eight chunks."""
+EAGER_SCORE_BYTE: Final = 12.0
+"""The same without a fused kernel: scaled scores (2), softmax in 32 bits with its input (8), and its copy (2), as
+``eager_attention_forward`` of Transformers computes them."""
+
+ALONE_RATIO: Final = 0.4
+"""Memory outside the allocator without communicators, relative to that with them."""
 
 MEMORY_KINDS: Final = ("allocated", "reserved", "device")
 """Memory of tensors; of the framework's allocator; in use on the device, as nvidia-smi shows."""
@@ -54,12 +58,13 @@ class StageMemory:
 
 @dataclass(frozen=True, slots=True)
 class JobMemory:
-    """Memory of the first and the last pipeline stage; the same stage if there is one alone."""
+    """Memory of the first and the last pipeline stage, the same stage if there is one alone; bytes on the host."""
 
     first: StageMemory
     last: StageMemory
     fragment_ratio: float
     context_byte: FloatArray | float
+    host: FloatArray
 
     @property
     def allocated(self) -> FloatArray:
@@ -89,7 +94,7 @@ def correct_memory(memory: JobMemory, device_byte: FloatArray) -> JobMemory:
     """
     ratio = np.asarray(device_byte / memory.device, dtype=np.float64)
     first, last = _correct_stage(memory.first, ratio), _correct_stage(memory.last, ratio)
-    return JobMemory(first, last, memory.fragment_ratio, ratio * memory.context_byte)
+    return JobMemory(first, last, memory.fragment_ratio, ratio * memory.context_byte, memory.host)
 
 
 def _correct_stage(stage: StageMemory, ratio: FloatArray) -> StageMemory:
@@ -135,12 +140,13 @@ def estimate_memory(runs: JobRuns, c: StepCoefficients = DEFAULT_TRAINING_COEFFI
     flight = np.where(is_gpipe, plan.n_micro_batch, np.minimum(plan.pp, plan.n_micro_batch) * chunks)
     last_flight = np.where(is_gpipe, plan.n_micro_batch, one)
     first_embedding = np.where(is_single, 2.0 - runs.model.is_tied, one)
-    first = _stage(
+    first, host = _stage(
         runs, c, local, n_layer=n_first, n_embedding=first_embedding, n_flight=flight,
         has_head=np.where(is_single, 1.0, 0.0),
     )  # fmt: skip
-    last = _stage(runs, c, local, n_layer=n_last, n_embedding=first_embedding, n_flight=last_flight, has_head=one)
-    return JobMemory(first, last, c.value("fragment_ratio"), c.value("context_byte"))
+    last, _ = _stage(runs, c, local, n_layer=n_last, n_embedding=first_embedding, n_flight=last_flight, has_head=one)
+    context_byte = c.value("context_byte") * np.where(runs.job.n_accelerator > 1.0, 1.0, ALONE_RATIO)
+    return JobMemory(first, last, c.value("fragment_ratio"), context_byte, host)
 
 
 def _layer_weight(local: LocalParameters) -> FloatArray:
@@ -156,7 +162,7 @@ def _stage(
     n_embedding: FloatArray,
     n_flight: FloatArray,
     has_head: FloatArray,
-) -> StageMemory:
+) -> tuple[StageMemory, FloatArray]:
     job, plan = runs.job, runs.plan
     held, expert = n_layer * local.layer_dense + n_embedding * local.embedding, n_layer * local.layer_expert
     n_trained = trained_parameters(runs, local, n_layer, n_embedding)
@@ -165,27 +171,38 @@ def _stage(
     wide_byte = np.maximum(ELEMENT_BYTE - job.frozen_byte, 0.0) * wide
     frozen_byte = sharded_parameters(plan, held, expert, 3.0) * job.frozen_byte + wide_byte
     frozen = np.where(job.is_frozen > 0, frozen_byte, 0.0)
-    on_device = 1.0 - job.offload_parameter
-    weights = on_device * (trained[2] * job.weight_byte + frozen)
+    weights = trained[2] * job.weight_byte + frozen
     token = micro_batch_token(runs)
-    logit_share = np.where(job.is_loss_chunked > 0, CHUNK_RATIO, 1.0)
-    n_logit = has_head * token * runs.model.vocab_size / plan.tp * logit_share
-    logits = n_logit * c.value("logit_byte") * (1.0 + n_flight) / 2.0  # half are gradients, of one micro-batch
+    n_logit = has_head * token * runs.model.vocab_size / plan.tp * plan.logit_share
+    logit_byte = c.value("logit_byte") * job.logit_ratio  # half are gradients, of one micro-batch
+    logits = n_logit * logit_byte * (1.0 + n_flight) / 2.0
     gathered_byte = _gathered_byte(runs, local, held + expert)
     bucket = np.where(plan.zero_stage > 0, np.minimum(job.bucket_param, sum(n_trained)), 0.0)
-    step_byte = (1.0 - job.offload_optimizer) * job.step_byte * trained[0] + 2.0 * ELEMENT_BYTE * bucket
+    on_device = 1.0 - plan.offload_optimizer
+    step_byte = on_device * job.step_byte * trained[0] + 2.0 * ELEMENT_BYTE * bucket
     kept, working = _activation_byte(runs, c)
-    kept_byte = np.where(job.offload_activation > 0, 0.0, token * n_layer * n_flight * kept)
-    gradients = trained[1] * job.gradient_byte
-    before, after = _moments(runs, gradients, kept_byte + logits)
-    return StageMemory(
-        weights=weights,
-        gradients=before * gradients,
-        optimizer=(1.0 - job.offload_optimizer) * trained[0] * job.optimizer_byte,
-        activations=after * kept_byte + token * working,
+    kept_byte = token * n_layer * n_flight * kept
+    # one layer's activations are on the device while it computes, another's on their way
+    left = np.where(plan.offload_activation > 0, np.minimum(2.0 / np.maximum(n_layer * n_flight, 1.0), 1.0), 1.0)
+    gradients, optimizer = trained[1] * job.gradient_byte, trained[0] * job.optimizer_byte
+    before, after = _moments(runs, on_device * gradients, left * kept_byte + logits)
+    # layers are recomputed when the logits are gone, unless gathered weights come first; the optimizer's step comes
+    # when activations are gone
+    again, is_whole = token * working, plan.zero_stage < 3.0
+    is_first = logits >= again
+    logits, again = np.where(is_whole & ~is_first, 0.0, logits), np.where(is_whole & is_first, 0.0, again)
+    passing = after * (left * kept_byte + logits) + again
+    update = on_device * job.update_ratio * job.weight_byte * trained[0]
+    stage = StageMemory(
+        weights=(1.0 - plan.offload_parameter) * weights,
+        gradients=on_device * before * gradients,
+        optimizer=on_device * optimizer,
+        activations=after * left * kept_byte + again,
         logits=after * logits,
-        buffers=gathered_byte + step_byte + c.value("workspace_byte"),
+        buffers=gathered_byte + step_byte + np.maximum(update - passing, 0.0) + c.value("workspace_byte"),
     )
+    states = plan.offload_optimizer * (gradients + optimizer) + plan.offload_parameter * weights
+    return stage, states + (1.0 - left) * kept_byte
 
 
 def _moments(runs: JobRuns, gradients: FloatArray, kept: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -207,18 +224,19 @@ def _moments(runs: JobRuns, gradients: FloatArray, kept: FloatArray) -> tuple[Fl
 def _gathered_byte(runs: JobRuns, local: LocalParameters, held: FloatArray) -> FloatArray:
     """Return the bytes of weights and gradients that ranks hold for a time where weights are sharded or on the host.
 
-    Two layers, one in use and one on its way, and the embedding. A pipeline may keep the weights of its stage
-    gathered over the micro-batches, and sum their gradients before it scatters them.
+    Two layers, one in use and one on its way, or as many as ZeRO-3 keeps live, and the embedding. A pipeline may keep
+    the weights of its stage gathered over the micro-batches, and sum their gradients before it scatters them.
 
     References
     ----------
     See `roofcast.features.jobs.step.local_parameters.gathers_once`.
     """
     plan, job = runs.plan, runs.job
-    layers = ELEMENT_BYTE * (2.0 * _layer_weight(local) + local.embedding)
+    live = np.minimum(job.live_param, runs.model.n_layer * _layer_weight(local))
+    layers = job.element_byte * (np.maximum(2.0 * _layer_weight(local), live) + local.embedding)
     gradient_byte = np.where(job.is_frozen > 0, 0.0, job.reduced_byte)
-    byte = np.where(gathers_once(runs), (ELEMENT_BYTE + gradient_byte) * held, layers)
-    return np.where(plan.zero_stage > 2, byte, job.offload_parameter * layers)
+    byte = np.where(gathers_once(runs), (job.element_byte + gradient_byte) * held, layers)
+    return np.where(plan.zero_stage > 2, byte, plan.offload_parameter * layers)
 
 
 def layer_activation_byte(runs: JobRuns) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -237,22 +255,23 @@ def layer_activation_byte(runs: JobRuns) -> tuple[FloatArray, FloatArray, FloatA
     s, job, plan = runs.model, runs.job, runs.plan
     norm_split = np.where(plan.is_sequence_parallel > 0, plan.tp, 1.0)
     is_frozen = job.is_frozen > 0
-    operand_byte = np.where(job.is_eight_bit > 0, 1.0, ELEMENT_BYTE)
+    operand_byte = np.where(job.is_eight_bit > 0, 1.0, job.element_byte)
     inputs = np.where(is_frozen, 0.0, 2.0 * operand_byte * s.hidden_size)
-    hidden = 4.0 * s.hidden_size + inputs + 2.0 * s.hidden_size * job.has_dropout
+    hidden = 2.0 * job.element_byte * s.hidden_size + inputs + 2.0 * s.hidden_size * job.has_dropout
     mlp_width = s.mlp_width * s.n_mlp_layer / s.n_layer
-    n_kept = s.n_mlp_matrix - 1.0 + np.where(is_frozen, 0.0, operand_byte / ELEMENT_BYTE)
+    n_kept = s.n_mlp_matrix - 1.0 + np.where(is_frozen, 0.0, operand_byte / job.element_byte)
     out_byte = np.where(is_frozen, 0.0, operand_byte * s.mixer_out_width)
-    split = ELEMENT_BYTE * (s.mixer_in_width + n_kept * mlp_width) + out_byte
-    adapter = (1.0 - job.is_input_frozen) * ELEMENT_BYTE * job.n_adapter_width / 2.0
+    split = job.element_byte * (s.mixer_in_width + n_kept * mlp_width) + out_byte
+    adapter = (1.0 - job.is_input_frozen) * job.element_byte * job.n_adapter_width / 2.0
     _, pair, expert_parts = expert_split(runs)
     moe_share = s.n_moe_layer / s.n_layer
     per_token = pair / np.maximum(micro_batch_token(runs), 1e-9)
-    expert = moe_share * per_token * ELEMENT_BYTE * (2.0 * s.dispatch_width + n_kept * s.moe_width / expert_parts)
+    expert = moe_share * per_token * job.element_byte * (2.0 * s.dispatch_width + n_kept * s.moe_width / expert_parts)
     attended = (s.n_full_layer + s.n_sliding_layer) / s.n_layer
-    scores = (1.0 - job.is_flash) * attended * SCORE_BYTE * s.n_head * job.n_token / plan.tp
+    score_byte = np.where(job.is_eager > 0, EAGER_SCORE_BYTE, SCORE_BYTE)
+    scores = (1.0 - job.is_flash) * attended * score_byte * s.n_head * job.n_token / plan.tp
     kept = hidden / norm_split + (split + adapter) / plan.tp + expert
-    return kept, scores, ELEMENT_BYTE * s.hidden_size / norm_split
+    return kept, scores, job.element_byte * s.hidden_size / norm_split
 
 
 def _activation_byte(runs: JobRuns, c: StepCoefficients) -> tuple[FloatArray, FloatArray]:

@@ -24,6 +24,7 @@ SCORE_PASS: Final = (4.0, 6.0)
 ADAPTER_PASS: Final = 3.0
 """Passes over an adapter's input and output: dropout, product and addition, one kernel each."""
 
+LOGIT_BYTE: Final = 4.0
 LOGIT_PASS: Final = (3.0, 3.0)
 """Passes over the logits in 32 bits, forward and backward: conversion, softmax, gradient."""
 
@@ -93,7 +94,7 @@ def _product(
     ratio = (
         c.value("gemm_ratio") * c.family_ratio(h.family) * np.where(is_eight_bit > 0, c.value("eight_bit_ratio"), 1.0)
     )
-    byte = np.where(is_eight_bit > 0, 1.0, ELEMENT_BYTE)
+    byte = np.where(is_eight_bit > 0, 1.0, runs.job.element_byte)
 
     def product_s(rows: FloatArray, columns: FloatArray, depth: FloatArray) -> FloatArray:
         return gemm_s(
@@ -131,7 +132,7 @@ def _unpack_s(runs: JobRuns, c: StepCoefficients, n_weight: FloatArray) -> Float
     ----------
     T. Dettmers et al., "QLoRA", 2023, section 3, equation 5 (each product dequantises its weight).
     """
-    byte = n_weight * (runs.job.frozen_byte + ELEMENT_BYTE)
+    byte = n_weight * (runs.job.frozen_byte + runs.job.element_byte)
     return runs.job.is_quantised * c.value("dequantise_ratio") * byte / runs.hardware.bandwidth_byte_per_s
 
 
@@ -159,7 +160,7 @@ def _experts(runs: JobRuns, c: StepCoefficients) -> tuple[FloatArray, FloatArray
     grouped = replace(runs, hardware=replace(runs.hardware, gemm=_without_launch(runs.hardware.gemm)))
     up = _product(grouped, c, rows, (s.n_mlp_matrix - 1.0) * width, s.hidden_size)
     down = _product(grouped, c, rows, s.hidden_size, width)
-    passes_s = c.value("dispatch_pass") * ELEMENT_BYTE * pair * s.dispatch_width / runs.hardware.bandwidth_byte_per_s
+    passes_s = c.value("dispatch_pass") * _pass_s(runs, pair * s.dispatch_width)
     share = np.where(s.n_moe_layer > 0, s.n_moe_layer / s.n_layer, 0.0)
     n_product = c.value("expert_ratio") * n_local
     unpack_s = _unpack_s(runs, c, local_parameters(s, runs.plan).layer_expert)
@@ -181,7 +182,7 @@ def _attention(runs: JobRuns, c: StepCoefficients) -> tuple[FloatArray, FloatArr
             n_sequence=np.maximum(plan.micro_batch, 1.0), n_query=job.n_token,
             n_context=job.n_token * (1.5 - 0.5 * s.is_causal * job.is_flash), n_head=s.n_head / plan.tp,
             n_kv_head=np.maximum(s.n_kv_head / plan.tp, 1.0), qk_dim=s.qk_dim, v_dim=s.v_dim, window=window,
-            kv_byte=ELEMENT_BYTE, flop_per_s=h.half_flop_per_s, bandwidth_byte_per_s=h.bandwidth_byte_per_s,
+            kv_byte=job.element_byte, flop_per_s=h.half_flop_per_s, bandwidth_byte_per_s=h.bandwidth_byte_per_s,
             efficiency=h.attention,
         )  # fmt: skip
 
@@ -197,12 +198,16 @@ def _attention(runs: JobRuns, c: StepCoefficients) -> tuple[FloatArray, FloatArr
     core = c.value("attention_ratio") * rank_share * uneven * portable * misaligned * core
     token = micro_batch_token(runs)
     width = (s.mixer_in_width + s.mixer_out_width) / plan.tp
-    linear_byte = c.value("linear_ratio") * ELEMENT_BYTE * token * width * s.n_linear_layer / s.n_layer
-    linear = linear_byte / h.bandwidth_byte_per_s
-    score_byte = ELEMENT_BYTE * token * job.n_token * s.n_head / plan.tp
-    scores_s = (1.0 - job.is_flash) * score_byte * (1.0 - s.n_linear_layer / s.n_layer) / h.bandwidth_byte_per_s
+    linear = c.value("linear_ratio") * _pass_s(runs, token * width * s.n_linear_layer / s.n_layer)
+    n_score = token * job.n_token * s.n_head / plan.tp * (1.0 - s.n_linear_layer / s.n_layer)
+    eager = np.where(job.is_eager > 0, c.value("eager_score_ratio"), 1.0)
+    scores_s = (1.0 - job.is_flash) * eager * _pass_s(runs, n_score)
     forward = core + linear + SCORE_PASS[0] * scores_s
     return forward, c.value("attention_backward_ratio") * core + 2.0 * linear + SCORE_PASS[1] * scores_s
+
+
+def _pass_s(runs: JobRuns, n_element: FloatArray) -> FloatArray:
+    return runs.job.element_byte * n_element / runs.hardware.bandwidth_byte_per_s
 
 
 def _elementwise(runs: JobRuns, c: StepCoefficients) -> tuple[FloatArray, FloatArray]:
@@ -216,7 +221,7 @@ def _elementwise(runs: JobRuns, c: StepCoefficients) -> tuple[FloatArray, FloatA
     width = width + job.is_eight_bit * c.value("cast_pass") * operand_width / plan.tp
     adapter = ADAPTER_PASS * job.n_adapter_width / plan.tp
     eager = np.where(job.is_eager > 0, c.value("eager_ratio"), 1.0)
-    byte_s = ELEMENT_BYTE * token / runs.hardware.bandwidth_byte_per_s * c.value("elementwise_ratio") * eager
+    byte_s = _pass_s(runs, token) * c.value("elementwise_ratio") * eager
     return byte_s * (width + adapter), 2.0 * byte_s * (width + adapter)
 
 
@@ -224,5 +229,5 @@ def _head(runs: JobRuns, c: StepCoefficients) -> tuple[FloatArray, FloatArray]:
     s, token = runs.model, micro_batch_token(runs)
     vocabulary = s.vocab_size / runs.plan.tp
     forward, backward = _product(runs, c, token, vocabulary, s.hidden_size, is_head=True)
-    pass_s = 2.0 * ELEMENT_BYTE * token * vocabulary / runs.hardware.bandwidth_byte_per_s
+    pass_s = LOGIT_BYTE * token * vocabulary / runs.hardware.bandwidth_byte_per_s
     return forward + LOGIT_PASS[0] * pass_s, backward + LOGIT_PASS[1] * pass_s

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from roofcast.features.engine.kernel_times import joint_s
+from roofcast.features.jobs.hardware import HOST_SIZE
 from roofcast.features.jobs.run_columns import JobRuns
 from roofcast.features.jobs.step.communication import (
     LayerTraffic,
@@ -19,6 +20,7 @@ from roofcast.features.jobs.step.communication import (
 )
 from roofcast.features.jobs.step.flops import model_flop
 from roofcast.features.jobs.step.job_coefficients import DEFAULT_TRAINING_COEFFICIENTS, StepCoefficients
+from roofcast.features.jobs.step.job_memory import layer_activation_byte
 from roofcast.features.jobs.step.layer import LayerTime, estimate_layer, micro_batch_token
 from roofcast.features.jobs.step.local_parameters import (
     LocalParameters,
@@ -33,8 +35,17 @@ from roofcast.features.queries import FloatArray
 OPTIMIZER_PASS_BYTE: Final = 14.0
 """Bytes per weight that an optimizer moves beside reading and writing its states: gradient, and 16-bit weight."""
 
-HOST_ADAM_BYTE_PER_S: Final = 50e9
-"""Host memory bandwidth of one rank for the update of an offloaded optimizer: judgement, from DDR5."""
+PIPELINE_EXPOSED: Final = 0.7
+"""Share of expert-parallel transfers that does not overlap in a pipeline relative to without one, of runs of NeMo."""
+
+HOST_BYTE_PER_S: Final = 80e9
+"""Host memory bandwidth that the ranks of a host share in the update of an offloaded optimizer, and in transfers.
+
+References
+----------
+Full fine-tunings with and without it: DeepSpeedExamples (Falcon-7B, ZeRO-2 and 3, eight A100: 50 GB/s), and
+torchtune's README (70B, eight A100: 120 GB/s).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +143,7 @@ def estimate_training(runs: JobRuns, c: StepCoefficients = DEFAULT_TRAINING_COEF
         data_s=work * parts.data_s
         + _step_data_s(runs, c, local, n_first=n_first, hiding_s=n_slow * layer.backward.total_s),
         optimizer_s=_optimizer_s(runs, c, local, n_first),
-        offload_s=_offload_s(runs, c, local, n_first),
+        offload_s=_offload_s(runs, c, local, n_first, work * (parts.compute_s + parts.recomputation_s)),
         overhead_s=np.full_like(m, c.value("step_s")),
     )
 
@@ -150,16 +161,20 @@ def _layer_parts(runs: JobRuns, c: StepCoefficients, layer: LayerTime, traffic: 
     context = (1.0 + n_pass) * traffic.context_s  # forward passes keys and values, backward their gradients as well
     attention_s = (n_pass - 1.0) * layer.forward.attention_s + layer.backward.attention_s
     hidden_context = np.maximum(context - attention_s, 0.0)
+    model_s, expert = layer.forward.total_s + layer.backward.total_s + again, n_pass * traffic.expert_s
     parts = _LayerParts(
         compute_s=layer.forward.total_s + layer.backward.total_s,
         recomputation_s=again,
         tensor_s=c.value("tp_exposed") * n_pass * traffic.tensor_s,
         context_s=np.maximum(c.value("cp_exposed") * context, hidden_context),
-        expert_s=c.value("ep_exposed") * n_pass * traffic.expert_s,
+        expert_s=np.maximum(_ep_exposed(runs, c) * expert, np.where(runs.plan.pp > 1.0, expert - model_s, 0.0)),
         data_s=_sharded_s(runs, c, traffic, layer.forward.total_s, layer.backward.total_s + again),
     )
     floor_s = c.value("floor_s") * runs.job.launch_ratio * n_pass / 2.0 * (1.0 - runs.job.is_compiled)
     floor_s = floor_s + n_pass * tensor_latency_s(runs, c)
+    share = runs.model.n_moe_layer / runs.model.n_layer
+    n_local = np.maximum(runs.model.n_expert / runs.plan.ep, 1.0) * share * runs.job.loops_experts
+    floor_s = floor_s + c.value("expert_floor_s") * n_local * n_pass / 2.0
     total = parts.total_s
     launch_s = joint_s(total, floor_s) - total
     return _LayerParts(
@@ -170,6 +185,11 @@ def _layer_parts(runs: JobRuns, c: StepCoefficients, layer: LayerTime, traffic: 
         parts.expert_s,
         parts.data_s,
     )
+
+
+def _ep_exposed(runs: JobRuns, c: StepCoefficients) -> FloatArray:
+    # a pipeline runs one micro-batch behind the transfers of another: DeepSeek-V3, 2024, section 3.2.1 (DualPipe)
+    return c.value("ep_exposed") * np.where(runs.plan.pp > 1.0, PIPELINE_EXPOSED, 1.0)
 
 
 def _sharded_s(
@@ -205,22 +225,33 @@ def _optimizer_s(runs: JobRuns, c: StepCoefficients, local: LocalParameters, n_f
     trained = sharded_parameters(plan, *_trained_on_rank(runs, local, n_first), 1.0)
     byte = trained * (2.0 * job.optimizer_byte + OPTIMIZER_PASS_BYTE)
     device_s = c.value("optimizer_ratio") * byte / runs.hardware.bandwidth_byte_per_s
-    return np.where(job.offload_optimizer > 0, byte / HOST_ADAM_BYTE_PER_S, device_s)
+    return np.where(plan.offload_optimizer > 0, byte / _host_byte_per_s(runs), device_s)
 
 
-def _offload_s(runs: JobRuns, c: StepCoefficients, local: LocalParameters, n_first: FloatArray) -> FloatArray:
-    # Offloaded states move gradients out and weights in once a step; offloaded weights move in twice a micro-batch;
-    # offloaded activations, one hidden vector a token and layer, move out and in.
+def _host_byte_per_s(runs: JobRuns) -> FloatArray:
+    return HOST_BYTE_PER_S / np.minimum(runs.job.n_accelerator, HOST_SIZE)
+
+
+def _offload_s(
+    runs: JobRuns, c: StepCoefficients, local: LocalParameters, n_first: FloatArray, compute_s: FloatArray
+) -> FloatArray:
+    # Offloaded states move gradients out, in every micro-batch if they are sharded, and weights in once a step;
+    # offloaded weights move in twice a micro-batch; offloaded activations move out and in, behind the layers.
     job, plan, h = runs.job, runs.plan, runs.hardware
-    if not (job.offload_optimizer + job.offload_parameter + job.offload_activation > 0).any():
+    if not (plan.offload_optimizer + plan.offload_parameter + plan.offload_activation > 0).any():
         return np.zeros_like(plan.tp)
     trained = sharded_parameters(plan, *_trained_on_rank(runs, local, n_first), 1.0)
-    state_byte = job.offload_optimizer * trained * (job.reduced_byte + job.weight_byte)
+    state_byte = plan.offload_optimizer * trained * (job.reduced_byte * n_scatter(plan) + job.weight_byte)
     n_weight = sharded_parameters(plan, n_first * local.layer_dense, n_first * local.layer_expert, 3.0)
-    weight_byte = job.offload_parameter * 2.0 * plan.n_micro_batch * 2.0 * n_weight
-    hidden_byte = 2.0 * micro_batch_token(runs) * runs.model.hidden_size / plan.tp
-    kept_byte = job.offload_activation * 2.0 * plan.n_micro_batch * n_first * hidden_byte
-    return c.value("offload_exposed") * (state_byte + weight_byte + kept_byte) / h.host_byte_per_s
+    weight_byte = np.where(job.is_frozen > 0, np.minimum(job.frozen_byte, job.element_byte), job.element_byte)
+    moved_byte = plan.offload_parameter * 2.0 * plan.n_micro_batch * weight_byte * n_weight
+    kept, scores, layer_input = layer_activation_byte(runs)
+    each = np.where(plan.recomputation > 1.5, layer_input, job.activation_ratio * (kept + scores))
+    kept_byte = plan.offload_activation * 2.0 * plan.n_micro_batch * n_first * micro_batch_token(runs) * each
+    bus_byte_per_s = np.minimum(h.host_byte_per_s, _host_byte_per_s(runs)) / job.host_ratio
+    hidden_s = compute_s * np.minimum(plan.offload_activation, 1.0)
+    streamed_s = np.maximum(kept_byte / bus_byte_per_s - hidden_s, 0.0)
+    return c.value("offload_exposed") * (state_byte + moved_byte) / bus_byte_per_s + streamed_s
 
 
 def throughput_token_per_s(runs: JobRuns, time: JobTime) -> FloatArray:

@@ -66,7 +66,9 @@ def megatron_problem(plan: JobPlanResponse, _: Hardware, demand: JobDemand) -> s
         f"has no arguments here for layers of type {model.model_type} such as those of the model": not has_layers,
         f"multiplies in {', '.join(PRECISIONS)}, not in {precision}": precision not in PRECISIONS,
         f"shards as {' or '.join(SHARDINGS)} here, not as {plan.sharding}": plan.sharding not in SHARDINGS,
-        f"splits {model.n_layer} layers evenly, not over {n_chunk} stages and chunks": model.n_layer % n_chunk > 0,
+        f"splits {model.n_layer} layers evenly, not over {n_chunk} stages and chunks": (
+            model.n_layer % n_chunk > 0 and (plan.vp > 1 or last_stage_layer(plan, model) < 1)
+        ),
         f"interleaves stages for micro-batches in multiples of {plan.pp}, not {n_micro_batch:g}": (
             plan.vp > 1 and n_micro_batch % plan.pp > 0
         ),
@@ -149,9 +151,16 @@ def _architecture(model: ModelSpec, tp: int) -> Arguments:
         yield "moe-grouped-gemm", None
 
 
+def last_stage_layer(plan: JobPlanResponse, model: ModelSpec) -> int:
+    """Return the layers of the last of a pipeline's stages; the others have as many as the mean, rounded up."""
+    return model.n_layer - (plan.pp - 1) * -(-model.n_layer // plan.pp)
+
+
 def _plan(plan: JobPlanResponse, model: ModelSpec) -> Arguments:
     yield "tensor-model-parallel-size", plan.tp
     yield "pipeline-model-parallel-size", plan.pp
+    if model.n_layer % plan.pp:
+        yield "decoder-last-pipeline-num-layers", last_stage_layer(plan, model)
     if plan.vp > 1:
         yield "num-layers-per-virtual-pipeline-stage", model.n_layer // (plan.pp * plan.vp)
     yield "context-parallel-size", plan.cp

@@ -152,15 +152,13 @@ def candidate_table(
     shared: dict[str, Any] = {
         "model": demand.model.id, "method": demand.method, "n_token_per_sequence": float(demand.n_token),
         "n_global_batch_sequence": float(demand.n_batch), "adapter": demand.adapter,
-        "adapter_rank": demand.adapter_rank, "adapter_targets": demand.adapter_targets,
+        "adapter_rank": demand.adapter_rank, "adapter_targets": demand.adapter_targets, "loss": "", "offload": "none",
     }  # fmt: skip
     numbers = dict.fromkeys(("n_accelerator", "n_node", "n_accelerator_per_node"), float)
     return table.assign(**shared).astype(numbers)
 
 
 def _shardings(framework: str, one: Hardware) -> tuple[str, ...]:
-    if framework == ADAPTERS:
-        return ("ddp", "fsdp") if one.n_accelerator > 1 else ("ddp",)
     if framework == FSDP:
         return ("fsdp", "hsdp") if one.n_node > 1 else ("fsdp",)
     return ("",)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from roofcast.data.catalog import Catalog
+from roofcast.features.jobs.plan_enumeration import LEAN
 from roofcast.features.queries import RowIndex
 from roofcast.serving.jobs.search.plan_shortlist import shortlist_plans
 from roofcast.serving.jobs.search.plans import PLAN_COLUMNS
@@ -31,7 +32,8 @@ def with_fastest_plans(table: pd.DataFrame, catalog: Catalog, predictor: JobPred
 
     Where none is so likely to fit, the likeliest is stated; where none is near the memory, plans stay open.
     """
-    candidates = shortlist_plans(table.assign(hardware=np.arange(len(table))), catalog, len(table)).table
+    indexed = table.assign(hardware=np.arange(len(table)))
+    candidates = shortlist_plans(indexed, catalog, len(table), len(LEAN)).table
     if not len(candidates):
         return table
     chosen = candidates.iloc[_fastest(candidates, predict_jobs(candidates, catalog, predictor))]

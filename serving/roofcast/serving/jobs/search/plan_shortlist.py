@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -10,11 +11,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.catalog import Catalog
-from roofcast.features.jobs.plan_enumeration import CHUNK, Jobs, enumerate_plans, join_plans
+from roofcast.features.jobs.plan_enumeration import Jobs, join_plans, search_plans
 from roofcast.features.jobs.run_columns import JobRuns, Plan
 from roofcast.features.jobs.run_table import build_jobs
 from roofcast.features.jobs.step.job_memory import JobMemory, estimate_memory
-from roofcast.features.jobs.step.step import JobTime, estimate_training, throughput_token_per_s
+from roofcast.features.jobs.step.step import JobTime, estimate_training
 from roofcast.features.queries import FloatArray, RowIndex, take_rows
 from roofcast.serving.abandonment import stop_if_abandoned
 from roofcast.serving.jobs.conventions import ADAPTERS
@@ -22,6 +23,9 @@ from roofcast.serving.jobs.search.plans import is_sound, keeps_stated, plan_colu
 
 FILLED: Final = (0.95, 0.8, 0.6, 0.4)
 """Shares of the memory that a plan may fill by the estimate; the predictor knows which of them is safe."""
+
+ENOUGH: Final = FILLED[2]
+"""Share within which one plan has to be, so that no leaner ones are searched."""
 
 MODEST: Final = 1.5
 """Estimated memory over capacity up to which a plan is predicted where none fits."""
@@ -54,49 +58,39 @@ class PlannedJobs:
         return np.asarray(self.table["hardware"].to_numpy(), dtype=np.intp)
 
 
-def shortlist_plans(table: pd.DataFrame, catalog: Catalog, n_hardware: int) -> PlannedJobs:
+def shortlist_plans(table: pd.DataFrame, catalog: Catalog, n_hardware: int, n_lean: int) -> PlannedJobs:
     """Return the plans of each hardware that are fastest within the `FILLED` shares of its memory.
 
     Of hardware on which no plan fits, the leanest is returned if it needs at most `MODEST` times the memory.
+
+    Parameters
+    ----------
+    n_lean
+        See `roofcast.features.jobs.plan_enumeration.search_plans`.
     """
     jobs = build_jobs({str(name): table[name].to_numpy() for name in table}, catalog.models, catalog.accelerators)
-    index, plan = _enumerate(table, jobs)
-    filled, rate = _score(jobs, index, plan)
+    admit = partial(_admit, table, jobs)
+    found = search_plans(jobs, enough=ENOUGH, n_lean=n_lean, admit=admit, pause=stop_if_abandoned)
+    index, plan, filled, rate = found.index, found.plan, found.filled, found.rate
     hardware = table["hardware"].to_numpy(dtype=np.intp)[index]
     chosen = _choose(hardware, filled, rate)
     runs = join_plans(jobs, index[chosen], take_rows(plan, chosen))
-    columns = plan_columns(runs.plan, table["sharding"].to_numpy(dtype=object)[index[chosen]])
-    stated = table.iloc[index[chosen]].reset_index(drop=True).assign(**columns)
+    stated = table.iloc[index[chosen]].reset_index(drop=True)
+    stated = stated.assign(**plan_columns(runs.plan, stated))
     leanest = np.full(n_hardware, np.inf)
     capacity = np.broadcast_to(jobs.hardware.memory_byte, len(table))[index]
     np.minimum.at(leanest, hardware, filled * capacity)
     return PlannedJobs(stated, runs, estimate_training(runs), estimate_memory(runs), leanest, len(index))
 
 
-def _enumerate(table: pd.DataFrame, jobs: Jobs) -> tuple[RowIndex, Plan]:
-    index, plan = enumerate_plans(jobs)
+def _admit(table: pd.DataFrame, jobs: Jobs, index: RowIndex, plan: Plan) -> npt.NDArray[np.bool_]:
     is_possible = is_sound(jobs.job.n_accelerator[index], jobs.job.n_global_batch[index], plan)
     is_possible &= keeps_stated(table, index, plan)
     s = jobs.stated
     is_foreign = np.isnan(s.recomputation)[index] & (plan.recomputation == 1)
     is_foreign |= np.isnan(s.ep)[index] & (plan.ep > 1)
     is_peft = (table["framework"] == ADAPTERS).to_numpy()[index]
-    rows = np.flatnonzero(is_possible & ~(is_peft & is_foreign))
-    return index[rows], take_rows(plan, rows)
-
-
-def _score(jobs: Jobs, index: RowIndex, plan: Plan) -> tuple[FloatArray, FloatArray]:
-    filled, rate = np.empty(len(index)), np.zeros(len(index))
-    for start in range(0, len(index), CHUNK):
-        stop_if_abandoned()
-        rows = np.arange(start, min(start + CHUNK, len(index)))
-        runs = join_plans(jobs, index[rows], take_rows(plan, rows))
-        filled[rows] = estimate_memory(runs).device / runs.hardware.memory_byte
-        fits = rows[filled[rows] <= FILLED[0]]
-        if len(fits):
-            runs = join_plans(jobs, index[fits], take_rows(plan, fits))
-            rate[fits] = throughput_token_per_s(runs, estimate_training(runs))
-    return filled, rate
+    return np.asarray(is_possible & ~(is_peft & is_foreign), dtype=np.bool_)
 
 
 def _choose(hardware: RowIndex, filled: FloatArray, rate: FloatArray) -> RowIndex:

@@ -13,26 +13,28 @@ from roofcast.features.queries import FloatArray, RowIndex
 
 PLAN_COLUMNS: Final = (
     "tp", "pp", "vp", "cp", "dp", "ep", "sharding", "recomputation", "sequence_parallel", "n_micro_batch_sequence",
-    "n_gradient_accumulation", "n_global_batch_sequence",
+    "n_gradient_accumulation", "n_global_batch_sequence", "loss", "offload",
 )  # fmt: skip
 """Columns of the training table that state a plan wholly."""
 
 RECOMPUTATIONS: Final = np.array(["none", "selective", "full"], dtype=object)
 _SHARDING_OF_STAGE: Final = np.array(["ddp", "zero1", "zero2", "fsdp"], dtype=object)
+_OFFLOADS: Final = np.array(["none", "optimizer", "parameters", "optimizer+parameters", "activations"], dtype=object)
+"""By the sum of 1 for the optimizer, 2 for the parameters and 4 for activations, which come alone."""
 
 
-def plan_columns(plan: Plan, sharding: npt.NDArray[np.object_]) -> dict[str, npt.NDArray[Any]]:
-    """Return `PLAN_COLUMNS` of plans.
-
-    Parameters
-    ----------
-    sharding : shape (n_row,)
-        As stated; blank for the framework's own.
-    """
-    stage = _SHARDING_OF_STAGE[plan.zero_stage.astype(int)]
+def plan_columns(plan: Plan, table: pd.DataFrame) -> dict[str, npt.NDArray[Any]]:
+    """Return `PLAN_COLUMNS` of plans of jobs, whose sharding, loss and offload stay where they are stated."""
+    held = (plan.offload_optimizer, plan.offload_parameter, plan.offload_activation)
+    own = {
+        "sharding": _SHARDING_OF_STAGE[plan.zero_stage.astype(int)],
+        "loss": np.where(plan.logit_share < 1.0, "chunked", "full"),
+        "offload": _OFFLOADS[np.array(held, dtype=int).T @ np.array([1, 2, 4])],
+    }
+    stated = {name: table[name].to_numpy(dtype=object) for name in own}
     return {
         **{name: getattr(plan, name) for name in ("tp", "pp", "vp", "cp", "dp", "ep")},
-        "sharding": np.where(sharding == "", stage, sharding),
+        **{name: np.where(stated[name] == "", values, stated[name]) for name, values in own.items()},
         "recomputation": RECOMPUTATIONS[plan.recomputation.astype(int)],
         "sequence_parallel": np.where(plan.is_sequence_parallel > 0, "on", "off").astype(object),
         "n_micro_batch_sequence": plan.micro_batch,
