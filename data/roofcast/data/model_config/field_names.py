@@ -109,7 +109,7 @@ READ_FIELDS: Final = frozenset(_OTHER).union(
 """Fields whose class defaults the builder stores."""
 
 SIZES: Final = frozenset(
-    (*HIDDEN, *LAYERS, *HEADS, *KV_HEADS, *HEAD_DIM, *VOCABULARY, *WIDTHS, *EXPERT_WIDTHS, *EXPERTS, *CHOSEN, *WINDOW)
+    (*HIDDEN, *LAYERS, *HEADS, *KV_HEADS, *HEAD_DIM, *VOCABULARY, *WIDTHS, *EXPERT_WIDTHS, *EXPERTS, *CHOSEN)
 )
 """Fields that an answer names if they have the default of the class."""
 

@@ -117,3 +117,22 @@ def context_error(model: ModelSpec, n_input_token: float, n_output_token: float)
         return None
     problem = f"{n_input_token:g} with {n_output_token:g} output exceeds the model's context of {limit:g}"
     return InputError("n_input_token", problem)
+
+
+def reading_remark(model: ModelSpec) -> str:
+    """Return what of a model's config was not understood, and what was left to its class; blank if nothing.
+
+    Examples
+    --------
+    >>> from roofcast.data.catalog import load_catalog
+    >>> model = load_catalog().model("llama-3.1-8b")
+    >>> reading_remark(model.model_copy(update={"unread": ("memory_bank_rank",)}))
+    "model: 'memory_bank_rank' of its config is not understood, so parts of it may be missing"
+    """
+    unread, assumed = ", ".join(map(repr, model.unread)), ", ".join(map(repr, model.assumed))
+    parts = []
+    if unread:
+        parts.append(f"model: {unread} of its config is not understood, so parts of it may be missing")
+    if assumed:
+        parts.append(f"model: its config leaves {assumed} to the defaults of {model.model_type}")
+    return "; ".join(parts)

@@ -20,7 +20,13 @@ from roofcast.features.engine.estimate import Estimate
 from roofcast.features.queries import QueryTable
 from roofcast.features.validity.engine_choice import default_precision, is_engine, unknown_engine_error
 from roofcast.features.validity.engine_support import Stack, support_error, support_remark
-from roofcast.features.validity.model_limits import assumed_split_error, context_error, context_limit, split_error
+from roofcast.features.validity.model_limits import (
+    assumed_split_error,
+    context_error,
+    context_limit,
+    reading_remark,
+    split_error,
+)
 from roofcast.serving.predict.question_rows import parse_rows
 from roofcast.serving.row_problems import Problem, add_findings, add_problem
 
@@ -177,12 +183,13 @@ def _check_engines(
 
 
 def support_remarks(table: Mapping[str, ColumnArray], catalog: Catalog) -> list[str]:
-    """Return, for each parsed row, the remark that it is unknown whether its engine runs it; blank if it runs."""
+    """Return, for each parsed row, what is unknown: whether its engine runs it, and fields of its config."""
     remarks: dict[_Key, str] = {}
     keys = [*_stack_keys(table)]
     for key in keys:
         if key not in remarks:
-            remarks[key] = support_remark(_stack(key, catalog)) if key[0] else ""
+            known = (support_remark(_stack(key, catalog)) if key[0] else "", reading_remark(catalog.models[key[1]]))
+            remarks[key] = "; ".join(filter(None, known))
     return [remarks[key] for key in keys]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from roofcast.data.errors import InputError
 from roofcast.data.specs import ModelSpec
 from roofcast.features.descriptors.prediction_input import factorize
-from roofcast.features.validity.model_limits import context_error
+from roofcast.features.validity.model_limits import context_error, reading_remark
 from roofcast.serving.recommend.answer.calibration_effect import find_calibration_effect
 from roofcast.serving.recommend.answer.entries import PredictedDeployments
 from roofcast.serving.recommend.answer.fleet import mixed_fleet
@@ -211,7 +211,7 @@ def _search(
         n_candidate=int(np.maximum(search.top + 1, 1).sum()),
         n_offer=len(problem.offers),
         n_predicted=search.evaluator.n_predicted,
-        warnings=() if entries else unmet_limit_warnings(search),
+        warnings=(*filter(None, [reading_remark(problem.model)]), *(() if entries else unmet_limit_warnings(search))),
     )
 
 

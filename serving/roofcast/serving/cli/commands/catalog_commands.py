@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from roofcast.data.errors import InputError, SchemaError
+from roofcast.data.model_config.class_defaults import table_version
 from roofcast.data.units import BYTE_PER_GB, PARAMETER_PER_BILLION
 from roofcast.serving.cli.arguments.options import require_one, require_with
-from roofcast.serving.cli.console import show, step, warn
+from roofcast.serving.cli.console import note, show, step, warn
 from roofcast.serving.cli.context import AsJson, Server, open_catalog, open_model_catalog, open_service
 from roofcast.serving.cli.remote import ask
 
@@ -36,6 +37,7 @@ def list_models(context: typer.Context, *, as_json: AsJson = False) -> None:
         for spec in specs
     ]
     show(rows, as_json=False)
+    note(f"what a config leaves to its class is that of transformers {table_version()}")
 
 
 @models.command()

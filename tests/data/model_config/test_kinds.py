@@ -1,0 +1,115 @@
+"""Kinds of layers of configs whose fields are new, missing or off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from roofcast.data.layer_kinds import Attention, Lookup, Recurrent, of_kind
+from roofcast.data.model_config.huggingface import model_from_config
+from roofcast.data.specs import ModelSpec
+from tests.data.model_config.model_configs import PUBLISHED, a_config
+
+DELTA = {
+    "linear_num_key_heads": 16, "linear_num_value_heads": 32, "linear_key_head_dim": 128,
+    "linear_value_head_dim": 128,
+}  # fmt: skip
+KDA = {"linear_num_heads": 64, "linear_head_dim": 128}
+MIXED = ["linear_attention", "full_attention"] * 16
+NEW = ["hybrid_sliding", "indexed_attention"] * 16
+SLIDING = {"sliding_window_size": 512, "swa_num_key_value_heads": 16, "swa_head_dim": 64}
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
+LATENT = {"kv_lora_rank": 512, "qk_rope_head_dim": 0, "qk_nope_head_dim": 128, "v_head_dim": 128}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"layer_types": MIXED, **DELTA}, {"state": 32 * 128 * 128 * 4 + 2 * 3 * 8192, "kv": 2048}),
+        (
+            {"layer_types": MIXED, **DELTA, "mamba_ssm_dtype": "bfloat16"},
+            {"state": 32 * 128 * 128 * 2 + 2 * 3 * 8192},
+        ),
+        ({"layer_types": MIXED, **KDA}, {"state": 64 * 128 * 128 * 4 + 2 * 3 * 3 * 8192}),
+        ({"layer_types": NEW, **SLIDING}, {"kv": 2048, "window": 16 * 128}),
+        (LATENT, {"kv": 512}),
+        ({"kv_lora_rank": 0, "num_experts": 0, "index_topk": 0, "linear_num_value_heads": 0}, {"kv": 2048}),
+        ({"num_key_value_heads": [8] * 16 + [4] * 16}, {"kv": 2048}),
+        ({"num_kv_shared_layers": 8}, {"kv": 2048}),
+    ],
+)
+def test_layers_are_read_by_structure(changes: dict[str, Any], expected: dict[str, float]) -> None:
+    spec = model_from_config(a_config(model_type="newcomer", **changes), "m")
+    attention, recurrent = of_kind(spec.layers, Attention), of_kind(spec.layers, Recurrent)
+    found = {
+        "state": max((k.state_byte for k in recurrent), default=0),
+        "kv": max(k.growing_width for k in attention),
+        "window": max(k.window_width for k in attention),
+    }
+    assert {name: found[name] for name in expected} == expected
+    assert spec.unread == ()
+
+
+def test_layers_with_the_cache_of_an_earlier_one_hold_none() -> None:
+    spec = model_from_config(a_config(model_type="newcomer", num_kv_shared_layers=8), "m")
+    assert sum(k.n * k.growing_width for k in of_kind(spec.layers, Attention)) == 24 * 2048
+
+
+def test_tables_of_n_grams_are_looked_up() -> None:
+    grams = {"ple_layer_ids": [2], "ple_embed_dim": 2560, "ngram_vocab_size_base": 20_000_000}
+    spec = model_from_config(a_config(model_type="newcomer", **grams), "m")
+    assert of_kind(spec.layers, Lookup) == [Lookup(n=1, n_param_table=20_000_000 * 2560)]
+
+
+def test_fields_that_no_layer_is_read_from_are_named() -> None:
+    spec = model_from_config(a_config(model_type="newcomer", memory_bank_rank=64, rope_theta=1e6), "m")
+    assert spec.unread == ("memory_bank_rank",)
+    assert model_from_config(a_config(memory_bank_rank=64), "m").unread == ()
+
+
+@pytest.mark.parametrize("section", [True, False])
+def test_a_class_fills_what_its_config_leaves_out(section: bool) -> None:
+    text = {
+        "model_type": "gemma3_text", "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34,
+        "sliding_window": 1024,
+    }  # fmt: skip
+    spec = model_from_config({"model_type": "gemma3", "text_config": text} if section else text, "m")
+    assert (spec.n_head, spec.n_kv_head, spec.vocab_size, spec.n_sliding_layer) == (8, 4, 262208, 29)
+    assert spec.assumed == ("head_dim", "num_attention_heads", "num_key_value_heads", "vocab_size")
+
+
+def test_a_null_is_no_default() -> None:
+    assert model_from_config(PUBLISHED["deepseek-v2-lite"][0], "m").q_lora_rank == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "context"),
+    [
+        ({"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}}, 131072),
+        (
+            {"rope_parameters": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}},
+            131072,
+        ),
+        ({"rope_scaling": {"type": "yarn", "factor": 2.0}}, 81920),
+        ({"rope_scaling": {"rope_type": "linear", "factor": 8.0}}, 40960),
+        ({"rope_scaling": None}, 40960),
+    ],
+)
+def test_scaled_positions_make_the_context_longer(fields: dict[str, Any], context: int) -> None:
+    spec = model_from_config(a_config(max_position_embeddings=40960, **fields), "m")
+    assert spec.max_context_token == context
+
+
+def test_layers_determine_the_figures_of_a_stored_model() -> None:
+    spec = model_from_config(PUBLISHED["qwen3-next-80b-a3b"][0], "m")
+    assert ModelSpec.parse(spec.model_dump(mode="json")) == spec
+    assert ModelSpec.parse(spec.model_dump(mode="json") | {"n_param": 1, "n_linear_layer": 0}) == spec
+
+
+def test_a_model_stored_before_layers_had_kinds_opens_as_uniform_layers() -> None:
+    spec = model_from_config(PUBLISHED["mistral-7b-v0.1"][0], "m")
+    before = spec.model_dump(mode="json", exclude={"layers", "n_param_other", "stored_bits", "unread", "assumed"})
+    again = ModelSpec.parse(before)
+    assert (again.n_param, again.n_sliding_layer) == (spec.n_param, 32)
+    assert [(k.kind, k.n) for k in again.layers] == [("attention", 32), ("mlp", 32)]
