@@ -49,7 +49,7 @@ def tensors(*groups: dict[str, Any], ignore: tuple[str, ...] = ("lm_head",), **m
         ({"quant_method": "aqlm", "num_codebooks": 1, "nbits_per_codebook": 16, "in_group_size": 8},
          StoredBits(attention=2, mlp=2)),
         ({"quant_algo": "NVFP4", "exclude_modules": ["lm_head", "model.layers.*.self_attn*"]}, StoredBits(mlp=4.5)),
-        ({"group_size": 64, "bits": 4}, StoredBits(*[4.5] * 2, embedding=4.5, head=4.5, module=4.5)),
+        ({"group_size": 64, "bits": 4}, StoredBits(attention=4.5, mlp=4.5, embedding=4.5, head=4.5)),
     ],
 )  # fmt: skip
 def test_each_role_has_the_bits_that_its_rule_states(quantisation: dict[str, Any], expected: StoredBits) -> None:
