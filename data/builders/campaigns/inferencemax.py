@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from builders.campaigns.silicon.scripts import Launch
+from builders.campaigns.silicon.settings import Served, launch_settings
 from builders.published import Cells, Record
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import SchemaError
@@ -46,8 +48,16 @@ def _official(cells: Cells) -> dict[str, Any]:
     lengths = re.search(r"_(\dk)(\dk)\.json$", cells["@file"])
     if lengths is None:
         raise SchemaError("results", "must be in a file named after its lengths such as 1k8k", cells["@file"])
-    n_input, n_output = (round(_NOMINAL[length] * MEAN_LENGTH_RATIO, 1) for length in lengths.groups())
-    return {"n_input": n_input, "n_output": n_output, "latency": cells, "day": "2025-11", "note": cells["@file"]}
+    nominal = [_NOMINAL[length] for length in lengths.groups()]
+    n_input, n_output = (round(length * MEAN_LENGTH_RATIO, 1) for length in nominal)
+    return {
+        "n_input": n_input,
+        "n_output": n_output,
+        "nominal": nominal,
+        "latency": cells,
+        "day": "2025-11",
+        "note": cells["@file"],
+    }
 
 
 def _logged(record: Record) -> dict[str, Any]:
@@ -60,6 +70,7 @@ def _logged(record: Record) -> dict[str, Any]:
     return {
         **{key: name[key] for key in ("hw", "framework", "precision", "dp_attention")},
         **{key: int(name[key]) for key in ("tp", "ep", "conc")},
+        "nominal": [_NOMINAL[name[key]] for key in ("isl", "osl")],
         "model": run["model_id"], "output_tput_per_gpu": run["output_throughput"] / n,
         "tput_per_gpu": run["total_token_throughput"] / n, "n_failed": run["num_prompts"] - run["completed"],
         "n_input": run["total_input_tokens"] / run["completed"],
@@ -73,9 +84,16 @@ def _devices(result: Cells) -> dict[str, Any]:
     framework, n = result["framework"], int(result["tp"])
     is_disaggregated = framework.startswith("dynamo-")
     n_decode = n_decode_accelerator(result, n) if is_disaggregated else None
-    accelerator = load_catalog().accelerator(result["hw"].removesuffix("-trt")).id
+    system = result["hw"].removesuffix("-trt")
+    accelerator = load_catalog().accelerator(system).id
     is_token = streams_tokens(engine_of(framework), accelerator)
+    served = Served(
+        "gpt-oss" if "gpt-oss" in result["model"].lower() else "deepseek", system, engine_of(framework),
+        result["precision"], result["day"], mtp=result.get("mtp") == "on",
+    )  # fmt: skip
+    run = Launch(*result["nominal"], result["conc"], n, has_dp=result["dp_attention"] == "true")
     return {
+        **({} if is_disaggregated else launch_settings(served, run)),
         "model_name": MODELS.get(result["model"], result["model"]), "engine": engine_of(framework), "n": n,
         "n_decode": n_decode, "n_prefill": n - n_decode if n_decode else None,
         "dp": n if result["dp_attention"] == "true" else 1, "length_variation": LENGTH_VARIATION,

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from builders.campaigns.silicon.scripts import Launch
+from builders.campaigns.silicon.settings import Served, launch_settings
 from builders.figures import number_of
 from builders.published import Cells, Record
 from builders.recipe import Row
@@ -46,7 +48,16 @@ def records(published: Iterator[Record], folder: Path) -> Iterator[Record]:
             "n_output": MEAN_LENGTH_RATIO * number_of(cells["OSL"]),
             "n_request": REQUESTS_PER_SLOT * number_of(cells["Concurrency"]), "length_variation": LENGTH_VARIATION,
         }  # fmt: skip
-        yield Record(f"{name}, row {cells['@row']}", {**cells, **more, **dict.fromkeys(unseen, "")})
+        yield Record(
+            f"{name}, row {cells['@row']}", {**cells, **more, **_settings(cells), **dict.fromkeys(unseen, "")}
+        )
+
+
+def _settings(cells: Cells) -> dict[str, object]:
+    family = "gpt-oss" if "gpt-oss" in cells["Model"] else "deepseek"
+    served = Served(family, "h200", cells["Framework"], cells["Precision"].lower(), cells["Date"])
+    n_input, n_output, n_stream, n = (int(number_of(cells[name])) for name in ("ISL", "OSL", "Concurrency", "TP"))
+    return dict(launch_settings(served, Launch(n_input, n_output, n_stream, n, has_dp=False)))
 
 
 def rows(cells: Cells, _common: Row) -> list[Row] | None:

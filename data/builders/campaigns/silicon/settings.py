@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Final
 
@@ -28,6 +29,25 @@ NVFP4_CACHE: Final = "fp8"
 """NVIDIA's NVFP4 checkpoints carry scales for an FP8 cache, and engines left at ``auto`` use it."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Served:
+    """What a launch script served, and on which ISO day or month, in the names of ``scripts.csv``."""
+
+    model: str
+    system: str
+    engine: str
+    precision: str
+    day: str
+    mtp: bool = False
+
+    def by(self, script: Script) -> bool:
+        """Return whether a script served it."""
+        is_same_model = (script.model, script.engine) == (self.model, self.engine)
+        is_same = is_same_model and self.precision in script.precisions.split()
+        is_valid = self.system in script.systems.split() and script.mtp in (None, self.mtp)
+        return is_same and is_valid and script.since <= self.day <= (script.until or self.day)
+
+
 def settings_of(row: SourceRow, geometry: Geometry, mtp: Mtp) -> Settings:
     """Return the known server settings by column, without those that depend on an unsure multi-token prediction.
 
@@ -48,13 +68,22 @@ def script_of(row: SourceRow, mtp: bool, scripts: Sequence[Script] = SCRIPTS) ->
     if row.is_disaggregated or not row.is_inferencex or row.date is None:
         return None
     model, system, engine, precision = scenario_of(row)[:4]
-    day = row.date.isoformat()
-    for script in scripts:
-        is_same_model = (script.model, script.engine) == (model, engine) and precision in script.precisions.split()
-        is_valid = system.removesuffix("_sxm") in script.systems.split() and script.mtp in (None, mtp)
-        if is_same_model and is_valid and script.since <= day <= (script.until or day):
-            return script
-    return None
+    served = Served(model, system.removesuffix("_sxm"), engine, precision, row.date.isoformat(), mtp)
+    return next((script for script in scripts if served.by(script)), None)
+
+
+def launch_settings(served: Served, run: Launch) -> Settings:
+    """Return the settings of the script that served a run, by column; none if no script is known.
+
+    Examples
+    --------
+    >>> run = Launch(1024, 1024, 64, 8, has_dp=False)
+    >>> launch_settings(Served("deepseek", "b200", "sglang", "fp4", "2025-11"), run)
+    {'poll_interval_step': 30, 'stream_interval_token': 10, 'chunk_size_token': 16384}
+    """
+    script = next((script for script in SCRIPTS if served.by(script)), None)
+    values = _values(script, run) if script else {}
+    return {column: value for column, value in values.items() if value is not None}
 
 
 def _settings(row: SourceRow, geometry: Geometry, mtp: bool) -> Settings:
@@ -69,8 +98,11 @@ def _settings(row: SourceRow, geometry: Geometry, mtp: bool) -> Settings:
         n_device=geometry.n_accelerator,
         has_dp=(geometry.dp or 1) > 1,
     )
-    values = {column: _value(getattr(script, name), run) for column, name in COLUMNS.items()}
-    return {"kv_precision": script.kv, **values}
+    return {"kv_precision": script.kv, **_values(script, run)}
+
+
+def _values(script: Script, run: Launch) -> dict[str, int | None]:
+    return {column: _value(getattr(script, name), run) for column, name in COLUMNS.items()}
 
 
 def _value(value: Value, run: Launch) -> int | None:

@@ -62,6 +62,21 @@ CAMPAIGNS: Final[tuple[str, ...]] = (
     "rocm_atom",
     "club_3090",
     "ml_energy",
+    "llmservingsim",
+    "akamas",
+    "anud18_qwen36",
+    "anyscale_ray_serve",
+    "gloria_h200",
+    "redhat_glm52",
+    "llmfit_localmaxxing",
+    "pyz_creeper",
+    "millstone_mi300x",
+    "zebrax0r_kimik3_mi355x",
+    "progmastermind_mi300x",
+    "dk9643_r9700",
+    "gavinbrow_p100",
+    "sglang_cookbook",
+    "tokey_a100",
 )
 
 
