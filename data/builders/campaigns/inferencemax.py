@@ -91,7 +91,8 @@ def _devices(result: Cells) -> dict[str, Any]:
         "gpt-oss" if "gpt-oss" in result["model"].lower() else "deepseek", system, engine_of(framework),
         result["precision"], result["day"], mtp=result.get("mtp") == "on",
     )  # fmt: skip
-    run = Launch(*result["nominal"], result["conc"], n, has_dp=result["dp_attention"] == "true")
+    n_input, n_output = result["nominal"]
+    run = Launch(n_input, n_output, result["conc"], n, has_dp=result["dp_attention"] == "true")
     return {
         **({} if is_disaggregated else launch_settings(served, run)),
         "model_name": MODELS.get(result["model"], result["model"]), "engine": engine_of(framework), "n": n,

@@ -70,6 +70,7 @@ CAMPAIGNS: Final[tuple[str, ...]] = (
     "redhat_glm52",
     "llmfit_localmaxxing",
     "pyz_creeper",
+    "waynehacking8_trtllm",
     "millstone_mi300x",
     "zebrax0r_kimik3_mi355x",
     "progmastermind_mi300x",
