@@ -97,8 +97,8 @@ def test_owned_nodes_are_one_inventory_option_each(run: Run) -> None:
 @pytest.mark.parametrize(
     ("more", "status", "message"),
     [
-        ((), 2, "give exactly one of --concurrency, --request-rate-per-s and --users"),
-        (("--users", "1", "--rate", "1"), 2, "give exactly one of"),
+        (("--users", "1", "--rate", "1"), 2, "give one of --concurrency, --request-rate-per-s, --users and"),
+        (("--deadline", "1"), 2, "deadline-h needs"),
         (("--users", "0"), 2, "--users"),
         (("--users", "nan"), 2, "--users"),
         (("--rate", "-1"), 2, "--request-rate-per-s"),

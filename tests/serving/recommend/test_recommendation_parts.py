@@ -71,7 +71,7 @@ def test_splits_fill_an_instance_and_divide_heads_and_layers() -> None:
 def test_costs_count_instances_up_to_the_available_number() -> None:
     offers = [an_offer(H100, 8, 20.0), an_offer(H100, 8, 4.0, n_node=2)]
     parts = load_catalog().accelerators
-    pairs = Pairs.build([Replica(H100, tp=2), Replica(H100, tp=8)], offers, parts, 1)
+    pairs = Pairs.build([Replica(H100, tp=2), Replica(H100, tp=8)], offers, parts, Constraints())
     cost = pairs.size(slice(None), 3.0, np.ones(4)).cost
     costs = {(int(r), int(o)): c for r, o, c in zip(pairs.row, pairs.offer, cost, strict=True)}
     assert costs == {(0, 0): 20.0, (1, 0): 60.0, (0, 1): 4.0, (1, 1): np.inf}
@@ -80,7 +80,7 @@ def test_costs_count_instances_up_to_the_available_number() -> None:
 
 def test_sizes_round_up_to_the_last_available_instance() -> None:
     offers = [an_offer(H100, 8, 20.0), an_offer(H100, 8, 4.0, n_node=2)]
-    pairs = Pairs.build([Replica(H100, tp=8)], offers, load_catalog().accelerators, 1)
+    pairs = Pairs.build([Replica(H100, tp=8)], offers, load_catalog().accelerators, Constraints())
     sizes = pairs.size(slice(None), 1.5, np.ones(2))
     assert sizes.n_replica.tolist() == sizes.n_instance.tolist() == [2.0, 2.0]
     assert sizes.cost.tolist() == [40.0, 8.0]
@@ -89,7 +89,7 @@ def test_sizes_round_up_to_the_last_available_instance() -> None:
 
 def test_a_replica_fills_its_nodes_up_to_the_largest_number() -> None:
     replicas = [Replica(H100, tp=8, pp=2), Replica(H100, tp=4, pp=3)]
-    pairs = Pairs.build(replicas, [an_offer(H100, 8, 20.0)], load_catalog().accelerators, 2)
+    pairs = Pairs.build(replicas, [an_offer(H100, 8, 20.0)], load_catalog().accelerators, Constraints(max_nodes=2))
     assert pairs.row.tolist() == [0]
 
 
@@ -97,8 +97,8 @@ def test_a_replica_spans_only_nodes_that_fill_a_link_domain() -> None:
     parts = load_catalog().accelerators
     wide = [Replica(H100, tp=8, pp=2), Replica(L4, tp=8, pp=2)]
     offers = [an_offer(H100, 8, 20.0), an_offer(H100, 4, 9.0), an_offer(L4, 8, 5.0), an_offer(L4, 1, 1.0)]
-    assert not len(Pairs.build(wide, offers, parts, 1).row)
-    pairs = Pairs.build(wide, offers, parts, 4)
+    assert not len(Pairs.build(wide, offers, parts, Constraints()).row)
+    pairs = Pairs.build(wide, offers, parts, Constraints(max_nodes=4))
     assert set(zip(pairs.row.tolist(), pairs.offer.tolist(), strict=True)) == {(0, 0), (1, 2)}
     assert pairs.size(slice(None), 3.0, np.ones(2)).cost.tolist() == [120.0, 30.0]
 
@@ -198,8 +198,8 @@ def test_a_confidence_above_the_highest_is_refused() -> None:
 def detail_of(reason: str, cost: float, p_met: float = 1.0, limits: tuple[str, ...] = ("e2e<=1s",)) -> str:
     """Return the detail of a rejection with a cheapest of 2 USD/h, a budget of 300 and a confidence of 0.8."""
     rejections = Rejections(
-        reason=np.array([REASONS.index(reason)]), excess=np.ones(1), cost=np.array([cost]),
-        is_known=np.array([cost != 250.0]), limit=np.zeros(1, dtype=np.intp), cheapest=2.0,
+        reason=np.array([REASONS.index(reason)]), excess=np.ones(1), cost=np.array([cost]), score=np.array([cost]),
+        is_known=np.array([cost != 250.0]), limit=np.zeros(1, dtype=np.intp), best=2.0,
     )  # fmt: skip
     parsed = SimpleNamespace(limits=[parse_limit(text) for text in limits])
     search: Any = SimpleNamespace(
@@ -207,6 +207,7 @@ def detail_of(reason: str, cost: float, p_met: float = 1.0, limits: tuple[str, .
         problem=SimpleNamespace(replicas=[Replica(L4)], confidence=0.8),
         demand=Demand(500, 100, 50, None, ()),
         budget=300.0,
+        pairs=SimpleNamespace(objective="cost"),
     )
     (one,) = describe_rejections(rejections, [0], search)
     assert one.reason == reason

@@ -30,7 +30,7 @@ NO_LIMIT = 10_000
 MOE = {"n_expert": 8, "n_expert_per_token": 2, "moe_intermediate_size": 2048, "n_param_active": 4 * 10**9}
 
 
-def a_demand(users: float = 50, limits: Sequence[str] = ("itl:p50<=60ms",), **more: float) -> Demand:
+def a_demand(users: float = 50, limits: Sequence[str] = ("itl:p50<=60ms",), **more: Any) -> Demand:
     return Demand(500, 100, users, None, tuple(map(parse_limit, limits)), **more)
 
 
@@ -80,7 +80,7 @@ def exhaustive(service: Service, model: ModelSpec, demand: Demand, confidence: f
     is_met = (grid.p_met >= confidence) & (np.arange(loads.shape[1]) <= grid.top[:, None])
     highest = np.where(is_met, grid.served, 0.0).max(axis=1)
     first = np.where(np.cumsum(~is_met, axis=1) == 0, grid.served, 0.0).max(axis=1)
-    pairs = Pairs.build(replicas, market.offers, market.accelerators, 1)
+    pairs = Pairs.build(replicas, market.offers, market.accelerators, bounds)
     tolerance = RESOLUTION if demand.think_time_s else 0.0
     costs = [
         pairs.size(slice(None), demand.required_load, served[pairs.row]).cost

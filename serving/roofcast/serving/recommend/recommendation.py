@@ -94,7 +94,7 @@ def recommend(
     Raises
     ------
     InputError
-        If requests are longer than the model's context, there is no limit, or no offer is within the constraints.
+        If requests are longer than the model's context, or no offer is within the constraints.
     OutOfRangeError
         If `level` or `confidence` is above what the measurements can guarantee.
     """
@@ -144,8 +144,6 @@ def recommend(
 
 
 def _check(bundle: ModelBundle, model: ModelSpec, demand: Demand, confidence: float, level: float) -> LimitModel:
-    if not demand.limits:
-        raise InputError("limits", "needs at least one limit")
     bundle.predictor.check_level(level, [metric for metric, _ in reported_limits(demand)])
     check_floors(demand)
     limits = LimitModel(demand, bundle.predictor)

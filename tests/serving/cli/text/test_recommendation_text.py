@@ -40,7 +40,7 @@ def a_response(**changes: Any) -> dict[str, Any]:
     }  # fmt: skip
     cost = {"confidence": 0.9, "cost_usd_per_h": 120.0}
     return {
-        "model": "owner/a-model-of-a-long-name", "confidence": 0.8, "level": 0.8,
+        "model": "owner/a-model-of-a-long-name", "objective": "cost", "confidence": 0.8, "level": 0.8,
         "entries": [an_entry()], "fleet": [],
         "cost_of_confidence": [cost, {"confidence": 0.95, "cost_usd_per_h": None}], "families": [family],
         "n_configuration": 390, "load": {"text": "2 users, 0 s think time = 2 requests in flight"}, "levers": [lever],

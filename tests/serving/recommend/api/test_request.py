@@ -86,8 +86,8 @@ def test_an_unknown_preset_is_refused() -> None:
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ({"preset": "chat"}, "give either users or request_rate_per_s"),
-        ({"preset": "chat", "users": 1, "request_rate_per_s": 1}, "give either users or request_rate_per_s"),
+        ({"preset": "chat", "users": 1, "request_rate_per_s": 1}, "give one of users, request_rate_per_s and"),
+        ({"preset": "chat", "deadline_h": 1}, "deadline_h needs n_batch_request"),
         ({"n_input_token": 5, "users": 1}, "give n_input_token and n_output_token, or a preset"),
         ({"preset": "chat", "request_rate_per_s": 1, "think_time_s": 1}, "think_time_s needs users"),
         ({"preset": "chat", "users": 1, "headroom": 1}, "headroom: "),

@@ -6,7 +6,7 @@ import pytest
 
 from roofcast.data.catalog import load_catalog
 from roofcast.data.specs import Offer
-from roofcast.serving.recommend.demand.constraints import Speculation
+from roofcast.serving.recommend.demand.constraints import Constraints, Speculation
 from roofcast.serving.recommend.search.deployment_sizes import Pairs, group_offers
 from roofcast.serving.recommend.search.replica import Replica
 
@@ -16,7 +16,7 @@ REPLICA = Replica("nvidia-h100-sxm-80gb", engine="vllm", weight_precision="bf16"
 
 
 def n_group(replicas: list[Replica], offers: list[Offer]) -> int:
-    pairs = Pairs.build(replicas, offers, CATALOG.accelerators, max_nodes=1)
+    pairs = Pairs.build(replicas, offers, CATALOG.accelerators, Constraints())
     assert len(pairs.row) == len(replicas) * len(offers)
     return len(set(group_offers(replicas, offers, pairs).tolist()))
 
@@ -37,7 +37,7 @@ def test_replicas_share_an_entry_unless_hardware_precision_or_drafts_differ(
     offers = [
         OFFER.model_copy(update={"accelerator": name}) for name in sorted({REPLICA.accelerator, other.accelerator})
     ]
-    pairs = Pairs.build([REPLICA, other], offers, CATALOG.accelerators, max_nodes=1)
+    pairs = Pairs.build([REPLICA, other], offers, CATALOG.accelerators, Constraints())
     assert len(set(group_offers([REPLICA, other], offers, pairs).tolist())) == expected
 
 

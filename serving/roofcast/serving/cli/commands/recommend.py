@@ -65,7 +65,7 @@ def recommend(
     server: Server = "",
     as_json: AsJson = False,
 ) -> None:
-    """Rank hardware and configurations that meet the limits by cost."""
+    """Rank hardware and configurations that meet the limits by cost; without a load, by the price of tokens."""
     from roofcast.features.columns import ENGINES
 
     problems: Problems = context.obj
@@ -74,10 +74,11 @@ def recommend(
     with problems:
         fields["inventory"] = parse_inventory(options["inventory"] or [])
     with problems:
-        if sum(value is not None for value in (concurrency, options["request_rate_per_s"], options["users"])) != 1:
-            fields |= {"users": 1.0, "request_rate_per_s": None}
-            names = ("concurrency", "rate", "users")
-            raise InputError("concurrency", "give exactly one of concurrency, rate and users", names)
+        loads = (concurrency, *(options[name] for name in ("request_rate_per_s", "users", "n_batch_request")))
+        if sum(value is not None for value in loads) > 1:
+            fields |= {"users": 1.0, "request_rate_per_s": None, "n_batch_request": None}
+            names = ("concurrency", "rate", "users", "batch")
+            raise InputError("concurrency", "give one of concurrency, rate, users and batch", names)
         if concurrency is not None:
             fields |= {"users": concurrency, "think_time_s": options["think_time_s"] or 0.0}
     with problems:

@@ -23,6 +23,14 @@ REASON_TEXT: Final = {
 }
 """What the nearest configuration of an accelerator without an entry lacks, by the reason of its rejection."""
 
+ORDER_TEXT: Final = {
+    "cost": "least cost",
+    "tokens": "cheapest tokens",
+    "throughput": "highest throughput",
+    "accelerators": "fewest accelerators",
+}
+"""What comes first, by objective."""
+
 NEAR_TIE_RATIO: Final = 0.1
 """Entries that cost at most this share more than the first are near ties: the price of the day orders them."""
 
@@ -42,15 +50,19 @@ def recommendation_text(response: dict[str, Any], today: dt.date, *, why: bool =
 
 
 def _paragraphs(response: dict[str, Any], today: dt.date, *, why: bool) -> Iterator[str]:
-    met = f"limits met with probability {response['confidence']:g} or more"
-    yield fold(f"{response['model']}: least cost first, {met}; intervals of {response['level']:.0%} in brackets")
+    has_limits = any(one["limit"] is not None for entry in response["entries"] for one in entry["predictions"])
+    met = f", limits met with probability {response['confidence']:g} or more" if has_limits else ""
+    order = ORDER_TEXT[response["objective"]]
+    yield fold(f"{response['model']}: {order} first{met}; intervals of {response['level']:.0%} in brackets")
     yield fold(response["load"]["text"])
     if effect := response.get("stack_effect"):
         yield fold(effect)
     for rank, entry in enumerate(response["entries"], start=1):
         yield ""
-        yield from _entry(entry, f"{rank}.", today, why=why)
-    yield from _near_ties(response["entries"])
+        yield from _entry(
+            entry, f"{rank}.", today, why=why, is_endless=response["objective"] in ("tokens", "throughput")
+        )
+    yield from _near_ties(response["entries"] if response["objective"] == "cost" else ())
     yield from _fleet(response)
     if not response["entries"] and not response["fleet"]:
         yield fold("\nno deployment meets the limits")
@@ -62,12 +74,17 @@ def _paragraphs(response: dict[str, Any], today: dt.date, *, why: bool) -> Itera
         yield from _rejection_counts(response)
 
 
-def _entry(entry: dict[str, Any], label: str, today: dt.date, *, why: bool) -> Iterator[str]:
+def _entry(entry: dict[str, Any], label: str, today: dt.date, *, why: bool, is_endless: bool) -> Iterator[str]:
     costs = f"{usd_text(entry['cost_usd_per_h'])} USD/h, {entry['cost_usd_per_month']:,.0f} USD a month"
     yield f"{label} {costs}; {price_date_text(entry['price_as_of'], today)}"
     yield fold(_deployment(entry), INDENT)
-    predictions = [_prediction(metric) for metric in _shown(entry["predictions"])]
-    yield fold(f"{'; '.join(predictions)}; meets all limits with probability {entry['p_limits_met']:.2f}", INDENT)
+    shown = _shown(entry["predictions"])
+    met = [f"meets all limits with probability {entry['p_limits_met']:.2f}"] if shown else []
+    yield fold("; ".join([*map(_prediction, shown or entry["predictions"]), *met]), INDENT)
+    if is_endless:
+        yield fold(
+            f"{usd_text(entry['cost_usd_per_million_token'])} USD per million tokens; {_capacity(entry)}", INDENT
+        )
     yield from _warnings(entry, INDENT)
     if entry["outside"]:
         columns = ", ".join(entry["outside_columns"])

@@ -121,7 +121,7 @@ def _long_prompt_warnings(demand: Demand) -> list[str]:
 
 
 def _queueing_warnings(demand: Demand, result: Recommendation) -> list[str]:
-    if not result.entries or {limit.metric for limit in demand.limits} & PREFILL_METRICS:
+    if not result.entries or demand.is_batch or {limit.metric for limit in demand.limits} & PREFILL_METRICS:
         return []
     median = {one.metric: one.value for one in result.entries[0].predictions if one.statistic == "p50"}
     ttft_s, e2e_s = median["ttft_s"], median["e2e_s"]

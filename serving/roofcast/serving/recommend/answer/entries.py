@@ -29,7 +29,7 @@ from roofcast.serving.recommend.answer.parts import (
 from roofcast.serving.recommend.answer.token_costs import prefill_share, token_costs
 from roofcast.serving.recommend.search.confidence import replica_floor
 from roofcast.serving.recommend.search.evaluation import THROUGHPUT, medians_of
-from roofcast.serving.recommend.search.problem import reported_limits
+from roofcast.serving.recommend.search.problem import REPORTED, reported_limits
 from roofcast.serving.recommend.search.replica import Replica
 from roofcast.serving.recommend.search.search import Deployment, Search
 from roofcast.training.learner.out_of_memory import memory_columns, memory_of
@@ -76,7 +76,8 @@ class PredictedDeployments:
         in_flight = load * e2e_s if evaluator.is_open else load
         rate = load if evaluator.is_open else self.value[THROUGHPUT][means] / self.demand.n_output_token
         highest = np.maximum(in_flight[n:], in_flight[:n])
-        users = None if self.demand.users is None else self.demand.served_load(highest, rate[n:])
+        is_of_users = self.demand.unit == "users"
+        users = self.demand.served_load(highest, rate[n:]) if is_of_users else None
         self.capacity = _Capacity(highest, rate[n:], users)
         self.p_met, self.in_flight = np.maximum(p_met[:n], p_met[n:]), in_flight[:n]
         if self.demand.think_time_s:
@@ -109,7 +110,8 @@ class PredictedDeployments:
             memory = memory_of(d, evaluator.coefficients)
             self.p_runs = bundle.feasibility.predict_second_proba(memory_columns(d, memory))
         predictor = problem.unconditioned or bundle.predictor
-        self.nearest = nearest(predictor, bundle.anchors, d, problem.demand.limits[0].metric, N_NEAREST)
+        metric = next((limit.metric for limit in problem.demand.limits), REPORTED[1][0])
+        self.nearest = nearest(predictor, bundle.anchors, d, metric, N_NEAREST)
         self.outside_columns = outside_columns(
             self.prediction.features[: len(row)],
             {name: cells[row] for name, cells in problem.table.items()},
@@ -148,7 +150,8 @@ class PredictedDeployments:
         """Return a deployment as an entry."""
         k, capacity = self._index[deployment.row, deployment.load], self.capacity
         rate = float(self.value[THROUGHPUT][k]) / self.demand.n_output_token
-        costs = token_costs(self.demand, deployment.cost, deployment.load, rate, float(self.prefill_share[k]))
+        usd_per_h = deployment.cost / deployment.n_replica if self.demand.is_endless else deployment.cost
+        costs = token_costs(self.demand, usd_per_h, deployment.load, rate, float(self.prefill_share[k]))
         part = self.fleet_part(deployment)
         return Entry(
             **dict(part),

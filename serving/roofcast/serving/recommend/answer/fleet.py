@@ -35,7 +35,7 @@ def mixed_fleet(search: Search, target: SearchTarget, single_cost: float) -> lis
     """
     pairs, required = search.pairs, search.demand.required_load
     types, served = _types(search, target)
-    if len(types) < 2:
+    if len(types) < 2 or search.demand.is_endless or pairs.objective != "cost":
         return []
     price = pairs.price[types]
     if max(float((price / served).min()) * required, float(np.sort(price)[:2].sum())) >= MIN_SAVING * single_cost:

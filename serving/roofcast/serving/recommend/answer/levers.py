@@ -66,11 +66,15 @@ class _Change:
 def find_levers(search: Search, first: Entry | None) -> tuple[Lever, ...]:
     """Return the levers that matter, by rising cost: one of each pricing, precision, and kind of change.
 
+    Without a load, or where another objective decides, there are none.
+
     Parameters
     ----------
     first
         Cheapest entry, which levers are compared with; None if there is none.
     """
+    if search.demand.is_endless or search.pairs.objective != "cost":
+        return ()
     max_cost = (1 - MIN_SAVING) * first.cost_usd_per_h if first else math.inf
     same_replicas = [*_other_pricing(search, max_cost), *(_looser_limit(search, first) if first else ())]
     loads = [*_lower_loads(search)]
@@ -178,8 +182,8 @@ def _most_load(less: _Change, deployment: Deployment, search: Search) -> list[Le
     fewer = _fewer(demand, served)
     if not 0 < fewer < demand.peak_load:
         return []
-    unit = "users" if demand.users is not None else "requests a second"
-    return [_lever(replace(less, text=f"{fewer:,.10g} instead of {demand.peak_load:,.10g} {unit}"), deployment)]
+    text = f"{fewer:,.10g} instead of {demand.peak_load:,.10g} {demand.unit}"
+    return [_lever(replace(less, text=text), deployment)]
 
 
 def _served(search: Search, deployment: Deployment) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -26,11 +27,13 @@ MAX_PREDICTED: Final = 150
 
 
 def pareto_front(search: Search, entries: Sequence[Entry]) -> tuple[FrontPoint, ...]:
-    """Return the non-dominated deployments within the limits, the cheapest first.
+    """Return the non-dominated deployments within the limits, the cheapest first; none without a load.
 
     All replicas, offers and sizes are compared by the estimate. Those near its front are predicted at their own share
     of the peak, and compared again together with the entries.
     """
+    if search.demand.is_endless:
+        return ()
     points = {(one.offer.id, one.replica, one.n_replica): one for one in [*_predicted(search), *map(_of, entries)]}
     front = [*points.values()]
     cost = np.array([point.cost_usd_per_h for point in front])
@@ -137,7 +140,7 @@ def _sized_pairs(search: Search) -> tuple[IndexArray, IndexArray]:
 def _sizes(search: Search, pair: IndexArray, level: IndexArray) -> Sizes:
     served = search.grid.served[search.pairs.row[pair], level]
     sizes = search.pairs.size(pair, search.demand.required_load, served)
-    return Sizes(sizes.n_replica, sizes.n_instance, np.where(sizes.cost <= search.budget, sizes.cost, np.inf))
+    return replace(sizes, cost=np.where(sizes.cost <= search.budget, sizes.cost, np.inf))
 
 
 def _near_front(cost: FloatArray, log_latency: FloatArray) -> IndexArray:

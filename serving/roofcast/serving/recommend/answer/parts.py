@@ -13,6 +13,7 @@ from pydantic_core import core_schema
 from roofcast.data.specs import Offer
 from roofcast.serving.recommend.answer.basis import Basis
 from roofcast.serving.recommend.answer.nearest import LEAST_CORRELATION
+from roofcast.serving.recommend.demand.demand import Objective
 from roofcast.serving.recommend.search.replica import Reason, Replica
 from roofcast.serving.request_fields import StackResponse
 
@@ -284,6 +285,12 @@ class AnswerHead(AnswerPart):
     basis: Basis
     model: str
     load: PeakLoad
+    objective: Annotated[
+        Objective,
+        Field(
+            description="What orders the entries: for the load given, tokens are cheapest where the cost is least."
+        ),
+    ]
     confidence: float
     level: float
     predictor_version: str
@@ -302,7 +309,7 @@ class AnswerHead(AnswerPart):
 
 
 class Recommendation(AnswerPart):
-    """Entries by rising cost, one of each alternative; rejections with the nearest miss first.
+    """Entries in the order of the objective, one of each alternative; rejections with the nearest miss first.
 
     Alternatives differ in accelerator, precision, speculation or pricing. Floats have six significant digits.
     """

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.data.units import BYTE_PER_GB, ms_from_s
+from roofcast.data.units import BYTE_PER_GB, S_PER_H, TOKEN_PER_MTOKEN, ms_from_s
 from roofcast.serving.display_names import engine_name, precision_name
 from roofcast.serving.recommend.answer.parts import Rejection, replica_fields
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
@@ -31,6 +31,8 @@ _TIE: Final = (
     "accelerators, then by the order of search"
 )
 
+_FIRST: Final = {"cost": "cheapest", "tokens": "cheapest", "accelerators": "smallest", "throughput": "fastest"}
+
 _RANK: Final = {reason: i for i, reason in enumerate(REASONS)}
 
 
@@ -44,22 +46,23 @@ class Rejections:
         Index in `REASONS`; -1 for a replica of an entry.
     excess
         Need over limit; infinite if far beyond, or next to an entry that costs nothing.
-    cost
-        In US dollars per hour, or its lower bound; infinite if there is none.
+    cost, score
+        In US dollars per hour, and what the objective minimises, or their lower bounds; infinite if there are none.
     is_known
-        Whether the cost is known and not a lower bound.
+        Whether the score is known and not a lower bound.
     limit
         Index of the limit with the largest excess.
-    cheapest
-        Cost of the first entry, in US dollars per hour; infinite if there is none.
+    best
+        Score of the first entry; infinite if there is none.
     """
 
     reason: IndexArray
     excess: FloatArray
     cost: FloatArray
+    score: FloatArray
     is_known: BoolArray
     limit: IndexArray
-    cheapest: float
+    best: float
 
     @property
     def order(self) -> IndexArray:
@@ -89,15 +92,16 @@ def find_rejections(
     """
     state, pairs, memory, n = search.state(target.confidence), search.pairs, search.memory, len(search.top)
     pair = np.arange(len(pairs.row)) if offer is None else np.flatnonzero(pairs.offer == offer)
-    cost = np.full(n, np.inf)
+    cost, score = np.full((2, n), np.inf)
     np.minimum.at(cost, pairs.row[pair], state.min_sizes.cost[pair])
-    is_known, is_cheapest = np.zeros(n, dtype=bool), state.min_sizes.cost[pair] <= cost[pairs.row[pair]]
-    is_known[pairs.row[pair][state.is_decided[pair] & is_cheapest]] = True
+    np.minimum.at(score, pairs.row[pair], state.min_sizes.score[pair])
+    is_known, is_best = np.zeros(n, dtype=bool), state.min_sizes.score[pair] <= score[pairs.row[pair]]
+    is_known[pairs.row[pair][state.is_decided[pair] & is_best]] = True
     has_offer = np.isin(np.arange(n), pairs.row[pair])
-    cheapest = float(state.sizes.cost[winners].min(initial=np.inf))
+    best = float(state.sizes.score[winners].min(initial=np.inf))
     reason = np.full(n, _RANK["dearer"])
-    reason[cost.round(9) <= np.round(cheapest, 9)] = _RANK["same_cost"]
-    excess = _cost_ratio(cost, cheapest)
+    reason[score.round(9) <= np.round(best, 9)] = _RANK["same_cost"]
+    excess = _cost_ratio(score, best)
     is_over_budget = cost > search.budget
     reason[is_over_budget], excess[is_over_budget] = _RANK["over_budget"], cost[is_over_budget] / search.budget
     lacks_nodes = ~np.isfinite(cost)
@@ -115,7 +119,7 @@ def find_rejections(
     reason[~memory.fits] = _RANK["does_not_fit"]
     excess[~memory.fits] = (memory.needed_byte / np.maximum(memory.usable_byte, 1.0))[~memory.fits]
     reason[pairs.row[np.intersect1d(winners, pair)]] = -1
-    return Rejections(reason, excess, cost, is_known, limit, cheapest)
+    return Rejections(reason, excess, cost, score, is_known, limit, best)
 
 
 def _cost_ratio(cost: FloatArray, cheapest: float) -> FloatArray:
@@ -167,7 +171,7 @@ def owned_rejections(search: Search, target: SearchTarget, winners: IndexArray) 
 def _shortage(offer: int, nodes: OwnedNodes, search: Search, confidence: float) -> Rejection | None:
     pairs, grid, demand = search.pairs, search.grid, search.demand
     pair = np.flatnonzero(pairs.offer == offer)
-    if not len(pair):
+    if not len(pair) or demand.is_endless:
         return None
     row = pairs.row[pair]
     per_instance = pairs.per_instance[pair]
@@ -188,8 +192,7 @@ def _shortage(offer: int, nodes: OwnedNodes, search: Search, confidence: float) 
         return None
     n_replica = np.floor(nodes.n_node * per_instance[best] + 1e-9)
     share = n_replica * served[best] / demand.required_load
-    load = demand.peak_load
-    unit = "users" if demand.users is not None else "requests a second"
+    load, unit = demand.peak_load, demand.unit
     serves = f"{np.floor(load * share):g}" if demand.users is not None else f"{load * share:.3g}"
     n = nodes.n_accelerator
     text = f"{nodes.n_node * n} {nodes.accelerator} serve {serves} of {load:.10g} {unit}; {n_needed * n:g} would do"
@@ -211,6 +214,8 @@ def _detail(i: int, rejections: Rejections, search: Search) -> str:
         return f"no instance has room for {n} accelerators, nor a whole number of nodes"
     if reason == "misses_limit":
         limits = search.grid.limits.limits
+        if not limits:
+            return "one request alone waits longer for a slot than it is served"
         p_met = float(ROUND_DOWN_3.create_decimal_from_float(search.grid.p_met[i, 0]))
         load = "for a single user" if search.demand.users is not None else "at the lowest rate searched"
         limit = describe_limit(limits[int(rejections.limit[i])])
@@ -218,7 +223,7 @@ def _detail(i: int, rejections: Rejections, search: Search) -> str:
         furthest = "" if len(limits) == 1 else f"; {limit} is furthest off"
         required = f"probability {search.problem.confidence:g} is required"
         return f"{load}, {met} with probability {p_met:g}; {required}{furthest}"
-    return _cost_detail(i, reason, rejections, search.budget) + _wait_clause(i, search, search.problem.confidence)
+    return _score_detail(i, reason, rejections, search) + _wait_clause(i, search, search.problem.confidence)
 
 
 def _wait_clause(i: int, search: Search, confidence: float) -> str:
@@ -240,26 +245,52 @@ def _largest(i: int, search: Search) -> str:
     return f" on {most}, the most that an admitted offer has" if 0 < most <= replica.n_accelerator else ""
 
 
-def _cost_detail(i: int, reason: str, rejections: Rejections, budget: float) -> str:
-    bound = budget if reason == "over_budget" else rejections.cheapest
-    is_close = reason != "same_cost" and f"{rejections.cost[i]:.2f}" == f"{bound:.2f}"
-    n_digit = 6 if is_close else 2
-    cost = f"costs {rejections.cost[i]:.{n_digit}f} USD/h" + (
-        "" if rejections.is_known[i] else " at least, at the prices admitted"
-    )
+def _score_detail(i: int, reason: str, rejections: Rejections, search: Search) -> str:
+    score, best = rejections.score[i], rejections.best
+    is_bound = "" if rejections.is_known[i] else " at least, at the prices admitted"
     if reason == "over_budget":
-        return f"{cost}, over the budget of {bound:.{n_digit}f}"
+        score, best = rejections.cost[i], search.budget
+    is_close = reason != "same_cost" and f"{score:.2f}" == f"{best:.2f}"
+    n_digit = 6 if is_close else 2
+    if reason == "over_budget":
+        return f"costs {score:.{n_digit}f} USD/h{is_bound}, over the budget of {best:.{n_digit}f}"
+    words = _words(search)
+    own = words.format(_in_unit(score, search), n_digit)
     if reason == "same_cost":
-        return f"{cost}, as the cheapest does; {_TIE}"
-    cheapest = f"costs {bound:.{n_digit}f}" if bound else "is free"
-    return f"{cost}; the cheapest that meets the limits {cheapest}"
+        return f"{own}{is_bound}, as the {_FIRST[search.pairs.objective]} does; {_TIE}"
+    other = words.format(_in_unit(best, search), n_digit) if best else "is free"
+    return (
+        f"{own}{is_bound}; the {_FIRST[search.pairs.objective]} that meets the limits {other.removesuffix(' USD/h')}"
+    )
+
+
+def _words(search: Search) -> str:
+    objective = search.pairs.objective
+    if objective == "cost":
+        return "costs {0:.{1}f} USD/h"
+    return {"accelerators": "has {0:.0f} accelerators", "throughput": "serves {0:.3g} requests/s"}.get(
+        objective, "costs {0:.3g} USD per million tokens"
+    )
+
+
+def _in_unit(score: float, search: Search) -> float:
+    demand, objective = search.demand, search.pairs.objective
+    if objective == "throughput":
+        return 1.0 / score
+    if objective == "tokens":
+        return score / S_PER_H * TOKEN_PER_MTOKEN / (demand.n_input_token + demand.n_output_token)
+    return score
 
 
 def unmet_limit_warnings(search: Search) -> tuple[str, ...]:
     """Return, if no replica meets the limits at the lowest load, the best prediction for each limit out of reach."""
     grid, problem = search.grid, search.problem
     rows = np.flatnonzero(search.memory.fits & np.isin(np.arange(len(search.top)), search.pairs.row))
-    if not len(rows) or (search.state(problem.confidence).capacities.bound[rows] >= 0).any():
+    if (
+        not len(rows)
+        or not grid.limits.limits
+        or (search.state(problem.confidence).capacities.bound[rows] >= 0).any()
+    ):
         return ()
     ratios = grid.excess_ratios(rows, problem.confidence)
     load = "with a single user on each replica" if search.demand.users is not None else "at the lowest rate searched"

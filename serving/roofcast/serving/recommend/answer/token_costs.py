@@ -33,7 +33,7 @@ def token_costs(
     Parameters
     ----------
     usd_per_h
-        Of the whole deployment.
+        Of the whole deployment; without a load of one replica.
     in_flight, request_rate_per_s
         Requests in flight on a replica at its share of the peak, and those completed per second. They give the rate
         of one user, which is taken to be the same off the peak.
@@ -58,7 +58,7 @@ def token_costs(
     """
     load = demand.peak_load / demand.peak_factor
     served = demand.served_load(in_flight, request_rate_per_s)
-    rate = load if demand.users is None else request_rate_per_s * load / served
+    rate = load if demand.users is None else request_rate_per_s * (1.0 if demand.is_endless else load / served)
     usd = usd_per_h / (rate * S_PER_H) * TOKEN_PER_MTOKEN
     return TokenCosts(
         input=usd * input_ratio / demand.n_input_token,

@@ -28,7 +28,7 @@ from roofcast.serving.recommend.api.load import peak_load
 from roofcast.serving.recommend.api.request import ConstraintsRequest, RecommendationRequest
 from roofcast.serving.recommend.api.request_errors import NAMED_FIELDS, check_name, request_errors
 from roofcast.serving.recommend.demand.constraints import SERVER_SETTINGS, Constraints
-from roofcast.serving.recommend.demand.demand import Demand
+from roofcast.serving.recommend.demand.demand import Demand, Objective
 from roofcast.serving.recommend.demand.inventory import override_prices, owned_nodes
 from roofcast.serving.recommend.recommendation import recommend
 from roofcast.serving.request_fields import StackResponse
@@ -66,20 +66,14 @@ def answer_recommendation(
     engines = {*loaded.bundle.engines, *ENGINES} - {""}
     if errors := request_errors(request.model_dump(include=NAMED_FIELDS), catalog, engines):
         raise join_errors(errors)
-    if isinstance(request.model, str):
-        name, model = request.model, catalog.model(request.model)
-    else:
-        name = request.model.name
-        try:
-            model = build_model(name, request.model.config, catalog)
-        except InputError as error:
-            raise InputError(f"model.config.{error.field}".removesuffix("."), error.problem) from error
+    name, model = _model(request, catalog)
     demand = request.workload.demand(request.limits)
     _check_preset(request, demand, model)
     market = catalog
     if request.price_overrides:
         market = catalog.with_offers(override_prices(catalog.offers, request.price_overrides, catalog, today))
     constraints = resolve_constraints(request.constraints, market, today, engines, request.deployment)
+    constraints = replace(constraints, objective=_objective(request, demand))
     unpriced = _unpriced_warnings(request.constraints.accelerators, market, constraints)
     references = _references(request, model, catalog, loaded.bundle)
     bundle, points, used = stacks.choose(catalog, loaded, owner, request.stack, references)
@@ -97,10 +91,15 @@ def answer_recommendation(
         baseline=loaded.bundle.predictor if used else None,
         has_levers=request.levers,
     )
-    warnings = [*result.warnings, *unpriced]
-    warnings += region_warnings(request.constraints.regions, market.offers, constraints)
-    first = [entry.offer for entry in result.entries[:1]]
-    choices = {"first entry": first, "mixed fleet": [part.offer for part in result.fleet]}
+    warnings = [
+        *result.warnings,
+        *unpriced,
+        *region_warnings(request.constraints.regions, market.offers, constraints),
+    ]
+    choices = {
+        "first entry": [one.offer for one in result.entries[:1]],
+        "mixed fleet": [one.offer for one in result.fleet],
+    }
     warnings += [*old_price_warnings(choices, today), *demand_warnings(demand, result)]
     warnings += used.notes if used else ()
     entries = result.entries
@@ -118,6 +117,7 @@ def answer_recommendation(
         basis=basis,
         model=model.id,
         load=peak_load(demand, result),
+        objective=constraints.objective,
         confidence=request.confidence,
         level=request.level,
         predictor_version=basis.predictor_version,
@@ -131,6 +131,27 @@ def _calibration_fields(result: Recommendation, source: str, confidence: float) 
         shown = {name: value for name, value in effect.calibrated if name in WithoutStack.model_fields}
         without = WithoutStack(**shown, p_limits_met_without=effect.without.p_limits_met)
     return {"stack_effect": calibration_text(source, result, confidence), "without_stack": without}
+
+
+def _model(request: RecommendationRequest, catalog: Catalog) -> tuple[str, ModelSpec]:
+    if isinstance(request.model, str):
+        return request.model, catalog.model(request.model)
+    try:
+        return request.model.name, build_model(request.model.name, request.model.config, catalog)
+    except InputError as error:
+        raise InputError(f"model.config.{error.field}".removesuffix("."), error.problem) from error
+
+
+def _objective(request: RecommendationRequest, demand: Demand) -> Objective:
+    if request.objective == "throughput":
+        if not demand.is_endless:
+            problem = "throughput needs a workload without a load: leave out users, rate and deadline"
+            raise InputError("objective", problem)
+        if request.constraints.max_usd_per_h is None:
+            raise InputError("objective", "throughput needs a budget: give constraints.max_usd_per_h")
+    if request.objective in ("throughput", "accelerators"):
+        return request.objective
+    return "tokens" if demand.is_endless else "cost"
 
 
 def _check_preset(request: RecommendationRequest, demand: Demand, model: ModelSpec) -> None:

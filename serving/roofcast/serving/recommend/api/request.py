@@ -11,6 +11,7 @@ from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, mode
 from roofcast.data.errors import InputError, join_errors
 from roofcast.data.measurements.schema import ACCEPTANCES, INPUT_COLUMNS, NO_SPECULATION
 from roofcast.data.specs import Precision
+from roofcast.data.units import S_PER_H
 from roofcast.serving.recommend.api.offer_constraints import (
     Inventory,
     Marketplaces,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from roofcast.serving.recommend.demand.demand import Demand
 
 Artefact = Literal["", "vllm", "sglang", "trtllm", "kubernetes", "kserve"]
+ObjectiveName = Literal["", "cost", "tokens", "throughput", "accelerators"]
 SpeculationKind = Literal["none", "mtp", "eagle", "draft", "ngram"]
 Confidence = Annotated[
     float,
@@ -62,7 +64,10 @@ Length = Annotated[
 
 
 class WorkloadRequest(Message):
-    """Request lengths, from a preset or given, and either `users` or arrivals per second."""
+    """Request lengths, from a preset or given, and `users`, arrivals per second, or a batch.
+
+    Without a load replicas are as busy as the limits admit, and the cheapest tokens win.
+    """
 
     preset: Annotated[
         Text | None,
@@ -107,6 +112,16 @@ class WorkloadRequest(Message):
         Field(ge=1e-9, le=1_000_000, description="Requests per second at the peak."),
         Flag("--request-rate-per-s --request-rate --rate"),
     ] = None
+    n_batch_request: Annotated[
+        float | None,
+        Field(ge=1, le=1e12, description="Requests of a batch, which are all there at its start."),
+        Flag("--n-batch-request --batch", is_amount=True),
+    ] = None
+    deadline_h: Annotated[
+        float | None,
+        Field(gt=0, le=87_600, description="Hours within which the batch is served; by default no limit of time."),
+        Flag("--deadline-h --deadline"),
+    ] = None
     peak_factor: Annotated[float, Field(ge=1, le=1000, description="Peak load over the load given.")] = 1.0
     headroom: Annotated[
         float, Field(ge=0, le=0.99, description="Share of the capacity kept free at the peak."), Flag()
@@ -137,7 +152,7 @@ class WorkloadRequest(Message):
         UnknownNameError
             If there is no such preset or metric.
         """
-        from roofcast.serving.recommend.demand.demand import Demand  # noqa: PLC0415  (needs NumPy)
+        from roofcast.serving.recommend.demand.demand import ENDLESS_S, Demand  # noqa: PLC0415  (needs NumPy)
 
         shape: dict[str, Any] = {}
         if self.preset is not None:
@@ -153,10 +168,15 @@ class WorkloadRequest(Message):
         think_time_s = self.think_time_s
         if think_time_s is None and self.preset is not None and self.users is not None:
             think_time_s = find_preset(self.preset).think_time_s
+        users = self.users
+        if users is None and self.request_rate_per_s is None:
+            think_time_s = ENDLESS_S if self.deadline_h is None else self.deadline_h * S_PER_H
+            users = math.inf if self.deadline_h is None else self.n_batch_request
         own = {"length_variation": self.length_variation, "prefix_cache_ratio": self.prefix_cache_ratio}
         return Demand(
             **shape | {name: value for name, value in own.items() if value is not None},
-            users=self.users,
+            users=users,
+            is_batch=users is not None and self.users is None,
             request_rate_per_s=self.request_rate_per_s,
             limits=tuple(map(parse_limit, limits)),
             think_time_s=0.0 if think_time_s is None or math.isnan(think_time_s) else think_time_s,
@@ -170,9 +190,12 @@ def workload_errors(fields: Mapping[str, Any], field: str = "") -> list[InputErr
     given = {name for name, value in fields.items() if value is not None}
     lengths = ("n_input_token", "n_output_token")
     errors = []
-    if len(given & {"users", "request_rate_per_s"}) != 1:
-        problem = "give either users or request_rate_per_s"
-        errors.append(InputError(field, problem, ("users", "request_rate_per_s")))
+    loads = ("users", "request_rate_per_s", "n_batch_request")
+    if len(given & {*loads}) > 1:
+        errors.append(InputError(field, "give one of users, request_rate_per_s and n_batch_request", loads))
+    elif "deadline_h" in given and "n_batch_request" not in given:
+        problem = "deadline_h needs n_batch_request, the requests to serve by then"
+        errors.append(InputError(field, problem, ("deadline_h", "n_batch_request")))
     elif "users" not in given and fields.get("think_time_s"):
         problem = "think_time_s needs users; arrivals at a rate do not wait for responses"
         errors.append(InputError(field, problem, ("think_time_s", "users")))
@@ -290,9 +313,17 @@ class RecommendationRequest(Message):
     workload: WorkloadRequest
     limits: Annotated[
         list[Text],
-        Field(min_length=1, max_length=20, description="Limits such as `ttft:p95<=500ms`."),
+        Field(max_length=20, description="Limits such as `ttft:p95<=500ms`; without any the load has to be served."),
         Flag("--limit --slo"),
-    ]
+    ] = Field(default_factory=list)
+    objective: Annotated[
+        ObjectiveName,
+        Field(
+            description="What to minimise: cost, in US dollars per hour for the load; tokens, in US dollars per "
+            "million, the default without a load; accelerators; or throughput, to maximise within max_usd_per_h."
+        ),
+        Flag(),
+    ] = ""
     confidence: Annotated[Confidence, Flag()] = DEFAULT_CONFIDENCE
     constraints: ConstraintsRequest = ConstraintsRequest()
     price_overrides: Annotated[list[PriceOverride], Field(max_length=200)] = Field(default_factory=list)

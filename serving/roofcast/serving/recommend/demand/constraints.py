@@ -11,6 +11,7 @@ from typing import Final
 from roofcast.data.errors import InputError
 from roofcast.data.prices.offer_file import OWN_FIGURES
 from roofcast.data.specs import Offer
+from roofcast.serving.recommend.demand.demand import Objective
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 
 
@@ -70,6 +71,8 @@ class Constraints:
         Date before which a price is old; None if none is.
     has_old_prices
         Whether an old price counts where its accelerator has no younger one of the same kind.
+    objective
+        What decides between deployments within the constraints.
     marketplaces
         Whether to admit instances of third-party hosts; those of a provider that is named are admitted anyway.
     """
@@ -90,6 +93,7 @@ class Constraints:
     marketplaces: bool = False
     oldest_price: dt.date | None = None
     has_old_prices: bool = True
+    objective: Objective = "cost"
 
     def __post_init__(self) -> None:
         if self.max_nodes < 1:

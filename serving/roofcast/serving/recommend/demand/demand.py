@@ -1,10 +1,14 @@
-"""Demand of a deployment; users and think time by the interactive response-time law."""
+"""Demand of a deployment; users and think time by the interactive response-time law.
+
+A batch is a closed loop too. `n` requests within a time `D` are `n` users who send one request each `D`: a replica
+serves the requests that it completes within `D`. Without a time there is no end of them.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Self, overload
+from typing import Final, Literal, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +18,11 @@ from roofcast.serving.recommend.demand.presets import Lengths
 from roofcast.serving.recommend.demand.slo import Limit
 
 FloatArray = npt.NDArray[np.float64]
+Objective = Literal["cost", "tokens", "throughput", "accelerators"]
+"""What a recommendation minimises or, of throughput, maximises."""
+
+ENDLESS_S: Final = 1e7
+"""Time over which the requests of an endless batch are counted: long next to any response time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +34,8 @@ class Demand:
     n_input_token, n_output_token
         Mean lengths of a request.
     users
-        Clients of a closed loop: each sends a request, waits for the response, thinks, and sends the next one.
+        Clients of a closed loop: each sends a request, waits for the response, thinks, and sends the next one. Of a
+        batch its requests, infinite without an end.
     request_rate_per_s
         Arrival rate of an open loop.
     think_time_s
@@ -71,6 +81,7 @@ class Demand:
     length_variation: float = math.nan
     prefix_cache_ratio: float = math.nan
     input_variation: float = math.nan
+    is_batch: bool = False
     peak_load: float = field(init=False)
     required_load: float = field(init=False)
 
@@ -88,6 +99,18 @@ class Demand:
         load = self.users if self.users is not None else self.request_rate_per_s
         object.__setattr__(self, "peak_load", float(load or 0.0) * self.peak_factor)
         object.__setattr__(self, "required_load", self.peak_load / (1.0 - self.headroom))
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether no load is given: replicas are as busy as the limits admit."""
+        return math.isinf(self.peak_load)
+
+    @property
+    def unit(self) -> str:
+        """Unit of the load."""
+        if self.is_batch:
+            return "requests"
+        return "users" if self.users is not None else "requests a second"
 
     def at_peak(self, peak_load: float) -> Self:
         """Return the demand with another peak, in users or requests per second."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Final, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +14,18 @@ import numpy.typing as npt
 from roofcast.data.catalog.support_rows import MeasuredStack
 from roofcast.data.specs import AcceleratorSpec, Offer
 from roofcast.features.descriptors.descriptor_table import HOST_SIZE
+from roofcast.serving.recommend.demand.constraints import Constraints
+from roofcast.serving.recommend.demand.demand import ENDLESS_S, Objective
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.recommend.search.replica import Replica
 
 FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.intp]
 BoolArray = npt.NDArray[np.bool_]
+
+
+TIE: Final = 1e-9
+"""Accelerators that a US dollar per hour weighs: among as few of them the cheapest are preferred."""
 
 
 class Market(Protocol):
@@ -43,12 +50,15 @@ class Sizes:
     n_replica, n_instance
         Infinite if a replica serves nothing.
     cost
-        In US dollars per hour; infinite if there are not enough instances.
+        In US dollars per hour; infinite if there are not enough instances or it is above the budget.
+    score
+        What the objective minimises; infinite like the cost.
     """
 
     n_replica: FloatArray
     n_instance: FloatArray
     cost: FloatArray
+    score: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +75,10 @@ class Pairs:
         Of an instance, in US dollars per hour.
     n_node
         Number of instances available.
+    n_accelerator
+        Of a replica.
+    objective, budget
+        What decides between deployments, and their highest cost in US dollars per hour.
     """
 
     row: IndexArray
@@ -72,6 +86,9 @@ class Pairs:
     per_instance: FloatArray
     price: FloatArray
     n_node: FloatArray
+    n_accelerator: FloatArray
+    objective: Objective = "cost"
+    budget: float = math.inf
 
     @classmethod
     def build(
@@ -79,7 +96,7 @@ class Pairs:
         replicas: Sequence[Replica],
         offers: Sequence[Offer],
         accelerators: Mapping[str, AcceleratorSpec],
-        max_nodes: int,
+        constraints: Constraints,
     ) -> Self:
         """Return every replica on every offer that has room for it."""
         by_accelerator: dict[str, list[int]] = {}
@@ -92,7 +109,9 @@ class Pairs:
         n = np.array([n for _, n in by_shape], dtype=float)
         is_full = [_fills_link_domain(offers[same[0]], accelerators) for same in by_shape.values()]
         size = np.array([replica.n_accelerator for replica in replicas], dtype=float)
-        per_instance = _replicas_per_instance(size[row], n[shape], np.array(is_full, dtype=bool)[shape], max_nodes)
+        per_instance = _replicas_per_instance(
+            size[row], n[shape], np.array(is_full, dtype=bool)[shape], constraints.max_nodes
+        )
         has_room = per_instance > 0
         row, shape, per_instance = row[has_room], shape[has_room], per_instance[has_room]
         offer_index, shape_of_offer = _concatenate(by_shape.values())
@@ -101,7 +120,16 @@ class Pairs:
         offer_of_pair, pair = np.repeat(offer_index, n_row), np.arange(n_row.sum()) + np.repeat(first, n_row)
         price = np.array([float(offer.price_usd_per_h) for offer in offers])
         n_node = np.array([float(o.n_node) if isinstance(o, OwnedNodes) else np.inf for o in offers])
-        return cls(row[pair], offer_of_pair, per_instance[pair], price[offer_of_pair], n_node[offer_of_pair])
+        return cls(
+            row[pair],
+            offer_of_pair,
+            per_instance[pair],
+            price[offer_of_pair],
+            n_node[offer_of_pair],
+            size[row[pair]],
+            constraints.objective,
+            constraints.budget_usd_per_h,
+        )
 
     def size(self, pair: IndexArray | slice, required_load: float, served: FloatArray) -> Sizes:
         """Return replicas, instances and cost of deployments that serve a load.
@@ -111,16 +139,32 @@ class Pairs:
         pair : shape (n,)
             Indices of the pairs.
         required_load
-            Of all replicas together.
+            Of all replicas together; infinite for as many replicas as the fewest instances hold, or, for throughput,
+            as the budget pays for.
         served : shape (n,)
             Load that one replica serves; 0 if none.
         """
-        ratio = np.divide(required_load, served, out=np.full(len(served), np.inf), where=served > 0)
-        n_replica = np.maximum(np.ceil(ratio - 1e-9), 1.0)
-        n_instance = np.ceil(n_replica / self.per_instance[pair] - 1e-9)
-        is_possible = np.isfinite(n_instance) & (n_instance <= self.n_node[pair])
-        cost = np.where(is_possible, np.where(is_possible, n_instance, 0.0) * self.price[pair], np.inf)
-        return Sizes(n_replica, n_instance, cost)
+        per_instance, price, most = self.per_instance[pair], self.price[pair], self.n_node[pair]
+        if math.isfinite(required_load):
+            ratio = np.divide(required_load, served, out=np.full(len(served), np.inf), where=served > 0)
+            n_replica = np.maximum(np.ceil(ratio - 1e-9), 1.0)
+            n_instance = np.ceil(n_replica / per_instance - 1e-9)
+        else:
+            n_instance = np.ceil(1.0 / per_instance - 1e-9)
+            if self.objective == "throughput":
+                n_instance *= np.minimum(
+                    np.floor(self.budget / price / n_instance + 1e-9), np.floor(most / n_instance)
+                )
+            n_replica = np.where(served > 0, np.floor(n_instance * per_instance + 1e-9), np.inf)
+        is_possible = np.isfinite(n_replica) & (n_replica >= 1.0) & (n_instance <= most)
+        cost = np.where(is_possible, np.where(is_possible, n_instance, 0.0) * price, np.inf)
+        score = cost
+        if self.objective == "accelerators":
+            score = n_replica * self.n_accelerator[pair] + cost * TIE
+        elif not math.isfinite(required_load):
+            rate = np.where(is_possible, np.where(is_possible, n_replica, 1.0) * served / ENDLESS_S, 1.0)
+            score = (1.0 if self.objective == "throughput" else cost) / rate
+        return Sizes(n_replica, n_instance, cost, np.where(is_possible & (cost <= self.budget), score, np.inf))
 
 
 def _fills_link_domain(offer: Offer, accelerators: Mapping[str, AcceleratorSpec]) -> bool:

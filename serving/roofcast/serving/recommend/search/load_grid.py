@@ -161,6 +161,8 @@ class LoadGrid:
             log_value, sd = medians[limit.quantity].log_value[:, 0], medians[limit.quantity].sd[:, 0]
             z = self.limits.errors[limit.metric].z_at(confidence)
             log_ratios.append(self.limits.log_excess(limit, log_value, load) + sd * z)
+        if not log_ratios:
+            return np.ones((len(rows), 1))
         cap = np.log(MAX_EXCESS_RATIO)
         return np.asarray(np.exp(np.minimum(np.stack(log_ratios, axis=1), cap)), dtype=np.float64)
 

@@ -78,8 +78,8 @@ class SearchState:
 
     @property
     def is_decided(self) -> BoolArray:
-        """Whether the cost of each pair is known and not a lower bound, shape (n_pair,)."""
-        return np.asarray(self.min_sizes.cost >= self.sizes.cost, dtype=np.bool_)
+        """Whether the score of each pair is known and not a lower bound, shape (n_pair,)."""
+        return np.asarray(self.min_sizes.score >= self.sizes.score, dtype=np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +131,8 @@ class Search:
         if self.demand.users is not None and not self.demand.think_time_s:  # no replica need hold more than all users
             n_level = min(int(np.searchsorted(self.loads[0], self.demand.required_load)) + 1, n_level)
         self.grid = LoadGrid(self.evaluator, limits, self.loads[:, :n_level], np.minimum(self.top, n_level - 1))
-        self.pairs = Pairs.build(
-            problem.replicas, problem.offers, problem.market.accelerators, problem.constraints.max_nodes
-        )
-        self.budget = problem.constraints.budget_usd_per_h
+        self.pairs = Pairs.build(problem.replicas, problem.offers, problem.market.accelerators, problem.constraints)
+        self.budget = self.pairs.budget
         self._states: dict[tuple[float, int], SearchState] = {}
 
     def with_limits(self, limits: LimitModel) -> Self:
@@ -153,9 +151,7 @@ class Search:
         """Return a search of the same replicas on other offers; the two share what is evaluated."""
         search, problem = copy(self), replace(self.problem, offers=offers)
         search.problem, search.grid, search._states = problem, copy(self.grid), {}
-        search.pairs = Pairs.build(
-            problem.replicas, offers, problem.market.accelerators, problem.constraints.max_nodes
-        )
+        search.pairs = Pairs.build(problem.replicas, offers, problem.market.accelerators, problem.constraints)
         return search
 
     def _load_levels(self) -> tuple[FloatArray, IndexArray]:
@@ -208,16 +204,16 @@ class Search:
 
         Ties are broken by the probability that the limits are met, then by fewer accelerators.
         """
-        return self._winners(target, self._max_costs(target)[1])
+        return self._winners(target, self._max_scores(target)[1])
 
-    def _winners(self, target: SearchTarget, max_cost: float) -> IndexArray:
+    def _winners(self, target: SearchTarget, max_score: float) -> IndexArray:
         state = self.state(target.confidence)
-        pair = np.flatnonzero(state.sizes.cost <= max_cost)
+        pair = np.flatnonzero(state.sizes.score <= max_score)
         row, n_replica = self.pairs.row[pair], state.sizes.n_replica[pair]
         level = np.minimum(self.share_level(row, n_replica), state.capacities.level[row])
         p_met = self.grid.p_met[row, level]
         n_accelerator = self.evaluator.d["config.n_accelerator"][row] * n_replica
-        order = np.lexsort((pair, n_accelerator, -p_met.round(2), state.sizes.cost[pair].round(9)))
+        order = np.lexsort((pair, n_accelerator, -p_met.round(2), state.sizes.score[pair].round(12)))
         _, first = np.unique(target.group[pair][order], return_index=True)
         return np.asarray(pair[order][np.sort(first)][: target.n], dtype=np.intp)
 
@@ -282,30 +278,32 @@ class Search:
             for k, index in enumerate(pair.tolist())
         ]
 
-    def _max_costs(self, target: SearchTarget) -> tuple[FloatArray, float]:
-        # Of each group and of the target: what costs more than the cheapest of its group or the last group is not in.
+    def _max_scores(self, target: SearchTarget) -> tuple[FloatArray, float]:
+        # Of each group and of the target: what scores worse than the best of its group or the last group is not in.
         by_group = np.full(int(target.group.max(initial=-1)) + 1, np.inf)
-        np.minimum.at(by_group, target.group, self.state(target.confidence).sizes.cost)
+        np.minimum.at(by_group, target.group, self.state(target.confidence).sizes.score)
         least = np.sort(by_group[np.isfinite(by_group)])
         last = least[target.n - 1] if len(least) >= target.n else np.inf
-        return by_group, float(min(last + 1e-9, self.budget, np.finfo(float).max))
+        return by_group, float(min(last * (1.0 + 1e-9), np.finfo(float).max))
 
     def undecided_cells(self, target: SearchTarget) -> BoolArray:
         """Return the cells that may decide a target; some may be known."""
-        by_group, max_cost = self._max_costs(target)
-        is_near = self.state(target.confidence).min_sizes.cost <= np.minimum(by_group[target.group], max_cost)
+        by_group, max_score = self._max_scores(target)
+        is_near = self.state(target.confidence).min_sizes.score <= np.minimum(by_group[target.group], max_score)
         cells = self.around_capacity(self._rows_of(np.flatnonzero(is_near)), target.confidence)
-        best = self._rows_of(self._winners(target, max_cost))
+        best = self._rows_of(self._winners(target, max_score))
         cells[best] |= np.arange(cells.shape[1]) <= self.grid.top[best][:, None]
         return cells
 
     def undecided_points(self, target: SearchTarget) -> tuple[IndexArray, FloatArray]:
         """Return rows and loads between the levels at which fewer instances might do, where these decide a target."""
         state, capacities = self.state(target.confidence), self.state(target.confidence).capacities
-        by_group, max_cost = self._max_costs(target)
-        is_near = state.min_sizes.cost < np.minimum(by_group[target.group], max_cost) - 1e-9
+        by_group, max_score = self._max_scores(target)
+        is_near = state.min_sizes.score < np.minimum(by_group[target.group], max_score) * (1.0 - 1e-9)
         is_near &= capacities.is_known[self.pairs.row] & (capacities.load[self.pairs.row] > 0)
         pair = np.flatnonzero(is_near)
+        if self.demand.is_endless:
+            return section_loads(self.grid, capacities, np.unique(self.pairs.row[pair]))
         row, first = np.unique(self.pairs.row[pair], return_index=True)
         pair, row = pair[first, None], row[:, None]
         fewest, most = (sizes.n_instance[pair] for sizes in (state.min_sizes, state.sizes))
