@@ -58,7 +58,8 @@ def exhaustive(service: Service, model: ModelSpec, demand: Demand, confidence: f
     """Return bounds of the costs of the cheapest deployments of each alternative, from a prediction of every load.
 
     The lower bound takes the highest load that meets the limits, the upper one the highest before the first that
-    misses them; they are equal where the probability falls with the load.
+    misses them; they are equal where the probability falls with the load. Users who think may have a fraction of a
+    request in flight, up to the next load.
     """
     bundle, market, bounds = service.active_model.bundle, Market(), Constraints()
     replicas, _ = enumerate_replicas(model, market.accelerators, market.offers, bounds)
@@ -68,7 +69,7 @@ def exhaustive(service: Service, model: ModelSpec, demand: Demand, confidence: f
     evaluator = Evaluator(bundle.predictor, descriptors, is_open=is_open)
     most = max_users_per_accelerator(bundle) * np.array([replica.n_accelerator for replica in replicas])
     shares = demand.required_load / np.arange(1, 120)
-    levels = np.unique([*user_levels(float(most.max())), *np.ceil(shares), *range(1, 65)])
+    levels = np.unique([*user_levels(float(most.max())), *np.ceil(shares), *np.round(1.01 ** np.arange(700))])
     loads = np.tile(levels[levels <= most.max() + 0.5], (len(replicas), 1))
     top = np.where(evaluator.memory.fits, np.searchsorted(loads[0], most + 0.5) - 1, -1)
     if is_open:
@@ -78,7 +79,8 @@ def exhaustive(service: Service, model: ModelSpec, demand: Demand, confidence: f
     grid = LoadGrid(evaluator, LimitModel(demand, bundle.predictor), loads, top)
     grid.evaluate(np.arange(loads.shape[1]) <= grid.top[:, None])
     is_met = (grid.p_met >= confidence) & (np.arange(loads.shape[1]) <= grid.top[:, None])
-    highest = np.where(is_met, grid.served, 0.0).max(axis=1)
+    above = np.append(grid.served[:, 1:], grid.served[:, -1:], axis=1) if demand.think_time_s else grid.served
+    highest = np.where(is_met, above, 0.0).max(axis=1)
     first = np.where(np.cumsum(~is_met, axis=1) == 0, grid.served, 0.0).max(axis=1)
     pairs = Pairs.build(replicas, market.offers, market.accelerators, bounds)
     tolerance = RESOLUTION if demand.think_time_s else 0.0
@@ -198,7 +200,6 @@ def test_a_tight_budget_turns_entries_into_rejections(service: Service) -> None:
         ({}, {"confidence": 0.999}, r"a confidence of 0\.999 is above .* ask for at most 0\.9[0-9]"),
         ({}, {"confidence": 0.4}, r"confidence: must be at least 0\.5"),
         ({"max_context_token": 512}, {}, "n_input_token: 500 with 100 output exceeds the model's context of 512"),
-        ({}, {"limits": ()}, "limits: needs at least one limit"),
     ],
 )
 def test_a_level_confidence_or_context_out_of_reach_is_refused(

@@ -181,8 +181,8 @@ def _search(
     rival = SearchTarget(problem.confidence, accelerator_index[pairs.row], 2)
     by_confidence = {one: search.cheapest(one) for one in confidences}
     search.run([target, rival, *by_confidence.values()])
+    search.pin_capacities(search.winners(target), problem.confidence)
     winners = search.winners(target)
-    search.pin_capacities(winners, problem.confidence)
     deployments, elsewhere = search.deployments(winners, problem.confidence), other_offers(search, target, winners)
     rejections = find_rejections(search, target, winners)
     owned = owned_rejections(search, target, winners)

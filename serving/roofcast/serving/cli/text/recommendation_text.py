@@ -52,17 +52,17 @@ def recommendation_text(response: dict[str, Any], today: dt.date, *, why: bool =
 def _paragraphs(response: dict[str, Any], today: dt.date, *, why: bool) -> Iterator[str]:
     has_limits = any(one["limit"] is not None for entry in response["entries"] for one in entry["predictions"])
     met = f", limits met with probability {response['confidence']:g} or more" if has_limits else ""
-    order = ORDER_TEXT[response["objective"]]
-    yield fold(f"{response['model']}: {order} first{met}; intervals of {response['level']:.0%} in brackets")
+    objective = response["objective"]
+    yield fold(
+        f"{response['model']}: {ORDER_TEXT[objective]} first{met}; intervals of {response['level']:.0%} in brackets"
+    )
     yield fold(response["load"]["text"])
     if effect := response.get("stack_effect"):
         yield fold(effect)
     for rank, entry in enumerate(response["entries"], start=1):
         yield ""
-        yield from _entry(
-            entry, f"{rank}.", today, why=why, is_endless=response["objective"] in ("tokens", "throughput")
-        )
-    yield from _near_ties(response["entries"] if response["objective"] == "cost" else ())
+        yield from _entry(entry, f"{rank}.", today, why=why, is_endless=objective in ("tokens", "throughput"))
+    yield from _near_ties(response["entries"] if objective == "cost" else ())
     yield from _fleet(response)
     if not response["entries"] and not response["fleet"]:
         yield fold("\nno deployment meets the limits")

@@ -20,6 +20,9 @@ ROUNDING: Final = 1e-6
 RESOLUTION: Final = 0.02
 """The same for users who think, whose number follows from a predicted throughput, and for rates that are reported."""
 
+NARROW: Final = 1e-3
+"""Width of an interval over the load at which the search goes no further."""
+
 N_SECTION: Final = 20
 """Parts of an interval that one evaluation tells apart: one call costs as much as hundreds of rows."""
 
@@ -65,7 +68,8 @@ def find_capacities(grid: LoadGrid, confidence: float) -> Capacities:
     has_next = (bound < grid.top) | grid.is_cut
     next_level = np.maximum(bound + has_next, 0)
     missed_load = np.where(has_next, grid.loads[row, next_level], np.inf)
-    max_served = np.where(bound >= 0, grid.max_served[row, next_level], 0.0)
+    max_served = np.where(is_known, grid.served[row, next_level], grid.max_served[row, next_level])
+    max_served[bound < 0] = 0.0
     points = grid.points
     is_missed = points.p_met < confidence
     if is_missed.any():
@@ -85,7 +89,9 @@ def find_capacities(grid: LoadGrid, confidence: float) -> Capacities:
         max_served = np.where(is_bracket, max_served * (1.0 - tolerance), max_served)
     else:
         max_served = np.where(is_bracket & (bound >= 0), missed_load - 1.0, max_served)
-    return Capacities(level, bound, is_known, load, served, missed_load, np.maximum(max_served, served))
+    is_narrow = missed_load - load <= NARROW * load
+    max_served = np.where(is_narrow, served, np.maximum(max_served, served))
+    return Capacities(level, bound, is_known, load, served, missed_load, max_served)
 
 
 def are_known(grid: LoadGrid, rows: IndexArray, level: IndexArray) -> BoolArray:

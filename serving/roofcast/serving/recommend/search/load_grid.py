@@ -75,7 +75,7 @@ class LoadGrid:
     p_met
         Probability that all limits are met.
     served, max_served
-        Load that one replica serves, and an upper bound for it at this level or a lower one.
+        Load that one replica serves at this level or a lower one, and an upper bound for it.
     points
         Evaluated between the levels.
     log_latency
@@ -193,7 +193,7 @@ class LoadGrid:
         self.p_met[rows] = self.limits.p_met(medians, loads)
         if self.has_think_time:
             rate = np.exp(medians[RATE].log_value) / self.demand.n_output_token
-            self.served[rows] = self.demand.served_load(loads, rate)
+            self.served[rows] = np.maximum.accumulate(self.demand.served_load(loads, rate), axis=1)
             is_certain = self.is_known[rows] | (np.arange(loads.shape[1]) > self.top[rows][:, None])
             bound = self.demand.served_load(loads, rate * np.where(is_certain, 1.0, MAX_RATE_RATIO))
             self.max_served[rows] = np.maximum.accumulate(bound, axis=1)

@@ -236,15 +236,17 @@ class Search:
         level = np.where(is_enough.any(axis=1), is_enough.argmax(axis=1), is_enough.shape[1] - 1)
         return np.asarray(level, dtype=np.intp)
 
-    def share_load(self, row: IndexArray, n_replica: FloatArray, capacity: FloatArray) -> FloatArray:
+    def share_load(
+        self, row: IndexArray, n_replica: FloatArray, capacity: FloatArray, served: FloatArray | float = np.inf
+    ) -> FloatArray:
         """Return the load of each replica at its share of the peak.
 
         Parameters
         ----------
-        row, n_replica, capacity : shape (n,)
-            Indices of the replicas, numbers of replicas, and their highest loads.
+        row, n_replica, capacity, served : shape (n,)
+            Indices of the replicas, numbers of replicas, their highest loads and what they serve at most.
         """
-        return np.minimum(self._load_of(row, self.demand.peak_load / n_replica), capacity)
+        return np.minimum(self._load_of(row, np.minimum(self.demand.peak_load / n_replica, served)), capacity)
 
     def _load_of(self, row: IndexArray, served: FloatArray) -> FloatArray:
         # Requests in flight of users who think are interpolated between the levels that serve less and more.
@@ -264,7 +266,7 @@ class Search:
         """Return the deployments of some pairs, each replica up to its capacity."""
         state, row = self.state(confidence), self.pairs.row[pair]
         capacity, n_replica = state.capacities.load[row], state.sizes.n_replica[pair]
-        load = self.share_load(row, n_replica, capacity)
+        load = self.share_load(row, n_replica, capacity, state.capacities.served[row])
         return [
             Deployment(
                 row=int(row[k]),
