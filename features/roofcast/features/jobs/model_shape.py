@@ -7,16 +7,12 @@ from typing import Final
 
 import numpy as np
 
+from roofcast.data.layer_kinds import Experts, of_kind
 from roofcast.data.specs import ModelSpec
 from roofcast.features.descriptors.model_descriptors import describe_model
 from roofcast.features.jobs.run_columns import ModelShape
 
 ENCODER_TYPES: Final = ("bert", "roberta", "mpnet")
-
-LEAST_LATENT_TOP_K: Final = 16
-LATENT_RATIO: Final = 0.25
-"""Nemotron 3 Super and Ultra choose 22 experts, which work on a latent vector of a quarter of the hidden size (their
-``config.json``); the spec gives such experts as equal weights on the hidden size."""
 
 
 def build_model_shape(specs: Sequence[ModelSpec]) -> ModelShape:
@@ -29,9 +25,8 @@ def build_model_shape(specs: Sequence[ModelSpec]) -> ModelShape:
     is_mla = np.array([spec.attention == "mla" for spec in specs])
     is_encoder = np.array([spec.model_type in ENCODER_TYPES for spec in specs])
     embedding = np.array([spec.vocab_size * spec.hidden_size for spec in specs], dtype=float)
-    latent = np.array([LATENT_RATIO if _has_latent_experts(spec) else 1.0 for spec in specs])
     return ModelShape(
-        dispatch_width=latent * columns["hidden_size"],
+        dispatch_width=np.array([float(_dispatch_width(spec)) for spec in specs]),
         **columns | {"n_kv_head": np.where(is_mla, columns["n_head"], columns["n_kv_head"])},
         is_causal=1.0 - is_encoder,
         is_tied=np.array([float(spec.tie_word_embeddings) for spec in specs]),
@@ -39,8 +34,8 @@ def build_model_shape(specs: Sequence[ModelSpec]) -> ModelShape:
     )
 
 
-def _has_latent_experts(spec: ModelSpec) -> bool:
-    return spec.model_type == "nemotron_h" and spec.n_expert_per_token >= LEAST_LATENT_TOP_K
+def _dispatch_width(spec: ModelSpec) -> int:
+    return next((kind.latent for kind in of_kind(spec.layers, Experts) if kind.latent), spec.hidden_size)
 
 
 _NAMES = (
