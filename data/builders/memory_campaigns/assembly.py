@@ -20,7 +20,7 @@ _NUMBERS: Final = tuple(name for name, column in START_SCHEMA.items() if column.
 
 UNLIKE_WEIGHTS: Final = re.compile(
     "requantised|REAP|mixed|settled total|w includes|weights rounded|differs between|page head|inferred from size"
-    "|model (named|inferred)|checkpoint variant|variant from context"
+    "|model (named|inferred)|checkpoint variant|variant from context|page says"
 )
 """Doubts about which weights were loaded, or what their figure counts."""
 

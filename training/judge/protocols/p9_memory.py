@@ -21,7 +21,7 @@ from roofcast.features.descriptors.descriptor_table import describe_queries
 from roofcast.features.descriptors.prediction_input import column_arrays
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.memory import Memory, estimate_memory
-from roofcast.features.queries import Queries
+from roofcast.training.dataset.server_starts import DEFAULT_CONTEXT, start_questions
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -38,14 +38,6 @@ STATE_RATIO: Final = 0.9
 
 LEAST_ROWS: Final = 5
 """Rows of an engine in other lineages from which its own bytes are fitted."""
-
-_QUESTION: Final = (
-    "model", "accelerator", "n_accelerator", "engine", "engine_version", "weight_precision", "kv_precision", "tp",
-    "pp", "dp", "ep", "chunk_size_token", "max_num_seqs", "max_context_token", "gpu_memory_utilization", "graphs",
-    "prefix_caching", "speculation", "n_speculative_token", "date",
-)  # fmt: skip
-
-_DEFAULT_CONTEXT: Final = 4096.0
 
 Method = Callable[[pd.DataFrame, Catalog], pd.DataFrame]
 """Function from starts to `QUANTITIES` by row, and `margin`: how likely the server starts, in any unit."""
@@ -64,7 +56,7 @@ def predict_starts(methods: Mapping[str, Method] | None = None, catalog: Catalog
 
 def estimate_starts(rows: pd.DataFrame, catalog: Catalog) -> pd.DataFrame:
     """Return the estimate of each start, with the engine's own bytes of other lineages."""
-    d = _describe(rows, catalog)
+    d = describe_queries(column_arrays(start_questions(rows)), catalog.models, catalog.accelerators)
     memory = estimate_memory(d, DEFAULT_COEFFICIENTS.by_row(d["config.engine"]))
     n, held = d["config.n_accelerator"], memory.kv_byte_per_sequence
     is_static = (rows["engine"] == "llama.cpp").to_numpy()  # a cache of all sequences, however much memory is left
@@ -92,7 +84,7 @@ def apply_rules_of_thumb(rows: pd.DataFrame, catalog: Catalog) -> pd.DataFrame:
     card = np.array([catalog.accelerators[name].memory_byte for name in rows["accelerator"]])
     width = np.array([2.0 * model.n_layer * model.n_kv_head * model.head_dim for model in models])
     cache = USUAL_SHARE * card - weights
-    request = width * of_cache * _context(rows) / n
+    request = width * of_cache * rows["max_context_token"].fillna(DEFAULT_CONTEXT).to_numpy(dtype=float) / n
     return pd.DataFrame(
         {"weights": weights, "cache": np.maximum(cache, 0.0), "requests": np.maximum(cache, 0.0) / request,
          "margin": (cache - request) / card},
@@ -101,21 +93,6 @@ def apply_rules_of_thumb(rows: pd.DataFrame, catalog: Catalog) -> pd.DataFrame:
 
 
 METHODS: Final[Mapping[str, Method]] = {"roofcast": estimate_starts, "rule_of_thumb": apply_rules_of_thumb}
-
-
-def _context(rows: pd.DataFrame) -> FloatArray:
-    return rows["max_context_token"].fillna(_DEFAULT_CONTEXT).to_numpy(dtype=float)
-
-
-def _describe(rows: pd.DataFrame, catalog: Catalog) -> Queries:
-    context = _context(rows)
-    is_fixed = (rows["engine"] == "llama.cpp").to_numpy()
-    n_sequence = np.where(is_fixed, rows["max_num_seqs"].fillna(1.0), 1.0)
-    questions = rows[list(_QUESTION)].assign(
-        n_input_token=np.maximum(context / n_sequence - 1, 1.0), n_output_token=2.0, concurrency=1.0,
-        max_context_token=np.where(is_fixed, np.nan, rows["max_context_token"]),
-    )  # fmt: skip
-    return describe_queries(column_arrays(questions), catalog.models, catalog.accelerators)
 
 
 def _held_out_own_byte(rows: pd.DataFrame, memory: Memory, n: FloatArray) -> FloatArray:

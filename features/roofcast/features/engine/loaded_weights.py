@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+import numpy as np
+
+from roofcast.features.engine.kernels.row_kernels import PRECISIONS
 from roofcast.features.queries import FloatArray
+
+MXFP4: Final = [float(i) for i, name in enumerate(PRECISIONS) if name.startswith("mxfp4")]
 
 FULL_BYTE: Final = 2.0
 """Bytes of a norm, a router or another weight that no checkpoint quantises."""
@@ -33,7 +38,7 @@ def loaded_byte(d: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
     known = [d[f"model.n_param_{role}"] for role in roles]
     prediction = d["model.n_param_prediction"] * d["config.weight_byte_per_element"]
     return {
-        "expert": known[0] * d["config.weight_byte_per_element"],
+        "expert": known[0] * d["config.weight_byte_per_element"] * expert_padding(d),
         "linear": known[1] * d["config.dense_byte_per_element"],
         "head": known[2] * d["config.head_byte_per_element"],
         "embedding": known[3] * d["config.embedding_byte_per_element"],
@@ -41,3 +46,18 @@ def loaded_byte(d: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
         "tower": d["model.tower_byte"],
         "prediction": prediction * (d["config.n_draft_token"] > 0),
     }
+
+
+def expert_padding(d: Mapping[str, FloatArray]) -> FloatArray:
+    """Return what kernels of MXFP4 experts hold over the weights, whose widths they round up: shape (n_row,).
+
+    References
+    ----------
+    vLLM, ``mxfp4.py``: Marlin takes widths in multiples of 128 and streams in multiples of 256; gpt-oss-120b, of
+    width 2,880, loads 66.0 GiB where its checkpoint has 60.8.
+    """
+    padding = np.ones_like(d["model.moe_width"])
+    for name, multiple in (("model.moe_width", 128.0), ("model.hidden_size", 256.0)):
+        padding = padding * np.ceil(d[name] / multiple) * multiple / np.maximum(d[name], 1.0)
+    is_padded = np.isin(d["config.expert_precision"], MXFP4) & (d["model.moe_width"] > 0)
+    return np.where(is_padded, padding, 1.0)

@@ -14,9 +14,11 @@ import pandas as pd
 from roofcast.data.campaigns import CAMPAIGNS
 from roofcast.data.errors import InputError
 from roofcast.data.measurements.validation import row_ids
+from roofcast.data.memory_campaigns import load_starts
 from roofcast.data.specs import AcceleratorSpec, ModelSpec
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.training.dataset.review import review
+from roofcast.training.dataset.server_starts import tried_starts
 from roofcast.training.dataset.stacks import is_uploaded, name_by_uploader, name_stacks
 from roofcast.training.dataset.targets import outcomes
 from roofcast.training.learner.out_of_memory import Attempts, build_attempts
@@ -104,6 +106,7 @@ def build_training_set(
     stacks = name_stacks(rows).mask(is_own, "")
     counts = {str(rule): int(n) for rule, n in set_aside["rule"].value_counts().items()}
     is_failed = (measurements["status"] == "out_of_memory") & ~is_uploaded(measurements["stack"])
-    attempts = build_attempts(rows[~is_uploaded(rows["stack"])], measurements[is_failed], models, accelerators)
+    sound, failed = rows[~is_uploaded(rows["stack"])], measurements[is_failed]
+    attempts = build_attempts(sound, failed, models, accelerators, tried_starts(load_starts()))
     X, y = describe(rows, models, accelerators), outcomes(rows)
     return TrainingSet(rows, X, y, groups, stacks, ids, counts, attempts)

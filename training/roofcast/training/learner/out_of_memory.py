@@ -155,6 +155,7 @@ def build_attempts(
     failed: pd.DataFrame,
     models: Mapping[str, ModelSpec],
     accelerators: Mapping[str, AcceleratorSpec],
+    starts: pd.DataFrame | None = None,
 ) -> Attempts:
     """Return the hardest run and the easiest failure of each deployment.
 
@@ -164,10 +165,15 @@ def build_attempts(
         Sound measurements. If LLM-Pilot's are among them, failures are inferred from its missing profiles.
     failed
         Measurements that ran out of memory; those that `review` would set aside had they run are left out.
+    starts
+        Starts of servers, see `tried_starts`, that held a request of their longest context or ran out of memory.
     """
     unsound = review(failed.assign(status="ok"), models, accelerators) if len(failed) else failed
     missing = missing_profiles(rows[rows["campaign"] == LLM_PILOT])
     parts = [(rows, True, False), (failed.drop(index=unsound.index), False, False), (missing, False, True)]
+    if starts is not None:
+        known = starts[starts["model"].isin(list(models)) & starts["accelerator"].isin(list(accelerators))]
+        parts += [(known[known["status"] == status], status == "ok", False) for status in ("ok", "out_of_memory")]
     tried = pd.concat([part.assign(ran=ran, is_inferred=guess) for part, ran, guess in parts], ignore_index=True)
     X = describe(tried, models, accelerators)
     hardness = memory_columns(X, memory_of(X))[:, :2].sum(axis=1)

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import pytest
+
+from roofcast.features.engine.kernels.row_kernels import PRECISIONS
+from roofcast.features.engine.loaded_weights import expert_padding
+from tests.builders import an_example
+
+
+@pytest.mark.parametrize(
+    ("width", "hidden", "precision", "padding"),
+    [
+        (2880, 2880, "mxfp4", 2944 / 2880 * 3072 / 2880),
+        (2880, 2880, "mxfp4_weight", 2944 / 2880 * 3072 / 2880),
+        (2048, 4096, "mxfp4", 1.0),
+        (2880, 2880, "bf16", 1.0),
+        (0, 2880, "mxfp4", 1.0),
+    ],
+)
+def test_kernels_of_four_bit_experts_round_widths_up(
+    width: float, hidden: float, precision: str, padding: float
+) -> None:
+    d = an_example(
+        model__moe_width=width,
+        model__hidden_size=hidden,
+        config__expert_precision=PRECISIONS.index(precision),
+    )
+    assert expert_padding(d)[0] == pytest.approx(padding)
