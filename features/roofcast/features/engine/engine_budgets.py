@@ -47,7 +47,7 @@ class Budget:
     is_checked: bool = False
 
 
-OTHER_BUDGET: Final = Budget(0.90, 2 * GIB)
+OTHER_BUDGET: Final = Budget(0.90, 2 * GIB, page_token=1.0)
 
 BUDGETS: Final = {
     "vllm": Budget(0.92, 0.4 * GIB, is_profiled=True, sampler_byte=30.0, is_checked=True),
