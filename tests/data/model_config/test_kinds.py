@@ -37,6 +37,8 @@ LATENT = {"kv_lora_rank": 512, "qk_rope_head_dim": 0, "qk_nope_head_dim": 128, "
         ({"kv_lora_rank": 0, "num_experts": 0, "index_topk": 0, "linear_num_value_heads": 0}, {"kv": 2048}),
         ({"num_key_value_heads": [8] * 16 + [4] * 16}, {"kv": 2048}),
         ({"num_kv_shared_layers": 8}, {"kv": 2048}),
+        ({"sliding_window": [512, 0] * 16}, {"kv": 2048, "window": 2048}),
+        ({"kv_lora_rank": 512, "use_mla": False}, {"kv": 2048}),
     ],
 )
 def test_layers_are_read_by_structure(changes: dict[str, Any], expected: dict[str, float]) -> None:
@@ -54,6 +56,15 @@ def test_layers_are_read_by_structure(changes: dict[str, Any], expected: dict[st
 def test_layers_with_the_cache_of_an_earlier_one_hold_none() -> None:
     spec = model_from_config(a_config(model_type="newcomer", num_kv_shared_layers=8), "m")
     assert sum(k.n * k.growing_width for k in of_kind(spec.layers, Attention)) == 24 * 2048
+
+
+def test_lists_hold_a_value_for_each_layer() -> None:
+    lists = {
+        "num_local_experts": [0, 8] * 16, "num_experts_per_tok": [0, 2] * 16, "moe_intermediate_size": [0, 512] * 16,
+        "intermediate_size": [14336, 0] * 16,
+    }  # fmt: skip
+    spec = model_from_config(a_config(model_type="newcomer", **lists), "m")
+    assert (spec.n_dense_layer, spec.n_expert, spec.n_expert_per_token, spec.intermediate_size) == (16, 8, 2, 14336)
 
 
 def test_tables_of_n_grams_are_looked_up() -> None:

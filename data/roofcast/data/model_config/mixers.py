@@ -10,7 +10,7 @@ from roofcast.data.layer_kinds import Attention, LayerKind, Recurrent, StatePrec
 from roofcast.data.model_config import field_names as names
 from roofcast.data.model_config.config_reader import ConfigReader
 from roofcast.data.model_config.families import Family
-from roofcast.data.model_config.schedules import Mixer, read_window
+from roofcast.data.model_config.schedules import Mixer, read_windows
 
 _HIGH: Final = 10_000
 _INDEXED_RATIO: Final = 4
@@ -45,12 +45,13 @@ def read_mixer_layers(model: Model, mixers: list[Mixer]) -> list[LayerKind]:
     listed = "num_attention_heads_per_layer"
     heads = reader.per_layer(*((listed,) if reader.has(listed) else names.HEADS), n_layer=n_layer)
     kv_heads = _kv_heads(model, heads)
+    windows = read_windows(reader, n_layer)
     ratios, sparse, indexed = _ratios(reader, n_layer), _sparse_blocks(reader, n_layer), _indexers(model, mixers)
     n_shared = reader.count_or_none("num_kv_shared_layers", high=n_layer)
     layers: list[LayerKind] = []
     for i, mixer in enumerate(mixers):
         if mixer in {"full", "sliding", "both"}:
-            kind = _attention(model, mixer, heads[i], kv_heads[i], ratios[i])
+            kind = _attention(model, mixer, (heads[i], kv_heads[i]), windows[i], ratios[i])
             kind = dataclasses.replace(kind, is_shared=i >= n_layer - n_shared)
             kind = _with_index(model, kind, indexed[i], sparse[i]) if not kind.is_sliding else kind
             layers += [_with_further(model, kind, ratios[i]), *_taps(model, kind)]
@@ -79,10 +80,11 @@ def _kv_heads(model: Model, heads: list[int]) -> list[int]:
     return kv_heads
 
 
-def _attention(model: Model, mixer: Mixer, n_head: int, n_kv_head: int, ratio: int) -> Attention:
+def _attention(model: Model, mixer: Mixer, heads: tuple[int, int], window: int, ratio: int) -> Attention:
     reader = model.reader
-    window = read_window(reader) if mixer == "sliding" or ratio >= 0 else 0
-    rank = reader.count_or_none("kv_lora_rank", high=100_000)
+    n_head, n_kv_head = heads
+    window = window if mixer == "sliding" or ratio >= 0 else 0
+    rank = reader.count_or_none("kv_lora_rank", high=100_000) if reader.flag("use_mla", default=True) else 0
     if ratio >= 0:
         return _compressed(model, n_head, window, ratio)
     if rank:

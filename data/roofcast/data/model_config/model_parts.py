@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Final
 
+from roofcast.data.errors import InputError
 from roofcast.data.layer_kinds import Encoder, Experts, LayerKind, Lookup, Mlp, Module
 from roofcast.data.model_config import field_names as names
 from roofcast.data.model_config.config_reader import ConfigReader
@@ -29,13 +30,14 @@ def read_mlp_layers(model: Model, mlps: list[MlpName]) -> list[LayerKind]:
     layers: list[LayerKind] = []
     if "dense" in mlps:
         for width, name in zip(_dense_widths(model, len(mlps)), mlps, strict=True):
-            if name == "dense":
+            if name == "dense" and width:
                 bias = (2 if model.family.is_gated else 1) * width + model.hidden if has_bias else 0
                 layers.append(Mlp(n=1, width=width, is_gated=model.family.is_gated, n_param_further=bias))
     if "sparse" in mlps:
-        kind = _experts(model)
-        bias = (2 if kind.is_gated else 1) * kind.width + model.hidden if has_bias else 0
-        layers += [dataclasses.replace(kind, n_param_further=kind.n_expert * bias)] * mlps.count("sparse")
+        for kind, name in zip(_experts(model, len(mlps)), mlps, strict=True):
+            bias = (2 if kind.is_gated else 1) * kind.width + model.hidden if has_bias else 0
+            further = dataclasses.replace(kind, n_param_further=kind.n_expert * bias)
+            layers += [further] if name == "sparse" else []
     return layers
 
 
@@ -48,7 +50,8 @@ def _dense_widths(model: Model, n_layer: int) -> list[int]:
     own: names.Names = names.DENSE_WIDTHS if reader.has(*names.DENSE_WIDTHS) else names.WIDTHS
     if reader.has("shared_intermediate_size") and not has_experts(reader):
         own = ("shared_intermediate_size",)
-    widths = reader.per_layer(*own, n_layer=n_layer, default=default)
+    low = 0 if reader.holds_list(*own) else 1  # a list has blanks for layers of experts
+    widths = reader.per_layer(*own, n_layer=n_layer, default=default, low=low)
     if reader.flag("block_auto_adjust_ff_dim"):
         widths = [_adjusted_width(reader, width) for width in widths]
     if reader.flag("use_double_wide_mlp"):
@@ -75,26 +78,35 @@ def _adjusted_width(reader: ConfigReader, width: int) -> int:
     return -(-max(minimum, 1) // multiple) * multiple
 
 
-def _experts(model: Model) -> Experts:
+def _experts(model: Model, n_layer: int) -> list[Experts]:
+    """Return the experts that each layer has if it is sparse."""
     reader, hidden = model.reader, model.hidden
-    n_expert = reader.count(*names.EXPERTS, high=100_000)
     own = names.EXPERT_WIDTHS
     order = ("intermediate_size", *own) if model.family.expert_is_intermediate else (*own, "intermediate_size")
-    width = reader.count(*order, "ffn_hidden_size", high=_MOST_WIDTH)
+    widths = reader.per_layer(*order, "ffn_hidden_size", n_layer=n_layer, low=0)
+    counts = reader.per_layer(*names.EXPERTS, n_layer=n_layer, low=0)
+    chosen = reader.per_layer(*names.CHOSEN, n_layer=n_layer, low=0)
     n_shared = reader.count(*names.SHARED, default=int(model.model_type == "llama4_text"), low=0, high=1_000)
-    beside = reader.count("intermediate_size", high=_MOST_WIDTH) if model.model_type.startswith("gemma4") else 0
-    shared = reader.count(*names.SHARED_WIDTHS, default=beside or n_shared * width, low=0)
+    beside = reader.count("intermediate_size") if model.model_type.startswith("gemma4") else 0
     latent = reader.count(*names.EXPERT_INPUT, default=hidden, high=hidden)
-    return Experts(
-        n=1,
-        n_expert=n_expert,
-        top_k=reader.count(*names.CHOSEN, high=n_expert),
-        width=width,
-        n_shared=max(n_shared, int(shared > 0)),
-        shared_width=shared,
-        latent=latent if latent < hidden else 0,
-        is_gated=model.family.is_gated,
-    )
+    layers = []
+    for n_expert, top_k, width in zip(counts, chosen, widths, strict=True):
+        if n_expert > 1 and not 1 <= top_k <= n_expert:
+            raise InputError(names.CHOSEN[0], f"must be between 1 and {n_expert}, got {top_k}")
+        shared = reader.count(*names.SHARED_WIDTHS, default=beside or n_shared * width, low=0)
+        layers.append(
+            Experts(
+                n=1,
+                n_expert=n_expert,
+                top_k=top_k,
+                width=width,
+                n_shared=max(n_shared, int(shared > 0)),
+                shared_width=shared,
+                latent=latent if latent < hidden else 0,
+                is_gated=model.family.is_gated,
+            )
+        )
+    return layers
 
 
 def read_tables(model: Model) -> list[LayerKind]:

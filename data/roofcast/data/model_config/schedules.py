@@ -32,7 +32,7 @@ def read_mixers(reader: ConfigReader, family: Family, n_layer: int) -> list[Mixe
     InputError
         If a list is of another length, or a name is not understood.
     """
-    window = read_window(reader)
+    windows = read_windows(reader, n_layer)
     named = _explicit(reader, n_layer) or _by_index(reader, n_layer)
     kinds = named or _by_period(reader, family, n_layer)
     if "sliding" in named and not reader.mentions(*names.WINDOW):
@@ -40,15 +40,22 @@ def read_mixers(reader: ConfigReader, family: Family, n_layer: int) -> list[Mixe
         raise InputError(
             names.WINDOW[0], f"is missing: some layers slide (also read as {others}); add it to the config"
         )
-    return ["full" if kind == "sliding" and not window else kind for kind in kinds]
+    if reader.holds_list(*names.WINDOW):
+        kinds = [
+            "sliding" if kind == "full" and window else kind for kind, window in zip(kinds, windows, strict=True)
+        ]
+    return ["full" if kind == "sliding" and not window else kind for kind, window in zip(kinds, windows, strict=True)]
 
 
-def read_window(reader: ConfigReader) -> int:
-    """Return the window of layers that slide; 0 if none do, or if it is no shorter than the context."""
-    window = reader.count_or_none(*names.WINDOW, high=10**9)
+def read_windows(reader: ConfigReader, n_layer: int) -> list[int]:
+    """Return the window of each layer if it slides; 0 if none do, or if it is no shorter than the context."""
     context = reader.count_or_none(*names.CONTEXT, high=10**9)
     is_on = reader.flag("use_sliding_window", default=True) or reader.has("layer_types")
-    return window if is_on and not 0 < context <= window else 0
+    if reader.holds_list(*names.WINDOW):
+        windows = reader.per_layer(*names.WINDOW, n_layer=n_layer, low=0)
+    else:
+        windows = [reader.count_or_none(*names.WINDOW, high=10**9)] * n_layer
+    return [window if is_on and not 0 < context <= window else 0 for window in windows]
 
 
 def separate_blocks(reader: ConfigReader) -> list[str]:
@@ -141,6 +148,8 @@ def read_mlps(reader: ConfigReader, n_layer: int) -> list[Mlp]:
 
 
 def _sparse_layers(reader: ConfigReader, n_layer: int) -> list[bool]:
+    if reader.holds_list(*names.EXPERTS):
+        return [n > 1 for n in reader.per_layer(*names.EXPERTS, n_layer=n_layer, low=0)]
     if kinds := reader.texts("mlp_layer_types"):
         return [kind != "dense" for kind in _of_length("mlp_layer_types", kinds, n_layer)]
     if reader.holds_list("moe_layer_freq"):
@@ -155,8 +164,12 @@ def _sparse_layers(reader: ConfigReader, n_layer: int) -> list[bool]:
 
 def has_experts(reader: ConfigReader) -> bool:
     """Return whether the model has routed experts; a single expert is a dense MLP."""
-    is_on = reader.flag("enable_moe_block", default=True)
-    return is_on and reader.count_or_none(*names.EXPERTS, high=100_000) > 1
+    is_on = reader.flag("enable_moe_block", "use_moe", "enable_moe", default=True)
+    return is_on and max(reader.per_layer(*names.EXPERTS, n_layer=_n_listed(reader), default=0, low=0)) > 1
+
+
+def _n_listed(reader: ConfigReader) -> int:
+    return reader.count(*names.LAYERS, default=1, high=2_000)
 
 
 def _mixer(field: str, kind: str) -> Mixer:
