@@ -36,8 +36,8 @@ STATE_RATIO: Final = 0.9
 """SGLang's states of recurrent layers are in a pool of their own, beside the reported one: its option
 ``--mamba-full-memory-ratio``."""
 
-LEAST_ROWS: Final = 5
-"""Rows of an engine in other lineages from which its own bytes are fitted."""
+LEAST_LINEAGES: Final = 5
+"""Other lineages from whose medians the own bytes of an engine are fitted; with fewer the shipped ones stay."""
 
 Method = Callable[[pd.DataFrame, Catalog], pd.DataFrame]
 """Function from starts to `QUANTITIES` by row, and `margin`: how likely the server starts, in any unit."""
@@ -96,15 +96,16 @@ METHODS: Final[Mapping[str, Method]] = {"roofcast": estimate_starts, "rule_of_th
 
 
 def _held_out_own_byte(rows: pd.DataFrame, memory: Memory, n: FloatArray) -> FloatArray:
-    """Return what engines keep beyond the estimate: medians over the other lineages, zero with few rows."""
+    """Return what engines keep beyond the estimate: medians over the other lineages."""
     figures = rows[list(_MEASURED.values())].to_numpy(dtype=float)
     excess = pd.Series(memory.usable_byte / n - figures[:, 0] - figures[:, 1], index=rows.index)
     excess = excess.where(_is_judged(rows, "cache"))
     own = np.zeros(len(rows))
     for (engine, lineage), part in rows.groupby(["engine", "lineage"]):
         others = excess[(rows["engine"] == engine) & (rows["lineage"] != lineage)].dropna()
-        if len(others) >= LEAST_ROWS:
-            own[rows.index.get_indexer(part.index)] = others.median()
+        by_lineage = others.groupby(rows["lineage"]).median()
+        if len(by_lineage) >= LEAST_LINEAGES:
+            own[rows.index.get_indexer(part.index)] = by_lineage.median()
     return own
 
 
