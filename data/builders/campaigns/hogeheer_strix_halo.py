@@ -11,7 +11,7 @@ from builders.campaigns.llama_bench import generation_row, precision_cells, prom
 from builders.figures import number_of
 from builders.published import Cells, Record
 from builders.recipe import Row
-from roofcast.data.importers.gguf_names import parse_gguf_name
+from roofcast.data.precision_names import parse_gguf_name
 
 N_GENERATED: Final = 128
 """Tokens that llama-bench generates by default."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from builders.campaigns.llama_bench import precision_cells
 from builders.published import Record
-from roofcast.data.importers.gguf_names import parse_gguf_name
+from roofcast.data.precision_names import parse_gguf_name
 
 PRECISIONS: Final = {"gpt-oss-120b-F16": "fp4", "gpt-oss-20b-F16": "fp4"}
 """Precision that differs from the name's: the experts stay in MXFP4."""

@@ -15,6 +15,9 @@ MAX_PROBLEM: Final = 10
 MAX_SIMILAR_LENGTH: Final = 200
 """Longest name for which similar ones are looked up."""
 
+MAX_CANDIDATE: Final = 5
+"""Candidates of an ambiguous name that a message lists."""
+
 MAX_GIVEN: Final = 40
 """Characters of a wrong value that a message has."""
 
@@ -94,6 +97,25 @@ class UnknownNameError(InputError):
         self.name = name
         self.given = name
         self.args = (field, name, names)
+
+
+class AmbiguousNameError(UnknownNameError):
+    """A name that may mean several; lists them.
+
+    Examples
+    --------
+    >>> str(AmbiguousNameError("model", "gpt-oss", ["openai/gpt-oss-20b", "openai/gpt-oss-120b"]))
+    "model: 'gpt-oss' may be openai/gpt-oss-20b or openai/gpt-oss-120b; name one"
+    """
+
+    def __init__(self, field: str, name: str, candidates: Sequence[str]) -> None:
+        super().__init__(field, name)
+        first, n_more = [*candidates[:MAX_CANDIDATE]], len(candidates) - MAX_CANDIDATE
+        listed = " or ".join([", ".join(first[:-1]), first[-1]]) if len(first) > 1 else first[0]
+        listed = f"{', '.join(first)} or one of {n_more} more" if n_more > 0 else listed
+        self.problem = f"{name!r} may be {listed}; name one"
+        self.near = first
+        self.args = (field, name, candidates)
 
 
 class NotAllowedError(InputError):

@@ -14,7 +14,9 @@ from typing import Self
 from roofcast.data.catalog.catalog_tables import read_aliases, read_specs
 from roofcast.data.catalog.sheet_units import with_peaks
 from roofcast.data.catalog.support_rows import MeasuredStack
-from roofcast.data.errors import SchemaError, UnknownNameError
+from roofcast.data.catalog.typed_names import WordIndex
+from roofcast.data.errors import AmbiguousNameError, SchemaError, UnknownNameError
+from roofcast.data.precision_names import split_copy_name
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 
 
@@ -23,7 +25,8 @@ class Catalog:
     """Models, accelerators and offers by name.
 
     Names are compared without case, with blanks and underscores as hyphens. The part of a model's name after the
-    slash, and an accelerator's name with or without its maker, are names too where they are unique.
+    slash, and an accelerator's name with or without its maker, are names too where they are unique. Any other name
+    means the one entry that has its words, see `typed_names`; that of a quantised copy means its model.
 
     Parameters
     ----------
@@ -62,15 +65,18 @@ class Catalog:
                 )
 
     def model(self, name: str) -> ModelSpec:
-        """Return the model of this name; for the alias of a quantised copy, with its weight precision.
+        """Return the model of this name; for that of a quantised copy, with its weight precision.
 
         Raises
         ------
         UnknownNameError
-            If no name or several names match; lists near misses.
+            If no name or several names match; lists near misses, or what it may mean.
         """
-        spec = self.models[_find("model", name, self._model_index, self.listed_models)]
         precision = self._precision_index.get(_key(name))
+        copy = split_copy_name(name)
+        if not self.knows_model(name) and copy.quantisation and self._means_model(copy.model):
+            name, precision = copy.model, copy.precision
+        spec = self.models[_find("model", name, self._model_index, self.listed_models, self._model_words)]
         return spec.model_copy(update={"weight_precision": precision}) if precision else spec
 
     def accelerator(self, name: str) -> AcceleratorSpec:
@@ -79,9 +85,34 @@ class Catalog:
         Raises
         ------
         UnknownNameError
-            If no name or several names match; lists near misses.
+            If no name or several names match; lists near misses, or what it may mean.
         """
-        return self.accelerators[_find("accelerator", name, self._accelerator_index, self.accelerators)]
+        index, words = self._accelerator_index, self._accelerator_words
+        return self.accelerators[_find("accelerator", name, index, self.accelerators, words)]
+
+    def remark(self, field: str, name: str) -> str:
+        """Return what a known name of a model or accelerator is taken as; blank where it is spelled as the id is.
+
+        Examples
+        --------
+        >>> load_catalog().remark("accelerator", "4090"), load_catalog().remark("model", "qwen3-8b")
+        ("accelerator '4090' is taken as nvidia-rtx-4090-24gb", '')
+        """
+        is_model = field == "model"
+        spec = self.model(name) if is_model else self.accelerator(name)
+        own = [spec.id, spec.id.rpartition("/")[2], spec.id.partition("-")[2]]
+        if _key(name) in map(_key, own):
+            return ""
+        words = self._model_words if is_model else self._accelerator_words
+        others = [id_ for id_ in words.matches(name) if id_ != spec.id]
+        also = f"; it may also mean {', '.join(others[:3])}" if others else ""
+        weights = ""
+        if isinstance(spec, ModelSpec) and spec.weight_precision != self.models[spec.id].weight_precision:
+            weights = f" with {spec.weight_precision} weights"
+        return f"{field} {name!r} is taken as {spec.id}{weights}{also}"
+
+    def _means_model(self, name: str) -> bool:
+        return self.knows_model(name) or len(self._model_words.meaning(name)) == 1
 
     def knows_model(self, name: str) -> bool:
         """Return whether there is a model of this name; much faster than `model` if there is none."""
@@ -130,6 +161,19 @@ class Catalog:
     def _model_index(self) -> Mapping[str, str]:
         tails = ((name.rpartition("/")[2], target) for name, target in _targets(self.models, self.model_aliases))
         return _index("model", self.models, self.model_aliases, tails)
+
+    @functools.cached_property
+    def _model_words(self) -> WordIndex:
+        names: dict[str, list[str]] = {id_: [] for id_ in self.listed_models}
+        for alias, id_ in self.model_aliases.items():
+            if id_ in names and alias not in self.alias_precisions:
+                names[id_].append(alias)
+        return WordIndex(names, is_numbered=False)
+
+    @functools.cached_property
+    def _accelerator_words(self) -> WordIndex:
+        names = {id_: [f"{id_} {spec.vendor} {spec.name}"] for id_, spec in self.accelerators.items()}
+        return WordIndex(names, is_numbered=True)
 
     @functools.cached_property
     def _precision_index(self) -> Mapping[str, str]:
@@ -198,8 +242,12 @@ def _index(
     return {**{name: target for name, target in candidates if n_target[name] == 1}, **index}
 
 
-def _find(field: str, name: str, index: Mapping[str, str], ids: Iterable[str]) -> str:
-    try:
-        return index[_key(name)]
-    except KeyError:
-        raise UnknownNameError(field, name, ids) from None
+def _find(field: str, name: str, index: Mapping[str, str], ids: Iterable[str], words: WordIndex) -> str:
+    if (id_ := index.get(_key(name))) is not None:
+        return id_
+    meaning = words.meaning(name)
+    if len(meaning) > 1:
+        raise AmbiguousNameError(field, name, meaning)
+    if not meaning:
+        raise UnknownNameError(field, name, ids)
+    return meaning[0]

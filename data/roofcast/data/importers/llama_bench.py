@@ -16,10 +16,10 @@ from typing import Any, Final
 from roofcast.data.csv_rows import check_width, iter_csv
 from roofcast.data.importers.client_runs import Run, join_cells, run_reader
 from roofcast.data.importers.format import Format
-from roofcast.data.importers.gguf_names import parse_gguf_name
 from roofcast.data.importers.job_logs.run_log import iter_lines
 from roofcast.data.importers.json_input import Node, begins_json, check_keys, iter_documents, read_json, read_text
 from roofcast.data.importers.sources import Source, header_of
+from roofcast.data.precision_names import parse_gguf_name
 from roofcast.data.specs import PRECISIONS
 from roofcast.data.units import S_PER_NS
 

@@ -127,6 +127,12 @@ class CellParser:
             text[text == ""] = self.defaults[name]
         elif self._is_required(name):
             findings.append(Finding(text == "", name, "must be given"))
+        if synonym := self.schema[name].synonym:
+            choices = self.schema[name].choices
+            meant = {
+                word: word if word in choices else synonym(word) or word for word in dict.fromkeys(text.tolist())
+            }
+            text = object_column(len(text), [*map(meant.__getitem__, text.tolist())])
         if wrong := self._wrong_texts(name, dict.fromkeys(text.tolist())):
             is_wrong = np.array([word in wrong for word in text.tolist()], dtype=bool)
             before = text.copy()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from roofcast.data.precision_names import parse_precision
+from roofcast.data.specs import PRECISIONS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +30,8 @@ class Column:
         Allowed texts; empty for any text of `min_length` to `MAX_TEXT` characters.
     meaning
         What a person has to know to write it; blank for a column of results.
+    synonym
+        Returns the choice that another word means; blank if it means none.
     """
 
     kind: Literal["float", "str", "bool"]
@@ -36,6 +41,7 @@ class Column:
     choices: tuple[str, ...] = ()
     min_length: int = 0
     meaning: str = ""
+    synonym: Callable[[str], str] | None = None
 
     def checks(self, values: pd.Series) -> Iterator[tuple[pd.Series, str]]:
         """Yield, for each rule, whether each value satisfies it, and the problem of those that do not."""
@@ -57,6 +63,11 @@ class Column:
 def text(*choices: str, meaning: str = "") -> Column:
     """Return a column of texts that may be blank."""
     return Column("str", choices=("", *choices) if choices else (), meaning=meaning)
+
+
+def precision(meaning: str) -> Column:
+    """Return a column of precisions that may be blank."""
+    return Column("str", choices=("", *PRECISIONS), meaning=meaning, synonym=parse_precision)
 
 
 def required_text(*choices: str, meaning: str = "") -> Column:

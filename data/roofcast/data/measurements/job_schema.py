@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from roofcast.data.measurements.column_types import number, required_number, required_text, text
+from roofcast.data.measurements.column_types import number, precision, required_number, required_text, text
 from roofcast.data.measurements.schema import STATUSES, SWITCHES
-from roofcast.data.specs import PRECISIONS
 
 METHODS: Final = ("pretrain", "full", "lora", "qlora", "adapter")
 """Pretraining; fine-tuning of all weights, with LoRA, with LoRA on quantised weights, or with another adapter."""
@@ -55,11 +54,11 @@ TRAINING_CONFIG_COLUMNS: Final = {
         "latent attention k or v are both projections that give them"
     ),
     "n_param_trained": number(1, 1e14, "Trained parameters, if not those of the adapter's rank"),
-    "weight_precision": text(*PRECISIONS, meaning="Precision of the weights in memory"),
-    "compute_precision": text(*PRECISIONS, meaning="Precision of the products"),
+    "weight_precision": precision("Precision of the weights in memory"),
+    "compute_precision": precision("Precision of the products"),
     "precision_recipe": text(meaning="Scaling of that precision, such as mxfp8"),
-    "gradient_precision": text(*PRECISIONS, meaning="Precision in which gradients accumulate and are reduced"),
-    "state_precision": text(*PRECISIONS, meaning="Precision of the optimizer's moments, by default the optimizer's"),
+    "gradient_precision": precision("Precision in which gradients accumulate and are reduced"),
+    "state_precision": precision("Precision of the optimizer's moments, by default the optimizer's"),
     "tp": number(1, _MAX_COUNT, "Tensor parallelism"),
     "sequence_parallel": text(*SWITCHES, meaning="Norms split over the tensor-parallel ranks"),
     "pp": number(1, _MAX_COUNT, "Pipeline parallelism"),

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from roofcast.data.measurements.column_types import Column, number, required_number, required_text, text
-from roofcast.data.specs import PRECISIONS, STATISTICS
+from roofcast.data.measurements.column_types import Column, number, precision, required_number, required_text, text
+from roofcast.data.specs import STATISTICS
 
 LOADS: Final = ("closed_loop", "open_loop", "static_batch", "offline")
 """Arrival of requests: at a concurrency, at a rate, together as one batch, or all at once into a queue."""
@@ -29,8 +29,8 @@ QUESTION_COLUMNS: Final = {
     "n_accelerator": required_number(1, 100_000, "Accelerators of the replica; 1 by default"),
     "engine": text(meaning="Such as vllm, sglang or trtllm"),
     "engine_version": text(meaning="Version of the engine"),
-    "weight_precision": text(*PRECISIONS, meaning="Precision of the weights, by default the checkpoint's"),
-    "kv_precision": text(*PRECISIONS, meaning="Precision of the KV cache"),
+    "weight_precision": precision("Precision of the weights, by default the checkpoint's"),
+    "kv_precision": precision("Precision of the KV cache"),
     "tp": number(1, 100_000, "Tensor parallelism; by default all accelerators that the other degrees leave"),
     "pp": number(1, 100_000, "Pipeline parallelism"),
     "dp": number(1, 100_000, "Data parallelism"),
@@ -75,7 +75,7 @@ CONTEXT_COLUMNS: Final = {
     "moe_tp": number(1, 100_000, "Tensor parallelism of the experts"),
     "n_prefill_accelerator": number(1, 100_000, "Accelerators of disaggregated prefill"),
     "n_decode_accelerator": number(1, 100_000, "Accelerators that decode, with disaggregated prefill"),
-    "activation_precision": text(*PRECISIONS, meaning="Precision of the activations"),
+    "activation_precision": precision("Precision of the activations"),
     "speculation": text(NO_SPECULATION, *SPECULATIONS, meaning="Speculative decoding"),
     "n_speculative_token": number(0, 1000, "Speculated tokens per step"),
     "chain_acceptance_ratio": number(0, 1, "Probability that a speculated token is accepted, given those before it"),

@@ -36,6 +36,7 @@ from roofcast.features.queries import FloatArray, Queries, build_frame
 from roofcast.features.validity.capacity_limits import CapacityLimits, capacity_limits
 from roofcast.features.validity.checks import FLAGS, find_flags
 from roofcast.serving.explain.prediction_reasons import explain_predictions
+from roofcast.serving.predict.name_remarks import name_remarks
 from roofcast.serving.predict.question_rows import rows_from_table
 from roofcast.serving.predict.row_answers import ANSWER_METRICS, LOAD_REMARK, SATURATION_REMARK
 from roofcast.serving.predict.row_checks import assumed_split_problems, check_table, support_remarks, table_columns
@@ -64,6 +65,8 @@ class Explanation:
         Blank columns of each question whose usual values count, separated by spaces.
     support
         Remark on each question of which it is unknown whether it runs.
+    meant
+        What the names of each question are taken as.
     d
         Descriptors.
     operators
@@ -79,6 +82,7 @@ class Explanation:
     table: pd.DataFrame
     assumed: Sequence[str]
     support: Sequence[str]
+    meant: Sequence[str]
     parts: list[AcceleratorSpec]
     d: Queries
     estimate: Estimate
@@ -136,7 +140,7 @@ class Explanation:
         assumed = [LOAD_REMARK] if self.table[ASSUMED_LOAD].iloc[i] else []
         saturated = [SATURATION_REMARK] if self.estimate.is_saturated[i] else []
         flags = [FLAGS[name] for name, applies in self._flags.items() if applies[i]]
-        return [*assumed, *saturated, *flags, *filter(None, [self.support[i]])]
+        return [*filter(None, [self.meant[i]]), *assumed, *saturated, *flags, *filter(None, [self.support[i]])]
 
     def to_json(self, i: int = 0) -> dict[str, Any]:
         """Return the explanation of question `i` as JSON values."""
@@ -189,6 +193,7 @@ def explain(
     table, problems = check_table(questions, catalog, bundle.engines if bundle else ())
     _raise_first(problems)
     support = support_remarks(table_columns(table), catalog)
+    meant = name_remarks(table_columns(questions), catalog)
     used = list(parts) or [catalog.accelerators[name] for name in table["accelerator"]]
     table["accelerator"] = [part.id for part in used]
     accelerators = {part.id: part for part in used}
@@ -205,6 +210,7 @@ def explain(
         table=table,
         assumed=assumed,
         support=support,
+        meant=meant,
         parts=used,
         d=d,
         estimate=e,

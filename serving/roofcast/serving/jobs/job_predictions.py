@@ -25,6 +25,8 @@ from roofcast.serving.jobs.memory_parts import MEMORY_PARTS, memory_parts
 from roofcast.serving.jobs.rows import job_table, parse_jobs
 from roofcast.serving.jobs.search.plan_choice import predict_jobs, with_fastest_plans
 from roofcast.serving.jobs.search.plans import PLAN_COLUMNS, is_sound, keeps_stated, plan_columns
+from roofcast.serving.predict.name_remarks import name_remarks
+from roofcast.serving.predict.question_rows import columns_from_rows
 from roofcast.serving.row_problems import Problem
 from roofcast.training.jobs import JobPrediction, JobPredictor
 
@@ -86,9 +88,12 @@ def answer_jobs(rows: Sequence[Mapping[str, Any]], options: JobOptions) -> Colum
         chunk = np.array(valid[start : start + N_TOGETHER], dtype=np.intp)
         table = job_table([jobs[i] for i in chunk])
         _answer(table, chunk, answers, problems, options)
+    meant = name_remarks(columns_from_rows(rows), options.catalog) if valid else []
     for i, problem in enumerate(problems):
         if problem is not None:
             answers["status"][i], answers["reason"][i] = problem.status, str(problem)
+        else:
+            answers["reason"][i] = "; ".join(filter(None, [meant[i], answers["reason"][i]]))
     return answers
 
 

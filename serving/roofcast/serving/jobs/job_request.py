@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from roofcast.data.errors import InputError
-from roofcast.data.specs import Precision
+from roofcast.data.precision_names import PrecisionName
 from roofcast.serving.recommend.api.offer_constraints import Inventory, Marketplaces, OfferConstraintsRequest
 from roofcast.serving.recommend.api.request import Confidence
 from roofcast.serving.recommend.demand.inventory import PriceOverride
@@ -132,7 +132,7 @@ class JobRecommendationRequest(Message):
         Flag(),
     ] = Field(default_factory=list)
     compute_precision: Annotated[
-        Precision | None,
+        PrecisionName | None,
         Field(description="Precision of the products; by default the framework's, BF16 or FP16."),
         Flag(),
     ] = None

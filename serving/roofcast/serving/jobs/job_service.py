@@ -26,6 +26,7 @@ from roofcast.serving.jobs.job_request import JobPredictionRequest, JobRecommend
 from roofcast.serving.jobs.search.candidates import JobDemand
 from roofcast.serving.jobs.search.job_search import JobSearch, at_level, search
 from roofcast.serving.jobs.search.misses import list_misses
+from roofcast.serving.predict.name_remarks import request_remarks
 from roofcast.serving.predict.question_rows import columns_from_rows, rows_from_columns
 from roofcast.serving.recommend.answer.cautions import region_warnings
 from roofcast.serving.recommend.api.recommendation_service import resolve_constraints
@@ -115,7 +116,8 @@ def answer_training_recommendation(
         raise InputError("constraints", f"admit no accelerator that trains the job: {reasons[:400]}")
     entries = best_runs(found, request.confidence)[: request.n_entry]
     found = at_level(found, entries, predictor, request.level)
-    warnings = region_warnings(own.regions, market.offers, constraints)
+    warnings = request_remarks(request.model, own.accelerators, known)
+    warnings += region_warnings(own.regions, market.offers, constraints)
     return _response(request, found, entries, today, active.champion.version, more_warnings=warnings)
 
 

@@ -20,6 +20,7 @@ from roofcast.features.descriptors.prediction_input import ColumnArray, factoriz
 from roofcast.features.engine.estimate import Estimate
 from roofcast.features.queries import FloatArray, Queries
 from roofcast.features.validity.checks import FLAGS, find_flags
+from roofcast.serving.predict.name_remarks import name_remarks
 from roofcast.serving.predict.row_checks import (
     assumed_split_problems,
     capacity_problems,
@@ -101,6 +102,9 @@ def answer_columns(columns: Mapping[str, ColumnArray], options: PredictOptions) 
     rows = np.array([i for i, problem in enumerate(problems) if problem is None], dtype=np.intp)
     if len(rows):
         _predict(table, rows, answers, problems, options)
+        meant = name_remarks(columns, options.catalog)
+        reasons = zip([meant[i] for i in rows.tolist()], answers["reason"][rows].tolist(), strict=True)
+        answers["reason"][rows] = ["; ".join(filter(None, pair)) for pair in reasons]
     for i, problem in enumerate(problems):
         if problem is not None:
             answers["status"][i], answers["reason"][i] = problem.status, str(problem)

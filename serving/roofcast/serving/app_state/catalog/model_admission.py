@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from roofcast.data.catalog import Catalog
-from roofcast.data.errors import InputError, SchemaError, UnknownNameError
+from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.model_config.huggingface import model_from_config, with_known_lineage
 from roofcast.data.specs import ModelSpec
 
@@ -23,11 +23,8 @@ Config = Mapping[str, Any]
 
 
 def find_model(catalog: Catalog, name: str) -> ModelSpec | None:
-    """Return the model of this name, or None if there is none."""
-    try:
-        return catalog.model(name)
-    except UnknownNameError:
-        return None
+    """Return the model of exactly this name, or None if there is none."""
+    return catalog.model(name) if catalog.knows_model(name) else None
 
 
 def with_registered(

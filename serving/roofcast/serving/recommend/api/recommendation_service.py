@@ -19,6 +19,7 @@ from roofcast.serving.app_state.catalog.user_files import old_price_warnings
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.deployment import Question, checkpoint_of, deployment
 from roofcast.serving.deployment.engine_config import ENGINES as DEPLOYABLE_ENGINES
+from roofcast.serving.predict.name_remarks import request_remarks
 from roofcast.serving.predict.reference_rows import references_of
 from roofcast.serving.recommend.answer.basis import BasisFactory
 from roofcast.serving.recommend.answer.cautions import demand_warnings, region_warnings
@@ -92,6 +93,7 @@ def answer_recommendation(
         has_levers=request.levers,
     )
     warnings = [
+        *request_remarks(request.model, request.constraints.accelerators, catalog),
         *result.warnings,
         *unpriced,
         *region_warnings(request.constraints.regions, market.offers, constraints),

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, mode
 
 from roofcast.data.errors import InputError, join_errors
 from roofcast.data.measurements.schema import ACCEPTANCES, INPUT_COLUMNS, NO_SPECULATION
-from roofcast.data.specs import Precision
+from roofcast.data.precision_names import PrecisionName
 from roofcast.data.units import S_PER_H
 from roofcast.serving.recommend.api.offer_constraints import (
     Inventory,
@@ -223,9 +223,9 @@ class ConstraintsRequest(OfferConstraintsRequest):
         Field(description="Engines in any case of letters; by default vllm, sglang and trtllm where they run."),
         Flag("--engine"),
     ] = Field(default_factory=list)
-    weight_precision: Precision | None = None
+    weight_precision: PrecisionName | None = None
     weight_precisions: Annotated[
-        list[Precision],
+        list[PrecisionName],
         Field(max_length=8, description="Precisions of the weights; by default the checkpoint's own."),
         Flag("--weight-precision --precision"),
     ] = Field(default_factory=list)
@@ -234,7 +234,7 @@ class ConstraintsRequest(OfferConstraintsRequest):
         Field(gt=0, le=1e9, description="Most US dollars per hour."),
         Flag("--max-usd-per-h --budget"),
     ] = None
-    kv_precision: Annotated[Precision | None, Flag()] = None
+    kv_precision: Annotated[PrecisionName | None, Flag()] = None
     gpu_memory_utilization: Annotated[float | None, Flag()] = _setting("gpu_memory_utilization")
     max_num_seqs: Annotated[float | None, Flag()] = _setting("max_num_seqs")
     chunk_size_token: Annotated[float | None, Flag()] = _setting("chunk_size_token")

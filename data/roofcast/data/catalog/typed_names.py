@@ -1,0 +1,81 @@
+"""What people type for a name: its words in any order and spelling, if they mean one entry of the catalogue.
+
+A word is a number with its unit or a run of letters, so that ``qwen 3 32b`` has the words of Qwen3-32B and
+``rtx4090`` those of RTX 4090. Names in other characters than ASCII have none, so that no look-alike means another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+_WORD: Final = re.compile(r"[0-9]+(?:\.[0-9]+)*(?:[a-z]+)?|[a-z]+", re.ASCII)
+_VARIANT: Final = re.compile(r"(?<=[0-9])(?=(?:ti|super|xtx?|gre)\b)", re.ASCII)
+_MEMORY: Final = re.compile(r"[0-9]+gi?b?", re.ASCII)
+_DIGIT: Final = re.compile(r"[0-9]", re.ASCII)
+
+MAX_NAME: Final = 100
+"""Longest name that is compared by its words."""
+
+PLAIN_WORDS: Final = frozenset({
+    "nvidia", "amd", "intel", "apple", "google", "aws", "huawei", "tenstorrent", "geforce", "rtx", "gtx", "radeon",
+    "rx", "tesla", "instinct", "arc", "tpu", "gaudi", "instruct", "it", "chat", "hf", "base", "v", "meta",
+})  # fmt: skip
+"""Words of a name that tell it from no other of its line: makers, brands, and the usual tuning of a model."""
+
+
+def words_of(name: str) -> frozenset[str]:
+    """Return the words of a name; none if it is long or in other characters than ASCII.
+
+    Examples
+    --------
+    >>> sorted(words_of("RTX4090 24G")), sorted(words_of("Qwen3-30B-A3B"))
+    (['24gb', '4090', 'rtx'], ['3', '30b', '3b', 'a', 'qwen'])
+    """
+    if len(name) > MAX_NAME or not name.isascii():
+        return frozenset()
+    words = _WORD.findall(_VARIANT.sub(" ", name.lower()))
+    return frozenset(f"{word.rstrip('gib')}gb" if _MEMORY.fullmatch(word) else word for word in words)
+
+
+class WordIndex:
+    """Entries of a catalogue by the words of their names.
+
+    Parameters
+    ----------
+    names
+        Other names of each entry by its id.
+    is_numbered
+        Whether only names with a number besides a memory size mean an entry, as those of accelerators do.
+    """
+
+    def __init__(self, names: Mapping[str, Iterable[str]], *, is_numbered: bool) -> None:
+        self._own = {id_: words_of(id_) for id_ in names}
+        self._others = {id_: [*map(words_of, others)] for id_, others in names.items()}
+        self._is_numbered = is_numbered
+
+    def matches(self, name: str) -> list[str]:
+        """Return the ids that have all words of a name, the shortest first; without any, those with such a name."""
+        words = words_of(name)
+        numbers = {word for word in words if _DIGIT.search(word) and not _MEMORY.fullmatch(word)}
+        if not words - PLAIN_WORDS or (self._is_numbered and not numbers):
+            return []
+        own = [id_ for id_, known in self._own.items() if words <= known]
+        other = [id_ for id_, sets in self._others.items() if any(words <= known for known in sets)]
+        return sorted(own or other, key=lambda id_: (len(id_), id_))
+
+    def meaning(self, name: str) -> list[str]:
+        """Return the id that a name means, or several if it is ambiguous; none if it means none.
+
+        Of several matches it means the one whose other words are plain, or of these the one without others.
+        """
+        matches, words = self.matches(name), words_of(name)
+        plain = [id_ for id_ in matches if not _rest(id_, words) - PLAIN_WORDS]
+        exact = [id_ for id_ in plain if not _rest(id_, words)]
+        return next((one for one in (plain, exact) if len(one) == 1), matches)
+
+
+def _rest(id_: str, words: frozenset[str]) -> frozenset[str]:
+    own = words_of(id_.rpartition("/")[2])
+    return frozenset(word for word in own - words if not _MEMORY.fullmatch(word))

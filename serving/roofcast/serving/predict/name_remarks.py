@@ -1,0 +1,51 @@
+"""Remarks of an answer: what names that are not spelled as the catalogue spells them are taken as."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from roofcast.data.errors import InputError
+from roofcast.data.precision_names import parse_precision
+from roofcast.data.specs import PRECISIONS
+
+if TYPE_CHECKING:
+    from roofcast.data.catalog import Catalog
+
+
+def name_remarks(columns: Mapping[str, Iterable[Any]], catalog: Catalog) -> list[str]:
+    """Return, for each row as it was given, what its names are taken as; blank where they are spelled as known.
+
+    Parameters
+    ----------
+    columns
+        At least one; those of models, accelerators and precisions are read.
+    """
+    n_row = len([*next(iter(columns.values()))])
+    parts: list[list[str]] = []
+    for field, cells in columns.items():
+        if field in ("model", "accelerator") or field.endswith("_precision"):
+            texts = [cell if isinstance(cell, str) else "" for cell in cells]
+            remarks = {text: name_remark(field, text, catalog) for text in dict.fromkeys(texts)}
+            parts += [[remarks[text] for text in texts]] if any(remarks.values()) else []
+    return ["; ".join(filter(None, row)) for row in zip(*parts, strict=True)] if parts else [""] * n_row
+
+
+def name_remark(field: str, name: str, catalog: Catalog) -> str:
+    """Return what a name of a model, accelerator or precision is taken as; blank if it is unknown, or as known."""
+    if not name.strip():
+        return ""
+    if field.endswith("_precision"):
+        meaning = parse_precision(name)
+        return f"{field} {name!r} is taken as {meaning}" if meaning and name.strip() not in PRECISIONS else ""
+    try:
+        return catalog.remark(field, name)
+    except InputError:
+        return ""
+
+
+def request_remarks(model: object, accelerators: Iterable[str], catalog: Catalog) -> list[str]:
+    """Return the remarks about the names of a request; a model with its configuration has none."""
+    named = [("model", model)] if isinstance(model, str) else []
+    pairs = [*named, *(("accelerator", name) for name in accelerators)]
+    return [*filter(None, (name_remark(field, name, catalog) for field, name in pairs))]

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import pytest
+
+from roofcast.data.catalog import load_catalog
+from roofcast.data.errors import AmbiguousNameError, UnknownNameError
+from roofcast.data.precision_names import parse_precision
+
+CATALOG = load_catalog()
+
+
+@pytest.mark.parametrize(
+    ("name", "id_"),
+    [
+        ("4090", "nvidia-rtx-4090-24gb"),
+        ("rtx4090", "nvidia-rtx-4090-24gb"),
+        ("GeForce RTX 4090 24GB", "nvidia-rtx-4090-24gb"),
+        ("RTX 3090", "nvidia-rtx-3090-24gb"),
+        ("3090 Ti", "nvidia-rtx-3090-ti-24gb"),
+        ("4080", "nvidia-rtx-4080-16gb"),
+        ("7900 XTX", "amd-rx-7900-xtx-24gb"),
+        ("M4 Max", "apple-m4-max-128gb"),
+        ("m4", "apple-m4-32gb"),
+        ("v6e", "google-tpu-v6e"),
+        ("H100", "nvidia-h100-sxm-80gb"),
+        ("MI300X", "amd-mi300x-192gb"),
+    ],
+)
+def test_an_accelerator_is_meant_by_its_words(name: str, id_: str) -> None:
+    assert CATALOG.accelerator(name).id == id_
+    assert f"is taken as {id_}" in CATALOG.remark("accelerator", name)
+
+
+@pytest.mark.parametrize(
+    ("name", "id_", "precision"),
+    [
+        ("llama 3.3 70b", "meta-llama/Llama-3.3-70B-Instruct", "bf16"),
+        ("qwen 3 32b", "Qwen/Qwen3-32B", "bf16"),
+        ("llama3.1:8b", "meta-llama/Llama-3.1-8B", "bf16"),
+        ("gemma3:27b", "google/gemma-3-27b-it", "bf16"),
+        ("qwen2.5:72b", "Qwen/Qwen2.5-72B", "bf16"),
+        ("gpt-oss", "openai/gpt-oss-120b", "fp4"),
+        ("Qwen/Qwen3-32B-AWQ", "Qwen/Qwen3-32B", "int4"),
+        ("Llama-3.3-70B-Instruct-FP8-dynamic", "meta-llama/Llama-3.3-70B-Instruct", "fp8"),
+        ("unsloth/Llama-3.3-70B-Instruct-GGUF", "meta-llama/Llama-3.3-70B-Instruct", "int4"),
+        ("bartowski/Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf", "meta-llama/Llama-3.1-8B", "int4"),
+        ("llama 3.1 8b q8", "meta-llama/Llama-3.1-8B", "int8"),
+    ],
+)
+def test_a_model_is_meant_by_its_words(name: str, id_: str, precision: str) -> None:
+    spec = CATALOG.model(name)
+    assert (spec.id, spec.weight_precision) == (id_, precision)
+    assert f"is taken as {id_}" in CATALOG.remark("model", name)
+
+
+@pytest.mark.parametrize("name", ["qwen3-32b", "Qwen/Qwen3-32B", "meta-llama/llama-3.1-8b"])
+def test_a_name_that_is_spelled_as_the_id_has_no_remark(name: str) -> None:
+    assert CATALOG.remark("model", name) == ""
+
+
+@pytest.mark.parametrize(
+    ("field", "name", "candidate"),
+    [
+        ("accelerator", "a100", "nvidia-a100-pcie-80gb"),
+        ("accelerator", "V100", "nvidia-v100-sxm2-32gb"),
+        ("accelerator", "RTX PRO 6000", "nvidia-rtx-pro-6000-blackwell-server"),
+        ("model", "mixtral", "mistralai/Mixtral-8x7B-v0.1"),
+        ("model", "qwen3", "Qwen/Qwen3-32B"),
+    ],
+)
+def test_an_ambiguous_name_is_refused_with_what_it_may_mean(field: str, name: str, candidate: str) -> None:
+    with pytest.raises(AmbiguousNameError, match=f"'{name}' may be .*{candidate}.*; name one") as caught:
+        getattr(CATALOG, field)(name)
+    assert candidate in caught.value.near
+
+
+@pytest.mark.parametrize(
+    ("field", "name"),
+    [
+        ("accelerator", "AMD 4090"),
+        ("accelerator", "80gb"),
+        ("accelerator", "rtx"),
+        ("accelerator", "4090 Ti"),
+        ("accelerator", "\N{CYRILLIC SMALL LETTER A}100"),
+        ("accelerator", "h" * 10_000),
+        ("model", "acme/llama-3.3-70b"),
+        ("model", "llama-3.1-8b-mytune"),
+        ("model", "qwen 33b"),
+        ("model", "instruct"),
+        ("model", "q4_k_m"),
+        ("model", "\N{CYRILLIC SMALL LETTER O}penai/gpt-oss-20b"),
+    ],
+)
+def test_a_name_that_means_none_stays_unknown(field: str, name: str) -> None:
+    with pytest.raises(UnknownNameError, match="is known"):
+        getattr(CATALOG, field)(name)
+
+
+def test_every_id_and_alias_means_itself() -> None:
+    for id_ in CATALOG.models:
+        assert CATALOG.model(id_).id == id_
+    for alias, id_ in CATALOG.model_aliases.items():
+        assert CATALOG.model(alias).id == id_
+    for alias, id_ in CATALOG.accelerator_aliases.items():
+        assert CATALOG.accelerator(alias).id == id_
+
+
+@pytest.mark.parametrize(
+    ("name", "precision"),
+    [
+        ("Q4_K_M", "int4"), ("q4", "int4"), ("Q8_0", "int8"), ("IQ4_XS", "int4"), ("UD-Q4_K_XL", "int4"),
+        ("gguf", "int4"), ("AWQ", "int4"), ("GPTQ", "int4"), ("GPTQ-Int8", "int8"), ("bnb-4bit", "int4"),
+        ("nf4", "int4"), ("4-bit", "int4"), ("8 bit", "int8"), ("w4a16", "int4"), ("W8A8", "int8"),
+        ("bfloat16", "bf16"), ("half", "fp16"), ("FP16", "fp16"), ("float8_e4m3fn", "fp8"), ("fp8_e4m3", "fp8"),
+        ("NVFP4", "fp4"), ("mxfp4", "fp4"), ("BF16", "bf16"), ("Q6_K", ""), ("brain", ""), ("", ""), ("9" * 999, ""),
+    ],
+)  # fmt: skip
+def test_precisions_by_the_names_of_formats_and_quantisations(name: str, precision: str) -> None:
+    assert parse_precision(name) == precision
