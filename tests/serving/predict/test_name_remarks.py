@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 from roofcast.data.catalog import load_catalog
 from roofcast.serving.predict.name_remarks import name_remarks, request_remarks
 
@@ -7,7 +9,7 @@ CATALOG = load_catalog()
 
 
 def test_each_row_says_what_its_names_are_taken_as() -> None:
-    columns = {
+    columns: dict[str, list[Any]] = {
         "model": ["Qwen/Qwen3-8B", "qwen 3 8b", None],
         "accelerator": ["nvidia-h100-sxm-80gb", "MI300X", "nothing"],
         "weight_precision": ["", "AWQ", "bf16"],

@@ -98,10 +98,8 @@ def answer_recommendation(
         *unpriced,
         *region_warnings(request.constraints.regions, market.offers, constraints),
     ]
-    choices = {
-        "first entry": [one.offer for one in result.entries[:1]],
-        "mixed fleet": [one.offer for one in result.fleet],
-    }
+    first = [one.offer for one in result.entries[:1]]
+    choices = {"first entry": first, "mixed fleet": [one.offer for one in result.fleet]}
     warnings += [*old_price_warnings(choices, today), *demand_warnings(demand, result)]
     warnings += used.notes if used else ()
     entries = result.entries
