@@ -94,7 +94,8 @@ _OTHER: Final = (
     "ngram_vocab_size_base", "attn_layer_period", "attn_layer_offset", "expert_layer_period", "expert_layer_offset",
     "attn_type_list", "attn_layer_indices", "full_attn_idxs", "local_layer_ids", "enable_moe_block", "multi_query",
     "new_decoder_architecture", "word_embed_proj_dim", "depth", "patch_size", "feed_forward_proj",
-    "num_decoder_layers", "ngram_size", "heads_per_ngram", "indexer_kv_heads", "num_attention_heads_per_layer",
+    "num_decoder_layers", "short_conv_kernel_size",
+    "ngram_size", "heads_per_ngram", "indexer_kv_heads", "num_attention_heads_per_layer",
     "num_key_value_heads_per_layer", "attention_other_setting", "sparse_attention_config", "linear_attn_config",
     "block_configs", "sconv_kernel_size", "expansion_ratio", "attn_config", "ffn_config", "dtype", "torch_dtype",
 )  # fmt: skip

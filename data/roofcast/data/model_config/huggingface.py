@@ -33,7 +33,8 @@ from roofcast.data.specs import ModelSpec
 MAX_CONFIG_BYTE: Final = 5_000_000
 """The largest published configs have 3 MB: they list each quantised layer."""
 
-_TEXT_SECTIONS: Final = ("text_config", "llm_config", "language_config")
+_TEXT_SECTIONS: Final = ("text_config", "llm_config", "language_config", "language_model_config", "text_model_config")
+_WRAPPERS: Final = ("thinker_config",)
 _SHARED_WITH_TOWER: Final = (
     "vocab_size", "tie_word_embeddings", "torch_dtype", "dtype", "quantization_config", "max_position_embeddings",
 )  # fmt: skip
@@ -155,6 +156,9 @@ def _towers(config: Mapping[str, Any]) -> list[ConfigReader]:
 
 
 def _text_model(config: Mapping[str, Any]) -> tuple[ConfigReader, str, Family | None]:
+    wrapped = next((config[name] for name in _WRAPPERS if isinstance(config.get(name), Mapping)), None)
+    if wrapped is not None:
+        return _text_model(wrapped)
     outer = ConfigReader(config)
     if outer.has("_class_name"):
         raise InputError("_class_name", f"{outer.text('_class_name')!r} is a diffusion model; give a text model")

@@ -280,15 +280,14 @@ def _recurrent(model: Model, n_head: int) -> Recurrent:
             conv_width=2 * n_key * key + n_value * value, n_tap=reader.count(names.DELTA[4], default=4, high=64),
             state_precision=_state_precision(reader),
         )  # fmt: skip
-    source = linear if linear.has("num_heads") else reader
-    if source.count_or_none("num_heads" if source is linear else "linear_num_heads", high=_HIGH):
-        n_state = source.count("num_heads" if source is linear else "linear_num_heads", high=_HIGH)
-        dim = source.count("head_dim" if source is linear else "linear_head_dim", high=_HIGH)
+    n_state, dim = _kimi_shape(reader, linear, n_head)
+    if n_state:
         width = n_state * dim
-        full_gate = hidden * width - (hidden + width) * dim if source.flag("use_full_rank_gate") else 0
+        full_gate = hidden * width - (hidden + width) * dim if linear.flag("use_full_rank_gate") else 0
+        taps = ConfigReader(linear.mapping(), reader.mapping())
         return Recurrent(
             n=1, recurrence="kimi_delta", n_head=n_state, key_dim=dim, value_dim=dim, conv_width=3 * width,
-            n_tap=source.count("short_conv_kernel_size", "linear_conv_kernel_dim", default=4, high=64),
+            n_tap=taps.count("short_conv_kernel_size", "linear_conv_kernel_dim", default=4, high=64),
             state_precision=_state_precision(reader), n_param_further=full_gate,
         )  # fmt: skip
     if reader.count_or_none(*names.MAMBA_HEADS, high=100_000):
@@ -318,6 +317,16 @@ def _recurrent(model: Model, n_head: int) -> Recurrent:
         "is missing: layers of linear attention need linear_num_key_heads, linear_num_value_heads and their head "
         "dims, or linear_num_heads and linear_head_dim, or mamba_num_heads; add them to the config",
     )
+
+
+def _kimi_shape(reader: ConfigReader, linear: ConfigReader, n_head: int) -> tuple[int, int]:
+    """Return heads and their width of delta attention: its own, or attention's if it has a convolution alone."""
+    if linear.has("num_heads"):
+        return linear.count("num_heads", high=_HIGH), linear.count("head_dim", high=_HIGH)
+    if n_state := reader.count_or_none("linear_num_heads", high=_HIGH):
+        return n_state, reader.count("linear_head_dim", high=_HIGH)
+    has_taps = reader.count_or_none("short_conv_kernel_size", high=64) > 1
+    return (n_head, reader.count("head_dim", high=_HIGH)) if has_taps else (0, 0)
 
 
 def _mamba2(reader: ConfigReader, hidden: int) -> Recurrent:
