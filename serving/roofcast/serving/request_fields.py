@@ -42,8 +42,6 @@ class Message(BaseModel):
 
 Config = dict[str, Any]
 
-DEFAULT_LEVEL: Final = 0.8
-DEFAULT_CONFIDENCE: Final = 0.8
 Level = Annotated[float, Field(gt=0, lt=1, description="Probability of the intervals, for an unseen LLM.")]
 
 

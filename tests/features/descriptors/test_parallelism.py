@@ -53,9 +53,7 @@ def test_wide_replicas_run_attention_data_parallel_unless_told() -> None:
     assert shares(32, ep=8) == (8, 1, 4, 1, 8, 8)
 
 
-@pytest.mark.parametrize(
-    "purpose", [{"load": "offline"}, {"request_rate": 2.0}, {"load": "open_loop", "request_rate": 2}]
-)
+@pytest.mark.parametrize("purpose", [{"load": "offline"}, {"load": "open_loop", "request_rate": 2}])
 @pytest.mark.parametrize(
     ("n", "n_filled", "n_copy"),
     [
@@ -76,7 +74,9 @@ def test_for_throughput_a_blank_split_is_as_many_copies_as_leave_room_for_a_cach
     assert shares(n, n_filled=n_filled, **purpose) == (n / n_copy, 1, n_copy, 1, 1, n / n_copy)
 
 
-@pytest.mark.parametrize("cells", [{"concurrency": 8}, {"load": "closed_loop"}, {"load": "static_batch"}, {}])
+@pytest.mark.parametrize(
+    "cells", [{"concurrency": 8}, {"load": "closed_loop"}, {"load": "static_batch"}, {}, {"request_rate": 2.0}]
+)
 def test_for_requests_in_flight_a_blank_split_shares_every_layer(cells: dict[str, Any]) -> None:
     assert shares(8, **cells) == (8, 1, 1, 1, 1, 8)
 

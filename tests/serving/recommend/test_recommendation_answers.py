@@ -91,7 +91,7 @@ def test_more_confidence_never_costs_less(shared: Client) -> None:
     assert all(reported[c] <= cost * 1.000001 for c, cost in at_most.items())
     problem = problem_of(shared.post(PATH, a_demand(confidence=0.999)), 409)
     assert "is above what the measurements can guarantee" in problem["detail"]
-    assert problem_of(shared.post(PATH, a_demand(confidence=0.3)), 422)["field"] == "confidence"
+    assert problem_of(shared.post(PATH, a_demand(confidence=1.3)), 422)["field"] == "confidence"
 
 
 def test_entries_list_their_nearest_measurements(shared: Client) -> None:

@@ -16,7 +16,7 @@ USUAL: Final = {
     "engine": "that of engines without coefficients of their own",
     "weight_precision": "the checkpoint's",
     "kv_precision": "16 bits; FP8 for TensorRT-LLM with weights of eight or four bits",
-    "tp": "what the other degrees leave; copies of the model for an offline load or a request rate",
+    "tp": "what the other degrees leave; copies of the model for a load stated as offline or open_loop",
     "concurrency": "one request in flight",
     "speculation": "none",
     "n_speculative_token": "3",

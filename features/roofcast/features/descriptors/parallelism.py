@@ -42,9 +42,10 @@ def split_devices(
     -----
     Experts are spread over `moe_tp` x `ep` accelerators, by default over those of `tp`. A replica of more than eight
     accelerators with a blank split runs attention data-parallel and spreads its experts over all accelerators, as in
-    section 3.4 of DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024. Other replicas with a blank split that serve a
-    queue or a request rate are assumed to be configured for throughput: as many data-parallel copies as the weights
-    leave room for, because separate copies exchange no messages. llama.cpp splits by layers (``--split-mode layer``),
+    section 3.4 of DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024. Other replicas with a blank split are split by
+    tensors, but for runs whose `load` is stated as a queue or an open loop: benchmarks of that kind (MLPerf) are
+    configured for throughput, as many data-parallel copies as the weights leave room for, because separate copies
+    exchange no messages. llama.cpp splits by layers (``--split-mode layer``),
     which makes a pipeline. With disaggregated prefill the split is that of one decode worker, and `dp` counts the
     ranks of all decode workers.
 
@@ -89,8 +90,7 @@ def split_devices(
 
 
 def _is_for_throughput(queries: PredictionInput) -> npt.NDArray[np.bool_]:
-    has_rate = ~np.isnan(number_column(queries, "request_rate", np.nan))
-    return np.asarray(has_rate | (text_column(queries, "load", "closed_loop") == "offline"), dtype=np.bool_)
+    return np.isin(text_column(queries, "load", "").astype(str), ("offline", "open_loop"))
 
 
 def _copies(n_accelerator: FloatArray, weight_ratio: FloatArray) -> FloatArray:

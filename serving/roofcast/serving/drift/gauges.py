@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from roofcast.serving.app_state.store_access import StoreAccess
-from roofcast.serving.drift.import_drift import DEFAULT_LEVEL, ComparedModels, pair_errors, score_rows
+from roofcast.serving.defaults import DEFAULT_LEVEL
+from roofcast.serving.drift.import_drift import ComparedModels, pair_errors, score_rows
 from roofcast.training.drift.drift_report import GroupErrors, score_groups
 from roofcast.training.drift.groups import ALL
 from roofcast.training.drift.paired_errors import PairedErrors

@@ -13,6 +13,7 @@ from roofcast.data.catalog import Catalog
 from roofcast.data.errors import UnknownNameError
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.imports.measurement_import import compare_if_possible
+from roofcast.serving.defaults import DEFAULT_LEVEL
 from roofcast.serving.drift.learnt_rows import LearntRows
 from roofcast.training.drift.drift_report import MAX_CHANGE, Counts, DriftReport, build_report
 from roofcast.training.drift.novelty import novelty_warnings
@@ -23,7 +24,6 @@ from roofcast.training.drift.repeats import find_repeats
 if TYPE_CHECKING:
     from roofcast.data.store.measurement_store import Added, MeasurementStore
 
-DEFAULT_LEVEL: Final = 0.9
 
 MAX_COMPARED: Final = 5_000
 """Most rows that are predicted: those with the smallest ids, a random sample because ids are content hashes."""

@@ -35,6 +35,7 @@ from roofcast.features.pipeline import estimate_metrics
 from roofcast.features.queries import FloatArray, Queries, build_frame
 from roofcast.features.validity.capacity_limits import CapacityLimits, capacity_limits
 from roofcast.features.validity.checks import FLAGS, find_flags
+from roofcast.serving.defaults import DEFAULT_LEVEL
 from roofcast.serving.explain.prediction_reasons import explain_predictions
 from roofcast.serving.predict.name_remarks import name_remarks
 from roofcast.serving.predict.question_rows import rows_from_table
@@ -167,7 +168,7 @@ def explain(
     bundle: ModelBundle | None = None,
     *,
     parts: Sequence[AcceleratorSpec] = (),
-    level: float = 0.8,
+    level: float = DEFAULT_LEVEL,
     references: CalibrationPoints | None = None,
 ) -> Explanation:
     """Explain the estimate of each question, and its prediction.

@@ -20,6 +20,7 @@ from roofcast.features.jobs.step.job_memory import JobMemory, correct_memory
 from roofcast.features.jobs.step.step import mfu_ratio, throughput_token_per_s
 from roofcast.features.queries import FloatArray
 from roofcast.serving.abandonment import stop_if_abandoned
+from roofcast.serving.defaults import DEFAULT_LEVEL
 from roofcast.serving.jobs.conventions import design_power_w, power_share
 from roofcast.serving.jobs.memory_parts import MEMORY_PARTS, memory_parts
 from roofcast.serving.jobs.rows import job_table, parse_jobs
@@ -69,7 +70,7 @@ class JobOptions:
 
     predictor: JobPredictor
     catalog: Catalog
-    level: float = 0.8
+    level: float = DEFAULT_LEVEL
 
 
 def answer_jobs(rows: Sequence[Mapping[str, Any]], options: JobOptions) -> Columns:

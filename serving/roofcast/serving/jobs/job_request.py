@@ -8,12 +8,11 @@ from pydantic import ConfigDict, Field, model_validator
 
 from roofcast.data.errors import InputError
 from roofcast.data.precision_names import PrecisionName
+from roofcast.serving.defaults import DEFAULT_CONFIDENCE, DEFAULT_LEVEL
 from roofcast.serving.recommend.api.offer_constraints import Inventory, Marketplaces, OfferConstraintsRequest
 from roofcast.serving.recommend.api.request import Confidence
 from roofcast.serving.recommend.demand.inventory import PriceOverride
 from roofcast.serving.request_fields import (
-    DEFAULT_CONFIDENCE,
-    DEFAULT_LEVEL,
     MAX_TOKEN,
     MODEL_FLAG,
     Flag,

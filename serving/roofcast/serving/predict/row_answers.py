@@ -21,6 +21,7 @@ from roofcast.features.engine.estimate import Estimate
 from roofcast.features.queries import FloatArray, Queries
 from roofcast.features.validity.checks import FLAGS, find_flags
 from roofcast.serving.predict.name_remarks import name_remarks
+from roofcast.serving.defaults import DEFAULT_LEVEL
 from roofcast.serving.predict.row_checks import (
     assumed_split_problems,
     capacity_problems,
@@ -64,7 +65,7 @@ class PredictOptions:
 
     bundle: ModelBundle
     catalog: Catalog
-    level: float = 0.8
+    level: float = DEFAULT_LEVEL
     references: CalibrationPoints | None = None
 
 

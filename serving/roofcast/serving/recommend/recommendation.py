@@ -12,6 +12,7 @@ from roofcast.data.errors import InputError
 from roofcast.data.specs import ModelSpec
 from roofcast.features.descriptors.prediction_input import factorize
 from roofcast.features.validity.model_limits import context_error, reading_remark
+from roofcast.serving.defaults import DEFAULT_CONFIDENCE, DEFAULT_LEVEL
 from roofcast.serving.recommend.answer.calibration_effect import find_calibration_effect
 from roofcast.serving.recommend.answer.entries import PredictedDeployments
 from roofcast.serving.recommend.answer.fleet import mixed_fleet
@@ -47,7 +48,6 @@ from roofcast.serving.recommend.search.deployment_sizes import Market, group_off
 from roofcast.serving.recommend.search.problem import SearchProblem, reported_limits
 from roofcast.serving.recommend.search.replica import Replica
 from roofcast.serving.recommend.search.search import Deployment, Search, SearchTarget
-from roofcast.serving.request_fields import DEFAULT_CONFIDENCE
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 
@@ -63,7 +63,7 @@ def recommend(
     constraints: Constraints | None = None,
     *,
     confidence: float = DEFAULT_CONFIDENCE,
-    level: float = 0.8,
+    level: float = DEFAULT_LEVEL,
     n_entry: int = 10,
     n_rejection: int = 20,
     references: CalibrationPoints | None = None,

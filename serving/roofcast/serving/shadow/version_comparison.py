@@ -10,7 +10,8 @@ from pydantic import Field
 from roofcast.data.errors import InputError
 from roofcast.data.specs import Spec
 from roofcast.serving.app_state.champion_loader import LoadedModel
-from roofcast.serving.drift.import_drift import DEFAULT_LEVEL, MAX_COMPARED, ComparedModels, pair_errors, score_rows
+from roofcast.serving.defaults import DEFAULT_LEVEL
+from roofcast.serving.drift.import_drift import MAX_COMPARED, ComparedModels, pair_errors, score_rows
 from roofcast.serving.keyed_cache import KeyedCache
 from roofcast.training.drift.answer_ratios import ANSWERED, AnswerRatios, summarize
 from roofcast.training.drift.groups import ALL

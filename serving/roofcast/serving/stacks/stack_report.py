@@ -14,6 +14,7 @@ from roofcast.data.catalog import Catalog
 from roofcast.data.measurements.schema import INPUT_COLUMNS, REFERENCE_METRICS
 from roofcast.data.specs import ModelSpec
 from roofcast.features.descriptors.descriptor_table import describe
+from roofcast.serving.defaults import DEFAULT_LEVEL
 from roofcast.serving.predict.next_measurements import RANKED_METRICS
 from roofcast.serving.predict.question_rows import table_from_rows
 from roofcast.serving.predict.row_checks import assumed_split_problems, capacity_problems, check_table
@@ -208,7 +209,7 @@ def _models(own: Iterable[str], catalog: Catalog) -> list[str]:
 
 
 def stack_report(
-    profile: Profile, bundle: ModelBundle, catalog: Catalog, *, level: float = 0.8, n_next: int = 3
+    profile: Profile, bundle: ModelBundle, catalog: Catalog, *, level: float = DEFAULT_LEVEL, n_next: int = 3
 ) -> dict[str, Any]:
     """Return a profile's errors before and after, and what to measure next, as JSON values."""
     return {

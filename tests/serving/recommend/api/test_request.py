@@ -86,7 +86,10 @@ def test_an_unknown_preset_is_refused() -> None:
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ({"preset": "chat", "users": 1, "request_rate_per_s": 1}, "give one of users, request_rate_per_s and"),
+        (
+            {"preset": "chat", "users": 1, "request_rate_per_s": 1},
+            "give one of concurrency, users, request_rate_per_s",
+        ),
         ({"preset": "chat", "deadline_h": 1}, "deadline_h needs n_batch_request"),
         ({"n_input_token": 5, "users": 1}, "give n_input_token and n_output_token, or a preset"),
         ({"preset": "chat", "request_rate_per_s": 1, "think_time_s": 1}, "think_time_s needs users"),
@@ -96,7 +99,7 @@ def test_an_unknown_preset_is_refused() -> None:
         ({"preset": "chat", "users": 1, "n_output_token": {"p50": 9, "p95": 8}}, "p95: must not be less than p50"),
         ({"preset": "chat", "users": 1, "n_output_token": {"p50": 9}}, "n_output_token"),
         ({"preset": "chat", "users": 1, "n_output_token": []}, "n_output_token"),
-        ({"preset": "chat", "users": 1, "concurrency": 3}, "concurrency: "),
+        ({"preset": "chat", "users": 1, "concurrency": 3}, "give one of concurrency, users"),
     ],
 )
 def test_an_inconsistent_workload_is_refused(fields: dict[str, Any], problem: str) -> None:

@@ -12,6 +12,7 @@ from roofcast.serving.cli.console import EXIT_INPUT, spinner, step
 from roofcast.serving.cli.context import AsJson, Level, Server, load_predictor, open_service
 from roofcast.serving.cli.remote import ask
 from roofcast.serving.cli.text.drift_text import show_drift
+from roofcast.serving.defaults import DEFAULT_LEVEL
 
 if TYPE_CHECKING:
     from roofcast.training.drift.drift_report import DriftReport
@@ -32,7 +33,7 @@ def drift(
     import_: Annotated[
         str | None, typer.Option("--import", metavar="ID", help="Compare the rows of one import instead.")
     ] = None,
-    level: Level = 0.9,
+    level: Level = DEFAULT_LEVEL,
     max_change: Annotated[
         float,
         typer.Option(help="Median ratio of repeats from which it is drift, however few they are."),

@@ -29,6 +29,7 @@ from roofcast.serving.cli.files import read_references_table
 from roofcast.serving.cli.remote import ask
 from roofcast.serving.cli.text.explanation_text import explanation_text
 from roofcast.serving.cli.text.text_tables import WIDTH, cell_text, fold
+from roofcast.serving.defaults import DEFAULT_LEVEL
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,7 +60,7 @@ def explain(
         list[str] | None,
         typer.Option(metavar="WHAT=FACTOR", help="Scale bandwidth, flops, memory, link or power; repeatable."),
     ] = None,
-    level: Level = 0.8,
+    level: Level = DEFAULT_LEVEL,
     reference: ReferenceFile = None,
     stack: StackOption = "",
     plot: PlotFile = None,

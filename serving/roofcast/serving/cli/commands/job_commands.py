@@ -54,6 +54,7 @@ from roofcast.serving.cli.files import (
 )
 from roofcast.serving.cli.remote import ask, read_served_model
 from roofcast.serving.cli.text.job_text import job_text, recommendation_text
+from roofcast.serving.defaults import DEFAULT_LEVEL
 
 if TYPE_CHECKING:
     from roofcast.serving.csv_table import CsvTable
@@ -108,7 +109,7 @@ def predict(
     ] = None,
     out: OutFile = None,
     reference: JobReferenceFile = None,
-    level: Level = 0.8,
+    level: Level = DEFAULT_LEVEL,
     example: Annotated[  # noqa: ARG001  (its callback does it all)
         bool,
         typer.Option("--example", callback=_print_example, is_eager=True, help="Print a file for --rows, and exit."),

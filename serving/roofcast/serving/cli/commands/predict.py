@@ -37,6 +37,7 @@ from roofcast.serving.cli.remote import ask
 from roofcast.serving.cli.text.measured_errors import SUFFIX, errors_text, measured_errors
 from roofcast.serving.cli.text.prediction_text import prediction_text, question_text
 from roofcast.serving.cli.text.text_tables import fold
+from roofcast.serving.defaults import DEFAULT_LEVEL
 
 TEXT_COLUMNS: Final = ("status", "reason", "assumed")
 
@@ -70,7 +71,7 @@ def predict(
     out: OutFile = None,
     reference: ReferenceFile = None,
     stack: StackOption = "",
-    level: Level = 0.9,
+    level: Level = DEFAULT_LEVEL,
     example: Annotated[  # noqa: ARG001  (its callback does it all)
         bool,
         typer.Option("--example", callback=_print_example, is_eager=True, help="Print a file for --rows, and exit."),

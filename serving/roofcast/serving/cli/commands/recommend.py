@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from roofcast.data.errors import InputError
 from roofcast.serving.cli.arguments.options import (
     option_fields,
     read_request,
@@ -46,14 +45,11 @@ def _declare() -> type[RecommendationRequest]:
     return RecommendationRequest
 
 
-@with_options(
-    lambda: request_options(_declare()), concurrency="workload.users", reference="references", stack="stack"
-)
+@with_options(lambda: request_options(_declare()), reference="references", stack="stack")
 def recommend(
     options: dict[str, Any],
     *,
     context: typer.Context,
-    concurrency: Annotated[float | None, typer.Option(help="Requests in flight at the peak.")] = None,
     reference: ReferenceFile = None,
     stack: StackOption = "",
     deployment_file: Annotated[
@@ -73,14 +69,6 @@ def recommend(
     references: list[dict[str, Any]] = []
     with problems:
         fields["inventory"] = parse_inventory(options["inventory"] or [])
-    with problems:
-        loads = (concurrency, *(options[name] for name in ("request_rate_per_s", "users", "n_batch_request")))
-        if sum(value is not None for value in loads) > 1:
-            fields |= {"users": 1.0, "request_rate_per_s": None, "n_batch_request": None}
-            names = ("concurrency", "rate", "users", "batch")
-            raise InputError("concurrency", "give one of concurrency, rate, users and batch", names)
-        if concurrency is not None:
-            fields |= {"users": concurrency, "think_time_s": options["think_time_s"] or 0.0}
     with problems:
         read_model_path(fields["model"])
     with problems:

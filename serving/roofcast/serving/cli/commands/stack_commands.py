@@ -26,6 +26,7 @@ from roofcast.serving.cli.remote import ask
 from roofcast.serving.cli.text.stack_text import stack_verdict
 from roofcast.serving.cli.text.text_tables import fold
 from roofcast.serving.counts import count_text
+from roofcast.serving.defaults import DEFAULT_LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -130,7 +131,7 @@ def _measured(server: str) -> list[dict[str, Any]]:
 @stacks.command("show")
 def show_(
     name: Name,
-    level: Level = 0.8,
+    level: Level = DEFAULT_LEVEL,
     n: Annotated[int, typer.Option(help="Number of measurements to suggest.", min=0, max=20)] = 3,
     server: Server = "",
     as_json: AsJson = False,

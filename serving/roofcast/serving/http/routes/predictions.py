@@ -15,6 +15,7 @@ from roofcast.serving.abandonment import stop_if_abandoned
 from roofcast.serving.app_state.catalog.model_admission import with_configs
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.composition import Service
+from roofcast.serving.defaults import DEFAULT_LEVEL
 from roofcast.serving.explain.explanation import explain
 from roofcast.serving.http.access import READ
 from roofcast.serving.http.bulk.bulk_answers import answer_body, answer_chunks, has_parquet
@@ -31,7 +32,13 @@ from roofcast.serving.http.telemetry.prometheus import count_answers
 from roofcast.serving.predict.question_rows import columns_from_rows, rows_from_columns, table_from_rows
 from roofcast.serving.predict.reference_rows import references_of
 from roofcast.serving.predict.row_answers import PredictOptions, answer_columns
-from roofcast.serving.request_fields import DEFAULT_LEVEL, Level, ModelConfig, Row, StackName, StackResponse
+from roofcast.serving.request_fields import (
+    Level,
+    ModelConfig,
+    Row,
+    StackName,
+    StackResponse,
+)
 from roofcast.serving.stacks.stack_choice import StackUsed
 
 _ROW: Final = TypeAdapter(Row)

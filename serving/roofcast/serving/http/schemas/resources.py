@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from roofcast.data.measurements.target import INFERENCE, Target
 from roofcast.data.store.measurement_store import MAX_REASON
 from roofcast.serving.app_state.published_figures import ProtocolFigures
+from roofcast.serving.defaults import DEFAULT_LEVEL
 from roofcast.serving.request_fields import (
-    DEFAULT_LEVEL,
     Config,
     InlineModelList,
     Level,

@@ -10,9 +10,9 @@ import pandas as pd
 from roofcast.data.catalog import Catalog
 from roofcast.features.jobs.plan_enumeration import LEAN
 from roofcast.features.queries import RowIndex
+from roofcast.serving.defaults import DEFAULT_CONFIDENCE
 from roofcast.serving.jobs.search.plan_shortlist import shortlist_plans
 from roofcast.serving.jobs.search.plans import PLAN_COLUMNS
-from roofcast.serving.request_fields import DEFAULT_CONFIDENCE
 from roofcast.training.jobs import JobPrediction, JobPredictor
 
 JUDGE_LEVEL: Final = 0.8

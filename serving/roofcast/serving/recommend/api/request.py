@@ -12,6 +12,7 @@ from roofcast.data.errors import InputError, join_errors
 from roofcast.data.measurements.schema import ACCEPTANCES, INPUT_COLUMNS, NO_SPECULATION
 from roofcast.data.precision_names import PrecisionName
 from roofcast.data.units import S_PER_H
+from roofcast.serving.defaults import DEFAULT_CONFIDENCE, DEFAULT_LEVEL
 from roofcast.serving.recommend.api.offer_constraints import (
     Inventory,
     Marketplaces,
@@ -23,8 +24,6 @@ from roofcast.serving.recommend.demand.inventory import PriceOverride
 from roofcast.serving.recommend.demand.presets import PRESETS, Lengths, find_preset, lengths_from_percentiles
 from roofcast.serving.recommend.demand.slo import parse_limit
 from roofcast.serving.request_fields import (
-    DEFAULT_CONFIDENCE,
-    DEFAULT_LEVEL,
     MODEL_FLAG,
     QWEN_LIKE_CONFIG,
     Flag,
@@ -45,7 +44,7 @@ ObjectiveName = Literal["", "cost", "tokens", "throughput", "accelerators"]
 SpeculationKind = Literal["none", "mtp", "eagle", "draft", "ngram"]
 Confidence = Annotated[
     float,
-    Field(ge=0.5, lt=1, description="Least probability that all limits are met, for an unseen LLM."),
+    Field(gt=0, lt=1, description="Least probability that all limits are met, for an unseen LLM."),
 ]
 
 _Percentiles = Annotated[dict[Annotated[str, Field(max_length=10)], Tokens], Field(min_length=2, max_length=20)]
@@ -64,7 +63,7 @@ Length = Annotated[
 
 
 class WorkloadRequest(Message):
-    """Request lengths, from a preset or given, and `users`, arrivals per second, or a batch.
+    """Request lengths, from a preset or given, and `concurrency`, `users`, arrivals per second, or a batch.
 
     Without a load replicas are as busy as the limits admit, and the cheapest tokens win.
     """
@@ -95,6 +94,11 @@ class WorkloadRequest(Message):
     users: Annotated[
         float | None,
         Field(ge=1, le=1_000_000, description="Users at the peak, each of whom waits for an answer and then thinks."),
+        Flag(),
+    ] = None
+    concurrency: Annotated[
+        float | None,
+        Field(ge=1, le=1_000_000, description="Requests in flight at the peak: users who do not think."),
         Flag(),
     ] = None
     think_time_s: Annotated[
@@ -168,7 +172,8 @@ class WorkloadRequest(Message):
         think_time_s = self.think_time_s
         if think_time_s is None and self.preset is not None and self.users is not None:
             think_time_s = find_preset(self.preset).think_time_s
-        users = self.users
+        own_users = self.users if self.concurrency is None else self.concurrency
+        users = own_users
         if users is None and self.request_rate_per_s is None:
             think_time_s = ENDLESS_S if self.deadline_h is None else self.deadline_h * S_PER_H
             users = math.inf if self.deadline_h is None else self.n_batch_request
@@ -176,7 +181,7 @@ class WorkloadRequest(Message):
         return Demand(
             **shape | {name: value for name, value in own.items() if value is not None},
             users=users,
-            is_batch=users is not None and self.users is None,
+            is_batch=users is not None and own_users is None,
             request_rate_per_s=self.request_rate_per_s,
             limits=tuple(map(parse_limit, limits)),
             think_time_s=0.0 if think_time_s is None or math.isnan(think_time_s) else think_time_s,
@@ -190,14 +195,15 @@ def workload_errors(fields: Mapping[str, Any], field: str = "") -> list[InputErr
     given = {name for name, value in fields.items() if value is not None}
     lengths = ("n_input_token", "n_output_token")
     errors = []
-    loads = ("users", "request_rate_per_s", "n_batch_request")
+    loads = ("concurrency", "users", "request_rate_per_s", "n_batch_request")
     if len(given & {*loads}) > 1:
-        errors.append(InputError(field, "give one of users, request_rate_per_s and n_batch_request", loads))
+        problem = "give one of concurrency, users, request_rate_per_s and n_batch_request"
+        errors.append(InputError(field, problem, loads))
     elif "deadline_h" in given and "n_batch_request" not in given:
         problem = "deadline_h needs n_batch_request, the requests to serve by then"
         errors.append(InputError(field, problem, ("deadline_h", "n_batch_request")))
     elif "users" not in given and fields.get("think_time_s"):
-        problem = "think_time_s needs users; arrivals at a rate do not wait for responses"
+        problem = "think_time_s needs users; requests in flight and arrivals at a rate do not think"
         errors.append(InputError(field, problem, ("think_time_s", "users")))
     if "preset" not in given and not {*lengths} <= given:
         problem = "give n_input_token and n_output_token, or a preset such as chat"

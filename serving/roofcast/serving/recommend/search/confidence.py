@@ -93,17 +93,17 @@ class LimitModel:
         return float(np.prod([(1 + errors.highest_level) / 2 for errors in self.errors.values()]))
 
     def check_confidence(self, confidence: float) -> None:
-        """Raise if a confidence is below a half, or above what the measurements can guarantee.
+        """Raise if a confidence is no probability, or above what the measurements can guarantee.
 
         Raises
         ------
         InputError
-            If it is below a half: the limits would more likely be missed than met.
+            If it is not between 0 and 1.
         OutOfRangeError
             If it is above the highest confidence.
         """
-        if not 0.5 <= confidence < 1:
-            raise InputError("confidence", f"must be at least 0.5 and below 1, got {confidence:g}")
+        if not 0 < confidence < 1:
+            raise InputError("confidence", f"must be between 0 and 1, got {confidence:g}")
         if confidence > self.highest_confidence + ROUNDING:
             raise OutOfRangeError(
                 f"a confidence of {confidence:g} is above what the measurements can guarantee for these limits; ask "

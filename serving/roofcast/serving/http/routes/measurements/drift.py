@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from fastapi import APIRouter, Query
 
-from roofcast.serving.drift.import_drift import DEFAULT_LEVEL, report_days, report_import
+from roofcast.serving.defaults import DEFAULT_LEVEL
+from roofcast.serving.drift.import_drift import report_days, report_import
 from roofcast.serving.http.access import READ
 from roofcast.serving.http.dependencies import Parts, Viewer
 from roofcast.serving.http.guarded_routes import GuardedRoute

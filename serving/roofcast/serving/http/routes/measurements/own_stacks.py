@@ -8,6 +8,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
+from roofcast.serving.defaults import DEFAULT_LEVEL
 from roofcast.serving.http.access import READ, WRITE
 from roofcast.serving.http.dependencies import ActiveModel, Owner, Parts
 from roofcast.serving.http.guarded_routes import GuardedRoute
@@ -19,7 +20,7 @@ from roofcast.serving.http.schemas.stack_answers import (
     StackRequest,
     StackSummary,
 )
-from roofcast.serving.request_fields import DEFAULT_LEVEL, Level
+from roofcast.serving.request_fields import Level
 from roofcast.serving.stacks.measured import measured_stacks
 from roofcast.serving.stacks.profiles import add_rows
 from roofcast.serving.stacks.stack_report import stack_report
