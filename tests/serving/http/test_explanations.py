@@ -64,7 +64,7 @@ def test_a_row_without_an_answer_has_a_reason_and_the_others_have_answers(shared
         a_question(concurrency=None, request_rate=1e6),
     ]
     explanations = explain(shared, *rows)
-    assert [row["prediction"]["status"] for row in explanations] == ["ok", "does_not_fit", "out_of_range"]
+    assert [row["prediction"]["status"] for row in explanations] == ["ok", "does_not_fit", "saturated"]
     assert explanations[1]["prediction"]["ttft_s"] is None
     assert "GB are usable" in explanations[1]["prediction"]["reason"]
     assert explanations[2]["is_saturated"]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -146,7 +147,7 @@ def test_an_invalid_row_has_a_status_and_the_others_have_answers(shared: Client)
     answers = predict(shared, *rows)
     assert [row["status"] for row in answers] == [
         "ok", "unknown_name", "unknown_name", "invalid", "invalid", "invalid", "invalid", "invalid", "invalid",
-        "does_not_fit", "out_of_range", "out_of_range", "ok",
+        "does_not_fit", "out_of_range", "saturated", "ok",
     ]  # fmt: skip
     for row in answers:
         assert (row["ttft_s"] is None) == (row["status"] != "ok") == bool(row["reason"])
@@ -236,6 +237,27 @@ def test_the_problem_of_a_level_too_high_has_the_highest(shared: Client) -> None
     assert "ask for at most 0.97" in problem["detail"]
 
 
+def test_a_saturated_replica_has_the_rate_that_it_holds_and_no_latency_of_its_queue(shared: Client) -> None:
+    load = {"concurrency": None, "engine": "vllm"}
+    (row,) = predict(shared, a_question(**load, request_rate=1000))
+    assert (row["status"], row["ttft_s"], row["e2e_s"]) == ("saturated", None, None)
+    assert row["tpot_s"] > 0
+    match = re.search(
+        r"sustains, about ([\d.]+)/s; the queue grows by ([\d,.]+) requests a second, TTFT is", row["reason"]
+    )
+    assert match
+    held, growth = (float(text.replace(",", "")) for text in match.groups())
+    assert held + growth == pytest.approx(1000, rel=0.01)
+    assert predict(shared, a_question(**load, request_rate=0.8 * held))[0]["status"] == "ok"
+
+
+def test_an_answer_of_one_token_has_no_time_per_token(shared: Client) -> None:
+    (row,) = predict(shared, a_question(n_output_token=1))
+    assert (row["status"], row["tpot_s"], row["itl_s"]) == ("ok", None, None)
+    assert row["ttft_s"] > 0
+    assert "no time per output token" in row["reason"]
+
+
 def test_extreme_rows_are_answered(shared: Client) -> None:
     rows = [
         a_question(n_input_token=n_in, n_output_token=n_out, **load)
@@ -243,4 +265,4 @@ def test_extreme_rows_are_answered(shared: Client) -> None:
         for n_out in (1, 1e7)
         for load in ({"concurrency": 1e6}, {"concurrency": None, "request_rate": 1e-9})
     ]
-    assert {row["status"] for row in predict(shared, *rows)} <= {"ok", "does_not_fit", "out_of_range"}
+    assert {row["status"] for row in predict(shared, *rows)} <= {"ok", "does_not_fit", "out_of_range", "saturated"}

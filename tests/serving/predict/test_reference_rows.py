@@ -78,7 +78,7 @@ def test_without_references_there_are_no_uncalibrated_fields(shared: Client) -> 
         ({"n_input_token": None}, "n_input_token", "must be given"),
         ({"model": "llama-9"}, "model", "no 'llama-9' is known"),
         ({"accelerator": "h10"}, "accelerator", "no 'h10' is known"),
-        ({"concurrency": None, "request_rate": 1e5}, "request_rate", "what one replica can serve"),
+        ({"concurrency": None, "request_rate": 1e5}, "ttft_s", "of what is predicted"),
         ({"model": "meta-llama/Llama-3.1-405B"}, "n_accelerator", "GB are usable"),
         ({"memory_byte": 1}, "memory_byte", "is not a column of references"),
     ],

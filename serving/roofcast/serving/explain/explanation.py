@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from math import isfinite
+from math import isfinite, nan
 from typing import Any, Final
 
 import numpy as np
@@ -39,8 +39,9 @@ from roofcast.serving.defaults import DEFAULT_LEVEL
 from roofcast.serving.explain.prediction_reasons import explain_predictions
 from roofcast.serving.predict.name_remarks import name_remarks
 from roofcast.serving.predict.question_rows import rows_from_table
-from roofcast.serving.predict.row_answers import ANSWER_METRICS, LOAD_REMARK, SATURATION_REMARK
+from roofcast.serving.predict.row_answers import ANSWER_METRICS, LOAD_REMARK
 from roofcast.serving.predict.row_checks import assumed_split_problems, check_table, support_remarks, table_columns
+from roofcast.serving.predict.saturation import LENGTH_REMARK, saturation_text, undefined_metrics
 from roofcast.serving.row_problems import Problem
 from roofcast.training.learner.predictor import CalibrationPoints
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
@@ -111,7 +112,12 @@ class Explanation:
 
     def metrics(self, i: int) -> dict[str, float]:
         """Return the estimated metrics of question `i`, and the mean power of its replica."""
-        return {name: float(self._metrics[name][i]) for name in ANSWER_METRICS} | {"power_w": float(self.power_w[i])}
+        undefined = undefined_metrics(self.d, self.estimate)
+        metrics = {
+            name: nan if name in undefined and undefined[name][i] else float(self._metrics[name][i])
+            for name in ANSWER_METRICS
+        }
+        return metrics | {"power_w": float(self.power_w[i])}
 
     def bounds(self, i: int) -> dict[str, dict[Bound, float]]:
         """Return the share of TTFT and of TPOT by bound."""
@@ -139,7 +145,8 @@ class Explanation:
     def remarks(self, i: int = 0) -> list[str]:
         """Return the warnings about question `i`, which has an answer nevertheless."""
         assumed = [LOAD_REMARK] if self.table[ASSUMED_LOAD].iloc[i] else []
-        saturated = [SATURATION_REMARK] if self.estimate.is_saturated[i] else []
+        saturated = [saturation_text(self.d, self.estimate, i)] if self.estimate.is_saturated[i] else []
+        saturated += [LENGTH_REMARK] if undefined_metrics(self.d, self.estimate)["tpot_s"][i] else []
         flags = [FLAGS[name] for name, applies in self._flags.items() if applies[i]]
         return [*filter(None, [self.meant[i]]), *assumed, *saturated, *flags, *filter(None, [self.support[i]])]
 

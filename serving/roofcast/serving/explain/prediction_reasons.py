@@ -9,9 +9,11 @@ import pandas as pd
 
 from roofcast.data.specs import AcceleratorSpec
 from roofcast.features.descriptors.prediction_input import column_arrays
+from roofcast.features.queries import descriptor_arrays
 from roofcast.serving.predict.question_rows import rows_from_table
 from roofcast.serving.predict.row_answers import ANSWER_METRICS, outside_columns
 from roofcast.serving.predict.row_checks import capacity_problems
+from roofcast.serving.predict.saturation import SATURATED, saturation_text, undefined_metrics
 from roofcast.training.explain.contributions import contributions, nearest_measurements
 from roofcast.training.learner.prediction import Prediction
 from roofcast.training.learner.predictor import CalibrationPoints
@@ -54,11 +56,16 @@ def explain_predictions(
     summands = contributions(predictor, descriptors, references, metrics)
     near = {m: nearest_measurements(predictor, bundle.anchors, descriptors, m, N_NEAREST) for m in metrics}
     beyond = outside_columns(prediction.features, column_arrays(table), bundle, accelerators)
-    answers = []
+    d, answers = descriptor_arrays(descriptors), []
+    undefined = undefined_metrics(d, prediction.estimate)
     for i, problem in enumerate(capacity_problems(prediction.estimate)):
         status, reason = (problem.status, str(problem)) if problem else ("ok", "")
+        if problem is None and prediction.estimate.is_saturated[i]:
+            status, reason = SATURATED, saturation_text(d, prediction.estimate, i)
         answer = {"status": status, "reason": reason, "level": level, "outside": list(beyond[i])}
         for metric in metrics if problem is None else ():
+            if metric in undefined and undefined[metric][i]:
+                continue
             answer[metric] = {
                 **_interval(intervals, metric, i),
                 "uncalibrated": _interval(plain, metric, i) if plain else None,

@@ -29,6 +29,7 @@ from roofcast.serving.predict.row_checks import (
     support_remarks,
     table_columns,
 )
+from roofcast.serving.predict.saturation import LENGTH_REMARK, SATURATED, saturation_text, undefined_metrics
 from roofcast.serving.row_problems import Problem
 from roofcast.training.learner.prediction import Prediction
 from roofcast.training.learner.predictor import CalibrationPoints
@@ -45,10 +46,9 @@ UNCALIBRATED_COLUMNS: Final = tuple(
 )
 """Predictions without the reference measurements; they follow `ANSWER_COLUMNS` if references are given."""
 
-STATUSES: Final = ("ok", "invalid", "unknown_name", "does_not_run", "does_not_fit", "out_of_range")
+STATUSES: Final = ("ok", SATURATED, "invalid", "unknown_name", "does_not_run", "does_not_fit", "out_of_range")
 
 LOAD_REMARK: Final = "concurrency and request_rate are blank: one request in flight is assumed"
-SATURATION_REMARK: Final = "the request rate exceeds what one replica sustains: the queue grows until the run ends"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +136,13 @@ def _predict(
         if problem := split or capacity:
             problems[i] = problem
             failed.append(i)
+    undefined = undefined_metrics(queries, prediction.estimate)
     for name in answers.keys() - {"outside", *TEXT_COLUMNS}:
         answers[name][failed] = np.nan
+        is_undefined = next((mask for metric, mask in undefined.items() if name.startswith(metric)), None)
+        if is_undefined is not None:
+            answers[name][rows[is_undefined]] = np.nan
+    answers["status"][rows[prediction.estimate.is_saturated]] = SATURATED
     answers["assumed"][failed] = ""
 
 
@@ -152,11 +157,13 @@ def _fill_numbers(
 
 def _remarks(queries: Queries, is_load_assumed: npt.NDArray[np.bool_], estimate: Estimate) -> list[str]:
     flags = find_flags(queries, estimate.memory)
-    texts = [LOAD_REMARK, SATURATION_REMARK, *(FLAGS[name] for name in flags)]
-    holds = np.column_stack([is_load_assumed, estimate.is_saturated, *flags.values()])
+    texts = [LOAD_REMARK, LENGTH_REMARK, *(FLAGS[name] for name in flags)]
+    is_one = undefined_metrics(queries, estimate)["tpot_s"]
+    holds = np.column_stack([is_load_assumed, is_one, *flags.values()])
     remarks = [""] * len(holds)
-    for i in np.flatnonzero(holds.any(axis=1)).tolist():
-        remarks[i] = "; ".join(itertools.compress(texts, holds[i].tolist()))
+    for i in np.flatnonzero(holds.any(axis=1) | estimate.is_saturated).tolist():
+        saturated = [saturation_text(queries, estimate, i)] if estimate.is_saturated[i] else []
+        remarks[i] = "; ".join([*saturated, *itertools.compress(texts, holds[i].tolist())])
     return remarks
 
 

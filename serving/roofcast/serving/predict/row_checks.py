@@ -30,11 +30,6 @@ from roofcast.features.validity.model_limits import (
 from roofcast.serving.predict.question_rows import parse_rows
 from roofcast.serving.row_problems import Problem, add_findings, add_problem
 
-MAX_RATE_RATIO: Final = 4.0
-"""Request rate over the estimated saturation rate up to which a row is answered: of 135 shipped MLPerf
-runs above it, all of which reached 0.96 of their rate or more, 133 are within."""
-
-
 MAX_SUGGESTION: Final = 20
 """Most unknown names of a table that get suggestions: each look-up takes milliseconds."""
 
@@ -244,14 +239,11 @@ def assumed_split_problems(
 
 
 def capacity_problems(estimate: Estimate) -> list[Problem | None]:
-    """Return, for each row, the problem if it does not fit into memory or its rate is absurd for one replica."""
+    """Return, for each row, the problem if it does not fit into memory."""
     memory = estimate.memory
     problems: list[Problem | None] = [None] * len(memory.fits)
     for i in np.flatnonzero(~memory.fits).tolist():
         needed, usable = memory.needed_byte[i] / BYTE_PER_GB, memory.usable_byte[i] / BYTE_PER_GB
         message = f"weights and one request need {needed:.1f} GB; {usable:.1f} GB are usable; use more accelerators"
         problems[i] = Problem("does_not_fit", "n_accelerator", message)
-    message = f"is more than {MAX_RATE_RATIO:g} times what one replica can serve; use more replicas"
-    is_absurd = estimate.rate_ratio > MAX_RATE_RATIO
-    add_findings(problems, [Finding(is_absurd, "request_rate", message, status="out_of_range")])
     return problems

@@ -13,6 +13,7 @@ from roofcast.data.specs import ModelSpec
 from roofcast.features.descriptors.prediction_input import factorize
 from roofcast.features.validity.model_limits import context_error, reading_remark
 from roofcast.serving.defaults import DEFAULT_CONFIDENCE, DEFAULT_LEVEL
+from roofcast.serving.predict.saturation import LENGTH_REMARK
 from roofcast.serving.recommend.answer.calibration_effect import find_calibration_effect
 from roofcast.serving.recommend.answer.entries import PredictedDeployments
 from roofcast.serving.recommend.answer.fleet import mixed_fleet
@@ -45,7 +46,7 @@ from roofcast.serving.recommend.search.configurations import (
     replica_table,
 )
 from roofcast.serving.recommend.search.deployment_sizes import Market, group_offers
-from roofcast.serving.recommend.search.problem import SearchProblem, reported_limits
+from roofcast.serving.recommend.search.problem import PER_TOKEN, SearchProblem, reported_limits
 from roofcast.serving.recommend.search.replica import Replica
 from roofcast.serving.recommend.search.search import Deployment, Search, SearchTarget
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
@@ -144,6 +145,8 @@ def recommend(
 
 
 def _check(bundle: ModelBundle, model: ModelSpec, demand: Demand, confidence: float, level: float) -> LimitModel:
+    if demand.n_output_token <= 1 and any(limit.metric in PER_TOKEN for limit in demand.limits):
+        raise InputError("limits", f"{LENGTH_REMARK}; limit ttft or e2e")
     bundle.predictor.check_level(level, [metric for metric, _ in reported_limits(demand)])
     check_floors(demand)
     limits = LimitModel(demand, bundle.predictor)

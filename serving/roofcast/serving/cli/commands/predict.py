@@ -129,7 +129,7 @@ def _predict_one(question: Mapping[str, str], asked: _Asked, *, as_json: bool) -
         table, catalog = question_table(question, service)
         with spinner("predicting"):
             answer = _predict(table, service, catalog, asked)[0]
-    if answer["status"] != "ok":
+    if answer["status"] not in {"ok", "saturated"}:
         field, _, problem = answer["reason"].partition(": ")
         raise InputError(field, problem)
     print(
@@ -166,7 +166,7 @@ def _predict_file(table: CsvTable, source: str, out: Path, asked: _Asked, *, why
         print(prediction_text(remarks, table.lines, out, why=why), end="")
         if errors:
             print(fold(errors_text(errors)))
-    if "ok" not in counts:
+    if not counts.keys() & {"ok", "saturated"}:
         raise InputError("rows", f"none has an answer; the first: {remarks[0]['reason']}")
 
 

@@ -22,7 +22,9 @@ def _sections(document: Mapping[str, Any]) -> Iterator[str]:
     metrics = {name: reasons for name, reasons in prediction.items() if isinstance(reasons, dict)}
     level = f", intervals of {prediction['level']:.0%}" if metrics else ""
     yield fold(f"{row['model']} on {row['n_accelerator']:g} x {row['accelerator']}{level}")
-    yield table_text([_metric(name, value, metrics.get(name)) for name, value in document["estimate"].items()])
+    yield table_text(
+        [_metric(name, value, metrics.get(name)) for name, value in document["estimate"].items() if value is not None]
+    )
     yield "\nshare of the time by bound"
     yield table_text([{"metric": metric_name(name), **_shares(of)} for name, of in document["bounds"].items()])
     yield "\noperators: prefill and queue make TTFT, decode makes TPOT"

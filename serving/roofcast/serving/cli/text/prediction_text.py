@@ -28,7 +28,8 @@ def question_text(question: Mapping[str, str], answer: Mapping[str, Any], level:
     """
     on = f"{question['n_accelerator'] or 1} x {question['accelerator']}"
     rows = []
-    for name in (name for name in answer if f"{name}_lo" in answer and not name.endswith(UNCALIBRATED)):
+    names = (name for name in answer if f"{name}_lo" in answer and not name.endswith(UNCALIBRATED))
+    for name in (name for name in names if answer[name] is not None):
         row = {"metric": metric_name(name), f"prediction (interval of {level:.0%})": _figure(name, name, answer)}
         if answer.get(f"{name}{UNCALIBRATED}") is not None:
             row["without own runs"] = _figure(name, f"{name}{UNCALIBRATED}", answer)
@@ -67,7 +68,11 @@ def prediction_text(answers: Sequence[dict[str, Any]], lines: Sequence[int], out
 def _paragraphs(answers: Sequence[dict[str, Any]], lines: Sequence[int], out: Path, *, why: bool) -> Iterator[str]:
     counts = Counter(answer["status"] for answer in answers)
     yield ", ".join(f"{n} {status}" for status, n in counts.most_common())
-    failed = [(line, answer) for line, answer in zip(lines, answers, strict=True) if answer["status"] != "ok"]
+    failed = [
+        (line, answer)
+        for line, answer in zip(lines, answers, strict=True)
+        if answer["status"] not in {"ok", "saturated"}
+    ]
     if failed:
         yield fold(f"{len(failed)} of {len(answers)} rows have no answer; the column `reason` of {out} says why:")
         shown = failed if why else failed[:MAX_REASON]

@@ -18,6 +18,7 @@ from roofcast.serving.http.bulk.parquet_writer import ParquetWriter
 from roofcast.serving.http.media import Kind
 from roofcast.serving.http.telemetry.prometheus import count_answers
 from roofcast.serving.predict.row_answers import ANSWER_METRICS, PredictOptions, answer_columns
+from roofcast.serving.predict.saturation import SATURATED
 from roofcast.serving.request_fields import StackResponse
 
 
@@ -95,7 +96,7 @@ def answer_chunk(chunk: Chunk, options: PredictOptions) -> Table:
     if chunk.unit:
         reasons = answers["reason"]
         for i, status in enumerate(answers["status"].tolist()):
-            if status != "ok":
+            if status not in ("ok", SATURATED):
                 reasons[i] = f"{chunk.unit} {chunk.numbers[i]}: {chunk.errors.get(i, reasons[i])}"
     return answers
 

@@ -55,7 +55,7 @@ class MetricReasons(IntervalResponse):
 class PredictionReasons(BaseModel):
     """Predictions of a row, or the reason why it has none."""
 
-    status: Literal["ok", "does_not_fit", "out_of_range"]
+    status: Literal["ok", "saturated", "does_not_fit"]
     reason: str
     level: float
     outside: Annotated[list[str], Field(description="Columns in which the row is outside the training data.")]

@@ -80,10 +80,15 @@ def with_replicas(problem: SearchProblem, constraints: Constraints, replicas: li
     )
 
 
+PER_TOKEN: Final = ("tpot_s", "itl_s")
+"""Metrics that an answer of one token has not."""
+
+
 def reported_limits(demand: Demand) -> dict[Quantity, float | None]:
     """Return each quantity of an entry with the tightest limit on it; None without a limit of one replica.
 
-    TPOT is reported beside a limited ITL: it has the rare long gaps that a percentile of ITL misses.
+    TPOT is reported beside a limited ITL: it has the rare long gaps that a percentile of ITL misses. Neither is of
+    answers of one token, which have no time per output token.
     """
     limits: dict[Quantity, float] = {}
     for limit in demand.limits:
@@ -91,4 +96,5 @@ def reported_limits(demand: Demand) -> dict[Quantity, float | None]:
             limits[limit.quantity] = min(limit.value, limits.get(limit.quantity, math.inf))
     limited = dict.fromkeys(limit.quantity for limit in demand.limits)
     limited |= {("tpot_s", limit.statistic): None for limit in demand.limits if limit.metric == "itl_s"}
-    return {**limited, **dict.fromkeys(REPORTED), **limits}
+    reported = {**limited, **dict.fromkeys(REPORTED), **limits}
+    return {one: limit for one, limit in reported.items() if demand.n_output_token > 1 or one[0] not in PER_TOKEN}
