@@ -138,7 +138,6 @@ ELSEWHERE = ("--model", "org/my-own", "--accelerator", ACCELERATOR, "--tp", "7",
         (
             ("recommend", *JOB, "--isl", "-3", "--slo", "tpo<=1s", "--confidence", "2", "--pricing", "spott"),
             ["--n-input-token", "--confidence", "--model", "--limit, metric", "--accelerator", "--pricing",
-             "give exactly one of --concurrency, --users and --request-rate-per-s",
              "give --n-input-token and --n-output-token, or a preset such as chat"],
         ),
         (
