@@ -20,8 +20,8 @@ from roofcast.features.descriptors.prediction_input import ColumnArray, factoriz
 from roofcast.features.engine.estimate import Estimate
 from roofcast.features.queries import FloatArray, Queries
 from roofcast.features.validity.checks import FLAGS, find_flags
-from roofcast.serving.predict.name_remarks import name_remarks
 from roofcast.serving.defaults import DEFAULT_LEVEL
+from roofcast.serving.predict.name_remarks import name_remarks
 from roofcast.serving.predict.row_checks import (
     assumed_split_problems,
     capacity_problems,
