@@ -59,6 +59,8 @@ def parse_precision(name: str) -> str:
     plain = name.strip().lower()
     if plain in PRECISIONS or plain in NAMES or len(plain) > MAX_LENGTH:
         return plain if plain in PRECISIONS else NAMES.get(plain, "")
+    if "nvfp4" in plain or "mxfp4" in plain:
+        return "fp4"
     match = _WEIGHTS.fullmatch(plain)
     bits = next(filter(None, match.groups()), "") if match else ""
     found = f"{'fp' if match and match[4] else 'int'}{bits}" if bits else parse_gguf_name(plain).precision

@@ -112,7 +112,9 @@ def test_every_id_and_alias_means_itself() -> None:
         ("gguf", "int4"), ("AWQ", "int4"), ("GPTQ", "int4"), ("GPTQ-Int8", "int8"), ("bnb-4bit", "int4"),
         ("nf4", "int4"), ("4-bit", "int4"), ("8 bit", "int8"), ("w4a16", "int4"), ("W8A8", "int8"),
         ("bfloat16", "bf16"), ("half", "fp16"), ("FP16", "fp16"), ("float8_e4m3fn", "fp8"), ("fp8_e4m3", "fp8"),
-        ("NVFP4", "fp4"), ("mxfp4", "fp4"), ("BF16", "bf16"), ("Q6_K", ""), ("brain", ""), ("", ""), ("9" * 999, ""),
+        ("W4A8_MXFP4_FP8", "fp4"), ("W4A16_AWQ", "int4"),
+        ("FP8_BLOCK_SCALES", "fp8"), ("NVFP4", "fp4"), ("mxfp4", "fp4"), ("BF16", "bf16"),
+        ("Q6_K", ""), ("brain", ""), ("", ""), ("9" * 999, ""),
     ],
 )  # fmt: skip
 def test_precisions_by_the_names_of_formats_and_quantisations(name: str, precision: str) -> None:

@@ -16,7 +16,7 @@ from roofcast.data.importers.client_runs import Run, run_reader, statistics_of
 from roofcast.data.importers.format import Format
 from roofcast.data.importers.json_input import Node, check_keys, iter_documents, json_marks, read_document
 from roofcast.data.importers.layout import Field, read_fields
-from roofcast.data.importers.printed_results import Printed
+from roofcast.data.importers.printed_results import Printed, printed
 from roofcast.data.importers.sources import Source
 from roofcast.data.measurements.speculation import speculation_cells
 
@@ -35,36 +35,8 @@ THROUGHPUT_TOTALS: Final = (
     Field("request_throughput_per_s", "requests_per_second"),
 )
 
-ONE_BATCH: Final = Printed(
-    "Prefill. latency:",
-    {
-        "prefill. latency": "prefill_latency",
-        "decode 0. batch size": "batch_size",
-        "decode. median latency": "median_decode_latency",
-        "total. latency": "total_latency",
-    },
-    warmup_end="Benchmark ...",
-)
-ONE_BATCH_SERVER: Final = Printed(
-    "batch size:",
-    {
-        "batch size": "batch_size",
-        **{name: name for name in ("input_len", "output_len", "latency", "last_ttft", "acc_length")},
-    },
-)
-OFFLINE: Final = Printed(
-    "= Offline Throughput Benchmark Result =",
-    {
-        "successful requests": "successful_requests",
-        "benchmark duration (s)": "total_latency",
-        "total input tokens": "total_input_tokens",
-        "total generated tokens": "total_output_tokens",
-        "request throughput (req/s)": "request_throughput",
-        "output token throughput (tok/s)": "output_throughput",
-        "total token throughput (tok/s)": "total_throughput",
-    },
-    end="=" * 40,
-)
+_PRINTED_MARKS: Final = (b"Offline Throughput", b"Prefill. latency:", b"last_ttft:")
+PRINTED: Final = ("sglang_offline_throughput", "sglang_one_batch", "sglang_one_batch_server")
 
 
 def _vllm_runs(source: Source) -> Iterator[Run]:
@@ -96,11 +68,15 @@ def _throughput_run(document: Node) -> Run:
 
 
 def _sglang_runs(source: Source) -> Iterator[Run]:
-    start = source.start()
-    printed = next((one for one in (OFFLINE, ONE_BATCH, ONE_BATCH_SERVER) if one.recognises(start)), None)
-    documents = iter_documents(source) if start.lstrip()[:1] == b"{" or not printed else printed.documents(source)
+    layout = _layout_of(source.start())
+    documents = layout.documents(source) if layout else iter_documents(source)
     for document in documents:
         yield _offline_run(document) if not document["successful_requests"].is_blank else _batch_run(document)
+
+
+def _layout_of(start: bytes) -> Printed | None:
+    layouts = (printed(name) for name in PRINTED) if start.lstrip()[:1] != b"{" else ()
+    return next((one for one in layouts if one.recognises(start)), None)
 
 
 def _offline_run(document: Node) -> Run:
@@ -161,9 +137,7 @@ SGLANG: Final = Format(
     recognises=lambda start: (
         _is_one_batch(start)
         or _is_offline(start)
-        or OFFLINE.recognises(start)
-        or ONE_BATCH.recognises(start)
-        or (ONE_BATCH_SERVER.recognises(start) and b"last_ttft:" in start)
+        or (_layout_of(start) is not None and any(mark in start for mark in _PRINTED_MARKS))
     ),
     read=run_reader(_sglang_runs),
     suffixes=(".jsonl",),

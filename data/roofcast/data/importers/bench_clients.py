@@ -35,7 +35,7 @@ from roofcast.data.importers.format import Format
 from roofcast.data.importers.json_input import Floats, Node, check_keys, iter_documents, json_marks, read_document
 from roofcast.data.importers.layout import OWN_NAMES, Field, read_fields, read_statistics
 from roofcast.data.importers.overrides import OVERRIDABLE_COLUMNS, fill_blanks, parse_cell
-from roofcast.data.importers.printed_results import Printed, statistic_labels
+from roofcast.data.importers.printed_results import printed
 from roofcast.data.importers.sources import Source
 from roofcast.data.measurements.speculation import speculation_cells
 from roofcast.data.units import S_PER_MS
@@ -268,59 +268,15 @@ _SGLANG: Final = _Client(
 )
 
 
-_LABELS: Final = {
-    "successful requests": "completed",
-    "failed requests": "failed",
-    "maximum request concurrency": "max_concurrency",
-    "max request concurrency": "max_concurrency",
-    "request rate configured (rps)": "request_rate",
-    "traffic request rate": "request_rate",
-    "benchmark duration (s)": "duration",
-    "total input tokens": "total_input_tokens",
-    "total generated tokens": "total_output_tokens",
-    "request throughput (req/s)": "request_throughput",
-    "output token throughput (tok/s)": "output_throughput",
-    **{
-        label: path
-        for metric in ("ttft", "tpot", "itl", "e2el")
-        for label, path in statistic_labels(
-            f"{{}} {metric} (ms)", f"{{}}_{metric}_ms", ("mean", "median", "p50", "p90", "p95", "p99")
-        ).items()
-    },
-}
-_PRINTED_VLLM: Final = Printed(
-    "= Serving Benchmark Result =",
-    {
-        **_LABELS,
-        "total token throughput (tok/s)": "total_token_throughput",
-        "acceptance rate (%)": "spec_decode_acceptance_rate",
-        "acceptance length": "spec_decode_acceptance_length",
-        "drafts": "spec_decode_num_drafts",
-        "draft tokens": "spec_decode_draft_tokens",
-    },
-    end="=" * 40,
-)
-_PRINTED_SGLANG: Final = Printed(
-    "= Serving Benchmark Result =",
-    {
-        **_LABELS,
-        **statistic_labels("{} e2e latency (ms)", "{}_e2e_latency_ms", ("mean", "median", "p90", "p95", "p99")),
-        "total token throughput (tok/s)": "total_throughput",
-        "accept length": "accept_length",
-        "total prompt tokens": "cache_report.total_prompt_tokens",
-        "total cached tokens": "cache_report.total_cached_tokens",
-    },
-    end="=" * 40,
-)
 _RETOKENIZED: Final = b"(retokenized)"
 
 
 def _is_printed_vllm(start: bytes) -> bool:
-    return _PRINTED_VLLM.recognises(start) and _RETOKENIZED not in start
+    return printed("vllm_bench_serve").recognises(start) and _RETOKENIZED not in start
 
 
 def _is_printed_sglang(start: bytes) -> bool:
-    return _PRINTED_SGLANG.recognises(start) and _RETOKENIZED in start
+    return printed("sglang_bench_serving").recognises(start) and _RETOKENIZED in start
 
 
 _is_json_vllm: Final = json_marks("model_id", "total_output_tokens", "request_throughput")
@@ -328,15 +284,17 @@ _is_json_sglang: Final = json_marks("total_output_tokens_retokenized", "request_
 
 
 def _vllm_runs(source: Source) -> Iterator[Run]:
-    if _PRINTED_VLLM.recognises(source.start()):
-        yield from map(_VLLM.run, _PRINTED_VLLM.documents(source))
+    layout = printed("vllm_bench_serve")
+    if layout.recognises(source.start()):
+        yield from map(_VLLM.run, layout.documents(source))
     else:
         yield _VLLM.run(read_document(source, _without_texts))
 
 
 def _sglang_runs(source: Source) -> Iterator[Run]:
-    is_printed = _PRINTED_SGLANG.recognises(source.start())
-    documents = _PRINTED_SGLANG.documents(source) if is_printed else iter_documents(source, _without_texts)
+    layout = printed("sglang_bench_serving")
+    is_printed = layout.recognises(source.start())
+    documents = layout.documents(source) if is_printed else iter_documents(source, _without_texts)
     yield from map(_SGLANG.run, documents)
 
 

@@ -25,6 +25,7 @@ from roofcast.data.importers.format import Format
 from roofcast.data.importers.json_input import Node, begins_json, check_keys, read_json
 from roofcast.data.importers.layout import Field, read_statistics
 from roofcast.data.importers.sources import Source
+from roofcast.data.precision_names import parse_precision
 from roofcast.data.specs import PRECISIONS
 
 MEAN_LENGTH_RATIO: Final = 0.9
@@ -250,7 +251,6 @@ _NAMES: Final = {statistic: (name,) for statistic, name in STATISTICS.items()}
 _FIELDS: Final = tuple(Field(column, f"{{}}_{name}") for column, name in LATENCIES.items())
 _LENGTHS: Final = re.compile(r"(?:^|_)(\d{1,3})k(\d{1,3})k(?=[_.]|$)")
 _VERSION: Final = re.compile(r":v?(\d+\.\d+\.\d+(?:\.?(?:rc|post|dev|a|b)\d+)*)(?![\d.])")
-_PRECISIONS: Final = {"nvfp4": "fp4", "mxfp4": "fp4"}
 _TOKEN_PER_K: Final = 1024.0
 
 
@@ -325,8 +325,8 @@ def _context(result: Node) -> dict[str, Any]:
 
 def _precision(node: Node) -> str:
     name = node.text().lower()
-    precision = _PRECISIONS.get(name, name)
-    if precision not in PRECISIONS:
+    precision = parse_precision(name)
+    if not precision:
         raise node.error(f"must be one of {', '.join(PRECISIONS)}, got {name[:60]!r}")
     return precision
 

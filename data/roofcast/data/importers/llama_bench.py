@@ -19,8 +19,7 @@ from roofcast.data.importers.format import Format
 from roofcast.data.importers.job_logs.run_log import iter_lines
 from roofcast.data.importers.json_input import Node, begins_json, check_keys, iter_documents, read_json, read_text
 from roofcast.data.importers.sources import Source, header_of
-from roofcast.data.precision_names import parse_gguf_name
-from roofcast.data.specs import PRECISIONS
+from roofcast.data.precision_names import parse_gguf_name, parse_precision
 from roofcast.data.units import S_PER_NS
 
 COLUMNS: Final = {
@@ -130,7 +129,7 @@ def _run(test: Node) -> Run:
 def _setup(test: Node) -> dict[str, Any]:
     name, kind = _text(test["model_filename"]), _text(test["model_type"])
     file, described = parse_gguf_name(name), parse_gguf_name(kind)
-    quantisation, precision = file[1:] if file.quantisation else described[1:]
+    quantisation = file.quantisation or described.quantisation
     number, n_layer = test["build_number"].number(), _text(test["n_gpu_layers"])
     model = file.model if name else ""
     notes = [_text(test["backends"]), quantisation or kind, "" if model else f"model {name or kind}"[:200]]
@@ -142,7 +141,7 @@ def _setup(test: Node) -> dict[str, Any]:
         **_devices(test, n_layer),
         "engine": "llama.cpp",
         "engine_version": f"b{number:g}" if number > 0 else "",
-        "weight_precision": precision if precision in PRECISIONS else "",
+        "weight_precision": parse_precision(quantisation),
         "kv_precision": _CACHE[caches[0]] if is_one_type else "",
         "flash_attention": _FLAGS.get(_text(test["flash_attn"]).lower(), ""),
         "chunk_size_token": test["n_ubatch"].number(),

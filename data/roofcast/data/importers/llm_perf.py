@@ -42,7 +42,6 @@ QUANTISED: Final = {
 """Precision of the weights by a mark in the quantisation settings."""
 
 _BITS: Final = {4: "int4", 8: "int8"}
-_MAKERS: Final = ("NVIDIA ", "AMD ", "Tesla ")
 
 
 def _config_cells(config: Node) -> dict[str, Any]:
@@ -123,15 +122,10 @@ def _unsplit(n: float) -> dict[str, float]:
 
 
 def _catalogue_id(name: str) -> str:
-    short = name
-    for maker in _MAKERS:
-        short = short.removeprefix(maker)
-    for candidate in (name, short):
-        try:
-            return load_catalog().accelerator(candidate).id
-        except UnknownNameError:
-            continue
-    return name
+    try:
+        return load_catalog().accelerator(name).id
+    except UnknownNameError:
+        return name
 
 
 SUFFIXES: Final = (".json",)

@@ -14,14 +14,10 @@ from typing import Final
 from roofcast.data.importers.client_runs import Run, run_reader
 from roofcast.data.importers.format import Format
 from roofcast.data.importers.json_input import Node, check_keys, read_text
-from roofcast.data.importers.printed_results import Printed
+from roofcast.data.importers.printed_results import printed
 from roofcast.data.importers.sources import Source
 from roofcast.data.units import S_PER_MS, S_PER_NS, S_PER_US
 
-LABELS: Final = (
-    "total duration", "load duration", "prompt eval count", "prompt eval duration", "eval count", "eval duration",
-)  # fmt: skip
-PRINTED: Final = Printed("total duration:", {label: label.replace(" ", "_") for label in LABELS})
 S_PER_GO_UNIT: Final = {
     "h": 3600.0, "m": 60.0, "s": 1.0, "ms": S_PER_MS, "us": S_PER_US, "µs": S_PER_US, "μs": S_PER_US, "ns": S_PER_NS,
 }  # fmt: skip
@@ -47,7 +43,7 @@ def _runs(source: Source) -> Iterator[Run]:
     models = {*_COMMAND.findall(read_text(source))}
     source.stream.seek(0)
     model = models.pop() if len(models) == 1 else ""
-    yield from (_run(document, model) for document in PRINTED.documents(source))
+    yield from (_run(document, model) for document in printed("ollama_verbose").documents(source))
 
 
 def _run(document: Node, model: str) -> Run:

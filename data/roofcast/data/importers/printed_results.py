@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib import resources
 from typing import Any, Final
 
 from roofcast.data.errors import SchemaError
@@ -14,6 +17,9 @@ from roofcast.data.importers.sources import Source
 
 _BLANKS: Final = frozenset({"none", "null", "n/a", "nan", "not"})
 """First words of values that are none, such as ``not set``."""
+STATISTICS: Final = ("mean", "median", "average", "p50", "p90", "p95", "p99")
+"""Names of statistics in labels."""
+
 _BULLET: Final = " \t-*>|"
 _NUMBER: Final = re.compile(r"[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,3})?", re.ASCII)
 
@@ -76,15 +82,17 @@ class Printed:
             yield Node(document, "", source.name, begun)
 
 
-def statistic_labels(label: str, path: str, names: Iterable[str]) -> dict[str, str]:
-    """Return labels and paths with the names of statistics in their ``{}``.
-
-    Examples
-    --------
-    >>> statistic_labels("{} ttft (ms)", "{}_ttft_ms", ["mean", "p99"])
-    {'mean ttft (ms)': 'mean_ttft_ms', 'p99 ttft (ms)': 'p99_ttft_ms'}
-    """
-    return {label.format(name): path.format(name) for name in names}
+@functools.cache
+def printed(tool: str) -> Printed:
+    """Return the layout of a tool's printed result, by its name in ``printed_results.toml``."""
+    text = (resources.files(__package__) / "printed_results.toml").read_text(encoding="utf-8")
+    table = tomllib.loads(text)[tool]
+    labels = {
+        label.replace("{}", name): path.replace("{}", name)
+        for label, path in table.pop("labels").items()
+        for name in STATISTICS
+    }
+    return Printed(**table, labels=labels)
 
 
 def _pairs(content: str) -> Iterator[tuple[str, object]]:

@@ -7,9 +7,12 @@ The load is that of a closed loop: the mean requests, running and waiting, while
 
 from __future__ import annotations
 
+import functools
 import math
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from itertools import pairwise
 from typing import Any, Final
 
@@ -22,49 +25,17 @@ from roofcast.data.importers.json_input import Floats
 from roofcast.data.measurements.speculation import speculation_cells
 from roofcast.data.units import ms_from_s
 
-QUANTITIES: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
-    "vllm": {
-        "running": ("vllm:num_requests_running",),
-        "waiting": ("vllm:num_requests_waiting",),
-        "ttft_s": ("vllm:time_to_first_token_seconds",),
-        "itl_s": ("vllm:inter_token_latency_seconds", "vllm:time_per_output_token_seconds"),
-        "tpot_s": ("vllm:request_time_per_output_token_seconds",),
-        "e2e_s": ("vllm:e2e_request_latency_seconds",),
-        "queue": ("vllm:request_queue_time_seconds", "vllm:time_in_queue_requests"),
-        "prefill": ("vllm:request_prefill_time_seconds",),
-        "n_input_token": ("vllm:request_prompt_tokens",),
-        "n_output_token": ("vllm:request_generation_tokens",),
-        "input": ("vllm:prompt_tokens_total",),
-        "output": ("vllm:generation_tokens_total",),
-        "requests": ("vllm:request_success_total",),
-        "looked_up": ("vllm:prefix_cache_queries_total", "vllm:gpu_prefix_cache_queries_total"),
-        "cached": ("vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits_total"),
-        "drafts": ("vllm:spec_decode_num_drafts_total",),
-        "drafted": ("vllm:spec_decode_num_draft_tokens_total",),
-        "accepted": ("vllm:spec_decode_num_accepted_tokens_total",),
-    },
-    "sglang": {
-        "running": ("sglang:num_running_reqs",),
-        "waiting": ("sglang:num_queue_reqs",),
-        "ttft_s": ("sglang:time_to_first_token_seconds",),
-        "itl_s": ("sglang:inter_token_latency_seconds", "sglang:time_per_output_token_seconds"),
-        "tpot_s": ("sglang:request_time_per_output_token_seconds",),
-        "e2e_s": ("sglang:e2e_request_latency_seconds",),
-        "queue": ("sglang:queue_time_seconds",),
-        "n_input_token": ("sglang:prompt_tokens_histogram",),
-        "n_output_token": ("sglang:generation_tokens_histogram",),
-        "input": ("sglang:prompt_tokens_total",),
-        "output": ("sglang:generation_tokens_total",),
-        "requests": ("sglang:num_requests_total",),
-        "looked_up": ("sglang:prompt_tokens_total",),
-        "cached": ("sglang:cached_tokens_total",),
-        "acceptance_length": ("sglang:spec_accept_length",),
-    },
-}
-"""Names of metrics by engine and quantity, those of newer versions first; early vLLM's *time per output token* is the
-gap between tokens."""
+ENGINES: Final = ("vllm", "sglang")
+"""Engines whose metrics are known."""
 
 Key = tuple[str, tuple[tuple[str, str], ...]]
+
+
+@functools.cache
+def metric_names() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+    """Return the names of metrics by engine and quantity, those of newer versions first."""
+    text = (resources.files(__package__) / "server_metrics.toml").read_text(encoding="utf-8")
+    return {engine: {key: (*names,) for key, names in table.items()} for engine, table in tomllib.loads(text).items()}
 
 
 @dataclass(frozen=True)
@@ -77,7 +48,7 @@ class Scrape:
     @property
     def engine(self) -> str:
         """The engine of the metrics; empty if there are none of a known one."""
-        return next((one for one in QUANTITIES if any(name.startswith(f"{one}:") for name, _ in self.samples)), "")
+        return next((one for one in ENGINES if any(name.startswith(f"{one}:") for name, _ in self.samples)), "")
 
     @property
     def models(self) -> list[str]:
@@ -109,7 +80,7 @@ def parse_scrape(text: str, time_s: float, place: str, model: str = "") -> Scrap
     scrape = Scrape(time_s, samples)
     if not scrape.engine:
         cure = "start vLLM as it is, SGLang with --enable-metrics"
-        raise SchemaError("", f"has no metric of {' or '.join(QUANTITIES)}; {cure}", place)
+        raise SchemaError("", f"has no metric of {' or '.join(ENGINES)}; {cure}", place)
     return scrape
 
 
@@ -157,7 +128,7 @@ def run_of_scrapes(scrapes: Sequence[Scrape], cells: Mapping[str, Any], place: s
     SchemaError
         If no request was finished, or what is needed is not counted.
     """
-    names = QUANTITIES[scrapes[0].engine]
+    names = metric_names()[scrapes[0].engine]
     window = _Window(scrapes)
     means = {name: window.mean(names.get(name, ())) for name in ("ttft_s", "itl_s", "tpot_s", "e2e_s")}
     waits = {name: window.mean(names.get(name, ())) for name in ("queue", "prefill")}

@@ -15,19 +15,11 @@ from roofcast.data.importers.client_runs import Run, join_cells, model_cells, ru
 from roofcast.data.importers.format import Format
 from roofcast.data.importers.json_input import Node, check_keys, json_marks, read_document
 from roofcast.data.importers.layout import Field, read_fields, read_statistics
-from roofcast.data.importers.printed_results import Printed, statistic_labels
+from roofcast.data.importers.printed_results import printed
 from roofcast.data.importers.sources import Source
 from roofcast.data.measurements.speculation import speculation_cells
+from roofcast.data.precision_names import parse_precision
 from roofcast.data.units import S_PER_MS
-
-PRECISIONS: Final = {
-    "float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "half": "fp16", "fp8": "fp8", "nvfp4": "fp4",
-    "mxfp4": "fp4", "int8": "int8", "int4": "int4",
-    "fp8_block_scales": "fp8", "fp8_per_channel_per_token": "fp8", "w4a16": "int4", "w4a16_awq": "int4",
-    "w4a16_gptq": "int4", "w4a8_awq": "int4", "w8a16": "int8", "w8a16_gptq": "int8", "w8a8_sq_per_channel": "int8",
-    "w4a8_mxfp4_fp8": "fp4", "w4a16_mxfp4": "fp4", "w4a8_mxfp4_mxfp8": "fp4", "w4a8_nvfp4_fp8": "fp4",
-}  # fmt: skip
-"""Our names by TensorRT-LLM's ``dtype`` and ``quant_algo``, in lower case."""
 
 SPECULATIONS: Final = {
     "mtp": "mtp", "eagle": "eagle", "eagle3": "eagle", "draft_target": "draft", "drafttarget": "draft",
@@ -64,52 +56,17 @@ NUMBERS: Final = (
     Field("duration_s", "total_latency_ms", "performance", S_PER_MS),
 )
 
-_PERCENTILES: Final = ("average", "p50", "p90", "p95", "p99")
-PRINTED: Final = Printed(
-    "= REQUEST DETAILS",
-    {
-        "model": "engine.model",
-        "tensorrt llm version": "engine.version",
-        "tensorrt-llm version": "engine.version",
-        "dtype": "engine.dtype",
-        "kv cache dtype": "engine.kv_cache_dtype",
-        "quantization": "engine.quantization",
-        "tp size": "world_info.tp_size",
-        "pp size": "world_info.pp_size",
-        "ep size": "world_info.ep_size",
-        "max runtime batch size": "world_info.max_batch_size",
-        "max runtime tokens": "world_info.max_num_tokens",
-        "kv memory percentage": "world_info.kv_cache_percentage",
-        "number of requests": "request_info.num_requests",
-        "number of concurrent requests": "request_info.avg_num_concurrent_requests",
-        "average input length (tokens)": "request_info.avg_input_length",
-        "average output length (tokens)": "request_info.avg_output_length",
-        "request throughput (req/sec)": "performance.request_throughput_req_s",
-        "total output throughput (tokens/sec)": "performance.system_output_throughput_tok_s",
-        "total token throughput (tokens/sec)": "performance.system_total_throughput_tok_s",
-        "total latency (ms)": "performance.total_latency_ms",
-        "average request latency (ms)": "performance.avg_request_latency_ms",
-        "average time-to-first-token [ttft] (ms)": "streaming_metrics.avg_ttft_ms",
-        "average time-per-output-token [tpot] (ms)": "streaming_metrics.avg_tpot_ms",
-        **statistic_labels("[ttft] {}", "streaming_metrics.ttft_percentiles.{}", _PERCENTILES),
-        **statistic_labels("[tpot] {}", "streaming_metrics.tpot_percentiles.{}", _PERCENTILES),
-        **statistic_labels("[latency] {}", "performance.request_latency_percentiles_ms.{}", _PERCENTILES),
-        "[dt] average": "decoding_stats.num_draft_tokens_percentiles.average",
-        "[adt] average": "decoding_stats.num_accepted_draft_tokens_percentiles.average",
-        "[al] average": "decoding_stats.acceptance_length_percentiles.average",
-    },
-    end="= DATASET DETAILS",
-)
 _is_report: Final = json_marks("world_info", "request_info", "system_output_throughput_tok_s")
 
 
 def _recognises(start: bytes) -> bool:
-    return _is_report(start) or (PRINTED.recognises(start) and b"TensorRT" in start)
+    return _is_report(start) or (printed("trtllm_bench").recognises(start) and b"TensorRT" in start)
 
 
 def _runs(source: Source) -> Iterator[Run]:
-    is_printed = PRINTED.recognises(source.start())
-    yield from map(_run, PRINTED.documents(source) if is_printed else [read_document(source)])
+    layout = printed("trtllm_bench")
+    is_printed = layout.recognises(source.start())
+    yield from map(_run, layout.documents(source) if is_printed else [read_document(source)])
 
 
 def _run(report: Node) -> Run:
@@ -138,7 +95,7 @@ def _run(report: Node) -> Run:
 def _engine_cells(engine: Node) -> dict[str, Any]:
     weights = engine["quantization"].text() or engine["dtype"].text()
     cache, version = engine["kv_cache_dtype"].text(), engine["version"].text()
-    precision, kv_precision = (PRECISIONS.get(name.lower(), "") for name in (weights, cache))
+    precision, kv_precision = map(parse_precision, (weights, cache))
     notes = [f"quantization {weights}"] if weights and not precision else []
     cells = {"engine": "trtllm", "engine_version": version, "weight_precision": precision}
     return join_cells(

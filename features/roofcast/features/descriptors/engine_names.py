@@ -21,9 +21,9 @@ ALIASES: Final = {
     "llm-d": "vllm", "aphrodite": "vllm", "atom": "vllm",
     "text-generation-inference": "tgi", "huggingface": "transformers", "hf": "transformers",
     "ollama": "llama.cpp", "ik_llama.cpp": "llama.cpp", "llama-cpp": "llama.cpp", "llamacpp": "llama.cpp",
-    "llamafile": "llama.cpp", "koboldcpp": "llama.cpp", "lm-studio": "llama.cpp", "lmstudio": "llama.cpp",
-    "mistral.rs": "llama.cpp", "mistralrs": "llama.cpp", "mlx": "llama.cpp", "ds4": "llama.cpp",
-    "mlc": "mlc-llm", "lmdeploy-turbomind": "turbomind", "neuronx": "transformers-neuronx",
+    "llamafile": "llama.cpp", "llama-server": "llama.cpp", "koboldcpp": "llama.cpp", "lm-studio": "llama.cpp",
+    "lmstudio": "llama.cpp", "mistral.rs": "llama.cpp", "mistralrs": "llama.cpp", "mlx": "llama.cpp",
+    "ds4": "llama.cpp", "mlc": "mlc-llm", "lmdeploy-turbomind": "turbomind", "neuronx": "transformers-neuronx",
 }  # fmt: skip
 """Nearest engine with coefficients: by kernels and scheduler (AMD's ATOM runs vLLM's scheduler on its own kernels,
 LLM-D vLLM itself), or by weights and use (engines of one stream whose checkpoints are quantised whole, MLX's too)."""
@@ -43,12 +43,13 @@ def nearest_engine(name: str) -> str:
 
     Examples
     --------
-    >>> nearest_engine("ik_llama.cpp"), nearest_engine("vLLM (tenstorrent fork)"), nearest_engine("JetStream")
-    ('llama.cpp', 'vllm', 'other')
+    >>> [nearest_engine(name) for name in ("ik_llama.cpp", "LM Studio", "vLLM (tenstorrent fork)", "JetStream")]
+    ['llama.cpp', 'llama.cpp', 'vllm', 'other']
     """
     if name in ENGINES:
         return name
     words = _WORD.findall(name.lower())
+    words = ["-".join(words), *words]
     names = {**dict(zip(ENGINES, ENGINES, strict=True)), **ALIASES}
     for word in words:
         starts = [known for known in names if re.match(re.escape(known) + "(?![a-z0-9])", word)]
