@@ -326,6 +326,7 @@ def test_a_printed_table_is_a_run_as_the_saved_file_is() -> None:
     assert means["n_input_token"].tolist() == [1024, 1024]
     assert means["ttft_s"].tolist() == [0.1205, 0.15]
     assert means["n_speculative_token"].fillna(0).tolist() == [3, 0]
+    assert means["itl_s"].fillna(0).tolist() == [0, 0.034]  # with speculation a gap is one between chunks
     row = rows(sample("sglang_bench/printed.txt")).iloc[0]
     assert row[["concurrency", "acceptance_length", "prefix_cache_ratio", "e2e_s"]].tolist() == [4, 2.8, 0.25, 2.95]
 

@@ -13,13 +13,14 @@ def test_each_row_says_what_its_names_are_taken_as() -> None:
         "model": ["Qwen/Qwen3-8B", "qwen 3 8b", None],
         "accelerator": ["nvidia-h100-sxm-80gb", "MI300X", "nothing"],
         "weight_precision": ["", "AWQ", "bf16"],
+        "engine": ["vLLM", "", "LM Studio"],
         "n_input_token": [1, 2, 3],
     }
     assert name_remarks(columns, CATALOG) == [
         "",
         "model 'qwen 3 8b' is taken as Qwen/Qwen3-8B; it may also mean Qwen/Qwen3-VL-8B-Instruct; "
         "accelerator 'MI300X' is taken as amd-mi300x-192gb; weight_precision 'AWQ' is taken as int4",
-        "",
+        "engine 'LM Studio' is predicted as llama.cpp",
     ]
 
 

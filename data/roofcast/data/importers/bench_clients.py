@@ -130,6 +130,7 @@ class _Client:
     cells: Callable[[Node], dict[str, Any]]
     counts: Callable[[Node], dict[str, float]]
     metadata: Callable[[Node], dict[str, object]] = lambda _: {}
+    has_gaps_of_chunks: bool = False
 
     @property
     def latencies(self) -> tuple[Field, ...]:
@@ -165,6 +166,9 @@ class _Client:
             statistics = read_statistics(document, self.latencies, NAMES)
             totals = {part: document[f"total_{part}_tokens"].number() for part in ("input", "output")}
             cells |= {f"n_{part}_token": total / n_done for part, total in totals.items()}
+        if self.has_gaps_of_chunks and "n_speculative_token" in cells:
+            statistics = {name: outcomes | {"itl_s": math.nan} for name, outcomes in statistics.items()}
+            cells = join_cells(cells, {"note": "gaps between chunks of several tokens are left out"})
         filled = fill_blanks(cells, metadata, place, line)
         return Run(place, line, filled, statistics, read_fields(document, self.totals))
 
@@ -256,6 +260,7 @@ _VLLM: Final = _Client(
     cells=_vllm_cells,
     counts=_vllm_counts,
     metadata=_vllm_metadata,
+    has_gaps_of_chunks=True,
 )
 _SGLANG: Final = _Client(
     "SGLang's bench_serving",
@@ -313,7 +318,7 @@ VLLM: Final = Format(
     conversions={
         "ttft_s": "`ttfts`, or `*_ttft_ms`: from ms",
         "nttft_s_per_token": "`ttfts` over `input_lens`, only of a detailed file",
-        "itl_s": "`itls`, all pooled, or `*_itl_ms`: from ms",
+        "itl_s": "`itls`, all pooled, or `*_itl_ms`: from ms; of vLLM not with speculation, whose chunks are steps",
         "tpot_s": "(`latencies` - `ttfts`) / (`output_lens` - 1), or `*_tpot_ms`: from ms",
         "e2e_s": "`latencies` (or `ttfts` + sum of `itls`), or `*_e2el_ms`: from ms",
         "output_throughput_token_per_s": "`output_throughput`: as it is",

@@ -146,6 +146,9 @@ def run_of_scrapes(scrapes: Sequence[Scrape], cells: Mapping[str, Any], place: s
     if math.isnan(means["tpot_s"]) and lengths["n_output_token"] > 1 and gap_s > 0:
         means["tpot_s"], derived = gap_s, ["tpot_s"]
     rate_per_s = n_done / window.duration_s
+    speculation = _speculation(window, names)
+    if "n_speculative_token" in speculation:
+        means["itl_s"] = math.nan  # a gap is that of a step of several tokens
     setup = join_cells(
         cells,
         lengths,
@@ -157,7 +160,7 @@ def run_of_scrapes(scrapes: Sequence[Scrape], cells: Mapping[str, Any], place: s
             "note": _note(window, waits),
         },
         _cache(window, names),
-        _speculation(window, names),
+        speculation,
     )
     outcomes = {
         "request_throughput_per_s": rate_per_s,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from roofcast.data.errors import InputError
 from roofcast.data.precision_names import parse_precision
 from roofcast.data.specs import PRECISIONS
+from roofcast.features.descriptors.engine_names import OTHER, nearest_engine
 
 if TYPE_CHECKING:
     from roofcast.data.catalog import Catalog
@@ -19,12 +20,12 @@ def name_remarks(columns: Mapping[str, Iterable[Any]], catalog: Catalog) -> list
     Parameters
     ----------
     columns
-        At least one; those of models, accelerators and precisions are read.
+        At least one; those of models, accelerators, engines and precisions are read.
     """
     n_row = len([*next(iter(columns.values()))])
     parts: list[list[str]] = []
     for field, cells in columns.items():
-        if field in ("model", "accelerator") or field.endswith("_precision"):
+        if field in ("model", "accelerator", "engine") or field.endswith("_precision"):
             texts = [cell if isinstance(cell, str) else "" for cell in cells]
             remarks = {text: name_remark(field, text, catalog) for text in dict.fromkeys(texts)}
             parts += [[remarks[text] for text in texts]] if any(remarks.values()) else []
@@ -32,9 +33,13 @@ def name_remarks(columns: Mapping[str, Iterable[Any]], catalog: Catalog) -> list
 
 
 def name_remark(field: str, name: str, catalog: Catalog) -> str:
-    """Return what a name of a model, accelerator or precision is taken as; blank if it is unknown, or as known."""
+    """Return what a name of one of these fields is taken as; blank if it is unknown, or spelled as known."""
     if not name.strip():
         return ""
+    if field == "engine":
+        meaning = nearest_engine(name)
+        is_own = meaning == OTHER or name.strip().lower() == meaning
+        return "" if is_own else f"engine {name!r} is predicted as {meaning}"
     if field.endswith("_precision"):
         meaning = parse_precision(name)
         return f"{field} {name!r} is taken as {meaning}" if meaning and name.strip() not in PRECISIONS else ""
