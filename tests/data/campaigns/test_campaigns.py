@@ -21,7 +21,8 @@ from roofcast.data.measurements.validation import row_ids, validate_measurements
 
 UNVERIFIED = {
     "dstack", "mlc", "etched_trtllm_llama70b", "threads_vllm", "threads_local_engines", "dgx_spark_jvr0x",
-    "inferencex_2026_06", "rocm_atom", "akamas", "anud18_qwen36", "anyscale_ray_serve", "gloria_h200", "progmastermind_mi300x", "tokey_a100", "llmfit_localmaxxing",
+    "inferencex_2026_06", "rocm_atom", "akamas", "anud18_qwen36", "anyscale_ray_serve", "gloria_h200",
+    "progmastermind_mi300x", "tokey_a100", "llmfit_localmaxxing",
 }  # fmt: skip
 """Campaigns whose source has no licence file."""
 

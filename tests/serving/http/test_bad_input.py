@@ -266,7 +266,10 @@ def test_the_problem_of_an_unknown_limit_lists_similar_names(shared: Client, lim
     [
         ({"limits": ["latency<=1s"]}, "there are e2e, itl, nttft, throughput, throughput_per_user, tpot, ttft"),
         ({"limits": ["ttft:p42<=1s"]}, "p95"),
-        ({"constraints": {"pricing": ["preemptible"]}}, "there are capacity_block, on_demand, reserved_1y, reserved_3y, spot"),
+        (
+            {"constraints": {"pricing": ["preemptible"]}},
+            "there are capacity_block, on_demand, reserved_1y, reserved_3y, spot",
+        ),
         ({"constraints": {"accelerators": ["abacus"]}}, "GET /v1/accelerators lists the known names"),
         ({"constraints": {"accelerators": ["h1000"]}}, "did you mean 'nvidia-h100-"),
         ({"constraints": {"providers": ["Amazon"]}}, "did you mean 'aws'?"),
