@@ -212,7 +212,11 @@ def test_rarer_requests_are_never_slower(c: Coefficients, question: Question, lo
         estimate(opened | {"workload.request_rate_per_s": limit * share}, c) for share in (load, load / factor)
     )
     assert seldom.e2e_s[0] <= often.e2e_s[0] * (1 + 1e-5)
-    lone = {"workload.concurrency": np.ones(1), "config.dp": question["config.dp"]}
+    lone = {
+        "workload.concurrency": np.ones(1),
+        "workload.n_wave": np.full(1, np.inf),
+        "config.dp": question["config.dp"],
+    }
     assert estimate(long | lone, c).e2e_s[0] <= seldom.e2e_s[0] * (1 + 1e-3)
 
 

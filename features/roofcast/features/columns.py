@@ -115,6 +115,7 @@ DESCRIPTORS: Final = (
     Column("hardware.tdp_w", "W", "Thermal design power of one accelerator."),
     Column("hardware.accelerator", "1", "Code of the accelerator among those with measured kernels; the last for "
            "others."),
+    Column("hardware.is_amd", "1", "1 if the vendor is AMD.", is_analytic=True),
     Column("hardware.family", "1", "Code of the family among those with measured kernels; the last for others."),
     Column("config.n_accelerator", "accelerator", "Accelerators of one replica."),
     Column("config.n_prefill_accelerator", "accelerator", "Accelerators of disaggregated prefill; 0 if prefill and "
@@ -147,7 +148,13 @@ DESCRIPTORS: Final = (
     Column("config.chunk_token", "token", "Most prompt tokens of one step: the chunk size."),
     Column("config.max_num_seqs", "request", "Most sequences of one step of an attention rank; infinite if only "
            "memory limits them."),
-    Column("config.date", "year", "Date of the measurement."),
+    Column("config.date", "year", "Date of the measurement; blank is that of the engine's release."),
+    Column("config.age_year", "year", "Years from the date to 2025; 0 after it.", is_analytic=True),
+    Column("config.host_ratio", "1", "Time of the host that the accelerator waits for in a step, relative to vLLM "
+           "0.8; 0 if scheduling overlaps.", is_analytic=True),
+    Column("config.is_overlapped", "1", "1 if the next step is scheduled while one is under way.", is_analytic=True),
+    Column("config.is_mixed", "1", "1 if a decode step takes prompts along, 0 if prompts and decoding alternate.",
+           is_analytic=True),
     Column("config.memory_ratio", "1", "Share of memory that the engine takes, in its own sense.", is_analytic=True),
     Column("config.is_recent", "1", "1 for releases of vLLM that count the graphs in their share.", is_analytic=True),
     Column("config.host_weight_byte", "byte", "Weights of the replica in the memory of the host.", is_analytic=True),

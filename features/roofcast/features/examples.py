@@ -38,6 +38,8 @@ def example_descriptors() -> dict[str, npt.NDArray[np.float64]]:
         "hardware.link_domain_size": 8.0, "hardware.host_size": 8.0,
         "hardware.network_byte_per_s": 50e9, "hardware.network_latency_s": 5e-6, "hardware.tdp_w": 400.0,
         "hardware.accelerator": float(len(accelerators)), "hardware.family": float(len(families)),
+        "hardware.is_amd": 0.0, "config.age_year": 0.0, "config.host_ratio": 0.0, "config.is_overlapped": 1.0,
+        "config.is_mixed": 1.0,
         "config.n_accelerator": 1.0, "config.n_prefill_accelerator": 0.0, "config.tp": 1.0, "config.pp": 1.0,
         "config.dp": 1.0, "config.cp": 1.0, "config.ep": 1.0, "config.expert_rank": 1.0, "config.engine": 0.0,
         "config.expert_precision": 0.0, "config.dense_precision": 0.0, "config.attention_precision": 0.0,

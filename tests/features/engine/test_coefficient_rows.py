@@ -16,7 +16,8 @@ CHOICES = {
     "config.expert_rank": (1, 4, 8), "config.n_prefill_accelerator": (0, 4), "config.n_draft_token": (0, 3),
     "config.acceptance_ratio": (np.nan, 0.6), "config.poll_interval_step": (1, 10), "workload.is_static": (0, 1),
     "workload.length_variation": (0, 0.5), "workload.concurrency": (1, 16, 4000),
-    "workload.n_input_token": (100, 9000),
+    "workload.n_input_token": (100, 9000), "hardware.is_amd": (0, 1), "config.age_year": (0, 0.5),
+    "config.host_ratio": (0, 1), "config.is_mixed": (0, 1), "config.is_overlapped": (0, 1),
 }  # fmt: skip
 """Values that decide whether a coefficient acts on a query."""
 

@@ -13,9 +13,9 @@ from roofcast.features.engine.estimate import (
     estimate,
     estimate_at_loads,
     load_independent,
-    prompt_wait_s,
     running_batch,
 )
+from roofcast.features.engine.finite_run import prompt_wait_s
 from roofcast.features.engine.kernels.row_kernels import kernels_by_row
 from roofcast.features.engine.operators import estimate_prefill, estimate_step
 from roofcast.features.engine.pass_communication import EngineInputs
@@ -45,9 +45,9 @@ def test_one_user_by_hand() -> None:
     e = estimate(d, C)
     step, prefill = (f(setting(d), ONE).total_s[0] for f in (estimate_step, estimate_prefill))
     assert e.batch[0] == 1.0
-    assert e.queue_s[0] == e.interference_s[0] == e.crowd_s[0] == 0.0
+    assert e.queue_s[0] == e.interference_s[0] == e.prompts_ahead_s[0] == 0.0
     assert e.itl_s[0] == e.tpot_s[0] == pytest.approx(step)
-    assert e.ttft_s[0] == pytest.approx(REQUEST_S + prefill)
+    assert e.ttft_s[0] == pytest.approx(REQUEST_S + e.startup_s[0] + prefill)
     assert e.e2e_s[0] == pytest.approx(e.ttft_s[0] + 199 * step)
     assert e.output_throughput_token_per_s[0] == pytest.approx(200 / e.e2e_s[0])
     assert e.request_throughput_per_s[0] == pytest.approx(1 / e.e2e_s[0])
@@ -57,16 +57,16 @@ def test_eight_users_slow_each_others_tokens_and_first_tokens() -> None:
     e = ask()
     assert e.batch[0] == pytest.approx(8.0, rel=1e-4)
     assert e.interference_s[0] == pytest.approx(
-        C.value("prefill_interference") * (e.batch[0] - 1) * e.prefill_s[0] / 200
+        C.value("prefill_interference") * (e.batch[0] - 1) * e.prompt_s[0] / 200
     )
     assert e.tpot_s[0] == pytest.approx(e.itl_s[0] + e.interference_s[0])
-    assert 0 < e.crowd_s[0] < 7 * e.prefill_s[0]
+    assert 0 < e.prompts_ahead_s[0] < 7 * e.prefill_s[0]
 
 
 def test_requests_of_one_length_wait_for_each_other_instead() -> None:
     varied, fixed = (ask(workload__length_variation=v) for v in (0.1, 0.0))
     assert fixed.interference_s[0] == pytest.approx(varied.interference_s[0] * (1 - C.value("lockstep")))
-    assert fixed.crowd_s[0] > varied.crowd_s[0]
+    assert fixed.prompts_ahead_s[0] > varied.prompts_ahead_s[0]
 
 
 def test_whoever_does_not_fit_waits_for_the_stay_of_those_who_do() -> None:
@@ -87,7 +87,7 @@ def test_seldom_looks_and_waits_to_batch_lengthen_the_first_token() -> None:
     plain, polled, waited = (
         ask(**changes) for changes in ({}, {"config__poll_interval_step": 31}, {"config__batching_wait_step": 50})
     )
-    alone = [e.ttft_s[0] - e.crowd_s[0] - e.queue_s[0] for e in (plain, polled, waited)]
+    alone = [e.ttft_s[0] - e.prompts_ahead_s[0] - e.queue_s[0] for e in (plain, polled, waited)]
     assert alone[1] - alone[0] == pytest.approx(30 * C.value("poll_ratio") * plain.itl_s[0])
     assert alone[2] - alone[0] == pytest.approx(50 * plain.itl_s[0])
     assert polled.tpot_s[0] == waited.tpot_s[0] == plain.tpot_s[0]
@@ -146,7 +146,7 @@ def test_a_rate_is_served_by_the_concurrency_that_yields_it() -> None:
 
 
 def test_a_rare_request_runs_alone() -> None:
-    rare, alone = estimate(at_rate(1e-6), C), ask(workload__concurrency=1.0)
+    rare, alone = estimate(at_rate(1e-6), C), ask(workload__concurrency=1.0, workload__n_wave=np.inf)
     assert rare.e2e_s[0] == pytest.approx(alone.e2e_s[0])
     assert rare.concurrency[0] == pytest.approx(1e-6 * alone.e2e_s[0])
     assert rare.output_throughput_token_per_s[0] == pytest.approx(2e-4)
@@ -182,7 +182,7 @@ def test_requests_at_once_queue_half_as_long_as_steady_clients() -> None:
 
 def test_the_first_token_is_the_sum_of_its_parts() -> None:
     e = ask(workload__concurrency=64.0, workload__n_wave=4.0)
-    parts = e.overhead_s + e.wait_s + e.prefill_s + e.transfer_s + e.crowd_s + e.queue_s
+    parts = e.overhead_s + e.startup_s + e.wait_s + e.prefill_s + e.transfer_s + e.prompts_ahead_s + e.queue_s
     np.testing.assert_allclose(e.ttft_s, parts)
 
 
@@ -195,14 +195,15 @@ def test_a_limit_of_sequences_queues_the_others() -> None:
 
 def test_small_chunks_share_more_steps() -> None:
     small, large = (ask(config__chunk_token=n) for n in (500.0, 8000.0))
-    assert small.wait_s[0] - large.wait_s[0] == pytest.approx((2 - 1 / 8) * small.itl_s[0])
+    assert small.wait_s[0] - large.wait_s[0] == pytest.approx(small.itl_s[0])
     assert ask(workload__concurrency=1.0, config__chunk_token=500.0).wait_s[0] == 0.0
 
 
 def test_an_engine_that_gathers_prompts_answers_in_waves() -> None:
-    vllm, tgi = (ask(config__engine=ENGINES.index(name), workload__n_wave=np.inf) for name in ("vllm", "tgi"))
-    assert tgi.crowd_s[0] == pytest.approx(3.5 * tgi.prefill.total_s[0], rel=0.2)
-    assert vllm.crowd_s[0] < tgi.crowd_s[0]
+    alternating = {"config__is_mixed": 0.0, "workload__n_wave": np.inf}
+    vllm, tgi = (ask(config__engine=ENGINES.index(name), **alternating) for name in ("vllm", "tgi"))
+    assert tgi.prompts_ahead_s[0] == pytest.approx(3.5 * tgi.prefill.total_s[0], rel=0.2)
+    assert vllm.prompts_ahead_s[0] < tgi.prompts_ahead_s[0]
 
 
 def test_saturation_begins_at_the_throughput_of_a_full_replica() -> None:
@@ -220,7 +221,7 @@ def test_an_endless_queue_fills_the_replica() -> None:
 
 def test_a_static_batch_starts_and_ends_together() -> None:
     e = ask(workload__is_static=1.0, workload__length_variation=0.0)
-    assert e.interference_s[0] == e.crowd_s[0] == 0.0
+    assert e.interference_s[0] == e.prompts_ahead_s[0] == 0.0
     assert e.queue_s[0] == pytest.approx(0.0, abs=1e-9)
     together = estimate_prefill(setting(an_example()), 8 * ONE).total_s[0]
     assert e.ttft_s[0] == pytest.approx(C.value("batch_overhead_s") + together)
@@ -232,7 +233,7 @@ def test_prefill_apart_interrupts_nothing() -> None:
     assert apart.interference_s[0] == 0.0
     assert apart.tpot_s[0] == apart.itl_s[0] <= ask().itl_s[0]
     busy, idle = (ask(config__n_prefill_accelerator=n, workload__concurrency=64.0) for n in (1.0, 8.0))
-    assert idle.crowd_s[0] < busy.crowd_s[0]
+    assert idle.prompts_ahead_s[0] < busy.prompts_ahead_s[0]
 
 
 def test_requests_that_prefill_apart_do_not_decode() -> None:

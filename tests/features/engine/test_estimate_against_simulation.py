@@ -42,6 +42,7 @@ def questions(s: Settings) -> dict[str, FloatArray]:
         "workload.length_variation": s.spread / np.sqrt(12) / mean,
         "workload.concurrency": s.concurrency,
         "config.poll_interval_step": s.poll.astype(float),
+        "config.is_mixed": (s.chunk > 0).astype(float),
     }
     return {name: np.repeat(values, len(mean)) for name, values in an_example().items()} | changed
 

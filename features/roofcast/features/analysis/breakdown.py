@@ -25,14 +25,15 @@ METRIC_PHASES: Final[dict[str, tuple[Phase, ...]]] = {"ttft_s": ("prefill", "que
 """Phases whose times add up to each metric."""
 
 _PEAKS: Final = ("hardware.flop_per_s", "hardware.dense_flop_per_s", "hardware.attention_flop_per_s")
-_RATIOS: Final = ("dense_ratio", "expert_ratio", "decode_attention_ratio", "prefill_attention_ratio", "link_ratio",
-                  "exchange_ratio")  # fmt: skip
+_RATIOS: Final = ("dense_ratio", "prefill_ratio", "expert_ratio", "decode_attention_ratio",
+                  "prefill_attention_ratio", "link_ratio", "exchange_ratio")  # fmt: skip
 _LAYERS: Final = ("model.n_layer", "model.n_encoder_layer", "model.n_mlp_layer")
 _LOSSES: Final = ("launch_s", "step_s", "crowding")
 _SHARES: Final = ("bandwidth_ratio", "flop_ratio")
 _KERNELS: Final = ("projections and MLP", "head", "experts", "attention")
-_IDEAL_LINKS: Final = {
+_IDEAL_INPUTS: Final = {
     "hardware.link_byte_per_s": 2.0, "hardware.network_byte_per_s": 1.0, "hardware.network_latency_s": 0.0,
+    "config.age_year": 0.0,
 }  # fmt: skip
 
 _PEAK: Final = np.array([np.nan, np.inf, np.nan, np.inf, 1.0, np.inf])[:, None]
@@ -126,7 +127,8 @@ def break_down(d: Queries, c: Coefficients, e: Estimate) -> list[OperatorTime]:
         *prefill[:-1],
         replace(prefill[-1], bound_s={"launch": prefill[-1].seconds + e.overhead_s}),
         OperatorTime("prefill", "cache to decode", {"link": e.transfer_s}, none, none),
-        OperatorTime("queue", "prefills of others", {"queue": e.crowd_s}, none, none),
+        OperatorTime("queue", "prefills of others", {"queue": e.prompts_ahead_s}, none, none),
+        OperatorTime("queue", "cold start of the run", {"queue": e.startup_s}, none, none),
         OperatorTime("queue", "steps under way", {"queue": e.wait_s}, none, none),
         OperatorTime("queue", "slot in the batch", {"queue": e.queue_s}, none, none),
         *(_scale(part, e.itl_s / e.step.total_s) for part in step),
@@ -269,7 +271,7 @@ def _cases(s: EngineInputs) -> EngineInputs:
     d["hardware.bandwidth_byte_per_s"] = np.where(
         np.isnan(_BANDWIDTH), d["hardware.bandwidth_byte_per_s"], _BANDWIDTH
     )
-    for name, value in _IDEAL_LINKS.items():
+    for name, value in _IDEAL_INPUTS.items():
         d[name] = np.where(_IS_IDEAL, value, d[name])
     for name in _LAYERS:
         d[name] = np.stack([d[name], np.zeros_like(d[name])])[:, None]

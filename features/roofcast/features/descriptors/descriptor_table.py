@@ -15,17 +15,20 @@ from roofcast.data.measurements.speculation import speculates
 from roofcast.data.specs import BYTE_PER_WEIGHT, AcceleratorSpec, ModelSpec
 from roofcast.features.columns import DESCRIPTOR_NAMES, MODEL_NAMES
 from roofcast.features.descriptors.engine_names import OTHER, EngineColumns, describe_engines
+from roofcast.features.descriptors.engine_releases import describe_releases
 from roofcast.features.descriptors.host_settings import clock_ratio, describe_links
 from roofcast.features.descriptors.memory_settings import describe_memory, visible_byte
 from roofcast.features.descriptors.model_descriptors import describe_model, stored_bytes
 from roofcast.features.descriptors.parallelism import split_devices
 from roofcast.features.descriptors.precisions import (
     ACTIVATION_BYTE,
+    FOUR_BIT,
     GGUF_BYTE,
     GGUF_HEAD_BYTE,
     WEIGHT_BYTE,
     Names,
     bytes_per_element,
+    computed_precision,
     default_kv_precision,
     kernel_precision,
     outside_precision,
@@ -61,9 +64,6 @@ TYPICAL_VARIATION: Final = 0.5
 TYPICAL_DRAFT: Final = 3.0
 """Speculated tokens of a step where the number is unknown: the median over stacks and kinds of speculation of the
 medians of the shipped rows that state it."""
-
-TYPICAL_DATE: Final = "2025-07"
-"""Date where it is unknown: the middle of the measured ones."""
 
 TYPICAL_NETWORK: Final = "infiniband_ndr"
 TYPICAL_TDP_W: Final = 500.0
@@ -137,7 +137,10 @@ def describe_queries(
     kernel = kernel_precision(precision, native, is_moe, has)
     engine = describe_engines(text_column(queries, "engine", OTHER))
     outside = outside_precision(kernel, is_moe, engine.is_whole)
-    columns |= _hardware(accelerator_specs, accelerator_codes, kernel, outside) | _network(queries)
+    is_nvidia = np.array([spec.vendor == "NVIDIA" for spec in accelerator_specs], dtype=bool)[accelerator_codes]
+    on_int8 = engine.is_whole & is_nvidia & has["int8"]
+    computed = (computed_precision(names, on_int8) for names in (kernel, outside))
+    columns |= _hardware(accelerator_specs, accelerator_codes, *computed) | _network(queries)
     columns |= describe_links(queries, accelerator_specs, accelerator_codes)
     _limit_power(columns, number_column(queries, "power_limit_w", np.nan))
     columns["hardware.host_size"] = _host_size(queries, accelerator_specs, accelerator_codes)
@@ -190,6 +193,7 @@ def _hardware(
         "hardware.link_domain_size": [accelerator.link_domain_size for accelerator in accelerator_specs],
         "hardware.tdp_w": [accelerator.tdp_w or TYPICAL_TDP_W for accelerator in accelerator_specs],
         "hardware.accelerator": [own for own, _ in kernel_codes],
+        "hardware.is_amd": [float(accelerator.vendor == "AMD") for accelerator in accelerator_specs],
         "hardware.family": [family for _, family in kernel_codes],
     }
     gathered = {name: np.array(column, dtype=float)[codes] for name, column in values.items()}
@@ -242,6 +246,8 @@ def _host_size(
 
 
 def _element_bytes(kernel: Names, outside: Names, is_whole: npt.NDArray[np.bool_]) -> dict[str, FloatArray]:
+    # One kernel of llama.cpp multiplies all four-bit weights.
+    is_four_bit = np.isin(kernel.astype(str), FOUR_BIT)
     weight, dense = (bytes_per_element(names, WEIGHT_BYTE) for names in (kernel, outside))
     head, embedding = np.full_like(weight, 2.0), np.full_like(weight, 2.0)
     if is_whole.any():
@@ -250,7 +256,7 @@ def _element_bytes(kernel: Names, outside: Names, is_whole: npt.NDArray[np.bool_
         head = np.where(is_whole, bytes_per_element(outside, GGUF_HEAD_BYTE), head)
         embedding = np.where(is_whole, bytes_per_element(outside, GGUF_BYTE), embedding)
     return {
-        "config.expert_precision": precision_codes(kernel),
+        "config.expert_precision": precision_codes(np.where(is_whole & is_four_bit, "int4", kernel)),
         "config.dense_precision": precision_codes(outside),
         "config.weight_byte_per_element": weight,
         "config.dense_byte_per_element": dense,
@@ -283,7 +289,7 @@ def _config(queries: PredictionInput, engine: EngineColumns, default_kv: Names) 
         "config.lora_rank": number_column(queries, "lora_rank", 0.0),
         "config.poll_interval_step": number_column(queries, "poll_interval_step", 1.0),
         "config.batching_wait_step": np.maximum(*batching),
-        "config.date": decimal_years(text_column(queries, "date", TYPICAL_DATE)),
+        **describe_releases(engine.code, *(text_column(queries, name, "") for name in ("engine_version", "date"))),
     }
 
 
@@ -307,23 +313,6 @@ def _server_settings(
         "config.chunk_token": number_column(queries, "chunk_size_token", default_chunk(queries, engine, memory_byte)),
         "config.max_num_seqs": number_column(queries, "max_num_seqs", most),
     }
-
-
-def decimal_years(dates: Names) -> FloatArray:
-    """Return dates, `YYYY` to `YYYY-MM-DD`, as years; the middle of a year or month where no more is known.
-
-    Examples
-    --------
-    >>> decimal_years(np.array(["2025", "2025-07", "2025-01-01"], dtype=object)).round(2)
-    array([2025.5 , 2025.54, 2025.  ])
-    """
-    codes, texts = factorize(dates)
-    years = []
-    for text in map(str, texts):
-        year, month, day = (*map(float, text.split("-")), np.nan, np.nan)[:3]
-        in_month = 0.5 if np.isnan(day) else (day - 1) / 31
-        years.append(year + (0.5 if np.isnan(month) else (month - 1 + in_month) / 12))
-    return np.array(years, dtype=float)[codes]
 
 
 def _positive_column(queries: PredictionInput, name: str, least: float = 0.0) -> FloatArray:

@@ -45,9 +45,13 @@ _TABLES: Final = "kernel tables of aiconfigurator-core 0.12.0; see docs/KERNELS.
 _JUDGEMENT: Final = "judgement"
 _RUNS: Final = "judgement, with runs of many stacks in view; see docs/decisions/0008-the-loop.md"
 
+_HOST: Final = "vLLM of 2024 on an H100 (argonne) takes 0.4 ms a step and 36 us a sequence longer than its kernels"
+
 PRIORS: Final[dict[str, Prior]] = {
-    "dense_ratio": Prior(1.0, 0.08, 0.08, "1", "time of dense products relative to the kernel tables", _JUDGEMENT,
+    "dense_ratio": Prior(0.97, 0.03, 0.03, "1", "time of dense products relative to the kernel tables", _JUDGEMENT,
                          lowest=0.9),
+    "prefill_ratio": Prior(1.1, 0.1, 0.1, "1", "time of products in a prefill relative to those in a decode step",
+                           _RUNS),
     "expert_ratio": Prior(1.0, 0.15, 0.15, "1", "time of routed experts relative to the kernel tables", _JUDGEMENT),
     "decode_attention_ratio": Prior(1.0, 0.15, 0.40, "1", "time of decode attention relative to the kernel "
                                    "tables", _JUDGEMENT),
@@ -59,27 +63,34 @@ PRIORS: Final[dict[str, Prior]] = {
     ),
     "elementwise_ratio": Prior(25.0, 0.4, 0.2, "1", "activations moved per layer and token by element-wise kernels, "
                                "in widths of the residual stream", _JUDGEMENT),
-    "layer_overhead_s": Prior(25e-6, 0.5, 0.35, "s", "launches and gaps of one layer", _JUDGEMENT),
+    "layer_overhead_s": Prior(20e-6, 0.25, 0.2, "s", "launches and gaps of one layer", _JUDGEMENT),
     "moe_overhead_s": Prior(10e-6, 0.6, 0.35, "s", "routing and permutation of one MoE layer", _JUDGEMENT),
     "linear_overhead_s": Prior(15e-6, 0.6, 0.35, "s", "extra kernels of one layer of linear attention",
                                _JUDGEMENT),
     "sparse_overhead_s": Prior(40e-6, 0.4, 0.2, "s", "the indexer of one layer of sparse attention", _JUDGEMENT),
     "mla_overhead_s": Prior(10e-6, 0.6, 0.35, "s", "extra products of one MLA layer", _JUDGEMENT),
+    "amd_drift": Prior(0.6, 0.5, 0.0, "1/year", "slowdown of kernels of AMD's accelerators for each year before 2025",
+                       _RUNS),
     "padded_layer_overhead_s": Prior(250e-6, 0.5, 0.3, "s", "one layer with unfused attention", _JUDGEMENT),
     "eager_layer_s": Prior(
         500e-6, 0.4, 0.3, "s", "host time to launch the kernels of one layer one by one",
         "vLLM 0.9 and SGLang 0.5 without graphs: 0.52 ms a layer (Qwen3-14B, A100), 0.98 ms (Qwen3-Coder-Next, "
         "RTX PRO 6000), 1.2 ms (Kimi-K2.5, MI350X)"
     ),
-    "step_overhead_s": Prior(400e-6, 0.8, 0.8, "s", "scheduling, sampling and detokenisation of one step",
+    "step_overhead_s": Prior(300e-6, 0.5, 0.4, "s", "scheduling, sampling and detokenisation of one step",
                              _JUDGEMENT),
-    "sequence_overhead_s": Prior(20e-6, 0.7, 0.7, "s", "the same per sequence", _JUDGEMENT),
+    "sequence_overhead_s": Prior(6e-6, 0.4, 0.4, "s", "the same per sequence", _JUDGEMENT),
+    "host_step_s": Prior(0.5e-3, 0.2, 0.1, "s", "host time of a step that the accelerator of vLLM 0.8 waits for",
+                         _HOST),
+    "host_sequence_s": Prior(18e-6, 0.2, 0.1, "s", "the same per sequence", _HOST),
     "link_ratio": Prior(1.0, 0.2, 0.1, "1", "link bandwidth relative to the kernel tables", _TABLES),
-    "link_latency_ratio": Prior(1.0, 0.2, 0.5, "1", "link latency inside a domain relative to the kernel tables",
+    "link_latency_ratio": Prior(1.0, 0.15, 0.25, "1", "link latency inside a domain relative to the kernel tables",
                                 _TABLES),
     "exchange_ratio": Prior(1.0, 0.2, 0.7, "1", "time of the expert-parallel exchange of tokens relative to the "
                             "collectives of the kernel tables", _TABLES),
-    "request_overhead_s": Prior(15e-3, 1.0, 0.7, "s", "receiving, tokenising and answering one request", _RUNS),
+    "request_overhead_s": Prior(8e-3, 0.8, 0.7, "s", "receiving, tokenising and answering one request", _RUNS),
+    "startup_s": Prior(0.3, 1.0, 0.7, "s", "time that the first request of each client loses to a cold server",
+                       _RUNS),
     "batch_overhead_s": Prior(
         2e-3, 1.0, 0.7, "s", "handing a static batch to the engine, in its own process",
         "judgement, with runs of trtllm_overview in view; in process 128 tokens take 8.3 ms in all, see "
@@ -91,7 +102,7 @@ PRIORS: Final[dict[str, Prior]] = {
     "kv_waste_padded": Prior(4.0, 0.7, 0.0, "1", "memory of padded attention over what it needs", _JUDGEMENT,
                              lowest=1.0),
     "kv_waste_encoder_decoder": Prior(0.8, 0.5, 0.0, "1", "further factor of encoder-decoder models", _JUDGEMENT),
-    "prefill_interference": Prior(0.8, 0.3, 0.3, "1", "share of other requests' prefills that interrupts decoding",
+    "prefill_interference": Prior(0.9, 0.15, 0.1, "1", "share of other requests' prefills that interrupts decoding",
                                   _JUDGEMENT),
     "lockstep": Prior(0.25, 0.3, 0.2, "1", "share of requests that stay synchronised with all others, if "
                       "lengths are fixed",
@@ -99,7 +110,8 @@ PRIORS: Final[dict[str, Prior]] = {
     "burst": Prior(0.12, 0.5, 0.4, "1", "share of requests in the startup burst of a typical run", _RUNS),
     "collision": Prior(0.7, 0.4, 0.3, "1", "wait for other requests' prefills relative to random arrivals",
                        _RUNS),
-    "wait_step": Prior(2.5, 0.5, 0.4, "step", "decode steps between arrival and first token of a busy engine", _RUNS),
+    "wait_step": Prior(1.0, 0.3, 0.3, "1", "wait for decode steps under way or scheduled, relative to random "
+                       "arrivals", _RUNS),
     "poll_ratio": Prior(0.5, 0.2, 0.0, "1", "share of the polling interval that a request waits", _JUDGEMENT,
                         is_share=True),
     "acceptance": Prior(0.7, 0.15, 0.0, "1", "probability that a speculated token is accepted", _JUDGEMENT,

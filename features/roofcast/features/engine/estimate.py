@@ -14,6 +14,7 @@ from roofcast.features.engine.finite_run import (
     arrival_queue_s,
     mean_queue_s,
     n_request,
+    prompt_wait_s,
     requests_per_slot,
     startup_burst_ratio,
 )
@@ -21,14 +22,20 @@ from roofcast.features.engine.kernels.row_kernels import kernels_by_row
 from roofcast.features.engine.loop.root_finding import Function, find_roots
 from roofcast.features.engine.memo import Memo
 from roofcast.features.engine.memory import Memory, estimate_memory, n_slot
-from roofcast.features.engine.operators import PassTime, alone_s, estimate_prefill, estimate_step, new_token
+from roofcast.features.engine.operators import (
+    PassTime,
+    alone_s,
+    estimate_prefill,
+    estimate_step,
+    new_token,
+    prompt_in_step,
+)
 from roofcast.features.engine.pass_communication import EngineInputs, prefill_descriptors, transfer_s
 from roofcast.features.engine.pass_cost import pipelined_s, stage_ratio, token_cost
 from roofcast.features.queries import FloatArray, Queries, RowIndex, take_rows
 
 _MIN_CONCURRENCY = 1e-12
 _BEYOND_CAPACITY = 16.0
-_MAX_QUEUED_PROMPT = 4.5
 _MIN_DECODING_RATIO = 1e-3
 
 _IS_GATHERING = np.array([float(engine in ("tgi", "tgis")) for engine in ENGINES])
@@ -52,10 +59,13 @@ class Estimate:
         Requests in flight: the query's, or by Little's law at a request rate.
     batch
         Running requests.
-    overhead_s, wait_s, prefill_s, transfer_s, crowd_s, queue_s
-        Parts of TTFT: network and tokenizer, steps under way, prefill of the request while the other ranks prefill
-        nothing, transfer of the KV cache with disaggregated prefill, prefills of other requests, and queueing time
-        for a slot in the batch.
+    overhead_s, startup_s, wait_s, prefill_s, transfer_s, prompts_ahead_s, queue_s
+        Parts of TTFT: network and tokenizer, the mean over the run of what its first requests lose to a cold server,
+        steps under way and the decoding in the request's own mixed steps, prefill of the request while the other
+        ranks prefill nothing, transfer of the KV cache with disaggregated prefill, prefills of other requests, and
+        queueing time for a slot in the batch.
+    prompt_s
+        Time that one prompt adds to the decode steps of others: `operators.prompt_in_step` in the longest stage.
     interference_s
         Time that prefills of other requests add to each token.
     ttft_s, itl_s, tpot_s, e2e_s, output_throughput_token_per_s
@@ -72,10 +82,12 @@ class Estimate:
     concurrency: FloatArray
     batch: FloatArray
     overhead_s: FloatArray
+    startup_s: FloatArray
     wait_s: FloatArray
+    prompt_s: FloatArray
     prefill_s: FloatArray
     transfer_s: FloatArray
-    crowd_s: FloatArray
+    prompts_ahead_s: FloatArray
     queue_s: FloatArray
     interference_s: FloatArray
     ttft_s: FloatArray
@@ -164,12 +176,12 @@ def estimate_at_loads(fixed: LoadIndependent) -> Estimate:
 
 def _with_random_arrivals(e: Estimate, d: Queries, rate: FloatArray, limit: FloatArray) -> Estimate:
     is_open, is_saturated = ~np.isnan(rate), rate >= limit
-    full, stay = n_slot(d, e.memory), e.e2e_s - e.queue_s
+    full, residence = n_slot(d, e.memory), e.e2e_s - e.queue_s
     n_sent = n_request(d)
-    used = np.where(is_open, achieved_rate(rate, e.e2e_s, e.queue_s, n_sent) * stay / full, 0.0)
-    random = np.minimum(arrival_queue_s(used, full, limit - rate, limit, n_sent), (_BEYOND_CAPACITY - 1) * stay)
+    used = np.where(is_open, achieved_rate(rate, e.e2e_s, e.queue_s, n_sent) * residence / full, 0.0)
+    random = np.minimum(arrival_queue_s(used, full, limit - rate, limit, n_sent), (_BEYOND_CAPACITY - 1) * residence)
     queue = np.where(is_open, np.where(is_saturated, e.queue_s, 0.0) + random, e.queue_s)
-    e2e = stay + queue
+    e2e = residence + queue
     achieved = np.minimum(achieved_rate(rate, e2e, queue, n_sent), limit)
     served = np.where(is_open, achieved, e.request_throughput_per_s)
     return replace(
@@ -321,29 +333,31 @@ def _loop_at_ratio(fixed: LoadIndependent, concurrency: FloatArray, decoding_rat
     is_apart = d["config.n_prefill_accelerator"] > 0
     others = np.where(d["workload.is_static"] > 0, 0.0, np.maximum(per_rank - 1, 0.0))
     in_step = c["lockstep"] * (d["workload.length_variation"] <= 0)
-    stage_s = fixed.prefill.total_s * stage
+    is_mixed = np.where(is_apart, 0.0, d["config.is_mixed"])
+    stage_s = (prompt_s := prompt_in_step(fixed.prefill, step, is_mixed)) * stage
     interference = np.where(is_apart, 0.0, c["prefill_interference"] * (1 - in_step)) * others * stage_s / n_output
     tpot = gap + interference
-    wait = _wait_step(d, c, others) * step.total_s
-    overhead = np.where(d["workload.is_static"] > 0, c["batch_overhead_s"], c["request_overhead_s"])
-    own = overhead + wait + fixed.alone_s + fixed.transfer_s
+    shared = is_mixed * np.minimum(others, 1.0)
+    overhead, startup = _host_s(d, c)
+    wait = _wait_step(d, c, others, shared) * step.total_s
+    prefill_s = fixed.alone_s * (1 - shared * (1 - prompt_s / fixed.prefill.total_s))
+    own = overhead + startup + wait + prefill_s + fixed.transfer_s
     n_prefill_rank = _n_prefill_rank(d)
-    rivals = np.where(is_apart, np.maximum(concurrency - 1, 0.0) / n_prefill_rank, others)
+    other_prompts = np.where(is_apart, np.maximum(concurrency - 1, 0.0) / n_prefill_rank, others)
     decode_s = (n_output - 1) * tpot
-    undisturbed = own + decode_s
     excess = np.maximum(decoding / batch - 1, 0.0)
-    cycle_s = undisturbed + np.where(is_apart, excess * decode_s, 0.0)
+    cycle_s = (undisturbed := own + decode_s) + np.where(is_apart, excess * decode_s, 0.0)
     together = np.maximum(in_step, _IS_GATHERING[d["config.engine"].astype(np.intp)])
-    burst_wait = np.maximum(startup_burst_ratio(d, c["burst"]), together) * rivals * stage_s / 2
-    random_wait = prompt_wait_s(rivals, stage_s, cycle_s, c["collision"])
-    crowd = np.minimum(random_wait + burst_wait, rivals * stage_s)
-    crowd = np.where(
-        is_apart, np.maximum(crowd, concurrency / n_prefill_rank * fixed.full_s * stage - cycle_s), crowd
+    burst_wait = np.maximum(startup_burst_ratio(d, c["burst"]), together) * other_prompts * stage_s / 2
+    random_wait = prompt_wait_s(other_prompts, stage_s, cycle_s, c["collision"])
+    ahead = np.minimum(random_wait + burst_wait, other_prompts * stage_s)
+    ahead = np.where(
+        is_apart, np.maximum(ahead, concurrency / n_prefill_rank * fixed.full_s * stage - cycle_s), ahead
     )
-    stay = undisturbed + crowd
-    steady_queue = excess * np.where(is_apart, decode_s, stay)
+    residence = undisturbed + ahead
+    steady_queue = excess * np.where(is_apart, decode_s, residence)
     queue = mean_queue_s(steady_queue, requests_per_slot(d), batch / decoding)
-    request_per_s = concurrency / (steady_queue + stay)
+    request_per_s = concurrency / (steady_queue + residence)
     return Estimate(
         memory=fixed.memory,
         step=step,
@@ -352,15 +366,17 @@ def _loop_at_ratio(fixed: LoadIndependent, concurrency: FloatArray, decoding_rat
         batch=batch,
         overhead_s=overhead,
         wait_s=wait,
-        prefill_s=fixed.alone_s,
+        startup_s=startup,
+        prompt_s=stage_s,
+        prefill_s=prefill_s,
         transfer_s=fixed.transfer_s,
-        crowd_s=crowd,
+        prompts_ahead_s=ahead,
         queue_s=queue,
         interference_s=interference,
-        ttft_s=own + crowd + queue,
+        ttft_s=own + ahead + queue,
         itl_s=gap,
         tpot_s=tpot,
-        e2e_s=queue + stay,
+        e2e_s=queue + residence,
         output_throughput_token_per_s=request_per_s * n_output,
         request_throughput_per_s=request_per_s,
         rate_ratio=np.zeros_like(concurrency),
@@ -372,51 +388,28 @@ def _n_prefill_rank(d: Queries) -> FloatArray:
     return np.maximum(d["config.n_prefill_accelerator"] / width, 1.0)
 
 
-def _wait_step(d: Queries, c: RowCoefficients, others: FloatArray) -> FloatArray:
-    """Return the decode steps in TTFT.
+def _host_s(d: Queries, c: RowCoefficients) -> tuple[FloatArray, FloatArray]:
+    is_static = d["workload.is_static"] > 0
+    overhead = np.where(is_static, c["batch_overhead_s"], c["request_overhead_s"])
+    return overhead, np.where(is_static, 0.0, c["startup_s"] / requests_per_slot(d))
+
+
+def _wait_step(d: Queries, c: RowCoefficients, others: FloatArray, shared: FloatArray) -> FloatArray:
+    """Return the decode steps in TTFT, those that take the prompt along included where steps are `shared`.
 
     Notes
     -----
-    An idle engine starts at once. Otherwise a request waits for steps that are under way or scheduled, and its chunks
-    share their steps with the tokens of running requests.
+    An idle engine starts at once. Otherwise a request waits for the rest of the step under way, half of one on
+    average, and for the step after it if that is scheduled already.
 
     References
     ----------
-    A. Agrawal et al., "Taming Throughput-Latency Tradeoff in LLM Inference with Sarathi-Serve", OSDI 2024, section 4.
+    NVIDIA, "TensorRT-LLM", documentation, "Overlap Scheduler": one additional step.
     """
-    n_chunk = new_token(d) / d["config.chunk_token"]
-    busy = c["wait_step"] + c["poll_ratio"] * d["config.poll_interval_step"] + n_chunk
+    busy = c["wait_step"] * (0.5 + d["config.is_overlapped"]) + c["poll_ratio"] * (d["config.poll_interval_step"] - 1)
     waited = np.where(d["workload.is_static"] > 0, 0.0, d["config.batching_wait_step"])
-    return busy * np.minimum(others, 1.0) + waited
-
-
-def prompt_wait_s(rivals: FloatArray, prompt_s: FloatArray, cycle_s: FloatArray, collision: FloatArray) -> FloatArray:
-    """Return the wait for prefills of other requests, each of which arrives at random once per cycle.
-
-    Notes
-    -----
-    Machine-repairman model by mean-value analysis: each rival is in prefill for a share ``(prompt + wait) / (cycle +
-    wait)`` of the time, and half of the rival's prompt remains. `collision` multiplies the remainder. The queue is at
-    most 4.5 prompts: an engine that falls further behind prefills several in one pass.
-
-    References
-    ----------
-    P. J. Schweitzer, "Approximate Analysis of Multiclass Closed Networks of Queues", Int. Conf. on Stochastic Control
-    and Optimization, Amsterdam, 1979. The longest queue is judgement.
-
-    Examples
-    --------
-    One rival whose prompt takes a hundredth of the cycle; then three rivals that only prefill:
-
-    >>> import numpy as np
-    >>> prompt_wait_s(np.array([1.0, 3.0]), np.ones(2), np.array([100.0, 1.0]), np.ones(2)).round(3)
-    array([0.005, 2.581])
-    """
-    demand = rivals * prompt_s
-    remainder = collision / 2
-    excess = demand - cycle_s
-    wait = (excess + np.sqrt(excess**2 + 4 * remainder * demand * prompt_s)) / 2
-    return np.asarray(np.minimum(wait, _MAX_QUEUED_PROMPT * collision * prompt_s))
+    own = shared * np.maximum(new_token(d) / d["config.chunk_token"], 1.0)
+    return busy * np.minimum(others, 1.0) + waited + own
 
 
 def running_batch(concurrency: FloatArray, capacity: FloatArray, variation: FloatArray) -> FloatArray:

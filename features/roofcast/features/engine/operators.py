@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -14,6 +14,7 @@ from roofcast.features.engine.kernel_times import (
     ACTIVATION_BYTE,
     decode_attention_s,
     gemm_s,
+    joint_s,
     moe_s,
     prefill_attention_s,
 )
@@ -61,6 +62,7 @@ class _Tokens:
     n_token: FloatArray
     n_last: FloatArray
     n_layer: FloatArray
+    product_ratio: FloatArray | float = 1.0
 
 
 def estimate_step(s: EngineInputs, batch: FloatArray) -> PassTime:
@@ -91,7 +93,9 @@ def estimate_step(s: EngineInputs, batch: FloatArray) -> PassTime:
         moved_s = batch * moved_byte / d["config.tp"] / d["hardware.bandwidth_byte_per_s"]
         return _attended(d, d["model.n_full_layer"], attention) + moved_s
 
-    overhead = c["step_overhead_s"] + c["sequence_overhead_s"] * batch
+    waited = d["config.host_ratio"]
+    overhead = c["step_overhead_s"] + waited * c["host_step_s"]
+    overhead = overhead + (c["sequence_overhead_s"] + waited * c["host_sequence_s"]) * batch
     tokens = _Tokens(n_token, n_token, d["model.n_layer"])
     padded = np.where(d["config.flash_attention"] > 0.5, 1.0, c["padded_attention_ratio"])
     is_split = d["config.cp"] > 1
@@ -139,7 +143,27 @@ def estimate_prefill(s: EngineInputs, n_prompt: FloatArray) -> PassTime:
     attention_s = c["prefill_attention_ratio"] * s.recall("prefill attention", attended, n_prompt)
     none = np.zeros_like(n_token)
     ring = ring_s(s, tokens.n_token, attention_s) if (d["config.cp"] > 1).any() else none
-    return _pass(s, tokens, attention_s, none, ring)
+    return _pass(s, replace(tokens, product_ratio=c["prefill_ratio"]), attention_s, none, ring)
+
+
+def prompt_in_step(prefill: PassTime, step: PassTime, is_mixed: FloatArray) -> FloatArray:
+    """Return the time that a prompt adds to a decode step: shape (n_row,).
+
+    Notes
+    -----
+    A mixed step reads the weights once for the prompt and for the tokens of running requests, so a short prompt adds
+    little; its products add up as `joint_s` adds what overlaps. Unlike a decode-only step it replays no graph of the
+    whole model, which costs the launches of a pass. Where prompts and decoding
+    alternate, it adds its whole pass.
+
+    References
+    ----------
+    A. Agrawal et al., "Taming Throughput-Latency Tradeoff in LLM Inference with Sarathi-Serve", OSDI 2024, section 4.
+    """
+    dense = joint_s(prefill.dense_s, step.dense_s) - step.dense_s
+    expert = joint_s(prefill.expert_s, step.expert_s) - step.expert_s
+    added = dense + expert + prefill.attention_s + prefill.elementwise_s + prefill.link_s + prefill.overhead_s
+    return np.where(is_mixed > 0, added, prefill.total_s)
 
 
 def new_token(d: Queries) -> FloatArray:
@@ -157,7 +181,12 @@ def alone_expert_s(s: EngineInputs, n_prompt: FloatArray) -> FloatArray:
     s = s.of_prefill()
     d = s.d
     n_own = np.minimum(d["config.expert_rank"] / d["config.tp"], d["config.cp"])
-    return s.c["expert_ratio"] * expert_s(s, n_prompt * new_token(d) / d["config.cp"] * n_own)
+    return (
+        s.c["expert_ratio"]
+        * s.c["prefill_ratio"]
+        * kernel_age(s)
+        * expert_s(s, n_prompt * new_token(d) / d["config.cp"] * n_own)
+    )
 
 
 def _attended(d: Queries, n_full: FloatArray, attention: Callable[[FloatArray, str], FloatArray]) -> FloatArray:
@@ -179,7 +208,11 @@ def _heads(d: Queries, suffix: str) -> tuple[FloatArray, FloatArray]:
 
 
 def _pass(
-    s: EngineInputs, tokens: _Tokens, attention_s: FloatArray, overhead_s: FloatArray, link_s: FloatArray
+    s: EngineInputs,
+    tokens: _Tokens,
+    attention_s: FloatArray,
+    overhead_s: FloatArray,
+    link_s: FloatArray,
 ) -> PassTime:
     d, c = s.d, s.c
     n_token, n_layer = tokens.n_token, tokens.n_layer
@@ -196,21 +229,30 @@ def _pass(
     dense = s.recall("dense", lambda: _dense_s(s, tokens) + _adapter_s(s, tokens), n_token, tokens.n_last, n_layer)
     of_links = c["link_ratio"], c["link_latency_ratio"], c["exchange_ratio"]
     links = s.recall("links", lambda: pass_link_s(s, n_token, n_layer), n_token, n_layer, *of_links)
-    expert = c["expert_ratio"] * expert_s(s, gathered)
+    slower = kernel_age(s)
+    dense = c["dense_ratio"] * tokens.product_ratio * slower * dense
+    expert = c["expert_ratio"] * tokens.product_ratio * slower * expert_s(s, gathered)
+    attention_s = slower * attention_s
     elementwise = moved_byte / d["hardware.bandwidth_byte_per_s"]
     is_eager = d["config.is_eager"] > 0.5
     if is_eager.any():
-        computing_s = c["dense_ratio"] * dense + expert + attention_s + elementwise + link_s + links + launch_s
+        computing_s = dense + expert + attention_s + elementwise + link_s + links + launch_s
         idle_s = np.maximum(eager_launch_s(s, n_layer) - computing_s, 0.0)
         launch_s = np.where(is_eager, launch_s + idle_s, launch_s)
     return PassTime(
-        dense_s=c["dense_ratio"] * dense,
+        dense_s=dense,
         expert_s=expert,
         attention_s=attention_s,
         elementwise_s=elementwise,
         link_s=link_s + links,
         overhead_s=overhead_s + launch_s,
     )
+
+
+def kernel_age(s: EngineInputs) -> FloatArray:
+    """Return the time of kernels relative to those of the engine's newest release: shape (n_row,)."""
+    d, c = s.d, s.c
+    return np.exp(c["amd_drift"] * d["hardware.is_amd"] * d["config.age_year"])
 
 
 def eager_launch_s(s: EngineInputs, n_layer: FloatArray) -> FloatArray:

@@ -60,7 +60,7 @@ MAX_OPEN_ROWS_PER_CELL: Final = 4
 UNMEASURED_SPREAD: Final = 3.0
 """Factor on the prior deviation from the typical engine of engines whose kernels are in no table."""
 
-OF_STACKS: Final = ("request_overhead_s", "batch_overhead_s")
+OF_STACKS: Final = ("request_overhead_s", "startup_s", "batch_overhead_s")
 """Coefficients that depend on the stack more than on the engine: host, client and network."""
 
 STACK_LOG_SD: Final = 1.2

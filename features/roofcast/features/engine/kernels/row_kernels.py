@@ -159,7 +159,7 @@ def _parameters(key: tuple[int, ...]) -> FloatArray:
         for precision in (PRECISIONS[dense], "bf16", PRECISIONS[expert])
     )
     link_family = BUS_FAMILY if (is_bus or is_staged) and architecture not in BUS_FAMILIES else architecture
-    links = efficiency_of([accelerator_id], [link_family], ["bf16"], ["bf16"], [ENGINES[engine]])
+    links = efficiency_of([""], [link_family], ["bf16"], ["bf16"], [ENGINES[engine]])
     collectives = [
         links.all_reduce if ENGINES[engine] in OWN_REDUCE and not is_staged else links.nccl_all_reduce,
         links.all_gather,

@@ -52,6 +52,7 @@ def quantile_ratios(
         loop = _loop(d, c, e, rows, at_rate=at_rate)
         for name, ratio in ratios.items():
             quantile, mean = _quantile(name, loop, float(q))
+            mean = mean + e.startup_s[rows] if name in ("ttft_s", "e2e_s") else mean
             ratio[rows] = np.clip(quantile / mean, 1 / _LARGEST_RATIO, _LARGEST_RATIO)
         for name in ratios.keys() & {"ttft_s", "e2e_s"}:
             growing = (2 * q - 1) * e.queue_s[rows] / getattr(e, name)[rows]
@@ -73,12 +74,14 @@ def _loop(d: Queries, c: CoefficientSource, e: Estimate, rows: npt.NDArray[np.in
     variation = d["workload.length_variation"][rows]
     width = variation * np.sqrt(12.0)
     n_rank = d["config.dp"][rows]
-    gap, whole = e.itl_s[rows], e.prefill.total_s[rows] / d["config.pp"][rows]
+    gap, whole = e.itl_s[rows], e.prompt_s[rows]
     prefill = np.where(d["config.n_prefill_accelerator"][rows] > 0, 0.0, whole)
     requests = Requests(
         n_output=d["workload.n_output_token"][rows],
         prefill_s=prefill,
-        fixed_s=np.maximum(e.ttft_s[rows] - e.queue_s[rows] - e.crowd_s[rows] - prefill, 0.0),
+        fixed_s=np.maximum(
+            e.ttft_s[rows] - e.queue_s[rows] - e.prompts_ahead_s[rows] - e.startup_s[rows] - prefill, 0.0
+        ),
         n_chunk=np.zeros(len(rows)),
         n_together=np.maximum(d["config.chunk_token"][rows] / d["workload.n_input_token"][rows], 1.0),
         poll_step=d["config.poll_interval_step"][rows],
