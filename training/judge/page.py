@@ -103,10 +103,11 @@ SECTIONS: Final = (
         "P6: training and fine-tuning jobs",
         "Tokens per second and accelerator, and peak memory; a run is predicted without rows of its lineage, its "
         "accelerator, or its stack's owner. P6 has the first 21 campaigns, to compare versions, P6_all all, "
-        "P6_judges published times that nothing learns from. *conventional_mfu* is an MFU of 40 %. Some priors "
+        "P6_ordinary ordinary trainers, P6_judges published times that nothing learns from. *conventional_mfu* is an "
+        "MFU of 40 %. Some priors "
         "were set with these runs in view: errors of the core and of roofcast are optimistic.",
-        {"P6_all": "All campaigns, owner held out"},
-        (*_ERRORS, "median_of_stacks", "coverage_90", "width_90"),
+        {"P6_all": "All campaigns, owner held out", "P6_ordinary": "Ordinary trainers, owner held out"},
+        (*_ERRORS, "median_of_stacks", "median_by_owner", "coverage_by_owner", "coverage_90", "width_90"),
         {"split": ("leave_one_stack_out",), "quantity": ("throughput",)},
     ),
     Section(

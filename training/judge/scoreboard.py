@@ -25,6 +25,7 @@ from judge.protocols.jobs.p6_jobs import N_FOLD as N_FOLD_TRAINING
 from judge.protocols.jobs.p6_jobs import (
     judge_figures,
     of_first_job_campaigns,
+    of_ordinary_trainers,
     predict_judges,
     predict_referenced,
     predict_training,
@@ -86,7 +87,7 @@ from roofcast.training.jobs.job_table import (
 
 PROTOCOLS: Final = (*DEMANDS, "P3", "P4", "P5", "P6", "P7", "P8", "P9")
 """Protocols of `run_scoreboard`. P3 has two results, all rows and ``P3_clean``; P4 also has ``P4_methods``, with its
-baselines, and ``decisions``; P6 also has ``P6_all`` and ``P6_judges``, P7 ``P7_all``. P4
+baselines, and ``decisions``; P6 also has ``P6_all``, ``P6_ordinary`` and ``P6_judges``, P7 ``P7_all``. P4
 and P5 share one run, and so do P7 and P8."""
 
 OWN: Final = "roofcast"
@@ -104,6 +105,7 @@ _PATHS: Final[Mapping[str, tuple[str, ...]]] = {
     "decisions": (),
     "P6": ("split", "method", "quantity"),
     "P6_all": ("split", "method", "quantity"),
+    "P6_ordinary": ("split", "method", "quantity"),
     "P6_judges": ("table", "method"),
     "P7": ("method", "metric", "over"),
     "P7_all": ("method", "metric", "over"),
@@ -237,7 +239,7 @@ def _in_order(names: Iterable[str], results: Mapping[str, object]) -> list[str]:
     included = {
         "P3": ("P3_clean",),
         "P4": ("P4_methods", "decisions"),
-        "P6": ("P6_all", "P6_judges"),
+        "P6": ("P6_all", "P6_ordinary", "P6_judges"),
         "P7": ("P7_all",),
     }
     return [part for name in names for part in (name, *included.get(name, ())) if part in results]
@@ -324,6 +326,7 @@ def _training_results(rows: JobTable, progress: Progress | None, n_fold: int) ->
     return {
         "P6": ProtocolResult(training_figures(of_first_job_campaigns(dump)), tables),
         "P6_all": ProtocolResult(training_figures(dump), {}),
+        "P6_ordinary": ProtocolResult(training_figures(of_ordinary_trainers(dump)), {}),
         "P6_judges": ProtocolResult(judge_figures(judged), {"P6_judges": judged}),
     }
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -65,6 +65,13 @@ EAGER_TYPES: Final = ("bloom", "chatglm", "falcon", "gpt_neox", "mpt", "opt", "t
 """Model types whose attention stores its scores in plain frameworks if `flash_attention` is blank: the code of their
 checkpoints, or Transformers', had no fused kernel when they were tuned (``_supports_sdpa``)."""
 
+CONVENTIONS: Final = (
+    "step_byte", "bucket_param", "live_param", "frees_gradients", "is_operator_recomputed", "loops_experts",
+    "is_attention_portable", "is_context_uneven", "is_tensor_strided", "launch_ratio", "gather_ratio",
+    "update_ratio", "host_ratio", "is_stage_balanced", "is_stage_gathered",
+)  # fmt: skip
+"""Fields of jobs that are those of their frameworks."""
+
 CONTENT_RATIO: Final = 0.5
 """Share of padded batches that is not padding: up to half of the tokens of common data sets are padding (M. Krell et
 al., "Efficient Sequence Packing without Cross-contamination", 2021, abstract)."""
@@ -101,9 +108,9 @@ def _families(names: ColumnArray, sharding: ColumnArray) -> ColumnArray:
     return np.where(is_zero & (family == FALLBACK), "deepspeed", family)
 
 
-def _convention(framework: ColumnArray, read: Callable[[Any], float | bool]) -> FloatArray:
+def _convention(framework: ColumnArray, name: str) -> FloatArray:
     codes, distinct = factorize(framework)
-    return np.array([float(read(FRAMEWORKS[str(name)])) for name in distinct])[codes]
+    return np.array([float(getattr(FRAMEWORKS[str(family)], name)) for family in distinct])[codes]
 
 
 def compute_precisions(rows: PredictionInput, accelerators: Mapping[str, AcceleratorSpec]) -> ColumnArray:
@@ -165,7 +172,7 @@ def _job(
     method = text_column(rows, "method", "pretrain")
     is_frozen = np.isin(method.astype(str), FROZEN_METHODS)
     is_eight_bit = np.isin(precision.astype(str), EIGHT_BIT)
-    has_small_weight = is_frozen & is_eight_bit & (_convention(framework, lambda f: f.has_eight_bit_weights) > 0)
+    has_small_weight = is_frozen & is_eight_bit & (_convention(framework, "has_eight_bit_weights") > 0)
     is_wide = np.isin(precision.astype(str), WIDE)
     usual = np.where(method == "qlora", "int4", np.where(has_small_weight, "fp8", np.where(is_wide, "fp32", "bf16")))
     weight = text_column(rows, "weight_precision", usual)
@@ -177,13 +184,15 @@ def _job(
     n_token = number_column(rows, "n_token_per_sequence", TYPICAL_TOKEN)
     content = np.where(text_column(rows, "packing", "") == "padded", CONTENT_RATIO, 1.0)
     compiled = _switch(rows, "compiled", np.zeros(len(method)))
-    has_eager = _convention(framework, lambda f: f.is_eager)
-    is_compiled = np.maximum(_convention(framework, lambda f: f.is_compiled), 0.5 * compiled)
+    has_eager = _convention(framework, "is_eager")
+    is_compiled = np.maximum(_convention(framework, "is_compiled"), 0.5 * compiled)
     has_kernel = np.array([spec.model_type not in EAGER_TYPES for spec in specs], dtype=float)[codes]
-    default_flash = _convention(framework, lambda f: f.is_flash)
+    default_flash = _convention(framework, "is_flash")
     default_flash = np.where(default_flash * has_eager > 0, has_kernel, default_flash)
     pretrain = (method == "pretrain").astype(float)
+    shared = {name: _convention(framework, name) for name in CONVENTIONS}
     return Job(
+        **shared,
         framework=np.array([_FRAMEWORK_CODE[str(name)] for name in framework], dtype=float),
         n_accelerator=n_accelerator,
         n_token=n_token + adapters.n_virtual_token,
@@ -196,30 +205,15 @@ def _job(
         n_param_trained=adapters.n_trained, adapter_expert_ratio=adapters.expert_ratio,
         n_adapter_width=adapters.width,
         is_input_frozen=adapters.is_input_frozen,
-        has_dropout=_convention(framework, lambda f: f.has_dropout) * pretrain,
+        has_dropout=_convention(framework, "has_dropout") * pretrain,
         element_byte=np.where(np.isin(precision.astype(str), WIDE), 4.0, ELEMENT_BYTE),
         is_flash=_switch(rows, "flash_attention", default_flash),
         is_compiled=is_compiled,
         is_eager=has_eager * (1.0 - compiled),
-        step_byte=_convention(framework, lambda f: f.step_byte),
-        bucket_param=_convention(framework, lambda f: f.bucket_param),
-        live_param=_convention(framework, lambda f: f.live_param),
-        frees_gradients=_convention(framework, lambda f: f.frees_gradients),
-        is_operator_recomputed=_convention(framework, lambda f: f.is_operator_recomputed),
-        loops_experts=_convention(framework, lambda f: f.loops_experts),
-        is_attention_portable=_convention(framework, lambda f: f.is_attention_portable),
-        is_context_uneven=_convention(framework, lambda f: f.is_context_uneven),
-        is_tensor_strided=_convention(framework, lambda f: f.is_tensor_strided),
-        launch_ratio=_convention(framework, lambda f: f.launch_ratio),
-        gather_ratio=_convention(framework, lambda f: f.gather_ratio),
-        activation_ratio=np.where(compiled > 0, 1.0, _convention(framework, lambda f: f.activation_ratio)),
-        logit_ratio=np.where(n_accelerator > 1.0, 1.0, _convention(framework, lambda f: f.logit_ratio)),
-        update_ratio=_convention(framework, lambda f: f.update_ratio),
-        host_ratio=_convention(framework, lambda f: f.host_ratio),
+        activation_ratio=np.where(compiled > 0, 1.0, _convention(framework, "activation_ratio")),
+        logit_ratio=np.where(n_accelerator > 1.0, 1.0, _convention(framework, "logit_ratio")),
         is_eight_bit=is_eight_bit.astype(float),
         recomputed_ratio=number_column(rows, "recomputed_layer_ratio", 1.0),
-        is_stage_balanced=_convention(framework, lambda f: f.is_stage_balanced),
-        is_stage_gathered=_convention(framework, lambda f: f.is_stage_gathered),
         is_gpipe=(text_column(rows, "pipeline_schedule", "") == "gpipe").astype(float),
     )  # fmt: skip
 
@@ -237,12 +231,9 @@ def _states(
     # is that in which they accumulate, beside the copy that the backward pass writes. Adapters stay in 32 bits;
     # weights of the model that are trained beside them keep its precision.
     names = ("weight_byte", "gradient_byte", "optimizer_byte", "reduced_byte")
-    weights, gradients, optimizer, reduced = (
-        _convention(framework, lambda f, name=name: getattr(f, name))  # type: ignore[misc]
-        for name in names
-    )
+    weights, gradients, optimizer, reduced = (_convention(framework, name) for name in names)
     is_half = np.isin(weight.astype(str), ("fp32",), invert=True)
-    is_own = _convention(framework, lambda f: f.keeps_weights) > 0
+    is_own = _convention(framework, "keeps_weights") > 0
     is_pure = is_own & (weight == "bf16")
     weights = np.where(is_own & ~is_half, 4.0, weights)
     gradients = np.where(is_own & ~is_half, 4.0, gradients)
@@ -255,8 +246,8 @@ def _states(
     weights = np.where(is_frozen, adapter_byte, weights)
     gradients = np.where(is_frozen, adapter_byte, gradients)
     stated = _stated_byte(rows, "gradient_precision")
-    kept = stated + np.where(is_frozen, 0.0, _convention(framework, lambda f: f.backward_gradient_byte))
-    follows = np.isnan(stated) | (_convention(framework, lambda f: f.has_weight_gradients) > 0)
+    kept = stated + np.where(is_frozen, 0.0, _convention(framework, "backward_gradient_byte"))
+    follows = np.isnan(stated) | (_convention(framework, "has_weight_gradients") > 0)
     return weights, np.where(follows, gradients, kept), optimizer, np.where(np.isnan(stated), reduced, stated)
 
 
@@ -310,7 +301,7 @@ def _stated(rows: PredictionInput, framework: ColumnArray, job: Job, model: Mode
     # Chunks of an interleaved pipeline stay unknown where they are blank.
     tp, pp, cp, ep, vp = (number_column(rows, name, np.nan) for name in ("tp", "pp", "cp", "ep", "vp"))
     sharding = text_column(rows, "sharding", "").astype(str)
-    is_parallel = _convention(framework, lambda f: f.has_tensor_parallel) > 0
+    is_parallel = _convention(framework, "has_tensor_parallel") > 0
     is_fsdp = np.isin(sharding, ("fsdp", "hsdp", "zero3", "zero2"))
     is_partial = ~np.isnan(tp) | ~np.isnan(pp) | is_fsdp | (job.n_accelerator <= 1)
     is_partial |= ~is_parallel | (number_column(rows, "dp", np.nan) >= job.n_accelerator)
@@ -319,7 +310,7 @@ def _stated(rows: PredictionInput, framework: ColumnArray, job: Job, model: Mode
     vp = np.where(is_partial & np.isnan(vp) & ~is_interleaved, 1.0, vp)
     default = np.array([FRAMEWORKS[str(name)].sharding for name in framework], dtype=object)
     is_sharding_free = (sharding == "") & ~is_parallel
-    has_own = _convention(framework, lambda f: f.has_distributed_optimizer) > 0
+    has_own = _convention(framework, "has_distributed_optimizer") > 0
     sharding = np.where(has_own & (sharding == "ddp"), "zero1", sharding)
     stage = np.array([ZERO_STAGE[s or d] for s, d in zip(sharding, default, strict=True)])
     stage = np.where((sharding == "") & (job.n_accelerator <= 1), 0.0, stage)
@@ -327,8 +318,8 @@ def _stated(rows: PredictionInput, framework: ColumnArray, job: Job, model: Mode
     loss = _or_convention(rows, "loss", framework)
     offload = _or_convention(rows, "offload", framework).astype(str)
     held = [(np.char.find(offload, word) >= 0).astype(float) for word in ("optimizer", "parameters", "activations")]
-    held[0] = np.maximum(held[0], held[1] * _convention(framework, lambda f: f.is_offload_whole))
-    chunk = _convention(framework, lambda f: f.chunk_ratio)
+    held[0] = np.maximum(held[0], held[1] * _convention(framework, "is_offload_whole"))
+    chunk = _convention(framework, "chunk_ratio")
     own_logit_share = np.broadcast_to(model.hidden_size / model.vocab_size, len(tp))
     recomputation = text_column(rows, "recomputation", "").astype(str)
     usual = [FRAMEWORKS[str(name)].recomputation for name in framework]

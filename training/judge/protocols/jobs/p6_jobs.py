@@ -25,6 +25,7 @@ from judge.protocols.jobs.p6_methods import (
 from roofcast.data.job_campaigns import FIRST_TRAINING_CAMPAIGNS
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.evaluation.metrics import error_summary
+from roofcast.training.jobs.job_features import is_plain
 from roofcast.training.jobs.job_table import OUT_OF_MEMORY, JobTable
 
 IndexArray = npt.NDArray[np.intp]
@@ -33,6 +34,9 @@ FloatArray = npt.NDArray[np.float64]
 N_FOLD: Final = 10
 THRESHOLD: Final = 0.5
 """Probability from which a run counts as predicted not to fit."""
+
+FALSE_ALARM: Final = 0.05
+"""Share of the runs that ran at which recall is compared."""
 
 SPLITS: Final = ("leave_one_lineage_out", "leave_one_accelerator_out", "leave_one_stack_out")
 REFERENCED: Final = (THREE_RUNS, TEN_RUNS)
@@ -70,8 +74,8 @@ def predict_training(
 
     Returns
     -------
-    Columns `split`, `fold`, `row`, `group`, the context of the run, `is_mixture`, `quantity`, `measured`, and
-    ``by_NAME`` for each method, ``low_NAME`` and ``high_NAME`` for those with intervals. The quantity
+    Columns `split`, `fold`, `row`, `group`, the context of the run, `is_plain`, `is_mixture`, `quantity`, `measured`,
+    and ``by_NAME`` for each method, ``low_NAME`` and ``high_NAME`` for those with intervals. The quantity
     ``out_of_memory`` is 1 for runs that did not fit, and its predictions are probabilities.
     """
     lines: list[pd.DataFrame] = []
@@ -114,7 +118,7 @@ def _lines(judged: JobTable, places: IndexArray, predictions: Mapping[str, RunPr
     names = {"throughput": "rate", "memory": "memory", OUT_OF_MEMORY: "p_out_of_memory"}
     context = judged.measurements[list(_CONTEXT)].assign(
         row=places, group=judged.groups, owner=judged.owners,
-        is_mixture=np.broadcast_to(judged.jobs.model.n_expert > 0, len(places)),
+        is_plain=is_plain(judged), is_mixture=np.broadcast_to(judged.jobs.model.n_expert > 0, len(places)),
     )  # fmt: skip
     for quantity, values in measured.items():
         known = np.isfinite(values)
@@ -149,11 +153,17 @@ def of_first_job_campaigns(dump: pd.DataFrame) -> pd.DataFrame:
     return dump[dump["campaign"].isin(FIRST_TRAINING_CAMPAIGNS)]
 
 
+def of_ordinary_trainers(dump: pd.DataFrame) -> pd.DataFrame:
+    """Return the lines of ordinary trainers: Trainer, TRL, PEFT, DeepSpeed, torchtune, unsloth and those unknown."""
+    return dump[dump["is_plain"]]
+
+
 def training_figures(dump: pd.DataFrame) -> dict[str, dict[str, dict[str, dict[str, float]]]]:
     """Return P6's scores of a dump by split, method and quantity.
 
-    Errors are pooled over rows; ``median_of_stacks`` is the median over stacks of their median errors. Runs that did
-    not fit have ``recall`` and ``false_alarm``, with their numbers.
+    Errors are pooled over rows; ``median_of_stacks`` is the median over stacks of their median errors, and
+    ``median_by_owner`` and ``coverage_by_owner`` give each owner one vote. Runs that did not fit have ``recall`` and
+    ``false_alarm``, with their numbers, and ``recall_at_5`` at the threshold with 5 % false alarms.
     """
     figures: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
     for split, lines in dump.groupby("split", sort=False):
@@ -173,9 +183,23 @@ def _scores(lines: pd.DataFrame, column: str) -> dict[str, dict[str, float]]:
         by_stack = [error_summary(of["measured"], of[column])["median_ape"] for _, of in part.groupby("stack")]
         summary = error_summary(part["measured"], part[column])
         median = float(np.nanmedian(by_stack)) if np.isfinite(by_stack).any() else float("nan")
-        scores[quantity] = summary | {"median_of_stacks": median} | _interval_scores(part, column)
+        scores[quantity] = summary | {"median_of_stacks": median} | _owner_scores(part, column)
+        scores[quantity] |= _interval_scores(part, column)
     part = lines[lines["quantity"] == OUT_OF_MEMORY]
     return scores | {OUT_OF_MEMORY: fit_scores(part["measured"].to_numpy(), part[column].to_numpy())}
+
+
+def _owner_scores(lines: pd.DataFrame, column: str) -> dict[str, float]:
+    weight = 1.0 / lines.groupby("owner")["owner"].transform("size").to_numpy()
+    ape = np.abs(lines[column] / lines["measured"] - 1.0).to_numpy()
+    order = np.argsort(ape)
+    mass = np.cumsum(weight[order])
+    scores = {"median_by_owner": float(ape[order][np.searchsorted(mass, mass[-1] / 2.0)])} if len(ape) else {}
+    low, high = (column.replace("by_", prefix, 1) for prefix in ("low_", "high_"))
+    if low in lines and lines[low].notna().any():
+        inside = lines["measured"].between(lines[low], lines[high])
+        scores["coverage_by_owner"] = float(np.average(inside, weights=weight))
+    return scores
 
 
 def _interval_scores(lines: pd.DataFrame, column: str) -> dict[str, float]:
@@ -193,13 +217,15 @@ def fit_scores(measured: FloatArray, probability: FloatArray) -> dict[str, float
     Examples
     --------
     >>> fit_scores(np.array([1.0, 1.0, 0.0, 0.0]), np.array([0.9, 0.2, 0.1, 0.6]))
-    {'recall': 0.5, 'false_alarm': 0.5, 'n_failed': 2.0, 'n_ran': 2.0}
+    {'recall': 0.5, 'false_alarm': 0.5, 'recall_at_5': 0.5, 'n_failed': 2.0, 'n_ran': 2.0}
     """
     alarm, failed = probability >= THRESHOLD, measured > 0.0
     counts = float(failed.sum()), float((~failed).sum())
+    limit = np.quantile(probability[~failed], 1.0 - FALSE_ALARM, method="higher") if counts[1] else np.nan
     return {
         "recall": float(alarm[failed].mean()) if counts[0] else float("nan"),
         "false_alarm": float(alarm[~failed].mean()) if counts[1] else float("nan"),
+        "recall_at_5": float((probability[failed] > limit).mean()) if min(counts) else float("nan"),
         "n_failed": counts[0],
         "n_ran": counts[1],
     }
