@@ -60,6 +60,25 @@ def test_the_precision_is_the_checkpoints_by_default(shared: Client) -> None:
     assert subset["entries"][0]["cost_usd_per_h"] <= default["entries"][0]["cost_usd_per_h"]
 
 
+@pytest.mark.parametrize(
+    ("bounds", "checkpoints"),
+    [
+        ({}, {"fp8": "Qwen/Qwen3-30B-A3B-FP8", "bf16": None}),
+        ({"original": True}, {"bf16": None}),
+        ({"weight_precisions": ["bf16"]}, {"bf16": None}),
+        ({"weight_precisions": ["fp4"]}, {"fp4": "nvidia/Qwen3-30B-A3B-NVFP4"}),
+    ],
+)
+def test_repositories_of_the_publisher_are_searched_and_named(
+    shared: Client, bounds: dict[str, Any], checkpoints: dict[str, str | None]
+) -> None:
+    bounds = bounds | {"accelerators": ["nvidia-b200-sxm-180gb"]}
+    entries = recommend(shared, model="Qwen/Qwen3-30B-A3B", constraints=bounds, deployment="vllm")["entries"]
+    assert {entry["weight_precision"]: entry["checkpoint"] for entry in entries} == checkpoints
+    assert not any(entry["needs_quantised_copy"] for entry in entries)
+    assert all((entry["checkpoint"] or "Qwen/Qwen3-30B-A3B") in entry["deployment"] for entry in entries)
+
+
 def test_mixtures_of_experts_are_split_by_data_and_expert_parallelism(shared: Client) -> None:
     bounds = {"accelerators": ["nvidia-h100-sxm-80gb"]}
     moe = splits(recommend(shared, model=MIXTRAL, n_rejection=500, constraints=bounds))

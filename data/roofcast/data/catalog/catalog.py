@@ -114,6 +114,29 @@ class Catalog:
     def _means_model(self, name: str) -> bool:
         return self.knows_model(name) or len(self._model_words.meaning(name)) == 1
 
+    def checkpoints(self, model: ModelSpec) -> dict[str, str]:
+        """Return repositories of a model's weights in other precisions than its own; its publisher's first.
+
+        Among several of one precision the name that says least beside the model's wins.
+
+        Examples
+        --------
+        >>> catalog = load_catalog()
+        >>> catalog.checkpoints(catalog.models["Qwen/Qwen3-32B"])
+        {'fp8': 'Qwen/Qwen3-32B-FP8', 'fp4': 'nvidia/Qwen3-32B-NVFP4'}
+        """
+        publisher = model.id.partition("/")[0]
+        names = [
+            name
+            for name, precision in self.alias_precisions.items()
+            if "/" in name and self.model_aliases[name] == model.id and precision != model.weight_precision
+        ]
+        names.sort(key=lambda name: (name.partition("/")[0] != publisher, len(name), name))
+        checkpoints: dict[str, str] = {}
+        for name in names:
+            checkpoints.setdefault(self.alias_precisions[name], name)
+        return checkpoints
+
     def knows_model(self, name: str) -> bool:
         """Return whether there is a model of this name; much faster than `model` if there is none."""
         return _key(name) in self._model_index

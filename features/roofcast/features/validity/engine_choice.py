@@ -65,6 +65,7 @@ def searched_pairs(
     engines: Collection[str] = (),
     precisions: Collection[str] = (),
     *,
+    published: Collection[str] = (),
     measured: tuple[MeasuredStack, ...] = (),
     memory_byte: float = inf,
 ) -> list[tuple[str, str]]:
@@ -78,6 +79,8 @@ def searched_pairs(
     ----------
     engines, precisions
         Named ones; with named engines, stacks of which it is unknown whether they run are searched.
+    published
+        Precisions searched beside the checkpoint's own unless precisions are named.
     memory_byte
         Of all accelerators of a replica.
 
@@ -102,7 +105,7 @@ def searched_pairs(
         pairs = []
         for engine in tried:
             stack = Stack(engine, accelerator, model=model, measured=measured)
-            wanted = precisions or {_fitting_precision(stack, default_precision(stack), memory_byte)}
+            wanted = precisions or {_fitting_precision(stack, default_precision(stack), memory_byte), *published}
             pairs += [
                 (one, engine)
                 for one in wanted

@@ -162,9 +162,9 @@ def configure_engine(engine: str, entry: Entry, question: Question) -> EngineCon
         raise InputError("deployment", f"{accelerator.name} is {platform.n_device} devices to {engine}; {error}")
     longest = longest_request(demand)
     n_token = math.ceil(min(longest, context_limit(model)))
-    checkpoint = check_argument("model", question.checkpoint)
+    checkpoint = check_argument("model", replica.checkpoint or question.checkpoint)
     precision = replica.weight_precision or bounds.weight_precision or served_precision(model.weight_precision)
-    is_copy = needs_copy(Stack(engine, accelerator, precision), model.weight_precision)
+    is_copy = not replica.checkpoint and needs_copy(Stack(engine, accelerator, precision), model.weight_precision)
     return EngineConfig(
         engine=engine,
         checkpoint=f"{REPLACE}/{checkpoint.rstrip('/').rpartition('/')[2]}-{precision}" if is_copy else checkpoint,
@@ -177,7 +177,7 @@ def configure_engine(engine: str, entry: Entry, question: Question) -> EngineCon
         dp=replica.dp,
         ep=replica.ep * platform.n_device if replica.ep > 1 else 1,
         is_moe=model.n_expert > 0,
-        stored_precision=model.weight_precision,
+        stored_precision=precision if replica.checkpoint else model.weight_precision,
         weight_precision=precision,
         kv_precision=bounds.kv_precision,
         n_token=n_token,

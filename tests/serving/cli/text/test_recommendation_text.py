@@ -17,7 +17,7 @@ def an_entry(**changes: Any) -> dict[str, Any]:
     return {
         "provider": "aws", "region": "us-east-1", "instance_type": "p5.48xlarge", "pricing": "on_demand",
         "price_as_of": "2026-10-10", "accelerator": "nvidia-h100-sxm-80gb", "engine": "vllm",
-        "weight_precision": "bf16", "tp": 2, "pp": 1, "dp": 1,
+        "weight_precision": "bf16", "checkpoint": None, "tp": 2, "pp": 1, "dp": 1,
         "ep": 1, "speculation": None, "n_instance": 1, "n_replica": 4, "cost_usd_per_h": 98.32,
         "cost_usd_per_month": 71_773.6, "cost_usd_per_million_input_token": 0.1,
         "cost_usd_per_million_output_token": 1.0, "load_per_replica": 1.23456, "in_flight_per_replica": 3.0,

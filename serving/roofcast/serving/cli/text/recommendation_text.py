@@ -105,7 +105,8 @@ def _deployment(entry: dict[str, Any]) -> str:
     replicas = f"{entry['n_replica']} replica{'s' if entry['n_replica'] != 1 else ''}"
     place = f"{entry['provider']}, {region_name(entry['region'])}, {pricing_name(entry['pricing'])}"
     instance = f"{entry['n_instance']} x {entry['instance_type']} ({place})"
-    engine = f"{engine_name(entry['engine'])}, {precision_name(entry['weight_precision'])}{drafts}"
+    of = f" of {entry['checkpoint']}" if entry["checkpoint"] else ""
+    engine = f"{engine_name(entry['engine'])}, {precision_name(entry['weight_precision'])}{of}{drafts}"
     return f"{instance}: {replicas} on {entry['accelerator']} {_split(entry)}, {engine}"
 
 

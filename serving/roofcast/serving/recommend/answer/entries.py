@@ -175,7 +175,7 @@ class PredictedDeployments:
         return Stack(replica.engine, part, replica.weight_precision, problem.model, measured=problem.market.measured)
 
     def _needs_copy(self, replica: Replica) -> bool:
-        return needs_copy(self._stack(replica), self.problem.model.weight_precision)
+        return not replica.checkpoint and needs_copy(self._stack(replica), self.problem.model.weight_precision)
 
     def _metrics(self, k: int, load: float) -> tuple[PredictedMetric, ...]:
         metrics = []

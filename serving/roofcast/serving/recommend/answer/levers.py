@@ -215,7 +215,9 @@ def _looser_limit(search: Search, first: Entry) -> Iterator[_Change]:
 def _fewer_bits(search: Search, max_cost: float) -> Iterator[_Change]:
     problem = search.problem
     stored, constraints = problem.model.weight_precision, problem.constraints
-    least = min(WEIGHT_BYTE.get(one, 2.0) for one in constraints.weight_precisions or {stored})
+    least = min(
+        WEIGHT_BYTE.get(one, 2.0) for one in constraints.weight_precisions or {stored, *constraints.published}
+    )
     precisions = [one for one in QUANTISED if WEIGHT_BYTE[one] < least]
     if not precisions:
         return
@@ -236,7 +238,8 @@ def _replica_levers(changes: list[_Change]) -> Iterator[Lever]:
         for lever in sorted(levers, key=lambda lever: QUANTISED.index(lever.weight_precision)):
             if lever.cost_usd_per_h < (1 - MIN_SAVING) * least_usd_per_h:
                 least_usd_per_h = lever.cost_usd_per_h
-                yield lever.model_copy(update={"change": f"weights in {lever.weight_precision.upper()}"})
+                of = f" of {lever.checkpoint}" if lever.checkpoint else ""
+                yield lever.model_copy(update={"change": f"weights in {lever.weight_precision.upper()}{of}"})
 
 
 def _lever(change: _Change, deployment: Deployment) -> Lever:
@@ -252,8 +255,7 @@ def _lever(change: _Change, deployment: Deployment) -> Lever:
         n_instance=deployment.n_instance,
         cost_usd_per_h=deployment.cost,
         saving_ratio=None,
-        needs_quantised_copy=needs_copy(
-            Stack(replica.engine, accelerator, replica.weight_precision), problem.model.weight_precision
-        ),
+        needs_quantised_copy=not replica.checkpoint
+        and needs_copy(Stack(replica.engine, accelerator, replica.weight_precision), problem.model.weight_precision),
         warnings=tuple(offer_warnings(offer, deployment.n_instance)),
     )

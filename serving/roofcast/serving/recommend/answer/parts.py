@@ -82,6 +82,13 @@ class ConfiguredReplica(AnswerPart):
     accelerator: str
     engine: str
     weight_precision: str
+    checkpoint: Annotated[
+        str | None,
+        Field(
+            description="Repository that is published in that precision; null for the model's own, or for a copy to "
+            "make."
+        ),
+    ]
     tp: int
     pp: int
     dp: int
@@ -375,4 +382,5 @@ def replica_fields(replica: Replica) -> dict[str, Any]:
         "n_token": one.n_token,
         "chain_acceptance_ratio": one.chain_acceptance_ratio,
     }
-    return {"replica": replica, **{name: getattr(replica, name) for name in names}, "speculation": speculation}
+    more = {"checkpoint": replica.checkpoint or None, "speculation": speculation}
+    return {"replica": replica, **{name: getattr(replica, name) for name in names}, **more}

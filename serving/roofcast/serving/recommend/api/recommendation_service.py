@@ -74,7 +74,8 @@ def answer_recommendation(
     if request.price_overrides:
         market = catalog.with_offers(override_prices(catalog.offers, request.price_overrides, catalog, today))
     constraints = resolve_constraints(request.constraints, market, today, engines, request.deployment)
-    constraints = replace(constraints, objective=_objective(request, demand))
+    choices = {"objective": _objective(request, demand), **_checkpoints(model, catalog, request.constraints)}
+    constraints = replace(constraints, **choices)
     unpriced = _unpriced_warnings(request.constraints.accelerators, market, constraints)
     references = _references(request, model, catalog, loaded.bundle)
     bundle, points, used = stacks.choose(catalog, loaded, owner, request.stack, references)
@@ -99,8 +100,8 @@ def answer_recommendation(
         *region_warnings(request.constraints.regions, market.offers, constraints),
     ]
     first = [one.offer for one in result.entries[:1]]
-    choices = {"first entry": first, "mixed fleet": [one.offer for one in result.fleet]}
-    warnings += [*old_price_warnings(choices, today), *demand_warnings(demand, result)]
+    rented = {"first entry": first, "mixed fleet": [one.offer for one in result.fleet]}
+    warnings += [*old_price_warnings(rented, today), *demand_warnings(demand, result)]
     warnings += used.notes if used else ()
     entries = result.entries
     if request.deployment:
@@ -140,6 +141,14 @@ def _model(request: RecommendationRequest, catalog: Catalog) -> tuple[str, Model
         return request.model.name, build_model(request.model.name, request.model.config, catalog)
     except InputError as error:
         raise InputError(f"model.config.{error.field}".removesuffix("."), error.problem) from error
+
+
+def _checkpoints(model: ModelSpec, catalog: Catalog, request: ConstraintsRequest) -> dict[str, Any]:
+    if catalog.models.get(model.id) != model:  # a checkpoint is named, or the model has a config of its own
+        return {}
+    names = catalog.checkpoints(model)
+    own = {precision for precision, name in names.items() if name.partition("/")[0] == model.id.partition("/")[0]}
+    return {"checkpoints": names, "published": frozenset() if request.original else frozenset(own)}
 
 
 def _objective(request: RecommendationRequest, demand: Demand) -> Objective:

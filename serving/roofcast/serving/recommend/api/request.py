@@ -232,9 +232,18 @@ class ConstraintsRequest(OfferConstraintsRequest):
     weight_precision: PrecisionName | None = None
     weight_precisions: Annotated[
         list[PrecisionName],
-        Field(max_length=8, description="Precisions of the weights; by default the checkpoint's own."),
+        Field(
+            max_length=8,
+            description="Precisions of the weights; by default the checkpoint's own, and those of the repositories "
+            "that its publisher has in FP8, NVFP4 or INT4.",
+        ),
         Flag("--weight-precision --precision"),
     ] = Field(default_factory=list)
+    original: Annotated[
+        bool,
+        Field(description="Whether to leave out the publisher's repositories of other precisions."),
+        Flag("--original"),
+    ] = False
     max_usd_per_h: Annotated[
         float | None,
         Field(gt=0, le=1e9, description="Most US dollars per hour."),

@@ -71,6 +71,10 @@ class Constraints:
         Date before which a price is old; None if none is.
     has_old_prices
         Whether an old price counts where its accelerator has no younger one of the same kind.
+    checkpoints
+        Repositories of the model's weights by precision, beside its own.
+    published
+        Precisions of those of its publisher, which are searched unless precisions are named.
     objective
         What decides between deployments within the constraints.
     marketplaces
@@ -93,6 +97,8 @@ class Constraints:
     marketplaces: bool = False
     oldest_price: dt.date | None = None
     has_old_prices: bool = True
+    checkpoints: Mapping[str, str] = field(default_factory=dict)
+    published: frozenset[str] = frozenset()
     objective: Objective = "cost"
 
     def __post_init__(self) -> None:

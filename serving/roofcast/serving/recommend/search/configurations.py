@@ -67,7 +67,7 @@ def enumerate_replicas(
     for offer in offers:
         if offer.accelerator in accelerators:
             largest[offer.accelerator] = max(largest.get(offer.accelerator, 0), offer.n_accelerator)
-    wanted = constraints.engines, constraints.weight_precisions
+    wanted = constraints.engines, constraints.weight_precisions, constraints.published
     served = {}
     for name in sorted(largest):
         memory_byte = largest[name] * constraints.max_nodes * accelerators[name].memory_byte
@@ -77,7 +77,7 @@ def enumerate_replicas(
     degrees = {(tp, ep) for tp, _, _, ep in all_splits}
     impossible = {(*one, engine) for one in degrees for engine in engines if split_error(model, *one, engine)}
     replicas = [
-        Replica(name, tp, pp, dp, ep, engine, precision, speculation)
+        Replica(name, tp, pp, dp, ep, engine, precision, speculation, constraints.checkpoints.get(precision, ""))
         for name, (pairs, _) in served.items()
         for tp, pp, dp, ep in all_splits
         if tp * pp * dp <= largest[name] * constraints.max_nodes
@@ -124,11 +124,14 @@ def _served_pairs(
     model: ModelSpec,
     engines: frozenset[str],
     precisions: frozenset[str],
+    published: frozenset[str],
     *,
     measured: tuple[MeasuredStack, ...],
     memory_byte: float,
 ) -> tuple[list[tuple[str, str]], str]:
-    pairs = searched_pairs(model, accelerator, engines, precisions, measured=measured, memory_byte=memory_byte)
+    pairs = searched_pairs(
+        model, accelerator, engines, precisions, published=published, measured=measured, memory_byte=memory_byte
+    )
     if pairs:
         return pairs, ""
     engine, precision = min(engines, default="vllm"), min(precisions, default="")

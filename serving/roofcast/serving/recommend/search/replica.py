@@ -28,6 +28,8 @@ class Replica:
         Degrees of parallelism; `dp` is of attention, with the experts spread over `ep` accelerators.
     weight_precision
         As served.
+    checkpoint
+        Repository that is published in that precision; blank for the model's own or a copy to be made.
     """
 
     accelerator: str
@@ -38,6 +40,7 @@ class Replica:
     engine: str = ""
     weight_precision: str = ""
     speculation: Speculation | None = None
+    checkpoint: str = field(default="", compare=False)
     n_accelerator: int = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
