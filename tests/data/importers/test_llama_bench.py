@@ -75,6 +75,13 @@ def test_settings_of_a_test(tmp_path: Path, changes: dict[str, object], cells: d
     assert {name: row[name] for name in cells} == cells
 
 
+def test_runs_of_one_log_list_their_devices_anew(tmp_path: Path) -> None:
+    file = tmp_path / "log.md"
+    file.write_text(2 * sample("llama_bench/two_3090.md").read_text())
+    table = rows(file, model="Qwen3-32B", accelerator=None, n_accelerator=None)
+    assert table["n_accelerator"].tolist() == 8 * [2]
+
+
 def test_a_table_with_another_test_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "table.md"
     file.write_text(sample("llama_bench/two_3090.md").read_text().replace("tg128 |", "xx128 |"))

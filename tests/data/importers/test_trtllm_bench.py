@@ -52,6 +52,15 @@ def test_the_precision_of_the_weights(tmp_path: Path, weights: str | None, activ
     assert ("quantization NEW" in row["note"]) == (weights == "NEW")
 
 
+@pytest.mark.parametrize(("written", "share"), [(0.85, 0.85), ("85.00%", 0.85), (90, 0.9)])
+def test_the_share_of_the_memory_is_read_as_share_or_percentage(
+    tmp_path: Path, written: object, share: float
+) -> None:
+    file = with_changes("trtllm_bench/report.json", tmp_path, {"world_info.kv_cache_percentage": written})
+    row = rows(file, model=None, n_accelerator=None, accelerator=None).iloc[0]
+    assert row["gpu_memory_utilization"] == pytest.approx(share)
+
+
 def test_a_run_without_streaming_has_the_latency_of_requests(tmp_path: Path) -> None:
     file = with_changes("trtllm_bench/report.json", tmp_path, {"streaming_metrics": ...})
     row = rows(file, model=None, n_accelerator=None, accelerator=None).iloc[0]

@@ -23,7 +23,7 @@ from roofcast.data.measurements.speculation import speculation_cells
 _is_latency: Final = json_marks("avg_latency", "latencies", "percentiles")
 _is_throughput: Final = json_marks("elapsed_time", "total_num_tokens", "requests_per_second")
 _is_one_batch: Final = json_marks("batch_size", "input_len", "output_len", "overall_throughput")
-_is_offline: Final = json_marks("successful_requests", "total_latency", "last_gen_throughput")
+_is_offline: Final = json_marks("successful_requests", "total_latency", "total_input_tokens", "total_throughput")
 
 OFFLINE_TOTALS: Final = (
     Field("output_throughput_token_per_s", "output_throughput"),

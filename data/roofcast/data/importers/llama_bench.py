@@ -31,7 +31,7 @@ COLUMNS: Final = {
 CPU_BACKENDS: Final = frozenset({"CPU", "BLAS", "ACCELERATE", "RPC"})
 _TEST: Final = re.compile(r"(?:pp ?(\d{1,9}))?\+?(?:tg ?(\d{1,9}))?(?: @ d ?(\d{1,9}))?", re.ASCII)
 _CACHE: Final = {"f32": "fp32", "f16": "fp16", "bf16": "bf16", "q8_0": "int8", "q4_0": "int4", "q4_1": "int4"}
-_DEVICE: Final = re.compile(r"Device [0-9]{1,3}: ([^,|]{1,80}),", re.ASCII)
+_DEVICE: Final = re.compile(r"Device ([0-9]{1,3}): ([^,|]{1,80}),", re.ASCII)
 _BUILD: Final = re.compile(r"build: [0-9a-f]{6,40} \(([0-9]{1,9})\)", re.ASCII)
 _MARKDOWN: Final = re.compile(rb"\|\s{0,40}model\s{0,40}\|[^\n]{0,400}\|\s{0,20}test\s{0,20}\|\s{0,20}t/s\s{0,20}\|")
 _FLAGS: Final = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}
@@ -80,10 +80,11 @@ def _markdown_tests(source: Source) -> Iterator[Node]:
             header = cells
         elif header and cells and cells[0].strip("-: "):
             check_width(cells, header, source.name, line)
-            tests.append((line, dict(zip(header, cells, strict=True))))
+            tests.append((line, dict(zip(header, cells, strict=True)), ", ".join(devices)))
         build = _BUILD.search(content) or build
-        devices += _DEVICE.findall(content)
-    for line, cells_of in tests:
+        for number, name in _DEVICE.findall(content):
+            devices = [*(devices if int(number) else []), name]  # each run lists its devices from 0 on
+    for line, cells_of, names in tests:
         node = Node(cells_of["test"], "test", source.name, line)
         match = _TEST.fullmatch(cells_of["test"])
         if not (match and any(match.groups()[:2])):
@@ -94,7 +95,7 @@ def _markdown_tests(source: Source) -> Iterator[Node]:
             for name, text in zip(("n_prompt", "n_gen", "n_depth"), match.groups(), strict=True)
         }
         fields["avg_ts"] = _cell(cells_of["t/s"].partition("±")[0].strip())
-        fields |= {"gpu_info": ", ".join(devices), "build_number": float(build[1]) if build else None}
+        fields |= {"gpu_info": names, "build_number": float(build[1]) if build else None}
         yield Node(fields, "", source.name, line)
 
 

@@ -48,7 +48,6 @@ NUMBERS: Final = (
     Field("pp", "pp_size", "world_info"),
     Field("chunk_size_token", "max_num_tokens", "world_info"),
     Field("max_num_seqs", "max_batch_size", "world_info"),
-    Field("gpu_memory_utilization", "kv_cache_percentage", "world_info"),
     Field("n_input_token", "avg_input_length", "request_info"),
     Field("n_output_token", "avg_output_length", "request_info"),
     Field("n_request", "num_requests", "request_info"),
@@ -80,6 +79,7 @@ def _run(report: Node) -> Run:
             "accelerator": report.at("machine", "name").text(),
             "n_accelerator": numbers["tp"] * numbers["pp"] if math.isnan(n_rank) else n_rank,
             "ep": _expert_parallelism(report.at("world_info", "ep_size")),
+            "gpu_memory_utilization": _share(report.at("world_info", "kv_cache_percentage")),
             "load": "closed_loop",
             "software": "trtllm-bench",
             "note": "concurrency is the mean of requests in flight",
@@ -105,6 +105,15 @@ def _engine_cells(engine: Node) -> dict[str, Any]:
 
 def _expert_parallelism(node: Node) -> float:
     return math.nan if node.value in (-1, "-1") else node.number()
+
+
+def _share(node: Node) -> float:
+    text = str(node.value).removesuffix("%")
+    try:
+        number = float(text) if not node.is_blank else math.nan
+    except ValueError:
+        raise node.error(f"must be a share or a percentage, got {text[:60]!r}") from None
+    return number / 100 if number > 1 else number
 
 
 def _speculation(stats: Node) -> dict[str, Any]:

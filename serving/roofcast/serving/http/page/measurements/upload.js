@@ -15,7 +15,7 @@ export function uploadPanel(imported) {
   const claim = h("input", { type: "checkbox" });
   const place = h("div", { "aria-live": "polite" });
   const form = { settings, place, hold, imported };
-  const drop = h("div", { class: "drop" }, h("p", {}, "Drop files of vLLM, SGLang, GuideLLM, AIPerf, LLM-Pilot, InferenceMAX, MLPerf or CSV here"), h("label", { class: "beside" }, "or choose them ", files));
+  const drop = h("div", { class: "drop" }, h("p", {}, "Drop files of vLLM, SGLang, TensorRT-LLM, llama-bench, GuideLLM, AIPerf, inference-perf, InferenceX, MLPerf or CSV here"), h("label", { class: "beside" }, "or choose them ", files));
   function settings() {
     return { campaign: campaign.value.trim(), values: values.value.split("\n").map((line) => line.trim()).filter(Boolean), isClaim: claim.checked };
   }
