@@ -5,16 +5,42 @@ from typing import Any
 import pytest
 
 from roofcast.data.campaigns import load_campaigns
+from roofcast.data.catalog import load_catalog
 from roofcast.data.measurements.schema import INPUT_COLUMNS
-from roofcast.features.descriptors.assumptions import USUAL, assumed_columns
+from roofcast.features.descriptors.assumptions import ASSUMED_LOAD, USUAL, assumed_values
+from roofcast.features.descriptors.descriptor_table import describe_service
 from roofcast.serving.predict.question_rows import columns_from_rows, parse_rows
 
-PLAIN = {"model": "m", "accelerator": "a", "n_input_token": 100, "n_output_token": 10}
+PLAIN = {
+    "model": "meta-llama/Llama-3.1-8B", "accelerator": "nvidia-h100-sxm-80gb", "n_input_token": 100,
+    "n_output_token": 10,
+}  # fmt: skip
+
+
+def values(*rows: dict[str, Any]) -> list[dict[str, str]]:
+    """Return the assumed values of each row by column."""
+    catalog = load_catalog()
+    table, _ = parse_rows(columns_from_rows([PLAIN | r for r in rows]))
+    queries = describe_service(table, catalog.models, catalog.accelerators)
+    texts = assumed_values(table, queries, catalog.models, table[ASSUMED_LOAD])
+    return [dict(part.split("=") for part in text.split()) for text in texts]
 
 
 def assumed(*rows: dict[str, Any]) -> list[list[str]]:
     """Return the assumed columns of each row."""
-    return [names.split() for names in assumed_columns(parse_rows(columns_from_rows([PLAIN | r for r in rows]))[0])]
+    return [[*row] for row in values(*rows)]
+
+
+@pytest.mark.parametrize("load", [{"concurrency": 3.5}, {"request_rate": 0.5}, {}])
+def test_a_blank_split_is_the_same_for_every_load_and_is_named(load: dict[str, Any]) -> None:
+    (row,) = values({"n_accelerator": 4, "engine": "vllm", **load})
+    assert row.items() >= {"tp": "4", "engine_version": "newest", "kv_precision": "fp16", "graphs": "on"}.items()
+    assert row["weight_precision"] == "bf16"
+
+
+def test_copies_of_a_benchmark_for_throughput_are_named() -> None:
+    (row,) = values({"n_accelerator": 4, "load": "offline"})
+    assert (row["tp"], row["dp"]) == ("1", "4")
 
 
 def test_assumed_columns_are_input_columns() -> None:
@@ -49,12 +75,13 @@ def test_a_blank_is_assumed_where_it_has_an_effect(row: dict[str, Any], columns:
 def test_each_row_has_assumptions_of_its_own() -> None:
     first, second, third = assumed({"engine": "vllm"}, {"concurrency": 2}, {"engine": "vllm"})
     assert first == third
-    assert set(second) ^ set(first) == {"engine", "concurrency"}
+    assert set(second) ^ set(first) == {"engine", "engine_version", "concurrency"}
 
 
 def test_a_complete_question_assumes_nothing() -> None:
     row = {
-        "engine": "vllm", "weight_precision": "bf16", "kv_precision": "bf16", "concurrency": 4, "speculation": "none",
+        "engine": "vllm", "engine_version": "0.30.0", "weight_precision": "bf16", "kv_precision": "bf16",
+        "concurrency": 4, "speculation": "none",
         "prefix_caching": "off", "chunk_size_token": 8192, "max_num_seqs": 256, "graphs": "on",
         "gpu_memory_utilization": 0.9,
         "length_variation": 0, "n_request": 100,

@@ -164,4 +164,4 @@ def test_a_blank_load_is_a_remark() -> None:
     assumed = an_explanation(concurrency="").to_json()
     assert assumed["remarks"] == [LOAD_REMARK]
     assert set(assumed["question"]) == set(QUESTION_COLUMNS)
-    assert "concurrency" in assumed["assumed"]
+    assert "concurrency=1" in assumed["assumed"]

@@ -34,7 +34,7 @@ def test_every_column_of_a_question_is_read(shared: Client) -> None:
     assert row["assumed"] == []
     assert row["question"]["chain_acceptance_ratio"] == 0.6
     (blank,) = explain(shared, a_question(load="offline", concurrency=None))
-    assert "engine" in blank["assumed"]
+    assert "engine=other" in blank["assumed"]
     assert blank["remarks"] == []
 
 

@@ -86,9 +86,9 @@ def test_usual_values_are_listed(shared: Client) -> None:
         a_question(speculation="mtp"),
         a_question(tp=3),
     )
-    assert "concurrency" in blank["assumed"].split()
-    assert "prefix_cache_ratio" in caching["assumed"].split()
-    assert {"n_speculative_token", "chain_acceptance_ratio"} <= {*speculative["assumed"].split()}
+    assert {"concurrency=1", "weight_precision=bf16", "graphs=on"} <= {*blank["assumed"].split()}
+    assert "prefix_cache_ratio=0" in caching["assumed"].split()
+    assert {"n_speculative_token=3", "chain_acceptance_ratio=typical"} <= {*speculative["assumed"].split()}
     assert wrong["assumed"] == ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator
 
@@ -85,9 +85,9 @@ class _Target(Spec):
     name: str
     source: Source
 
-    def covers(self, accelerator: AcceleratorSpec) -> bool:
-        names: Any = ("vendor", "architecture", "memory_type", "id")
-        return all(getattr(accelerator, name).startswith(getattr(self, name)) for name in names)
+    @property
+    def starts(self) -> tuple[str, ...]:
+        return self.vendor, self.architecture, self.memory_type, self.id
 
 
 @cache
@@ -117,7 +117,14 @@ def target_of(accelerator: AcceleratorSpec) -> str:
     >>> [target_of(load_catalog().accelerator(name)) for name in ("nvidia-a100-sxm-80gb", "nvidia-a10-24gb")]
     ['sm80', 'sm86']
     """
-    return next((row.target for row in _targets() if row.covers(accelerator)), "")
+    spec = accelerator
+    return _find_target(spec.vendor, spec.architecture, spec.memory_type, spec.id)
+
+
+@cache
+def _find_target(*names: str) -> str:
+    rows = (row for row in _targets() if all(map(str.startswith, names, row.starts)))
+    return next((row.target for row in rows), "")
 
 
 @cache

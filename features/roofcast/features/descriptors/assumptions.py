@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import compress
 from typing import Final
 
 import numpy as np
 
 from roofcast.data.measurements.schema import ACCEPTANCES
 from roofcast.data.measurements.speculation import speculates
-from roofcast.features.descriptors.prediction_input import ColumnArray
+from roofcast.data.specs import ModelSpec
+from roofcast.features.descriptors.precisions import served_precision
+from roofcast.features.descriptors.prediction_input import ColumnArray, factorize
+from roofcast.features.queries import Queries
 
 USUAL: Final = {
     "engine": "that of engines without coefficients of their own",
+    "engine_version": "the newest",
     "weight_precision": "the checkpoint's",
     "kv_precision": "16 bits; FP8 for TensorRT-LLM with weights of eight or four bits",
     "tp": "what the other degrees leave; copies of the model for a load stated as offline or open_loop",
@@ -38,13 +41,84 @@ ASSUMED_LOAD: Final = "load_is_assumed"
 """Column of parsed questions beside those of the schema: True where neither concurrency nor request rate is given."""
 
 
-def assumed_columns(table: Mapping[str, ColumnArray]) -> list[str]:
-    """Return the columns of `USUAL` that each parsed row leaves to it, separated by spaces."""
-    masks = np.column_stack([*assumption_masks(table, table[ASSUMED_LOAD]).values()])
-    codes = (masks @ (1 << np.arange(len(USUAL)))).tolist()
-    rows = {code: i for i, code in enumerate(codes)}
-    texts = {code: " ".join(compress(USUAL, masks[i].tolist())) for code, i in rows.items()}
-    return [*map(texts.__getitem__, codes)]
+ASSUMED_PRECISION: Final = "precision_is_assumed"
+"""Column likewise: True where the engine does not serve the checkpoint's precision, and serves the one of the row."""
+
+
+def assumed_values(
+    table: Mapping[str, ColumnArray], queries: Queries, models: Mapping[str, ModelSpec], is_load_assumed: ColumnArray
+) -> list[str]:
+    """Return what each parsed row leaves to `USUAL`, as `column=value` separated by spaces.
+
+    Parameters
+    ----------
+    queries
+        Descriptors of the rows.
+    models
+        Specs by the ids in the table.
+    is_load_assumed : shape (n_row,)
+        Whether the load is blank, so that one request in flight is assumed.
+    """
+    columns, texts = [], []
+    masks = assumption_masks(table, is_load_assumed)
+    for name in ("pp", "dp", "ep"):  # printed where the blank split gives them a degree
+        has_degree = np.asarray(queries[_DESCRIPTORS[name]] != 1, dtype=bool)
+        masks[name] = masks["tp"] & has_degree & _is_blank(table, name, np.ones(len(has_degree), dtype=bool))
+    for name, mask in masks.items():
+        if mask.any():
+            codes, values = factorize(_values(name, table, queries, models))
+            columns.append(np.where(mask, codes + 1, 0).tolist())
+            texts.append(["", *(f"{name}={_text(value)}" for value in values)])
+    rows = [*zip(*columns, strict=True)] or [()] * len(table["model"])
+    joined = {
+        row: " ".join(filter(None, (of[code] for of, code in zip(texts, row, strict=True))))
+        for row in dict.fromkeys(rows)
+    }
+    return [joined[row] for row in rows]
+
+
+_DESCRIPTORS: Final = {
+    "tp": "config.tp",
+    "pp": "config.pp",
+    "dp": "config.dp",
+    "ep": "config.ep",
+    "n_speculative_token": "config.n_draft_token",
+    "prefix_cache_ratio": "workload.prefix_cache_ratio",
+    "chunk_size_token": "config.chunk_token",
+    "max_num_seqs": "config.max_num_seqs",
+    "gpu_memory_utilization": "config.memory_ratio",
+    "length_variation": "workload.length_variation",
+    "n_request": "workload.n_request",
+}
+_WORDS: Final = {
+    "engine": "other", "engine_version": "newest", "concurrency": "1", "speculation": "none",
+    "chain_acceptance_ratio": "typical",
+}  # fmt: skip
+_KV_PRECISION: Final = {2.0: "fp16", 1.0: "fp8", 0.5: "fp4"}
+
+
+def _values(
+    name: str, table: Mapping[str, ColumnArray], queries: Queries, models: Mapping[str, ModelSpec]
+) -> ColumnArray:
+    if name in _DESCRIPTORS:
+        return np.round(np.asarray(queries[_DESCRIPTORS[name]], dtype=float), 4)
+    if name == "weight_precision":
+        own = {id_: served_precision(models[str(id_)].weight_precision) for id_ in dict.fromkeys(table["model"])}
+        given = table["weight_precision"]
+        return np.where(given == "", np.array([own[id_] for id_ in table["model"]], dtype=object), given)
+    if name == "kv_precision":
+        return np.array(
+            [_KV_PRECISION.get(byte, byte) for byte in queries["config.kv_byte_per_element"]], dtype=object
+        )
+    if name == "graphs":
+        return np.where(queries["config.is_eager"] > 0, "off", "on")
+    if name == "peer_to_peer":
+        return np.where(queries["hardware.peer_to_peer"] > 0, "on", "off")
+    return np.full(len(table["model"]), _WORDS[name], dtype=object)
+
+
+def _text(value: object) -> str:
+    return str(value) if isinstance(value, str) else "unbounded" if value == np.inf else f"{value:g}"
 
 
 def assumption_masks(table: Mapping[str, ColumnArray], is_load_assumed: ColumnArray) -> dict[str, ColumnArray]:
@@ -62,6 +136,7 @@ def assumption_masks(table: Mapping[str, ColumnArray], is_load_assumed: ColumnAr
     is_shared = table["n_accelerator"] > 1
     is_speculative = speculates(table)
     has_effect = {
+        "engine_version": ~_is_blank(table, "engine", everywhere),
         "tp": is_shared,
         "peer_to_peer": is_shared,
         "n_speculative_token": is_speculative,
@@ -77,6 +152,8 @@ def assumption_masks(table: Mapping[str, ColumnArray], is_load_assumed: ColumnAr
     for name in USUAL:
         is_blank = is_load_assumed if name == "concurrency" else _is_blank(table, name, everywhere)
         masks[name] = is_blank & has_effect[name] if name in has_effect else is_blank
+    if ASSUMED_PRECISION in table:
+        masks["weight_precision"] |= table[ASSUMED_PRECISION]
     return masks
 
 

@@ -27,7 +27,7 @@ from roofcast.features.analysis.breakdown import (
 from roofcast.features.analysis.power import replica_power_w
 from roofcast.features.analysis.whatif import DRAM_BYTE_PER_S, FACTORS, NODES, parse_steps, sweep
 from roofcast.features.columns import DESCRIPTOR_NAMES
-from roofcast.features.descriptors.assumptions import ASSUMED_LOAD, assumed_columns
+from roofcast.features.descriptors.assumptions import ASSUMED_LOAD, ASSUMED_PRECISION, assumed_values
 from roofcast.features.descriptors.descriptor_table import describe_service
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import Estimate, estimate
@@ -64,7 +64,7 @@ class Explanation:
     table, parts
         The questions with the catalogue's ids, and the accelerator of each.
     assumed
-        Blank columns of each question whose usual values count, separated by spaces.
+        What each question leaves to usual values, as `column=value` separated by spaces.
     support
         Remark on each question of which it is unknown whether it runs.
     meant
@@ -155,7 +155,7 @@ class Explanation:
         n = len(self.operators)
         rows = self._breakdown.iloc[i * n : (i + 1) * n].drop(columns="question")
         return {
-            "question": rows_from_table(self.table.iloc[[i]].drop(columns=ASSUMED_LOAD))[0],
+            "question": rows_from_table(self.table.iloc[[i]].drop(columns=[ASSUMED_LOAD, ASSUMED_PRECISION]))[0],
             "accelerator": self.parts[i].model_dump(mode="json"),
             "estimate": {name: value if isfinite(value) else None for name, value in self.metrics(i).items()},
             "is_saturated": bool(self.estimate.is_saturated[i]),
@@ -212,7 +212,8 @@ def explain(
     e = estimate(d, coefficients)
     operators = break_down(d, coefficients, e)
     known = {**catalog.accelerators, **accelerators}
-    assumed = assumed_columns(table_columns(table))
+    columns = table_columns(table)
+    assumed = assumed_values(columns, d, catalog.models, columns[ASSUMED_LOAD])
     reasons = partial(explain_predictions, descriptors, table, bundle, known, level=level)
     return Explanation(
         table=table,

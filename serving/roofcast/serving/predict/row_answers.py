@@ -14,7 +14,7 @@ import pandas as pd
 from roofcast.data.catalog import Catalog
 from roofcast.data.measurements.cells import Table, object_column
 from roofcast.data.specs import AcceleratorSpec
-from roofcast.features.descriptors.assumptions import ASSUMED_LOAD, assumed_columns
+from roofcast.features.descriptors.assumptions import ASSUMED_LOAD, assumed_values
 from roofcast.features.descriptors.descriptor_table import describe_service
 from roofcast.features.descriptors.prediction_input import ColumnArray, factorize
 from roofcast.features.engine.estimate import Estimate
@@ -125,7 +125,7 @@ def _predict(
         _fill_numbers(answers, rows, uncalibrated, options.level, UNCALIBRATED)
     outside = outside_columns(prediction.features, subset, options.bundle, catalog.accelerators)
     answers["outside"][rows] = [bool(columns) for columns in outside]
-    answers["assumed"][rows] = assumed_columns(subset)
+    answers["assumed"][rows] = assumed_values(subset, queries, catalog.models, subset[ASSUMED_LOAD])
     remarks = zip(
         _remarks(queries, subset[ASSUMED_LOAD], prediction.estimate), support_remarks(subset, catalog), strict=True
     )

@@ -14,6 +14,7 @@ from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.measurements.cells import ColumnArray, Finding, Table, object_column
 from roofcast.data.specs import ModelSpec
 from roofcast.data.units import BYTE_PER_GB
+from roofcast.features.descriptors.assumptions import ASSUMED_PRECISION
 from roofcast.features.descriptors.precisions import served_precision
 from roofcast.features.descriptors.prediction_input import factorize
 from roofcast.features.engine.estimate import Estimate
@@ -73,7 +74,7 @@ def table_columns(table: pd.DataFrame) -> dict[str, ColumnArray]:
 def check_rows(
     columns: Mapping[str, ColumnArray], catalog: Catalog, engines: Collection[str] | None = None
 ) -> tuple[Table, list[Problem | None]]:
-    """Return typed columns with catalogue ids and `ASSUMED_LOAD`, and the problems of each row.
+    """Return typed columns with catalogue ids, `ASSUMED_LOAD` and `ASSUMED_PRECISION`, and the problems of each row.
 
     Parameters
     ----------
@@ -174,6 +175,7 @@ def _check_engines(
         add_problem(problems, i, errors[key], SUPPORT_COLUMNS)
         own = served_precision(catalog.models[key[1]].weight_precision)
         precisions[i] = "" if filled[key] == own and not key[3] else filled[key]
+    table[ASSUMED_PRECISION] = np.asarray(precisions != table["weight_precision"], dtype=bool)
     table["weight_precision"] = precisions
 
 

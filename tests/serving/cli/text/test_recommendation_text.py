@@ -22,7 +22,8 @@ def an_entry(**changes: Any) -> dict[str, Any]:
         "cost_usd_per_month": 71_773.6, "cost_usd_per_million_input_token": 0.1,
         "cost_usd_per_million_output_token": 1.0, "load_per_replica": 1.23456, "in_flight_per_replica": 3.0,
         "users_per_replica": 2.0, "request_rate_per_replica": 4.0, "p_limits_met": 0.9, "outside": False,
-        "outside_columns": [], "bottleneck": "memory bandwidth", "predictions": [limited], "warnings": [], **changes,
+        "outside_columns": [], "assumed": ["kv_precision=fp16"],
+        "bottleneck": "memory bandwidth", "predictions": [limited], "warnings": [], **changes,
     }  # fmt: skip
 
 

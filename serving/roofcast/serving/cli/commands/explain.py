@@ -273,7 +273,7 @@ def _show(document: dict[str, Any]) -> None:
     for remark in document["remarks"]:
         warn(remark)
     if document["assumed"]:
-        note(fold(f"usual values are assumed for {', '.join(document['assumed'])}", width=WIDTH - len("note: ")))
+        note(fold(f"assumed, as not given: {', '.join(document['assumed'])}", width=WIDTH - len("note: ")))
     prediction = document["prediction"] or {}
     if prediction.get("reason"):
         warn(prediction["reason"])

@@ -36,7 +36,7 @@ def question_text(question: Mapping[str, str], answer: Mapping[str, Any], level:
         rows.append(row)
     lines = [fold(f"{question['model']} on {on}"), table_text(rows)]
     if answer["assumed"]:
-        lines.append(fold(f"blank and assumed to be usual: {', '.join(answer['assumed'].split())}"))
+        lines.append(fold(f"assumed, as not given: {', '.join(answer['assumed'].split())}"))
     if answer["outside"] in {True, "True"}:
         lines.append("extrapolates: rests on the analytic estimate")
     if answer["reason"]:
@@ -80,7 +80,8 @@ def _paragraphs(answers: Sequence[dict[str, Any]], lines: Sequence[int], out: Pa
             yield fold(f"line {line}: {answer['reason']}", INDENT)
         if len(failed) > len(shown):
             yield fold(f"and {len(failed) - len(shown)} more; --why names all", INDENT)
-    assumed = Counter(name for answer in answers for name in (answer["assumed"] or "").split())
+    texts = (text for answer in answers for text in (answer["assumed"] or "").split())
+    assumed = Counter(text.partition("=")[0] for text in texts)
     if assumed:
         shown_names = [name for name, _ in assumed.most_common(None if why else MAX_ASSUMED)]
         listed = ", ".join(f"{name} ({assumed[name]})" for name in shown_names)

@@ -57,6 +57,8 @@ def _paragraphs(response: dict[str, Any], today: dt.date, *, why: bool) -> Itera
         f"{response['model']}: {ORDER_TEXT[objective]} first{met}; intervals of {response['level']:.0%} in brackets"
     )
     yield fold(response["load"]["text"])
+    if response["entries"]:
+        yield fold(f"assumed, as not given, of the first: {', '.join(response['entries'][0]['assumed'])}")
     if effect := response.get("stack_effect"):
         yield fold(effect)
     for rank, entry in enumerate(response["entries"], start=1):

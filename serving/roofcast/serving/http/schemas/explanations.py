@@ -74,7 +74,7 @@ class ExplanationResponse(BaseModel):
     estimate: Annotated[dict[str, float | None], Field(description="Null where the estimate is infinite.")]
     is_saturated: bool
     remarks: list[str]
-    assumed: Annotated[list[str], Field(description="Blank columns whose usual values the answer rests on.")]
+    assumed: Annotated[list[str], Field(description="What is blank and assumed, as column=value.")]
     bounds: Annotated[dict[str, dict[str, float]], Field(description="Share of each latency by its bound.")]
     bottleneck: Annotated[str, Field(description="Bound of most of the time of a request.")]
     operators: list[dict[str, Value]]

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from roofcast.data.units import H_PER_MONTH
 from roofcast.features.analysis.breakdown import bottleneck, break_down
 from roofcast.features.analysis.power import replica_power_w
+from roofcast.features.descriptors.assumptions import assumed_values
 from roofcast.features.queries import take_rows
 from roofcast.features.validity.engine_choice import needs_copy
 from roofcast.features.validity.engine_support import Stack, support_remark
@@ -119,6 +120,10 @@ class PredictedDeployments:
             problem.market.accelerators,
         )
 
+        table = {name: cells[row] for name, cells in problem.table.items()}
+        is_given = np.zeros(len(row), dtype=bool)
+        self.assumed = assumed_values(table, d, {problem.model.id: problem.model}, is_given)
+
     def fleet_part(self, deployment: Deployment) -> FleetPart:
         """Return a deployment as a part of a mixed fleet."""
         k = self._index[deployment.row, deployment.load]
@@ -143,6 +148,7 @@ class PredictedDeployments:
             bottleneck=str(self.bottleneck[k]),
             outside=bool(self.outside_columns[k]),
             outside_columns=self.outside_columns[k],
+            assumed=tuple(self.assumed[k].split()),
             warnings=tuple(warnings),
         )
 

@@ -161,8 +161,8 @@ class FleetPart(SizedDeployment):
     predictions: Annotated[
         tuple[PredictedMetric, ...],
         Field(
-            description="In a steady state. `/v1/predictions` predicts the same for a row with `n_request` 1e9, and "
-            "without it a benchmark run, which starts with all requests at once."
+            description="In a steady state, as `/v1/predictions` predicts a row without `n_request`; with it, a "
+            "benchmark run, which starts with all requests at once."
         ),
     ]
     power_w: Annotated[Rounded, Field(description="Mean power of the accelerators, without their servers.")]
@@ -171,6 +171,7 @@ class FleetPart(SizedDeployment):
     bottleneck: Annotated[str, Field(description="Bound of most of the time of a request, as in `/v1/explanations`.")]
     outside: Annotated[bool, Field(description="Whether the deployment extrapolates.")]
     outside_columns: tuple[str, ...]
+    assumed: tuple[str, ...] = Field(default=(), description="What is not given and assumed, as column=value.")
     warnings: Annotated[
         tuple[str, ...], Field(description="Such as a number of accelerators that few providers have.")
     ]
