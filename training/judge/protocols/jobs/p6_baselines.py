@@ -12,8 +12,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from roofcast.features.jobs.plan_enumeration import PlanChoice, StatedPlan
-from roofcast.features.jobs.step.step import throughput_token_per_s
+from roofcast.features.jobs.plan_enumeration import StatedPlan
 from roofcast.training.jobs.job_table import JobTable
 from roofcast.training.learner.boosted_trees import ResidualRegressor
 
@@ -21,10 +20,6 @@ FloatArray = npt.NDArray[np.float64]
 
 CONVENTIONAL_MFU: Final = 0.4
 """Model FLOP utilisation that rules of thumb assume."""
-
-MEMORY_KINDS: Final = ("allocated", "reserved", "device")
-DEFAULT_KIND: Final = "reserved"
-"""Kind of memory of a source that states none."""
 
 _MODEL: Final = (
     "n_layer", "hidden_size", "n_expert", "n_expert_per_token", "vocab_size", "n_param", "n_param_expert",
@@ -109,9 +104,7 @@ def raw_trees(train: JobTable, queries: JobTable) -> RunPrediction:
 
 def analytic_priors(_train: JobTable, queries: JobTable) -> RunPrediction:
     """Predict by the analytic core with its shipped coefficients; an unknown plan is the fastest that fits."""
-    choice = queries.choice
-    rate = throughput_token_per_s(choice.runs, choice.time) / choice.runs.job.n_accelerator
-    return RunPrediction(rate, read_memory(queries, choice), (~choice.fits).astype(np.float64))
+    return RunPrediction(queries.estimated_rate, queries.estimated_memory, (~queries.choice.fits).astype(np.float64))
 
 
 def states_alone(_train: JobTable, queries: JobTable) -> RunPrediction:
@@ -121,13 +114,6 @@ def states_alone(_train: JobTable, queries: JobTable) -> RunPrediction:
     states = first.weights + first.gradients + first.optimizer
     blank = np.full(len(queries.measurements), np.nan)
     return RunPrediction(blank, states + 0.0 * blank, (states > choice.runs.hardware.memory_byte).astype(float))
-
-
-def read_memory(queries: JobTable, choice: PlanChoice) -> FloatArray:
-    """Return the estimated memory of the kind that each row states."""
-    kinds = queries.measurements["memory_kind"].replace("", DEFAULT_KIND).to_numpy()
-    values = {kind: np.asarray(getattr(choice.memory, kind)) for kind in MEMORY_KINDS}
-    return np.select([kinds == kind for kind in MEMORY_KINDS], [values[kind] for kind in MEMORY_KINDS])
 
 
 METHODS: Final[Mapping[str, RunMethod]] = {

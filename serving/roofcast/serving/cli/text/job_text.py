@@ -42,6 +42,8 @@ def _job(answer: Mapping[str, Any], level: float) -> Iterator[str]:
     yield fold(f"{three_digits(answer['power_w'])} W drawn by all accelerators, without their hosts", INDENT)
     if answer["outside"]:
         yield fold("extrapolates: far from every run that was measured", INDENT)
+    if answer["assumed"]:
+        yield fold(f"assumed, as not given: {answer['assumed']}", INDENT)
     if answer["reason"]:
         yield fold(answer["reason"], INDENT)
 

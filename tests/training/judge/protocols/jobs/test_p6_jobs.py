@@ -15,7 +15,6 @@ from judge.protocols.jobs.p6_baselines import (
     METHODS,
     RunPrediction,
     constant_mfu,
-    read_memory,
 )
 from judge.protocols.jobs.p6_jobs import (
     REFERENCED,
@@ -29,7 +28,6 @@ from judge.protocols.jobs.p6_jobs import (
 from judge.scoreboard import run_scoreboard
 from roofcast.data.job_campaigns import load_job_campaigns
 from roofcast.data.measurements.job_validation import validate_training_measurements
-from roofcast.features.jobs.plan_enumeration import choose_plans
 from roofcast.training.jobs.job_predictor import JobPrediction
 from roofcast.training.jobs.job_table import JobTable, build_job_table
 
@@ -204,5 +202,5 @@ def test_scoreboard_and_page_hold_p6(rows: JobTable, tmp_path: Path, core_predic
 
 def test_memory_is_of_the_kind_that_the_row_states() -> None:
     rows = run_rows({"memory_kind": "allocated"}, {"memory_kind": ""}, {"memory_kind": "device"})
-    allocated, reserved, device = read_memory(rows, choose_plans(rows.jobs))
+    allocated, reserved, device = rows.estimated_memory
     assert allocated < reserved < device
