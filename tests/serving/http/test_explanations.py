@@ -76,3 +76,13 @@ def test_an_invalid_row_is_named(shared: Client) -> None:
     assert problem["detail"].startswith("rows, line 2: ")
     assert problem_of(shared.post(PATH, {"rows": []}), 422)["field"] == "rows"
     assert problem_of(shared.post(PATH, {"rows": [a_question()] * 101}), 422)["field"] == "rows"
+
+
+def test_a_sweep_explains_a_question_on_each_hypothetical_accelerator(shared: Client) -> None:
+    question = a_question(engine="vllm")
+    plain, fast = explain(shared, question, sweep="bandwidth=1,2")
+    (alone,) = explain(shared, question)
+    assert plain["estimate"] == alone["estimate"]
+    assert fast["estimate"]["tpot_s"] < plain["estimate"]["tpot_s"]
+    problem = problem_of(shared.post(PATH, {"rows": [question, question], "sweep": "bandwidth=1,2"}), 422)
+    assert problem["field"] == "rows"

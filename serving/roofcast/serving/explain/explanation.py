@@ -274,6 +274,24 @@ def sweep_accelerator(spec: AcceleratorSpec, option: str) -> list[AcceleratorSpe
         raise InputError(kind, f"must be of {', '.join(NAMED_STEPS[kind])}, got {error.name!r}") from error
 
 
+def sweep_question(
+    table: pd.DataFrame, catalog: Catalog, option: str
+) -> tuple[pd.DataFrame, Sequence[AcceleratorSpec]]:
+    """Return a question once for each step of a sweep, and the accelerator of each step.
+
+    Raises
+    ------
+    InputError
+        If there is more than one question, or as `sweep_accelerator`.
+    UnknownNameError
+        If the accelerator is unknown.
+    """
+    if len(table) != 1:
+        raise InputError("rows", f"must be one question where there is a sweep, got {len(table)}")
+    parts = sweep_accelerator(catalog.accelerator(str(table["accelerator"].iloc[0])), option)
+    return table.loc[table.index.repeat(len(parts))].reset_index(drop=True), parts
+
+
 def parse_option(text: str, field: str = "scale") -> tuple[str, list[str]]:
     """Return the kind and the values of ``kind=value,value``.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -86,7 +86,7 @@ def explain(
             raise InputError(
                 "server", "cannot be combined with --scale or --plot, which need the command's own predictor"
             )
-        document = _ask_service(server, question, level, references, stack)
+        (document,) = _ask_service(server, question, level, references, stack)
     else:
         with spinner("explaining"):
             explanation = _explain(question, scale or [], level, (references, reference), stack)
@@ -138,17 +138,16 @@ def _choose_stack(
 
 
 def _ask_service(
-    url: str, question: dict[str, str], level: float, table: CsvTable | None, stack: str
-) -> dict[str, Any]:
-
+    url: str, question: dict[str, str], level: float, table: CsvTable | None, stack: str, sweep: str = ""
+) -> list[dict[str, Any]]:
     row, configs = question_row(question, url)
     references = table.records() if table else []
     request: dict[str, Any] = {"rows": [row], "models": configs, "references": references, "level": level}
-    request |= {"stack": stack} if stack else {}
+    request |= {name: value for name, value in {"stack": stack, "sweep": sweep}.items() if value}
     with ask(url) as client:
         response = client.explain(**request)
     note_stack(response.get("stack"))
-    return dict(response["rows"][0])
+    return [dict(one) for one in response["rows"]]
 
 
 def _check_sweep(sweep: Sequence[str]) -> None:
@@ -175,36 +174,48 @@ def whatif(
     ],
     stack: StackOption = "",
     plot: PlotFile = None,
+    server: Server = "",
     as_json: AsJson = False,
 ) -> None:
     """Estimate one question on hypothetical hardware, for each step of a sweep; with a stack, predict it too."""
     problems: Problems = context.obj
     with problems:
-        check_question(question)
+        check_question(question, server)
     with problems:
         _check_sweep(sweep or [])
-    check_calibration(problems, None, None, stack, "")
+    check_calibration(problems, None, None, stack, server)
     problems.raise_all()
+    if server and plot:
+        raise InputError("server", "cannot be combined with --plot, which needs the command's own predictor")
+    from roofcast.serving.explain.explanation import parse_option
+
+    kind, labels = parse_option(sweep[0])
+    if server:
+        documents = _ask_service(server, question, DEFAULT_LEVEL, None, stack, sweep[0])
+    else:
+        explanation = _explain_sweep(question, sweep[0], stack)
+        documents = [explanation.to_json(i) for i in range(len(labels))]
+        if plot:
+            from roofcast.serving.explain.explanation_plots import plot_sweep
+
+            _save(plot_sweep(explanation, kind, labels), plot)
+    rows = [{kind: label} | _step(document) for label, document in zip(labels, documents, strict=True)]
+    if stack:
+        rows = [row | _predicted(one["prediction"]) for row, one in zip(rows, documents, strict=True)]
+    show(rows if as_json else [_with_units(row) for row in rows], as_json=as_json)
+
+
+def _explain_sweep(question: dict[str, str], sweep: str, stack: str) -> Explanation:
     from roofcast.serving.explain.explanation import explain as explain_questions
-    from roofcast.serving.explain.explanation import parse_option, sweep_accelerator
+    from roofcast.serving.explain.explanation import sweep_question
 
     with spinner("estimating"):
         service = open_service()
         table, catalog = question_table(question, service)
-        parts = sweep_accelerator(catalog.accelerator(question["accelerator"]), sweep[0])
-        repeated = table.loc[table.index.repeat(len(parts))].reset_index(drop=True)
+        repeated, parts = sweep_question(table, catalog, sweep)
         active = _active_model(service, stack)
         bundle, points = _choose_stack(service, active, stack) if active else (None, None)
-        explanation = explain_questions(repeated, catalog, bundle, parts=parts, references=points)
-    kind, labels = parse_option(sweep[0])
-    if plot:
-        from roofcast.serving.explain.explanation_plots import plot_sweep
-
-        _save(plot_sweep(explanation, kind, labels), plot)
-    rows = [{kind: label} | _step(explanation, i) for i, label in enumerate(labels)]
-    if stack:
-        rows = [row | _predicted(explanation.prediction[i]) for i, row in enumerate(rows)]
-    show(rows if as_json else [_with_units(row) for row in rows], as_json=as_json)
+        return explain_questions(repeated, catalog, bundle, parts=parts, references=points)
 
 
 _STEP_ENDS: Final = {"_predicted": " predicted", "_uncalibrated": " without the stack"}
@@ -229,11 +240,10 @@ def _with_units(row: dict[str, Any]) -> dict[str, str]:
     return cells
 
 
-def _step(explanation: Explanation, i: int) -> dict[str, Any]:
-    bounds = explanation.bounds(i)["tpot_s"]
-    memory = explanation.memory(i)
+def _step(document: Mapping[str, Any]) -> dict[str, Any]:
+    bounds, memory = document["bounds"]["tpot_s"], document["memory"]
     return {
-        **explanation.metrics(i),
+        **document["estimate"],
         "tpot_bound": max(bounds, key=lambda name: bounds[name]),
         "fits": memory["fits"],
         "greatest_concurrency": memory["greatest_concurrency"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Final, NamedTuple
 from urllib.parse import quote
 
@@ -11,12 +11,13 @@ from pydantic import Field, TypeAdapter, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from roofcast.data.errors import InputError
+from roofcast.data.specs import AcceleratorSpec
 from roofcast.serving.abandonment import stop_if_abandoned
 from roofcast.serving.app_state.catalog.model_admission import with_configs
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.composition import Service
 from roofcast.serving.defaults import DEFAULT_LEVEL
-from roofcast.serving.explain.explanation import explain
+from roofcast.serving.explain.explanation import explain, sweep_question
 from roofcast.serving.http.access import READ
 from roofcast.serving.http.bulk.bulk_answers import answer_body, answer_chunks, has_parquet
 from roofcast.serving.http.bulk.chunks import Chunk
@@ -195,15 +196,15 @@ def post_explanations(
     """Explain each row: operators and their bounds, memory, and the factors of its prediction."""
     own = OwnRuns(owner, request.stack, request.references)
     options, used = _options(service, active, request.level, request.models, own)
+    table = table_from_rows(request.rows)
+    parts: Sequence[AcceleratorSpec] = ()
+    if request.sweep:
+        table, parts = sweep_question(table, options.catalog, request.sweep)
     explanation = explain(
-        table_from_rows(request.rows),
-        options.catalog,
-        options.bundle,
-        level=options.level,
-        references=options.references,
+        table, options.catalog, options.bundle, parts=parts, level=options.level, references=options.references
     )
     rows = []
-    for i in range(len(request.rows)):
+    for i in range(len(table)):
         stop_if_abandoned()
         rows.append(ExplanationResponse.model_validate(explanation.to_json(i)))
     return ExplanationsResponse(predictor_version=active.champion.version, rows=rows, stack=StackResponse.of(used))

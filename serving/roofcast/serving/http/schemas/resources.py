@@ -57,6 +57,13 @@ class ExplanationRequest(_RowsRequest):
     """Rows as of a prediction, but few: an explanation is a hundred times as long."""
 
     rows: Annotated[list[Row], Field(min_length=1, max_length=100)]
+    sweep: Annotated[
+        Text | None,
+        Field(
+            description="Hypothetical hardware for one row, which has an explanation for each step: factors such as "
+            "bandwidth=1,1.5,2 (or flops, memory, link, power), or node=N5,N3 or dram=HBM3,HBM4."
+        ),
+    ] = None
 
 
 class PredictionResponse(BaseModel):
