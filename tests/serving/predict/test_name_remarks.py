@@ -29,9 +29,11 @@ def test_names_as_the_catalogue_spells_them_have_no_remark() -> None:
 
 
 def test_a_request_says_what_its_names_are_taken_as() -> None:
-    remarks = request_remarks("llama 3.3 70b", ["5090", "nvidia-t4-16gb"], CATALOG)
+    names = {"accelerator": ["5090", "nvidia-t4-16gb"], "weight_precisions": ["AWQ", "fp8"]}
+    remarks = request_remarks("llama 3.3 70b", names, CATALOG)
     assert [remark.split(";")[0] for remark in remarks] == [
         "model 'llama 3.3 70b' is taken as meta-llama/Llama-3.3-70B-Instruct",
         "accelerator '5090' is taken as nvidia-rtx-5090-32gb",
+        "weight_precisions 'AWQ' is taken as int4",
     ]
-    assert request_remarks({"config": {}}, [], CATALOG) == []
+    assert request_remarks({"config": {}}, {}, CATALOG) == []

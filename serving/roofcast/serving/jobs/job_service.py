@@ -116,7 +116,7 @@ def answer_training_recommendation(
         raise InputError("constraints", f"admit no accelerator that trains the job: {reasons[:400]}")
     entries = best_runs(found, request.confidence)[: request.n_entry]
     found = at_level(found, entries, predictor, request.level)
-    warnings = request_remarks(request.model, own.accelerators, known)
+    warnings = request_remarks(request.model, {"accelerator": own.accelerators}, known)
     warnings += region_warnings(own.regions, market.offers, constraints)
     return _response(request, found, entries, today, active.champion.version, more_warnings=warnings)
 

@@ -40,7 +40,7 @@ def name_remark(field: str, name: str, catalog: Catalog) -> str:
         meaning = nearest_engine(name)
         is_own = meaning == OTHER or name.strip().lower() == meaning
         return "" if is_own else f"engine {name!r} is predicted as {meaning}"
-    if field.endswith("_precision"):
+    if "precision" in field:
         meaning = parse_precision(name)
         return f"{field} {name!r} is taken as {meaning}" if meaning and name.strip() not in PRECISIONS else ""
     try:
@@ -49,8 +49,8 @@ def name_remark(field: str, name: str, catalog: Catalog) -> str:
         return ""
 
 
-def request_remarks(model: object, accelerators: Iterable[str], catalog: Catalog) -> list[str]:
-    """Return the remarks about the names of a request; a model with its configuration has none."""
-    named = [("model", model)] if isinstance(model, str) else []
-    pairs = [*named, *(("accelerator", name) for name in accelerators)]
-    return [*filter(None, (name_remark(field, name, catalog) for field, name in pairs))]
+def request_remarks(model: object, names: Mapping[str, Iterable[str]], catalog: Catalog) -> list[str]:
+    """Return the remarks about the names of a request, by field; a model with its configuration has none."""
+    named = {"model": [model] if isinstance(model, str) else [], **names}
+    remarks = (name_remark(field, name, catalog) for field, listed in named.items() for name in listed)
+    return [*dict.fromkeys(filter(None, remarks))]

@@ -94,7 +94,7 @@ def answer_recommendation(
         has_levers=request.levers,
     )
     warnings = [
-        *request_remarks(request.model, request.constraints.accelerators, catalog),
+        *request_remarks(request.model, request.constraints.typed_names(), catalog),
         *result.warnings,
         *unpriced,
         *region_warnings(request.constraints.regions, market.offers, constraints),

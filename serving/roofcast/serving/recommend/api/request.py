@@ -6,7 +6,16 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
-from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    Tag,
+    model_validator,
+)
 
 from roofcast.data.errors import InputError, join_errors
 from roofcast.data.measurements.schema import ACCEPTANCES, INPUT_COLUMNS, NO_SPECULATION
@@ -223,6 +232,8 @@ def _setting(name: str) -> Any:
 class ConstraintsRequest(OfferConstraintsRequest):
     """Constraints on the choice; a field left out does not constrain, except that prices are on demand."""
 
+    _typed: dict[str, list[str]] = PrivateAttr(default_factory=dict)
+
     engine: Annotated[str, Field(max_length=40, description="Short form of `engines` with one element.")] = ""
     engines: Annotated[
         Texts,
@@ -289,6 +300,19 @@ class ConstraintsRequest(OfferConstraintsRequest):
     )
     inventory: Inventory = Field(default_factory=list)
     marketplaces: Marketplaces = False
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _keep_typed(cls, values: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        made = handler(values)
+        if isinstance(values, Mapping):
+            cells = {name: values.get(name) for name in ("weight_precision", "weight_precisions", "kv_precision")}
+            made._typed = {name: cell if isinstance(cell, list) else [cell] for name, cell in cells.items() if cell}
+        return made
+
+    def typed_names(self) -> dict[str, list[str]]:
+        """Return the names of accelerators and precisions as they were written, by field."""
+        return {"accelerator": self.accelerators, **self._typed}
 
     @model_validator(mode="after")
     def _check(self) -> Self:
