@@ -340,6 +340,33 @@ PUBLISHED: dict[str, tuple[Config, int]] = {
         ),
         456_089_655_296,
     ),
+    "ring-mini-linear-2.0": (
+        _sizes(
+            20, 2048, 5120, 16, 4, 157184, model_type="bailing_moe_linear", layer_group_size=5, group_norm_size=4,
+            num_experts=256, num_experts_per_tok=8, num_shared_experts=1, moe_intermediate_size=512,
+            first_k_dense_replace=1, use_qk_norm=True, head_dim=128,
+        ),
+        16_423_000_000,
+    ),
+    "hunyuan-a13b": (
+        _sizes(
+            32, 4096, 3072, 32, 8, 128167, model_type="hunyuan_v1_moe", num_experts=64, moe_topk=[8] * 32,
+            num_shared_expert=[1] * 32, moe_intermediate_size=[3072] * 32, use_qk_norm=True, use_mla=False,
+            tie_word_embeddings=True,
+        ),
+        80_393_183_232,
+    ),
+    "mistral-large-3-params": (
+        {
+            "dim": 7168, "n_layers": 61, "hidden_dim": 16384, "n_heads": 128, "n_kv_heads": 128, "vocab_size": 131072,
+            "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128,
+            "v_head_dim": 128, "moe": {
+                "first_k_dense_replace": 3, "num_experts": 128, "num_experts_per_tok": 4, "expert_hidden_dim": 4096,
+                "num_shared_experts": 1,
+            },
+        },
+        673_421_000_000,
+    ),
     "dbrx": (
         {
             "model_type": "dbrx", "d_model": 6144, "n_layers": 40, "n_heads": 48, "vocab_size": 100352,

@@ -43,7 +43,6 @@ def test_blocks_without_attention_have_no_growing_cache() -> None:
     [
         ("deepseek-v4-flash", {"compress_ratios": [4]}, "compress_ratios: must hold a ratio for each of 43 layers"),
         ("laguna-xs.2", {"num_attention_heads_per_layer": [48]}, "a number for each of 40 layers"),
-        ("step-3.7-flash", {"attention_other_setting": None}, "attention_other_setting: is missing"),
         ("nemotron-super-49b", {"num_hidden_layers": 81}, "block_configs: must name all 81 layers, got 80"),
         (
             "nemotron-super-49b",

@@ -117,17 +117,17 @@ class ConfigReader:
             raise InputError(name, f"must be true or false, got {_short(value)}")
         return value
 
-    def text(self, *names: str, default: str = "") -> str:
+    def text(self, *names: str, default: str = "", longest: int = 200) -> str:
         """Return a text.
 
         Raises
         ------
         InputError
-            If the value is no text of up to 200 characters.
+            If the value is no text of up to `longest` characters.
         """
         name, value = self._first(names, default)
-        if not isinstance(value, str) or len(value) > 200:
-            raise InputError(name, f"must be a text of up to 200 characters, got {_short(value)}")
+        if not isinstance(value, str) or len(value) > longest:
+            raise InputError(name, f"must be a text of up to {longest} characters, got {_short(value)}")
         return value
 
     def number(self, name: str, default: float) -> float:

@@ -7,39 +7,44 @@ from typing import Final
 
 Names = tuple[str, ...]
 
-HIDDEN: Final = ("hidden_size", "n_embd", "d_model", "n_embed")
+HIDDEN: Final = ("hidden_size", "n_embd", "d_model", "n_embed", "dim")
 LAYERS: Final = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 HEADS: Final = ("num_attention_heads", "n_head", "n_heads", "num_heads", "num_query_heads")
-KV_HEADS: Final = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "kv_n_heads", "multi_query_group_num")
+KV_HEADS: Final = (
+    "num_key_value_heads", "num_kv_heads", "n_head_kv", "kv_n_heads", "n_kv_heads", "multi_query_group_num",
+    "num_attention_groups",
+)  # fmt: skip
 HEAD_DIM: Final = ("head_dim", "kv_channels", "d_kv", "attention_head_dim")
 VOCABULARY: Final = ("vocab_size", "padded_vocab_size")
 CONTEXT: Final = (
     "max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length", "max_sequence_length",
     "model_max_length",
 )  # fmt: skip
-SCALING: Final = ("rope_scaling", "rope_parameters")
+SCALING: Final = ("rope_scaling", "rope_parameters", "yarn")
 WINDOW: Final = (
     "sliding_window", "sliding_window_size", "window_size", "attention_window_size", "local_attention_window",
-    "local_window_size", "swa_window_size", "attention_window",
+    "local_window_size", "swa_window_size", "attention_window", "local_attention",
 )  # fmt: skip
 WINDOW_PATTERN: Final = ("sliding_window_pattern", "_sliding_window_pattern")
-SLIDING_HEADS: Final = ("swa_num_attention_heads",)
+SLIDING_HEADS: Final = ("swa_num_attention_heads", "num_sliding_attention_heads")
 SLIDING_KV_HEADS: Final = ("swa_num_key_value_heads",)
 SLIDING_HEAD_DIM: Final = ("swa_head_dim",)
 SLIDING_VALUE_DIM: Final = ("swa_v_head_dim",)
 GLOBAL_HEAD_DIM: Final = ("global_head_dim",)
 GLOBAL_KV_HEADS: Final = ("num_global_key_value_heads",)
 
-WIDTHS: Final = ("intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim", "d_ff")
+WIDTHS: Final = ("intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim", "d_ff", "hidden_dim")
 DENSE_WIDTHS: Final = ("block_ff_dim", "intermediate_size_mlp", "dense_intermediate_size")
-EXPERT_WIDTHS: Final = ("moe_intermediate_size", "expert_ffn_hidden_size", "expert_intermediate_size")
+EXPERT_WIDTHS: Final = (
+    "moe_intermediate_size", "expert_ffn_hidden_size", "expert_intermediate_size", "expert_hidden_dim",
+)  # fmt: skip
 EXPERTS: Final = (
     "num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts", "num_routed_experts",
 )  # fmt: skip
 CHOSEN: Final = (
     "num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k", "moe_top_k", "top_k_experts",
 )  # fmt: skip
-SHARED: Final = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts")
+SHARED: Final = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert")
 SHARED_WIDTHS: Final = (
     "shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "shared_intermediate_size",
     "share_expert_dim",
@@ -71,12 +76,14 @@ STREAMS: Final = ("hc_mult", "hc_count")
 MIXER_SCHEDULES: Final = (
     "layer_types", "layers_block_type", "hybrid_override_pattern", "hybrid_layer_pattern", "attn_type_list",
     "linear_attn_config", "attn_layer_indices", "full_attn_idxs", "local_layer_ids", "attn_layer_period",
-    "full_attention_interval", "compress_ratios", "block_configs", "max_window_layers", *WINDOW_PATTERN,
+    "full_attention_interval", "layer_group_size", "global_attn_every_n_layers", "compress_ratios", "block_configs",
+    "max_window_layers", *WINDOW_PATTERN,
 )  # fmt: skip
 """Fields that say which layers attend, slide or recur; those of the class count where a config has none of them."""
 
 MLP_SCHEDULES: Final = (
-    "mlp_layer_types", "moe_layer_freq", "mlp_only_layers", "expert_layer_period", *FIRST_SPARSE, *SPARSE_STEP,
+    "mlp_layer_types", "moe_layer_freq", "moe_layers_enum", "mlp_only_layers", "expert_layer_period",
+    *FIRST_SPARSE, *SPARSE_STEP,
 )  # fmt: skip
 
 QKV_BIAS: Final = ("attention_bias", "qkv_bias", "add_qkv_bias", "use_qkv_bias")
@@ -92,12 +99,14 @@ _OTHER: Final = (
     "block_ffn_dim_multiplier", "linear_head_dim", "linear_num_heads", "conv_kernel_size", "o_lora_rank", "o_groups",
     "indexer_types", "compress_ratios", "compress_rates", "hc_lowrank", "ple_layer_ids", "ple_embed_dim",
     "ngram_vocab_size_base", "attn_layer_period", "attn_layer_offset", "expert_layer_period", "expert_layer_offset",
-    "attn_type_list", "attn_layer_indices", "full_attn_idxs", "local_layer_ids", "enable_moe_block", "multi_query",
+    "attn_type_list", "layer_group_size", "group_norm_size", "global_attn_every_n_layers", "moe_layers_enum",
+    "attn_layer_indices", "full_attn_idxs", "local_layer_ids", "enable_moe_block", "multi_query",
     "new_decoder_architecture", "word_embed_proj_dim", "depth", "patch_size", "feed_forward_proj",
     "num_decoder_layers", "short_conv_kernel_size",
     "ngram_size", "heads_per_ngram", "indexer_kv_heads", "num_attention_heads_per_layer",
     "num_key_value_heads_per_layer", "attention_other_setting", "sparse_attention_config", "linear_attn_config",
-    "block_configs", "sconv_kernel_size", "expansion_ratio", "attn_config", "ffn_config", "dtype", "torch_dtype",
+    "block_configs", "sconv_kernel_size", "expansion_ratio", "attn_config", "ffn_config", "moe", "dtype",
+    "torch_dtype",
 )  # fmt: skip
 
 READ_FIELDS: Final = frozenset(_OTHER).union(

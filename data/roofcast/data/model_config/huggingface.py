@@ -169,7 +169,7 @@ def _text_model(config: Mapping[str, Any]) -> tuple[ConfigReader, str, Family | 
     model_type = ConfigReader(text).text("model_type", default=model_type)
     family = find_family(model_type)
     shared = {k: config[k] for k in _SHARED_WITH_TOWER if section and k in config and k not in text}
-    parts = [ConfigReader(text).section(s) for s in ("attn_config", "ffn_config")]
+    parts = [text[s] for s in ("attn_config", "ffn_config", "moe") if isinstance(text.get(s), Mapping)]
     defaults = class_defaults(model_type, text) or class_defaults(f"{model_type}_text", text)
     defaults = {k: v for k, v in defaults.items() if not (family and family.is_tied and k == "tie_word_embeddings")}
     if not section:  # a file of its own states its size

@@ -99,11 +99,9 @@ def _attention(model: Model, mixer: Mixer, heads: tuple[int, int], window: int, 
     k_eq_v = False
     if mixer == "sliding":
         other = ConfigReader(reader.section("attention_other_setting"))
-        if model.model_type.startswith("step3p") and not other.has("num_attention_heads"):
-            problem = "is missing: sliding layers have their own number of heads; add it to the config"
-            raise InputError("attention_other_setting", problem)
         n_head = other.count("num_attention_heads", default=n_head, high=_HIGH)
         n_head = reader.count(*names.SLIDING_HEADS, default=n_head, high=_HIGH)
+        n_kv_head = other.count("num_attention_groups", default=n_kv_head, high=_HIGH)
         n_kv_head = reader.count(*names.SLIDING_KV_HEADS, default=n_kv_head, high=_HIGH)
         own = reader.count(*names.SLIDING_HEAD_DIM, default=dim, high=_HIGH)
         value = reader.count(*names.SLIDING_VALUE_DIM, default=own if value == dim else value, high=_HIGH)
@@ -280,6 +278,12 @@ def _recurrent(model: Model, n_head: int) -> Recurrent:
             conv_width=2 * n_key * key + n_value * value, n_tap=reader.count(names.DELTA[4], default=4, high=64),
             state_precision=_state_precision(reader),
         )  # fmt: skip
+    if model.model_type.startswith("minimax") or reader.states("group_norm_size"):
+        dim = head_dim(reader, hidden, n_head)
+        return Recurrent(
+            n=1, recurrence="lightning", n_head=n_head, key_dim=dim, value_dim=dim,
+            state_precision=_state_precision(reader),
+        )  # fmt: skip
     n_state, dim = _kimi_shape(reader, linear, n_head)
     if n_state:
         width = n_state * dim
@@ -304,12 +308,6 @@ def _recurrent(model: Model, n_head: int) -> Recurrent:
         return Recurrent(
             n=1, recurrence="mamba1", n_head=1, key_dim=reader.count("mamba_d_state", high=100_000), value_dim=inner,
             conv_width=inner, n_tap=reader.count(*names.MAMBA_TAPS, default=4, high=64), rank=rank,
-            state_precision=_state_precision(reader),
-        )  # fmt: skip
-    if model.model_type.startswith("minimax"):
-        dim = head_dim(reader, hidden, n_head)
-        return Recurrent(
-            n=1, recurrence="lightning", n_head=n_head, key_dim=dim, value_dim=dim,
             state_precision=_state_precision(reader),
         )  # fmt: skip
     raise InputError(

@@ -86,11 +86,12 @@ def _experts(model: Model, n_layer: int) -> list[Experts]:
     widths = reader.per_layer(*order, "ffn_hidden_size", n_layer=n_layer, low=0)
     counts = reader.per_layer(*names.EXPERTS, n_layer=n_layer, low=0)
     chosen = reader.per_layer(*names.CHOSEN, n_layer=n_layer, low=0)
-    n_shared = reader.count(*names.SHARED, default=int(model.model_type == "llama4_text"), low=0, high=1_000)
+    own_shared = int(model.model_type == "llama4_text")
+    n_shareds = reader.per_layer(*names.SHARED, n_layer=n_layer, default=own_shared, low=0)
     beside = reader.count("intermediate_size") if model.model_type.startswith("gemma4") else 0
     latent = reader.count(*names.EXPERT_INPUT, default=hidden, high=hidden)
     layers = []
-    for n_expert, top_k, width in zip(counts, chosen, widths, strict=True):
+    for n_expert, top_k, width, n_shared in zip(counts, chosen, widths, n_shareds, strict=True):
         if n_expert > 1 and not 1 <= top_k <= n_expert:
             raise InputError(names.CHOSEN[0], f"must be between 1 and {n_expert}, got {top_k}")
         shared = reader.count(*names.SHARED_WIDTHS, default=beside or n_shared * width, low=0)

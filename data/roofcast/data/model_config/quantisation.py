@@ -48,21 +48,29 @@ Rule = tuple[Callable[[str], bool], Scheme | None]
 _PREFIXES: Final = ("model.", "model.language_model.", "language_model.model.", "backbone.", "")
 _NAMES_OF: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "full": (
-        ("self_attn.q_proj", "self_attn.q_b_proj", "attn.wq_b", "mixer.q_proj"),
+        ("self_attn.q_proj", "self_attn.q_b_proj", "self_attn.qkv_proj", "attn.wq_b", "mixer.q_proj"),
         ("self_attn.o_proj", "attn.wo_b", "mixer.o_proj"),
     ),
     "linear": (
         ("linear_attn.in_proj_qkv", "linear_attn.in_proj_qkvz", "self_attn.q_proj", "mamba.in_proj", "mixer.in_proj"),
         ("linear_attn.out_proj", "self_attn.o_proj", "mamba.out_proj", "mixer.out_proj"),
     ),
-    "dense": (("mlp.down_proj", "feed_forward.w2", "mixer.down_proj"),),
+    "dense": (
+        ("mlp.down_proj", "feed_forward.w2", "mixer.down_proj"),
+        *(("mlp.gate_proj", "mlp.gate_up_proj", "feed_forward.w1", "mixer.up_proj"),) * 2,
+    ),
     "shared": (("mlp.shared_experts.down_proj", "mlp.shared_expert.down_proj", "ffn.shared_experts.w2",
                 "mixer.shared_experts.down_proj", "mlp.down_proj"),),
-    "sparse": (("mlp.experts.0.down_proj", "block_sparse_moe.experts.0.w2", "ffn.experts.0.w2",
-                "mixer.experts.0.down_proj", "moe.experts.0.down_proj"),),
+    "sparse": (
+        ("mlp.experts.0.down_proj", "block_sparse_moe.experts.0.w2", "ffn.experts.0.w2", "mixer.experts.0.down_proj",
+         "moe.experts.0.down_proj", "mlp.switch_mlp.down_proj", "mlp.experts.down_proj"),
+        *(("mlp.experts.0.gate_proj", "block_sparse_moe.experts.0.w1", "ffn.experts.0.w1", "mixer.experts.0.up_proj",
+           "moe.experts.0.gate_proj", "mlp.switch_mlp.gate_proj", "mlp.experts.gate_up_proj"),) * 2,
+    ),
     "beside": (("experts.0.down_proj", "moe.experts.0.down_proj"),),
 }  # fmt: skip
-"""Names of matrices by the kind of layer, each under the names of several makers: two of attention stand for all."""
+"""Names of matrices by the kind of layer, each under the names of several makers: two of attention stand for all, and
+of an MLP the gate for the projection beside it."""
 
 
 def read_quantisation(outer: ConfigReader, mixers: Sequence[Mixer], mlps: Sequence[Mlp]) -> Quantisation:
@@ -79,6 +87,8 @@ def read_quantisation(outer: ConfigReader, mixers: Sequence[Mixer], mlps: Sequen
         If the data type or the method is unknown.
     """
     mlx, section = outer.section("quantization"), outer.section(_FIELD)
+    if isinstance(inner := section.get("quantization"), Mapping):  # ModelOpt's own file, put into the config
+        section = {**section, **inner}
     quantised = ConfigReader(section or mlx)
     dtype = outer.text("dtype", "torch_dtype", default="auto").removeprefix("torch.")
     if dtype not in _DTYPES:
@@ -151,7 +161,9 @@ _EVERYTHING: Final = _matcher(["re:.*"])
 
 
 def _rules(q: ConfigReader) -> list[Rule]:
-    method = q.text("quant_method", default="").replace("_", "-").lower()
+    method = q.text("quant_method", default="").replace("_", "-").lower().removeprefix("intel/")
+    if not method and q.has("load_in_4bit", "load_in_8bit"):
+        method = "bitsandbytes"
     ignored = [*_list(q, "ignore"), *_list(q, "modules_to_not_convert"), *_list(q, "exclude_modules")]
     ignored += [*_list(q, "llm_int8_skip_modules"), *_list(q, "ignored_layers"), *_list(q, "exclude")]
     keep: Rule = (_matcher(ignored), None)
@@ -164,11 +176,33 @@ def _rules(q: ConfigReader) -> list[Rule]:
     if method in {"mlx", ""} and q.has("bits", "mode"):
         return _mlx(q)
     where = _matcher(["re:.*\\.experts\\..*"]) if method == "mxfp4" else _ALL_LAYERS
-    rules: list[Rule] = [keep, (where, _whole(q, method))]
+    rules: list[Rule] = [*_overrides(q, method), keep, (where, _whole(q, method))]
     if q.has("head_bits"):
         rules.append((_matcher(["lm_head"]), Scheme(q.number("head_bits", 8.0), "int8")))
     elif q.flag("lm_head"):
         rules.append((_matcher(["lm_head"]), _whole(q, method)))
+    return rules
+
+
+def _overrides(q: ConfigReader, method: str) -> list[Rule]:
+    """Return the rules of modules that a method stores otherwise than the rest.
+
+    References
+    ----------
+    GPTQModel, ``dynamic``: ``+:`` and ``-:`` before a pattern; AutoRound, ``extra_config``; HQQ, ``quant_config`` by
+    module; Quark, ``layer_quant_config``.
+    """
+    own = q.section("quant_config") if method == "hqq" else {}
+    quark, named = q.section("layer_quant_config"), {**q.section("dynamic"), **q.section("extra_config"), **own}
+    rules: list[Rule] = []
+    for name, value in {**named, **quark}.items():
+        if not isinstance(value, Mapping) or name.endswith("_quant_params"):
+            continue
+        is_skipped = name.startswith("-:")
+        part = {"global_quant_config": value} if name in quark else {**q.mapping(), **value, "quant_config": value}
+        is_full = is_skipped or value.get("bits", 0) >= _FULL_BIT
+        pattern = f"re:{name[2:]}" if name.startswith(("+:", "-:")) else name
+        rules.append((_matcher([pattern]), None if is_full else _whole(ConfigReader(part), method)))
     return rules
 
 
@@ -223,12 +257,15 @@ def _whole(q: ConfigReader, method: str) -> Scheme:
     """Return the scheme of a method with one scheme for all the layers that it quantises."""
     if method in _METHODS:
         return _METHODS[method](q)
+    if q.text("data_type", default="int") in _AUTO_ROUND and q.count(*_BITS, high=64) == 4:
+        return _named(_AUTO_ROUND[q.text("data_type")], "data_type")
     if q.has(*_BITS):
         is_zeroed = q.flag("zero_point") or not q.flag("sym", default=True) or method.startswith("awq")
         group = max(q.count("group_size", "q_group_size", default=0, low=-1), 0)
         return integer(q.count(*_BITS, high=64), "int", group, is_zeroed=is_zeroed)
-    if q.has("weights"):  # quanto
-        return _named(q.text("weights"), "weights")
+    for name in ("weights", "qformat_weight", "forward_dtype"):  # quanto; params.json of Mistral; FP-Quant
+        if q.has(name):
+            return _named(q.text(name), name)
     return _named(method or "unnamed", "quant_method")
 
 
@@ -239,7 +276,8 @@ def _bitsandbytes(q: ConfigReader) -> Scheme:
 
 
 def _hqq(q: ConfigReader) -> Scheme:
-    stated = ConfigReader(q.section("quant_config")).section("weight_quant_params")
+    parts = [q.section("quant_config"), *(v for v in q.section("quant_config").values() if isinstance(v, Mapping))]
+    stated = next((s for part in parts if (s := ConfigReader(part).section("weight_quant_params"))), {})
     weights = ConfigReader(stated) if stated else q
     return _affine(weights.count("nbits", "bits", high=16), weights.count("group_size", default=64))
 
@@ -270,6 +308,7 @@ def _affine(n_bit: int, group: int) -> Scheme:
     return Scheme(n_bit + 32 / group, "int4" if n_bit < 8 else "int8")
 
 
+_AUTO_ROUND: Final = {"nv_fp": "nvfp4", "nv_fp4": "nvfp4", "mx_fp": "mxfp4", "mx_fp4": "mxfp4"}
 _BITS: Final = ("bits", "w_bit", "wbits", "nbits")
 _METHODS: Final[Mapping[str, Callable[[ConfigReader], Scheme]]] = {
     "aqlm": _aqlm, "bitsandbytes": _bitsandbytes, "exl2": _exllama, "exl3": _exllama, "hqq": _hqq, "quark": _quark,

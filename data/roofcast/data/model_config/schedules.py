@@ -33,7 +33,7 @@ def read_mixers(reader: ConfigReader, family: Family, n_layer: int) -> list[Mixe
         If a list is of another length, or a name is not understood.
     """
     windows = read_windows(reader, n_layer)
-    named = _explicit(reader, n_layer) or _by_index(reader, n_layer)
+    named = _explicit(reader, n_layer) or _by_index(reader, n_layer) or _by_group(reader, n_layer)
     kinds = named or _by_period(reader, family, n_layer)
     if "sliding" in named and not reader.mentions(*names.WINDOW):
         others = ", ".join(names.WINDOW[1:])
@@ -80,7 +80,7 @@ def separate_blocks(reader: ConfigReader) -> list[str]:
 def _explicit(reader: ConfigReader, n_layer: int) -> list[Mixer]:
     for name in ("layer_types", "layers_block_type"):
         if kinds := reader.texts(name):
-            return [_mixer(name, kind) for kind in _of_length(name, kinds, n_layer)]
+            return [_mixer(name, kind) for kind in _of_length(reader, name, kinds, n_layer)]
     if blocks := separate_blocks(reader):
         return [_mixer("hybrid_override_pattern", kind) for kind in blocks]
     if flags := reader.numbers("attn_type_list"):
@@ -89,7 +89,7 @@ def _explicit(reader: ConfigReader, n_layer: int) -> list[Mixer]:
     if flags := reader.numbers("hybrid_layer_pattern"):
         return ["sliding" if flag == 1 else "full" for flag in flags[:n_layer]]
     if blocks_ := reader.objects("block_configs"):
-        _of_length("block_configs", blocks_, n_layer)
+        blocks_ = _of_length(reader, "block_configs", blocks_, n_layer)
         parts = [ConfigReader(ConfigReader(block).section("attention")) for block in blocks_]
         return ["none" if part.flag("no_op") else "full" for part in parts]
     return []
@@ -109,6 +109,15 @@ def _by_index(reader: ConfigReader, n_layer: int) -> list[Mixer]:
     if reader.has("local_layer_ids"):
         local = reader.indices("local_layer_ids")
         return ["sliding" if i in local else "full" for i in range(n_layer)]
+    return []
+
+
+def _by_group(reader: ConfigReader, n_layer: int) -> list[Mixer]:
+    if every := reader.count_or_none("layer_group_size", high=1_000):  # layers that fill no group attend
+        n_grouped = n_layer // every * every
+        return ["linear" if (i + 1) % every and i < n_grouped else "full" for i in range(n_layer)]
+    if every := reader.count_or_none("global_attn_every_n_layers", high=1_000):
+        return ["sliding" if i % every else "full" for i in range(n_layer)]
     return []
 
 
@@ -151,9 +160,12 @@ def _sparse_layers(reader: ConfigReader, n_layer: int) -> list[bool]:
     if reader.holds_list(*names.EXPERTS):
         return [n > 1 for n in reader.per_layer(*names.EXPERTS, n_layer=n_layer, low=0)]
     if kinds := reader.texts("mlp_layer_types"):
-        return [kind != "dense" for kind in _of_length("mlp_layer_types", kinds, n_layer)]
+        return [kind != "dense" for kind in _of_length(reader, "mlp_layer_types", kinds, n_layer)]
     if reader.holds_list("moe_layer_freq"):
-        return [n > 0 for n in _of_length("moe_layer_freq", reader.numbers("moe_layer_freq"), n_layer)]
+        return [n > 0 for n in _of_length(reader, "moe_layer_freq", reader.numbers("moe_layer_freq"), n_layer)]
+    if reader.has("moe_layers_enum"):
+        sparse = _enumerated(reader, "moe_layers_enum")
+        return [i in sparse for i in range(n_layer)]
     if reader.has("expert_layer_period"):
         return _periodic(reader, "expert_layer", n_layer)
     dense = reader.indices("mlp_only_layers")
@@ -182,16 +194,26 @@ def _mixer(field: str, kind: str) -> Mixer:
     return match
 
 
+def _enumerated(reader: ConfigReader, name: str) -> set[int]:
+    if not reader.holds_text(name):
+        return reader.indices(name)
+    text = reader.text(name, longest=2_000)
+    if not re.fullmatch(r"[\d\s,]*", text):
+        raise InputError(name, f"must be whole numbers between commas, got {text[:40]!r}")
+    return {int(number) for number in re.findall(r"\d+", text)}
+
+
 def _periodic(reader: ConfigReader, name: str, n_layer: int) -> list[bool]:
     period = reader.count(f"{name}_period", high=n_layer)
     offset = reader.count(f"{name}_offset", low=0, high=period - 1)
     return [i % period == offset for i in range(n_layer)]
 
 
-def _of_length(name: str, values: list[EntryT], n_layer: int) -> list[EntryT]:
-    if len(values) != n_layer:
+def _of_length(reader: ConfigReader, name: str, values: list[EntryT], n_layer: int) -> list[EntryT]:
+    """Return a value for each layer; the list may go on with those of the layers that predict tokens."""
+    if not n_layer <= len(values) <= n_layer + reader.count_or_none(*names.PREDICTION, high=1_000):
         raise InputError(name, f"must name all {n_layer} layers, got {len(values)}")
-    return values
+    return values[:n_layer]
 
 
 def _check_flags(name: str, flags: list[int], n_layer: int) -> None:

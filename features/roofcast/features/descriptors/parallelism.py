@@ -40,8 +40,9 @@ def split_devices(
 
     Notes
     -----
-    Experts are spread over `moe_tp` x `ep` accelerators, by default over those of `tp`. A replica of more than eight
-    accelerators with a blank split runs attention data-parallel and spreads its experts over all accelerators, as in
+    Experts are spread over `moe_tp` x `ep` accelerators, by default over those of `tp`, and over all of a stage where
+    `tp` cannot hold a copy: vLLM and SGLang split them over the ranks of data-parallel attention. A replica of more
+    than eight accelerators with a blank split runs attention data-parallel and spreads its experts over all, as in
     section 3.4 of DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024. Other replicas with a blank split are split by
     tensors, but for runs whose `load` is stated as a queue or an open loop: benchmarks of that kind (MLPerf) are
     configured for throughput, as many data-parallel copies as the weights leave room for, because separate copies
@@ -76,7 +77,9 @@ def split_devices(
     n_worker = np.where(is_apart, n_decode / worker, 1.0)
     _check_split({"tp": tp, "pp": pp, "dp": dp, "cp": cp}, n_worker, n_decode, is_apart)
     ep = number_column(queries, "ep", np.where(is_wide, n_decode / pp, 1.0))
-    expert_rank = np.minimum(np.maximum(tp, number_column(queries, "moe_tp", 1.0) * ep), worker / pp)
+    is_shared = weight_ratio > tp * pp
+    moe_tp = number_column(queries, "moe_tp", np.where(is_shared & (ep == 1), worker / pp, 1.0))
+    expert_rank = np.minimum(np.maximum(tp, moe_tp * ep), worker / pp)
     return {
         "config.n_accelerator": n_decode,
         "config.n_prefill_accelerator": n_prefill,
