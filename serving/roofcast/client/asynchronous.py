@@ -36,6 +36,7 @@ from roofcast.client.answers import (
     MeasurementsAdded,
     MeasurementsChanged,
     ModelSpec,
+    NextMeasurementsResponse,
     Offer,
     OwnCampaign,
     PredictionResponse,
@@ -63,6 +64,7 @@ from roofcast.client.requests import (
     MeasurementSelection,
     MeasurementsRequest,
     ModelConfig,
+    NextMeasurementsRequest,
     PromotionRequest,
     RecommendationRequest,
     StackRequest,
@@ -86,10 +88,9 @@ class AsyncClient:
     timeout_s
         Longest wait for a connection, and for each part of a response.
     retries
-        Number of retries after a failed connection, and after 429 and 503. A request that is not idempotent is
-        retried only if the service did not act on it.
+        After a failed connection, 429 and 503; of a request that is not idempotent only if the service did not act.
     transport
-        Transport of httpx; None for its own.
+        Of httpx; None for its own.
     """
 
     def __init__(
@@ -182,6 +183,10 @@ class AsyncClient:
         """Explain each row: operators and their bounds, memory, and the factors of its prediction."""
         return await self._send(post("/v1/explanations", request))
 
+    async def measure_next(self, **request: Unpack[NextMeasurementsRequest]) -> NextMeasurementsResponse:
+        """Rank the measurements that would narrow the intervals most, each given the ones before it."""
+        return await self._send(post("/v1/next-measurements", request))
+
     async def add_measurements(
         self, *, compare: bool = False, claim: bool = False, **request: Unpack[MeasurementsRequest]
     ) -> MeasurementsAdded:
@@ -190,8 +195,7 @@ class AsyncClient:
         Parameters
         ----------
         compare
-            Wait for a comparison of the rows with predictions and earlier measurements; `drift` has it at any time,
-            by the answer's `import_id`.
+            Wait for a comparison with predictions and earlier rows; `drift` has it later, by `import_id`.
         claim
             Make rows that API keys own the operator's; for keys of the scope admin.
         """
@@ -226,8 +230,7 @@ class AsyncClient:
         claim
             Make rows that API keys own the operator's; for keys of the scope admin.
         compare
-            Wait for a comparison of the rows with predictions and earlier measurements; `drift` has it at any time,
-            by the answer's `import_id`.
+            Wait for a comparison with predictions and earlier rows; `drift` has it later, by `import_id`.
         """
         params = {"format": format_, "name": name, "campaign": campaign, "dry_run": dry_run, "claim": claim}
         return await self._send(upload("/v1/measurements/files", file, values, **params, compare=compare))
@@ -421,8 +424,7 @@ class AsyncClient:
 
     async def compare_version(self, version: str, days: float | None = None) -> VersionComparison:
         """Compare a version with the champion: its answers beside it, and the errors of both on measurements."""
-        path = f"/v1/predictor/versions/{quote(version, safe='')}/comparison"
-        return await self._send(get(path, days=days))
+        return await self._send(get(f"/v1/predictor/versions/{quote(version, safe='')}/comparison", days=days))
 
     async def promote(self, **request: Unpack[PromotionRequest]) -> PredictorResponse:
         """Promote a version of the registry."""
@@ -431,9 +433,8 @@ class AsyncClient:
     async def roll_back(self, target: Target = "inference") -> PredictorResponse:
         """Promote the version before the champion; a second rollback promotes the one before that."""
         content = to_json({"target": target})
-        return await self._send(
-            Call("POST", "/v1/predictor/rollback", read_json, content=content, is_idempotent=False)
-        )
+        call = Call("POST", "/v1/predictor/rollback", read_json, content=content, is_idempotent=False)
+        return await self._send(call)
 
     async def ready(self) -> ReadinessResponse:
         """Return the state of the service's parts; raises `NotReadyError` if it does not predict."""

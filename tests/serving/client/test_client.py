@@ -57,6 +57,7 @@ METHOD_OF = {
     "get_retraining": "retraining",
     "post_cancellation": "cancel_retraining",
     "list_retrainings": "retrainings",
+    "post_next_measurements": "measure_next",
     "list_models": "models",
     "delete_model": "remove_model",
     "list_accelerators": "accelerators",

@@ -266,3 +266,12 @@ def test_extreme_rows_are_answered(shared: Client) -> None:
         for load in ({"concurrency": 1e6}, {"concurrency": None, "request_rate": 1e-9})
     ]
     assert {row["status"] for row in predict(shared, *rows)} <= {"ok", "does_not_fit", "out_of_range", "saturated"}
+
+
+def test_the_next_measurements_are_ranked(shared: Client) -> None:
+    request = {"models": [MODEL], "accelerators": ["l4", "h100-sxm-80gb"], "n": 2}
+    answer = shared.answer("/v1/next-measurements", request)
+    assert [row["rank"] for row in answer["rows"]] == [1, 2]
+    assert answer["n_compared"] <= answer["n_setting"]
+    problem = problem_of(shared.post("/v1/next-measurements", {"models": ["llama-9"]}), 404)
+    assert "no 'llama-9' is known" in problem["detail"]

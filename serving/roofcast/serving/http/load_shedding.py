@@ -26,7 +26,8 @@ from roofcast.serving.http.refusals import RefusedError, busy_error
 from roofcast.serving.http.telemetry.prometheus import SHED
 
 EXPENSIVE_PATHS: Final = frozenset({
-    "/v1/recommendations", "/v1/explanations", "/v1/training/recommendations", "/v1/training/predictions",
+    "/v1/recommendations", "/v1/explanations", "/v1/next-measurements",
+    "/v1/training/recommendations", "/v1/training/predictions",
     "/v1/training/measurements", TRAINING_FILES_PATH, "/v1/stacks",
 })  # fmt: skip
 """Routes whose POST computes for tenths of a second or longer."""

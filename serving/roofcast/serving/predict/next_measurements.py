@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from roofcast.data.errors import InputError
 from roofcast.data.specs import ModelSpec, Offer
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.descriptors.precisions import served_precision
+from roofcast.serving.app_state.catalog.model_admission import build_model
 from roofcast.serving.predict.row_checks import capacity_problems
 from roofcast.serving.recommend.search.configurations import enumerate_replicas
 from roofcast.training.explain.measure_next import rank_measurements
@@ -57,6 +58,23 @@ def candidate_table(
     return pd.DataFrame(rows)
 
 
+def choose_models(choices: Iterable[str | Mapping[str, Any]], catalog: Catalog) -> list[ModelSpec]:
+    """Return the models of names and of configurations with a name; all but variants if there are none.
+
+    Raises
+    ------
+    InputError
+        If a configuration is no language model's.
+    UnknownNameError
+        If a name is unknown.
+    """
+    models = [
+        catalog.model(one) if isinstance(one, str) else build_model(one["name"], one["config"], catalog)
+        for one in choices
+    ]
+    return models or list({spec.fold_group: spec for spec in catalog.models.values()}.values())
+
+
 def measure_next(
     models: Sequence[ModelSpec],
     catalog: Catalog,
@@ -73,7 +91,7 @@ def measure_next(
     models
         Models whose intervals should become narrower; the candidates are all accelerators that they fit on.
     accelerators
-        Ids of the accelerators to consider; all on offer if empty.
+        Names of the accelerators to consider; all on offer if empty.
     n
         Maximum number of measurements.
 
@@ -82,7 +100,7 @@ def measure_next(
     InputError
         If nothing on offer can run any of the models.
     """
-    ids = set(accelerators)
+    ids = {catalog.accelerator(name).id for name in accelerators}
     offers = [offer for offer in catalog.offers if not ids or offer.accelerator in ids]
     table = candidate_table(models, catalog, offers, workload or Workload())
     specs = {model.id: model for model in models}

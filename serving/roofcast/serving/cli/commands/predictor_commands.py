@@ -7,15 +7,24 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from roofcast.data.errors import InputError, NotReadyError
 from roofcast.data.measurements.target import INFERENCE
 from roofcast.serving.cli.console import count_steps, note, show, spinner, track_retraining
-from roofcast.serving.cli.context import AsJson, TargetOption, check_target, load_predictor, open_service, today
+from roofcast.serving.cli.context import (
+    AsJson,
+    Server,
+    TargetOption,
+    check_target,
+    load_predictor,
+    open_service,
+    today,
+)
 from roofcast.serving.cli.files import make_folder, read_model
+from roofcast.serving.cli.remote import ask, read_served_model
 
 if TYPE_CHECKING:
     from roofcast.training.lifecycle.registry.registry import Champion
@@ -118,27 +127,29 @@ def measure_next(
     osl: Annotated[float, typer.Option("--n-output-token", "--osl", help="Mean output tokens.")] = 256,
     concurrency: Annotated[float, typer.Option(help="Requests in flight.")] = 16,
     n: Annotated[int, typer.Option(help="Number of measurements.", min=1, max=100)] = 5,
+    server: Server = "",
     as_json: AsJson = False,
 ) -> None:
     """Rank the measurements that would narrow the intervals most, each given the ones before it."""
-    from roofcast.serving.app_state.catalog.model_admission import build_model
-    from roofcast.serving.predict.next_measurements import Workload
-    from roofcast.serving.predict.next_measurements import measure_next as rank
+    if server:
+        models: Any = [read_served_model(name, server) for name in model or ()]
+        load = {"n_input_token": isl, "n_output_token": osl, "concurrency": concurrency}
+        request: Any = {"models": models, "accelerators": accelerator or [], **load, "n": n}
+        with ask(server) as client:
+            response = client.measure_next(**request)
+        rows, n_compared, n_setting = response["rows"], response["n_compared"], response["n_setting"]
+    else:
+        from roofcast.serving.predict.next_measurements import Workload, choose_models
+        from roofcast.serving.predict.next_measurements import measure_next as rank
 
-    with spinner("ranking"):
-        service = open_service()
-        catalog = service.catalog
-        choices = [read_model(name, catalog) for name in model or ()]
-        specs = [
-            catalog.model(choice)
-            if isinstance(choice, str)
-            else build_model(choice["name"], choice["config"], catalog)
-            for choice in choices
-        ]
-        specs = specs or list({spec.fold_group: spec for spec in catalog.models.values()}.values())
-        parts = [catalog.accelerator(name).id for name in accelerator or ()]
-        bundle, workload = load_predictor(service).active_model.bundle, Workload(isl, osl, concurrency)
-        rows, n_compared, n_setting = rank(specs, catalog, bundle, accelerators=parts, workload=workload, n=n)
+        with spinner("ranking"):
+            service = open_service()
+            catalog = service.catalog
+            specs = choose_models([read_model(name, catalog) for name in model or ()], catalog)
+            bundle, workload = load_predictor(service).active_model.bundle, Workload(isl, osl, concurrency)
+            rows, n_compared, n_setting = rank(
+                specs, catalog, bundle, accelerators=accelerator or (), workload=workload, n=n
+            )
     if n_compared < n_setting:
         note(f"{n_compared} of {n_setting} settings are compared, spread evenly; name a model or accelerator for all")
     title = (

@@ -1,4 +1,4 @@
-"""``POST /v1/predictions``, for one row or many, and ``POST /v1/explanations``."""
+"""Predictions of one row or many, explanations, and the next measurements."""
 
 from __future__ import annotations
 
@@ -28,8 +28,15 @@ from roofcast.serving.http.guarded_routes import BODY, BulkRoute, GuardedRoute, 
 from roofcast.serving.http.media import LEVEL_HEADER, PATH, STACK_HEADER, VERSION_HEADER, Kind, bulk_kind
 from roofcast.serving.http.refusals import RefusedError
 from roofcast.serving.http.schemas.explanations import ExplanationResponse, ExplanationsResponse
-from roofcast.serving.http.schemas.resources import ExplanationRequest, PredictionRequest, PredictionResponse
+from roofcast.serving.http.schemas.resources import (
+    ExplanationRequest,
+    NextMeasurementsRequest,
+    NextMeasurementsResponse,
+    PredictionRequest,
+    PredictionResponse,
+)
 from roofcast.serving.http.telemetry.prometheus import count_answers
+from roofcast.serving.predict.next_measurements import Workload, choose_models, measure_next
 from roofcast.serving.predict.question_rows import columns_from_rows, rows_from_columns, table_from_rows
 from roofcast.serving.predict.reference_rows import references_of
 from roofcast.serving.predict.row_answers import PredictOptions, answer_columns
@@ -208,3 +215,21 @@ def post_explanations(
         stop_if_abandoned()
         rows.append(ExplanationResponse.model_validate(explanation.to_json(i)))
     return ExplanationsResponse(predictor_version=active.champion.version, rows=rows, stack=StackResponse.of(used))
+
+
+@router.post("/v1/next-measurements", dependencies=READ)
+def post_next_measurements(
+    request: NextMeasurementsRequest, service: Parts, active: ActiveModel
+) -> NextMeasurementsResponse:
+    """Rank the measurements that would narrow the intervals most, each given the ones before it."""
+    choices = [one if isinstance(one, str) else one.model_dump() for one in request.models]
+    rows, n_compared, n_setting = measure_next(
+        choose_models(choices, service.catalog),
+        service.catalog,
+        active.bundle,
+        accelerators=request.accelerators,
+        workload=Workload(request.n_input_token, request.n_output_token, request.concurrency),
+        n=request.n,
+    )
+    version = active.champion.version
+    return NextMeasurementsResponse(predictor_version=version, n_compared=n_compared, n_setting=n_setting, rows=rows)
