@@ -11,7 +11,7 @@ import pandas as pd
 from builders.build_result import BuildResult
 from builders.campaigns.assembly import catalog_ids
 from builders.columns import is_blank
-from builders.published import Cells, RejectionError
+from builders.published import Record, RejectionError
 from builders.recipe import Recipe, Row, RowMaker
 from builders.rejected_rows import REJECTED_COLUMNS
 from roofcast.data.measurements.memory_schema import START_SCHEMA, validate_starts
@@ -32,6 +32,13 @@ UNLIKE_CACHE: Final = re.compile(
 )
 """Doubts about the card, the share of its memory or what else takes it; figures of forks with caches of their own."""
 
+CONTRADICTIONS: Final = {
+    "m302": "inferred from size: 39 GiB of a split into 32, that holds 20; attention copied to each rank, unsaid",
+    "m324": "checkpoint variant: 95 GiB, where the pinned revision of the same name has 69",
+    "m365": "pool depends on a fraction that the page does not state",
+}
+"""Doubts about rows whose figures other rows of the same pages contradict, by id."""
+
 
 def assemble(recipe: Recipe, root: Path) -> BuildResult:
     """Build a campaign from the files under `root`; rows without a catalogue entry are rejected.
@@ -47,7 +54,7 @@ def assemble(recipe: Recipe, root: Path) -> BuildResult:
         try:
             for row in maker.rows(record):
                 own = {**catalog_ids(recipe, row), **_split(row), "campaign": recipe.name}
-                table.append({**row, **own, "judged": judged_parts(row, record.cells)})
+                table.append({**row, **own, "judged": judged_parts(row, _doubt(record))})
         except RejectionError as error:
             rejected.append((record.reference, error.reason, error.detail))
     rows = validate_starts(pd.DataFrame(table), recipe.name)
@@ -62,9 +69,14 @@ def _split(row: Row) -> Row:
     return {"tp": tp / dp, "dp": dp} if tp == n else {"dp": n / tp}
 
 
-def judged_parts(row: Row, cells: Cells) -> str:
+def _doubt(record: Record) -> str:
+    cells = record.cells
+    return f"{cells['doubt']} {CONTRADICTIONS.get(record.reference, '')} {cells['version']} {cells['model']}"
+
+
+def judged_parts(row: Row, doubt: str) -> str:
     """Return which figures of a row may be judged; a doubt about its settings leaves those that need them out."""
-    doubt, outcome = f"{cells['doubt']} {cells['version']} {cells['model']}", str(row.get("status", "ok"))
+    outcome = str(row.get("status", "ok"))
     is_known = not UNLIKE_WEIGHTS.search(doubt)
     is_set = is_known and not UNLIKE_CACHE.search(doubt)
     has = {name: not is_blank(row.get(name)) for name in START_SCHEMA}

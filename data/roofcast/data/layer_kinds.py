@@ -82,17 +82,36 @@ class Attention:
         """Return the weights with those of the indexers."""
         value = self.n_head * self.v_dim * hidden
         if self.latent:
-            query = (self.query_rank or hidden) * self.n_head * self.qk_dim
-            query += (hidden + 1) * self.query_rank
-            up = self.latent * self.n_head * (self.qk_dim - self.rope_dim + self.v_dim)
-            key_value = hidden * (self.latent + self.rope_dim) + self.latent + up
+            query = (self.query_rank or hidden) * self.n_head * self.qk_dim + self.query_rank
+            key_value = self.latent + self._n_param_up
         else:
             query = self.n_head * self.qk_dim * hidden
             key_value = hidden * self.n_kv_head * (self.qk_dim + (0 if self.k_eq_v else self.v_dim))
+        layer = query + (0 if self.is_shared else key_value) + value
+        return self.n * layer + self.n_param_copied(hidden) + self.n_param_further
+
+    def n_param_copied(self, hidden: int) -> int:
+        """Return the weights that each rank of a tensor-parallel group holds: projections to latents, and indexers.
+
+        References
+        ----------
+        vLLM and SGLang, ``models/deepseek_v2.py``: ``fused_qkv_a_proj`` and the indexer are replicated.
+        """
+        down = (
+            hidden * (self.query_rank + (0 if self.is_shared else self.latent + self.rope_dim)) if self.latent else 0
+        )
         index = (self.query_rank or hidden) * self.n_index_head * self.index_dim
         index += hidden * (self.index_dim + self.n_index_head) + 2 * self.index_dim
-        layer = query + (0 if self.is_shared else key_value) + value
-        return self.n * layer + self.n_indexer * index + self.n_param_further
+        return self.n * down + self.n_indexer * index
+
+    @property
+    def n_param_absorbed(self) -> int:
+        """Weights that decode multiplies queries and values with instead of expanding latents."""
+        return 0 if self.compression else self.n * self._n_param_up
+
+    @property
+    def _n_param_up(self) -> int:
+        return self.latent * self.n_head * (self.qk_dim - self.rope_dim + self.v_dim)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -38,5 +38,4 @@ def test_parts_that_are_judged_are_known() -> None:
 )
 def test_a_doubt_leaves_out_what_rests_on_it(doubt: str, judged: str) -> None:
     figures = dict.fromkeys(START_OUTCOME_COLUMNS, 1e9) | {"max_context_token": 4096.0}
-    cells = {"doubt": doubt, "version": "0.22.0", "model": "openai/gpt-oss-120b"}
-    assert judged_parts({**figures, "status": "ok"}, cells) == judged
+    assert judged_parts({**figures, "status": "ok"}, doubt) == judged

@@ -46,7 +46,7 @@ def kernels(model: str, accelerator: str, **cells: object) -> tuple[str, str, st
         ("deepseek-v3", H100, {"engine": "trtllm"}, ("fp8_block", "fp8_block", "fp8_cache")),
         ("deepseek-v3", A100, {}, ("int8_weight", "int8_weight", "bf16")),
         ("deepseek-v3", B200, {"weight_precision": "fp4"}, ("fp4", "bf16", "bf16")),
-        ("deepseek-v3", B200, {"weight_precision": "int4"}, ("int4", "bf16", "bf16")),
+        ("deepseek-v3", B200, {"weight_precision": "int4"}, ("int4", "fp8_block", "bf16")),
         ("deepseek-v3", H100, {"weight_precision": "bf16"}, ("bf16", "bf16", "bf16")),
         ("llama-3-8b", H100, {}, ("bf16", "bf16", "bf16")),
         ("llama-3-8b", H100, {"weight_precision": "fp8"}, ("fp8", "fp8", "bf16")),

@@ -3,11 +3,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from roofcast.data.catalog import load_catalog
 from roofcast.features.columns import ENGINES
+from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.cache_pages import SGLANG_STATE_RATIO, kv_replication, request_byte
-from tests.builders import an_example
+from roofcast.features.queries import descriptor_arrays
+from tests.builders import a_question, an_example
 
 HYBRID: dict[str, Any] = {
     "model__n_layer": 64, "model__n_full_layer": 16, "model__n_linear_layer": 48, "model__kv_width": 16 * 2048,
@@ -53,7 +57,11 @@ def test_a_group_that_is_not_full_wastes_its_places() -> None:
 def test_a_window_holds_the_chunk_that_is_computed() -> None:
     windows: dict[str, Any] = {"model__kv_width": 131_072, "model__kv_width_sliding": 131_072}
     windows["model__sliding_window"] = 128
-    layers: dict[str, Any] = {"model__n_full_layer": 16, "model__n_sliding_layer": 16, "config__chunk_token": 2048}
+    layers: dict[str, Any] = {
+        "model__n_full_layer": 16,
+        "model__n_sliding_layer": 16,
+        "config__in_flight_token": 2048,
+    }
     long = request(64_000.0, **windows, **layers)
     assert long == 2 * 16 * 8192 * (64_000 + 2176 + 16)
     assert request(64_000.0, "other", **windows, **layers) == 2 * 16 * 8192 * (64_000 + 128)
@@ -74,3 +82,15 @@ def test_ranks_beyond_the_key_value_heads_copy_the_cache(tp: float, n_kv_head: f
 def test_a_longer_request_never_takes_less(engine: str) -> None:
     sizes = [request(context, engine, **HYBRID) for context in np.geomspace(1, 1e6, 50)]
     assert sizes == sorted(sizes)
+
+
+@pytest.mark.parametrize(("version", "gib"), [("0.25.0", 6.9), ("0.27.1", 10.3)])
+def test_windows_and_states_of_compressed_caches_take_blocks_of_their_own(version: str, gib: float) -> None:
+    """Logs of servers of 0.25.0 and 0.27.1 with a chunk of 8,192 tokens have so many GiB for the whole context."""
+    catalog = load_catalog()
+    cells = a_question(
+        model="deepseek-ai/DeepSeek-V4-Flash", accelerator="nvidia-b200-sxm-180gb", engine="vllm",
+        engine_version=version, kv_precision="fp8", chunk_size_token=8192.0,
+    )  # fmt: skip
+    d = descriptor_arrays(describe(pd.DataFrame([cells]), catalog.models, catalog.accelerators))
+    assert request_byte(d, np.array([1_048_576.0]))[0] / 2**30 == pytest.approx(gib, rel=0.05)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from roofcast.features.columns import ENGINES
 from roofcast.features.engine.engine_budgets import usable_byte
 from roofcast.features.engine.memory import Memory, estimate_memory, n_slot, weight_byte
 from tests.builders import an_example
@@ -49,6 +50,14 @@ def test_every_rank_of_latent_attention_holds_the_whole_cache() -> None:
     assert shared.kv_byte_per_sequence[0] == 8 * alone.kv_byte_per_sequence[0]
     data_parallel = memory(config__dp=8, config__n_accelerator=8, **latent)
     assert data_parallel.kv_byte_per_sequence[0] == alone.kv_byte_per_sequence[0]
+
+
+def test_every_rank_of_tensors_holds_projections_to_latents_and_where_experts_exchange_tokens_other_mlps() -> None:
+    split = {"config__n_accelerator": 8, "config__tp": 8, "config__expert_rank": 8, "model__n_param_copied": 1e8}
+    assert weight_byte(an_example(**EXPERTS, **split))[0] == 14e9 + 7 * 2e8
+    mlp = 32 * 11008 * 3 * 4096
+    sglang = an_example(**EXPERTS, **split, config__engine=ENGINES.index("sglang"), config__ep=8)
+    assert weight_byte(sglang)[0] == 14e9 + 7 * 2 * (1e8 + mlp)
 
 
 def test_attention_data_parallelism_copies_what_is_outside_the_experts() -> None:

@@ -20,7 +20,7 @@ from roofcast.data.specs import BYTE_PER_WEIGHT
 from roofcast.features.descriptors.descriptor_table import describe_queries
 from roofcast.features.descriptors.prediction_input import column_arrays
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
-from roofcast.features.engine.memory import Memory, estimate_memory
+from roofcast.features.engine.memory import Memory, estimate_memory, weight_byte
 from roofcast.training.dataset.server_starts import DEFAULT_CONTEXT, start_questions
 
 FloatArray = npt.NDArray[np.float64]
@@ -62,11 +62,13 @@ def estimate_starts(rows: pd.DataFrame, catalog: Catalog) -> pd.DataFrame:
     is_static = (rows["engine"] == "llama.cpp").to_numpy()  # a cache of all sequences, however much memory is left
     own = np.where(is_static, 0.0, _held_out_own_byte(rows, memory, n))
     pool = np.maximum(memory.capacity * held - n * own, 0.0)
+    loads_later = (rows["engine"] == "sglang").to_numpy()  # reports the weights before it loads those of drafts
+    drafts = weight_byte(d) - weight_byte({**d, "config.n_draft_token": np.zeros(len(rows))})
     attention = np.where((rows["engine"] == "sglang") & (d["model.n_linear_layer"] > 0), 1 + STATE_RATIO, 1.0)
     cache = np.where(is_static, held * rows["max_num_seqs"].fillna(1.0), pool / attention)
     return pd.DataFrame(
         {
-            "weights": memory.weight_byte / n, "cache": cache / n, "requests": pool / held,
+            "weights": (memory.weight_byte - loads_later * drafts) / n, "cache": cache / n, "requests": pool / held,
             "margin": ((memory.usable_byte - memory.needed_byte) / n - own) / d["hardware.memory_byte"],
         },
         index=rows.index,

@@ -136,7 +136,7 @@ def describe_queries(
     }
     kernel = kernel_precision(precision, native, is_moe, has)
     engine = describe_engines(text_column(queries, "engine", OTHER))
-    outside = outside_precision(kernel, is_moe, engine.is_whole)
+    outside = outside_precision(kernel, native, is_moe, engine.is_whole, has["fp8"])
     is_nvidia = np.array([spec.vendor == "NVIDIA" for spec in accelerator_specs], dtype=bool)[accelerator_codes]
     on_int8 = engine.is_whole & is_nvidia & has["int8"]
     computed = (computed_precision(names, on_int8) for names in (kernel, outside))

@@ -28,6 +28,10 @@ VLLM_GRAPH_DATE: Final = "2026-04-27"
 """Minor version 0.x, and its date, from which vLLM takes the graphs out of its share:
 ``VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS`` is 0 in the wheel 0.19.1 and 1 in 0.20.0 (whose log says 0.21)."""
 
+VLLM_OVERLAP: Final = (27.0, "2026-08-10")
+"""Minor version and its date from which windows of vLLM hold two chunks, as steps overlap:
+``VllmConfig.max_in_flight_tokens`` of 0.27.1; a server of 0.25.0 holds one in the shipped starts."""
+
 SGLANG_GRAPH_BATCH: Final = ((0.0, 8.0, 8.0), (20.0, 48.0, 160.0), (35.0, 32.0, 160.0), (60.0, 256.0, 512.0),
                              (160.0, 512.0, 512.0))  # fmt: skip
 """Largest batch of SGLang's graphs by the least memory in GiB, for a tensor parallelism below 4 and from 4:
@@ -78,7 +82,8 @@ def visible_byte(spec: AcceleratorSpec) -> float:
 
 def describe_memory(queries: PredictionInput, engine: Names, columns: dict[str, FloatArray]) -> dict[str, FloatArray]:
     """Return the descriptors of the memory settings; `columns` has those of model, hardware and split."""
-    is_recent = _is_recent(queries, engine)
+    is_recent = _is_since(queries, engine, VLLM_GRAPH_MINOR, VLLM_GRAPH_DATE)
+    n_chunk = np.where(_is_since(queries, engine, *VLLM_OVERLAP), 2.0, 1.0)
     ratio = np.select(
         [engine == "vllm", engine == "sglang"],
         [np.where(is_recent, VLLM_RATIO[1], VLLM_RATIO[0]), _sglang_ratio(queries, columns)],
@@ -88,17 +93,18 @@ def describe_memory(queries: PredictionInput, engine: Names, columns: dict[str, 
     return {
         "config.memory_ratio": number_column(queries, "gpu_memory_utilization", ratio),
         "config.is_recent": is_recent.astype(float),
+        "config.in_flight_token": n_chunk * columns["config.chunk_token"],
         "config.host_weight_byte": _host_weight_byte(queries, columns),
         "config.served_context_token": number_column(queries, "max_context_token", 0.0),
         "config.keeps_prefixes": is_reused.astype(float),
     }
 
 
-def _is_recent(queries: PredictionInput, engine: Names) -> npt.NDArray[np.bool_]:
+def _is_since(queries: PredictionInput, engine: Names, first_minor: float, first_date: str) -> npt.NDArray[np.bool_]:
     minor = vllm_minor(queries, engine)
-    dates = text_column(queries, "date", VLLM_GRAPH_DATE).astype(str)
-    is_recent = np.where(np.isnan(minor), dates >= VLLM_GRAPH_DATE, minor >= VLLM_GRAPH_MINOR)
-    return np.asarray((engine == "vllm") & is_recent, dtype=np.bool_)
+    dates = text_column(queries, "date", first_date).astype(str)
+    is_since = np.where(np.isnan(minor), dates >= first_date, minor >= first_minor)
+    return np.asarray((engine == "vllm") & is_since, dtype=np.bool_)
 
 
 def _sglang_ratio(queries: PredictionInput, columns: dict[str, FloatArray]) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
@@ -34,6 +35,7 @@ def describe_model(spec: ModelSpec) -> Mapping[str, float]:
         "model.max_context_token": spec.max_context_token or float("inf"),
         **_weights(spec, mlps, mixtures),
         **_attention(of_kind(spec.layers, Attention)),
+        "model.n_param_copied": sum(k.n_param_copied(spec.hidden_size) for k in of_kind(spec.layers, Attention)),
         "model.state_byte": sum(k.n * k.state_byte for k in of_kind(spec.layers, Recurrent)),
     }
     return MappingProxyType(columns)
@@ -131,7 +133,27 @@ def _attention(kinds: Sequence[Attention]) -> dict[str, float]:
             else max((k.window for k in sliding), default=0)
         ),
         "model.index_byte": sum(k.index_byte for k in kinds),
-    }
+        "model.entry_byte": sum(k.n * (k.rope_dim + k.latent / 32) / max(k.compression, 1) for k in kinds
+                                if k.latent and (k.top_k or k.compression)),
+        "model.window_block": _window_block(kinds),
+        "model.n_param_absorbed": sum(k.n_param_absorbed for k in kinds),
+    }  # fmt: skip
+
+
+def _window_block(kinds: Sequence[Attention]) -> float:
+    """Return the blocks that vLLM's layers of a window take for each of its tokens, where the rest is compressed.
+
+    References
+    ----------
+    vLLM, ``models/deepseek_v4/compressor.py``: blocks of 4 tokens for states of layers that compress 4 tokens, of 8
+    for others; ``sparse_swa.py``: of 64 for windows. ``kv_cache_utils.py``: a group has as many layers as the most
+    that share a compression.
+    """
+    numbers = {k.compression: k.n for k in kinds if k.compression}
+    if not numbers:
+        return 0.0
+    n_group = math.ceil(sum(k.n for k in kinds if k.window) / max(numbers.values()))
+    return n_group / 64 + sum(1 / 4 if ratio == 4 else 1 / 8 for ratio in numbers)
 
 
 def _widths(name: str, kinds: Sequence[Attention]) -> dict[str, float]:

@@ -131,26 +131,36 @@ def computed_precision(kernel: Names, on_int8: npt.NDArray[np.bool_]) -> Names:
     return np.where(on_int8 & (kernel != "bf16"), "int8", kernel)
 
 
-def outside_precision(kernel: Names, is_moe: npt.NDArray[np.bool_], is_whole: npt.NDArray[np.bool_]) -> Names:
+def outside_precision(
+    kernel: Names,
+    native: Names,
+    is_moe: npt.NDArray[np.bool_],
+    is_whole: npt.NDArray[np.bool_],
+    has_fp8: npt.NDArray[np.bool_],
+) -> Names:
     """Return the kernel precision of the weights outside the experts.
 
     Parameters
     ----------
-    kernel, is_moe : shape (n_row,)
-    is_whole : shape (n_row,)
-        Whether the engine's checkpoints are quantised whole.
+    kernel, native, is_moe : shape (n_row,)
+        Kernel precision of the experts, precision of the published checkpoint, and whether there are experts.
+    is_whole, has_fp8 : shape (n_row,)
+        Whether the engine's checkpoints are quantised whole, and whether the accelerator computes in FP8.
 
     Notes
     -----
     Four-bit checkpoints of mixtures of experts keep attention, shared layers and head in 16 bits: gpt-oss (MXFP4
     experts, `modules_to_not_convert` in its config), Kimi-K2.5 (INT4 experts, `ignore`), NVIDIA's NVFP4 copies of
-    DeepSeek-R1 (`exclude_modules` in hf_quant_config.json). GGUF and MLX quantise every matrix to four-bit integers;
-    beside MXFP4 experts GGUF keeps Q8_0: llama-bench reports 11.27 GiB for the 20.91 billion weights of gpt-oss.
+    DeepSeek-R1 (`exclude_modules` in hf_quant_config.json). INT4 copies of models published in FP8 keep 8 bits there
+    (W4A8 and W4AFP8 of DeepSeek-R1). GGUF and MLX quantise every matrix to four-bit integers; beside MXFP4 experts
+    GGUF keeps Q8_0: llama-bench reports 11.27 GiB for the 20.91 billion weights of gpt-oss.
     """
     is_mixed = (
         is_moe & np.isin(kernel.astype(str), FOUR_BIT) & ~(is_whole & np.equal(kernel, "int4").astype(np.bool_))
     )
-    outside: Names = np.where(is_mixed, np.where(is_whole, "int8", "bf16"), kernel)
+    eight = np.where(has_fp8, "fp8_block", "int8_weight")
+    kept = np.where(np.equal(kernel, "int4") & np.equal(native, "fp8"), eight, "bf16")
+    outside: Names = np.where(is_mixed, np.where(is_whole, "int8", kept), kernel).astype(object)
     return outside
 
 

@@ -19,6 +19,9 @@ SGLANG_STATE_RATIO: Final = 0.9
 SGLANG_WINDOW_RATIO: Final = 0.8
 """SGLang, option ``--swa-full-tokens-ratio``: tokens of sliding layers, for each token of the full ones."""
 
+COMPRESSED_PAGE: Final = 256.0
+"""Tokens of a page of vLLM's compressed caches: its blocks are as large for windows and states of fewer tokens."""
+
 _VLLM, _SGLANG = (float(ENGINES.index(name)) for name in ("vllm", "sglang"))
 
 
@@ -36,7 +39,7 @@ def request_byte(d: Queries, context: FloatArray) -> FloatArray:
     -----
     vLLM gives every kind of layers groups of equally many layers, which draw pages of one size from one pool, so a
     page of attention is as long as a state is large, and a group that is not full wastes its places. A window holds
-    the chunk that is computed as well, and one page more. Each drafted token has a state of its own, and with kept
+    the chunks under way as well, and one page more. Each drafted token has a state of its own, and with kept
     prefixes a request has one state more. SGLang has pools of fixed proportions instead.
 
     References
@@ -50,12 +53,17 @@ def request_byte(d: Queries, context: FloatArray) -> FloatArray:
     n_full, n_sliding, n_state = (d[f"model.n_{kind}_layer"] for kind in ("full", "sliding", "linear"))
     drafted = np.where((n_draft > 0) & (n_full > 0), 1 + 1 / np.maximum(n_full, 1.0), 1.0)
     index = d["model.index_byte"] * kv_replication(d)
+    index = index + np.where(d["config.kv_byte_per_element"] < 2, d["model.entry_byte"], 0.0) * kv_replication(d)
     full = (d["model.kv_width"] * copies + index) * drafted
-    sliding = d["model.kv_width_sliding"] * copies
+    is_blocked = is_vllm & (d["model.window_block"] > 0)
+    sliding = np.where(
+        is_blocked, full * COMPRESSED_PAGE * d["model.window_block"], d["model.kv_width_sliding"] * copies
+    )
     state = d["model.state_byte"]
     page = np.maximum(budget_column(d, "page_token"), _page_of_state(full, n_full, state, n_state) * is_vllm)
+    n_sliding = np.where(is_blocked, n_full, n_sliding)  # states and windows of all layers, in blocks of their own
     window = np.where(d["model.sliding_window"] > 0, d["model.sliding_window"], np.inf)
-    held = np.where(is_vllm, window - 1 + d["config.chunk_token"], window)
+    held = np.where(is_vllm, window - 1 + d["config.in_flight_token"], window)
     n_window = _pages(np.minimum(held, context), page) + np.where(is_vllm, page, 0.0)
     n_window = np.where(is_sglang, SGLANG_WINDOW_RATIO * context, n_window)
     padded = [

@@ -20,8 +20,10 @@ def loaded_byte(d: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
     """Return the bytes of one copy of the weights by role: arrays of shape (n_row,).
 
     Roles are ``expert`` (routed experts), ``linear`` (the other matrices of the layers), ``head``, ``embedding``,
-    ``other`` (norms, routers, positions), ``tower`` (of images and sound) and ``prediction``, whose layers are loaded
-    for speculation alone. Embedding, head and others stay in 16 bits unless the checkpoint says otherwise.
+    ``other`` (norms, routers, positions), ``absorbed`` (up-projections of latents, unfolded for decode beside those
+    of the checkpoint), ``tower`` (of images and sound) and ``prediction``, whose layers are loaded for speculation
+    alone and have experts as the model has. Embedding, head and others stay in 16 bits unless the checkpoint says
+    otherwise.
 
     Examples
     --------
@@ -36,15 +38,17 @@ def loaded_byte(d: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
     """
     roles = ("expert", "linear", "head", "embedding")
     known = [d[f"model.n_param_{role}"] for role in roles]
-    prediction = d["model.n_param_prediction"] * d["config.weight_byte_per_element"]
+    drafted = d["model.n_param_prediction"] * (d["config.n_draft_token"] > 0)
+    routed = drafted * known[0] / d["model.n_param"]
     return {
-        "expert": known[0] * d["config.weight_byte_per_element"] * expert_padding(d),
+        "expert": (known[0] + routed) * d["config.weight_byte_per_element"] * expert_padding(d),
         "linear": known[1] * d["config.dense_byte_per_element"],
         "head": known[2] * d["config.head_byte_per_element"],
         "embedding": known[3] * d["config.embedding_byte_per_element"],
         "other": (d["model.n_param"] - sum(known)) * FULL_BYTE,
+        "absorbed": d["model.n_param_absorbed"] * FULL_BYTE,
         "tower": d["model.tower_byte"],
-        "prediction": prediction * (d["config.n_draft_token"] > 0),
+        "prediction": (drafted - routed) * d["config.dense_byte_per_element"],
     }
 
 

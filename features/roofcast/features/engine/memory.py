@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from roofcast.features.columns import ENGINES
 from roofcast.features.engine.cache_pages import request_byte
 from roofcast.features.engine.coefficients import RowCoefficients
 from roofcast.features.engine.engine_budgets import budget_column, cache_ratio, usable_byte
 from roofcast.features.engine.loaded_weights import loaded_byte
 from roofcast.features.queries import FloatArray, Queries
+
+_SGLANG: Final = float(ENGINES.index("sglang"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +67,21 @@ def weight_byte(d: Queries) -> FloatArray:
     """Return the bytes of a replica's weights on its accelerators, with their copies.
 
     Weights outside experts are copied to each attention rank; experts exist once in each group that shares them.
+    Each rank of tensors holds the projections to latents, and where SGLang exchanges tokens between experts, the
+    other MLPs.
+
+    References
+    ----------
+    SGLang, ``models/deepseek_v2.py``: shared experts have a tensor parallelism of 1 with an all-to-all backend, and
+    its deployments set ``--moe-dense-tp-size 1``.
     """
     n_copy = d["config.n_accelerator"] / d["config.pp"] / d["config.expert_rank"]
     byte = loaded_byte(d)
     outside = sum(byte.values()) - byte["expert"]
+    n_mlp = d["model.n_mlp_layer"] * d["model.mlp_width"] * d["model.n_mlp_matrix"] * d["model.hidden_size"]
+    is_exchanged = (d["config.engine"] == _SGLANG) & (d["config.ep"] > 1)
+    copied = (d["model.n_param_copied"] + n_mlp * is_exchanged) * d["config.dense_byte_per_element"]
+    outside = outside + copied * (d["config.tp"] - 1)
     weight = byte["expert"] * n_copy + outside * d["config.dp"] * d["config.cp"]
     return np.asarray(np.maximum(weight - d["config.host_weight_byte"], 0.0), dtype=np.float64)
 
