@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import SchemaError
 from roofcast.data.prices.price_list import PriceList
-from roofcast.data.prices.skypilot import SKYPILOT_NAMES, load_skypilot_catalog
+from roofcast.data.prices.skypilot import LIST_NAMES, load_skypilot_catalog
 from tests.effort import n_example
 
 CATALOG = load_catalog()
@@ -102,7 +102,7 @@ def test_small_azure_instances_have_pcie_cards(provider: str, count: str, accele
 
 
 def test_every_name_is_in_the_catalogue() -> None:
-    assert set(SKYPILOT_NAMES.values()) <= set(CATALOG.accelerators)
+    assert set(LIST_NAMES["skypilot"].values()) <= set(CATALOG.accelerators)
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import resources
+from typing import Any, Final
 
 from roofcast.data import units
-from roofcast.data.catalog import accelerator_families as usual
 from roofcast.data.errors import InputError
 from roofcast.data.specs import AcceleratorSpec
+
+USUAL: Final[Mapping[str, Any]] = tomllib.loads(
+    (resources.files("roofcast.data.catalog") / "usual_numbers.toml").read_text(encoding="utf-8")
+)
+"""Usual numbers of accelerators, and exceptions."""
 
 _RATIO_TOLERANCE: Final = 0.06
 _LINK_TOLERANCE: Final = 0.05
@@ -53,14 +59,14 @@ class Finding:
 
 
 def lint_accelerators(
-    specs: Iterable[AcceleratorSpec], exceptions: Mapping[tuple[str, str], str] = usual.EXCEPTIONS
+    specs: Iterable[AcceleratorSpec], exceptions: Mapping[str, Mapping[str, str]] = USUAL["exceptions"]
 ) -> list[Finding]:
     """Return the unusual numbers of data sheets, in the order of the specs; a finding is no proof of an error.
 
     Parameters
     ----------
     exceptions
-        Reason why a number is right nevertheless, by accelerator id and rule.
+        Reason why a number is right nevertheless, by accelerator id and by rule.
 
     Examples
     --------
@@ -73,7 +79,7 @@ def lint_accelerators(
     ['half over fp32', 'flop per joule']
     """
     return [
-        dataclasses.replace(finding, reason=exceptions.get((finding.accelerator, finding.rule), ""))
+        dataclasses.replace(finding, reason=exceptions.get(finding.accelerator, {}).get(finding.rule, ""))
         for spec in specs
         for check in (_peak_ratios, _years, _memory, _power, _balance, _link, _cache)
         for finding in check(spec)
@@ -116,7 +122,7 @@ def _peak_ratios(spec: AcceleratorSpec) -> Iterator[Finding]:
     peaks = _peaks(spec)
     allowed = _half_ratios(spec)
     yield from _ratio(spec, peaks, "half", "fp32", allowed)
-    for narrow, wide, ratios, geforce in usual.NARROW_RATIOS:
+    for narrow, wide, ratios, geforce in USUAL["narrow_ratios"]:
         yield from _ratio(spec, peaks, narrow, wide, geforce if "geforce" in spec.name.lower() else ratios)
 
 
@@ -126,15 +132,16 @@ def _peaks(spec: AcceleratorSpec) -> dict[str, float]:
     return peaks | {"half": half} if half else peaks
 
 
-def _half_ratios(spec: AcceleratorSpec) -> tuple[float, ...]:
+def _half_ratios(spec: AcceleratorSpec) -> Sequence[float]:
     about = f"{spec.name} {spec.memory_type}".lower()
     architecture = spec.architecture.lower()
-    matches = (ratios for family, mark, ratios in usual.HALF_OVER_FP32 if family in architecture and mark in about)
-    return next(matches, usual.UNKNOWN_RATIOS)
+    known = USUAL["half_over_fp32"]
+    matches = (ratios for family, mark, ratios in known if family in architecture and mark in about)
+    return next(matches, USUAL["unknown_ratios"])
 
 
 def _ratio(
-    spec: AcceleratorSpec, peaks: Mapping[str, float], narrow: str, wide: str, allowed: tuple[float, ...]
+    spec: AcceleratorSpec, peaks: Mapping[str, float], narrow: str, wide: str, allowed: Sequence[float]
 ) -> Iterator[Finding]:
     if narrow not in peaks or wide not in peaks:
         return
@@ -158,7 +165,7 @@ def _is_near(value: float, target: float, tolerance: float) -> bool:
 
 
 def _years(spec: AcceleratorSpec) -> Iterator[Finding]:
-    for precision, first in usual.FIRST_YEAR.items():
+    for precision, first in USUAL["first_year"].items():
         if precision in _peaks(spec) and spec.year and spec.year < first:
             problem = f"no part of {spec.year} computes in {precision}; the first came in {first}"
             yield Finding(spec.id, "precision by year", f"peak_flop_per_s.{precision}", problem)
@@ -166,47 +173,37 @@ def _years(spec: AcceleratorSpec) -> Iterator[Finding]:
 
 def _memory(spec: AcceleratorSpec) -> Iterator[Finding]:
     name = spec.memory_type.lower()
-    word = next((w for w in usual.MEMORY_KINDS if w in name), "")
+    word = next((word for word in USUAL["memory_kinds"] if word in name), "")
     if not word:
         return
-    kind = usual.MEMORY_KINDS[word]
+    kind = USUAL["memory_kinds"][word]
     gb_per_s = spec.bandwidth_byte_per_s / units.BYTE_PER_GB
     gib = spec.memory_byte / units.BYTE_PER_GIB
-    read_per_s = spec.bandwidth_byte_per_s / spec.memory_byte
-    bandwidth = _Suspect(spec.id, "bandwidth", "bandwidth_byte_per_s", f"GB/s of {word}")
-    capacity = _Suspect(spec.id, "capacity", "memory_byte", f"GiB of {word}")
+    per_s = spec.bandwidth_byte_per_s / spec.memory_byte
     reads = f"full memory reads per second for {word}"
-    yield from bandwidth.outside(gb_per_s, kind.gb_per_s)
-    yield from capacity.outside(gib, kind.gib)
-    yield from dataclasses.replace(bandwidth, rule="bandwidth over capacity", unit=reads).outside(
-        read_per_s, kind.read_per_s
-    )
-    if spec.year and spec.year < kind.first_year:
-        problem = f"{word} came in {kind.first_year}, the part in {spec.year}"
+    yield from _outside(spec, "bandwidth", "bandwidth_byte_per_s", (gb_per_s, f"GB/s of {word}"), kind["gb_per_s"])
+    yield from _outside(spec, "capacity", "memory_byte", (gib, f"GiB of {word}"), kind["gib"])
+    yield from _outside(spec, "bandwidth over capacity", "bandwidth_byte_per_s", (per_s, reads), kind["read_per_s"])
+    if spec.year and spec.year < kind["first_year"]:
+        problem = f"{word} came in {kind['first_year']}, the part in {spec.year}"
         yield Finding(spec.id, "memory by year", "memory_type", problem)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Suspect:
-    accelerator: str
-    rule: str
-    field: str
-    unit: str
-
-    def outside(self, value: float, band: tuple[float, float]) -> Iterator[Finding]:
-        low, high = band
-        if not low <= value <= high:
-            problem = f"is {value:.3g} {self.unit}, usual is {low:g} to {high:g}"
-            yield Finding(self.accelerator, self.rule, self.field, problem)
+def _outside(
+    spec: AcceleratorSpec, rule: str, field: str, number: tuple[float, str], band: Sequence[float]
+) -> Iterator[Finding]:
+    (value, unit), (low, high) = number, band
+    if not low <= value <= high:
+        yield Finding(spec.id, rule, field, f"is {value:.3g} {unit}, usual is {low:g} to {high:g}")
 
 
 def _power(spec: AcceleratorSpec) -> Iterator[Finding]:
     if not spec.tdp_w:
         return
-    yield from _Suspect(spec.id, "power", "tdp_w", "W").outside(spec.tdp_w, usual.TDP_W)
+    yield from _outside(spec, "power", "tdp_w", (spec.tdp_w, "W"), USUAL["tdp_w"])
     half = _peaks(spec).get("half")
     if half and spec.year:
-        most = next((m for year, m in usual.FLOP_PER_J if spec.year <= year), usual.LATER_FLOP_PER_J)
+        most = next((m for year, m in USUAL["flop_per_j"] if spec.year <= year), USUAL["later_flop_per_j"])
         if half / spec.tdp_w > most:
             per_w = half / spec.tdp_w / units.FLOP_PER_TFLOP
             limit = most / units.FLOP_PER_TFLOP
@@ -217,16 +214,16 @@ def _power(spec: AcceleratorSpec) -> Iterator[Finding]:
 def _balance(spec: AcceleratorSpec) -> Iterator[Finding]:
     peaks = _peaks(spec)
     peak = peaks.get("half", peaks.get("fp32", 0.0))
-    ratio = spec.bandwidth_byte_per_s / peak
-    suspect = _Suspect(spec.id, "byte per flop", "bandwidth_byte_per_s", "byte per FLOP")
-    yield from suspect.outside(ratio, usual.BYTE_PER_FLOP)
+    ratio, band = spec.bandwidth_byte_per_s / peak, USUAL["byte_per_flop"]
+    yield from _outside(spec, "byte per flop", "bandwidth_byte_per_s", (ratio, "byte per FLOP"), band)
 
 
 def _link(spec: AcceleratorSpec) -> Iterator[Finding]:
+    links: Mapping[str, float] = USUAL["links_gb_per_s"]
     match = re.match(r"(nvlink|pcie)\s?(\d)(?:\s?x(\d+))?", spec.link.lower())
     gb_per_s = spec.link_bandwidth_byte_per_s / units.BYTE_PER_GB
-    if match and match[1] + match[2] in usual.LINKS_GB_PER_S and not re.search("reduced|bridge", spec.link):
-        expected = usual.LINKS_GB_PER_S[match[1] + match[2]] * int(match[3] or 16) / 16
+    if match and match[1] + match[2] in links and not re.search("reduced|bridge", spec.link):
+        expected = links[match[1] + match[2]] * int(match[3] or 16) / 16
         if not _is_near(gb_per_s, expected, _LINK_TOLERANCE):
             hint = "; it looks like one direction" if _is_near(2 * gb_per_s, expected, _LINK_TOLERANCE) else ""
             problem = f"is {gb_per_s:g} GB/s, {spec.link} has {expected:g} in both directions{hint}"
@@ -240,5 +237,5 @@ def _link(spec: AcceleratorSpec) -> Iterator[Finding]:
 
 def _cache(spec: AcceleratorSpec) -> Iterator[Finding]:
     if spec.l2_byte:
-        suspect = _Suspect(spec.id, "cache", "l2_byte", "MiB")
-        yield from suspect.outside(spec.l2_byte / units.BYTE_PER_MIB, usual.LAST_CACHE_MIB)
+        mib = spec.l2_byte / units.BYTE_PER_MIB
+        yield from _outside(spec, "cache", "l2_byte", (mib, "MiB"), USUAL["last_cache_mib"])

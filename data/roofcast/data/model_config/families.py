@@ -16,31 +16,6 @@ Gate = Literal["", "element", "head"]
 
 T5_TYPES: Final = frozenset({"t5", "mt5", "umt5", "longt5"})
 
-_NOT_A_TEXT_MODEL: Final = {
-    "an encoder without a decoder": (
-        "albert", "bert", "camembert", "deberta", "deberta-v2", "distilbert", "electra", "ernie", "modernbert",
-        "mpnet", "nomic_bert", "roberta", "xlm", "xlm-roberta", "xlnet",
-    ),
-    "a vision model": (
-        "beit", "blip", "clip", "clip_vision_model", "convnext", "deit", "detr", "dinov2", "resnet", "sam",
-        "siglip", "siglip_vision_model", "swin", "vit", "yolos",
-    ),
-    "a speech model": (
-        "clap", "encodec", "hubert", "seamless_m4t", "speecht5", "wav2vec2", "wavlm", "whisper",
-    ),
-    "a state-space model without attention": (
-        "falcon_mamba", "mamba", "mamba2", "rwkv", "rwkv5", "rwkv6", "rwkv7", "xlstm",
-    ),
-    "a hybrid whose layers this version cannot count": (
-        "hymba", "plamo2", "recurrent_gemma", "zamba", "zamba2",
-    ),
-    "a model of layers with different widths, which this version cannot count": (
-        "deci", "openelm",
-    ),
-}  # fmt: skip
-
-_REFUSAL: Final = {name: what for what, names in _NOT_A_TEXT_MODEL.items() for name in names}
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Family:
@@ -50,6 +25,7 @@ class Family:
     of an expert; with `is_mqa`, one key-value head is the default; with `is_four_h`, four times the hidden size is
     that of the MLP. `window_every` applies where the config lists no layer types: 1 makes every layer sliding, n all
     but every n-th. `gate` is that of attention's output: a product with a vector or with a number for each head.
+    A type with a `refusal` is no text model, or one that cannot be counted.
     """
 
     is_gated: bool = True
@@ -63,6 +39,7 @@ class Family:
     is_four_h: bool = False
     window_every: int = 0
     gate: Gate = ""
+    refusal: str = ""
 
 
 @functools.cache
@@ -95,7 +72,7 @@ def find_family(model_type: str) -> Family | None:
     ...
     roofcast.data.errors.InputError: model_type: 'whisper' is a speech model; give a decoder-only or T5-like model
     """
-    if model_type in _REFUSAL:
-        kind = _REFUSAL[model_type]
-        raise InputError("model_type", f"{model_type!r} is {kind}; give a decoder-only or T5-like model")
-    return load_families().get(model_type)
+    family = load_families().get(model_type)
+    if family and family.refusal:
+        raise InputError("model_type", f"{model_type!r} is {family.refusal}; give a decoder-only or T5-like model")
+    return family

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from pathlib import Path
 from typing import Final
 
 Names = tuple[str, ...]
@@ -89,27 +91,9 @@ MLP_SCHEDULES: Final = (
 QKV_BIAS: Final = ("attention_bias", "qkv_bias", "add_qkv_bias", "use_qkv_bias")
 ALL_BIAS: Final = ("use_bias", "enable_bias")
 
-_OTHER: Final = (
-    "tie_word_embeddings", "kv_lora_rank", "q_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim",
-    "layer_types", "layers_block_type", "hybrid_override_pattern", "hybrid_layer_pattern", "mlp_layer_types",
-    "full_attention_interval", "use_sliding_window", "max_window_layers", "attn_output_gate", "mla_use_output_gate",
-    "attention_k_eq_v", "num_kv_shared_layers", "hidden_size_per_layer_input", "vocab_size_per_layer_input",
-    "altup_num_inputs", "laurel_rank", "use_double_wide_mlp", "mlp_only_layers", "moe_layer_freq", "use_qk_norm",
-    "mamba_expand", "mamba_d_ssm", "mamba_dt_rank", "conv_L_cache", "block_auto_adjust_ff_dim", "block_multiple_of",
-    "block_ffn_dim_multiplier", "linear_head_dim", "linear_num_heads", "conv_kernel_size", "o_lora_rank", "o_groups",
-    "indexer_types", "compress_ratios", "compress_rates", "hc_lowrank", "ple_layer_ids", "ple_embed_dim",
-    "ngram_vocab_size_base", "attn_layer_period", "attn_layer_offset", "expert_layer_period", "expert_layer_offset",
-    "attn_type_list", "layer_group_size", "group_norm_size", "global_attn_every_n_layers", "moe_layers_enum",
-    "attn_layer_indices", "full_attn_idxs", "local_layer_ids", "enable_moe_block", "multi_query",
-    "new_decoder_architecture", "word_embed_proj_dim", "depth", "patch_size", "feed_forward_proj",
-    "num_decoder_layers", "short_conv_kernel_size",
-    "ngram_size", "heads_per_ngram", "indexer_kv_heads", "num_attention_heads_per_layer",
-    "num_key_value_heads_per_layer", "attention_other_setting", "sparse_attention_config", "linear_attn_config",
-    "block_configs", "sconv_kernel_size", "expansion_ratio", "attn_config", "ffn_config", "moe", "dtype",
-    "torch_dtype",
-)  # fmt: skip
+_OTHER: Final = tomllib.loads(Path(__file__).with_name("other_fields.toml").read_text(encoding="utf-8"))
 
-READ_FIELDS: Final = frozenset(_OTHER).union(
+READ_FIELDS: Final = frozenset(_OTHER["read"].split()).union(
     HIDDEN, LAYERS, HEADS, KV_HEADS, HEAD_DIM, VOCABULARY, CONTEXT, WINDOW, WINDOW_PATTERN, SLIDING_HEADS,
     SLIDING_KV_HEADS, SLIDING_HEAD_DIM, SLIDING_VALUE_DIM, GLOBAL_HEAD_DIM, GLOBAL_KV_HEADS, WIDTHS, DENSE_WIDTHS,
     EXPERT_WIDTHS, EXPERTS, CHOSEN, SHARED, SHARED_WIDTHS, EXPERT_INPUT, FIRST_SPARSE, SPARSE_STEP, PREDICTION,
@@ -123,18 +107,7 @@ SIZES: Final = frozenset(
 )
 """Fields that an answer names if they have the default of the class."""
 
-_HARMLESS: Final = re.compile(
-    r"(^_)|(token_id|token_index|_eps|epsilon|dropout|_theta|_alpha|_beta|_limit|_floor|_clip|softcap\w*|cap|_coef"
-    r"|_scale|_scaling|scaling_factor|multiplier|_factor|_range|_std|_bound|_dtype|_version|_path|_act|activation"
-    r"|_func|_method|_base|_fn|type|dtype|_iters|_seed|_parts|_loss\w*|_labels?|_size_divisor)s?$"
-    r"|^(rope|rotary|partial_rotary|mrope|router|routing|norm_topk|topk|scoring|aux_|use_cache|is_decoder|torch|auto"
-    r"|quantization|bos|eos|pad|sep|unk|initializer|init_|pretraining|output_|return_|id2label|label2id|architectures"
-    r"|transformers|attn_implementation|gradient|tokenizer|chunk_size_feed|num_beam|num_return|min_length|max_length"
-    r"|top_[kp]$|temperature|repetition|no_repeat|length_penalty|early_stopping|do_sample|task|problem|finetuning"
-    r"|add_cross|cross_attention_hidden|decoder_start|suppress|begin_suppress|bad_words|forced|prefix|pruned_heads"
-    r"|tie_encoder|remove_invalid|typical|diversity|encoder_no_repeat|image_|video_|vision_|audio_|n_group$"
-    r"|num_expert_group$|first_last_layers|seed$|use_|swiglu|mup|logits?_|final_logit|embedding_|residual_)"
-)
+_HARMLESS: Final = re.compile(_OTHER["harmless"], re.VERBOSE)
 
 
 def is_understood(name: str) -> bool:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import fnmatch
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from roofcast.data.errors import InputError
@@ -16,10 +18,8 @@ from roofcast.data.model_config.config_reader import ConfigReader
 from roofcast.data.model_config.schedules import Mixer, Mlp
 from roofcast.data.specs import Precision, StoredBits
 
-_DTYPES: Final[dict[str, Precision]] = {
-    "bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32", "float": "fp32",
-    "float8_e4m3fn": "fp8", "float8_e5m2": "fp8", "auto": "bf16",
-}  # fmt: skip
+_TABLES: Final = tomllib.loads(Path(__file__).with_name("quantisation.toml").read_text(encoding="utf-8"))
+_DTYPES: Final[Mapping[str, Precision]] = _TABLES["dtypes"]
 
 _FIELD: Final = "quantization_config"
 _FULL_BIT: Final = 16.0
@@ -46,31 +46,6 @@ Rule = tuple[Callable[[str], bool], Scheme | None]
 """Modules, and their scheme; None keeps 16 bits. The first rule that holds counts."""
 
 _PREFIXES: Final = ("model.", "model.language_model.", "language_model.model.", "backbone.", "")
-_NAMES_OF: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
-    "full": (
-        ("self_attn.q_proj", "self_attn.q_b_proj", "self_attn.qkv_proj", "attn.wq_b", "mixer.q_proj"),
-        ("self_attn.o_proj", "attn.wo_b", "mixer.o_proj"),
-    ),
-    "linear": (
-        ("linear_attn.in_proj_qkv", "linear_attn.in_proj_qkvz", "self_attn.q_proj", "mamba.in_proj", "mixer.in_proj"),
-        ("linear_attn.out_proj", "self_attn.o_proj", "mamba.out_proj", "mixer.out_proj"),
-    ),
-    "dense": (
-        ("mlp.down_proj", "feed_forward.w2", "mixer.down_proj"),
-        *(("mlp.gate_proj", "mlp.gate_up_proj", "feed_forward.w1", "mixer.up_proj"),) * 2,
-    ),
-    "shared": (("mlp.shared_experts.down_proj", "mlp.shared_expert.down_proj", "ffn.shared_experts.w2",
-                "mixer.shared_experts.down_proj", "mlp.down_proj"),),
-    "sparse": (
-        ("mlp.experts.0.down_proj", "block_sparse_moe.experts.0.w2", "ffn.experts.0.w2", "mixer.experts.0.down_proj",
-         "moe.experts.0.down_proj", "mlp.switch_mlp.down_proj", "mlp.experts.down_proj"),
-        *(("mlp.experts.0.gate_proj", "block_sparse_moe.experts.0.w1", "ffn.experts.0.w1", "mixer.experts.0.up_proj",
-           "moe.experts.0.gate_proj", "mlp.switch_mlp.gate_proj", "mlp.experts.gate_up_proj"),) * 2,
-    ),
-    "beside": (("experts.0.down_proj", "moe.experts.0.down_proj"),),
-}  # fmt: skip
-"""Names of matrices by the kind of layer, each under the names of several makers: two of attention stand for all, and
-of an MLP the gate for the projection beside it."""
 
 
 def read_quantisation(outer: ConfigReader, mixers: Sequence[Mixer], mlps: Sequence[Mlp]) -> Quantisation:
@@ -112,7 +87,7 @@ def _by_role(
         return next((scheme for has, scheme in rules if any(has(name) for name in tried)), None)
 
     def of_layers(kinds: Iterable[tuple[int, str]]) -> list[Scheme | None]:
-        return [find([f"layers.{i}.{n}" for n in same]) for i, kind in kinds for same in _NAMES_OF[kind]]
+        return [find([f"layers.{i}.{n}" for n in same]) for i, kind in kinds for same in _TABLES["matrices"][kind]]
 
     attention = of_layers((i, "linear" if m == "linear" else "full") for i, m in enumerate(mixers) if m != "none")
     mlp = of_layers((i, "dense" if name == "dense" else "shared") for i, name in enumerate(mlps) if name != "none")
@@ -340,19 +315,9 @@ def integer(n_bit: int, kind: str, group: int, *, is_zeroed: bool = False) -> Sc
     return Scheme(n_bit + (scale / group if group > 0 else 0.0), narrow if n_bit < 5 else wide)
 
 
-_NAMES: Final[tuple[tuple[str, Scheme], ...]] = (
-    ("mxfp8", Scheme(8.25, "fp8")), ("mxfp4", Scheme(4.25, "fp4")), ("nvfp4", Scheme(4.5, "fp4")),
-    ("fp4", Scheme(4.5, "fp4")), ("fp8", Scheme(8.0, "fp8")), ("w4a", Scheme(4.125, "int4")),
-    ("int4", Scheme(4.125, "int4")), ("pack-quantized", Scheme(4.125, "int4")), ("int8", Scheme(8.0, "int8")),
-    ("w8a", Scheme(8.0, "int8")), ("int-quantized", Scheme(8.0, "int8")), ("eetq", Scheme(8.0, "int8")),
-    ("fp-quantized", Scheme(8.0, "fp8")), ("int2", Scheme(2.25, "int4")), ("bitnet", Scheme(2.0, "int4")),
-    ("vptq", Scheme(2.25, "int4")), ("spqr", Scheme(3.9, "int4")), ("higgs", Scheme(4.02, "int4")),
-)  # fmt: skip
-
-
 def _named(text: str, field: str) -> Scheme:
     low = text.lower().replace("float", "fp").replace("fp_", "fp")
-    scheme = next((scheme for name, scheme in _NAMES if name in low), None)
+    scheme = next((Scheme(*cells) for word, cells in _TABLES["schemes"].items() if word in low), None)
     if scheme is None:
         known = "a method with bits, or fp4, fp8, int4 or int8"
         raise InputError(

@@ -18,7 +18,7 @@ from roofcast.data.prices.price_list import (
     read_price_list,
 )
 from roofcast.data.prices.regions import UNKNOWN_REGION
-from roofcast.data.prices.skypilot import SKYPILOT_NAMES
+from roofcast.data.prices.skypilot import LIST_NAMES
 from roofcast.data.specs import Offer, Pricing
 
 REPOSITORY: Final = "ewyluda/gpu-price-index"
@@ -27,16 +27,6 @@ LICENCE: Final = "MIT"
 
 INDEX_COLUMNS: Final = ("date", "provider", "pricing", "gpu_model", "sku", "region", "gpu_count", "usd_per_hour")
 
-_PROVIDERS: Final[Mapping[str, str]] = {
-    "AWS": "aws", "Microsoft Azure": "azure", "Google Cloud": "gcp", "Oracle Cloud": "oci",
-    "RunPod Community Cloud": "runpod-community", "RunPod Secure Cloud": "runpod-secure",
-}  # fmt: skip
-"""Ids of the providers whose names are not theirs in lower case."""
-
-_MODELS: Final[Mapping[str, str]] = {
-    **SKYPILOT_NAMES, "A100-40GB": "nvidia-a100-sxm-40gb", "A100-80GB-PCIe": "nvidia-a100-pcie-80gb",
-    "H100-PCIe": "nvidia-h100-pcie-80gb",
-}  # fmt: skip
 
 _MODELS_BY_SKU: Final = ((re.compile("a100_pcie_40gb"), "nvidia-a100-pcie-40gb"),)
 """Parts that the name of the instance tells apart, and the model does not."""
@@ -60,7 +50,7 @@ def load_price_index(path: Path | str, catalog: Catalog, provider: str = "") -> 
     file = Path(path)
 
     def offers_of(row: Mapping[str, str]) -> list[Offer]:
-        name = _PROVIDERS.get(row["provider"], row["provider"].casefold())
+        name = LIST_NAMES["price_index_providers"].get(row["provider"], row["provider"].casefold())
         if provider and name != provider:
             return []
         return [_offer(row, name, catalog, file.name)]
@@ -94,9 +84,10 @@ def _offer(row: Mapping[str, str], provider: str, catalog: Catalog, source: str)
     if provider.startswith("runpod") and price == _RUNPOD_UNPRICED:
         raise NoOfferError("no price")
     model = next((id_ for pattern, id_ in _MODELS_BY_SKU if pattern.search(sku)), row["gpu_model"])
+    names = LIST_NAMES["skypilot"] | LIST_NAMES["price_index"]
     cells: dict[str, Any] = {
         "provider": provider, "region": UNKNOWN_REGION if row["region"] == "global" else row["region"],
-        "instance_type": sku, "accelerator": catalog.accelerator(_MODELS.get(model, model)).id,
+        "instance_type": sku, "accelerator": catalog.accelerator(names.get(model, model)).id,
         "n_accelerator": row["gpu_count"], "pricing": row["pricing"], "price_per_h": price, "as_of": row["date"],
         "source": f"{REPOSITORY} {source}", "licence": LICENCE,
     }  # fmt: skip

@@ -1,95 +1,32 @@
-"""Countries of the providers' regions, and areas such as EU in which offers are admitted.
-
-References
-----------
-AWS, "Regions and Availability Zones"; Microsoft, "List of Azure regions"; Google Cloud, "Regions and zones"; Nebius,
-"Regions"; DigitalOcean, "Regional availability"; Scaleway, "Regions and zones"; OVHcloud, "Data centres".
-"""
+"""Countries of the providers' regions, and areas such as EU in which offers are admitted."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Final
 
 from roofcast.data.errors import UnknownNameError
 
-_REGIONS: Final = {
-    "AE": "me-central-1 uaecentral uaenorth",
-    "AT": "austriaeast",
-    "AU": "ap-southeast-2 ap-southeast-4 australiacentral australiacentral2 australiaeast australiasoutheast "
-    "australia-southeast1 australia-southeast2",
-    "BE": "belgiumcentral europe-west1",
-    "BH": "me-south-1",
-    "BR": "sa-east-1 brazilsouth brazilsoutheast southamerica-east1",
-    "CA": "ca-central-1 ca-west-1 canadacentral canadaeast northamerica-northeast1 northamerica-northeast2 "
-    "calgary tor1",
-    "CH": "eu-central-2 switzerlandnorth switzerlandwest europe-west6",
-    "CL": "chilecentral southamerica-west1",
-    "DE": "eu-central-1 germanynorth germanywestcentral europe-west3 europe-west10",
-    "DK": "denmarkeast",
-    "ES": "eu-south-2 spaincentral europe-southwest1",
-    "FI": "europe-north1 eu-north1 fin fin-03",
-    "FR": "eu-west-3 francecentral francesouth europe-west9 eu-west1 fr-par-2 gra par",
-    "GB": "eu-west-2 uksouth ukwest europe-west2 uk-south1",
-    "HK": "ap-east-1 eastasia asia-east2",
-    "ID": "ap-southeast-3 indonesiacentral asia-southeast2",
-    "IE": "eu-west-1 northeurope",
-    "IL": "il-central-1 israelcentral me-west1",
-    "IN": "ap-south-1 ap-south-2 centralindia jioindiacentral jioindiawest southindia westindia asia-south1 "
-    "asia-south2",
-    "IT": "eu-south-1 italynorth europe-west8 europe-west12 it-fr2",
-    "JP": "ap-northeast-1 ap-northeast-3 japaneast japanwest asia-northeast1 asia-northeast2 tokyo",
-    "KR": "ap-northeast-2 koreacentral koreasouth asia-northeast3",
-    "MX": "mx-central-1 mexicocentral northamerica-south1",
-    "MY": "ap-southeast-5 malaysiawest",
-    "NL": "westeurope europe-west4",
-    "NO": "norwayeast norwaywest",
-    "NZ": "ap-southeast-6 newzealandnorth",
-    "PL": "polandcentral europe-central2",
-    "QA": "qatarcentral me-central1",
-    "SA": "me-central2",
-    "SE": "eu-north-1 swedencentral swedensouth europe-north2",
-    "SG": "ap-southeast-1 southeastasia asia-southeast1",
-    "TH": "ap-southeast-7",
-    "TW": "ap-east-2 asia-east1",
-    "US": "us-east-1 us-east-2 us-west-1 us-west-2 centralus eastus eastus2 eastus3 northcentralus southcentralus "
-    "southcentralus2 westcentralus westus westus2 westus3 us-central1 us-central2 us-east1 us-east4 us-east5 "
-    "us-east7 us-south1 us-west1 us-west2 us-west3 us-west4 us-west8 houston mem1 mkc1 "
-    "newyork nyc2 ric1 us-central-3 us-mi",
-    "ZA": "af-south-1 southafricanorth southafricawest africa-south1",
-}
+_TABLE: Final = tomllib.loads(Path(__file__).with_name("regions.toml").read_text(encoding="utf-8"))
 
 UNKNOWN_REGION: Final = "unknown"
 """Region of an offer whose price list names none."""
 
 COUNTRIES: Final[Mapping[str, str]] = {
-    region: country for country, regions in _REGIONS.items() for region in [country, *regions.split()]
+    region: country for country, regions in _TABLE["countries"].items() for region in [country, *regions.split()]
 }
 """ISO code of the country of each region; a country is a region where the price list names no smaller one."""
 
-_EU: Final = "AT BE DE DK ES FI FR IE IT NL PL SE"
-_MIDDLE_EAST: Final = "AE BH IL QA SA"
-
 AREAS: Final[Mapping[str, frozenset[str]]] = {
-    name: frozenset(countries.split())
-    for name, countries in {
-        "EU": _EU,
-        "Europe": f"{_EU} CH GB NO",
-        "UK": "GB",
-        "US": "US",
-        "North America": "CA MX US",
-        "South America": "BR CL",
-        "Asia": f"HK ID IN JP KR MY SG TH TW {_MIDDLE_EAST}",
-        "Middle East": _MIDDLE_EAST,
-        "Oceania": "AU NZ",
-        "Africa": "ZA",
-    }.items()
+    name: frozenset(countries.split()) for name, countries in _TABLE["areas"].items()
 }
 """Countries of each area that offers can be admitted in."""
 
 
 _BY_KEY: Final[Mapping[str, frozenset[str]]] = {
-    **{country.casefold(): frozenset([country]) for country in _REGIONS},
+    **{country.casefold(): frozenset([country]) for country in _TABLE["countries"]},
     **{area.casefold(): countries for area, countries in AREAS.items()},
 }
 """Countries by the name of an area or country in lower case."""

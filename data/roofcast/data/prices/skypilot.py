@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import tomllib
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -31,38 +32,13 @@ CLOUDS: Final = ("aws", "azure", "gcp", "lambda", "nebius", "oci", "runpod")
 
 SKYPILOT_COLUMNS: Final = ("InstanceType", "AcceleratorName", "AcceleratorCount", "Price", "Region")
 
-SKYPILOT_NAMES: Final[Mapping[str, str]] = {
-    "A100": "nvidia-a100-sxm-40gb", "A100-80GB": "nvidia-a100-sxm-80gb", "A100-80GB-SXM": "nvidia-a100-sxm-80gb",
-    "H100": "nvidia-h100-sxm-80gb", "H100-SXM": "nvidia-h100-sxm-80gb", "H100-80GB": "nvidia-h100-sxm-80gb",
-    "H100-MEGA-80GB": "nvidia-h100-sxm-80gb", "H100-NVL": "nvidia-h100-nvl-94gb", "H200": "nvidia-h200-sxm-141gb",
-    "H200-SXM": "nvidia-h200-sxm-141gb", "B200": "nvidia-b200-sxm-180gb", "B300": "nvidia-b300-sxm-270gb",
-    "GB200": "nvidia-gb200", "GB300": "nvidia-gb300", "GH200": "nvidia-gh200-96gb", "V100": "nvidia-v100-sxm2-16gb",
-    "V100-32GB": "nvidia-v100-sxm2-32gb", "P100": "nvidia-p100-sxm2-16gb", "T4": "nvidia-t4-16gb",
-    "L4": "nvidia-l4-24gb", "L40": "nvidia-l40-48gb", "L40S": "nvidia-l40s-48gb", "A10": "nvidia-a10-24gb",
-    "A10G": "nvidia-a10g-24gb", "A30": "nvidia-a30-24gb", "A40": "nvidia-a40-48gb",
-    "RTXA6000": "nvidia-rtx-a6000-48gb", "A6000": "nvidia-rtx-a6000-48gb",
-    "RTX6000-Ada": "nvidia-rtx-6000-ada-48gb", "RTX3090": "nvidia-rtx-3090-24gb", "RTX4090": "nvidia-rtx-4090-24gb",
-    "RTX5090": "nvidia-rtx-5090-32gb", "RTXPRO6000": "nvidia-rtx-pro-6000-blackwell-server",
-    "MI250": "amd-mi250-128gb", "MI300X": "amd-mi300x-192gb", "MI325X": "amd-mi325x-256gb",
-    "MI355X": "amd-mi355x-288gb", "Gaudi2": "intel-gaudi2-96gb", "Inferentia": "aws-inferentia1",
-    "Inferentia2": "aws-inferentia2", "Trainium": "aws-trainium1", "Trainium2": "aws-trainium2",
-}  # fmt: skip
-"""Catalogue ids by SkyPilot's names; the form factor is the one that clouds rent under the name."""
-
-_AZURE_NAMES: Final = {"A100-80GB": "nvidia-a100-pcie-80gb", "H100": "nvidia-h100-nvl-94gb"}
-"""Ids on Azure, where instances with fewer than eight accelerators have PCIe cards."""
-
-_RUNPOD_NAMES: Final = {"A100-80GB": "nvidia-a100-pcie-80gb", "H100": "nvidia-h100-pcie-80gb"}
-"""Ids on RunPod, whose SXM cards have names of their own."""
+LIST_NAMES: Final = tomllib.loads(Path(__file__).with_name("list_names.toml").read_text(encoding="utf-8"))
+"""Catalogue ids by the names of lists."""
 
 _SECURE: Final = "_SECURE"
 """End of the instance types of RunPod's own data centres."""
 
 _TPU: Final = re.compile(r"tpu-(v4|v5litepod|v5e|v5p|v6e)-(\d{1,5})")
-_TPU_IDS: Final = {
-    "v4": "google-tpu-v4", "v5litepod": "google-tpu-v5e", "v5e": "google-tpu-v5e", "v5p": "google-tpu-v5p",
-    "v6e": "google-tpu-v6e",
-}  # fmt: skip
 _COUNTED_IN_CORES: Final = frozenset({"v4", "v5p"})
 _NO_PRICE: Final = frozenset({"", "nan", "none", "0", "0.0"})
 _TPU_PLACEHOLDER: Final = "700.0"
@@ -84,7 +60,7 @@ def load_skypilot_catalog(
     as_of
         Day of publication, which the file does not state.
     catalog
-        For accelerators that are not in `SKYPILOT_NAMES`.
+        For accelerators that are not in `LIST_NAMES`.
 
     Raises
     ------
@@ -107,12 +83,10 @@ def _accelerator(row: Mapping[str, str], provider: str, catalog: Catalog) -> tup
     tpu = _TPU.fullmatch(name)
     if tpu:
         n_unit = int(tpu[2])
-        return _TPU_IDS[tpu[1]], max(n_unit // 2, 1) if tpu[1] in _COUNTED_IN_CORES else n_unit
+        return LIST_NAMES["tpu"][tpu[1]], max(n_unit // 2, 1) if tpu[1] in _COUNTED_IN_CORES else n_unit
     n_accelerator = _accelerator_count(row["AcceleratorCount"])
-    if provider == "azure" and n_accelerator < 8 and name in _AZURE_NAMES:
-        return _AZURE_NAMES[name], n_accelerator
-    names = {**SKYPILOT_NAMES, **(_RUNPOD_NAMES if provider == "runpod" else {})}
-    return catalog.accelerator(names.get(name, name)).id, n_accelerator
+    own = {} if provider == "azure" and n_accelerator >= 8 else LIST_NAMES["skypilot_on"].get(provider, {})
+    return catalog.accelerator((LIST_NAMES["skypilot"] | own).get(name, name)).id, n_accelerator
 
 
 def _accelerator_count(text: str) -> int:
