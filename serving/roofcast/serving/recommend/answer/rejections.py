@@ -283,8 +283,18 @@ def _in_unit(score: float, search: Search) -> float:
 
 
 def unmet_limit_warnings(search: Search) -> tuple[str, ...]:
-    """Return, if no replica meets the limits at the lowest load, the best prediction for each limit out of reach."""
+    """Return, if no replica meets the limits at the lowest load, the best prediction for each limit out of reach.
+
+    If the budget is in the way, the least cost beyond it is returned.
+    """
     grid, problem = search.grid, search.problem
+    if np.isfinite(search.budget):
+        dearer = search.without_budget()
+        target = dearer.cheapest(problem.confidence)
+        dearer.run([target])
+        if (costs := dearer.costs(target)) and costs[0] > search.budget:
+            least = f"the cheapest deployment that meets the limits costs {np.ceil(costs[0] * 100) / 100:.2f} USD/h"
+            return (f"max_usd_per_h: {least}, over the budget of {search.budget:.10g}",)
     rows = np.flatnonzero(search.memory.fits & np.isin(np.arange(len(search.top)), search.pairs.row))
     if (
         not len(rows)

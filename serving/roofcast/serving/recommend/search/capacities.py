@@ -17,8 +17,11 @@ BoolArray = npt.NDArray[np.bool_]
 ROUNDING: Final = 1e-6
 """Share of a missed rate by which a rate has to be lower to be another one."""
 
+THINK_ROUNDING: Final = 2e-3
+"""The same for users who think, whose number follows from a predicted throughput."""
+
 RESOLUTION: Final = 0.02
-"""The same for users who think, whose number follows from a predicted throughput, and for rates that are reported."""
+"""Width of an interval of reported capacities over the load, of rates and above 50 requests in flight."""
 
 NARROW: Final = 1e-3
 """Width of an interval over the load at which the search goes no further."""
@@ -85,7 +88,7 @@ def find_capacities(grid: LoadGrid, confidence: float) -> Capacities:
     np.maximum.at(served, points.row[below], points.served[below])
     is_bracket = np.isfinite(missed_load)
     if grid.demand.users is None or grid.has_think_time:
-        tolerance = RESOLUTION if grid.has_think_time else ROUNDING
+        tolerance = THINK_ROUNDING if grid.has_think_time else ROUNDING
         max_served = np.where(is_bracket, max_served * (1.0 - tolerance), max_served)
     else:
         max_served = np.where(is_bracket & (bound >= 0), missed_load - 1.0, max_served)

@@ -78,8 +78,9 @@ class SearchState:
 
     @property
     def is_decided(self) -> BoolArray:
-        """Whether the score of each pair is known and not a lower bound, shape (n_pair,)."""
-        return np.asarray(self.min_sizes.score >= self.sizes.score, dtype=np.bool_)
+        """Whether score and cost of each pair are known and not lower bounds, shape (n_pair,)."""
+        low, sizes = self.min_sizes, self.sizes
+        return np.asarray((low.score >= sizes.score) & (low.cost >= sizes.cost), dtype=np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +153,13 @@ class Search:
         search, problem = copy(self), replace(self.problem, offers=offers)
         search.problem, search.grid, search._states = problem, copy(self.grid), {}
         search.pairs = Pairs.build(problem.replicas, offers, problem.market.accelerators, problem.constraints)
+        return search
+
+    def without_budget(self) -> Self:
+        """Return a search of deployments of any cost; the two share what is evaluated."""
+        search = copy(self)
+        search.pairs, search.budget = replace(self.pairs, budget=np.inf), np.inf
+        search.grid, search._states = copy(self.grid), {}
         return search
 
     def _load_levels(self) -> tuple[FloatArray, IndexArray]:
