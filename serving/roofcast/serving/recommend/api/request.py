@@ -237,7 +237,10 @@ class ConstraintsRequest(OfferConstraintsRequest):
     engine: Annotated[str, Field(max_length=40, description="Short form of `engines` with one element.")] = ""
     engines: Annotated[
         Texts,
-        Field(description="Engines in any case of letters; by default vllm, sglang and trtllm where they run."),
+        Field(
+            description="Engines in any case of letters; by default those of vllm, sglang and trtllm that run the "
+            "model, on machines of desks also llama.cpp and mlx-lm."
+        ),
         Flag("--engine"),
     ] = Field(default_factory=list)
     weight_precision: PrecisionName | None = None
