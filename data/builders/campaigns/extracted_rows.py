@@ -139,7 +139,7 @@ def _precision(text: str) -> str:
         return ""
     name = next((ours for theirs, ours in _PRECISIONS.items() if re.search(theirs, text)), "")
     if not name:
-        raise RejectionError("unmodelled_precision", text)
+        raise RejectionError("unknown_precision", text)
     return name
 
 

@@ -73,7 +73,6 @@ CAMPAIGNS: Final[tuple[str, ...]] = (
     "progmastermind_mi300x",
     "dk9643_r9700",
     "gavinbrow_p100",
-    "sglang_cookbook",
     "tokey_a100",
 )
 
