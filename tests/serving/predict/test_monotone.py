@@ -1,0 +1,53 @@
+"""Predictions follow physics: better parts, fewer bits, more accelerators, shorter prompts, fewer users."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from roofcast.serving.composition import Service
+from roofcast.serving.predict.row_answers import PredictOptions, answer
+
+ROUGH = 1.1
+"""Ratio up to which a measurement may say otherwise."""
+
+BASE = {"accelerator": "nvidia-h100-sxm-80gb", "n_accelerator": 8, "tp": 8, "weight_precision": "fp8"}
+FOUR = {"n_accelerator": 4, "tp": 4}
+PAIRS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({}, {"accelerator": "nvidia-h200-sxm-141gb"}),
+    ({"accelerator": "nvidia-h200-sxm-141gb"}, {"accelerator": "nvidia-b200-sxm-180gb"}),
+    ({"accelerator": "nvidia-b200-sxm-180gb"}, {"accelerator": "nvidia-b300-sxm-270gb"}),
+    ({"accelerator": "nvidia-gb200", **FOUR}, {"accelerator": "nvidia-gb300", **FOUR}),
+    ({"accelerator": "amd-mi300x-192gb"}, {"accelerator": "amd-mi325x-256gb"}),
+    ({"accelerator": "amd-mi350x-288gb"}, {"accelerator": "amd-mi355x-288gb"}),
+    ({"weight_precision": "bf16"}, {}),
+    ({"accelerator": "nvidia-b200-sxm-180gb"}, {"accelerator": "nvidia-b200-sxm-180gb", "weight_precision": "fp4"}),
+    ({"n_accelerator": 1, "tp": 1}, FOUR),
+    (FOUR, {}),
+    ({"model": "Qwen/Qwen3-32B"}, {"model": "Qwen/Qwen3-8B"}),
+]
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    n_input_token=st.integers(50, 8000), n_output_token=st.integers(50, 1000), concurrency=st.integers(1, 64),
+    engine=st.sampled_from(["vllm", "sglang"]), model=st.sampled_from(["Qwen/Qwen3-32B", "meta-llama/Llama-3.1-8B"]),
+)  # fmt: skip
+def test_better_is_not_slower(service: Service, **question: Any) -> None:
+    fewer = {"concurrency": max(question["concurrency"] // 2, 1)}
+    shorter = {"n_input_token": question["n_input_token"] // 2}
+    pairs = [*PAIRS, ({}, fewer), ({}, shorter)]
+    rows = [BASE | question | change for pair in pairs for change in pair]
+    result = answer(pd.DataFrame(rows), PredictOptions(service.active_model.bundle, service.catalog))
+    assert set(result["status"]) <= {"ok", "saturated"}, result["reason"].to_list()
+    for metric in ("ttft_s", "tpot_s"):
+        worse, better = result[metric].to_numpy().reshape(-1, 2).T
+        slower = np.flatnonzero(better > ROUGH * worse)
+        assert not len(slower), [(pairs[k], better[k] / worse[k]) for k in slower]
+    tpot_s = dict(zip(range(len(rows)), result["tpot_s"], strict=True))
+    one, four = (tpot_s[2 * PAIRS.index(({"n_accelerator": 1, "tp": 1}, FOUR)) + k] for k in (0, 1))
+    assert four > one / 4
