@@ -11,19 +11,20 @@ every metric's mean over the runs of that level, in AIPerf's default units, whic
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import math
 import re
 from array import array
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from roofcast.data.csv_rows import check_width, iter_csv
-from roofcast.data.errors import InputError, SchemaError
+from roofcast.data.errors import SchemaError
 from roofcast.data.importers.client_runs import (
     Run,
     join_cells,
@@ -35,61 +36,12 @@ from roofcast.data.importers.client_runs import (
 )
 from roofcast.data.importers.format import Format
 from roofcast.data.importers.json_input import Floats, Node, begins_json, iter_documents, read_document, read_text
-from roofcast.data.importers.layout import (
-    OWN_NAMES,
-    Field,
-    checked_unit,
-    read_fields,
-    read_statistics,
-    s_per_unit,
-)
+from roofcast.data.importers.layout import UNKNOWN_UNIT, Field, layout
 from roofcast.data.importers.sources import Source, files_of, is_archive, start_of
 from roofcast.data.units import S_PER_NS
 
-RATE_UNITS: Final = ("tokens/sec", "tokens/s", "requests/sec", "requests/s", "per sec", "")
-COUNT_UNITS: Final = ("tokens", "requests", "count", "")
-UNKNOWN_UNIT: Final = "no unit"
-NAMES: Final = {**OWN_NAMES, "mean": ("avg",)}
-
-
-def _metric_unit(factor: Callable[[str], float]) -> Callable[[Node], float]:
-    return lambda metric: checked_unit(metric["unit"], lambda: factor(metric["unit"].text() or UNKNOWN_UNIT))
-
-
-def _one_of(units: tuple[str, ...]) -> Callable[[str], float]:
-    def factor(unit: str) -> float:
-        if unit not in units and unit != UNKNOWN_UNIT:
-            raise InputError("unit", f"must be one of {', '.join(filter(None, units))}, got {unit[:60]!r}")
-        return 1.0
-
-    return factor
-
-
-_TIME: Final = _metric_unit(s_per_unit)
-_RATE: Final = _metric_unit(_one_of(RATE_UNITS))
-_COUNT: Final = _metric_unit(_one_of(COUNT_UNITS))
-
-LATENCIES: Final = (
-    Field("ttft_s", "{}", "time_to_first_token", _TIME),
-    Field("tpot_s", "{}", "inter_token_latency", _TIME),
-    Field("itl_s", "{}", "inter_chunk_latency", _TIME),
-    Field("e2e_s", "{}", "request_latency", _TIME),
-    Field("n_input_token_at_statistic", "{}", "input_sequence_length", _COUNT),
-    Field("n_output_token_at_statistic", "{}", "output_sequence_length", _COUNT),
-)
-MEANS: Final = (
-    Field("n_input_token", "avg", "input_sequence_length", _COUNT),
-    Field("n_output_token", "avg", "output_sequence_length", _COUNT),
-)
-TOTALS: Final = (
-    Field("output_throughput_token_per_s", "avg", "output_token_throughput", _RATE),
-    Field("total_throughput_token_per_s", "avg", "total_token_throughput", _RATE),
-    Field("request_throughput_per_s", "avg", "request_throughput", _RATE),
-)
-DONE: Final = Field("n_request", "avg", "request_count", _COUNT)
-FAILED: Final = Field("n_failed", "avg", "error_request_count", _COUNT)
-DURATION: Final = Field("duration_s", "avg", "benchmark_duration", _TIME)
-DEVIATION: Final = Field("length_variation", "std", "output_sequence_length", _COUNT)
+LAYOUT: Final = layout("aiperf")
+LATENCIES: Final = {column: field for column, (field,) in LAYOUT.tables["latencies"].items()}
 
 
 def _is_summary(start: bytes) -> bool:
@@ -111,16 +63,16 @@ def _run_of_summary(document: Node) -> Run:
 
 
 def _run_of_metrics(document: Node, cells: dict[str, Any]) -> Run:
-    n_done, n_failed = (0.0 if math.isnan(n := field.read(document)) else n for field in (DONE, FAILED))
-    lengths = read_fields(document, MEANS)
+    n_done, n_failed = (float(np.nan_to_num(n)) for n in LAYOUT.read(document, "counts").values())
+    lengths = LAYOUT.read(document, "lengths")
     cells = {**cells, "n_request": n_done + n_failed, "n_failed": n_failed, **lengths}
     if not n_done > 0:
         return Run(document.place, document.line, cells | {"status": "failed"}, {})
-    cells |= read_fields(document, (DURATION,))
+    cells |= LAYOUT.cells(document)
+    deviation = cells.pop("length_deviation")
     if lengths["n_output_token"] > 0:
-        cells["length_variation"] = DEVIATION.read(document) / lengths["n_output_token"]
-    statistics = read_statistics(document, LATENCIES, NAMES)
-    return Run(document.place, document.line, cells, statistics, read_fields(document, TOTALS))
+        cells["length_variation"] = deviation / lengths["n_output_token"]
+    return LAYOUT.run(document, cells)
 
 
 def _model_cells(config: Node) -> dict[str, str]:
@@ -253,7 +205,9 @@ def _is_records(start: bytes) -> bool:
 
 @dataclass
 class _Samples:
-    columns: dict[str, array[float]] = field(default_factory=lambda: {one.column: array("d") for one in LATENCIES})
+    columns: dict[str, array[float]] = dataclasses.field(
+        default_factory=lambda: {column: array("d") for column in LATENCIES}
+    )
     n_failed: int = 0
     n_skipped: int = 0
     start_ns: float = math.inf
@@ -269,21 +223,21 @@ class _Samples:
             return
         self.start_ns = min(self.start_ns, metadata["request_start_ns"].required_number())
         self.end_ns = max(self.end_ns, metadata["request_end_ns"].required_number())
-        for one in LATENCIES:
-            self.columns[one.column].extend(_values(metrics, one))
+        for column, field in LATENCIES.items():
+            self.columns[column].extend(_values(metrics, column, field))
 
     def arrays(self) -> dict[str, Floats]:
         return {name: np.frombuffer(values) if len(values) else np.empty(0) for name, values in self.columns.items()}
 
 
-def _values(metrics: Node, one: Field) -> Floats:
-    metric = metrics[one.holder]
+def _values(metrics: Node, column: str, field: Field) -> Floats:
+    metric = metrics.at(*field.holder)
     value = metric["value"]
-    if one.column != "itl_s":
+    if column != "itl_s":
         if value.is_array:
             raise value.error("must be a number, got an array")
-        return np.array([one._replace(name="value").read(metrics)])
-    return np.empty(0) if value.is_blank else value.numbers() * one.factor(metric)
+        return np.array([field._replace(name="value").read(metrics)])
+    return np.empty(0) if value.is_blank else value.numbers() * field.unit(metric)
 
 
 def _run_of_records(source: Source) -> Run:
@@ -318,7 +272,6 @@ def _run_of_records(source: Source) -> Run:
     return Run(source.name, 0, cells | lengths, statistics_of(known), totals)
 
 
-SUFFIXES: Final = (".json", ".jsonl", ".csv")
 _REPEATED: Final = {"phases", "aggregate"}
 """Folders whose artifacts repeat those of other folders."""
 
@@ -333,14 +286,14 @@ def _kind(start: bytes) -> str:
     return next((kind for kind, test in _KINDS.items() if test(start)), "")
 
 
-def _select_files(paths: Sequence[Path]) -> list[Path]:
+def _select_files(paths: Sequence[Path], *suffixes: str) -> list[Path]:
     selected: list[Path] = []
     for path in paths:
-        files = files_of([path], *SUFFIXES)
+        files = files_of([path], *suffixes)
         if not path.is_dir():
             selected += files
             continue
-        kinds = {f: "archive" if is_archive(f) else _kind(start_of(f, *SUFFIXES)) for f in files}
+        kinds = {f: "archive" if is_archive(f) else _kind(start_of(f, *suffixes)) for f in files}
         own = [f for f in files if not _REPEATED & set(f.relative_to(path).parts[:-1])]
         once = [f for f in own if kinds[f] == "archive"]
         for folder in dict.fromkeys(f.parent for f in own):
@@ -363,22 +316,5 @@ def _iter_runs(source: Source) -> Iterator[Run]:
         yield _run_of_summary(read_document(source))
 
 
-FORMAT: Final = Format(
-    name="aiperf",
-    title="AIPerf and genai-perf, their JSON, JSONL and CSV artifacts",
-    recognises=lambda start: bool(_kind(start)),
-    read=run_reader(_iter_runs),
-    suffixes=SUFFIXES,
-    select=_select_files,
-    conversions={
-        "ttft_s": "`time_to_first_token`: by its unit",
-        "nttft_s_per_token": "`time_to_first_token` over `input_sequence_length`, only of requests (JSONL)",
-        "itl_s": "`inter_chunk_latency`: by its unit; not of genai-perf",
-        "tpot_s": "`inter_token_latency`: by its unit",
-        "e2e_s": "`request_latency`: by its unit",
-        "output_throughput_token_per_s": "`output_token_throughput`, or tokens over the span of the requests (JSONL)",
-        "total_throughput_token_per_s": "`total_token_throughput`, or tokens over the span of the requests (JSONL)",
-        "request_throughput_per_s": "`request_throughput`, or requests over their span (JSONL)",
-    },
-)
+FORMAT: Final = Format("aiperf", lambda start: bool(_kind(start)), run_reader(_iter_runs), select=_select_files)
 """The entry of the registry."""

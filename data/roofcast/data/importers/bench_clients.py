@@ -32,13 +32,12 @@ from roofcast.data.importers.client_runs import (
     variation_of,
 )
 from roofcast.data.importers.format import Format
-from roofcast.data.importers.json_input import Floats, Node, check_keys, iter_documents, json_marks, read_document
-from roofcast.data.importers.layout import OWN_NAMES, Field, read_fields, read_statistics
+from roofcast.data.importers.json_input import Floats, Node, iter_documents, json_marks, read_document
+from roofcast.data.importers.layout import layout
 from roofcast.data.importers.overrides import OVERRIDABLE_COLUMNS, fill_blanks, parse_cell
-from roofcast.data.importers.printed_results import printed
+from roofcast.data.importers.printed_results import documents_of, printed
 from roofcast.data.importers.sources import Source
 from roofcast.data.measurements.speculation import speculation_cells
-from roofcast.data.units import S_PER_MS
 
 ARRAY_KEYS: Final = ("input_lens", "output_lens", "ttfts", "itls")
 """Arrays over requests of a detailed file, in seconds and tokens."""
@@ -111,7 +110,6 @@ def _check_length(node: Node, n_entry: int, n_request: int) -> None:
         raise node.error(f"must have {n_request} entries as input_lens has, got {n_entry}")
 
 
-NAMES: Final = {**OWN_NAMES, "p50": ("p50", "median")}
 _OWN_KEYS: Final = {"date", "request_rate"}
 _SWITCH: Final = {True: "on", False: "off"}
 SGLANG_SPECULATIONS: Final = {
@@ -122,34 +120,18 @@ SGLANG_SPECULATIONS: Final = {
 
 @dataclass(frozen=True)
 class _Client:
-    tool: str
-    software: str
-    e2e: str
-    total_throughput: str
-    required: tuple[str, ...]
+    name: str
     cells: Callable[[Node], dict[str, Any]]
     counts: Callable[[Node], dict[str, float]]
     metadata: Callable[[Node], dict[str, object]] = lambda _: {}
     has_gaps_of_chunks: bool = False
 
-    @property
-    def latencies(self) -> tuple[Field, ...]:
-        names = {"ttft_s": "ttft", "tpot_s": "tpot", "itl_s": "itl", "e2e_s": self.e2e}
-        return tuple(Field(column, f"{{}}_{name}_ms", unit=S_PER_MS) for column, name in names.items())
-
-    @property
-    def totals(self) -> tuple[Field, ...]:
-        return (
-            Field("output_throughput_token_per_s", "output_throughput"),
-            Field("total_throughput_token_per_s", self.total_throughput),
-            Field("request_throughput_per_s", "request_throughput"),
-        )
-
     def run(self, document: Node) -> Run:
-        check_keys(document, ("completed", "duration", *self.required), self.tool)
+        tables = layout(self.name)
+        cells = tables.cells(document)
         n_done = document["completed"].number()
         cells = join_cells(
-            {"duration_s": document["duration"].number(), "software": self.software},
+            cells,
             load_cells(document["max_concurrency"].number(), _rate(document["request_rate"])),
             self.cells(document),
             self.counts(document),
@@ -163,14 +145,14 @@ class _Client:
             cells |= {name: arrays[f"{name}_at_statistic"].mean() for name in ("n_input_token", "n_output_token")}
             cells["length_variation"] = variation_of(arrays["n_output_token_at_statistic"])
         else:
-            statistics = read_statistics(document, self.latencies, NAMES)
+            statistics = tables.statistics(document)
             totals = {part: document[f"total_{part}_tokens"].number() for part in ("input", "output")}
             cells |= {f"n_{part}_token": total / n_done for part, total in totals.items()}
         if self.has_gaps_of_chunks and "n_speculative_token" in cells:
             statistics = {name: outcomes | {"itl_s": math.nan} for name, outcomes in statistics.items()}
             cells = join_cells(cells, {"note": "gaps between chunks of several tokens are left out"})
         filled = fill_blanks(cells, metadata, place, line)
-        return Run(place, line, filled, statistics, read_fields(document, self.totals))
+        return tables.run(document, filled, statistics)
 
 
 def _rate(node: Node) -> float:
@@ -232,7 +214,7 @@ def _sglang_cells(document: Node) -> dict[str, Any]:
     if not isinstance(server.value, dict) or server["model_path"].is_blank:  # of another server
         return cache | speculation_cells(length=length)
     kind = SGLANG_SPECULATIONS.get(server["speculative_algorithm"].text().upper(), "")
-    sizes = {name: server[f"{name}_size"].number() for name in ("tp", "pp", "dp", "ep")}
+    sizes = layout("sglang_bench").read(document, "server")
     is_uncached = server["disable_radix_cache"].value
     return join_cells(
         {"engine": "sglang", "engine_version": server["version"].text(), **sizes},
@@ -252,22 +234,14 @@ def _sglang_counts(document: Node) -> dict[str, float]:
 
 
 _VLLM: Final = _Client(
-    "vllm bench serve",
-    "vllm bench serve",
-    e2e="e2el",
-    total_throughput="total_token_throughput",
-    required=("output_throughput", "total_token_throughput", "request_throughput"),
+    "vllm_bench",
     cells=_vllm_cells,
     counts=_vllm_counts,
     metadata=_vllm_metadata,
     has_gaps_of_chunks=True,
 )
 _SGLANG: Final = _Client(
-    "SGLang's bench_serving",
-    "sglang bench_serving",
-    e2e="e2e_latency",
-    total_throughput="total_throughput",
-    required=("output_throughput", "request_throughput"),
+    "sglang_bench",
     cells=_sglang_cells,
     counts=_sglang_counts,
 )
@@ -289,18 +263,13 @@ _is_json_sglang: Final = json_marks("total_output_tokens_retokenized", "request_
 
 
 def _vllm_runs(source: Source) -> Iterator[Run]:
-    layout = printed("vllm_bench_serve")
-    if layout.recognises(source.start()):
-        yield from map(_VLLM.run, layout.documents(source))
-    else:
-        yield _VLLM.run(read_document(source, _without_texts))
+    read = documents_of(source, ["vllm_bench_serve"], lambda one: [read_document(one, _without_texts)])
+    yield from map(_VLLM.run, read)
 
 
 def _sglang_runs(source: Source) -> Iterator[Run]:
-    layout = printed("sglang_bench_serving")
-    is_printed = layout.recognises(source.start())
-    documents = layout.documents(source) if is_printed else iter_documents(source, _without_texts)
-    yield from map(_SGLANG.run, documents)
+    read = documents_of(source, ["sglang_bench_serving"], lambda one: iter_documents(one, _without_texts))
+    yield from map(_SGLANG.run, read)
 
 
 def _without_texts(members: dict[str, Any]) -> dict[str, Any]:
@@ -310,33 +279,9 @@ def _without_texts(members: dict[str, Any]) -> dict[str, Any]:
 
 
 VLLM: Final = Format(
-    name="vllm_bench",
-    title="vllm bench serve, its JSON result or printed table",
-    recognises=lambda start: _is_json_vllm(start) or _is_printed_vllm(start),
-    read=run_reader(_vllm_runs),
-    suffixes=(".json",),
-    conversions={
-        "ttft_s": "`ttfts`, or `*_ttft_ms`: from ms",
-        "nttft_s_per_token": "`ttfts` over `input_lens`, only of a detailed file",
-        "itl_s": "`itls`, all pooled, or `*_itl_ms`: from ms; of vLLM not with speculation, whose chunks are steps",
-        "tpot_s": "(`latencies` - `ttfts`) / (`output_lens` - 1), or `*_tpot_ms`: from ms",
-        "e2e_s": "`latencies` (or `ttfts` + sum of `itls`), or `*_e2el_ms`: from ms",
-        "output_throughput_token_per_s": "`output_throughput`: as it is",
-        "total_throughput_token_per_s": "`total_token_throughput`: as it is",
-        "request_throughput_per_s": "`request_throughput`: as it is; `request_rate` is that of the load",
-    },
+    "vllm_bench", lambda start: _is_json_vllm(start) or _is_printed_vllm(start), run_reader(_vllm_runs)
 )
 SGLANG: Final = Format(
-    name="sglang_bench",
-    title="SGLang bench_serving, its JSON lines or printed table",
-    recognises=lambda start: _is_json_sglang(start) or _is_printed_sglang(start),
-    read=run_reader(_sglang_runs),
-    suffixes=(".jsonl",),
-    conversions={
-        **VLLM.conversions,
-        "tpot_s": "(E2E - `ttfts`) / (`output_lens` - 1), or `*_tpot_ms`: from ms",
-        "e2e_s": "`ttfts` + sum of `itls`, or `*_e2e_latency_ms`: from ms",
-        "total_throughput_token_per_s": "`total_throughput`: as it is",
-    },
+    "sglang_bench", lambda start: _is_json_sglang(start) or _is_printed_sglang(start), run_reader(_sglang_runs)
 )
 """Entries of the registry."""

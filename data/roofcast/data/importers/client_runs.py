@@ -30,6 +30,10 @@ OPEN_LOOP_SHORTFALL: Final = 0.9
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
 
 
+Statistics = Mapping[str, Mapping[str, float]]
+"""Outcomes and request lengths by statistic; NaN where unknown."""
+
+
 @dataclass(frozen=True)
 class Run:
     """One run of a client.
@@ -41,7 +45,7 @@ class Run:
     cells
         Columns that all rows of the run share; overrides fill the blank ones.
     statistics
-        By statistic: outcomes and request lengths; NaN where unknown.
+        See `Statistics`.
     totals
         Throughputs and other outcomes of the run as a whole, for the row of statistic `mean`.
     derived
@@ -51,7 +55,7 @@ class Run:
     place: str
     line: int
     cells: Mapping[str, Any]
-    statistics: Mapping[str, Mapping[str, float]]
+    statistics: Statistics
     totals: Mapping[str, float] = field(default_factory=dict)
     derived: tuple[str, ...] = ()
 

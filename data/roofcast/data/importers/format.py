@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pandas as pd
 
+from roofcast.data.importers.fact_tables import fact_table
 from roofcast.data.importers.name_check import NameCheck
 from roofcast.data.importers.sources import Source, iter_sources
 from roofcast.data.specs import STATISTICS
@@ -39,35 +40,43 @@ or an override, or leaves a required column blank that no override sets.
 
 @dataclass(frozen=True)
 class Format:
-    """A published benchmark format.
+    """A published benchmark format; its table in ``formats.toml`` has what it delivers.
 
     Parameters
     ----------
-    name, title
-        Key in the registry, and name for people.
     recognises
         Returns whether a file is in this format, by its first bytes; never raises.
-    conversions
-        By outcome column that its files can fill: the source field, and its conversion.
-    suffixes
-        File name suffixes that are read within folders and archives.
-    statistics
-        Statistics of its rows.
     select
-        Returns the files to read of the user's paths; all of them by default.
+        Returns the files to read of the user's paths, which have the suffixes within folders; all by default.
     opened
         Opens the files, where a file is read with another.
     """
 
     name: str
-    title: str
     recognises: Callable[[bytes], bool]
     read: Read
-    conversions: Mapping[str, str]
-    suffixes: tuple[str, ...] = (".csv",)
-    statistics: tuple[str, ...] = STATISTICS
-    select: Callable[[Sequence[Path]], Sequence[Path]] = list
-    opened: Callable[[Sequence[Path]], Generator[Source, None, None]] | None = None
+    select: Callable[..., Sequence[Path]] | None = None
+    opened: Callable[..., Generator[Source, None, None]] | None = None
+
+    @property
+    def title(self) -> str:
+        """Name for people."""
+        return str(self._facts["title"])
+
+    @property
+    def conversions(self) -> Mapping[str, str]:
+        """By outcome column that its files can fill: the source field, and its conversion."""
+        return dict(self._facts["conversions"])
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """File name suffixes that are read within folders and archives."""
+        return tuple(self._facts["suffixes"])
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        """Statistics of its rows."""
+        return tuple(self._facts.get("statistics", STATISTICS))
 
     @property
     def delivers(self) -> tuple[str, ...]:
@@ -76,4 +85,10 @@ class Format:
 
     def open(self, paths: Sequence[Path]) -> Generator[Source, None, None]:
         """Yield the open files of the paths; close the generator where reading may fail."""
-        return self.opened(paths) if self.opened else iter_sources(self.select(paths), *self.suffixes)
+        if self.opened:
+            return self.opened(paths, *self.suffixes)
+        return iter_sources(self.select(paths, *self.suffixes) if self.select else paths, *self.suffixes)
+
+    @property
+    def _facts(self) -> dict[str, Any]:
+        return dict(fact_table("formats")[self.name])

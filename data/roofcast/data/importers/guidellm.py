@@ -17,7 +17,7 @@ import io
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,7 +36,7 @@ from roofcast.data.importers.client_runs import (
 )
 from roofcast.data.importers.format import Format
 from roofcast.data.importers.json_input import Floats, Node, begins_json, read_document, read_text
-from roofcast.data.importers.layout import Field, read_fields, read_statistics
+from roofcast.data.importers.layout import layout
 from roofcast.data.importers.sources import Source, files_of, without_twins
 from roofcast.data.units import S_PER_MS
 
@@ -153,51 +153,23 @@ def _distribution(cells: _Cells, group: str, name: str) -> dict[str, Any] | None
     return {"mean": mean, "std_dev": cells.number(group, name, "Std Dev"), "count": n_done, "percentiles": by_name}
 
 
-SUFFIXES: Final = (".json", ".csv")
 REQUEST_KEYS: Final = (
     "request_latency", "time_to_first_token_ms", "inter_token_latency_ms", "prompt_tokens", "output_tokens",
 )  # fmt: skip
 """Fields of a request that are read."""
 
-NAMES: Final = {
-    "mean": ("mean",), **{name: (f"percentiles.{name}",) for name in ("p50", "p90", "p95", "p99")},
-}  # fmt: skip
-"""Statistics of a distribution."""
-
 _RATES: Final = ("constant", "poisson", "async")
 
 
-def _field(column: str, name: str, unit: float = 1.0) -> Field:
-    return Field(
-        column, "{}", f"metrics.{name}.successful", lambda node: unit if node["count"].number() > 0 else math.nan
-    )
-
-
-LATENCIES: Final = (
-    _field("ttft_s", "time_to_first_token_ms", S_PER_MS),
-    _field("tpot_s", "inter_token_latency_ms", S_PER_MS),
-    _field("e2e_s", "request_latency"),
-    _field("n_input_token_at_statistic", "prompt_token_count"),
-    _field("n_output_token_at_statistic", "output_token_count"),
-)
-MEANS: Final = (
-    _field("n_input_token", "prompt_token_count"),
-    _field("n_output_token", "output_token_count"),
-)
-TOTALS: Final = (
-    _field("output_throughput_token_per_s", "output_tokens_per_second"),
-    _field("total_throughput_token_per_s", "tokens_per_second"),
-    _field("request_throughput_per_s", "requests_per_second"),
-)
-GAP: Final = _field("itl_s", "inter_token_latency_ms", S_PER_MS)
+LAYOUT: Final = layout("guidellm")
 
 
 def _recognises(start: bytes) -> bool:
     return begins_json(start, "guidellm_version") or _is_guidellm_csv(start)
 
 
-def _select_files(paths: Sequence[Path]) -> list[Path]:
-    return without_twins(files_of(paths, *SUFFIXES), ".json")
+def _select_files(paths: Sequence[Path], *suffixes: str) -> list[Path]:
+    return without_twins(files_of(paths, *suffixes), ".json")
 
 
 def _iter_runs(source: Source) -> Iterator[Run]:
@@ -231,19 +203,21 @@ def _run(report: Node, benchmark: Node) -> Run:
     )
     if not n_done > 0:
         return Run(benchmark.place, benchmark.line, cells | _planned_lengths(report) | {"status": "failed"}, {})
-    cells |= read_fields(benchmark, MEANS, "mean")
+    cells |= LAYOUT.read(benchmark, "lengths")
     done = benchmark["requests"]["successful"]
     if done.is_array and len(done.value) == n_done:
         samples = _samples(done)
-        statistics, cells["length_variation"] = statistics_of(samples), variation_of(samples[LATENCIES[-1].column])
+        statistics, cells["length_variation"] = (
+            statistics_of(samples),
+            variation_of(samples["n_output_token_at_statistic"]),
+        )
     else:
-        statistics = read_statistics(benchmark, LATENCIES, NAMES)
+        statistics = LAYOUT.statistics(benchmark)
         deviation = benchmark.at("metrics", "output_token_count", "successful", "std_dev").number()
         mean = cells["n_output_token"]
         cells["length_variation"] = deviation / mean if mean > 0 else math.nan
-    statistics["mean"]["itl_s"] = GAP.read(benchmark, "mean")
-    throughputs = read_fields(benchmark, TOTALS, "mean")
-    return Run(benchmark.place, benchmark.line, cells, statistics, throughputs, derived=("itl_s",))
+    statistics["mean"] |= LAYOUT.read(benchmark, "gaps")
+    return replace(LAYOUT.run(benchmark, cells, statistics), derived=("itl_s",))
 
 
 def _samples(done: Node) -> dict[str, Floats]:
@@ -311,22 +285,5 @@ def _planned_lengths(report: Node) -> dict[str, float]:
     return {"n_input_token": first["prompt_tokens"].number(), "n_output_token": first["output_tokens"].number()}
 
 
-FORMAT: Final = Format(
-    name="guidellm",
-    title="GuideLLM, its JSON or CSV report",
-    recognises=_recognises,
-    read=run_reader(_iter_runs),
-    suffixes=SUFFIXES,
-    select=_select_files,
-    conversions={
-        "ttft_s": "`time_to_first_token_ms`: from ms",
-        "nttft_s_per_token": "`time_to_first_token_ms` over `prompt_tokens`, only where every request is held",
-        "itl_s": "mean of `inter_token_latency_ms`, which weights by gaps: from ms; no percentile",
-        "tpot_s": "`inter_token_latency_ms`: from ms; `time_per_output_token_ms` counts the first token: not read",
-        "e2e_s": "`request_latency`: in s",
-        "output_throughput_token_per_s": "mean of `output_tokens_per_second` of successful requests",
-        "total_throughput_token_per_s": "mean of `tokens_per_second` of successful requests",
-        "request_throughput_per_s": "mean of `requests_per_second` of successful requests",
-    },
-)
+FORMAT: Final = Format("guidellm", _recognises, run_reader(_iter_runs), select=_select_files)
 """The entry of the registry."""

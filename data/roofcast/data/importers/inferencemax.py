@@ -23,7 +23,7 @@ from roofcast.data.errors import SchemaError, UnknownNameError
 from roofcast.data.importers.client_runs import Run, join_cells, model_cells, run_reader
 from roofcast.data.importers.format import Format
 from roofcast.data.importers.json_input import Node, begins_json, check_keys, read_json
-from roofcast.data.importers.layout import Field, read_statistics
+from roofcast.data.importers.layout import layout
 from roofcast.data.importers.sources import Source
 from roofcast.data.precision_names import parse_precision
 from roofcast.data.specs import PRECISIONS
@@ -37,8 +37,6 @@ LENGTH_VARIATION: Final = round(0.2 / math.sqrt(12) / MEAN_LENGTH_RATIO, 6)
 REQUESTS_PER_SLOT: Final = 10
 """Requests of a run for each of its concurrent ones, as the suite's scripts set it."""
 
-STATISTICS: Final = {"mean": "mean", "p50": "median", "p90": "p90", "p95": "p95", "p99": "p99"}
-LATENCIES: Final = {"ttft_s": "ttft", "tpot_s": "tpot", "itl_s": "itl", "e2e_s": "e2el"}
 
 MODELS: Final = {"/mnt/lustre01/models/deepseek-r1-0528-fp4-v2": "nvidia/DeepSeek-R1-0528-FP4-V2"}
 """Models by their path on the benchmark's machines."""
@@ -224,7 +222,6 @@ def _or_one(node: Node) -> int:
     return 1 if node.is_blank else _whole_number(node)
 
 
-REQUIRED: Final = ("hw", "conc", "model", "framework", "precision")
 THROUGHPUTS: Final = ("tput_per_gpu", "output_tput_per_gpu")
 SPECULATIONS: Final = {
     "": "", "none": "", "off": "", "mtp": "mtp", "on": "mtp", "eagle": "eagle", "draft_model": "draft",
@@ -233,22 +230,6 @@ SPECULATIONS: Final = {
 """Our names by `spec_decoding`, or by `mtp` in early results."""
 
 INVERSE_TOLERANCE: Final = 0.02
-AGENTS: Final = {
-    "n_input_token": "request_metrics.tokens.input.mean mean_input_tokens",
-    "n_output_token": "request_metrics.tokens.output_actual.mean mean_output_tokens_actual",
-    "std": "request_metrics.tokens.output_actual.std std_output_tokens_actual",
-    "duration_s": "request_metrics.throughput.duration_seconds duration_seconds",
-    "output_throughput_token_per_s": "request_metrics.throughput.output.tokens_per_second output_tput_tps",
-    "total_throughput_token_per_s": "request_metrics.throughput.total.tokens_per_second total_tput_tps",
-    "n_done": "num_requests_successful",
-    "n_error": "request_accounting.records_error_dropped",
-    "hits": "server_metrics.cache.overall_cache_hit_rate server_metrics.cache.gpu_cache_hit_rate "
-    "server_overall_cache_hit_rate server_gpu_cache_hit_rate",
-}
-"""Paths of the numbers of agents' aggregates, the preferred one first."""
-
-_NAMES: Final = {statistic: (name,) for statistic, name in STATISTICS.items()}
-_FIELDS: Final = tuple(Field(column, f"{{}}_{name}") for column, name in LATENCIES.items())
 _LENGTHS: Final = re.compile(r"(?:^|_)(\d{1,3})k(\d{1,3})k(?=[_.]|$)")
 _VERSION: Final = re.compile(r":v?(\d+\.\d+\.\d+(?:\.?(?:rc|post|dev|a|b)\d+)*)(?![\d.])")
 _TOKEN_PER_K: Final = 1024.0
@@ -263,7 +244,7 @@ def _runs(source: Source) -> Iterator[Run]:
 
 
 def _run(result: Node) -> Run:
-    check_keys(result, REQUIRED, "InferenceMAX")
+    layout("inferencemax").cells(result)
     if not result["scenario_type"].is_blank and result["tput_per_gpu"].is_blank:
         return _agents_run(result)
     check_keys(result, THROUGHPUTS, "InferenceMAX")
@@ -271,7 +252,9 @@ def _run(result: Node) -> Run:
     _check_sum(result, deployment)
     cells = join_cells(_context(result), deployment.cells, _lengths(result))
     is_token = streams_tokens(cells["engine"], cells["accelerator"])
-    statistics = read_statistics(result, [one for one in _FIELDS if is_token or one.column != "itl_s"], _NAMES)
+    statistics = layout("inferencemax").statistics(result)
+    if not is_token:
+        statistics = {name: outcomes | {"itl_s": math.nan} for name, outcomes in statistics.items()}
     _check_inverse(result)
     place = f"{result.place}: {result.path}" if result.path else result.place
     return Run(place, result.line, cells, statistics, _totals(result, deployment))
@@ -279,29 +262,18 @@ def _run(result: Node) -> Run:
 
 def _agents_run(result: Node) -> Run:
     deployment = _deployment_of(result)
-    values = {column: _first(result, paths) for column, paths in AGENTS.items()}
-    n_done, n_error, deviation, hits = (values.pop(name) for name in ("n_done", "n_error", "std", "hits"))
+    tables = layout("inferencemax_agents")
+    values = tables.cells(result)
+    deviation, n_done, n_error = (values.pop(name) for name in ("length_deviation", "n_request", "n_failed"))
     cells = join_cells(
         _context(result),
         deployment.cells,
-        {name: values.pop(name) for name in ("n_input_token", "n_output_token", "duration_s")},
-        {"n_request": n_done + np.nan_to_num(n_error), "n_failed": n_error, "prefix_cache_ratio": hits},
+        values,
+        {"n_request": n_done + np.nan_to_num(n_error), "n_failed": n_error},
         {"note": "agents: prompts that grow turn by turn"},
     )
     cells["length_variation"] = deviation / cells["n_output_token"] if cells["n_output_token"] > 0 else math.nan
-    holder, name = ("request_metrics.latency.", "{}") if not result["request_metrics"].is_blank else ("", "{}_")
-    fields = [
-        Field(column, name if holder else f"{name}{theirs}", f"{holder}{theirs}" if holder else "")
-        for column, theirs in LATENCIES.items()
-        if column != "itl_s"
-    ]
-    names = {**_NAMES, "p50": ("p50", "median")}
-    return Run(result.place, result.line, cells, read_statistics(result, fields, names), values)
-
-
-def _first(result: Node, paths: str) -> float:
-    numbers = (result.at(*path.split(".")).number() for path in paths.split())
-    return next((number for number in numbers if not math.isnan(number)), math.nan)
+    return tables.run(result, cells)
 
 
 def _context(result: Node) -> dict[str, Any]:
@@ -373,7 +345,7 @@ def _power_w(result: Node, n: int) -> float:
 
 
 def _check_inverse(result: Node) -> None:
-    for name in STATISTICS.values():
+    for (name,) in layout("inferencemax").names.values():
         tpot_s, speed = result[f"{name}_tpot"].number(), result[f"{name}_intvty"].number()
         if abs(tpot_s * speed - 1.0) > INVERSE_TOLERANCE:
             problem = f"{tpot_s:.4g} s is not the inverse of {name}_intvty = {speed:.4g}; is it in seconds?"
@@ -381,23 +353,11 @@ def _check_inverse(result: Node) -> None:
 
 
 FORMAT: Final = Format(
-    name="inferencemax",
-    title="InferenceMAX / InferenceX, its JSON results",
-    recognises=lambda start: any(
+    "inferencemax",
+    lambda start: any(
         begins_json(start, mark, "hw", "framework", "conc", opening=(b"{", b"["))
         for mark in ("tput_per_gpu", "scenario_type")
     ),
-    read=run_reader(_runs),
-    suffixes=(".json",),
-    statistics=tuple(STATISTICS),
-    conversions={
-        "ttft_s": "`*_ttft`: in s",
-        "itl_s": "`*_itl`: in s; not where the engine sends several tokens at once (TensorRT-LLM, SGLang on NVIDIA)",
-        "tpot_s": "`*_tpot`: in s; `*_intvty` is its inverse and must agree",
-        "e2e_s": "`*_e2el`: in s",
-        "output_throughput_token_per_s": "`output_tput_per_gpu` x accelerators that decode",
-        "total_throughput_token_per_s": "`tput_per_gpu` x accelerators",
-        "power_w": "`avg_total_gpu_power_w`, or `avg_power_w` x accelerators, unless `power_valid` is 0",
-    },
+    run_reader(_runs),
 )
 """The entry of the registry."""

@@ -176,19 +176,5 @@ def _text(node: Node) -> str:
     return node.text() if isinstance(value, str) or value is None else str(value)
 
 
-FORMAT: Final = Format(
-    name="llama_bench",
-    title="llama-bench of llama.cpp, its JSON, JSON lines, CSV or Markdown table",
-    recognises=_recognises,
-    read=run_reader(_runs),
-    suffixes=(".json", ".jsonl", ".csv"),
-    statistics=("mean",),
-    conversions={
-        "ttft_s": "`avg_ns` of a prompt test, or its tokens over `avg_ts`; a depth counts as cached input",
-        "tpot_s": "`avg_ns` of a generation test over its tokens, or 1 / `avg_ts`; it starts from one token",
-        "e2e_s": "`avg_ns` of a test of prompt and generation",
-        "output_throughput_token_per_s": "`avg_ts` of a generation test",
-        "total_throughput_token_per_s": "`avg_ts` of a test of prompt and generation",
-    },
-)
+FORMAT: Final = Format("llama_bench", _recognises, run_reader(_runs))
 """The entry of the registry."""

@@ -24,7 +24,7 @@ from roofcast.data.errors import UnknownNameError
 from roofcast.data.importers.client_runs import Run, join_cells, model_cells, table_of_runs
 from roofcast.data.importers.format import Format, Overrides
 from roofcast.data.importers.json_input import Node, begins_json, read_document
-from roofcast.data.importers.layout import Field, read_fields, time_unit
+from roofcast.data.importers.layout import first_known, layout
 from roofcast.data.importers.name_check import NameCheck
 from roofcast.data.importers.sources import Source, files_of, is_archive, iter_sources, start_of
 from roofcast.data.specs import STATISTICS
@@ -128,7 +128,6 @@ def _catalogue_id(name: str) -> str:
         return name
 
 
-SUFFIXES: Final = (".json",)
 VOLUME_TOLERANCE: Final = 0.02
 """Relative tolerance between decode throughput times its latency and the tokens of the batch."""
 
@@ -139,12 +138,6 @@ _MARKS: Final = {
     "config": ("backend", "scenario", "launcher"),
 }
 """Names in a file by its kind."""
-
-_TIMES: Final = {
-    phase: Field(column, "{}", f"{phase}.latency", time_unit("s"))
-    for phase, column in (("prefill", "ttft_s"), ("decode", "tpot_s"), ("per_token", "itl_s"), ("generate", "e2e_s"))
-}
-"""Times by phase; that of `decode` is of all tokens after the first."""
 
 
 @dataclass(frozen=True)
@@ -164,21 +157,21 @@ def _kind(start: bytes) -> str:
     return next((kind for kind, names in _MARKS.items() if begins_json(start, *names)), "")
 
 
-def _open(paths: Sequence[Path]) -> Generator[Source, None, None]:
-    files = files_of(paths, *SUFFIXES)
-    kinds = {file: "archive" if is_archive(file) else _kind(start_of(file, *SUFFIXES)) for file in files}
+def _open(paths: Sequence[Path], *suffixes: str) -> Generator[Source, None, None]:
+    files = files_of(paths, *suffixes)
+    kinds = {file: "archive" if is_archive(file) else _kind(start_of(file, *suffixes)) for file in files}
     for folder in dict.fromkeys(file.parent for file in files):
         here = {kind: [f for f in files if f.parent == folder and kinds[f] == kind] for kind in set(kinds.values())}
         complete, reports, configs = (here.get(kind, []) for kind in ("complete", "report", "config"))
-        config = _config(configs[0]) if len(configs) == 1 and reports and not complete else None
+        config = _config(configs[0], *suffixes) if len(configs) == 1 and reports and not complete else None
         rest = [] if complete or reports else configs
         for file in [*here.get("archive", []), *(complete or reports), *here.get("", []), *rest]:
-            for source in iter_sources([file], *SUFFIXES):
+            for source in iter_sources([file], *suffixes):
                 yield _Opened(source.name, source.stream, config if kinds[file] == "report" else None)
 
 
-def _config(file: Path) -> Node:
-    return next(read_document(source) for source in iter_sources([file], *SUFFIXES))
+def _config(file: Path, *suffixes: str) -> Node:
+    return next(read_document(source) for source in iter_sources([file], *suffixes))
 
 
 def _without_values(members: dict[str, Any]) -> dict[str, Any]:
@@ -213,12 +206,12 @@ class _Lengths:
     def of(cls, report: Node, config: Node, cells: dict[str, Any], overrides: Overrides) -> _Lengths:
         known = {**cells, "n_output_token": _n_output_token(config)}
         n_batch, n_input, n_output = (
-            _first(known.get(name), overrides.get(name))
+            first_known(float(v) for v in (known.get(name), overrides.get(name)) if isinstance(v, int | float))
             for name in ("concurrency", "n_input_token", "n_output_token")
         )
         throughput = report.at("decode", "throughput", "value")
         _check_unit(report.at("decode", "throughput", "unit"), "tokens/s")
-        volume = throughput.number() * _TIMES["decode"].read(report, "mean")
+        volume = throughput.number() * _times(report, "mean")["tpot_s"]
         if math.isnan(n_output):
             n_output = float(round(volume / n_batch)) + 1 if n_batch > 0 and 0 <= volume < math.inf else math.nan
         expected = n_batch * (n_output - 1)
@@ -235,7 +228,7 @@ def _timed(document: Node, report: Node, cells: dict[str, Any], lengths: _Length
     derived = ["output_throughput_token_per_s", "total_throughput_token_per_s", "request_throughput_per_s", "power_w"]
     derived += ["tpot_s"] if report["per_token"]["latency"].is_blank else []
     if report["generate"]["latency"].is_blank:
-        mean["e2e_s"] = mean["ttft_s"] + _TIMES["decode"].read(report, "mean")
+        mean["e2e_s"] = mean["ttft_s"] + _times(report, "mean")["tpot_s"]
         derived.append("e2e_s")
     e2e_s = mean["e2e_s"]
     if not e2e_s > 0:
@@ -251,11 +244,15 @@ def _timed(document: Node, report: Node, cells: dict[str, Any], lengths: _Length
     return Run(document.place, 0, cells | counts, statistics, totals, tuple(derived))
 
 
+def _times(report: Node, statistic: str) -> dict[str, float]:
+    return layout("llm_perf").read(report, "latencies", statistic)
+
+
 def _latencies(report: Node, statistic: str, lengths: _Lengths) -> dict[str, float]:
     decode, gaps = report["decode"]["latency"], report["per_token"]["latency"]
     n_gap = lengths.n_output - 1
     is_clean = gaps["count"].number() == decode["count"].number() * n_gap
-    times = read_fields(report, _TIMES.values(), statistic)
+    times = _times(report, statistic)
     return times | {
         "nttft_s_per_token": times["ttft_s"] / lengths.n_input if lengths.n_input > 0 else math.nan,
         "tpot_s": times["tpot_s"] / n_gap if n_gap > 0 else math.nan,
@@ -288,29 +285,5 @@ def _energy_j(report: Node) -> float:
     return energy_kwh * W_PER_KW * S_PER_H if energy_kwh > 0 else math.nan
 
 
-def _first(*values: object) -> float:
-    known = (float(v) for v in values if isinstance(v, int | float) and not math.isnan(v))
-    return next(known, math.nan)
-
-
-FORMAT: Final = Format(
-    name="llm_perf",
-    title="optimum-benchmark and llm-perf, their JSON reports",
-    recognises=lambda start: bool(_kind(start)),
-    read=_read,
-    suffixes=SUFFIXES,
-    opened=_open,
-    conversions={
-        "ttft_s": "`prefill.latency`: by its unit",
-        "nttft_s_per_token": "`prefill.latency` over `sequence_length`",
-        "itl_s": "`per_token.latency`: by its unit; not where its count shows repeated gaps",
-        "tpot_s": "`decode.latency` over the tokens after the first; derived where `decode` is a difference of runs",
-        "e2e_s": "`generate.latency`: by its unit; without it the mean alone, `prefill` + `decode`: derived",
-        "output_throughput_token_per_s": "batch x output tokens over E2E: derived",
-        "total_throughput_token_per_s": "batch x all tokens over E2E: derived",
-        "request_throughput_per_s": "batch over E2E: derived",
-        "power_w": "`energy.gpu` of prefill and decode, from kWh, over E2E: derived",
-        "memory_byte": "the most of `max_global_vram`, `max_process_vram`, on processors `max_ram`: from MB",
-    },
-)
+FORMAT: Final = Format("llm_perf", lambda start: bool(_kind(start)), _read, opened=_open)
 """The entry of the registry."""

@@ -288,18 +288,4 @@ def _throughputs(log: _RequestLog) -> dict[str, float]:
     }
 
 
-FORMAT: Final = Format(
-    name="llm_pilot",
-    title="LLM-Pilot, raw files of its performance characterisation",
-    recognises=lambda start: set(REQUEST_COLUMNS) <= set(header_of(start)),
-    read=_read,
-    conversions={
-        "ttft_s": "`latency_ms_per_token`, second entry: from ms",
-        "nttft_s_per_token": "`latency_ms_per_token`, second entry, over `n_input_tokens` of the request",
-        "itl_s": "`latency_ms_per_token`, entries after the second, all requests pooled: from ms",
-        "tpot_s": "`latency_ms_per_token`, mean of a request's entries after the second: from ms",
-        "e2e_s": "`latency_ms_per_token`, sum of all entries: from ms",
-        "output_throughput_token_per_s": "tokens that arrived in time, over `experiment_duration_s`",
-        "request_throughput_per_s": "requests that ended in time, over `experiment_duration_s`",
-    },
-)
+FORMAT: Final = Format("llm_pilot", lambda start: set(REQUEST_COLUMNS) <= set(header_of(start)), _read)

@@ -85,7 +85,6 @@ def _count(text: str) -> int:
     return 0 if text.lower() == "no" else min(int(text[:9]), 10**9)
 
 
-SUFFIXES: Final = ("summary.txt",)
 SERVER: Final = "server"
 OFFLINE: Final = "offline"
 SINGLE: Final = "singlestream"
@@ -123,10 +122,10 @@ def _runs(source: Source) -> Iterator[Run]:
     yield _run(_read_log(source))
 
 
-def _select_files(paths: Sequence[Path]) -> list[Path]:
+def _select_files(paths: Sequence[Path], *suffixes: str) -> list[Path]:
     selected: list[Path] = []
     for path in paths:
-        files = files_of([path], *SUFFIXES)
+        files = files_of([path], *suffixes)
         results = [f for f in files if is_archive(f) or _recognises(start_of(f))] if path.is_dir() else files
         selected += results or files
     return selected
@@ -201,19 +200,5 @@ def _notes(log: _Log) -> dict[str, str]:
     return {"note": "; ".join(filter(None, parts))}
 
 
-FORMAT: Final = Format(
-    name="mlperf_summary",
-    title="MLPerf Inference, LoadGen's mlperf_log_summary.txt",
-    recognises=_recognises,
-    read=run_reader(_runs),
-    suffixes=SUFFIXES,
-    select=_select_files,
-    conversions={
-        "ttft_s": "`First Token latency`: from ns; not offline",
-        "tpot_s": "`Time per Output Token`, of older logs `Time to Output Token`: from ns; not offline",
-        "e2e_s": "`latency`: from ns; not offline, where it counts from the start of the run",
-        "output_throughput_token_per_s": "`Completed tokens per second`, `Tokens per second`, `TPS w/` overhead",
-        "request_throughput_per_s": "the same of samples; `Scheduled samples per second` is the request rate",
-    },
-)
+FORMAT: Final = Format("mlperf_summary", _recognises, run_reader(_runs), select=_select_files)
 """The entry of the registry."""

@@ -81,16 +81,8 @@ def _duration(node: Node) -> float:
 
 
 FORMAT: Final = Format(
-    name="ollama_verbose",
-    title="ollama run --verbose, what it prints",
-    recognises=lambda start: all(mark in start for mark in (b"total duration:", b"eval count:", b"eval duration:")),
-    read=run_reader(_runs),
-    suffixes=(".txt", ".log"),
-    statistics=("mean",),
-    conversions={
-        "ttft_s": "`prompt eval duration`: without the load of the model",
-        "tpot_s": "`eval duration` over `eval count`",
-        "e2e_s": "`total duration` - `load duration`",
-    },
+    "ollama_verbose",
+    lambda start: all(mark in start for mark in (b"total duration:", b"eval count:", b"eval duration:")),
+    run_reader(_runs),
 )
 """The entry of the registry."""

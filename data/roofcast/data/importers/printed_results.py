@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import functools
 import re
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any, Final
 
 from roofcast.data.errors import SchemaError
+from roofcast.data.importers.fact_tables import fact_table
 from roofcast.data.importers.job_logs.run_log import iter_lines
 from roofcast.data.importers.json_input import Node, read_text
 from roofcast.data.importers.sources import Source
@@ -85,14 +84,21 @@ class Printed:
 @functools.cache
 def printed(tool: str) -> Printed:
     """Return the layout of a tool's printed result, by its name in ``printed_results.toml``."""
-    text = (resources.files(__package__) / "printed_results.toml").read_text(encoding="utf-8")
-    table = tomllib.loads(text)[tool]
+    table = dict(fact_table("printed_results")[tool])
     labels = {
         label.replace("{}", name): path.replace("{}", name)
         for label, path in table.pop("labels").items()
         for name in STATISTICS
     }
     return Printed(**table, labels=labels)
+
+
+def documents_of(source: Source, tools: Sequence[str], read: Callable[[Source], Iterable[Node]]) -> Iterable[Node]:
+    """Return the documents of a file: the results that the first fitting tool prints, else what `read` returns."""
+    start = source.start()
+    layouts = map(printed, tools) if start.lstrip()[:1] != b"{" else ()
+    text = next((one for one in layouts if one.recognises(start)), None)
+    return text.documents(source) if text else read(source)
 
 
 def _pairs(content: str) -> Iterator[tuple[str, object]]:

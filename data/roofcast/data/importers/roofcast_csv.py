@@ -114,10 +114,4 @@ def _iter_lines(stream: BinaryIO, name: str) -> Iterator[str]:
             raise SchemaError("", f"must be UTF-8: {error.reason}", name, line) from error
 
 
-FORMAT: Final = Format(
-    name="roofcast_csv",
-    title="roofcast's own CSV, any of the columns of the measurement table",
-    recognises=_recognises,
-    read=_read,
-    conversions={name: f"`{name}`: as it is" for name in OUTCOME_COLUMNS},
-)
+FORMAT: Final = Format("roofcast_csv", _recognises, _read)

@@ -7,12 +7,9 @@ The load is that of a closed loop: the mean requests, running and waiting, while
 
 from __future__ import annotations
 
-import functools
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from itertools import pairwise
 from typing import Any, Final
 
@@ -21,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from roofcast.data.errors import SchemaError
 from roofcast.data.importers.client_runs import Run, join_cells
+from roofcast.data.importers.fact_tables import fact_table
 from roofcast.data.importers.json_input import Floats
 from roofcast.data.measurements.speculation import speculation_cells
 from roofcast.data.units import ms_from_s
@@ -29,13 +27,6 @@ ENGINES: Final = ("vllm", "sglang")
 """Engines whose metrics are known."""
 
 Key = tuple[str, tuple[tuple[str, str], ...]]
-
-
-@functools.cache
-def metric_names() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
-    """Return the names of metrics by engine and quantity, those of newer versions first."""
-    text = (resources.files(__package__) / "server_metrics.toml").read_text(encoding="utf-8")
-    return {engine: {key: (*names,) for key, names in table.items()} for engine, table in tomllib.loads(text).items()}
 
 
 @dataclass(frozen=True)
@@ -128,7 +119,7 @@ def run_of_scrapes(scrapes: Sequence[Scrape], cells: Mapping[str, Any], place: s
     SchemaError
         If no request was finished, or what is needed is not counted.
     """
-    names = metric_names()[scrapes[0].engine]
+    names = fact_table("server_metrics")[scrapes[0].engine]
     window = _Window(scrapes)
     means = {name: window.mean(names.get(name, ())) for name in ("ttft_s", "itl_s", "tpot_s", "e2e_s")}
     waits = {name: window.mean(names.get(name, ())) for name in ("queue", "prefill")}
