@@ -28,6 +28,8 @@ DOES_NOT_RUN = [
     ("vllm", V100, LLAMA, "fp16", "vllm 0.19"),
     ("vllm", T4, "gemma-3-4b-it", "fp16", "llama.cpp"),
     ("vllm", T4, "gemma-2-9b", "fp16", "llama.cpp"),
+    ("vllm", T4, "gemma-2-9b", "int4", "llama.cpp"),
+    ("vllm", T4, "gemma-3-12b-it", "fp8", "llama.cpp"),
     ("vllm", T4, "gemma-4-12B-it", "fp16", "llama.cpp"),
     ("sglang", A100, QWEN, "fp8", "vllm"),
     ("sglang", "nvidia-rtx-3090-24gb", "MiniMax-M2", "", "vllm"),

@@ -36,6 +36,14 @@ def test_speculation_is_searched_where_it_is_requested_and_not_in_pipelines() ->
     assert replicas_of(Constraints(speculations=(EAGLE,))) == speculative
 
 
+def test_engines_of_desks_do_not_read_the_repositories_of_servers() -> None:
+    constraints = Constraints(
+        engines=("vllm", "llama.cpp"), weight_precisions=("int4",), checkpoints={"int4": "owner/model-AWQ"}
+    )
+    found = {(replica.engine, replica.checkpoint) for replica in replicas_of(constraints)}
+    assert found == {("vllm", "owner/model-AWQ"), ("llama.cpp", "")}
+
+
 def test_tokens_and_acceptance_enter_the_estimate() -> None:
     constraints = Constraints(speculations=(None, EAGLE))
     replicas, demand = replicas_of(constraints), Demand(500, 100, 8, None, ())

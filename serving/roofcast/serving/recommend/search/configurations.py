@@ -20,7 +20,7 @@ from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.features.engine.coefficients import Coefficients
 from roofcast.features.queries import Queries
 from roofcast.features.validity.engine_choice import searched_pairs
-from roofcast.features.validity.engine_support import Stack, model_kinds, support_error
+from roofcast.features.validity.engine_support import DESK_ENGINES, Stack, model_kinds, support_error
 from roofcast.features.validity.model_limits import NO_ATTENTION_DP_ENGINES, split_error
 from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
@@ -60,7 +60,7 @@ def enumerate_replicas(
     Notes
     -----
     Pipelines do not speculate: vLLM does not combine the two (docs/features/speculative_decoding, "Known Feature
-    Incompatibility").
+    Incompatibility"). Engines of desks read copies in formats of their own, which no repository here has.
     """
     constraints = constraints or Constraints()
     largest: dict[str, int] = {}
@@ -73,11 +73,12 @@ def enumerate_replicas(
         memory_byte = largest[name] * constraints.max_nodes * accelerators[name].memory_byte
         served[name] = _served_pairs(accelerators[name], model, *wanted, measured=measured, memory_byte=memory_byte)
     engines = {engine for pairs, _ in served.values() for _, engine in pairs}
+    checkpoints = {engine: {} if engine in DESK_ENGINES else constraints.checkpoints for engine in engines}
     all_splits = [*splits(model, max(largest.values(), default=0) * constraints.max_nodes)]
     degrees = {(tp, ep) for tp, _, _, ep in all_splits}
     impossible = {(*one, engine) for one in degrees for engine in engines if split_error(model, *one, engine)}
     replicas = [
-        Replica(name, tp, pp, dp, ep, engine, precision, speculation, constraints.checkpoints.get(precision, ""))
+        Replica(name, tp, pp, dp, ep, engine, precision, speculation, checkpoints[engine].get(precision, ""))
         for name, (pairs, _) in served.items()
         for tp, pp, dp, ep in all_splits
         if tp * pp * dp <= largest[name] * constraints.max_nodes
