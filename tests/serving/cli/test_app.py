@@ -97,7 +97,11 @@ def test_owned_nodes_are_one_inventory_option_each(run: Run) -> None:
 @pytest.mark.parametrize(
     ("more", "status", "message"),
     [
-        (("--users", "1", "--rate", "1"), 2, "give one of --concurrency, --request-rate-per-s, --users and"),
+        (
+            ("--users", "1", "--rate", "1"),
+            2,
+            "give one of --concurrency, --users, --request-rate-per-s and --n-batch-request",
+        ),
         (("--deadline", "1"), 2, "deadline-h needs"),
         (("--users", "0"), 2, "--users"),
         (("--users", "nan"), 2, "--users"),

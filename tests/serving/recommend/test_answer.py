@@ -80,13 +80,13 @@ def test_the_lever_of_a_limit_names_it_with_both_values(shared: Client) -> None:
 def test_levers_are_of_the_question_and_cost_what_its_changed_form_does(shared: Client) -> None:
     question = {
         "model": "Qwen/Qwen3-32B", "workload": {"preset": "chat", "users": 200, "think_time_s": 20},
-        "limits": ["ttft:p95<=2s", "tpot:p50<=60ms"], "constraints": {},
+        "limits": ["ttft:p95<=2s", "tpot:p50<=60ms"], "constraints": {"original": True},
     }  # fmt: skip
     levers = ask(shared, **question, n_entry=1)["levers"]
     assert levers == ask(shared, **question, n_entry=6)["levers"]
     users = {one["kind"]: int(one["change"].split()[0]) for one in levers if one["kind"] == "users"}
     changed: dict[str, dict[str, Any]] = {
-        "spot": {"constraints": {"pricing": ["spot"]}},
+        "spot": {"constraints": {"pricing": ["spot"], "original": True}},
         "fp8": {"constraints": {"weight_precisions": ["fp8"]}},
         "users": {"workload": {"preset": "chat", "users": users["users"], "think_time_s": 20}},
     }
