@@ -14,7 +14,6 @@ from roofcast.data.measurements.job_schema import (
     TRAINING_KEY_COLUMNS,
     TRAINING_OUTCOME_COLUMNS,
     TRAINING_SCHEMA,
-    TRAINING_WHOLE_COLUMNS,
 )
 from roofcast.data.measurements.job_validation import (
     token_per_step,
@@ -67,7 +66,7 @@ def test_a_required_number_may_not_be_blank(name: str) -> None:
         validated(**{name: float("nan")})
 
 
-@pytest.mark.parametrize("name", TRAINING_WHOLE_COLUMNS)
+@pytest.mark.parametrize("name", [name for name, column in TRAINING_SCHEMA.items() if column.is_whole])
 def test_counts_are_whole_numbers(name: str) -> None:
     with pytest.raises(SchemaError, match=f"{name}: must be a whole number"):
         validated(

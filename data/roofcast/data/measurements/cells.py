@@ -59,14 +59,11 @@ class CellParser:
         Values of blank cells. Other blanks are NaN or an empty text, and a problem where the column is not nullable.
     always
         Columns of every parsed table.
-    whole_columns
-        Columns of whole numbers.
     """
 
     schema: Mapping[str, Column]
     defaults: Mapping[str, Any]
     always: Collection[str]
-    whole_columns: Collection[str]
 
     def parse(self, columns: Mapping[str, ColumnArray]) -> tuple[Table, list[Finding]]:
         """Return the typed columns, those of `always` first, and what is wrong with their cells.
@@ -107,7 +104,7 @@ class CellParser:
         values[is_blank] = self.defaults.get(name, math.nan)
         is_wrong = ~is_blank & ~((values >= low) & (values <= high))
         kind = "a number"
-        if name in self.whole_columns:
+        if self.schema[name].is_whole:
             kind, is_wrong = "a whole number", is_wrong | (np.nan_to_num(values % 1) != 0)
         if is_wrong.any():
             values[is_wrong] = np.nan

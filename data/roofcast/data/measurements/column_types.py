@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+import csv
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Literal
 
 from roofcast.data.precision_names import parse_precision
-from roofcast.data.specs import PRECISIONS
+from roofcast.data.specs import PRECISIONS, STATISTICS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,6 +35,12 @@ class Column:
         What a person has to know to write it; blank for a column of results.
     synonym
         Returns the choice that another word means; blank if it means none.
+    role
+        What a row needs it for: a question, a setting, an outcome, or a result that is neither.
+    is_whole
+        Whether its numbers are whole.
+    default
+        Value of an absent or blank cell that cannot be unknown.
     """
 
     kind: Literal["float", "str", "bool"]
@@ -42,6 +51,9 @@ class Column:
     min_length: int = 0
     meaning: str = ""
     synonym: Callable[[str], str] | None = None
+    role: str = ""
+    is_whole: bool = False
+    default: str | bool = ""
 
     def checks(self, values: pd.Series) -> Iterator[tuple[pd.Series, str]]:
         """Yield, for each rule, whether each value satisfies it, and the problem of those that do not."""
@@ -60,26 +72,40 @@ class Column:
             yield lengths.between(self.min_length, MAX_TEXT), problem
 
 
-def text(*choices: str, meaning: str = "") -> Column:
-    """Return a column of texts that may be blank."""
-    return Column("str", choices=("", *choices) if choices else (), meaning=meaning)
+_CHOICES: Final = {"precision": ("", *PRECISIONS), "statistic": STATISTICS}
 
 
-def precision(meaning: str) -> Column:
-    """Return a column of precisions that may be blank."""
-    return Column("str", choices=("", *PRECISIONS), meaning=meaning, synonym=parse_precision)
+def read_columns(file: str, known: Mapping[str, Column] = MappingProxyType({})) -> dict[str, Column]:
+    """Return the columns of a table of this folder.
+
+    Parameters
+    ----------
+    known
+        Columns of another table, which those without a kind are taken from.
+    """
+    with Path(__file__).with_name(file).open(encoding="utf-8", newline="") as stream:
+        return {row["name"]: _parse(row, known) for row in csv.DictReader(stream)}
 
 
-def required_text(*choices: str, meaning: str = "") -> Column:
-    """Return a column of texts that are not blank."""
-    return Column("str", choices=choices, min_length=1, meaning=meaning)
+def _parse(row: Mapping[str, str], known: Mapping[str, Column]) -> Column:
+    *required, kind = row["kind"].split() or [""]
+    role, meaning, is_whole = row["role"], row["meaning"], bool(row["is_whole"])
+    if not kind:
+        return replace(known[row["name"]], role=role)
+    if kind == "flag":
+        return Column("bool", role=role, meaning=meaning, default=row["default"] == "true")
+    if kind == "number":
+        low, high = float(row["low"]), float(row["high"])
+        return Column("float", not required, low, high, role=role, meaning=meaning, is_whole=is_whole)
+    is_required = bool(required) or kind == "statistic"
+    words = row["choices"].split()
+    choices = _CHOICES.get(kind) or (() if not words else tuple(words) if required else ("", *words))
+    synonym = parse_precision if kind == "precision" else None
+    return Column(
+        "str", False, 0.0, 0.0, choices, int(is_required), meaning, synonym, role=role, default=row["default"]
+    )
 
 
-def number(low: float, high: float, meaning: str = "") -> Column:
-    """Return a column of numbers that may be unknown."""
-    return Column("float", is_nullable=True, low=low, high=high, meaning=meaning)
-
-
-def required_number(low: float, high: float, meaning: str = "") -> Column:
-    """Return a column of numbers that must be known."""
-    return Column("float", low=low, high=high, meaning=meaning)
+def of_role(schema: Mapping[str, Column], *roles: str) -> dict[str, Column]:
+    """Return the columns of some roles."""
+    return {name: column for name, column in schema.items() if column.role in roles}

@@ -8,10 +8,8 @@ import pandas as pd
 
 from roofcast.data.measurements.job_schema import (
     ADAPTER_TARGETS,
-    TRAINING_DEFAULTS,
     TRAINING_OUTCOME_COLUMNS,
     TRAINING_SCHEMA,
-    TRAINING_WHOLE_COLUMNS,
 )
 from roofcast.data.measurements.table_rules import RowRules, TableRules
 
@@ -38,7 +36,7 @@ def _row_rules(table: pd.DataFrame) -> RowRules:
     }
 
 
-_RULES: Final = TableRules("training table", TRAINING_SCHEMA, TRAINING_DEFAULTS, TRAINING_WHOLE_COLUMNS, _row_rules)
+_RULES: Final = TableRules("training table", TRAINING_SCHEMA, _row_rules)
 
 validate_training_measurements: Final = _RULES.validate
 """Validate a training table, see `TableRules.validate`.

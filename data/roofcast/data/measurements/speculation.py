@@ -38,7 +38,7 @@ def speculation_cells(
     Parameters
     ----------
     kind
-        One of `SPECULATIONS`; blank where the tool does not tell it.
+        That of the column `speculation`; blank where the tool does not tell it.
     n_draft
         Drafted tokens of a step and sequence.
     length

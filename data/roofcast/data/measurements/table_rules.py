@@ -41,10 +41,6 @@ class TableRules:
     ----------
     title
         Name of the table for messages.
-    defaults
-        Values of absent and blank cells, for columns that are not nullable.
-    whole_columns
-        Columns of whole numbers.
     row_rules
         Returns the rules between columns for a table with valid columns.
     fill
@@ -53,8 +49,6 @@ class TableRules:
 
     title: str
     schema: Mapping[str, Column]
-    defaults: Mapping[str, object]
-    whole_columns: tuple[str, ...]
     row_rules: Callable[[pd.DataFrame], RowRules]
     fill: Callable[[Columns], dict[str, pd.Series]] = _nothing
 
@@ -62,6 +56,10 @@ class TableRules:
     def columns(self) -> tuple[str, ...]:
         """Column names, in order."""
         return tuple(self.schema)
+
+    @functools.cached_property
+    def _defaults(self) -> Mapping[str, object]:
+        return {name: column.default for name, column in self.schema.items() if not column.is_nullable}
 
     def validate(self, table: pd.DataFrame, source: str = "", lines: Lines = 0) -> pd.DataFrame:
         """Return the validated table with every column of the schema, in its order and types.
@@ -119,7 +117,7 @@ class TableRules:
         if kind == "float":
             return _numbers(column, source, lines)
         if kind == "bool":
-            return _booleans(column, self.defaults.get(name), source, lines)
+            return _booleans(column, self._defaults.get(name), source, lines)
         _check_encodable(column, source, lines)
         return column.astype(str)
 
@@ -127,7 +125,7 @@ class TableRules:
     def _sound_defaults(self) -> pd.DataFrame:
         cells = {}
         for name, column in self.schema.items():
-            default = pd.Series([self.defaults.get(name, float("nan"))], name=name)
+            default = pd.Series([self._defaults.get(name, float("nan"))], name=name)
             with suppress(SchemaError):
                 typed = self._typed(default, "", 0)
                 if not _value_errors(column, typed, "", 0):
@@ -139,7 +137,7 @@ class TableRules:
         absent = self._sound_defaults[[name for name in self._sound_defaults if name not in table.columns]]
         sound = dict(absent.take(np.zeros(len(table), dtype=int)).set_axis(table.index).items())
         for name, column in self.schema.items():
-            default = self.defaults.get(name, float("nan"))
+            default = self._defaults.get(name, float("nan"))
             if name in sound:
                 columns[name] = sound[name]
             elif name not in table.columns:
@@ -151,7 +149,7 @@ class TableRules:
         return columns
 
     def _row_errors(self, table: pd.DataFrame, source: str, lines: Lines) -> Iterator[SchemaError]:
-        known = [name for name in self.whole_columns if table[name].notna().any()]
+        known = [name for name, column in self.schema.items() if column.is_whole and table[name].notna().any()]
         whole = {n: (table[n].isna() | (table[n] % 1 == 0), "must be a whole number") for n in known}
         for field, (holds, problem) in [*whole.items(), *self.row_rules(table).items()]:
             if not holds.all():
@@ -162,7 +160,7 @@ class TableRules:
         # Numbers are written as their shortest exact decimal text, which is the same on every platform.
         if column.dtype == float:
             return ["" if value != value else f"{name}={value + 0.0!r}" for value in column.tolist()]  # noqa: PLR0124
-        default = self.defaults.get(name)
+        default = self._defaults.get(name)
         return ["" if value == default else f"{name}={value}" for value in column.tolist()]
 
 

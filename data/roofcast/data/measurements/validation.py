@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from roofcast.data.measurements.column_types import Column
-from roofcast.data.measurements.schema import DEFAULTS, MEAN_ONLY_COLUMNS, OUTCOME_COLUMNS, SCHEMA, WHOLE_COLUMNS
+from roofcast.data.measurements.schema import MEAN_ONLY_COLUMNS, OUTCOME_COLUMNS, SCHEMA
 from roofcast.data.measurements.table_rules import Columns, RowRules, TableRules
 
 
@@ -65,7 +65,7 @@ def _are_outcomes(names: str) -> bool:
     return set(names.split()) <= OUTCOME_COLUMNS.keys()
 
 
-_RULES: Final = TableRules("measurement table", SCHEMA, DEFAULTS, WHOLE_COLUMNS, _row_rules, _fill_load)
+_RULES: Final = TableRules("measurement table", SCHEMA, _row_rules, _fill_load)
 
 validate_measurements: Final = _RULES.validate
 """Validate a measurement table, see `TableRules.validate`; a blank `load` follows from concurrency and request rate.

@@ -19,7 +19,6 @@ from roofcast.data.measurements.job_schema import (
     TRAINING_COLUMNS,
     TRAINING_CONFIG_COLUMNS,
     TRAINING_OUTCOME_COLUMNS,
-    TRAINING_WHOLE_COLUMNS,
 )
 from roofcast.data.specs import AcceleratorSpec
 from roofcast.serving.jobs.conventions import default_framework
@@ -75,7 +74,7 @@ def parse_jobs(
     cells = columns_from_rows(rows)
     if unknown := [_unknown_column(name) for name in cells if LONG_NAMES.get(name, name) not in columns]:
         raise join_errors(unknown)
-    parser = CellParser(columns, JOB_DEFAULTS, (*REQUIRED_COLUMNS, *JOB_DEFAULTS), TRAINING_WHOLE_COLUMNS)
+    parser = CellParser(columns, JOB_DEFAULTS, (*REQUIRED_COLUMNS, *JOB_DEFAULTS))
     table, findings = parser.parse(cells or {name: np.full(len(rows), None) for name in REQUIRED_COLUMNS})
     problems: list[Problem | None] = [None] * len(rows)
     add_findings(problems, [*findings, *_check_targets(table)])

@@ -19,7 +19,6 @@ from roofcast.data.measurements.schema import (
     OUTCOME_COLUMNS,
     QUESTION_COLUMNS,
     RESULT_COLUMNS,
-    WHOLE_COLUMNS,
 )
 from roofcast.data.measurements.speculation import speculates
 from roofcast.features.descriptors.assumptions import ASSUMED_LOAD
@@ -39,7 +38,6 @@ QUESTION_PARSER: Final = CellParser(
     {name: replace(column, low=1.0) if name in _LEAST_ONE else column for name, column in INPUT_COLUMNS.items()},
     {"n_accelerator": 1.0, "statistic": "mean", "load": ""},
     tuple(QUESTION_COLUMNS),
-    WHOLE_COLUMNS,
 )
 
 _SPLIT_COLUMNS: Final = (

@@ -22,7 +22,7 @@ from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredi
 MAX_RATIO: Final = 300.0
 """Largest ratio of measurement and prediction, either way; beyond it a wrong unit or a typing error is assumed."""
 
-METRIC_PARSER: Final = CellParser({name: OUTCOME_COLUMNS[name] for name in REFERENCE_METRICS}, {}, (), ())
+METRIC_PARSER: Final = CellParser({name: OUTCOME_COLUMNS[name] for name in REFERENCE_METRICS}, {}, ())
 
 
 def read_references(

@@ -14,7 +14,7 @@ import pandas as pd
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, SchemaError
-from roofcast.data.measurements.schema import DEFAULTS, INPUT_COLUMNS, REFERENCE_METRICS
+from roofcast.data.measurements.schema import INPUT_COLUMNS, REFERENCE_METRICS, SCHEMA
 from roofcast.serving.app_state.catalog.live_catalog import LiveCatalog
 from roofcast.serving.app_state.catalog.model_admission import Config
 from roofcast.serving.predict.question_rows import rows_from_table, table_from_rows
@@ -117,8 +117,8 @@ def check_name(name: str) -> None:
 
 def without_blanks(row: Cells) -> dict[str, Any]:
     """Return the cells of a row that say something: neither blank nor the default of their column."""
-    blank = (None, "")
-    return {column: value for column, value in row.items() if value not in blank and DEFAULTS.get(column) != value}
+    blank = {name: (None, "", column.default) for name, column in SCHEMA.items()}
+    return {name: value for name, value in row.items() if value not in blank.get(name, (None, ""))}
 
 
 def build_profile(name: str, rows: Sequence[Cells], catalog: Catalog, predictor: RoofcastPredictor) -> Profile:
