@@ -134,7 +134,8 @@ SECTIONS: Final = (
         "accelerator, and requests of the longest context that the cache holds, as median and 90 % quantile of the "
         "absolute logarithm of predicted over reported. *Recall*: servers that ran out of memory, at the margin that "
         "3 % of those that started do not reach. What an engine keeps for itself leaves the judged lineage out. "
-        "*rule_of_thumb*: parameters times bytes, and keys and values in nine tenths of the memory that they leave. "
+        "*rule_of_thumb*: parameters times bytes, and keys and values in nine tenths of the memory that they leave; "
+        "`accelerate estimate-memory` answers only with the hub at hand, so no peer stands beside. "
         "[P9.csv](scoreboard/P9.csv) has the figures.",
         {"P9": "Starts"},
         ("median_ln", "q90_ln", "n", "recall", "false_alarm", "n_failed"),

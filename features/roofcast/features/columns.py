@@ -148,6 +148,8 @@ DESCRIPTORS: Final = (
     Column("config.flash_attention", "1", "1 if attention is fused and unpadded, 0 if padded to the longest "
            "sequence."),
     Column("config.n_draft_token", "token", "Speculated tokens per sequence and step; 0 without speculation."),
+    Column("config.n_draft_layer", "layer", "Layers that draft, with weights and a cache of their own; 0 without.",
+           is_analytic=True),
     Column("config.acceptance_ratio", "1", "Probability that a speculated token is accepted; NaN for the "
            "coefficient's value."),
     Column("config.lora_rank", "1", "Rank of the requests' LoRA adapter; 0 without."),

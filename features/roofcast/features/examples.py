@@ -52,7 +52,7 @@ def example_descriptors() -> dict[str, npt.NDArray[np.float64]]:
         "config.poll_interval_step": 1.0, "config.batching_wait_step": 0.0,
         "config.chunk_token": 8192.0, "config.max_num_seqs": np.inf,
         "config.memory_ratio": 0.9, "config.is_recent": 0.0, "config.host_weight_byte": 0.0,
-        "config.in_flight_token": 8192.0,
+        "config.n_draft_layer": 0.0, "config.in_flight_token": 8192.0,
         "config.served_context_token": 0.0, "config.keeps_prefixes": 0.0,
         "workload.n_input_token": 1000.0, "workload.n_output_token": 200.0, "workload.length_variation": 0.5,
         "workload.n_wave": np.nan, "workload.n_request": np.nan,

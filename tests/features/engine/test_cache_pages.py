@@ -43,7 +43,7 @@ def test_a_page_of_attention_is_as_large_as_a_state() -> None:
 def test_drafts_and_kept_prefixes_take_states() -> None:
     plain = request(784.0, **HYBRID)
     assert request(784.0, **HYBRID, config__keeps_prefixes=1) == plain + 3 * 16 * PAGE
-    assert request(784.0, **HYBRID, config__n_draft_token=2) > plain + 2 * 3 * 16 * PAGE
+    assert request(784.0, **HYBRID, config__n_draft_token=2, config__n_draft_layer=1) > plain + 2 * 3 * 16 * PAGE
 
 
 def test_a_group_that_is_not_full_wastes_its_places() -> None:

@@ -44,3 +44,11 @@ def test_recent_releases_count_graphs_in_their_share() -> None:
 def test_ranks_keep_buffers_for_messages() -> None:
     one, two = (usable_byte(an_example(config__n_accelerator=n, config__tp=1.0))[0] for n in (1.0, 2.0))
     assert two < 2 * one
+
+
+def test_the_largest_image_may_make_the_peak_and_ranks_share_it() -> None:
+    """Servers of Qwen3.6-35B-A3B and Qwen3.8-27B, whose towers have 0.9 GB, keep some GiB at any chunk."""
+    tower = {"model__tower_byte": 0.9e9, "config__chunk_token": 2048.0, "config__max_num_seqs": 1.0}
+    alone, halved = (activation_byte(an_example(**tower, config__tp=tp))[0] for tp in (1.0, 2.0))
+    assert 1.1 < alone / 2**30 < 1.4
+    assert halved == pytest.approx(alone / 2)

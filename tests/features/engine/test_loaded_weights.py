@@ -9,9 +9,11 @@ from tests.builders import an_example
 
 def test_layers_that_predict_have_experts_as_the_model_has() -> None:
     experts = {"model__n_param_expert": 3.5e9, "model__n_param_prediction": 1e9}
-    without, drafted = (loaded_byte(an_example(**experts, config__n_draft_token=n)) for n in (0.0, 2.0))
+    without, drafted = (loaded_byte(an_example(**experts, config__n_draft_layer=n)) for n in (0.0, 1.0))
     assert (without["expert"][0], without["prediction"][0]) == (7e9, 0.0)
     assert (drafted["expert"][0], drafted["prediction"][0]) == (8e9, 1e9)
+    apart = loaded_byte(an_example(**experts, config__n_draft_layer=5.0))
+    assert (apart["expert"][0], apart["prediction"][0]) == (7e9, 5 * 12 * 4096**2 * 2)
 
 
 @pytest.mark.parametrize(

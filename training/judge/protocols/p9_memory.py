@@ -63,7 +63,7 @@ def estimate_starts(rows: pd.DataFrame, catalog: Catalog) -> pd.DataFrame:
     own = np.where(is_static, 0.0, _held_out_own_byte(rows, memory, n))
     pool = np.maximum(memory.capacity * held - n * own, 0.0)
     loads_later = (rows["engine"] == "sglang").to_numpy()  # reports the weights before it loads those of drafts
-    drafts = weight_byte(d) - weight_byte({**d, "config.n_draft_token": np.zeros(len(rows))})
+    drafts = weight_byte(d) - weight_byte({**d, "config.n_draft_layer": np.zeros(len(rows))})
     attention = np.where((rows["engine"] == "sglang") & (d["model.n_linear_layer"] > 0), 1 + STATE_RATIO, 1.0)
     cache = np.where(is_static, held * rows["max_num_seqs"].fillna(1.0), pool / attention)
     return pd.DataFrame(

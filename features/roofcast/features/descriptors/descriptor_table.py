@@ -22,6 +22,7 @@ from roofcast.features.descriptors.model_descriptors import describe_model, stor
 from roofcast.features.descriptors.parallelism import split_devices
 from roofcast.features.descriptors.precisions import (
     ACTIVATION_BYTE,
+    EXPERT_BYTE,
     FOUR_BIT,
     GGUF_BYTE,
     GGUF_HEAD_BYTE,
@@ -70,6 +71,9 @@ TYPICAL_TDP_W: Final = 500.0
 
 HOST_SIZE: Final = 8.0
 """Accelerators on the PCIe of one host if `network` is blank: most servers have eight double-width slots."""
+
+DRAFT_LAYER: Final = 5.0
+"""Layers of a draft model of its own: DFlash drafts of Qwen3 and Laguna have five."""
 
 
 def describe(
@@ -145,7 +149,7 @@ def describe_queries(
     _limit_power(columns, number_column(queries, "power_limit_w", np.nan))
     columns["hardware.host_size"] = _host_size(queries, accelerator_specs, accelerator_codes)
     columns |= _config(queries, engine, _kv_precision(engine.name, precision, specs, model_codes))
-    columns |= _element_bytes(kernel, outside, engine.is_whole)
+    columns |= _element_bytes(kernel, outside, engine.is_whole, is_moe & (native == "int4"))
     _store(columns, specs, model_codes, precision == own)
     is_a100 = np.array(["a100" in spec.id for spec in accelerator_specs], dtype=bool)[accelerator_codes]
     columns |= _server_settings(queries, engine.name, columns["hardware.memory_byte"], is_a100)
@@ -245,10 +249,13 @@ def _host_size(
     return np.where((own <= HOST_SIZE) & (n_node > 1), np.minimum(size, per_node), size)
 
 
-def _element_bytes(kernel: Names, outside: Names, is_whole: npt.NDArray[np.bool_]) -> dict[str, FloatArray]:
+def _element_bytes(
+    kernel: Names, outside: Names, is_whole: npt.NDArray[np.bool_], is_fine: npt.NDArray[np.bool_]
+) -> dict[str, FloatArray]:
     # One kernel of llama.cpp multiplies all four-bit weights.
     is_four_bit = np.isin(kernel.astype(str), FOUR_BIT)
     weight, dense = (bytes_per_element(names, WEIGHT_BYTE) for names in (kernel, outside))
+    weight = np.where(is_fine & np.equal(kernel, "int4"), EXPERT_BYTE, weight)
     head, embedding = np.full_like(weight, 2.0), np.full_like(weight, 2.0)
     if is_whole.any():
         gguf = (bytes_per_element(names, WEIGHT_BYTE | GGUF_BYTE) for names in (kernel, outside))
@@ -301,7 +308,9 @@ def _speculation(queries: PredictionInput) -> dict[str, FloatArray]:
     is_counted = ~np.isnan(length) & (n_draft > 0)
     if is_counted.any():
         chance[is_counted] = chain_acceptance(length[is_counted], n_draft[is_counted])
-    return {"config.n_draft_token": n_draft, "config.acceptance_ratio": chance}
+    kind = text_column(queries, "speculation", "").astype(str)
+    n_layer = np.select([kind == "draft", kind == "ngram"], [DRAFT_LAYER, 0.0], 1.0) * (n_draft > 0)
+    return {"config.n_draft_token": n_draft, "config.n_draft_layer": n_layer, "config.acceptance_ratio": chance}
 
 
 def _server_settings(

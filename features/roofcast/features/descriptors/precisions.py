@@ -47,6 +47,10 @@ Open Compute Project, "OCP Microscaling Formats (MX) Specification", v1.0, 2023;
 efficient and accurate low-precision inference", 2025.
 """
 
+EXPERT_BYTE: Final = 0.5625
+"""Bytes of a weight of experts that are published in four-bit integers: `quantization_config` of Kimi-K2-Thinking has
+groups of 32."""
+
 ACTIVATION_BYTE: Final = {"fp8": 1.0, "fp8_block": 1.0, "int8": 1.0, "fp4": 0.5625, "mxfp4": 1.0}
 """Bytes of one activation as an operand of a product; 2 if absent."""
 

@@ -51,7 +51,10 @@ def request_byte(d: Queries, context: FloatArray) -> FloatArray:
     is_vllm, is_sglang = engine == _VLLM, engine == _SGLANG
     copies = kv_replication(d) * d["config.kv_byte_per_element"]
     n_full, n_sliding, n_state = (d[f"model.n_{kind}_layer"] for kind in ("full", "sliding", "linear"))
-    drafted = np.where((n_draft > 0) & (n_full > 0), 1 + 1 / np.maximum(n_full, 1.0), 1.0)
+    n_drafting = np.where(
+        d["model.window_block"] > 0, np.minimum(d["config.n_draft_layer"], 1), d["config.n_draft_layer"]
+    )
+    drafted = np.where(n_full > 0, 1 + n_drafting / np.maximum(n_full, 1.0), 1.0)
     index = d["model.index_byte"] * kv_replication(d)
     index = index + np.where(d["config.kv_byte_per_element"] < 2, d["model.entry_byte"], 0.0) * kv_replication(d)
     full = (d["model.kv_width"] * copies + index) * drafted

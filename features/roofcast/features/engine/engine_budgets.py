@@ -78,13 +78,20 @@ _COLUMNS: Final = {
     for field in fields(Budget)
 }
 
-_SGLANG: Final = float(ENGINES.index("sglang"))
+_VLLM, _SGLANG = (float(ENGINES.index(name)) for name in ("vllm", "sglang"))
 
 RECENT_SAMPLER_BYTE: Final = 14.0
 """As `Budget.sampler_byte`, of releases of vLLM that sort nothing: logits of 16 and 32 bits, softmax and noise."""
 
 MAX_SEQUENCE: Final = 1024.0
 """Sequences of the profiled sampler where only memory limits them."""
+
+TOWER_PATCH: Final = 65_536.0
+TOWER_LAYER: Final = 27.0
+TOWER_BYTE: Final = 17.0
+"""Patches of the largest image (16,384 tokens of two by two, `max_pixels` of Qwen's processors), layers of a tower
+with 12 squared widths each, and bytes of a patch for each element of the width while its MLP runs: a residual, and
+3.75 widths before and after the activation."""
 
 RANK_BYTE: Final = 0.25 * GIB
 """Buffers of messages of a rank of several: judgement, with the shipped starts in view."""
@@ -100,7 +107,7 @@ def budget_column(d: Queries, name: str) -> FloatArray:
 
 
 def activation_byte(d: Queries) -> FloatArray:
-    """Return the peak of a step's buffers on one accelerator: a full chunk, or the sampler of all sequences.
+    """Return the peak of a step's buffers on one accelerator: a full chunk, the largest image, or the sampler.
 
     Notes
     -----
@@ -114,7 +121,10 @@ def activation_byte(d: Queries) -> FloatArray:
     n_sequence = np.minimum(d["config.max_num_seqs"], MAX_SEQUENCE)
     entry = np.where(d["config.is_recent"] > 0, RECENT_SAMPLER_BYTE, budget_column(d, "sampler_byte"))
     sampler = entry * n_sequence * d["model.vocab_size"]
-    return np.maximum(chunk * token, 2.0 * chunk * d["model.hidden_size"] + sampler)
+    tower_width = np.sqrt(d["model.tower_byte"] / (2 * TOWER_LAYER * 12))
+    tower = (d["config.engine"] == _VLLM) * TOWER_PATCH * TOWER_BYTE * tower_width / d["config.tp"]
+    peaks = (chunk * token, tower, 2.0 * chunk * d["model.hidden_size"] + sampler)
+    return np.asarray(np.maximum.reduce(peaks), dtype=np.float64)
 
 
 def usable_byte(d: Queries) -> FloatArray:

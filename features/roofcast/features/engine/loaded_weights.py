@@ -12,6 +12,9 @@ from roofcast.features.queries import FloatArray
 
 MXFP4: Final = [float(i) for i, name in enumerate(PRECISIONS) if name.startswith("mxfp4")]
 
+DRAFT_WIDTHS: Final = 12.0
+"""Weights of a layer of a draft model, in squared widths of the model: four of attention and eight of an MLP."""
+
 FULL_BYTE: Final = 2.0
 """Bytes of a norm, a router or another weight that no checkpoint quantises."""
 
@@ -38,7 +41,9 @@ def loaded_byte(d: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
     """
     roles = ("expert", "linear", "head", "embedding")
     known = [d[f"model.n_param_{role}"] for role in roles]
-    drafted = d["model.n_param_prediction"] * (d["config.n_draft_token"] > 0)
+    n_draft = d["config.n_draft_layer"]
+    drafted = d["model.n_param_prediction"] * (n_draft == 1)
+    apart = np.where(drafted > 0, 0.0, n_draft * DRAFT_WIDTHS * d["model.hidden_size"] ** 2)
     routed = drafted * known[0] / d["model.n_param"]
     return {
         "expert": (known[0] + routed) * d["config.weight_byte_per_element"] * expert_padding(d),
@@ -48,7 +53,7 @@ def loaded_byte(d: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
         "other": (d["model.n_param"] - sum(known)) * FULL_BYTE,
         "absorbed": d["model.n_param_absorbed"] * FULL_BYTE,
         "tower": d["model.tower_byte"],
-        "prediction": (drafted - routed) * d["config.dense_byte_per_element"],
+        "prediction": (drafted - routed) * d["config.dense_byte_per_element"] + apart * FULL_BYTE,
     }
 
 
