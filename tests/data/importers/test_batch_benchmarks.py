@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from roofcast.data.errors import SchemaError
@@ -31,6 +34,14 @@ def test_sglang_one_batch_is_a_static_batch() -> None:
     assert means["tpot_s"].tolist() == pytest.approx([0.00724, 0.0079533, 0.0103150], rel=1e-4)
     assert means["acceptance_length"].iloc[2] == 2.4
     assert table.loc[table["statistic"] == "p50", "tpot_s"].tolist() == [0.0071, 0.0078]
+
+
+def test_older_servers_of_batches_print_no_ttft(tmp_path: Path) -> None:
+    line = {"batch_size": 16, "input_len": 1000, "output_len": 101, "latency": 5.0, "input_throughput": 32000.0,
+            "overall_throughput": 3523.2, "acc_length": -1.0}  # fmt: skip
+    (file := tmp_path / "result.jsonl").write_text(json.dumps(line))
+    row = rows(file).iloc[0]
+    assert (row["ttft_s"], row["tpot_s"], row["e2e_s"]) == (0.5, 0.045, 5.0)
 
 
 def test_the_warm_up_of_a_printed_batch_is_no_run() -> None:

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from roofcast.data.errors import SchemaError
@@ -329,6 +331,26 @@ def test_a_printed_table_is_a_run_as_the_saved_file_is() -> None:
     assert means["itl_s"].fillna(0).tolist() == [0, 0.034]  # with speculation a gap is one between chunks
     row = rows(sample("sglang_bench/printed.txt")).iloc[0]
     assert row[["concurrency", "acceptance_length", "prefix_cache_ratio", "e2e_s"]].tolist() == [4, 2.8, 0.25, 2.95]
+
+
+@pytest.mark.parametrize("prefix", ["bench-1  | ", "2026-11-01T10:00:00.123Z ", "[2026-11-01 10:00:00] "])
+def test_what_loggers_put_before_lines_is_no_part_of_labels(tmp_path: Path, prefix: str) -> None:
+    text = sample("vllm_bench/printed.txt").read_text()
+    (file := tmp_path / "job.log").write_text("".join(prefix + line for line in text.splitlines(keepends=True)))
+    pd.testing.assert_frame_equal(rows(file), rows(sample("vllm_bench/printed.txt")))
+
+
+def test_thousands_between_commas_are_one_number(tmp_path: Path) -> None:
+    text = sample("vllm_bench/printed.txt").read_text()
+    (file := tmp_path / "table.txt").write_text(re.sub(r"(?<=[0-9])(?=[0-9]{3}(?:\.|$))", ",", text, flags=re.M))
+    assert "," in file.read_text()
+    pd.testing.assert_frame_equal(rows(file), rows(sample("vllm_bench/printed.txt")))
+
+
+def test_results_that_vllm_appends_are_runs(tmp_path: Path) -> None:
+    line = json.dumps(json.loads(sample(DEFAULT).read_text()))
+    (file := tmp_path / "all.json").write_text(f"{line}\n{line}\n")
+    assert len(rows(file, **FROM_FILE)) == 2 * len(rows(sample(DEFAULT), **FROM_FILE))
 
 
 def test_a_run_of_sglang_without_a_completed_request_is_a_failed_row(tmp_path: Path) -> None:

@@ -56,9 +56,13 @@ def _offline_run(document: Node) -> Run:
 def _batch_run(document: Node) -> Run:
     tables = layout("sglang_one_batch" if document["latency"].is_blank else "sglang_one_batch_server")
     hit_ratio, n_output = document["cache_hit_rate"].number(), document["output_len"].number()
-    cells = tables.cells(document) | speculation_cells(length=document["acc_length"].number())
+    length = document["acc_length"]
+    cells = tables.cells(document) | speculation_cells(length=math.nan if length.value == -1 else length.number())
     cells |= {"prefix_cache_ratio": hit_ratio} if 0 < hit_ratio <= 1 else {}
     mean = tables.read(document, "mean")
+    speed = document["input_throughput"].number()
+    if math.isnan(mean["ttft_s"]) and speed > 0:  # older versions print the input over it
+        mean["ttft_s"] = document["batch_size"].number() * document["input_len"].number() / speed
     if n_output > 1 and mean["e2e_s"] > mean["ttft_s"]:
         mean["tpot_s"] = (mean["e2e_s"] - mean["ttft_s"]) / (n_output - 1)
     mean |= {"e2e_s": math.nan} if n_output == 1 else {}

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -263,8 +263,13 @@ _is_json_sglang: Final = json_marks("total_output_tokens_retokenized", "request_
 
 
 def _vllm_runs(source: Source) -> Iterator[Run]:
-    read = documents_of(source, ["vllm_bench_serve"], lambda one: [read_document(one, _without_texts)])
-    yield from map(_VLLM.run, read)
+    first, _, rest = source.start().lstrip().partition(b"\n")
+    is_line = first.rstrip().endswith(b"}") and rest.lstrip().startswith(b"{")  # as --append-result writes
+
+    def read(one: Source) -> Iterable[Node]:
+        return iter_documents(one, _without_texts) if is_line else [read_document(one, _without_texts)]
+
+    yield from map(_VLLM.run, documents_of(source, ["vllm_bench_serve"], read))
 
 
 def _sglang_runs(source: Source) -> Iterator[Run]:

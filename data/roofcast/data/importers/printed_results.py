@@ -20,7 +20,16 @@ STATISTICS: Final = ("mean", "median", "average", "p50", "p90", "p95", "p99")
 """Names of statistics in labels."""
 
 _BULLET: Final = " \t-*>|"
-_NUMBER: Final = re.compile(r"[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,3})?", re.ASCII)
+_NUMBER: Final = re.compile(
+    r"[0-9]{1,3}(?:,[0-9]{3}){1,9}(?:\.[0-9]{1,30})?|[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,3})?", re.ASCII
+)
+_SEPARATOR: Final = re.compile(r",(?![0-9]{3}(?![0-9]))", re.ASCII)
+_PREFIX: Final = re.compile(
+    r"(?:[\w.-]{1,60}-[0-9]{1,4} {1,20}\| "
+    r"|\[?[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.,]{5,20}(?:Z|[+-][0-9:]{4,5})?\]? )*",
+    re.ASCII,
+)
+"""What containers and loggers put before a line: a name and a bar, or a time."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +71,8 @@ class Printed:
         is_warmup = bool(self.warmup_end) and self.warmup_end in text
         document: dict[str, Any] = {}
         begun = n_result = 0
-        for line, content in iter_lines(text, source.name):
+        for line, whole in iter_lines(text, source.name):
+            content = whole[_PREFIX.match(whole).end() :]  # type: ignore[union-attr]
             if is_warmup:
                 is_warmup = self.warmup_end not in content
                 continue
@@ -102,7 +112,7 @@ def documents_of(source: Source, tools: Sequence[str], read: Callable[[Source], 
 
 
 def _pairs(content: str) -> Iterator[tuple[str, object]]:
-    for part in content.split(",") if ":" in content else ():
+    for part in _SEPARATOR.split(content) if ":" in content else ():
         label, _, rest = part.partition(":")
         value = rest.split(None, 1)
         if value:
@@ -121,4 +131,5 @@ def _value_of(text: str) -> object:
     number = text.removesuffix("%")
     if not _NUMBER.fullmatch(number):
         return text
-    return float(number) / 100 if text.endswith("%") else float(number)
+    value = float(number.replace(",", ""))
+    return value / 100 if text.endswith("%") else value
