@@ -29,6 +29,12 @@ _SUGGESTIONS: Final[ContextVar[list[int] | None]] = ContextVar("suggestions", de
 """Number of names for which similar ones may still be looked up, as the only element; None for any."""
 
 
+def shorten(value: object, limit: int = 60) -> str:
+    """Return what a message shows of a wrong value."""
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
 class RoofcastError(Exception):
     """Base of all errors that a caller is expected to handle."""
 

@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from roofcast.data.errors import InputError, join_errors
+from roofcast.data.errors import InputError, join_errors, shorten
 from roofcast.data.layer_kinds import Layers
 from roofcast.data.layer_summary import summarise, uniform_layers
 from roofcast.data.prices.regions import COUNTRIES
@@ -81,14 +81,9 @@ def input_error(error: ValidationError, prefix: str = "") -> InputError:
     for part in error.errors():
         field = ".".join(str(name) for name in (prefix, *part["loc"]) if name != "" and " " not in str(name))
         message = part["msg"].removeprefix("Value error, ")
-        got = "" if part["type"] in {"missing", "value_error"} else f", got {_short(part['input'])}"
+        got = "" if part["type"] in {"missing", "value_error"} else f", got {shorten(part['input'])}"
         errors.append(InputError(field, message[:1].lower() + message[1:] + got))
     return join_errors(errors)
-
-
-def _short(value: object, limit: int = 60) -> str:
-    text = repr(value)
-    return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

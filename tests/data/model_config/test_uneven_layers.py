@@ -6,11 +6,11 @@ import pytest
 
 from roofcast.data.errors import InputError
 from roofcast.data.model_config.huggingface import model_from_config
-from tests.data.model_config.uneven_configs import UNEVEN
+from tests.data.model_config.model_configs import PUBLISHED
 
 
 def test_layers_whose_indexer_selects_entries_are_sparse_and_the_others_slide() -> None:
-    spec = model_from_config(UNEVEN["deepseek-v4-flash"][0], "m")
+    spec = model_from_config(PUBLISHED["deepseek-v4-flash"][0], "m")
 
     assert (spec.n_sparse_layer, spec.sparse_top_k, spec.kv_compression) == (21, 512 + 128, 4)
     assert (spec.n_sliding_layer, spec.sliding_window) == (22, 128)
@@ -18,7 +18,7 @@ def test_layers_whose_indexer_selects_entries_are_sparse_and_the_others_slide() 
 
 
 def test_the_value_width_has_the_weights_of_the_grouped_output_projection() -> None:
-    config = UNEVEN["deepseek-v4-flash"][0]
+    config = PUBLISHED["deepseek-v4-flash"][0]
 
     grouped = 64 * 512 * config["o_lora_rank"] + config["o_groups"] * config["o_lora_rank"] * 4096
 
@@ -26,14 +26,14 @@ def test_the_value_width_has_the_weights_of_the_grouped_output_projection() -> N
 
 
 def test_heads_of_sliding_layers_are_not_those_of_the_spec() -> None:
-    spec = model_from_config(UNEVEN["mimo-v2-flash"][0], "m")
+    spec = model_from_config(PUBLISHED["mimo-v2-flash"][0], "m")
 
     assert (spec.n_kv_head, spec.head_dim, spec.v_head_dim) == (4, 192, 128)
     assert (spec.n_sliding_layer, spec.sliding_window, spec.n_dense_layer) == (39, 128, 1)
 
 
 def test_blocks_without_attention_have_no_growing_cache() -> None:
-    spec = model_from_config(UNEVEN["nemotron-super-49b"][0], "m")
+    spec = model_from_config(PUBLISHED["nemotron-super-49b"][0], "m")
 
     assert (spec.n_layer, spec.n_linear_layer, spec.n_kv_head) == (80, 31, 8)
 
@@ -58,4 +58,4 @@ def test_blocks_without_attention_have_no_growing_cache() -> None:
 )
 def test_a_wrong_layer_is_refused(name: str, changes: dict[str, object], problem: str) -> None:
     with pytest.raises(InputError, match=problem):
-        model_from_config({**UNEVEN[name][0], **changes}, "m")
+        model_from_config({**PUBLISHED[name][0], **changes}, "m")

@@ -14,30 +14,6 @@ from roofcast.data.specs import AcceleratorSpec
 
 MAX_ACCELERATOR_FILE_BYTE: Final = 65_536
 
-_TEMPLATE: Final = """\
-# One accelerator, from its data sheet. Peaks are dense: halve a figure marked "with sparsity".
-id = "acme-x1-96gb"                # your name for it, such as maker-part-memory
-vendor = "Acme"
-name = "X1"
-architecture = "X"                 # optional; lets its ratios be checked against its family
-year = 2026                        # optional
-form_factor = "PCIe"               # optional
-memory_type = "HBM3"               # optional; lets bandwidth and capacity be checked
-memory_gib = 96
-bandwidth_gb_per_s = 4000
-peak_bf16_tflop_per_s = 800        # at least one of fp32, bf16 and fp16
-peak_fp16_tflop_per_s = 800
-peak_fp8_tflop_per_s = 1600        # optional, as are fp32, tf32, int8, fp4 and int4
-l2_mib = 64                        # optional; the last cache
-tdp_w = 600                        # optional
-link = "pcie5"                     # interconnect of several of them
-link_bandwidth_gb_per_s = 128      # of one accelerator, both directions together
-link_domain_size = 1               # how many one such fabric connects
-pcie_gen = 5                       # optional
-source = "Acme X1 data sheet, revision 3"
-note = ""                          # optional
-"""
-
 _SHEET_FIELDS: Final[Mapping[str, str]] = {
     "memory_byte": "memory_gib",
     "bandwidth_byte_per_s": "bandwidth_gb_per_s",
@@ -56,7 +32,7 @@ def accelerator_template() -> str:
     >>> parse_accelerator(accelerator_template()).memory_byte / 2**30
     96.0
     """
-    return _TEMPLATE
+    return Path(__file__).with_name("accelerator_template.toml").read_text(encoding="utf-8")
 
 
 def load_accelerator_file(path: Path | str) -> AcceleratorSpec:

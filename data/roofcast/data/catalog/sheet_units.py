@@ -8,7 +8,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from roofcast.data import units
-from roofcast.data.errors import InputError
+from roofcast.data.errors import InputError, shorten
 from roofcast.data.specs import PRECISIONS
 
 _SI: Final[Mapping[str, tuple[str, float]]] = {
@@ -64,12 +64,7 @@ def _scale(name: str, value: object, factor: float) -> float:
     try:
         scaled = float(Decimal(str(value)) * Decimal(factor))
     except (InvalidOperation, OverflowError) as error:
-        raise InputError(name, f"must be a number, got {_short(value)}") from error
+        raise InputError(name, f"must be a number, got {shorten(value)}") from error
     if not math.isfinite(scaled):
-        raise InputError(name, f"must be a finite number, got {_short(value)}")
+        raise InputError(name, f"must be a finite number, got {shorten(value)}")
     return scaled
-
-
-def _short(value: object, limit: int = 60) -> str:
-    text = repr(value)
-    return text if len(text) <= limit else text[: limit - 3] + "..."

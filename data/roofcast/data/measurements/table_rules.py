@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from roofcast.data.errors import SchemaError, join_errors
+from roofcast.data.errors import SchemaError, join_errors, shorten
 from roofcast.data.measurements.column_names import column_cure
 from roofcast.data.measurements.column_types import Column
 
@@ -209,9 +209,8 @@ def line_of(lines: Lines, position: int) -> int:
     return lines[position]
 
 
-def _short(value: object, limit: int = 60) -> str:
-    text = repr(getattr(value, "item", lambda: value)())
-    return text if len(text) <= limit else text[: limit - 3] + "..."
+def _short(value: object) -> str:
+    return shorten(getattr(value, "item", lambda: value)())
 
 
 def _value_errors(column: Column, values: pd.Series, source: str, lines: Lines) -> list[SchemaError]:

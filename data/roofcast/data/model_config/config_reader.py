@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from roofcast.data.errors import InputError
+from roofcast.data.errors import InputError, shorten
 
 HIGHEST: Final = 10_000_000
 _LARGEST_LIST: Final = 10_000
@@ -22,6 +22,11 @@ class ConfigReader:
         Mappings, the most specific first.
     defaults
         Values of fields that no mapping names.
+
+    Raises
+    ------
+    InputError
+        By every method that returns a value, if it is missing without a default, of another type or out of bounds.
 
     Examples
     --------
@@ -70,13 +75,7 @@ class ConfigReader:
         return match is not None and isinstance(match[1], list)
 
     def per_layer(self, *names: str, n_layer: int, default: int | None = None, low: int = 1) -> list[int]:
-        """Return a whole number for each layer, of a list or of one number.
-
-        Raises
-        ------
-        InputError
-            If a list has another length, or a number is missing or out of bounds.
-        """
+        """Return a whole number for each layer, of a list or of one number."""
         if not self.holds_list(*names):
             return [self.count(*names, default=default, low=low)] * n_layer
         name, _ = self._first(names, None)
@@ -86,13 +85,7 @@ class ConfigReader:
         return [ConfigReader({name: value}).count(name, low=low) for value in values]
 
     def count(self, *names: str, default: int | None = None, low: int = 1, high: int = HIGHEST) -> int:
-        """Return a whole number within bounds.
-
-        Raises
-        ------
-        InputError
-            If no name has a value and there is no default, or the value is no whole number within bounds.
-        """
+        """Return a whole number within bounds."""
         name, value = self._first(names, default)
         if isinstance(value, bool) or not isinstance(value, int):
             raise InputError(name, f"must be a whole number, got {_short(value)}")
@@ -105,39 +98,21 @@ class ConfigReader:
         return self.count(*names, default=0, low=0, high=high)
 
     def flag(self, *names: str, default: bool = False) -> bool:
-        """Return a boolean.
-
-        Raises
-        ------
-        InputError
-            If the value is no boolean.
-        """
+        """Return a boolean."""
         name, value = self._first(names, default)
         if not isinstance(value, bool):
             raise InputError(name, f"must be true or false, got {_short(value)}")
         return value
 
     def text(self, *names: str, default: str = "", longest: int = 200) -> str:
-        """Return a text.
-
-        Raises
-        ------
-        InputError
-            If the value is no text of up to `longest` characters.
-        """
+        """Return a text."""
         name, value = self._first(names, default)
         if not isinstance(value, str) or len(value) > longest:
             raise InputError(name, f"must be a text of up to {longest} characters, got {_short(value)}")
         return value
 
     def number(self, name: str, default: float) -> float:
-        """Return a number greater than 0.
-
-        Raises
-        ------
-        InputError
-            If the value is no number greater than 0.
-        """
+        """Return a number greater than 0."""
         _, value = self._first((name,), default)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not 0 < value <= HIGHEST:
@@ -145,65 +120,32 @@ class ConfigReader:
         return float(value)
 
     def texts(self, name: str) -> list[str]:
-        """Return a list of texts, empty if absent.
-
-        Raises
-        ------
-        InputError
-            If the value is no list of texts.
-        """
-        values = self._list(name)
-        if not all(isinstance(v, str) for v in values):
-            raise InputError(name, f"must be a list of texts, got {_short(values)}")
-        return values
+        """Return a list of texts, empty if absent."""
+        return self._list_of(name, str, "texts")
 
     def indices(self, name: str) -> set[int]:
-        """Return the distinct whole numbers of a list, empty if absent.
-
-        Raises
-        ------
-        InputError
-            If the value is no list of whole numbers.
-        """
+        """Return the distinct whole numbers of a list, empty if absent."""
         return set(self.numbers(name))
 
     def numbers(self, name: str) -> list[int]:
-        """Return the whole numbers of a list, empty if absent.
-
-        Raises
-        ------
-        InputError
-            If the value is no list of whole numbers.
-        """
-        values = self._list(name)
-        if not all(isinstance(v, int) and not isinstance(v, bool) for v in values):
-            raise InputError(name, f"must be a list of whole numbers, got {_short(values)}")
-        return values
+        """Return the whole numbers of a list, empty if absent."""
+        return self._list_of(name, int, "whole numbers")
 
     def objects(self, name: str) -> list[Mapping[str, Any]]:
-        """Return a list of nested mappings, empty if absent.
-
-        Raises
-        ------
-        InputError
-            If the value is no list of mappings.
-        """
-        values = self._list(name)
-        if not all(isinstance(v, Mapping) for v in values):
-            raise InputError(name, f"must be a list of objects, got {_short(values)}")
-        return values
+        """Return a list of nested mappings, empty if absent."""
+        return self._list_of(name, Mapping, "objects")
 
     def section(self, name: str) -> Mapping[str, Any]:
-        """Return a nested mapping, empty if absent.
-
-        Raises
-        ------
-        InputError
-            If the value is no mapping.
-        """
+        """Return a nested mapping, empty if absent."""
         _, value = self._first((name,), {})
         if not isinstance(value, Mapping):
             raise InputError(name, f"must be an object, got {_short(value)}")
+        return value
+
+    def _list_of(self, name: str, kind: type, kinds: str) -> list[Any]:
+        value = self._list(name)
+        if not all(isinstance(entry, kind) and not isinstance(entry, bool) for entry in value):
+            raise InputError(name, f"must be a list of {kinds}, got {_short(value)}")
         return value
 
     def _list(self, name: str) -> list[Any]:
@@ -234,10 +176,9 @@ class ConfigReader:
         return names[0], default
 
 
-def _short(value: object, limit: int = 60) -> str:
+def _short(value: object) -> str:
     if isinstance(value, Mapping | list | tuple):
         return f"a {'list' if not isinstance(value, Mapping) else 'mapping'} of {len(value)}"
     if isinstance(value, int) and abs(value) >= 10**20:
         return "a number of more than 20 digits"
-    text = repr(value)
-    return text if len(text) <= limit else text[: limit - 3] + "..."
+    return shorten(value)

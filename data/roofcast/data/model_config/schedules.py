@@ -210,7 +210,6 @@ def _periodic(reader: ConfigReader, name: str, n_layer: int) -> list[bool]:
 
 
 def _of_length(reader: ConfigReader, name: str, values: list[EntryT], n_layer: int) -> list[EntryT]:
-    """Return a value for each layer; the list may go on with those of the layers that predict tokens."""
     if not n_layer <= len(values) <= n_layer + reader.count_or_none(*names.PREDICTION, high=1_000):
         raise InputError(name, f"must name all {n_layer} layers, got {len(values)}")
     return values[:n_layer]

@@ -13,8 +13,7 @@ from roofcast.data.prices.price_list import (
     Fetch,
     NoOfferError,
     PriceList,
-    download,
-    find_published,
+    published_file,
     read_price_list,
 )
 from roofcast.data.prices.regions import UNKNOWN_REGION
@@ -66,11 +65,8 @@ def fetch_price_index(provider: str, fetch: Fetch, catalog: Catalog) -> PriceLis
     provider
         The only one of interest; blank for all.
     """
-    published = find_published(REPOSITORY, LATEST, fetch)
-    if published is None:
-        return None
-    with download(published, "gpu-price-index", fetch) as file:
-        return load_price_index(file, catalog, provider)
+    with published_file(REPOSITORY, LATEST, "gpu-price-index", fetch) as found:
+        return found and load_price_index(found[0], catalog, provider)
 
 
 def _offer(row: Mapping[str, str], provider: str, catalog: Catalog, source: str) -> Offer:

@@ -10,7 +10,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from roofcast.data.errors import InputError, SchemaError, UnknownNameError
 from roofcast.data.prices.node_rules import is_sold, sold_nodes
@@ -37,16 +37,6 @@ class PriceList:
 
 class NoOfferError(Exception):
     """The row is no offer; the message is the reason."""
-
-
-@dataclasses.dataclass(frozen=True)
-class PublishedFile:
-    """Last commit of a file of a repository, and its day."""
-
-    repository: str
-    path: str
-    commit: str
-    as_of: dt.date
 
 
 def has_columns(path: Path | str, columns: Iterable[str]) -> bool:
@@ -99,35 +89,26 @@ def read_price_list(
     return PriceList(tuple(sold_nodes(cheapest[name] for name in sorted(cheapest))), unknown, skipped)
 
 
-def find_published(repository: str, path: str, fetch: Fetch) -> PublishedFile | None:
-    """Return the last commit of a file; None if there is no such file."""
-    answer = b"".join(fetch(COMMITS.format(repository=repository, path=path)))
-    commits: list[dict[str, Any]] = json.loads(answer)
-    if not commits:
-        return None
-    last = commits[0]
-    return PublishedFile(
-        repository, path, last["sha"], dt.date.fromisoformat(last["commit"]["committer"]["date"][:10])
-    )
-
-
 @contextlib.contextmanager
-def download(published: PublishedFile, name: str, fetch: Fetch) -> Iterator[Path]:
-    """Yield the path of a published file, which is named by `name` and its commit.
+def published_file(repository: str, path: str, name: str, fetch: Fetch) -> Iterator[tuple[Path, dt.date] | None]:
+    """Yield a file of the last commit, which is named by `name` and the commit, and its day; None if there is none.
 
     Raises
     ------
     InputError
         If the file is too large.
     """
-    url = FILES.format(**dataclasses.asdict(published))
+    commits = json.loads(b"".join(fetch(COMMITS.format(repository=repository, path=path))))
+    if not commits:
+        yield None
+        return
+    commit, as_of = commits[0]["sha"], dt.date.fromisoformat(commits[0]["commit"]["committer"]["date"][:10])
+    url = FILES.format(repository=repository, path=path, commit=commit)
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / f"{name}-{published.commit[:12]}.csv"
+        file = Path(folder) / f"{name}-{commit[:12]}.csv"
         with file.open("wb") as stream:
-            n_byte = 0
             for part in fetch(url):
-                n_byte += len(part)
-                if n_byte > MAX_OFFER_FILE_BYTE:
+                if stream.tell() + len(part) > MAX_OFFER_FILE_BYTE:
                     raise InputError("refresh", f"{url} is over {MAX_OFFER_FILE_BYTE} bytes")
                 stream.write(part)
-        yield file
+        yield file, as_of

@@ -17,8 +17,7 @@ from roofcast.data.prices.price_list import (
     Fetch,
     NoOfferError,
     PriceList,
-    download,
-    find_published,
+    published_file,
     read_price_list,
 )
 from roofcast.data.specs import Offer, Pricing
@@ -136,8 +135,5 @@ def fetch_skypilot_list(cloud: str, fetch: Fetch, catalog: Catalog) -> PriceList
     InputError
         If the file is too large.
     """
-    published = find_published(REPOSITORY, f"{FOLDER}/{cloud}/vms.csv", fetch)
-    if published is None:
-        return None
-    with download(published, cloud, fetch) as file:
-        return load_skypilot_catalog(file, cloud, published.as_of, catalog, LICENCE)
+    with published_file(REPOSITORY, f"{FOLDER}/{cloud}/vms.csv", cloud, fetch) as found:
+        return found and load_skypilot_catalog(found[0], cloud, found[1], catalog, LICENCE)
