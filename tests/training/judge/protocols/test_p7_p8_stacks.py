@@ -22,28 +22,22 @@ from tests.training.judge.protocols.campaign_builders import (
 )
 
 
-@pytest.fixture
-def guessing(fitted: list[pd.DataFrame], monkeypatch: pytest.MonkeyPatch) -> list[pd.DataFrame]:
-    monkeypatch.setattr(p7_p8_stacks, "_further_predictions", lambda *_: {})  # what is fitted does not depend on them
-    return fitted
-
-
-def test_an_owner_is_not_learnt_from_where_it_is_judged(rows: CampaignRows, guessing: list[pd.DataFrame]) -> None:
+def test_an_owner_is_not_learnt_from_where_it_is_judged(rows: CampaignRows, fitted: list[pd.DataFrame]) -> None:
     dump = predict_stacks(rows, n_fold=3)
-    assert len(guessing) == 3
-    for fold, learnt in enumerate(guessing, start=1):
+    assert len(fitted) == 3
+    for fold, learnt in enumerate(fitted, start=1):
         judged = dump.loc[dump["fold"] == fold, "row"].unique()
         assert not set(rows.owners[learnt.index]) & set(rows.owners.iloc[judged])
         assert (rows.measurements["rule"][learnt.index] == "").all()
 
 
-def test_a_run_published_again_is_not_learnt_from(rows: CampaignRows, guessing: list[pd.DataFrame]) -> None:
+def test_a_run_published_again_is_not_learnt_from(rows: CampaignRows, fitted: list[pd.DataFrame]) -> None:
     one, other = (np.flatnonzero((rows.owners == owner) & rows.is_sound)[0] for owner in ("inferencex", "argonne"))
     run = rows.measurements["run"].to_numpy().copy()
     run[run == run[other]] = run[one]
     measurements = rows.measurements.assign(run=run)
     dump = predict_stacks(CampaignRows(measurements, rows.X, rows.y, rows.groups), n_fold=3)
-    for fold, learnt in enumerate(guessing, start=1):
+    for fold, learnt in enumerate(fitted, start=1):
         judged = dump.loc[dump["fold"] == fold, "row"].unique()
         assert not set(measurements["run"][learnt.index]) & set(measurements["run"].iloc[judged])
 
