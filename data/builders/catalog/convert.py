@@ -35,14 +35,7 @@ _NEEDED: Final = (
     "n_layer", "hidden_size", "n_head", "n_kv_head", "head_dim", "vocab_size", "n_param", "n_param_active",
 )  # fmt: skip
 
-_DTYPES: Final = {
-    "": "bf16", "bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "bfloat16 (FP8 checkpoint)": "fp8",
-    "bfloat16 (experts MXFP4)": "fp4",
-}  # fmt: skip
-
 _SAME: Final = 1e-3
-
-_CHECKPOINTS: Final = (("FP8 block-quantised", "fp8"), ("INT4 QAT experts", "int4"), ("INT4 experts", "int4"))
 
 
 def convert_model(raw: Row) -> Row:
@@ -93,7 +86,9 @@ def _attention(raw: Row) -> str:
 def _checkpoint_precision(raw: Row) -> str:
     if raw["lineage"] == "deepseek-v3-671b":
         return "fp8"
-    return next((p for text, p in _CHECKPOINTS if text in raw["note"]), _DTYPES[raw["torch_dtype"]])
+    stored = FACTS["precisions"]
+    noted = (p for text, p in stored["note"].items() if text in raw["note"])
+    return str(next(noted, stored["dtype"][raw["torch_dtype"]]))
 
 
 def _complete_experts(raw: Row, row: Row) -> None:
@@ -115,10 +110,6 @@ def _make_blocks(raw: Row, row: Row) -> None:
     row["n_linear_layer"] = str(int(row["n_layer"]) - int(raw["n_full_attention_layers"]))
 
 
-_PCIE_GB_PER_S: Final = {"3": "32", "4": "64", "5": "128"}
-"""Bandwidth of 16 lanes, both directions together."""
-
-
 def convert_accelerator(raw: Row) -> Row:
     """Return the row of ``accelerators.csv``.
 
@@ -135,7 +126,7 @@ def convert_accelerator(raw: Row) -> Row:
         row[column] = f"{row[column]}; {value}" if column == "source" else value
     if "bridge (pairs) / pcie" in row["link"]:
         row["link"] = f"pcie{row['pcie_gen']}"
-        row["link_bandwidth_gb_per_s"] = _PCIE_GB_PER_S[row["pcie_gen"]]
+        row["link_bandwidth_gb_per_s"] = FACTS["pcie_gb_per_s"][row["pcie_gen"]]
         row["link_domain_size"] = "1"
     needs = {
         "memory": row["memory_gib"],
@@ -203,11 +194,7 @@ def convert_model_alias(raw: Row) -> Row:
 
 
 def _named_precision(quantisation: str) -> str:
-    marks = {
-        "fp8": "fp8", "nvfp4": "fp4", "mxfp4": "fp4", "int4": "int4", "w4a16": "int4", "q4_": "int4", "int8": "int8",
-        "q8_": "int8", "bf16": "bf16", "f16": "fp16", "fp16": "fp16",
-    }  # fmt: skip
-    precision = next((p for mark, p in marks.items() if mark in quantisation), "")
+    precision = next((p for mark, p in FACTS["precisions"]["alias"].items() if mark in quantisation), "")
     if quantisation and not precision:
         raise SkippedRow("weights of a precision that is not modelled")
     return precision

@@ -27,14 +27,9 @@ MAX_TOML_BYTE: Final = 1_000_000
 _MAX_CELL: Final = 2_000
 
 MARKETPLACES: Final = frozenset(
-    {"akash", "runpod", "runpod-community", "salad", "spheron", "tensordock", "vast", "vast-ai"}
+    tomllib.loads(Path(__file__).with_name("marketplaces.toml").read_text(encoding="utf-8"))["providers"]
 )
-"""Providers whose instances third-party hosts supply: marketplaces, and community tiers of providers.
-
-The price lists of tardellirs/gpu-pricing mark Akash, Spheron and Vast.ai so; Salad rents idle machines of others.
-RunPod rents out third-party hosts in its Community Cloud (docs.runpod.io); rows of ``runpod`` without a tier have the
-prices of that tier. TensorDock lists independent hosts (docs.tensordock.com).
-"""
+"""Providers whose instances third-party hosts supply: marketplaces, and community tiers of providers."""
 
 OWN_FIGURES: Final = "own figures"
 """Licence of offers that a user states without another."""
