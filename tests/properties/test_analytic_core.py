@@ -249,7 +249,15 @@ def test_times_scale_with_the_unit_of_time(question: Question, factor: float) ->
         assert after[metric][0] == pytest.approx(expected), metric
 
 
-LAYERS = ("n_layer", "n_full_layer", "n_sliding_layer", "n_moe_layer", "n_mlp_layer", "n_encoder_layer")
+LAYERS = (
+    "n_layer",
+    "n_full_layer",
+    "n_sliding_layer",
+    "n_sparse_layer",
+    "n_moe_layer",
+    "n_mlp_layer",
+    "n_encoder_layer",
+)
 
 
 @random_queries
