@@ -13,12 +13,13 @@ from typing import Any
 
 Config = dict[str, Any]
 
-PUBLISHED: dict[str, tuple[Config, int]] = {
-    name: (entry["config"], entry["n_param"])
-    for name, entry in json.loads(
-        Path(__file__).with_name("published_configs.json").read_text(encoding="utf-8")
-    ).items()
-}
+_ENTRIES: dict[str, dict[str, Any]] = json.loads(
+    Path(__file__).with_name("published_configs.json").read_text(encoding="utf-8")
+)
+PUBLISHED: dict[str, tuple[Config, int]] = {n: (entry["config"], entry["n_param"]) for n, entry in _ENTRIES.items()}
+FIGURES: dict[str, Config] = {name: entry["figures"] for name, entry in _ENTRIES.items() if "figures" in entry}
+"""Fields of specs that the conventions of a family determine."""
+
 LLAMA_3_1_8B = PUBLISHED["llama-3.1-8b"][0]
 
 
