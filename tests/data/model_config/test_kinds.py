@@ -40,6 +40,7 @@ LATENT = {"kv_lora_rank": 512, "qk_rope_head_dim": 0, "qk_nope_head_dim": 128, "
         ({"sliding_window": [512, 0] * 16}, {"kv": 2048, "window": 2048}),
         ({"kv_lora_rank": 512, "use_mla": False}, {"kv": 2048}),
         ({"layer_group_size": 5, "group_norm_size": 4}, {"state": 32 * 128 * 128 * 4, "kv": 2048}),
+        ({"sliding_window_pattern": "LLLG", "sliding_window": 512}, {"kv": 2048, "window": 2048}),
         ({"global_attn_every_n_layers": 3, "local_attention": 128}, {"kv": 2048, "window": 2048}),
         ({"num_key_value_heads": ..., "num_attention_groups": 4}, {"kv": 1024}),
         ({"layer_types": [*MIXED, "full_attention"], "num_nextn_predict_layers": 1, **DELTA}, {"kv": 2048}),

@@ -101,6 +101,26 @@ def test_a_checkpoint_states_the_precision_of_its_cache(more: dict[str, Any], pr
     assert model_from_config(a_config(quantization_config=quantisation), "m").kv_precision == precision
 
 
+@pytest.mark.parametrize(
+    ("quantisation", "expected"),
+    [
+        (tensors(
+            {"targets": ["Linear"], "weights": {"num_bits": 4, "type": "int", "group_size": 32}},
+            ignore=("lm_head", "re:.*self_attn.*", r"re:.*mlp\.(gate|up|gate_up|down)_proj.*"),
+        ), 4.5),
+        ({"bits": 16, "mode": "affine", "group_size": 64, "lm_head": False, "embed_tokens": False, "self_attn": False,
+         "model.layers.0.mlp.switch_mlp.gate_proj": {"bits": 4, "group_size": 32, "mode": "mxfp4"}},
+         (2 * 4.25 + 16.5) / 3),
+    ],
+)  # fmt: skip
+def test_experts_have_bits_of_their_own(quantisation: dict[str, Any], expected: float) -> None:
+    fields = {"num_local_experts": 8, "num_experts_per_tok": 2, "num_hidden_layers": 1}
+    stored = model_from_config(a_config(**fields, quantization_config=quantisation), "m").stored_bits
+    assert stored is not None
+    assert stored.attention == 16
+    assert stored.expert == pytest.approx(expected)
+
+
 def test_mxfp4_is_that_of_experts() -> None:
     stored = model_from_config(PUBLISHED["gpt-oss-20b"][0], "m").stored_bits
     assert stored == StoredBits(expert=4.25)

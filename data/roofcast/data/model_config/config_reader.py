@@ -52,9 +52,9 @@ class ConfigReader:
         """Return the first mapping as it is."""
         return self._layers[0]
 
-    def holds_text(self, name: str) -> bool:
-        """Return whether the name has a text as its value, such as ``auto``."""
-        match = next(self._matches((name,)), None)
+    def holds_text(self, *names: str) -> bool:
+        """Return whether the names have a text as their value, such as ``auto``."""
+        match = next(self._matches(names), None)
         return match is not None and isinstance(match[1], str)
 
     def mentions(self, *names: str) -> bool:

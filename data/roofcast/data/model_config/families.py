@@ -21,10 +21,10 @@ T5_TYPES: Final = frozenset({"t5", "mt5", "umt5", "longt5"})
 class Family:
     """Conventions of a model family.
 
-    `is_tied` is the default of `tie_word_embeddings`; with `expert_is_intermediate`, `intermediate_size` is the width
-    of an expert; with `is_mqa`, one key-value head is the default; with `is_four_h`, four times the hidden size is
-    that of the MLP. `window_every` applies where the config lists no layer types: 1 makes every layer sliding, n all
-    but every n-th. `gate` is that of attention's output: a product with a vector or with a number for each head.
+    `is_tied` is the default of `tie_word_embeddings`; with `is_mqa`, one key-value head is the default; with
+    `is_four_h`, four times the hidden size is the width of the MLP. `window_every` applies where the config lists no
+    layer types: 1 makes every layer sliding, n all but every n-th. `gate` is that of attention's output: a product
+    with a vector or with a number for each head.
     A type with a `refusal` is no text model, or one that cannot be counted.
     """
 
@@ -35,7 +35,6 @@ class Family:
     is_tied: bool = False
     has_learned_positions: bool = False
     is_mqa: bool = False
-    expert_is_intermediate: bool = False
     is_four_h: bool = False
     window_every: int = 0
     gate: Gate = ""

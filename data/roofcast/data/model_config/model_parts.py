@@ -81,14 +81,13 @@ def _adjusted_width(reader: ConfigReader, width: int) -> int:
 def _experts(model: Model, n_layer: int) -> list[Experts]:
     """Return the experts that each layer has if it is sparse."""
     reader, hidden = model.reader, model.hidden
-    own = names.EXPERT_WIDTHS
-    order = ("intermediate_size", *own) if model.family.expert_is_intermediate else (*own, "intermediate_size")
-    widths = reader.per_layer(*order, "ffn_hidden_size", n_layer=n_layer, low=0)
+    widths = reader.per_layer(*names.EXPERT_WIDTHS, "intermediate_size", "ffn_hidden_size", n_layer=n_layer, low=0)
     counts = reader.per_layer(*names.EXPERTS, n_layer=n_layer, low=0)
     chosen = reader.per_layer(*names.CHOSEN, n_layer=n_layer, low=0)
     own_shared = int(model.model_type == "llama4_text")
     n_shareds = reader.per_layer(*names.SHARED, n_layer=n_layer, default=own_shared, low=0)
-    beside = reader.count("intermediate_size") if model.model_type.startswith("gemma4") else 0
+    has_mlp = model.model_type.startswith("gemma4") or reader.flag("residual_moe")
+    beside = reader.count("intermediate_size") if has_mlp else 0
     latent = reader.count(*names.EXPERT_INPUT, default=hidden, high=hidden)
     layers = []
     for n_expert, top_k, width, n_shared in zip(counts, chosen, widths, n_shareds, strict=True):

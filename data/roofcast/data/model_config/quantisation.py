@@ -224,7 +224,8 @@ def _mlx(q: ConfigReader) -> list[Rule]:
     for name, value in q.mapping().items():
         if isinstance(value, Mapping) or value is False:
             own = {"bits": q.count("bits", high=16), "group_size": q.count("group_size", default=64)}
-            rules.append((_matcher([name]), scheme(ConfigReader({**own, **value})) if value else None))
+            expert = name.replace(".switch_mlp.", ".experts.0.")  # MLX joins the experts of a layer
+            rules.append((_matcher([expert]), scheme(ConfigReader({**own, **value})) if value else None))
     return [*rules, (_EVERYTHING, scheme(q))]
 
 

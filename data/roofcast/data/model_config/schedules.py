@@ -118,6 +118,9 @@ def _by_group(reader: ConfigReader, n_layer: int) -> list[Mixer]:
         return ["linear" if (i + 1) % every and i < n_grouped else "full" for i in range(n_layer)]
     if every := reader.count_or_none("global_attn_every_n_layers", high=1_000):
         return ["sliding" if i % every else "full" for i in range(n_layer)]
+    if reader.holds_text(*names.WINDOW_PATTERN):  # letters of layers, such as LLLG
+        letters = reader.text(*names.WINDOW_PATTERN).upper() or "G"
+        return ["sliding" if letters[i % len(letters)] == "L" else "full" for i in range(n_layer)]
     return []
 
 
