@@ -10,7 +10,7 @@ import numpy as np
 
 from builders.figures import number_of
 from builders.published import Record
-from roofcast.data.importers.client_runs import statistics_of, variation_of
+from roofcast.data.importers.request_samples import statistics_of, variation_of
 
 
 def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from builders.figures import number_of
 from builders.published import Cells, Record
-from roofcast.data.importers.client_runs import variation_of
+from roofcast.data.importers.request_samples import variation_of
 
 LENGTHS: Final = {
     "llama2-70b": "llama2-70b-99.csv",

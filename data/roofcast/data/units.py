@@ -20,6 +20,8 @@ H_PER_MONTH: Final = 730.0
 H_PER_YEAR: Final = 8760.0
 W_PER_KW: Final = 1e3
 W_PER_MW: Final = 1e-3
+S_PER_UNIT: Final = {"ns": S_PER_NS, "us": S_PER_US, "ms": S_PER_MS, "s": 1.0, "sec": 1.0, "seconds": 1.0}
+"""Seconds by unit, as benchmark tools write units."""
 
 
 def s_from_ms(value_ms: float) -> float:

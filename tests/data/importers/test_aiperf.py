@@ -105,7 +105,7 @@ def test_metrics_are_read_by_their_unit(tmp_path: Path, unit: str, factor: float
         ({"time_to_first_token.avg": -1}, "time_to_first_token.avg", "at least 0, got -1"),
         ({"time_to_first_token": 3}, "time_to_first_token", "must be an object, got 3"),
         ({"request_count": ...}, "request_count", "this is no summary of AIPerf, or a truncated one"),
-        ({"start_time": "noon"}, "start_time", "must be a time such as"),
+        ({"start_time": "noon"}, "start_time", "must be a date such as"),
         ({"input_config.models.items": [{"name": "a"}, {"name": "b"}]}, "input_config.models", "must name one model"),
         ({"input_config.phases": 3}, "input_config.phases", "must be an array"),
         ({"input_config": 3}, "input_config", "must be an object"),
@@ -210,7 +210,7 @@ def test_numbers_with_thousands_separators_are_read(tmp_path: Path) -> None:
             CSV,
             "First Token (ms),680.46",
             "First Token (ms),-680.46",
-            "time_to_first_token: must be a finite number of at least 0, got '-680.46'",
+            "time_to_first_token: must be a finite number of at least 0, got -680.46",
         ),
         (
             CSV,

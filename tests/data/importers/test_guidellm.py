@@ -137,7 +137,7 @@ B = "benchmarks.0."
         ({B + "config.strategy.type_": "burst"}, "benchmarks[0].config.strategy.type_", "must be one of synchronous"),
         ({B + "config.strategy.rate": 0}, "benchmarks[0].config.strategy.rate", "must be a rate above 0"),
         ({B + "metrics.request_totals": ...}, "benchmarks[0].metrics.request_totals.successful", "must be given"),
-        ({B + "start_time": 1e300}, "benchmarks[0].start_time", "must be seconds since 1970"),
+        ({B + "start_time": 1e300}, "benchmarks[0].start_time", "must be a date such as"),
         ({B + "metrics.time_to_first_token_ms.successful.mean": -1},
          "benchmarks[0].metrics.time_to_first_token_ms.successful.mean", "finite number of at least 0, got -1"),
         ({B + "metrics.request_latency.successful.mean": 890.97}, "e2e_s", "is far from TTFT"),
@@ -167,7 +167,7 @@ def test_an_invalid_report_is_refused_with_its_path(
         ('"[', '"[[', "Percentiles: is not valid JSON"),
         (",31,", ",", "line 4: must have .* cells as the header has"),
         ("Successful,", "Successes,", "line 1: is no CSV report of GuideLLM"),
-        ("2026-11-20 04:55:24", "noon", "line 4: Timings, Start Time: must be a time such as"),
+        ("2026-11-20 04:55:24", "noon", "line 4: Timings, Start Time: must be a date such as"),
     ],
 )
 def test_an_invalid_csv_is_refused_with_line_and_column(tmp_path: Path, old: str, new: str, problem: str) -> None:

@@ -11,8 +11,8 @@ import pytest
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.errors import SchemaError
 from roofcast.data.importers import read_measurements
-from roofcast.data.importers.client_runs import variation_of
 from roofcast.data.importers.guidellm import REQUEST_KEYS
+from roofcast.data.importers.request_samples import variation_of
 from roofcast.data.measurements.validation import validate_measurements
 from tests.data.importers.clients import rows, sample, with_changes
 from tests.data.row_builders import LLM_PILOT_SAMPLES, a_row, a_table

@@ -12,7 +12,6 @@ every metric's mean over the runs of that level, in AIPerf's default units, whic
 from __future__ import annotations
 
 import dataclasses
-import io
 import math
 import re
 from array import array
@@ -23,20 +22,21 @@ from typing import Any, Final
 
 import numpy as np
 
-from roofcast.data.csv_rows import check_width, iter_csv
+from roofcast.data.csv_rows import check_width
 from roofcast.data.errors import SchemaError
-from roofcast.data.importers.client_runs import (
-    Run,
-    join_cells,
-    load_cells,
-    model_cells,
-    run_reader,
-    statistics_of,
-    variation_of,
-)
+from roofcast.data.importers.client_runs import Run, join_cells, load_cells, model_cells, run_reader
 from roofcast.data.importers.format import Format
-from roofcast.data.importers.json_input import Floats, Node, begins_json, iter_documents, read_document, read_text
+from roofcast.data.importers.json_input import (
+    Floats,
+    Node,
+    begins_json,
+    cell_node,
+    csv_rows,
+    iter_documents,
+    read_document,
+)
 from roofcast.data.importers.layout import UNKNOWN_UNIT, Field, layout
+from roofcast.data.importers.request_samples import length_cells, request_samples, statistics_of
 from roofcast.data.importers.sources import Source, files_of, is_archive, start_of
 from roofcast.data.units import S_PER_NS
 
@@ -56,7 +56,7 @@ def _run_of_summary(document: Node) -> Run:
     cells = join_cells(
         _model_cells(document["input_config"]),
         _load_cells(document["input_config"], document["run_info"]),
-        {"software": f"aiperf {version}" if version else "genai-perf", "date": _day(document["start_time"])},
+        {"software": f"aiperf {version}" if version else "genai-perf", "date": document["start_time"].day()},
         {"note": "cancelled before its end" if document["was_cancelled"].value is True else ""},
     )
     return _run_of_metrics(document, cells)
@@ -64,15 +64,11 @@ def _run_of_summary(document: Node) -> Run:
 
 def _run_of_metrics(document: Node, cells: dict[str, Any]) -> Run:
     n_done, n_failed = (float(np.nan_to_num(n)) for n in LAYOUT.read(document, "counts").values())
-    lengths = LAYOUT.read(document, "lengths")
+    lengths = LAYOUT.lengths(document)
     cells = {**cells, "n_request": n_done + n_failed, "n_failed": n_failed, **lengths}
     if not n_done > 0:
         return Run(document.place, document.line, cells | {"status": "failed"}, {})
-    cells |= LAYOUT.cells(document)
-    deviation = cells.pop("length_deviation")
-    if lengths["n_output_token"] > 0:
-        cells["length_variation"] = deviation / lengths["n_output_token"]
-    return LAYOUT.run(document, cells)
+    return LAYOUT.run(document, cells | LAYOUT.cells(document))
 
 
 def _model_cells(config: Node) -> dict[str, str]:
@@ -105,13 +101,6 @@ def _load(concurrency: Node, rate: Node) -> dict[str, Any]:
     if concurrency.is_blank and rate.is_blank:
         return {}
     return load_cells(concurrency.number(), rate.number())
-
-
-def _day(node: Node) -> str:
-    text = node.text()
-    if text and not re.match(r"\d{4}-\d\d-\d\dT", text, re.ASCII):
-        raise node.error(f"must be a time such as 2025-11-20T04:56:13, got {text[:60]!r}")
-    return text[:10]
 
 
 METRICS: Final = (
@@ -181,17 +170,11 @@ def _runs_of_sweep(source: Source) -> Iterator[Run]:
 
 
 def _rows(source: Source) -> Iterator[tuple[int, list[str]]]:
-    return ((line, row) for line, row in iter_csv(io.StringIO(read_text(source)), source.name) if any(row))
+    return ((line, row) for line, row in csv_rows(source) if any(row))
 
 
 def _number(metric: str, cell: str, place: str, line: int) -> float:
-    try:
-        number = float(cell.replace(",", ""))
-    except ValueError:
-        number = math.nan
-    if not 0 <= number < math.inf:
-        raise SchemaError(metric, f"must be a finite number of at least 0, got {cell[:60]!r}", place, line)
-    return number
+    return cell_node(cell.replace(",", ""), metric, place, line).number()
 
 
 PHASE: Final = "profiling"
@@ -258,18 +241,15 @@ def _run_of_records(source: Source) -> Run:
     if not duration_s > 0:
         raise SchemaError("metadata.request_end_ns", "must be after request_start_ns", source.name)
     n_input, n_output = (arrays[f"n_{part}_token_at_statistic"] for part in ("input", "output"))
-    arrays["nttft_s_per_token"] = np.divide(
-        arrays["ttft_s"], n_input, out=np.full(n_done, math.nan), where=n_input > 0
-    )
-    known = {name: values[~np.isnan(values)] for name, values in arrays.items()}
-    lengths = {"n_input_token": n_input.mean(), "n_output_token": n_output.mean(), "duration_s": duration_s}
-    lengths["length_variation"] = variation_of(n_output)
+    ttft_s, tpot_s, e2e_s = (arrays[name] for name in ("ttft_s", "tpot_s", "e2e_s"))
+    known = request_samples(ttft_s, tpot_s, e2e_s, n_input, n_output, gap_s=arrays["itl_s"])
+    cells |= length_cells(n_input, n_output) | {"duration_s": duration_s}
     totals = {
         "output_throughput_token_per_s": n_output.sum() / duration_s,
         "total_throughput_token_per_s": (n_input.sum() + n_output.sum()) / duration_s,
         "request_throughput_per_s": n_done / duration_s,
     }
-    return Run(source.name, 0, cells | lengths, statistics_of(known), totals)
+    return Run(source.name, 0, cells, statistics_of(known), totals)
 
 
 _REPEATED: Final = {"phases", "aggregate"}

@@ -12,11 +12,12 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from roofcast.data.importers.client_runs import Run, run_reader, statistics_of
+from roofcast.data.importers.client_runs import Run, run_reader
 from roofcast.data.importers.format import Format
 from roofcast.data.importers.json_input import Node, iter_documents, json_marks, read_document
 from roofcast.data.importers.layout import layout
 from roofcast.data.importers.printed_results import documents_of
+from roofcast.data.importers.request_samples import statistics_of
 from roofcast.data.importers.sources import Source
 from roofcast.data.measurements.speculation import speculation_cells
 

@@ -22,22 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roofcast.data.errors import InputError
-from roofcast.data.importers.client_runs import (
-    Run,
-    join_cells,
-    load_cells,
-    model_cells,
-    run_reader,
-    statistics_of,
-    variation_of,
-)
+from roofcast.data.importers.client_runs import Run, join_cells, load_cells, model_cells, run_reader
 from roofcast.data.importers.format import Format
 from roofcast.data.importers.json_input import Floats, Node, iter_documents, json_marks, read_document
 from roofcast.data.importers.layout import layout
 from roofcast.data.importers.overrides import OVERRIDABLE_COLUMNS, fill_blanks, parse_cell
 from roofcast.data.importers.printed_results import documents_of, printed
+from roofcast.data.importers.request_samples import length_cells, request_samples, statistics_of
 from roofcast.data.importers.sources import Source
-from roofcast.data.measurements.speculation import speculation_cells
+from roofcast.data.measurements.speculation import NAMES, speculation_cells
 
 ARRAY_KEYS: Final = ("input_lens", "output_lens", "ttfts", "itls")
 """Arrays over requests of a detailed file, in seconds and tokens."""
@@ -62,15 +55,8 @@ def _request_arrays(document: Node) -> dict[str, Floats]:
     ttft_s, n_input, n_output = (lengths[k][is_done] for k in ("ttfts", "input_lens", "output_lens"))
     e2e_s = _latencies(document, is_done, ttft_s, decode_s)
     is_long = n_output > 1
-    return {
-        "ttft_s": ttft_s,
-        "nttft_s_per_token": ttft_s[n_input > 0] / n_input[n_input > 0],
-        "itl_s": gaps_s,
-        "tpot_s": (e2e_s[is_long] - ttft_s[is_long]) / (n_output[is_long] - 1),
-        "e2e_s": e2e_s,
-        "n_input_token_at_statistic": n_input,
-        "n_output_token_at_statistic": n_output,
-    }
+    tpot_s = (e2e_s[is_long] - ttft_s[is_long]) / (n_output[is_long] - 1)
+    return request_samples(ttft_s, tpot_s, e2e_s, n_input, n_output, gap_s=gaps_s)
 
 
 def _gaps(node: Node, is_done: Mask) -> tuple[Floats, Floats]:
@@ -112,10 +98,6 @@ def _check_length(node: Node, n_entry: int, n_request: int) -> None:
 
 _OWN_KEYS: Final = {"date", "request_rate"}
 _SWITCH: Final = {True: "on", False: "off"}
-SGLANG_SPECULATIONS: Final = {
-    "EAGLE": "eagle", "EAGLE3": "eagle", "NEXTN": "mtp", "STANDALONE": "draft", "NGRAM": "ngram",
-}  # fmt: skip
-"""Our names by SGLang's ``speculative-algorithm``."""
 
 
 @dataclass(frozen=True)
@@ -142,8 +124,7 @@ class _Client:
         if _has_arrays(document):
             arrays = _request_arrays(document)
             statistics = statistics_of(arrays)
-            cells |= {name: arrays[f"{name}_at_statistic"].mean() for name in ("n_input_token", "n_output_token")}
-            cells["length_variation"] = variation_of(arrays["n_output_token_at_statistic"])
+            cells |= length_cells(*(arrays[f"n_{one}_token_at_statistic"] for one in ("input", "output")))
         else:
             statistics = tables.statistics(document)
             totals = {part: document[f"total_{part}_tokens"].number() for part in ("input", "output")}
@@ -175,7 +156,7 @@ def _vllm_cells(document: Node) -> dict[str, Any]:
     n_draft = n_drafted / n_step if n_step > 0 else math.nan
     return join_cells(
         model_cells(document["model_id"].text()),
-        {"date": _day(document["date"])},
+        {"date": document["date"].day()},
         speculation_cells("", n_draft, length, percent / 100),
     )
 
@@ -185,13 +166,6 @@ def _vllm_counts(document: Node) -> dict[str, float]:
     if math.isnan(n_failed):
         n_failed = max(document["num_prompts"].number() - n_done, 0.0)
     return {"n_request": n_done + n_failed, "n_failed": n_failed}
-
-
-def _day(node: Node) -> str:
-    text = node.text()
-    if text and not (len(text) >= 8 and text[:8].isascii() and text[:8].isdigit()):
-        raise node.error(f"must be a date such as 20251120-045613, got {text[:60]!r}")
-    return f"{text[:4]}-{text[4:6]}-{text[6:8]}" if text else ""
 
 
 def _vllm_metadata(document: Node) -> dict[str, object]:
@@ -213,7 +187,7 @@ def _sglang_cells(document: Node) -> dict[str, Any]:
     server = document["server_info"]
     if not isinstance(server.value, dict) or server["model_path"].is_blank:  # of another server
         return cache | speculation_cells(length=length)
-    kind = SGLANG_SPECULATIONS.get(server["speculative_algorithm"].text().upper(), "")
+    kind = NAMES.get(server["speculative_algorithm"].text().lower(), "")
     sizes = layout("sglang_bench").read(document, "server")
     is_uncached = server["disable_radix_cache"].value
     return join_cells(

@@ -9,15 +9,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
-import numpy as np
 import pandas as pd
 
 from roofcast.data.errors import MAX_PROBLEM, SchemaError
 from roofcast.data.importers.format import Overrides, Read
-from roofcast.data.importers.json_input import Floats
 from roofcast.data.importers.name_check import NameCheck
 from roofcast.data.importers.overrides import check_required, fill_blanks
-from roofcast.data.importers.run_plausibility import check_plausible
+from roofcast.data.importers.run_plausibility import Statistics, check_plausible
 from roofcast.data.importers.sources import Source
 from roofcast.data.measurements.schema import OUTCOME_COLUMNS
 from roofcast.data.measurements.table_rules import raise_all
@@ -28,10 +26,6 @@ OPEN_LOOP_SHORTFALL: Final = 0.9
 """An open loop that reached less than this share of its request rate gets a note."""
 
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
-
-
-Statistics = Mapping[str, Mapping[str, float]]
-"""Outcomes and request lengths by statistic; NaN where unknown."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +131,6 @@ def _rows_of(run: Run, campaign: str, overrides: Overrides, names: NameCheck) ->
 
 
 def _blank_zeros(by_statistic: Mapping[str, dict[str, float]]) -> tuple[tuple[str, ...], str]:
-    """Blank latencies of 0, which a client writes where nothing was streamed; TPOT then counts the first token."""
     zeros = []
     for column in ("ttft_s", "nttft_s_per_token", "itl_s", "tpot_s", "e2e_s"):
         values = [one[column] for one in by_statistic.values() if not math.isnan(one.get(column, math.nan))]
@@ -148,36 +141,6 @@ def _blank_zeros(by_statistic: Mapping[str, dict[str, float]]) -> tuple[tuple[st
     derived = ("tpot_s",) if "ttft_s" in zeros else ()
     counts = "; tpot_s counts the first token" if derived else ""
     return derived, f"nothing was streamed: {', '.join(zeros)} of 0 left blank{counts}" if zeros else ""
-
-
-def statistics_of(samples: Mapping[str, Floats]) -> dict[str, dict[str, float]]:
-    """Return mean and percentiles of samples; NaN where a sample is empty.
-
-    Examples
-    --------
-    >>> statistics_of({"ttft_s": np.array([1.0, 2.0, 6.0])})["mean"]
-    {'ttft_s': 3.0}
-    """
-    return {name: {column: _statistic(name, values) for column, values in samples.items()} for name in STATISTICS}
-
-
-def variation_of(lengths: Floats) -> float:
-    """Return the coefficient of variation of lengths, their standard deviation over their mean; NaN if undefined.
-
-    Examples
-    --------
-    >>> variation_of(np.array([50.0, 150.0]))
-    0.5
-    """
-    known = lengths[~np.isnan(lengths)]
-    with np.errstate(over="ignore"):  # validation refuses infinite values
-        return float(known.std() / known.mean()) if len(known) and known.mean() > 0 else math.nan
-
-
-def _statistic(name: str, values: Floats) -> float:
-    if not len(values):
-        return math.nan
-    return float(values.mean() if name == "mean" else np.percentile(values, float(name[1:])))
 
 
 def load_cells(concurrency: float, request_rate: float) -> dict[str, Any]:

@@ -12,8 +12,6 @@ percentiles without labels, in ascending order and without the median.
 from __future__ import annotations
 
 import csv
-import datetime as dt
-import io
 import json
 import math
 from collections.abc import Iterator, Sequence
@@ -23,37 +21,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from roofcast.data.csv_rows import check_width, iter_csv
+from roofcast.data.csv_rows import check_width
 from roofcast.data.errors import SchemaError
-from roofcast.data.importers.client_runs import (
-    Run,
-    join_cells,
-    load_cells,
-    model_cells,
-    run_reader,
-    statistics_of,
-    variation_of,
-)
+from roofcast.data.importers.client_runs import Run, join_cells, load_cells, model_cells, run_reader
+from roofcast.data.importers.fact_tables import fact_table
 from roofcast.data.importers.format import Format
-from roofcast.data.importers.json_input import Floats, Node, begins_json, read_document, read_text
+from roofcast.data.importers.json_input import Floats, Node, begins_json, cell_node, csv_rows, read_document
 from roofcast.data.importers.layout import layout
+from roofcast.data.importers.request_samples import request_samples, statistics_of, variation_of
 from roofcast.data.importers.sources import Source, files_of, without_twins
 from roofcast.data.units import S_PER_MS
 
 LISTED: Final = ("min", "p001", "p01", "p05", "p10", "p25", "p75", "p90", "p95", "p99", "max")
 """Percentiles of a cell, in order; the median has a column of its own."""
-
-DISTRIBUTIONS: Final = {
-    "request_latency": ("Request Latency", "Successful Sec"),
-    "time_to_first_token_ms": ("Time to First Token", "Successful ms"),
-    "inter_token_latency_ms": ("Inter Token Latency", "Successful ms"),
-    "requests_per_second": ("Server Throughput", "Successful Requests/Sec"),
-    "prompt_token_count": ("Token Metrics", "Successful Input Tokens"),
-    "output_token_count": ("Token Metrics", "Successful Output Tokens"),
-    "output_tokens_per_second": ("Token Throughput", "Successful Output Tokens/Sec"),
-    "tokens_per_second": ("Token Throughput", "Successful Total Tokens/Sec"),
-}
-"""Distributions that are read: name in the JSON report, to group and name in the CSV report."""
 
 _COUNTS: Final = ("Successful", "Errored", "Incomplete", "Total")
 _N_HEADER: Final = 3
@@ -84,7 +64,7 @@ def _report_of_csv(source: Source) -> Node:
 def _iter_rows(source: Source) -> Iterator[tuple[int, list[str]]]:
     limit = csv.field_size_limit(_N_FIELD_BYTE)
     try:
-        yield from iter_csv(io.StringIO(read_text(source)), source.name)
+        yield from csv_rows(source)
     finally:
         csv.field_size_limit(limit)
 
@@ -95,49 +75,36 @@ class _Cells:
     place: str
     line: int
 
-    def text(self, *key: str) -> str:
-        return self.cells.get((*key, "", "")[:_N_HEADER], "")
+    def node(self, *key: str, separator: str = "") -> Node:
+        text = self.cells.get((*key, "", "")[:_N_HEADER], "")
+        return cell_node(text.partition(separator)[2] if separator else text, ", ".join(key), self.place, self.line)
 
-    def number(self, *key: str) -> float | None:
-        text = self.text(*key)
-        return self.parsed(text, *key) if text else None
-
-    def parsed(self, text: str, *key: str) -> float:
-        try:
-            number = float(text)
-        except ValueError:
-            number = math.nan
-        if not 0 <= number < math.inf:
-            raise self.error(f"must be a finite number of at least 0, got {text[:60]!r}", *key)
-        return number
+    def number(self, *key: str, separator: str = "") -> Any:
+        node = self.node(*key, separator=separator)
+        node.number()
+        return node.value
 
     def json(self, *key: str) -> Any:
+        node = self.node(*key)
         try:
-            return json.loads(self.text(*key) or "null")
+            return json.loads(node.text() or "null")
         except (ValueError, RecursionError) as error:
-            raise self.error("is not valid JSON", *key) from error
-
-    def epoch_s(self, *key: str) -> float | None:
-        text = self.text(*key)
-        try:
-            return dt.datetime.fromisoformat(text).replace(tzinfo=dt.UTC).timestamp() if text else None
-        except (ValueError, OverflowError) as error:
-            raise self.error(f"must be a time such as 2025-11-20 04:54:02, got {text[:60]!r}", *key) from error
-
-    def error(self, problem: str, *key: str) -> SchemaError:
-        return SchemaError(", ".join(key), problem, self.place, self.line)
+            raise node.error("is not valid JSON") from error
 
 
 def _benchmark(cells: _Cells) -> dict[str, Any]:
     totals = {name.lower(): cells.number("Request Counts", name) for name in _COUNTS}
-    metrics = {name: {"successful": _distribution(cells, *key)} for name, key in DISTRIBUTIONS.items()}
-    kind, _, level = cells.text("Benchmark", "Strategy").partition("@")  # concurrent@8, constant@4.00 or a name alone
-    number = cells.parsed(level, "Benchmark", "Strategy") if level else None
+    metrics = {
+        name: {"successful": _distribution(cells, *key)}
+        for name, key in fact_table("tool_words")["guidellm"]["distributions"].items()
+    }
+    kind = cells.node("Benchmark", "Strategy").text().partition("@")[0]  # concurrent@8, constant@4.00 or a name alone
+    number = cells.number("Benchmark", "Strategy", separator="@")
     return {
         "config": {"strategy": {"type_": kind, "streams": number, "rate": number}},
         "metrics": {"request_totals": totals, **metrics},
         "duration": cells.number("Timings", "Duration", "Sec"),
-        "start_time": cells.epoch_s("Timings", "Start Time"),
+        "start_time": cells.node("Timings", "Start Time").day(),
     }
 
 
@@ -147,7 +114,8 @@ def _distribution(cells: _Cells, group: str, name: str) -> dict[str, Any] | None
         return None
     percentiles = cells.json(group, name, "Percentiles")
     if not isinstance(percentiles, list) or len(percentiles) != len(LISTED):
-        raise cells.error(f"must list {len(LISTED)} numbers: {', '.join(LISTED)}", group, name, "Percentiles")
+        problem = f"must list {len(LISTED)} numbers: {', '.join(LISTED)}"
+        raise cells.node(group, name, "Percentiles").error(problem)
     by_name = dict(zip(LISTED, percentiles, strict=True)) | {"p50": cells.number(group, name, "Median")}
     n_done = cells.number("Request Counts", "Successful")
     return {"mean": mean, "std_dev": cells.number(group, name, "Std Dev"), "count": n_done, "percentiles": by_name}
@@ -203,19 +171,14 @@ def _run(report: Node, benchmark: Node) -> Run:
     )
     if not n_done > 0:
         return Run(benchmark.place, benchmark.line, cells | _planned_lengths(report) | {"status": "failed"}, {})
-    cells |= LAYOUT.read(benchmark, "lengths")
+    cells |= LAYOUT.lengths(benchmark)
     done = benchmark["requests"]["successful"]
     if done.is_array and len(done.value) == n_done:
         samples = _samples(done)
-        statistics, cells["length_variation"] = (
-            statistics_of(samples),
-            variation_of(samples["n_output_token_at_statistic"]),
-        )
+        statistics, n_output = statistics_of(samples), samples["n_output_token_at_statistic"]
+        cells["length_variation"] = variation_of(n_output)
     else:
         statistics = LAYOUT.statistics(benchmark)
-        deviation = benchmark.at("metrics", "output_token_count", "successful", "std_dev").number()
-        mean = cells["n_output_token"]
-        cells["length_variation"] = deviation / mean if mean > 0 else math.nan
     statistics["mean"] |= LAYOUT.read(benchmark, "gaps")
     return replace(LAYOUT.run(benchmark, cells, statistics), derived=("itl_s",))
 
@@ -225,16 +188,8 @@ def _samples(done: Node) -> dict[str, Floats]:
     latency_s, ttft_ms, gap_ms, n_input, n_output = (
         np.array([request[key].number() for request in requests]) for key in REQUEST_KEYS
     )
-    ttft_s = S_PER_MS * ttft_ms
-    samples = {
-        "ttft_s": ttft_s,
-        "nttft_s_per_token": ttft_s[n_input > 0] / n_input[n_input > 0],
-        "tpot_s": S_PER_MS * gap_ms[n_output > 1],
-        "e2e_s": latency_s,
-        "n_input_token_at_statistic": n_input,
-        "n_output_token_at_statistic": n_output,
-    }
-    return {column: values[~np.isnan(values)] for column, values in samples.items()}
+    tpot_s = S_PER_MS * gap_ms[n_output > 1]
+    return request_samples(S_PER_MS * ttft_ms, tpot_s, latency_s, n_input, n_output, gap_s=np.empty(0))
 
 
 def _context(report: Node, benchmark: Node) -> dict[str, Any]:
@@ -246,7 +201,7 @@ def _context(report: Node, benchmark: Node) -> dict[str, Any]:
         _load(benchmark.at("config", "strategy")),
         {
             "duration_s": benchmark["duration"].number(),
-            "date": _date(benchmark["start_time"]),
+            "date": benchmark["start_time"].day(),
             "software": f"guidellm {version}".strip(),
         },
     )
@@ -267,16 +222,6 @@ def _load(strategy: Node) -> dict[str, Any]:
         raise strategy["rate"].error("must be a rate above 0")
     known = ", ".join(("synchronous", "concurrent", "throughput", *_RATES))
     raise strategy["type_"].error(f"must be one of {known}, got {kind[:60]!r}")
-
-
-def _date(node: Node) -> str:
-    start_s = node.number()
-    if math.isnan(start_s):
-        return ""
-    try:
-        return dt.datetime.fromtimestamp(start_s, dt.UTC).date().isoformat()
-    except (ValueError, OverflowError, OSError) as error:
-        raise node.error(f"must be seconds since 1970, got {start_s:g}") from error
 
 
 def _planned_lengths(report: Node) -> dict[str, float]:

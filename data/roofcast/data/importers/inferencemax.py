@@ -25,6 +25,7 @@ from roofcast.data.importers.format import Format
 from roofcast.data.importers.json_input import Node, begins_json, check_keys, read_json
 from roofcast.data.importers.layout import layout
 from roofcast.data.importers.sources import Source
+from roofcast.data.measurements.speculation import NAMES
 from roofcast.data.precision_names import parse_precision
 from roofcast.data.specs import PRECISIONS
 
@@ -223,12 +224,6 @@ def _or_one(node: Node) -> int:
 
 
 THROUGHPUTS: Final = ("tput_per_gpu", "output_tput_per_gpu")
-SPECULATIONS: Final = {
-    "": "", "none": "", "off": "", "mtp": "mtp", "on": "mtp", "eagle": "eagle", "draft_model": "draft",
-    "ngram": "ngram",
-}  # fmt: skip
-"""Our names by `spec_decoding`, or by `mtp` in early results."""
-
 INVERSE_TOLERANCE: Final = 0.02
 _LENGTHS: Final = re.compile(r"(?:^|_)(\d{1,3})k(\d{1,3})k(?=[_.]|$)")
 _VERSION: Final = re.compile(r":v?(\d+\.\d+\.\d+(?:\.?(?:rc|post|dev|a|b)\d+)*)(?![\d.])")
@@ -264,15 +259,15 @@ def _agents_run(result: Node) -> Run:
     deployment = _deployment_of(result)
     tables = layout("inferencemax_agents")
     values = tables.cells(result)
-    deviation, n_done, n_error = (values.pop(name) for name in ("length_deviation", "n_request", "n_failed"))
+    n_done, n_error = (values.pop(name) for name in ("n_request", "n_failed"))
     cells = join_cells(
         _context(result),
         deployment.cells,
+        tables.lengths(result),
         values,
         {"n_request": n_done + np.nan_to_num(n_error), "n_failed": n_error},
         {"note": "agents: prompts that grow turn by turn"},
     )
-    cells["length_variation"] = deviation / cells["n_output_token"] if cells["n_output_token"] > 0 else math.nan
     return tables.run(result, cells)
 
 
@@ -306,9 +301,9 @@ def _precision(node: Node) -> str:
 def _speculation(result: Node) -> str:
     node = result["spec_decoding"] if not result["spec_decoding"].is_blank else result["mtp"]
     name = ("on" if _flag(node) else "off") if isinstance(node.value, bool) else node.text().lower()
-    if name not in SPECULATIONS:
-        raise node.error(f"must be one of {', '.join(filter(None, SPECULATIONS))}, got {name[:60]!r}")
-    return SPECULATIONS[name]
+    if name not in NAMES:
+        raise node.error(f"must be one of {', '.join(filter(None, NAMES))}, got {name[:60]!r}")
+    return NAMES[name]
 
 
 def _lengths(result: Node) -> dict[str, Any]:

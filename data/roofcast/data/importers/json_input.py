@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import io
 import json
 import math
+import re
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from roofcast.data.csv_rows import iter_csv
 from roofcast.data.errors import SchemaError
 from roofcast.data.importers.sources import Source, iter_lines
 from roofcast.data.packed_json import Hook, parse_packed
@@ -19,6 +23,7 @@ from roofcast.data.packed_json import Hook, parse_packed
 MAX_DOCUMENT_BYTE: Final = 256 * 2**20
 MAX_JSON_LINE_BYTE: Final = 128 * 2**20
 _CHUNK_BYTE: Final = 2**20
+_DAY: Final = re.compile(r"(20[0-9]{2})-?([0-9]{2})-?([0-9]{2})(?![0-9])")
 
 Floats = NDArray[np.float64]
 
@@ -95,6 +100,19 @@ class Node:
             raise self.error("must be given")
         return number
 
+    def day(self) -> str:
+        """Return the day of a text that begins with one, such as 20251120 or 2025-11-20, or of seconds since 1970."""
+        try:
+            if isinstance(self.value, int | float):
+                return dt.datetime.fromtimestamp(self.value, dt.UTC).date().isoformat()
+        except (ValueError, OverflowError, OSError):
+            match = None
+        else:
+            match = _DAY.match(self.text())
+        if self.value is not None and not match:
+            raise self.error(f"must be a date such as 2025-11-20 or seconds since 1970, got {_short(self.value)}")
+        return "-".join(match.groups()) if match else ""
+
     def numbers(self) -> Floats:
         """Return an array of finite numbers of at least 0."""
         if not self.is_array:
@@ -113,6 +131,20 @@ class Node:
         """Return the error with this node's file, line and path."""
         path = self.path if self.path.isprintable() and len(self.path) <= 120 else ascii(self.path)[:120]
         return SchemaError(path, problem, self.place, self.line)
+
+
+def cell_node(text: str, path: str, place: str, line: int) -> Node:
+    """Return the node of a cell of a text file: a number if it is one, blank if it is empty."""
+    try:
+        value: object = float(text) if text else None
+    except ValueError:
+        value = text
+    return Node(value, path, place, line)
+
+
+def csv_rows(source: Source) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line on which each row of a CSV file starts, and its cells; see `read_text` and `iter_csv`."""
+    yield from iter_csv(io.StringIO(read_text(source)), source.name)
 
 
 def begins_json(start: bytes, *names: str, opening: tuple[bytes, ...] = (b"{",)) -> bool:

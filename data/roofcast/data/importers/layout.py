@@ -8,14 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Self
 
-from roofcast.data.importers.client_runs import Run, Statistics
+from roofcast.data.importers.client_runs import Run
 from roofcast.data.importers.fact_tables import fact_table
 from roofcast.data.importers.json_input import Node, check_keys
+from roofcast.data.importers.run_plausibility import Statistics
 from roofcast.data.specs import STATISTICS
-from roofcast.data.units import S_PER_MS, S_PER_NS, S_PER_US
-
-S_PER_UNIT: Final = {"ns": S_PER_NS, "us": S_PER_US, "ms": S_PER_MS, "s": 1.0, "sec": 1.0, "seconds": 1.0}
-"""Seconds by unit, as benchmark clients write units."""
+from roofcast.data.units import S_PER_MS, S_PER_UNIT
 
 UNKNOWN_UNIT: Final = "no unit"
 
@@ -105,6 +103,12 @@ class Layout:
         means = self.read(document, "mean")
         statistics["mean"] |= {column: value for column, value in means.items() if not math.isnan(value)}
         return statistics
+
+    def lengths(self, document: Node) -> dict[str, float]:
+        """Return the mean lengths of requests, and of their deviation the coefficient of variation."""
+        lengths = self.read(document, "lengths")
+        deviation, n_output = lengths.pop("length_deviation"), lengths["n_output_token"]
+        return lengths | {"length_variation": deviation / n_output if n_output > 0 else math.nan}
 
     def cells(self, document: Node) -> dict[str, Any]:
         """Return the columns of the run that the tool implies and the document has.

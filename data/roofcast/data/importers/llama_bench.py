@@ -7,30 +7,33 @@ model and quantisation; the table in Markdown has only the architecture, which n
 
 from __future__ import annotations
 
-import io
 import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from roofcast.data.csv_rows import check_width, iter_csv
+from roofcast.data.csv_rows import check_width
 from roofcast.data.importers.client_runs import Run, join_cells, run_reader
+from roofcast.data.importers.fact_tables import fact_table
 from roofcast.data.importers.format import Format
 from roofcast.data.importers.job_logs.run_log import iter_lines
-from roofcast.data.importers.json_input import Node, begins_json, check_keys, iter_documents, read_json, read_text
+from roofcast.data.importers.json_input import (
+    Node,
+    begins_json,
+    cell_node,
+    check_keys,
+    csv_rows,
+    iter_documents,
+    read_json,
+    read_text,
+)
 from roofcast.data.importers.sources import Source, header_of
 from roofcast.data.precision_names import parse_gguf_name, parse_precision
 from roofcast.data.units import S_PER_NS
 
-COLUMNS: Final = {
-    "model": "model_type", "backend": "backends", "ngl": "n_gpu_layers", "sm": "split_mode", "fa": "flash_attn",
-    "mmap": "use_mmap", "t/s": "avg_ts",
-}  # fmt: skip
-"""Fields by the columns of the Markdown table that have another name; ``test`` has three."""
-
+_WORDS: Final = fact_table("tool_words")["llama_bench"]
 CPU_BACKENDS: Final = frozenset({"CPU", "BLAS", "ACCELERATE", "RPC"})
 _TEST: Final = re.compile(r"(?:pp ?(\d{1,9}))?\+?(?:tg ?(\d{1,9}))?(?: @ d ?(\d{1,9}))?", re.ASCII)
-_CACHE: Final = {"f32": "fp32", "f16": "fp16", "bf16": "bf16", "q8_0": "int8", "q4_0": "int4", "q4_1": "int4"}
 _DEVICE: Final = re.compile(r"Device ([0-9]{1,3}): ([^,|]{1,80}),", re.ASCII)
 _BUILD: Final = re.compile(r"build: [0-9a-f]{6,40} \(([0-9]{1,9})\)", re.ASCII)
 _MARKDOWN: Final = re.compile(rb"\|\s{0,40}model\s{0,40}\|[^\n]{0,400}\|\s{0,20}test\s{0,20}\|\s{0,20}t/s\s{0,20}\|")
@@ -63,7 +66,7 @@ def _tests(source: Source) -> Iterator[Node]:
 
 
 def _csv_tests(source: Source) -> Iterator[Node]:
-    rows = iter_csv(io.StringIO(read_text(source)), source.name)
+    rows = csv_rows(source)
     _, header = next(rows)
     for line, row in rows:
         check_width(row, header, source.name, line)
@@ -89,7 +92,7 @@ def _markdown_tests(source: Source) -> Iterator[Node]:
         match = _TEST.fullmatch(cells_of["test"])
         if not (match and any(match.groups()[:2])):
             raise node.error(f"must be a test such as pp512, tg128 or pp512+tg128 @ d1024, got {node.value[:60]!r}")
-        fields = {COLUMNS.get(name, name): _cell(text) for name, text in cells_of.items()}
+        fields = {_WORDS["fields"].get(name, name): _cell(text) for name, text in cells_of.items()}
         fields |= {
             name: float(text or 0)
             for name, text in zip(("n_prompt", "n_gen", "n_depth"), match.groups(), strict=True)
@@ -100,10 +103,7 @@ def _markdown_tests(source: Source) -> Iterator[Node]:
 
 
 def _cell(text: str) -> object:
-    try:
-        return float(text) if text else None
-    except ValueError:
-        return text
+    return cell_node(text, "", "", 0).value
 
 
 def _run(test: Node) -> Run:
@@ -135,7 +135,7 @@ def _setup(test: Node) -> dict[str, Any]:
     model = file.model if name else ""
     notes = [_text(test["backends"]), quantisation or kind, "" if model else f"model {name or kind}"[:200]]
     caches = [_text(test[f"type_{part}"]).lower() for part in "kv"]
-    is_one_type = len({*caches}) == 1 and caches[0] in _CACHE
+    is_one_type = len({*caches}) == 1 and caches[0] in _WORDS["caches"]
     notes += [] if is_one_type or not any(caches) else [f"cache of keys {caches[0]}, of values {caches[1]}"]
     return {
         "model": model,
@@ -143,7 +143,7 @@ def _setup(test: Node) -> dict[str, Any]:
         "engine": "llama.cpp",
         "engine_version": f"b{number:g}" if number > 0 else "",
         "weight_precision": parse_precision(quantisation),
-        "kv_precision": _CACHE[caches[0]] if is_one_type else "",
+        "kv_precision": _WORDS["caches"][caches[0]] if is_one_type else "",
         "flash_attention": _FLAGS.get(_text(test["flash_attn"]).lower(), ""),
         "chunk_size_token": test["n_ubatch"].number(),
         "n_gpu_layer": math.nan if n_layer == "-1" else test["n_gpu_layers"].number(),

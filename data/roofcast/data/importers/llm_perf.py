@@ -22,25 +22,18 @@ import pandas as pd
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import UnknownNameError
 from roofcast.data.importers.client_runs import Run, join_cells, model_cells, table_of_runs
+from roofcast.data.importers.fact_tables import fact_table
 from roofcast.data.importers.format import Format, Overrides
 from roofcast.data.importers.json_input import Node, begins_json, read_document
 from roofcast.data.importers.layout import first_known, layout
 from roofcast.data.importers.name_check import NameCheck
 from roofcast.data.importers.sources import Source, files_of, is_archive, iter_sources, start_of
+from roofcast.data.precision_names import parse_precision
 from roofcast.data.specs import STATISTICS
 from roofcast.data.units import BYTE_PER_MB, S_PER_H, W_PER_KW
 
 TASKS: Final = ("text-generation", "text2text-generation")
-ENGINES: Final = {"pytorch": "transformers", "tensorrt-llm": "trtllm", "vllm": "vllm"}
-"""Engines by backend; another backend's name is the engine's."""
-
-DTYPES: Final = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32"}
-QUANTISED: Final = {
-    "int4": "int4", "uint4": "int4", "load_in_4bit": "int4", "int8": "int8", "load_in_8bit": "int8", "float8": "fp8",
-    "fp8": "fp8",
-}  # fmt: skip
-"""Precision of the weights by a mark in the quantisation settings."""
-
+_WORDS: Final = fact_table("tool_words")["llm_perf"]
 _BITS: Final = {4: "int4", 8: "int8"}
 
 
@@ -76,20 +69,20 @@ def _n_output_token(config: Node) -> float:
 def _engine(backend: Node, environment: Node) -> dict[str, str]:
     name = backend["name"].text()
     version = environment["transformers_version"] if name == "pytorch" else backend["version"]
-    return {"engine": ENGINES.get(name, name), "engine_version": version.text()}
+    return {"engine": _WORDS["engines"].get(name, name), "engine_version": version.text()}
 
 
 def _precisions(backend: Node) -> dict[str, str]:
     dtype = (backend["torch_dtype"].text() or backend["dtype"].text()).removeprefix("torch.")
     scheme = backend["quantization_scheme"].text() or backend["quantization"].text()
-    plain = DTYPES.get(dtype, "")
+    plain = parse_precision(dtype)
     if not scheme:
         return {"weight_precision": plain, "activation_precision": plain}
     settings = backend["quantization_config"]
     bits = settings["bits"].number()
     marks = [scheme, *(key for key in settings.keys if settings[key].value is True)]
     marks += [settings[key].text() for key in ("quant_type", "weights", "weights_dtype") if key in settings.keys]
-    marked = (precision for mark in marks for name, precision in QUANTISED.items() if name in mark.lower())
+    marked = (precision for mark in marks for name, precision in _WORDS["quantised"].items() if name in mark.lower())
     weight = _BITS.get(int(bits), "") if bits < 64 else next(marked, "")
     return {"weight_precision": weight, "activation_precision": plain, "note": f"quantised by {scheme[:60]}"}
 

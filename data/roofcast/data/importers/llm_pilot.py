@@ -13,7 +13,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, Self
@@ -23,27 +23,18 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from roofcast.data.errors import SchemaError
-from roofcast.data.importers.client_runs import statistics_of, variation_of
-from roofcast.data.importers.format import Format, Overrides
-from roofcast.data.importers.name_check import NameCheck
-from roofcast.data.importers.overrides import fill_table
+from roofcast.data.importers.client_runs import Run, run_reader
+from roofcast.data.importers.fact_tables import fact_table
+from roofcast.data.importers.format import Format
+from roofcast.data.importers.request_samples import length_cells, request_samples, statistics_of
 from roofcast.data.importers.sources import Source, header_of
 from roofcast.data.measurements.schema import NUMBER_COLUMNS
-from roofcast.data.measurements.validation import validate_measurements
 from roofcast.data.units import s_from_ms
 
 REQUEST_COLUMNS: Final = (
-    "status",
-    "model",
-    "num_users",
-    "n_gpus",
-    "gpu_type",
-    "start_timestamp",
-    "experiment_duration_s",
-    "n_input_tokens",
-    "n_output_tokens",
-    "latency_ms_per_token",
-)
+    "status", "model", "num_users", "n_gpus", "gpu_type", "start_timestamp", "experiment_duration_s",
+    "n_input_tokens", "n_output_tokens", "latency_ms_per_token",
+)  # fmt: skip
 _STATUS_OK: Final = 200
 _LATENCIES: Final = "latency_ms_per_token"
 
@@ -176,49 +167,15 @@ def _line_of(table: pd.DataFrame, position: int) -> int:
     return int(table.index[position]) + 2
 
 
-ACCELERATORS: Final = {
-    "T4": "nvidia-t4-16gb",
-    "V100": "nvidia-v100-pcie-16gb",
-    "A10": "nvidia-a10-24gb",
-    "A100": "nvidia-a100-pcie-40gb",
-    "H100": "nvidia-h100-sxm-80gb",
-}
-"""Catalogue ids by `gpu_type`. By LLM-Pilot's gpu_features.csv all but the H100 are PCIe parts without NVLink."""
-
-MODELS: Final = {"llama-7b": "huggyllama/llama-7b", "llama-13b": "huggyllama/llama-13b"}
-"""Catalogue ids of the models that LLM-Pilot names differently."""
-
-FLASH_ATTENTION: Final = {
-    "google/flan-t5-xl": False,
-    "google/flan-t5-xxl": False,
-    "google/flan-ul2": False,
-    "ibm/mpt-7b-instruct2": False,
-    "bigscience/mt0-xxl": False,
-    "Salesforce/codegen2-16B": False,
-    "llama-7b": True,
-    "llama-13b": True,
-    "EleutherAI/gpt-neox-20b": True,
-    "bigcode/starcoder": True,
-}
-"""`model_is_flash_attention` of LLM-Pilot's llm_features.csv; True for other models."""
+_WORDS: Final = fact_table("tool_words")["llm_pilot"]
+ACCELERATORS: Final[dict[str, str]] = _WORDS["accelerators"]
+MODELS: Final[dict[str, str]] = _WORDS["models"]
+FLASH_ATTENTION: Final[dict[str, bool]] = _WORDS["flash_attention"]
 
 N_DIGIT: Final = 6
 """Significant digits of the rows: the clients' clock counts milliseconds."""
 
 Floats = NDArray[np.float64]
-
-
-def _read(sources: Iterable[Source], campaign: str, overrides: Overrides, names: NameCheck) -> pd.DataFrame:
-    rows, place = [], ""
-    for source in sources:
-        rows += _run_rows(source, campaign)
-        place = place or source.name
-    table = pd.DataFrame(rows)
-    numbers = [name for name in table.columns if name in NUMBER_COLUMNS]
-    table[numbers] = table[numbers].map(lambda value: float(f"{value:.{N_DIGIT}g}"))
-    filled = fill_table(table, overrides, place)
-    names.check(filled, place)
-    return validate_measurements(filled, place)
 
 
 def _samples(log: _RequestLog) -> dict[str, Floats]:
@@ -229,24 +186,17 @@ def _samples(log: _RequestLog) -> dict[str, Floats]:
     n_gap = log.n_entry - 2
     decode_s = np.add.reduceat(np.where(is_gap, entry_s, 0.0), starts)
     ttft_s = entry_s[starts + 1]
-    return {
-        "ttft_s": ttft_s,
-        "nttft_s_per_token": ttft_s / log.n_input_token,
-        "itl_s": entry_s[is_gap],
-        "tpot_s": decode_s[n_gap > 0] / n_gap[n_gap > 0],
-        "e2e_s": np.add.reduceat(entry_s, starts),
-        "n_input_token_at_statistic": log.n_input_token,
-        "n_output_token_at_statistic": log.n_output_token,
-    }
+    tpot_s, e2e_s = decode_s[n_gap > 0] / n_gap[n_gap > 0], np.add.reduceat(entry_s, starts)
+    return request_samples(ttft_s, tpot_s, e2e_s, log.n_input_token, log.n_output_token, gap_s=entry_s[is_gap])
 
 
-def _run_rows(source: Source, campaign: str) -> list[dict[str, Any]]:
+def _runs(source: Source) -> Iterator[Run]:
     log = _RequestLog.read(source)
     if log.gpu_type not in ACCELERATORS:
         problem = f"must be one of {', '.join(ACCELERATORS)}, got {log.gpu_type!r}"
         raise SchemaError("gpu_type", problem, source.name, 2)
     samples = _samples(log)
-    run = {
+    cells = {
         "model": MODELS.get(log.model, log.model),
         "accelerator": ACCELERATORS[log.gpu_type],
         "n_accelerator": log.n_gpu,
@@ -256,21 +206,23 @@ def _run_rows(source: Source, campaign: str) -> list[dict[str, Any]]:
         "tp": log.n_gpu,
         "pp": 1,
         "dp": 1,
-        "n_input_token": log.n_input_token.mean(),
-        "n_output_token": log.n_output_token.mean(),
+        **length_cells(log.n_input_token, log.n_output_token),
         "concurrency": log.n_user,
         "flash_attention": FLASH_ATTENTION.get(log.model, True),
         "load": "closed_loop",
-        "length_variation": variation_of(log.n_output_token),
         "duration_s": log.duration_s,
         "n_request": log.n_request,
         "n_failed": log.n_request - len(log.n_entry),
         "date": dt.datetime.fromtimestamp(s_from_ms(log.began_ms), dt.UTC).date().isoformat(),
-        "campaign": campaign,
     }
     statistics = statistics_of(samples)
     statistics["mean"] |= _throughputs(log)
-    return [run | {"statistic": name, **outcomes} for name, outcomes in statistics.items()]
+    rounded = {name: _rounded(outcomes) for name, outcomes in statistics.items()}
+    yield Run(source.name, 0, _rounded(cells), rounded)
+
+
+def _rounded(cells: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: float(f"{value:.{N_DIGIT}g}") if name in NUMBER_COLUMNS else value for name, value in cells.items()}
 
 
 def _throughputs(log: _RequestLog) -> dict[str, float]:
@@ -288,4 +240,4 @@ def _throughputs(log: _RequestLog) -> dict[str, float]:
     }
 
 
-FORMAT: Final = Format("llm_pilot", lambda start: set(REQUEST_COLUMNS) <= set(header_of(start)), _read)
+FORMAT: Final = Format("llm_pilot", lambda start: set(REQUEST_COLUMNS) <= set(header_of(start)), run_reader(_runs))

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from roofcast.data.errors import SchemaError
 from roofcast.data.importers.client_runs import Run, join_cells, run_reader
+from roofcast.data.importers.fact_tables import fact_table
 from roofcast.data.importers.format import Format
 from roofcast.data.importers.json_input import Node, read_text
 from roofcast.data.importers.sources import Source, files_of, is_archive, start_of
@@ -88,10 +89,7 @@ def _count(text: str) -> int:
 SERVER: Final = "server"
 OFFLINE: Final = "offline"
 SINGLE: Final = "singlestream"
-SCENARIOS: Final = {
-    "Server": SERVER, "Interactive": SERVER, "Offline": OFFLINE, "SingleStream": SINGLE, "Single Stream": SINGLE,
-}  # fmt: skip
-"""Scenario by its name in new and old logs. MultiStream, with several samples a query, is not for language models."""
+SCENARIOS: Final[dict[str, str]] = fact_table("tool_words")["mlperf"]["scenarios"]
 
 MODES: Final = ("PerformanceOnly", "Performance", "SubmissionRun", "Submission")
 """Modes that measure speed."""

@@ -16,11 +16,9 @@ from roofcast.data.importers.format import Format
 from roofcast.data.importers.json_input import Node, check_keys, read_text
 from roofcast.data.importers.printed_results import printed
 from roofcast.data.importers.sources import Source
-from roofcast.data.units import S_PER_MS, S_PER_NS, S_PER_US
+from roofcast.data.units import S_PER_H, S_PER_UNIT, S_PER_US
 
-S_PER_GO_UNIT: Final = {
-    "h": 3600.0, "m": 60.0, "s": 1.0, "ms": S_PER_MS, "us": S_PER_US, "µs": S_PER_US, "μs": S_PER_US, "ns": S_PER_NS,
-}  # fmt: skip
+_S_PER_GO_UNIT: Final = {**S_PER_UNIT, "h": S_PER_H, "m": 60.0, "µs": S_PER_US, "μs": S_PER_US}
 _PART: Final = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)(ns|us|µs|μs|ms|h|m|s)", re.ASCII)
 _COMMAND: Final = re.compile(r"\bollama run +(?:--[a-z-]{1,30} +)*([A-Za-z0-9][\w./:-]{0,150})", re.ASCII)
 
@@ -36,7 +34,7 @@ def duration_s(text: str) -> float:
     parts = _PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
         return math.nan
-    return sum(float(number) * S_PER_GO_UNIT[unit] for number, unit in parts)
+    return sum(float(number) * _S_PER_GO_UNIT[unit] for number, unit in parts)
 
 
 def _runs(source: Source) -> Iterator[Run]:

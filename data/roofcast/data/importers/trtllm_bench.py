@@ -17,14 +17,8 @@ from roofcast.data.importers.json_input import Node, json_marks, read_document
 from roofcast.data.importers.layout import layout
 from roofcast.data.importers.printed_results import documents_of, printed
 from roofcast.data.importers.sources import Source
-from roofcast.data.measurements.speculation import speculation_cells
+from roofcast.data.measurements.speculation import NAMES, speculation_cells
 from roofcast.data.precision_names import parse_precision
-
-SPECULATIONS: Final = {
-    "mtp": "mtp", "eagle": "eagle", "eagle3": "eagle", "draft_target": "draft", "drafttarget": "draft",
-    "ngram": "ngram", "lookahead": "ngram",
-}  # fmt: skip
-"""Our names by ``decoding_stats.mode``, in lower case."""
 
 _is_report: Final = json_marks("world_info", "request_info", "system_output_throughput_tok_s")
 
@@ -86,7 +80,7 @@ def _speculation(stats: Node) -> dict[str, Any]:
         stats.at(f"{name}_percentiles", "average").number()
         for name in ("num_draft_tokens", "num_accepted_draft_tokens", "acceptance_length")
     )
-    kind = SPECULATIONS.get(stats["mode"].text().lower(), "")
+    kind = NAMES.get(stats["mode"].text().lower(), "")
     return speculation_cells(kind, math.nan, length, accepted / drafted if drafted > 0 else math.nan)
 
 

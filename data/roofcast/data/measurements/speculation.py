@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from roofcast.data.measurements.schema import NO_SPECULATION
+
+NAMES: Final = {
+    "": "", "none": "", "off": "", "mtp": "mtp", "nextn": "mtp", "on": "mtp", "eagle": "eagle", "eagle3": "eagle",
+    "standalone": "draft", "draft_model": "draft", "draft_target": "draft", "drafttarget": "draft", "ngram": "ngram",
+    "lookahead": "ngram",
+}  # fmt: skip
+"""Kind by its name in SGLang, TensorRT-LLM and InferenceMAX, in lower case; blank where nothing is drafted."""
 
 
 def speculates(columns: Mapping[str, Any]) -> npt.NDArray[np.bool_]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from roofcast.data.errors import SchemaError
 from roofcast.data.importers.job_logs import megatron_log, torchtitan_log
-from roofcast.data.importers.job_logs.run_log import SHARED, RunLog, find_hits, iter_lines
+from roofcast.data.importers.job_logs.run_log import RunLog, find_hits, iter_lines
 from roofcast.data.importers.overrides import fill_blanks
 
 LOG_FORMATS: Final = {
@@ -50,7 +50,7 @@ def read_job_log(text: str, source: str, overrides: Mapping[str, str]) -> RunLog
 
 def _read(text: str, source: str) -> RunLog:
     for log_format in LOG_FORMATS.values():
-        hits = find_hits(iter_lines(text, source), {**SHARED, **log_format.patterns})
+        hits = find_hits(iter_lines(text, source), log_format.patterns)
         if any(hits[name] for name in log_format.marks):
             return log_format.read(hits, source)
     known = " or ".join(LOG_FORMATS)

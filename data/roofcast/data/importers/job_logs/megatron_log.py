@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from roofcast.data.importers.fact_tables import fact_table
 from roofcast.data.importers.job_logs.run_log import (
-    COUNT,
-    NUMBER,
     Hits,
     LogFormat,
-    Pattern,
     RunLog,
     Step,
     exhaustion_line,
@@ -25,35 +23,7 @@ from roofcast.data.units import BYTE_PER_MIB, s_from_ms
 
 FRAMEWORK: Final = "megatron-lm"
 
-_PATTERNS: Final = {
-    "iteration": Pattern.of(
-        "elapsed time per iteration",
-        rf"\biteration\s{{1,20}}{COUNT}/\s{{0,20}}\d{{1,9}}\s{{0,20}}\|.{{0,300}}?"
-        rf"elapsed time per iteration \(ms\):\s{{0,20}}{NUMBER}"
-        rf"(?:.{{0,600}}?global batch size:\s{{0,20}}{COUNT})?",
-    ),
-    "memory": Pattern.of("max reserved:", rf"memory \(MB\) \|.{{0,300}}?\bmax reserved:\s{{0,20}}{NUMBER}"),
-    "split": Pattern.of("tensor_model_parallel_size", r"(?:^|\s)tensor_model_parallel_size \.{2}"),
-    "argument": Pattern.of(" ..", r"(?:^|\s)([a-z0-9_]{1,80}) \.{2,200} (.{0,400})$"),
-}
-
-_COUNTS: Final = {
-    "world_size": "n_accelerator",
-    "tensor_model_parallel_size": "tp",
-    "pipeline_model_parallel_size": "pp",
-    "virtual_pipeline_model_parallel_size": "vp",
-    "context_parallel_size": "cp",
-    "expert_model_parallel_size": "ep",
-    "data_parallel_size": "dp",
-    "micro_batch_size": "n_micro_batch_sequence",
-    "global_batch_size": "n_global_batch_sequence",
-    "seq_length": "n_token_per_sequence",
-}
-"""Columns of the training table by argument."""
-
-_SHAPE: Final = {"num_layers": "n_layer", "hidden_size": "hidden_size"}
-_GRANULARITIES: Final = {"None": "none", "selective": "selective", "full": "full"}
-_RECIPES: Final = {"tensorwise": "fp8-tensor", "blockwise": "fp8-block", "mxfp8": "mxfp8"}
+_WORDS: Final = fact_table("tool_words")["megatron"]
 _SHARDED: Final = "optim_grads_params"
 
 
@@ -61,7 +31,7 @@ def _read(hits: Hits, source: str) -> RunLog:
     arguments: dict[str, str] = {}
     for hit in hits["argument"]:
         arguments.setdefault(hit.groups[0], hit.groups[1].strip())  # other ranks print the same
-    shape = _counts(arguments, _SHAPE)
+    shape = _counts(arguments, _WORDS["shape"])
     cells = {"framework": FRAMEWORK, "date": "".join(first_of(hits, "day")), **_settings(arguments)}
     largest = max((int(hit.groups[2] or 0) for hit in hits["iteration"]), default=0)
     iterations = [Step(int(hit.groups[0]), hit.line, s_from_ms(float(hit.groups[1]))) for hit in hits["iteration"]]
@@ -86,9 +56,9 @@ def _counts(arguments: Mapping[str, str], columns: Mapping[str, str]) -> dict[st
 
 
 def _settings(arguments: Mapping[str, str]) -> dict[str, Any]:
-    cells: dict[str, Any] = dict(_counts(arguments, _COUNTS))
-    if arguments.get("recompute_granularity") in _GRANULARITIES:
-        cells["recomputation"] = _GRANULARITIES[arguments["recompute_granularity"]]
+    cells: dict[str, Any] = dict(_counts(arguments, _WORDS["counts"]))
+    if arguments.get("recompute_granularity") in _WORDS["recomputation"]:
+        cells["recomputation"] = _WORDS["recomputation"][arguments["recompute_granularity"]]
     if cells.get("tp", 1) > 1 and "sequence_parallel" in arguments:
         cells["sequence_parallel"] = "on" if arguments["sequence_parallel"] == "True" else "off"
     if "use_distributed_optimizer" in arguments:
@@ -100,11 +70,11 @@ def _settings(arguments: Mapping[str, str]) -> dict[str, Any]:
 
 def _precision(arguments: Mapping[str, str]) -> dict[str, str]:
     if arguments.get("fp8", "None") not in {"None", "False"}:
-        recipe = _RECIPES.get(arguments.get("fp8_recipe", ""), "")
+        recipe = _WORDS["recipes"].get(arguments.get("fp8_recipe", ""), "")
         return {"compute_precision": "fp8", "precision_recipe": recipe}
     precisions = {"bf16": "bf16", "fp16": "fp16"}
     return next(({"compute_precision": p} for name, p in precisions.items() if arguments.get(name) == "True"), {})
 
 
-FORMAT: Final = LogFormat(_PATTERNS, ("iteration", "split"), _read)
+FORMAT: Final = LogFormat(FRAMEWORK, ("iteration", "split"), _read)
 """Where the batch ramps up, a run has the iterations of the largest."""

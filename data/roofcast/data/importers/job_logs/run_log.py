@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from roofcast.data.errors import SchemaError
+from roofcast.data.importers.fact_tables import fact_table
 
 MIN_STEP: Final = 2
 """Logged steps of a run that is measured: the first holds the start-up."""
@@ -16,8 +18,8 @@ MIN_STEP: Final = 2
 MAX_LINE: Final = 2**16
 """Longest line of a log, in characters; a configuration in one line has some thousand."""
 
-NUMBER: Final = r"(\d{1,15}(?:\.\d{1,15})?(?![0-9.]))"
-COUNT: Final = r"(\d{1,9}(?!\d))"
+_NUMBER: Final = r"(\d{1,15}(?:\.\d{1,15})?(?![0-9.]))"
+_COUNT: Final = r"(\d{1,9}(?!\d))"
 
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 _BREAKS: Final = re.compile(r"[\r\n]*+")
@@ -27,34 +29,25 @@ _WINDOW: Final = 2**20
 
 
 class Pattern(NamedTuple):
-    """Pattern of a line.
-
-    Its repetitions are bounded and it starts with a literal, so that its cost is linear in the line.
-
-    Parameters
-    ----------
-    mark
-        Text that a line has if it matches: other lines are not searched.
-    is_one
-        Whether the first match is enough.
-    """
+    """Pattern of a line of a log; see ``log_patterns.toml``."""
 
     mark: str
     regex: re.Pattern[str]
     is_one: bool = False
 
-    @classmethod
-    def of(cls, mark: str, regex: str, *, is_one: bool = False) -> Pattern:
-        """Return a pattern whose digits are those of ASCII."""
-        return cls(mark, re.compile(regex, re.ASCII), is_one)
+
+@functools.cache
+def patterns_of(framework: str) -> Mapping[str, Pattern]:
+    """Return the patterns of a framework's lines, whose digits are those of ASCII, and of any log's, by name."""
+    tables = fact_table("log_patterns")
+    return {
+        name: Pattern(one["mark"], _compiled(one["regex"]), one.get("is_one", False))
+        for name, one in (tables["shared"] | tables[framework]).items()
+    }
 
 
-SHARED: Final = {
-    "day": Pattern.of("-", r"(?<![0-9])(20[0-9]{2}-[01][0-9]-[0-3][0-9])[ T:]", is_one=True),
-    "out_of_memory": Pattern.of(" out of memory", "(?:CUDA|HIP) out of memory"),
-    "memory_error": Pattern.of("OutOfMemoryError", "OutOfMemoryError"),
-}
-"""Patterns of every framework's log."""
+def _compiled(regex: str) -> re.Pattern[str]:
+    return re.compile(regex.replace("<number>", _NUMBER).replace("<count>", _COUNT), re.ASCII)
 
 
 class Hit(NamedTuple):
@@ -92,11 +85,16 @@ class RunLog:
 
 @dataclass(frozen=True)
 class LogFormat:
-    """Log of one framework: patterns of its lines, the names of those that mark it, and the run of their matches."""
+    """Log of one framework: the names of the patterns that mark it, and the run of their matches."""
 
-    patterns: Mapping[str, Pattern]
+    framework: str
     marks: tuple[str, ...]
     read: Callable[[Hits, str], RunLog]
+
+    @property
+    def patterns(self) -> Mapping[str, Pattern]:
+        """Patterns by name."""
+        return patterns_of(self.framework)
 
 
 class Step(NamedTuple):

@@ -11,12 +11,9 @@ from typing import Any, Final
 
 from roofcast.data.errors import SchemaError
 from roofcast.data.importers.job_logs.run_log import (
-    COUNT,
-    NUMBER,
     Hit,
     Hits,
     LogFormat,
-    Pattern,
     RunLog,
     Step,
     exhaustion_line,
@@ -27,28 +24,6 @@ from roofcast.data.units import BYTE_PER_GIB
 
 FRAMEWORK: Final = "torchtitan"
 
-_PATTERNS: Final = {
-    "step": Pattern.of(
-        "tps:",
-        rf"(?<!validate )\bstep:\s{{0,9}}{COUNT}\s{{1,9}}loss:.{{0,200}}?memory:\s{{0,9}}{NUMBER}GiB"
-        r"\([0-9.]{1,9}%\)\s{1,9}tps:\s{0,9}([0-9][0-9,]{0,14})",
-    ),
-    "batch": Pattern.of(
-        "batch size",
-        rf"local batch size {COUNT}, global batch size {COUNT}(?:, gradient accumulation steps {COUNT})?"
-        rf", sequence length {COUNT}",
-    ),
-    "mesh": Pattern.of("device mesh", r"-D device mesh with \[([^\[\]]{0,200})\], \[([^\[\]]{0,200})\]"),
-    "degree": Pattern.of(
-        "parallel", rf"['\"](\w{{1,40}}parallel\w{{0,12}}_degree)['\"]\s{{0,9}}:\s{{0,9}}{COUNT}\s{{0,9}}(?:[,}}]|$)"
-    ),
-    "model": Pattern.of("Model ", r"Model (\S{1,80} \S{1,80}) size: [0-9,]{1,30} total parameters"),
-    "accelerator": Pattern.of("capacity:", r"(?:CUDA|XPU|HIP) capacity: (.{1,80}?) with [0-9.]{1,9}GiB memory"),
-    "shape": Pattern.of("dim=", rf"\bdim={COUNT}, n_layers={COUNT}"),
-    "recomputation": Pattern.of("activation checkpointing", "Applied (full|selective) activation checkpointing"),
-    "sharding": Pattern.of("Applied", "Applied (FSDP|HSDP|DDP) to the model"),
-    "compiled": Pattern.of("Compiling", r"Compiling each TransformerBlock with torch\.compile"),
-}
 _DEGREES: Final = {"tp": "tensor", "pp": "pipeline", "cp": "context", "ep": "expert"}
 _AXES: Final = re.compile(r"\s*(?:['\"]\w{1,20}['\"]\s*(?:,\s*|$)){0,12}")
 _SIZES: Final = re.compile(r"\s*(?:\d{1,6}\s*(?:,\s*|$)){0,12}", re.ASCII)
@@ -109,5 +84,5 @@ def _configured(hits: Hits) -> dict[str, int]:
     return degrees | ({"dp": shard * replicate} if min(shard, replicate) > 0 else {})
 
 
-FORMAT: Final = LogFormat(_PATTERNS, ("step", "batch"), _read)
+FORMAT: Final = LogFormat(FRAMEWORK, ("step", "batch"), _read)
 """A run that exhausted memory before its second logged step has that status."""
