@@ -12,8 +12,8 @@ from roofcast.data.specs import PRECISIONS, Precision
 NAMES: Final = {
     "float32": "fp32", "f32": "fp32", "float": "fp32", "float16": "fp16", "f16": "fp16", "half": "fp16",
     "bfloat16": "bf16", "float8": "fp8", "e4m3": "fp8", "e5m2": "fp8", "fp8_e4m3": "fp8", "fp8_e5m2": "fp8",
-    "float4": "fp4", "nvfp4": "fp4", "mxfp4": "fp4", "nf4": "int4", "awq": "int4", "gptq": "int4", "gguf": "int4",
-    "bnb": "int4", "q4": "int4", "q8": "int8", "8bit": "int8", "4bit": "int4", "w8": "int8", "w4": "int4",
+    "mxfp8": "fp8", "float4": "fp4", "nvfp4": "fp4", "mxfp4": "fp4", "nf4": "int4", "awq": "int4", "gptq": "int4",
+    "gguf": "int4", "bnb": "int4", "q4": "int4", "q8": "int8", "8bit": "int8", "4bit": "int4", "w8": "int8", "w4": "int4",
 }  # fmt: skip
 """Precision by another name, in lower case: AWQ, GPTQ and bitsandbytes have four bits as they are published most,
 GGUF is Q4_K_M where its quantisation is not named, as in llama.cpp and Ollama."""
@@ -53,8 +53,8 @@ def parse_precision(name: str) -> str:
 
     Examples
     --------
-    >>> [parse_precision(name) for name in ("Q4_K_M", "q4", "AWQ", "bfloat16", "W8A8", "BF16", "nvfp4", "brain")]
-    ['int4', 'int4', 'int4', 'bf16', 'int8', 'bf16', 'fp4', '']
+    >>> [parse_precision(name) for name in ("Q4_K_M", "q4", "AWQ", "bfloat16", "W8A8", "mxfp8", "nvfp4", "brain")]
+    ['int4', 'int4', 'int4', 'bf16', 'int8', 'fp8', 'fp4', '']
     """
     plain = name.strip().lower()
     if plain in PRECISIONS or plain in NAMES or len(plain) > MAX_LENGTH:

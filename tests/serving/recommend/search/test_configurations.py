@@ -38,7 +38,9 @@ def test_speculation_is_searched_where_it_is_requested_and_not_in_pipelines() ->
 
 def test_engines_of_desks_do_not_read_the_repositories_of_servers() -> None:
     constraints = Constraints(
-        engines=("vllm", "llama.cpp"), weight_precisions=frozenset({"int4"}), checkpoints={"int4": "owner/model-AWQ"}
+        engines=frozenset({"vllm", "llama.cpp"}),
+        weight_precisions=frozenset({"int4"}),
+        checkpoints={"int4": "owner/model-AWQ"},
     )
     found = {(replica.engine, replica.checkpoint) for replica in replicas_of(constraints)}
     assert found == {("vllm", "owner/model-AWQ"), ("llama.cpp", "")}
