@@ -30,8 +30,8 @@ MAX_ACCELERATOR: Final = 65_536
 
 JOB_COLUMNS: Final = {
     **TRAINING_CONFIG_COLUMNS,
-    "n_accelerator": Column("float", low=1.0, high=MAX_ACCELERATOR),
-    "n_token_per_sequence": Column("float", is_nullable=True, low=1.0, high=MAX_TOKEN),
+    "n_accelerator": Column("float", low=1.0, high=MAX_ACCELERATOR, is_whole=True),
+    "n_token_per_sequence": Column("float", is_nullable=True, low=1.0, high=MAX_TOKEN, is_whole=True),
 }
 """Input columns: those of a training measurement without outcomes."""
 
