@@ -13,7 +13,8 @@ NAMES: Final = {
     "float32": "fp32", "f32": "fp32", "float": "fp32", "float16": "fp16", "f16": "fp16", "half": "fp16",
     "bfloat16": "bf16", "float8": "fp8", "e4m3": "fp8", "e5m2": "fp8", "fp8_e4m3": "fp8", "fp8_e5m2": "fp8",
     "mxfp8": "fp8", "float4": "fp4", "nvfp4": "fp4", "mxfp4": "fp4", "nf4": "int4", "awq": "int4", "gptq": "int4",
-    "gguf": "int4", "bnb": "int4", "q4": "int4", "q8": "int8", "8bit": "int8", "4bit": "int4", "w8": "int8", "w4": "int4",
+    "gguf": "int4", "bnb": "int4", "q4": "int4", "q8": "int8", "8bit": "int8", "4bit": "int4", "w8": "int8",
+    "w4": "int4",
 }  # fmt: skip
 """Precision by another name, in lower case: AWQ, GPTQ and bitsandbytes have four bits as they are published most,
 GGUF is Q4_K_M where its quantisation is not named, as in llama.cpp and Ollama."""
