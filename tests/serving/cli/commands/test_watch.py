@@ -33,7 +33,7 @@ def test_a_watch_prints_load_and_latencies(run: Run, home: object, exporter: Exp
     with exporter.running() as url:
         text = run.ok("watch", f"{url}/v1", *BRIEF, *HARDWARE, "--dry-run")
     assert "1000 tokens in, 101 out" in text
-    assert "TTFT 200 ms, TPOT 10 ms, ITL 10 ms, E2E 1.2e+03 ms" in text
+    assert "TTFT 200 ms, TPOT 10 ms, ITL 10 ms, E2E 1.2 s" in text
     assert "mean queue 50 ms" in text
 
 

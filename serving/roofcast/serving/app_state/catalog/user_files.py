@@ -154,7 +154,7 @@ def staleness_warnings(offers: Iterable[Offer], today: dt.date) -> list[str]:
     --------
     >>> offer = load_catalog().offers[0].model_copy(update={"as_of": dt.date(2025, 1, 1)})
     >>> staleness_warnings([offer], dt.date(2026, 1, 1))
-    ['1 of 1 prices are more than 90 days old; the oldest is of 2025-01-01, 365 days ago']
+    ['1 of 1 prices are more than 120 days old; the oldest is of 2025-01-01, 365 days ago']
     """
     offers = tuple(offers)
     owned = tuple(offer for offer in offers if offer.provider == OWNED)
@@ -170,8 +170,9 @@ def old_price_warnings(choices: Mapping[str, Iterable[Offer]], today: dt.date) -
     Examples
     --------
     >>> offer = load_catalog().offers[0].model_copy(update={"as_of": dt.date(2025, 1, 1)})
-    >>> old_price_warnings({"first entry": [offer], "mixed fleet": []}, dt.date(2026, 1, 1))
-    ['the price of the first entry is 365 days old (2025-01-01): check it, or run `roofcast offers --refresh`']
+    >>> [warning] = old_price_warnings({"first entry": [offer], "mixed fleet": []}, dt.date(2026, 1, 1))
+    >>> warning.partition(":")[0], warning.partition("run ")[2]
+    ('the price of the first entry is 365 days old (2025-01-01)', '`roofcast offers --refresh gpu-price-index`')
     """
     warnings = []
     for name, offers in choices.items():
@@ -179,5 +180,5 @@ def old_price_warnings(choices: Mapping[str, Iterable[Offer]], today: dt.date) -
         age = (today - min(dates, default=today)).days
         if age > MAX_AGE_DAY:
             text = f"the price of the {name} is {age} days old ({min(dates)})"
-            warnings.append(f"{text}: check it, or run `roofcast offers --refresh`")
+            warnings.append(f"{text}: check it, or run `roofcast offers --refresh gpu-price-index`")
     return warnings

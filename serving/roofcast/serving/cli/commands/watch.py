@@ -11,7 +11,7 @@ from roofcast.serving.cli.console import count_steps, note, step, warn
 from roofcast.serving.cli.context import AsJson, DryRun, ModelConfigs, open_service
 from roofcast.serving.cli.files import parse_configs
 from roofcast.serving.cli.text.drift_text import show_drift
-from roofcast.serving.counts import count_text
+from roofcast.serving.counts import count_text, quantity_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -115,5 +115,5 @@ def _row_text(row: Mapping[str, Any]) -> str:
     load = f"{row['concurrency']:.3g} requests in flight, {row['request_throughput_per_s']:.3g} finished a second"
     lengths = f"{row['n_input_token']:.0f} tokens in, {row['n_output_token']:.0f} out"
     names = {"ttft_s": "TTFT", "tpot_s": "TPOT", "itl_s": "ITL", "e2e_s": "E2E"}
-    times = [f"{label} {1e3 * row[name]:.3g} ms" for name, label in names.items() if row[name] == row[name]]
+    times = [f"{label} {quantity_text(name, row[name])}" for name, label in names.items() if row[name] == row[name]]
     return "\n".join([f"{lengths}; {load}", f"means: {', '.join(times)}", str(row["note"])])

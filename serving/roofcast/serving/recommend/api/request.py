@@ -263,7 +263,11 @@ class ConstraintsRequest(OfferConstraintsRequest):
         Field(gt=0, le=1e9, description="Most US dollars per hour."),
         Flag("--max-usd-per-h --budget"),
     ] = None
-    kv_precision: Annotated[PrecisionName | None, Flag()] = None
+    kv_precision: Annotated[
+        PrecisionName | None,
+        Field(description="Precision of the KV cache; by default that of the weights' computation."),
+        Flag(),
+    ] = None
     gpu_memory_utilization: Annotated[float | None, Flag()] = _setting("gpu_memory_utilization")
     max_num_seqs: Annotated[float | None, Flag()] = _setting("max_num_seqs")
     chunk_size_token: Annotated[float | None, Flag()] = _setting("chunk_size_token")
