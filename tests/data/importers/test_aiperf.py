@@ -210,7 +210,7 @@ def test_numbers_with_thousands_separators_are_read(tmp_path: Path) -> None:
             CSV,
             "First Token (ms),680.46",
             "First Token (ms),-680.46",
-            "time_to_first_token: must be a finite number of at least 0, got -680.46",
+            "time_to_first_token: must be a finite number of at least 0, got '-680.46'",
         ),
         (
             CSV,

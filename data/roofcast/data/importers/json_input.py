@@ -23,6 +23,7 @@ from roofcast.data.packed_json import Hook, parse_packed
 MAX_DOCUMENT_BYTE: Final = 256 * 2**20
 MAX_JSON_LINE_BYTE: Final = 128 * 2**20
 _CHUNK_BYTE: Final = 2**20
+_NUMBER: Final = re.compile(r"(?:[0-9]{1,60}\.?[0-9]{0,60}|\.[0-9]{1,60})(?:[eE][+-]?[0-9]{1,9})?")
 _DAY: Final = re.compile(r"(20[0-9]{2})-?([0-9]{2})-?([0-9]{2})(?![0-9])")
 
 Floats = NDArray[np.float64]
@@ -134,11 +135,9 @@ class Node:
 
 
 def cell_node(text: str, path: str, place: str, line: int) -> Node:
-    """Return the node of a cell of a text file: a number if it is one, blank if it is empty."""
-    try:
-        value: object = float(text) if text else None
-    except ValueError:
-        value = text
+    """Return the node of a cell of a text file: a number if it is a finite one without sign, blank if it is empty."""
+    is_number = _NUMBER.fullmatch(text) and math.isfinite(float(text))
+    value = float(text) if is_number else (text or None)
     return Node(value, path, place, line)
 
 

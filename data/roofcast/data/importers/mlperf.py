@@ -21,7 +21,7 @@ from roofcast.data.errors import SchemaError
 from roofcast.data.importers.client_runs import Run, join_cells, run_reader
 from roofcast.data.importers.fact_tables import fact_table
 from roofcast.data.importers.format import Format
-from roofcast.data.importers.json_input import Node, read_text
+from roofcast.data.importers.json_input import Node, cell_node, read_text
 from roofcast.data.importers.sources import Source, files_of, is_archive, start_of
 from roofcast.data.specs import STATISTICS
 from roofcast.data.units import S_PER_NS
@@ -29,7 +29,6 @@ from roofcast.data.units import S_PER_NS
 MAX_LOG_BYTE: Final = 2**20
 TITLE: Final = "MLPerf Results Summary"
 
-_NUMBER: Final = re.compile(r"[0-9]{1,60}(\.[0-9]{1,60})?([eE][+-]?[0-9]{1,9})?")
 _ERRORS: Final = re.compile(r"(No|[0-9]+) errors? encountered\b.*", re.IGNORECASE)
 
 
@@ -46,8 +45,7 @@ class _Log:
 
     def number(self, *names: str) -> float:
         node = self[names]
-        is_number = node.value and _NUMBER.fullmatch(node.value) and math.isfinite(float(node.value))
-        return (Node(float(node.value), node.path, node.place, node.line) if is_number else node).number()
+        return cell_node(node.value or "", node.path, node.place, node.line).number()
 
     def required_number(self, *names: str) -> float:
         if self[names].is_blank:
