@@ -13,7 +13,7 @@ from pydantic_core import core_schema
 from roofcast.data.specs import Offer
 from roofcast.serving.recommend.answer.basis import Basis
 from roofcast.serving.recommend.answer.nearest import LEAST_CORRELATION
-from roofcast.serving.recommend.demand.demand import Objective
+from roofcast.serving.recommend.demand.constraints import Objective
 from roofcast.serving.recommend.search.replica import Reason, Replica
 from roofcast.serving.request_fields import StackResponse
 

@@ -28,8 +28,8 @@ from roofcast.serving.recommend.api.calibration_text import calibration_text
 from roofcast.serving.recommend.api.load import peak_load
 from roofcast.serving.recommend.api.request import ConstraintsRequest, RecommendationRequest
 from roofcast.serving.recommend.api.request_errors import NAMED_FIELDS, check_name, request_errors
-from roofcast.serving.recommend.demand.constraints import SERVER_SETTINGS, Constraints
-from roofcast.serving.recommend.demand.demand import Demand, Objective
+from roofcast.serving.recommend.demand.constraints import SERVER_SETTINGS, Constraints, Objective
+from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.inventory import override_prices, owned_nodes
 from roofcast.serving.recommend.recommendation import recommend
 from roofcast.serving.request_fields import StackResponse

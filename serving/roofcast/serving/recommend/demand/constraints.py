@@ -6,13 +6,15 @@ import datetime as dt
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 from roofcast.data.errors import InputError
 from roofcast.data.prices.offer_file import OWN_FIGURES
 from roofcast.data.specs import Offer
-from roofcast.serving.recommend.demand.demand import Objective
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
+
+Objective = Literal["cost", "tokens", "throughput", "accelerators"]
+"""What a recommendation minimises or, of throughput, maximises."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal, Self, overload
+from typing import Final, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,6 @@ from roofcast.serving.recommend.demand.presets import Lengths
 from roofcast.serving.recommend.demand.slo import Limit
 
 FloatArray = npt.NDArray[np.float64]
-Objective = Literal["cost", "tokens", "throughput", "accelerators"]
-"""What a recommendation minimises or, of throughput, maximises."""
 
 ENDLESS_S: Final = 1e7
 """Time over which the requests of an endless batch are counted: long next to any response time."""

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from roofcast.data.catalog.support_rows import MeasuredStack
 from roofcast.data.specs import AcceleratorSpec, Offer
 from roofcast.features.descriptors.descriptor_table import HOST_SIZE
-from roofcast.serving.recommend.demand.constraints import Constraints
-from roofcast.serving.recommend.demand.demand import ENDLESS_S, Objective
+from roofcast.serving.recommend.demand.constraints import Constraints, Objective
+from roofcast.serving.recommend.demand.demand import ENDLESS_S
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.recommend.search.replica import Replica
 
