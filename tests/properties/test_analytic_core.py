@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from roofcast.features.columns import ENGINES
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
 from roofcast.features.engine.coefficients import PRIORS, Coefficients
 from roofcast.features.engine.engine_budgets import RANK_BYTE
@@ -24,6 +25,7 @@ from tests.features.engine.ideal import IDEAL, INSTANT, logs
 from tests.properties.strategies import Question, coefficients, questions
 
 SLACK = 1 + 1e-9
+HOST = ("config.host_dense_ratio", "config.host_expert_ratio")
 LATENCIES = ("ttft_s", "itl_s", "tpot_s", "e2e_s")
 NAN = float("nan")
 FACTORS = st.floats(1, 100)
@@ -290,3 +292,25 @@ def test_fewer_bits_never_take_longer(shorter: int, longer: int) -> None:
         )
     ]
     assert_no_slower(estimates[0], estimates[1], ("itl_s", "tpot_s", "e2e_s"))
+
+
+@random_queries
+@given(question=questions(), shares=st.lists(st.floats(0, 1), min_size=2, max_size=2), name=st.sampled_from(HOST))
+def test_more_weights_in_the_host_are_never_faster(question: Question, shares: list[float], name: str) -> None:
+    before, after = (estimate(question | {name: np.array([share])}, C) for share in sorted(shares))
+    assert_no_slower(before, after, ("itl_s", "tpot_s", "e2e_s"))
+    lone = question | {"workload.concurrency": np.ones(1), "config.dp": np.ones(1)}
+    before, after = (estimate(lone | {name: np.array([share])}, C) for share in sorted(shares))
+    assert_no_slower(before, after)
+
+
+@pytest.mark.parametrize(
+    ("engine", "seconds"),
+    [("llama.cpp", 14e9 / 67.2e9), ("vllm", 14e9 / 24e9)],
+)
+def test_weights_in_the_host_are_read_there_or_over_the_bus(engine: str, seconds: float) -> None:
+    question = an_example(
+        config__engine=ENGINES.index(engine), config__host_dense_ratio=1.0, hardware__host_byte_per_s=67.2e9,
+        workload__concurrency=1,
+    )  # fmt: skip
+    assert estimate(question, C).tpot_s[0] == pytest.approx(seconds, rel=0.06)

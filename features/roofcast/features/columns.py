@@ -120,6 +120,9 @@ DESCRIPTORS: Final = (
     Column("hardware.network_byte_per_s", "byte/s", "Network bandwidth between domains per accelerator, one "
            "direction."),
     Column("hardware.network_latency_s", "s", "Latency of one network message."),
+    Column("hardware.host_byte_per_s", "byte/s", "Reading rate of the memory of the host.", is_analytic=True),
+    Column("hardware.bus_byte_per_s", "byte/s", "Rate from the memory of the host to one accelerator.",
+           is_analytic=True),
     Column("hardware.tdp_w", "W", "Thermal design power of one accelerator."),
     Column("hardware.accelerator", "1", "Code of the accelerator among those with measured kernels; the last for "
            "others."),
@@ -170,6 +173,10 @@ DESCRIPTORS: Final = (
     Column("config.in_flight_token", "token", "Prompt tokens whose cache outlives its window: the chunks under way.",
            is_analytic=True),
     Column("config.host_weight_byte", "byte", "Weights of the replica in the memory of the host.", is_analytic=True),
+    Column("config.host_dense_ratio", "1", "Share of the layers' weights outside experts in the memory of the host.",
+           is_analytic=True),
+    Column("config.host_expert_ratio", "1", "Share of the routed experts in the memory of the host.",
+           is_analytic=True),
     Column("config.served_context_token", "token", "Longest request of the server; 0 if unknown.", is_analytic=True),
     Column("config.keeps_prefixes", "1", "1 if the prefix cache is on.", is_analytic=True),
     Column("workload.n_input_token", "token", "Mean input length."),

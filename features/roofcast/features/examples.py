@@ -52,6 +52,8 @@ def example_descriptors() -> dict[str, npt.NDArray[np.float64]]:
         "config.poll_interval_step": 1.0, "config.batching_wait_step": 0.0,
         "config.chunk_token": 8192.0, "config.max_num_seqs": np.inf,
         "config.memory_ratio": 0.9, "config.is_recent": 0.0, "config.host_weight_byte": 0.0,
+        "config.host_dense_ratio": 0.0, "config.host_expert_ratio": 0.0,
+        "hardware.host_byte_per_s": 230e9, "hardware.bus_byte_per_s": 24e9,
         "config.n_draft_layer": 0.0, "config.in_flight_token": 8192.0,
         "config.served_context_token": 0.0, "config.keeps_prefixes": 0.0,
         "workload.n_input_token": 1000.0, "workload.n_output_token": 200.0, "workload.length_variation": 0.5,

@@ -63,8 +63,9 @@ def test_layers_and_experts_may_stay_in_the_host() -> None:
         for row in ({}, {"n_cpu_moe": 24.0}, {"n_gpu_layer": 0.0})
     )
     assert 0 < none < some < all_layers
-    offloaded = described(cpu_offload_gib=4.0, n_accelerator=2.0)["config.host_weight_byte"]
-    assert offloaded == 8 * GIB
+    offloaded = described(cpu_offload_gib=4.0, n_accelerator=2.0)
+    assert offloaded["config.host_weight_byte"] == 8 * GIB
+    assert offloaded["config.host_dense_ratio"] == pytest.approx(8 * GIB / 60e9, rel=0.02)
 
 
 def test_the_first_engine_of_vllm_computes_whole_prompts() -> None:

@@ -25,6 +25,8 @@ PAIRS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"accelerator": "amd-mi300x-192gb"}, {"accelerator": "amd-mi325x-256gb"}),
     ({"accelerator": "amd-mi350x-288gb"}, {"accelerator": "amd-mi355x-288gb"}),
     ({"weight_precision": "bf16"}, {}),
+    ({"cpu_offload_gib": 2}, {}),
+    ({"cpu_offload_gib": 4}, {"cpu_offload_gib": 2}),
     ({"accelerator": "nvidia-b200-sxm-180gb"}, {"accelerator": "nvidia-b200-sxm-180gb", "weight_precision": "fp4"}),
     ({"n_accelerator": 1, "tp": 1}, FOUR),
     (FOUR, {}),
@@ -51,3 +53,20 @@ def test_better_is_not_slower(service: Service, **question: Any) -> None:
     tpot_s = dict(zip(range(len(rows)), result["tpot_s"], strict=True))
     one, four = (tpot_s[2 * PAIRS.index(({"n_accelerator": 1, "tp": 1}, FOUR)) + k] for k in (0, 1))
     assert four > one / 4
+
+
+def test_a_model_that_does_not_fit_may_stay_in_the_host_where_the_engine_can(service: Service) -> None:
+    lone = {
+        "model": "Qwen/Qwen3-32B",
+        "accelerator": "nvidia-l40s-48gb",
+        "n_input_token": 1000,
+        "n_output_token": 200,
+    }
+    engines = ["vllm", "llama.cpp", "trtllm"]
+    rows = [lone | {"engine": engine, "weight_precision": "bf16"} for engine in engines]
+    rows.append(rows[0] | {"cpu_offload_gib": 30})
+    result = answer(pd.DataFrame(rows), PredictOptions(service.active_model.bundle, service.catalog))
+    assert result["status"].to_list() == [*["does_not_fit"] * 3, "ok"]
+    named = [[name for name in ("cpu_offload_gib", "n_gpu_layer") if name in text] for text in result["reason"]]
+    assert named == [["cpu_offload_gib"], ["n_gpu_layer"], [], []]
+    assert "over the bus" in result["reason"].iloc[3]

@@ -223,6 +223,7 @@ def _pass_breakdown(phase: Phase, s: EngineInputs, time: PassTime, run: Run) -> 
         *parts,
         OperatorTime(phase, "element-wise", {"memory": time.elementwise_s}, none, moved),
         OperatorTime(phase, "messages", {"link": time.link_s}, none, sent),
+        OperatorTime(phase, "weights in the host", {"link": time.host_s}, none, none),
         OperatorTime(phase, "launches and gaps", {"launch": time.overhead_s}, none, none),
     ]
 

@@ -24,6 +24,19 @@ UNKNOWN_PCIE_GEN: Final = 4
 """Generation assumed where a spec has none (Apple, Neuron, TPU, accelerators that users add): judgement, the
 older of the two in common use."""
 
+HOST_RATIO: Final = 0.75
+"""Achieved bandwidth to and of the memory of the host over one direction of the bus, and over its peak: judgement."""
+
+DESKTOP_BYTE_PER_S: Final = 89.6e9
+SERVER_BYTE_PER_S: Final = 307.2e9
+SUPERCHIP_BYTE_PER_S: Final = 512e9
+SUPERCHIP_LINK_BYTE_PER_S: Final = 900e9
+"""Peak of the host's memory: two channels of DDR5-5600 (Intel, Core of the 13th generation), eight of DDR5-4800
+(Intel, Xeon of the 4th generation), and LPDDR5X and NVLink-C2C of NVIDIA's "Grace Hopper Superchip Architecture"."""
+
+SUPERCHIP: Final = "Superchip"
+"""Beginning of the form factor of accelerators with a Grace host."""
+
 NO_PEER_TO_PEER: Final = "PCIe consumer"
 """Form factor whose driver does not let a card read another's memory: GeForce."""
 
@@ -55,10 +68,28 @@ def clock_ratio(power_limit_w: FloatArray, tdp_w: FloatArray) -> FloatArray:
     return np.asarray(np.cbrt(np.maximum(dynamic, VOLTAGE_FLOOR_RATIO)) * below_floor, dtype=np.float64)
 
 
+def bus_byte_per_s(spec: AcceleratorSpec) -> float:
+    """Return the achieved rate from the memory of the host to one accelerator."""
+    if "unified" in spec.memory_type.lower():
+        return spec.bandwidth_byte_per_s
+    is_superchip = spec.form_factor.startswith(SUPERCHIP)
+    both = SUPERCHIP_LINK_BYTE_PER_S if is_superchip else PCIE_BYTE_PER_S[spec.pcie_gen or UNKNOWN_PCIE_GEN]
+    return HOST_RATIO * both / 2
+
+
+def host_byte_per_s(spec: AcceleratorSpec) -> float:
+    """Return the rate at which the host of an accelerator reads its own memory: a desktop for GeForce."""
+    if "unified" in spec.memory_type.lower():
+        return spec.bandwidth_byte_per_s
+    if spec.form_factor.startswith(SUPERCHIP):
+        return HOST_RATIO * SUPERCHIP_BYTE_PER_S
+    return HOST_RATIO * (DESKTOP_BYTE_PER_S if spec.form_factor == NO_PEER_TO_PEER else SERVER_BYTE_PER_S)
+
+
 def describe_links(
     queries: PredictionInput, accelerators: list[AcceleratorSpec], codes: npt.NDArray[np.intp]
 ) -> dict[str, FloatArray]:
-    """Return whether accelerators read each other's memory, and their link bandwidth in both directions.
+    """Return whether accelerators read each other's memory, their link bandwidth in both directions, and the host's.
 
     Without peer-to-peer access a scale-up fabric is not used, and messages take the PCIe bus.
     """
@@ -76,5 +107,7 @@ def describe_links(
     given = number_column(queries, "link_bandwidth_byte_per_s", np.nan)
     return {
         "hardware.peer_to_peer": peer_to_peer,
+        "hardware.host_byte_per_s": np.array([host_byte_per_s(one) for one in accelerators])[codes],
+        "hardware.bus_byte_per_s": np.array([bus_byte_per_s(one) for one in accelerators])[codes],
         "hardware.link_byte_per_s": np.where(np.isnan(given), link, 2 * given),
     }

@@ -94,7 +94,7 @@ def describe_memory(queries: PredictionInput, engine: Names, columns: dict[str, 
         "config.memory_ratio": number_column(queries, "gpu_memory_utilization", ratio),
         "config.is_recent": is_recent.astype(float),
         "config.in_flight_token": n_chunk * columns["config.chunk_token"],
-        "config.host_weight_byte": _host_weight_byte(queries, columns),
+        **_host_weights(queries, columns),
         "config.served_context_token": number_column(queries, "max_context_token", 0.0),
         "config.keeps_prefixes": is_reused.astype(float),
     }
@@ -129,7 +129,7 @@ def _sglang_ratio(queries: PredictionInput, columns: dict[str, FloatArray]) -> F
     return np.asarray(ratio, dtype=np.float64)
 
 
-def _host_weight_byte(queries: PredictionInput, columns: dict[str, FloatArray]) -> FloatArray:
+def _host_weights(queries: PredictionInput, columns: dict[str, FloatArray]) -> dict[str, FloatArray]:
     # Layers have equal shares of the weights, as in llama.cpp's split by layers.
     n_layer, n_moe = columns["model.n_layer"], np.maximum(columns["model.n_moe_layer"], 1.0)
     byte = loaded_byte(columns)
@@ -140,4 +140,10 @@ def _host_weight_byte(queries: PredictionInput, columns: dict[str, FloatArray]) 
     offloaded = number_column(queries, "cpu_offload_gib", 0.0) * GIB * columns["config.n_accelerator"]
     is_layered = columns["config.engine"] == _LLAMA_CPP  # input embeddings stay in the host's memory
     host = kept * dense + experts_kept * expert + offloaded + is_layered * byte["embedding"]
-    return np.asarray(host, dtype=np.float64)
+    n_copy = columns["config.n_accelerator"] / columns["config.pp"] / columns["config.expert_rank"]
+    streamed = offloaded / (dense * columns["config.dp"] * columns["config.cp"] + expert * n_copy)
+    return {
+        "config.host_weight_byte": np.asarray(host, dtype=np.float64),
+        "config.host_dense_ratio": np.minimum(kept + streamed, 1.0),
+        "config.host_expert_ratio": np.minimum(experts_kept + streamed, 1.0),
+    }

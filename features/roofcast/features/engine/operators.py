@@ -10,6 +10,7 @@ import numpy as np
 
 from roofcast.features.columns import ENGINES
 from roofcast.features.engine.coefficients import PRIORS
+from roofcast.features.engine.host_weights import added_s
 from roofcast.features.engine.kernel_times import (
     ACTIVATION_BYTE,
     decode_attention_s,
@@ -49,12 +50,14 @@ class PassTime:
     elementwise_s: FloatArray
     link_s: FloatArray
     overhead_s: FloatArray
+    host_s: FloatArray
+    """What weights in the memory of the host add."""
 
     @property
     def total_s(self) -> FloatArray:
         """Time of the pass."""
         parts = self.dense_s + self.expert_s + self.attention_s + self.elementwise_s
-        return parts + self.link_s + self.overhead_s
+        return parts + self.link_s + self.overhead_s + self.host_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +166,7 @@ def prompt_in_step(prefill: PassTime, step: PassTime, is_mixed: FloatArray) -> F
     dense = joint_s(prefill.dense_s, step.dense_s) - step.dense_s
     expert = joint_s(prefill.expert_s, step.expert_s) - step.expert_s
     added = dense + expert + prefill.attention_s + prefill.elementwise_s + prefill.link_s + prefill.overhead_s
+    added = added + joint_s(prefill.host_s, step.host_s) - step.host_s
     return np.where(is_mixed > 0, added, prefill.total_s)
 
 
@@ -246,6 +250,7 @@ def _pass(
         elementwise_s=elementwise,
         link_s=link_s + links,
         overhead_s=overhead_s + launch_s,
+        host_s=added_s(d, n_token, gathered, dense, expert),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from roofcast.data.specs import AcceleratorSpec
-from roofcast.features.descriptors.host_settings import PCIE_BYTE_PER_S, UNKNOWN_PCIE_GEN
+from roofcast.features.descriptors.host_settings import bus_byte_per_s
 from roofcast.features.descriptors.precisions import peak_flop_per_s
 from roofcast.features.descriptors.prediction_input import PredictionInput, number_column
 from roofcast.features.engine.kernels.kernel_coefficients import efficiency_of, family_of
@@ -32,9 +32,6 @@ BUS_NETWORK_BYTE_PER_S: Final = 3.125e9
 
 WIDE: Final = ("fp32", "tf32")
 """Precisions of products whose operands, and activations, have 32 bits."""
-
-HOST_BANDWIDTH_RATIO: Final = 0.375
-"""Achieved bandwidth to the host over that of both directions of the bus: three quarters of one direction."""
 
 
 def build_hardware(specs: Sequence[AcceleratorSpec], precisions: Sequence[str]) -> JobHardware:
@@ -65,8 +62,7 @@ def build_hardware(specs: Sequence[AcceleratorSpec], precisions: Sequence[str]) 
         link_byte_per_s=np.array([spec.link_bandwidth_byte_per_s for spec in specs]),
         domain_size=np.where(is_bus, np.maximum(domain, HOST_SIZE), domain),
         network_byte_per_s=np.where(is_bus, BUS_NETWORK_BYTE_PER_S, network),
-        host_byte_per_s=HOST_BANDWIDTH_RATIO
-        * np.array([PCIE_BYTE_PER_S[spec.pcie_gen or UNKNOWN_PCIE_GEN] for spec in specs]),
+        host_byte_per_s=np.array([bus_byte_per_s(spec) for spec in specs]),
         family=np.array([family_code(_architecture(spec)) for spec in specs]),
         gemm=gemm,
         half_gemm=half.gemm,

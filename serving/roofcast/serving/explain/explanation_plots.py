@@ -19,6 +19,7 @@ from roofcast.serving.explain.explanation import NAMED_STEPS, Explanation
 COLOURS: Final = {
     "projections and MLP": "#4477aa", "head": "#66ccee", "experts": "#228833", "attention": "#ccbb44",
     "element-wise": "#ee6677", "messages": "#aa3377", "launches and gaps": "#aaaaaa",
+    "weights in the host": "#882255",
     "prefills of others": "#ddaa77", "steps under way": "#dddddd", "slot in the batch": "#bbbbbb",
 }  # fmt: skip
 """Colour of each operator, safe for colour-blind readers (P. Tol, "Colour schemes", 2021)."""
@@ -26,7 +27,7 @@ COLOURS: Final = {
 LOG_SPAN: Final = 10.0
 """Ratio of the largest to the smallest factor above which a sweep has a logarithmic axis."""
 
-_DARK: Final = ("projections and MLP", "experts", "messages")
+_DARK: Final = ("projections and MLP", "experts", "messages", "weights in the host")
 _MARKERS: Final = {"prefill": "o", "decode": "s"}
 _PEAKS: Final = {
     "attention, head": "hardware.attention_flop_per_s",

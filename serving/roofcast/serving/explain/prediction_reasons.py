@@ -58,7 +58,7 @@ def explain_predictions(
     beyond = outside_columns(prediction.features, column_arrays(table), bundle, accelerators)
     d, answers = descriptor_arrays(descriptors), []
     undefined = undefined_metrics(d, prediction.estimate)
-    for i, problem in enumerate(capacity_problems(prediction.estimate)):
+    for i, problem in enumerate(capacity_problems(descriptors, prediction.estimate)):
         status, reason = (problem.status, str(problem)) if problem else ("ok", "")
         if problem is None and prediction.estimate.is_saturated[i]:
             status, reason = SATURATED, saturation_text(d, prediction.estimate, i)

@@ -105,8 +105,9 @@ def measure_next(
     table = candidate_table(models, catalog, offers, workload or Workload())
     specs = {model.id: model for model in models}
     if len(table):
-        estimate = bundle.predictor.predict_ratio(describe(table, specs, catalog.accelerators), ()).estimate
-        can_run = np.array([problem is None for problem in capacity_problems(estimate)])
+        X = describe(table, specs, catalog.accelerators)
+        estimate = bundle.predictor.predict_ratio(X, ()).estimate
+        can_run = np.array([problem is None for problem in capacity_problems(X, estimate)])
         table = table[can_run & ~estimate.is_saturated].reset_index(drop=True)
     if table.empty:
         raise InputError("accelerator", "nothing on offer can run the models; choose other accelerators")

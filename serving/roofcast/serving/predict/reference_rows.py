@@ -104,7 +104,7 @@ def check_references(
 
 def _compare(X: pd.DataFrame, measured: pd.DataFrame, predictor: RoofcastPredictor) -> list[Problem | None]:
     prediction = predictor.predict_ratio(X, measured.columns)
-    problems = capacity_problems(prediction.estimate)
+    problems = capacity_problems(X, prediction.estimate)
     for metric, value in prediction.value.items():
         unit = "tokens per second" if metric.endswith("_token_per_s") else "seconds"
         ratio = measured[metric].to_numpy() / value

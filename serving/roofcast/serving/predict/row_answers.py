@@ -14,6 +14,7 @@ import pandas as pd
 from roofcast.data.catalog import Catalog
 from roofcast.data.measurements.cells import Table, object_column
 from roofcast.data.specs import AcceleratorSpec
+from roofcast.data.units import BYTE_PER_GB
 from roofcast.features.descriptors.assumptions import ASSUMED_LOAD, assumed_values
 from roofcast.features.descriptors.descriptor_table import describe_service
 from roofcast.features.descriptors.prediction_input import ColumnArray, factorize
@@ -130,7 +131,8 @@ def _predict(
         _remarks(queries, subset[ASSUMED_LOAD], prediction.estimate), support_remarks(subset, catalog), strict=True
     )
     answers["reason"][rows] = ["; ".join(filter(None, pair)) for pair in remarks]
-    splits, capacities = assumed_split_problems(queries, subset, catalog), capacity_problems(prediction.estimate)
+    splits = assumed_split_problems(queries, subset, catalog)
+    capacities = capacity_problems(queries, prediction.estimate)
     failed = []
     for i, split, capacity in zip(rows.tolist(), splits, capacities, strict=True):
         if problem := split or capacity:
@@ -160,11 +162,18 @@ def _remarks(queries: Queries, is_load_assumed: npt.NDArray[np.bool_], estimate:
     texts = [LOAD_REMARK, LENGTH_REMARK, *(FLAGS[name] for name in flags)]
     is_one = undefined_metrics(queries, estimate)["tpot_s"]
     holds = np.column_stack([is_load_assumed, is_one, *flags.values()])
+    is_hosted = np.maximum(queries["config.host_dense_ratio"], queries["config.host_expert_ratio"]) > 0
     remarks = [""] * len(holds)
-    for i in np.flatnonzero(holds.any(axis=1) | estimate.is_saturated).tolist():
+    for i in np.flatnonzero(holds.any(axis=1) | estimate.is_saturated | is_hosted).tolist():
         saturated = [saturation_text(queries, estimate, i)] if estimate.is_saturated[i] else []
-        remarks[i] = "; ".join([*saturated, *itertools.compress(texts, holds[i].tolist())])
+        hosted = [_host_text(queries, i)] if is_hosted[i] else []
+        remarks[i] = "; ".join([*saturated, *itertools.compress(texts, holds[i].tolist()), *hosted])
     return remarks
+
+
+def _host_text(queries: Queries, i: int) -> str:
+    host, bus = (queries[f"hardware.{name}_byte_per_s"][i] / BYTE_PER_GB for name in ("host", "bus"))
+    return f"the memory of the host is assumed to be read at {host:.0f} GB/s there and {bus:.0f} GB/s over the bus"
 
 
 def outside_columns(

@@ -14,6 +14,7 @@ from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.measurements.cells import ColumnArray, Finding, Table, object_column
 from roofcast.data.specs import ModelSpec
 from roofcast.data.units import BYTE_PER_GB
+from roofcast.features.columns import ENGINES
 from roofcast.features.descriptors.assumptions import ASSUMED_PRECISION
 from roofcast.features.descriptors.precisions import served_precision
 from roofcast.features.descriptors.prediction_input import factorize
@@ -240,12 +241,21 @@ def assumed_split_problems(
     return problems
 
 
-def capacity_problems(estimate: Estimate) -> list[Problem | None]:
+OFFLOAD: Final = {
+    "llama.cpp": "a lower n_gpu_layer, or n_cpu_moe", "vllm": "cpu_offload_gib", "sglang": "cpu_offload_gib",
+}  # fmt: skip
+"""Settings of engines that keep weights in the memory of the host."""
+
+
+def capacity_problems(queries: QueryTable, estimate: Estimate) -> list[Problem | None]:
     """Return, for each row, the problem if it does not fit into memory."""
-    memory = estimate.memory
+    memory, engine = estimate.memory, np.asarray(queries["config.engine"], dtype=int)
+    is_weight = memory.needed_byte - memory.weight_byte <= memory.usable_byte
     problems: list[Problem | None] = [None] * len(memory.fits)
     for i in np.flatnonzero(~memory.fits).tolist():
         needed, usable = memory.needed_byte[i] / BYTE_PER_GB, memory.usable_byte[i] / BYTE_PER_GB
         message = f"weights and one request need {needed:.1f} GB; {usable:.1f} GB are usable; use more accelerators"
+        if is_weight[i] and (setting := OFFLOAD.get(ENGINES[engine[i]])):
+            message += f", or keep weights in the memory of the host, which takes longer: {setting}"
         problems[i] = Problem("does_not_fit", "n_accelerator", message)
     return problems

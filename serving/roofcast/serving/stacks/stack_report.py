@@ -133,7 +133,7 @@ def next_measurements(
     if table.empty:
         return []
     X = describe(table, catalog.models, catalog.accelerators)
-    checks = assumed_split_problems(X, table, catalog), capacity_problems(predictor.predict_ratio(X, ()).estimate)
+    checks = assumed_split_problems(X, table, catalog), capacity_problems(X, predictor.predict_ratio(X, ()).estimate)
     can_run = np.array([not any(pair) for pair in zip(*checks, strict=True)], dtype=bool)
     if not can_run.any():
         return []
