@@ -261,6 +261,22 @@ def test_each_line_is_a_run() -> None:
         assert row["total_throughput_token_per_s"] == raw["total_throughput"]
 
 
+@pytest.mark.parametrize(
+    ("file", "backend", "engine"),
+    [
+        (SGLANG, "sglang", "sglang"),
+        (SGLANG, "sglang-oai", "sglang"),
+        (SGLANG, "trt", "trtllm"),
+        (SGLANG, "vllm", ""),  # any server of OpenAI's API
+        (DETAILED, "tgi", "tgi"),
+        (DETAILED, "openai-chat", ""),
+    ],
+)
+def test_a_backend_of_one_engine_names_it(tmp_path: Path, file: str, backend: str, engine: str) -> None:
+    changed = with_changes(file, tmp_path, {"backend": backend, "server_info": None, "engine": None})
+    assert set(rows(changed, **(FROM_FILE if file == DETAILED else {}))["engine"]) == {engine}
+
+
 def test_the_server_settings_are_read() -> None:
     first = rows(sample(SWEEP), model=None).iloc[0]
     assert first[["model", "engine", "engine_version"]].tolist() == ["Qwen/Qwen2.5-7B-Instruct", "sglang", "0.5.23"]
@@ -276,7 +292,7 @@ def test_statistics_of_arrays_equal_those_of_sglang() -> None:
             key = f"median_{name}_ms" if statistic == "p50" else f"{statistic}_{name}_ms"
             assert row[column] == pytest.approx(raw[key] / 1000, rel=1e-9)
     assert table[["n_request", "n_failed"]].iloc[0].tolist() == [12, 1]
-    assert table["engine"].iloc[0] == ""
+    assert table["engine"].iloc[0] == "sglang"
 
 
 @pytest.mark.parametrize(

@@ -77,11 +77,14 @@ def test_the_error_names_all_missing_columns() -> None:
         with pytest.raises(MissingColumnsError) as caught:
             check_required(cells, "run.json", 3)
         assert (caught.value.field, caught.value.source, caught.value.line) == (column, "run.json", 3)
-        assert caught.value.columns == tuple(EXAMPLES)[n_known:]
+        assert caught.value.columns == (*tuple(EXAMPLES)[n_known:], "engine")
         assert f"{column}: is not in the file; set what is missing, such as --set {column}=" in str(caught.value)
         assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)  # noqa: S301
         cells[column] = example
     check_required(cells, "run.json")
+    with pytest.raises(MissingColumnsError) as caught:
+        check_required(cells | {"engine": "sglang", "model": ""}, "run.json")
+    assert caught.value.columns == ("model",)
     del cells["concurrency"]
     check_required({**cells, "request_rate": 4}, "run.json")
     check_required({**cells, "load": "offline"}, "run.json")

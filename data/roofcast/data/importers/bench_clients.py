@@ -2,7 +2,7 @@
 
 vLLM's ``vllm bench serve`` writes one flat JSON object a run; the user chooses the percentiles, and whether E2E is
 among the metrics; ``--metadata name=value`` is read if the name is a column of the measurement table. `backend` names
-the request format, not the engine that answers. SGLang's appends a run a line; `concurrency` is measured,
+the request format, and the engine where no other has it. SGLang's appends a run a line; `concurrency` is measured,
 `max_concurrency` is the setting; `server_info` has model, version and parallelism if the server is SGLang.
 
 Both print a table at the end, which is read too; it has neither model nor date.
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from roofcast.data.errors import InputError
 from roofcast.data.importers.client_runs import Run, join_cells, load_cells, model_cells, run_reader
+from roofcast.data.importers.fact_tables import fact_table
 from roofcast.data.importers.format import Format
 from roofcast.data.importers.json_input import Floats, Node, iter_documents, json_marks, read_document
 from roofcast.data.importers.layout import layout
@@ -36,6 +37,8 @@ ARRAY_KEYS: Final = ("input_lens", "output_lens", "ttfts", "itls")
 """Arrays over requests of a detailed file, in seconds and tokens."""
 
 Mask = NDArray[np.bool_]
+
+_ENGINES: Final[dict[str, str]] = fact_table("tool_words")["bench_clients"]["engines"]
 
 
 def _has_arrays(document: Node) -> bool:
@@ -115,6 +118,7 @@ class _Client:
         cells = join_cells(
             cells,
             load_cells(document["max_concurrency"].number(), _rate(document["request_rate"])),
+            _engine_cells(document),
             self.cells(document),
             self.counts(document),
         )
@@ -134,6 +138,11 @@ class _Client:
             cells = join_cells(cells, {"note": "gaps between chunks of several tokens are left out"})
         filled = fill_blanks(cells, metadata, place, line)
         return tables.run(document, filled, statistics)
+
+
+def _engine_cells(document: Node) -> dict[str, Any]:
+    engine = _ENGINES.get(document["backend"].text().lower())
+    return {"engine": engine} if engine else {}
 
 
 def _rate(node: Node) -> float:

@@ -29,9 +29,11 @@ EXAMPLES: Final = {
 }
 """Columns that every row must fill, with an example value for messages."""
 
+_EXAMPLES: Final = EXAMPLES | {"engine": "vllm"}
+
 
 class MissingColumnsError(SchemaError):
-    """A benchmark file leaves required columns blank; the message lists all of them and the options that set them.
+    """A benchmark file leaves required columns blank; the message has the options that set them and the engine.
 
     Examples
     --------
@@ -48,7 +50,7 @@ class MissingColumnsError(SchemaError):
     @property
     def examples(self) -> list[str]:
         """Options of the command line that set the missing columns."""
-        return [part for column in self.columns for part in ("--set", f"{column}={EXAMPLES[column]}")]
+        return [part for column in self.columns for part in ("--set", f"{column}={_EXAMPLES[column]}")]
 
 
 def parse_overrides(texts: Iterable[str]) -> dict[str, str]:
@@ -179,7 +181,8 @@ def check_required(cells: Mapping[str, Any], place: str, line: int = 0) -> None:
         name for name in EXAMPLES if is_blank(cells.get(name)) and not (name == "concurrency" and has_other_load)
     ]
     if missing:
-        raise MissingColumnsError(missing, place, line)
+        blank_engine = ["engine"] if is_blank(cells.get("engine")) else []
+        raise MissingColumnsError([*missing, *blank_engine], place, line)
 
 
 def is_blank(value: object) -> bool:

@@ -261,6 +261,13 @@ def test_engines_lists_the_facts_of_an_engine_and_an_accelerator(run: Run) -> No
     assert "did you mean" in run.error("engines", "--engine", "vlm")
 
 
+def test_engines_shows_the_target_of_the_accelerator_alone_and_says_what_it_is(run: Run) -> None:
+    status, out, err = run("engines", "--accelerator", "mi300x")
+    assert status == 0, err
+    assert "gfx942 = AMD CDNA3: Instinct MI300X" in err
+    assert not {"gfx950", "sm90", "apple"} & {word.strip(",") for word in out.split()}
+
+
 def install_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, downloads: list[str]) -> None:
     def download(name: str, file: str, *, revision: str | None) -> str:
         if file != "config.json":

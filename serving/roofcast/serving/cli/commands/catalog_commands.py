@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -14,6 +14,9 @@ from roofcast.serving.cli.arguments.options import require_one, require_with
 from roofcast.serving.cli.console import note, show, step, warn
 from roofcast.serving.cli.context import AsJson, Server, open_catalog, open_model_catalog, open_service
 from roofcast.serving.cli.remote import ask
+
+N_EXAMPLE: Final = 2
+"""Most accelerators that stand for a target."""
 
 models = typer.Typer(help="List the models of the catalogue and the registered ones, remove a registered one.")
 
@@ -100,12 +103,31 @@ def engines(
 
     if engine and not is_engine(engine):
         raise unknown_engine_error(engine)
-    rows = rows_of_target(target_of(open_catalog().accelerator(accelerator))) if accelerator else load_support()
+    target = target_of(open_catalog().accelerator(accelerator)) if accelerator else ""
+    rows = rows_of_target(target) if accelerator else load_support()
     facts = [row.model_dump() for row in rows if engine in ("", row.engine) or row.engine == canonical_engine(engine)]
     short = ("engine", "first_version", "last_version", "targets", "formats", "kv_precisions", "models", "status")
     cells = [{name: row[name] for name in short} for row in facts]
+    for row in cells:
+        row["targets"] = (target,) if target and "*" not in row["targets"] else row["targets"]
     words = [{name: " ".join(one) if isinstance(one, tuple) else one for name, one in row.items()} for row in cells]
     show(facts if as_json else words, as_json=as_json)
+    if not as_json:
+        _explain_targets({name for row in cells for name in row["targets"]} | {target})
+
+
+def _explain_targets(shown: set[str]) -> None:
+    from roofcast.data.catalog.support_rows import target_names, target_of
+
+    parts: dict[str, list[str]] = {}
+    for spec in open_catalog().accelerators.values():
+        parts.setdefault(target_of(spec), []).append(spec.name)
+    meanings = [
+        f"{code} = {name.removesuffix(f' ({code})')}: {', '.join(parts[code][:: -(-len(parts[code]) // N_EXAMPLE)])}"
+        for code, name in sorted(target_names().items())
+        if code in shown & parts.keys() and name.endswith(f"({code})")
+    ]
+    note("; ".join(["targets: * is any", *meanings]))
 
 
 def _add_accelerator(file: Path, *, replace: bool, as_json: bool) -> None:
