@@ -27,11 +27,10 @@ def an_entry(
     accelerator: str = H100,
     tp: int = 2,
     in_flight: float = 64.0,
-    capacity: float = 500.0,
     replica: Replica | None = None,
     **offer: Any,
 ) -> Entry:
-    """Return an entry of three replicas of `tp` accelerators for any engine, each with a capacity in requests."""
+    """Return an entry of three replicas of `tp` accelerators for any engine."""
     return Entry(
         **offer_fields(an_offer(accelerator=accelerator, **offer)),
         **replica_fields(replica or Replica(accelerator, tp)),
@@ -39,11 +38,12 @@ def an_entry(
         users_per_replica=in_flight,
         in_flight_per_replica=in_flight,
         request_rate_per_replica=8.0,
-        capacity_per_replica=capacity,
         n_replica=3,
         n_instance=1,
         cost_usd_per_h=55.0,
         cost_usd_per_month=40150.0,
+        batch_h=None,
+        batch_usd=None,
         cost_usd_per_million_input_token=0.2,
         cost_usd_per_million_output_token=1.0,
         cost_usd_per_million_token=0.5,

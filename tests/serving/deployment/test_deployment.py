@@ -83,7 +83,7 @@ def test_a_replica_that_spans_nodes_has_no_deployment() -> None:
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(UnknownNameError, match="deployment: no 'kubernets' is known; did you mean 'kubernetes'"):
         deployment("kubernets", an_entry(), a_question())
-    with pytest.raises(UnknownNameError, match=r"constraints\.engines: no 'tgis' is known"):
+    with pytest.raises(InputError, match="deployment: there are no artefacts for TGIS"):
         deployments(an_entry(), a_question(engine="tgis"))
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roofcast.data.catalog import load_catalog
-from roofcast.data.errors import InputError, UnknownNameError
+from roofcast.data.errors import InputError
 from roofcast.serving.deployment import deployment
 from roofcast.serving.deployment.engine_config import checkpoint_of, longest_request
 from roofcast.serving.deployment.manifests import kubernetes
@@ -17,8 +17,10 @@ from roofcast.serving.deployment.platforms import platform_of
 from roofcast.serving.recommend.api.request import WorkloadRequest
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.presets import Lengths, lengths_from_percentiles
+from roofcast.serving.recommend.search.replica import Replica
 from tests.builders import a_model, an_accelerator
 from tests.serving.deployment.builders import a_question, an_engine_config, an_entry
+from tests.serving.offer_builders import H100
 
 VARIATIONS = st.just(0.0) | st.floats(0.01, 3)
 
@@ -66,34 +68,28 @@ def test_the_share_of_requests_beyond_the_context_is_reported() -> None:
     )
 
 
-def test_the_number_of_sequences_is_the_requests_in_flight_within_the_limits() -> None:
-    assert an_engine_config(entry=an_entry(in_flight=45.2, capacity=500.0)).n_sequence == 46
-
-
-def test_the_number_of_sequences_is_no_more_than_fits_in_memory() -> None:
-    """Requests in flight of a saturated replica wait in the engine's queue."""
-    assert an_engine_config(entry=an_entry(in_flight=2896.0, capacity=19.4)).n_sequence == 20
-    assert an_engine_config(entry=an_entry(in_flight=3.0, capacity=0.4)).n_sequence == 1
+def test_the_number_of_sequences_is_the_requests_in_flight_on_a_rank_within_the_limits() -> None:
+    assert an_engine_config(entry=an_entry(in_flight=45.2)).n_sequence == 46
+    ranks = an_entry(in_flight=994.0, replica=Replica(H100, dp=2))
+    assert an_engine_config(entry=ranks).n_sequence == 497
+    fixed = a_question(server_settings={"max_num_seqs": 64.0})
+    assert an_engine_config(entry=ranks, question=fixed).n_sequence == 64, "the limit that is asked for"
 
 
 @pytest.mark.parametrize(
     "load",
     [{"users": None, "request_rate_per_s": 5.0}, {"users": 900, "request_rate_per_s": None, "think_time_s": 9}],
 )
-@pytest.mark.parametrize(
-    ("mean", "capacity", "n"), [(49.0, 500.0, 77), (49.0, 60.2, 61), (49.0, 20.0, 20), (0.25, 9, 3)]
-)
-def test_the_number_of_sequences_exceeds_a_mean_in_flight(
-    load: dict[str, Any], mean: float, capacity: float, n: int
-) -> None:
+@pytest.mark.parametrize(("mean", "n"), [(49.0, 77), (0.25, 3)])
+def test_the_number_of_sequences_exceeds_a_mean_in_flight(load: dict[str, Any], mean: float, n: int) -> None:
     demand = Demand(n_input_token=1000, n_output_token=200, limits=(), **load)
-    config = an_engine_config(entry=an_entry(in_flight=mean, capacity=capacity), question=a_question(demand=demand))
+    config = an_engine_config(entry=an_entry(in_flight=mean), question=a_question(demand=demand))
     assert config.n_sequence == n
 
 
 def test_an_unknown_or_different_engine_is_refused() -> None:
-    with pytest.raises(UnknownNameError, match=r"constraints\.engines: no 'tgis' is known"):
-        an_engine_config("vllm", question=a_question(engine="tgis"))
+    with pytest.raises(InputError, match=r"deployment: there are no artefacts for llama\.cpp; name one of vllm"):
+        an_engine_config("vllm", question=a_question(engine="llama.cpp"))
     with pytest.raises(InputError, match="the prediction is for sglang, not for vllm"):
         an_engine_config("vllm", question=a_question(engine="sglang"))
 

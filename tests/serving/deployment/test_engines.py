@@ -131,7 +131,8 @@ def test_parallel_degrees_are_options_or_refused(engine: str, split: dict[str, A
 
 def test_expert_parallelism_by_engine() -> None:
     assert "--enable-expert-parallel" in command_with("vllm", tp=2, dp=4, ep=8, is_moe=True)
-    assert "--max-num-seqs 16" in command_with("vllm", tp=2, dp=4, ep=8, is_moe=True)
+    assert "--max-num-seqs 64" in command_with("vllm", tp=2, dp=4, ep=8, is_moe=True), "of each rank"
+    assert "--max-running-requests 256" in command_with("sglang", tp=2, dp=4, ep=8, is_moe=True), "of all ranks"
     with pytest.raises(InputError, match="ep: vllm spreads experts over all of tp x dp = 8, got 4"):
         command_with("vllm", tp=2, dp=4, ep=4, is_moe=True)
     sglang = command_with("sglang", tp=2, dp=4, ep=8, is_moe=True)

@@ -49,7 +49,27 @@ def test_a_batch_takes_what_serves_it_by_its_deadline(shared: Client, tokens: di
     assert rate * 60 * 3600 >= 1e8 * 0.97
     assert answer["load"]["text"].startswith("100,000,000 requests within 60 hours")
     least = tokens["entries"][0]["cost_usd_per_million_token"]
-    assert least * 0.97 <= first["cost_usd_per_million_token"] <= least * 1.3
+    assert first["cost_usd_per_million_token"] >= least * 0.97
+    assert 0.8 <= first["p_limits_met"] < 1.0, "the throughput is a prediction"
+    assert first["batch_h"] < 60
+    assert first["batch_usd"] == pytest.approx(first["batch_h"] * first["cost_usd_per_h"], rel=1e-3)
+    sure = ask(shared, {"n_batch_request": 1e8, "deadline_h": 60}, confidence=0.95)["entries"][0]
+    assert sure["cost_usd_per_h"] >= first["cost_usd_per_h"]
+    assert sure["p_limits_met"] >= 0.95
+    limited = ask(shared, {"n_batch_request": 1e8, "deadline_h": 60}, limits=["tpot:p50<=200ms"])["entries"][0]
+    assert limited["p_limits_met"] >= 0.8
+
+
+def test_a_batch_without_a_deadline_takes_the_cheapest_tokens_and_its_time(
+    shared: Client, tokens: dict[str, Any]
+) -> None:
+    answer = ask(shared, {"n_batch_request": 1e7})
+    first = answer["entries"][0]
+    assert answer["load"]["text"].startswith("10,000,000 requests: ")
+    assert first["accelerator"] == tokens["entries"][0]["accelerator"]
+    rate = first["request_rate_per_replica"] * first["n_replica"]
+    assert first["batch_h"] == pytest.approx(1e7 / rate / 3600, rel=0.03)
+    assert tokens["entries"][0]["batch_h"] is None
 
 
 def test_a_budget_buys_the_highest_throughput(shared: Client) -> None:

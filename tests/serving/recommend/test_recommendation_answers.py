@@ -238,7 +238,7 @@ def unmet(answer: dict[str, Any]) -> list[str]:
 def test_limits_that_nothing_meets_have_a_warning_with_the_best_value(shared: Client) -> None:
     (both,) = unmet(recommend(shared, limits=["itl:p50<=0.001ms", "ttft:p50<=600s"]))
     assert both.startswith("itl:p50<=0.001ms is out of reach: the best is ")
-    assert both.endswith("with a single user on each replica, at a confidence of 0.8")
+    assert both.endswith("with a single request in flight on each replica, at a confidence of 0.8")
     thousand = {"n_input_token": 120, "n_output_token": 20, "users": 10}
     (floor,) = unmet(recommend(shared, workload=thousand, limits=["throughput>=900000000"]))
     assert " token/s on " in floor

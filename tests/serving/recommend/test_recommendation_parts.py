@@ -163,7 +163,7 @@ def a_limit_model(*limits: str) -> LimitModel:
     predictor: Any = SimpleNamespace(
         error_distributions_={name: SimpleNamespace(conformal=a_conformal()) for name in ("ttft_s", "itl_s")}
     )
-    return LimitModel(Demand(500, 100, 1, None, tuple(map(parse_limit, limits))), predictor)
+    return LimitModel(Demand(500, 100, 1, None, tuple(map(parse_limit, limits))), predictor, 0.8)
 
 
 def p_met(**limits: float) -> float:

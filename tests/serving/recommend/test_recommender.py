@@ -76,7 +76,7 @@ def exhaustive(service: Service, model: ModelSpec, demand: Demand, confidence: f
         rates = evaluator.rate_levels(most)
         loads = np.sort(np.concatenate([rates, np.tile(shares, (len(replicas), 1))], axis=1), axis=1)
         top = np.where(evaluator.memory.fits, loads.shape[1] - 1, -1)
-    grid = LoadGrid(evaluator, LimitModel(demand, bundle.predictor), loads, top)
+    grid = LoadGrid(evaluator, LimitModel(demand, bundle.predictor, 0.8), loads, top)
     grid.evaluate(np.arange(loads.shape[1]) <= grid.top[:, None])
     is_met = (grid.p_met >= confidence) & (np.arange(loads.shape[1]) <= grid.top[:, None])
     above = np.append(grid.served[:, 1:], grid.served[:, -1:], axis=1) if demand.think_time_s else grid.served
@@ -221,7 +221,7 @@ def test_costs_are_reported_up_to_the_highest_confidence(service: Service, bound
         demand = a_demand(limits=limits)
         result = recommend(bundle, a_model(), Market(), demand, bounds)
         confidences = [one.confidence for one in result.cost_of_confidence]
-        highest = LimitModel(demand, bundle.predictor).highest_confidence
+        highest = LimitModel(demand, bundle.predictor, 0.8).highest_confidence
         assert confidences == [confidence for confidence in CONFIDENCES if confidence <= highest]
         reported.append(confidences)
     assert len(reported[1]) < len(reported[0]), "four limits together have a lower highest confidence than one"

@@ -23,8 +23,16 @@ vLLM 0.32, ``LlamaAttention`` in ``vllm/model_executor/models/llama.py``; SGLang
 ``sglang/srt/models/llama.py``.
 """
 
-NO_ATTENTION_DP_ENGINES: Final = ("trtllm",)
-"""Engines whose command line has no data parallelism of attention: it needs a configuration file."""
+NO_ATTENTION_DP_ENGINES: Final = ("trtllm", "llama.cpp", "mlx-lm")
+"""Engines whose command line has no data parallelism of attention: TensorRT-LLM needs a configuration file."""
+
+NO_EXPERT_PARALLEL_ENGINES: Final = ("llama.cpp", "mlx-lm")
+"""Engines that never spread whole experts.
+
+References
+----------
+llama.cpp, ``tools/server/README.md``, ``--split-mode``: ``layer`` or ``row``.
+"""
 
 
 def split_error(model: ModelSpec, tp: float = 1, ep: float = 1, engine: str = "") -> InputError | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from roofcast.data.catalog import Catalog
-from roofcast.data.errors import InputError, UnknownNameError
+from roofcast.data.errors import InputError
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 from roofcast.features.descriptors.precisions import served_precision
 from roofcast.features.validity.engine_choice import needs_copy
@@ -16,6 +16,7 @@ from roofcast.features.validity.engine_support import Stack, support_error
 from roofcast.features.validity.model_limits import context_limit, split_error
 from roofcast.serving.deployment.names import check_argument
 from roofcast.serving.deployment.platforms import REPLACE, Platform, platform_of
+from roofcast.serving.display_names import engine_name
 from roofcast.serving.recommend.answer.parts import Entry
 from roofcast.serving.recommend.demand.constraints import Constraints, Speculation
 from roofcast.serving.recommend.demand.demand import Demand
@@ -65,7 +66,7 @@ class EngineConfig:
     refused_ratio
         Share of the requests that are longer than the model's context; 0 if unknown.
     n_sequence
-        Most requests at once.
+        Most requests at once in each data-parallel rank, in all its pipeline stages.
     memory_ratio
         Share of memory that the prediction assumes, in the engine's terms; None for the engine's default.
     n_accelerator
@@ -121,12 +122,13 @@ def engine_of(entry: Entry, question: Question) -> str:
 
     Raises
     ------
-    UnknownNameError
+    InputError
         If the engine has no artefacts.
     """
     engine = entry.replica.engine or question.constraints.engine
     if engine and engine not in ENGINES:
-        raise UnknownNameError("constraints.engines", engine, ENGINES)
+        cure = f"name one of {', '.join(ENGINES)} as the engine"
+        raise InputError("deployment", f"there are no artefacts for {engine_name(engine)}; {cure}")
     return engine
 
 
@@ -137,9 +139,8 @@ def configure_engine(engine: str, entry: Entry, question: Question) -> EngineCon
     ------
     InputError
         If the engine is not the entry's, does not run on the accelerator, or cannot split the model over its devices;
-        if a replica spans nodes, or the name of the checkpoint cannot stand on a command line.
-    UnknownNameError
-        If the entry's engine has no artefacts.
+        if a replica spans nodes, the engine has no artefacts, or the name of the checkpoint cannot stand on a command
+        line.
     """
     model, bounds, demand = question.model, question.constraints, question.demand
     replica = entry.replica
@@ -182,7 +183,7 @@ def configure_engine(engine: str, entry: Entry, question: Question) -> EngineCon
         kv_precision=bounds.kv_precision,
         n_token=n_token,
         refused_ratio=_share_longer(demand, n_token) if n_token < longest else 0.0,
-        n_sequence=max_running_requests(entry, demand),
+        n_sequence=max_running_requests(entry, demand, bounds.server_settings),
         memory_ratio=_memory_ratio(engine, own_engine, replica, question),
         n_accelerator=replica.n_accelerator,
         n_replica=entry.n_replica,
@@ -192,12 +193,12 @@ def configure_engine(engine: str, entry: Entry, question: Question) -> EngineCon
     )
 
 
-def max_running_requests(entry: Entry, demand: Demand) -> int:
-    """Return the concurrency limit of an engine.
+def max_running_requests(entry: Entry, demand: Demand, settings: Mapping[str, float]) -> int:
+    """Return the concurrency limit of each data-parallel rank of an engine: the `max_num_seqs` fixed, if any.
 
     Without think time it is the requests in flight within the limits. At a rate, or with think time, that number is a
-    mean, and a limit there would queue requests that the prediction lets run. It is never above what fits in memory:
-    requests in flight beyond that wait in the engine's queue.
+    mean, and a limit there would queue requests that the prediction lets run. Engines themselves queue what does not
+    fit in memory.
 
     Notes
     -----
@@ -209,10 +210,11 @@ def max_running_requests(entry: Entry, demand: Demand) -> int:
     J. D. C. Little, "A Proof for the Queuing Formula L = lambda W", Operations Research 9(3), 1961; L. Takács,
     "Introduction to the Theory of Queues", Oxford University Press, 1962 (the queue with infinitely many servers).
     """
-    mean = entry.in_flight_per_replica
+    if "max_num_seqs" in settings:
+        return math.ceil(settings["max_num_seqs"])
+    mean = entry.in_flight_per_replica / entry.replica.dp
     is_mean = demand.users is None or demand.think_time_s > 0
-    highest = mean + N_SD * math.sqrt(mean) if is_mean else mean
-    return max(math.ceil(min(highest, entry.capacity_per_replica)), 1)
+    return max(math.ceil(mean + N_SD * math.sqrt(mean) if is_mean else mean), 1)
 
 
 def longest_request(demand: Demand) -> int:

@@ -12,7 +12,6 @@ which brought ``--kv_cache_dtype``.
 from __future__ import annotations
 
 import json
-import math
 import shlex
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -75,7 +74,7 @@ def _vllm(config: EngineConfig) -> list[Option]:
         *_weights(config),
         *_cache("--kv-cache-dtype", config),
         ("--max-model-len", str(config.n_token)),
-        ("--max-num-seqs", str(math.ceil(config.n_sequence / config.dp))),
+        ("--max-num-seqs", str(config.n_sequence)),
         *_share("--gpu-memory-utilization", config),
         *_settings(config),
         *_vllm_speculation(config),
@@ -95,7 +94,7 @@ def _sglang(config: EngineConfig) -> list[Option]:
         *_weights(config),
         *_cache("--kv-cache-dtype", config),
         ("--context-length", str(config.n_token)),
-        ("--max-running-requests", str(config.n_sequence)),
+        ("--max-running-requests", str(config.n_sequence * config.dp)),  # of all ranks
         *_share("--mem-fraction-static", config),
         *_settings(config),
         *_sglang_speculation(config),

@@ -111,7 +111,8 @@ def recommend(
         Rejection(**replica_fields(Replica(name)), reason="no_engine", detail=reason, excess=1.0)
         for name, reason in reasons.items()
     )
-    confidences = sorted({confidence, *(c for c in CONFIDENCES if c <= limits.highest_confidence + ROUNDING)})
+    others = CONFIDENCES if math.isinf(demand.deadline_s) else ()  # what replicas complete depends on the confidence
+    confidences = sorted({confidence, *(c for c in others if c <= limits.highest_confidence + ROUNDING)})
     if not replicas:
         return _no_replica(no_engine, len(offers), n_rejection, confidences)
     replicas = assume_acceptance(replicas, bundle.predictor.coefficients_)
@@ -149,7 +150,7 @@ def _check(bundle: ModelBundle, model: ModelSpec, demand: Demand, confidence: fl
         raise InputError("limits", f"{LENGTH_REMARK}; limit ttft or e2e")
     bundle.predictor.check_level(level, [metric for metric, _ in reported_limits(demand)])
     check_floors(demand)
-    limits = LimitModel(demand, bundle.predictor)
+    limits = LimitModel(demand, bundle.predictor, confidence)
     limits.check_confidence(confidence)
     if error := context_error(model, demand.n_input_token, demand.n_output_token):
         raise error

@@ -43,7 +43,6 @@ def test_options_become_the_fields_of_a_request() -> None:
     ("changes", "field"),
     [
         ({"headroom": -1.0}, "workload.headroom"),
-        ({"limits": []}, "limits"),
         ({"deployment": "bash"}, "deployment"),
     ],
 )

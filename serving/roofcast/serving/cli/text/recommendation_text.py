@@ -81,8 +81,14 @@ def _entry(entry: dict[str, Any], label: str, today: dt.date, *, why: bool, is_e
     yield f"{label} {costs}; {price_date_text(entry['price_as_of'], today)}"
     yield fold(_deployment(entry), INDENT)
     shown = _shown(entry["predictions"])
-    met = [f"meets all limits with probability {entry['p_limits_met']:.2f}"] if shown else []
+    chance = entry["p_limits_met"]
+    in_time = entry["batch_h"] is not None and not is_endless
+    what = [*(["all limits"] if shown else []), *(["the deadline"] if in_time else [])]
+    met = [f"meets {' and '.join(what)} with probability {chance:.2f}"] if what else []
     yield fold("; ".join([*map(_prediction, shown or entry["predictions"]), *met]), INDENT)
+    if entry["batch_h"] is not None:
+        hours = three_digits(entry["batch_h"])
+        yield fold(f"the batch takes {hours} hours and costs {usd_text(entry['batch_usd'])} USD in all", INDENT)
     if is_endless:
         yield fold(
             f"{usd_text(entry['cost_usd_per_million_token'])} USD per million tokens; {_capacity(entry)}", INDENT

@@ -28,7 +28,7 @@ def find_calibration_effect(search: Search, baseline: RoofcastPredictor) -> Cali
     None if the baseline cannot guarantee the confidence.
     """
     problem = search.problem
-    limits = LimitModel(problem.demand, baseline)
+    limits = LimitModel(problem.demand, baseline, problem.confidence)
     if problem.confidence > limits.highest_confidence + ROUNDING:
         return None
     bundle = replace(problem.bundle, predictor=baseline)

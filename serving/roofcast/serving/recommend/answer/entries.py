@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.data.units import H_PER_MONTH
+from roofcast.data.units import H_PER_MONTH, S_PER_H
 from roofcast.features.analysis.breakdown import bottleneck, break_down
 from roofcast.features.analysis.power import replica_power_w
 from roofcast.features.descriptors.assumptions import assumed_values
@@ -29,10 +29,11 @@ from roofcast.serving.recommend.answer.parts import (
 )
 from roofcast.serving.recommend.answer.token_costs import prefill_share, token_costs
 from roofcast.serving.recommend.search.confidence import replica_floor
-from roofcast.serving.recommend.search.evaluation import THROUGHPUT, medians_of
+from roofcast.serving.recommend.search.evaluation import medians_of
 from roofcast.serving.recommend.search.problem import REPORTED, reported_limits
 from roofcast.serving.recommend.search.replica import Replica
 from roofcast.serving.recommend.search.search import Deployment, Search
+from roofcast.training.learner.derived_metrics import THROUGHPUT
 from roofcast.training.learner.out_of_memory import memory_columns, memory_of
 
 FloatArray = npt.NDArray[np.float64]
@@ -80,9 +81,9 @@ class PredictedDeployments:
         is_of_users = self.demand.unit == "users"
         users = self.demand.served_load(highest, rate[n:]) if is_of_users else None
         self.capacity = _Capacity(highest, rate[n:], users)
-        self.p_met, self.in_flight = np.maximum(p_met[:n], p_met[n:]), in_flight[:n]
+        self.p_met, self.load, self.in_flight = p_met / search.grid.limits.p_deadline, load, in_flight[:n]
         if self.demand.think_time_s:
-            users = self.demand.peak_load / np.array([one.n_replica for one in deployments])
+            users = np.array([one.share for one in deployments])
             self.in_flight = self.demand.requests_in_flight(load[:n], users, e2e_s[:n])
         self._explain(row[:n], load[:n])
 
@@ -140,7 +141,7 @@ class PredictedDeployments:
             cost_usd_per_h=deployment.cost,
             in_flight_per_replica=float(self.capacity.in_flight[k]),
             load_per_replica=float(self.in_flight[k]),
-            p_limits_met=float(self.p_met[k]),
+            p_limits_met=self._p_met(k, deployment.share),
             predictions=predictions,
             power_w=float(self.power_w[k]) * deployment.n_replica,
             memory_used_byte=float(memory.weight_byte[k] + self.means.batch[k] * memory.kv_byte_per_sequence[k]),
@@ -159,13 +160,16 @@ class PredictedDeployments:
         usd_per_h = deployment.cost / deployment.n_replica if self.demand.is_endless else deployment.cost
         costs = token_costs(self.demand, usd_per_h, deployment.load, rate, float(self.prefill_share[k]))
         part = self.fleet_part(deployment)
+        n_request = self.demand.n_batch_request
+        batch_h = None if n_request is None else n_request / (rate * deployment.n_replica) / S_PER_H
         return Entry(
             **dict(part),
             rank=rank,
             users_per_replica=None if capacity.users is None else float(capacity.users[k]),
             request_rate_per_replica=float(capacity.request_rate_per_s[k]),
-            capacity_per_replica=float(self.means.memory.capacity[k]),
             cost_usd_per_month=deployment.cost * H_PER_MONTH,
+            batch_h=batch_h,
+            batch_usd=None if batch_h is None else batch_h * deployment.cost,
             cost_usd_per_million_input_token=costs.input,
             cost_usd_per_million_output_token=costs.output,
             cost_usd_per_million_token=costs.total,
@@ -174,6 +178,12 @@ class PredictedDeployments:
             also_at=also_at,
             nearest=self.nearest[k],
         )
+
+    def _p_met(self, k: int, share: float) -> float:
+        rows = slice(k, len(self.load), len(self.in_flight))  # at its own load and its capacity; means come first
+        throughput = medians_of(self.prediction, THROUGHPUT, rows)
+        p_in_time = self.search.grid.limits.p_in_time(throughput, self.load[rows], np.full(2, share))
+        return float((self.p_met[rows] * p_in_time).max())
 
     def _stack(self, replica: Replica) -> Stack:
         problem = self.problem

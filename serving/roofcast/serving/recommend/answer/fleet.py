@@ -80,6 +80,7 @@ def _parts(
             offer=int(pairs.offer[pair[k]]),
             load=float(load[k]),
             capacity=float(capacities.load[row[k]]),
+            share=float(search.demand.peak_load * capacities.served[row[k]] / served),
             n_replica=int(per_instance[k] * n_instance[k]),
             n_instance=int(n_instance[k]),
             cost=float(pairs.price[pair[k]] * n_instance[k]),

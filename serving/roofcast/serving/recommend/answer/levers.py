@@ -208,7 +208,7 @@ def _looser_limit(search: Search, first: Entry) -> Iterator[_Change]:
     binding = max(latencies, key=lambda limit: used[limit.quantity] / limit.value)
     looser, text = loosen_limit(binding, LOOSER)
     limits = tuple(looser if limit == binding else limit for limit in demand.limits)
-    model = LimitModel(replace(demand, limits=limits), search.problem.bundle.predictor)
+    model = LimitModel(replace(demand, limits=limits), search.problem.bundle.predictor, search.problem.confidence)
     yield _change("limit", text, search.with_limits(model))
 
 

@@ -192,8 +192,6 @@ class Entry(FleetPart):
         Rounded,
         Field(description="Requests completed per second at that load; at a request rate, the most it serves."),
     ]
-    capacity_per_replica: Internal[float]
-    """Requests of the mean length that fit in its memory by the estimate."""
     n_replica: Annotated[
         int,
         Field(
@@ -202,6 +200,8 @@ class Entry(FleetPart):
         ),
     ]
     cost_usd_per_month: Rounded
+    batch_h: Annotated[Rounded | None, Field(description="Hours until a batch is finished; null without a batch.")]
+    batch_usd: Annotated[Rounded | None, Field(description="Cost of these hours.")]
     cost_usd_per_million_input_token: Annotated[
         Rounded,
         Field(

@@ -303,7 +303,8 @@ def unmet_limit_warnings(search: Search) -> tuple[str, ...]:
     ):
         return ()
     ratios = grid.excess_ratios(rows, problem.confidence)
-    load = "with a single user on each replica" if search.demand.users is not None else "at the lowest rate searched"
+    is_closed = search.demand.users is not None
+    load = "with a single request in flight on each replica" if is_closed else "at the lowest rate searched"
     condition = f"{load}, at a confidence of {problem.confidence:g}"
     warnings = [
         f"{limit.text} is out of reach{_best(limit, ratio, rows, search)} {condition}"

@@ -21,7 +21,8 @@ def peak_load(demand: Demand, result: Recommendation) -> PeakLoad:
     if is_of_users:
         who = f"{count_text(demand.peak_load, 'user')}, {three_digits(demand.think_time_s)} s think time"
     elif demand.is_endless:
-        who = "no load given: replicas are as busy as pays"
+        n = demand.n_batch_request
+        who = f"{'no load given' if n is None else count_text(n, 'request')}: replicas are as busy as pays"
     elif demand.is_batch:
         hours = demand.think_time_s / S_PER_H
         who = f"{count_text(demand.peak_load, 'request')} within {three_digits(hours)} hours"

@@ -190,7 +190,7 @@ class WorkloadRequest(Message):
         return Demand(
             **shape | {name: value for name, value in own.items() if value is not None},
             users=users,
-            is_batch=users is not None and own_users is None,
+            n_batch_request=self.n_batch_request,
             request_rate_per_s=self.request_rate_per_s,
             limits=tuple(map(parse_limit, limits)),
             think_time_s=0.0 if think_time_s is None or math.isnan(think_time_s) else think_time_s,

@@ -47,6 +47,8 @@ class Demand:
         input: all prompts have the mean length.
     prefix_cache_ratio
         Share of the input that is found in the prefix cache; NaN if unknown.
+    n_batch_request
+        Requests of a batch; None of another load.
 
     Attributes
     ----------
@@ -79,7 +81,7 @@ class Demand:
     length_variation: float = math.nan
     prefix_cache_ratio: float = math.nan
     input_variation: float = math.nan
-    is_batch: bool = False
+    n_batch_request: float | None = None
     peak_load: float = field(init=False)
     required_load: float = field(init=False)
 
@@ -104,6 +106,16 @@ class Demand:
         return math.isinf(self.peak_load)
 
     @property
+    def is_batch(self) -> bool:
+        """Whether all requests are there at the start, or there is no end of them."""
+        return self.n_batch_request is not None or self.is_endless
+
+    @property
+    def deadline_s(self) -> float:
+        """Time within which a batch is served; infinite without a deadline."""
+        return self.think_time_s if self.is_batch and not self.is_endless else math.inf
+
+    @property
     def unit(self) -> str:
         """Unit of the load."""
         if self.is_batch:
@@ -111,8 +123,10 @@ class Demand:
         return "users" if self.users is not None else "requests a second"
 
     def at_peak(self, peak_load: float) -> Self:
-        """Return the demand with another peak, in users or requests per second."""
+        """Return the demand with another peak, in users, requests or requests per second."""
         load = peak_load / self.peak_factor
+        if self.n_batch_request is not None:
+            return replace(self, users=load, n_batch_request=load)
         return replace(self, users=load) if self.users is not None else replace(self, request_rate_per_s=load)
 
     @property

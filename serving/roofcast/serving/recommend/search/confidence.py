@@ -14,6 +14,7 @@ from roofcast.data.errors import InputError, OutOfRangeError
 from roofcast.features.engine.estimate import Estimate
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.slo import PREFILL_METRICS, Limit
+from roofcast.training.learner.derived_metrics import THROUGHPUT
 from roofcast.training.learner.predictor import RoofcastPredictor
 
 FloatArray = npt.NDArray[np.float64]
@@ -44,14 +45,20 @@ class LimitModel:
     limits
         Limits that a replica may miss. At a request rate, `check_floors` decides on the floors on throughput.
     errors
-        Conformal distribution of the standardised errors of each limited metric.
+        Conformal distribution of the standardised errors of each limited metric; throughput is, by a deadline.
+    p_deadline
+        Probability with which replicas reach the rates of `request_rate`: with that of the other limits it makes the
+        confidence. 1 without a deadline.
     """
 
-    def __init__(self, demand: Demand, predictor: RoofcastPredictor) -> None:
+    def __init__(self, demand: Demand, predictor: RoofcastPredictor, confidence: float) -> None:
         self.demand = demand
         self.limits = [limit for limit in demand.limits if not (limit.is_floor and demand.users is None)]
+        has_deadline = math.isfinite(demand.deadline_s)
+        metrics = [*(limit.metric for limit in self.limits), *([THROUGHPUT] if has_deadline else [])]
         known = predictor.error_distributions_
-        self.errors = {limit.metric: known[limit.metric].conformal for limit in self.limits}
+        self.errors = {metric: known[metric].conformal for metric in metrics}
+        self.p_deadline = (math.sqrt(confidence) if self.limits else confidence) if has_deadline else 1.0
 
     def p_met(self, medians: Mapping[Quantity, Medians], load: FloatArray) -> FloatArray:
         """Return the probability that all limits are met, of the shape of `load` (of one replica).
@@ -65,10 +72,29 @@ class LimitModel:
             z = -self.log_excess(limit, prediction.log_value, load) / prediction.sd
             p = self.errors[limit.metric].p_below(z)
             least[limit.metric] = np.minimum(least.get(limit.metric, p), p)
-        joint = np.ones_like(load)
+        joint = np.full_like(load, self.p_deadline)
         for p in least.values():
             joint = joint * p
         return joint
+
+    def request_rate(self, throughput: Medians) -> FloatArray:
+        """Return the requests completed per second: the median, or for a deadline what is reached with confidence."""
+        has_deadline = math.isfinite(self.demand.deadline_s)
+        z = self.errors[THROUGHPUT].z_at(self.p_deadline) if has_deadline else 0.0
+        return np.asarray(np.exp(throughput.log_value - z * throughput.sd) / self.demand.n_output_token)
+
+    def p_in_time(self, throughput: Medians, load: FloatArray, n_request: FloatArray) -> FloatArray:
+        """Return the probability that replicas complete their share of a batch by its deadline.
+
+        Parameters
+        ----------
+        load, n_request
+            Requests in flight, and requests of the batch, on a replica.
+        """
+        if not math.isfinite(self.demand.deadline_s):
+            return np.ones_like(load)
+        needed = np.maximum(n_request - load, 1e-9) * self.demand.n_output_token / self.demand.deadline_s
+        return self.errors[THROUGHPUT].p_below((throughput.log_value - np.log(needed)) / throughput.sd)
 
     def is_overload(self, estimate: Estimate) -> BoolArray:
         """Return whether loads exceed what a replica serves: no probability of the limits makes them a capacity.

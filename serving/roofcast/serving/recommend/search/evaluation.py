@@ -25,8 +25,6 @@ from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.intp]
 
-THROUGHPUT: Final = "output_throughput_token_per_s"
-
 STEP: Final = 0.5
 """Distance of two numbers of users, as a power of two."""
 

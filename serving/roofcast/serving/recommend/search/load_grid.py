@@ -15,7 +15,8 @@ import numpy.typing as npt
 from roofcast.features.engine.estimate import Estimate
 from roofcast.features.queries import take_rows
 from roofcast.serving.recommend.search.confidence import MAX_EXCESS_RATIO, LimitModel, Medians, Quantity
-from roofcast.serving.recommend.search.evaluation import THROUGHPUT, Evaluator
+from roofcast.serving.recommend.search.evaluation import Evaluator
+from roofcast.training.learner.derived_metrics import THROUGHPUT
 
 FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.intp]
@@ -192,7 +193,7 @@ class LoadGrid:
         medians, loads = self.medians(rows), self.loads[rows]
         self.p_met[rows] = self.limits.p_met(medians, loads)
         if self.has_think_time:
-            rate = np.exp(medians[RATE].log_value) / self.demand.n_output_token
+            rate = self.limits.request_rate(medians[RATE])
             self.served[rows] = np.maximum.accumulate(self.demand.served_load(loads, rate), axis=1)
             is_certain = self.is_known[rows] | (np.arange(loads.shape[1]) > self.top[rows][:, None])
             bound = self.demand.served_load(loads, rate * np.where(is_certain, 1.0, MAX_RATE_RATIO))
@@ -203,7 +204,7 @@ class LoadGrid:
         for row, load, medians, is_overload in self._point_parts:
             served = load
             if self.has_think_time:
-                rate = np.exp(medians[RATE].log_value) / self.demand.n_output_token
+                rate = self.limits.request_rate(medians[RATE])
                 served = self.demand.served_load(load, rate)
             parts.append((row, load, np.where(is_overload, 0.0, self.limits.p_met(medians, load)), served))
         if not parts:

@@ -95,6 +95,8 @@ class Deployment:
         Of a replica at its share of the peak: requests in flight, or requests per second.
     capacity
         Highest load that is known to meet the limits.
+    share
+        That share of the peak: users, requests of a batch, or requests per second.
     cost
         In US dollars per hour.
     """
@@ -103,6 +105,7 @@ class Deployment:
     offer: int
     load: float
     capacity: float
+    share: float
     n_replica: int
     n_instance: int
     cost: float
@@ -144,7 +147,7 @@ class Search:
 
     def with_demand(self, demand: Demand) -> Self:
         """Return a search of another load under the same limits; the two share what is evaluated."""
-        search = self.with_limits(LimitModel(demand, self.problem.bundle.predictor))
+        search = self.with_limits(LimitModel(demand, self.problem.bundle.predictor, self.problem.confidence))
         search.problem, search.demand = replace(self.problem, demand=demand), demand
         return search
 
@@ -281,6 +284,7 @@ class Search:
                 offer=int(self.pairs.offer[index]),
                 load=float(load[k]),
                 capacity=float(capacity[k]),
+                share=float(self.demand.peak_load / n_replica[k]),
                 n_replica=int(n_replica[k]),
                 n_instance=int(state.sizes.n_instance[index]),
                 cost=float(state.sizes.cost[index]),
