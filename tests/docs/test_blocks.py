@@ -48,6 +48,10 @@ ILLUSTRATIONS = {
     ("docs/DEPLOYMENT.md", "docker build -t roofcast ."): "needs Docker; tests/deploy reads the Dockerfile",
     ("docs/DEPLOYMENT.md", "cp .env.example .env"): "needs Docker; tests/deploy reads compose.yaml",
     ("docs/DEPLOYMENT.md", "docker build -t registry.example"): "needs Docker and a cluster; tests/deploy",
+    (
+        "docs/how-to/import-measurements.md",
+        "roofcast watch",
+    ): "needs a server; tests/serving/cli/commands/test_watch.py",
     ("docs/how-to/measure-an-endpoint.md", "python3 -m venv ~/guidellm-venv"): "installs from a registry",
     ("docs/how-to/measure-an-endpoint.md", "python3 -m venv .llama"): "installs from a registry, runs for minutes",
     ("docs/how-to/retrain-nightly.md", "30 2 * * * cd"): "a line of cron; `test_times_of_cron_are_valid`",

@@ -88,7 +88,7 @@ def test_a_recommendation_ranks_runs(service_client: Client) -> None:
         ({"model": {"name": "x", "config": {}}}, 422, "model.config.hidden_size"),
         ({"frameworks": ["jax"]}, 422, "frameworks.0"),
         ({"level": 1.5}, 422, "level"),
-        ({"confidence": 0.1}, 422, "confidence"),
+        ({"confidence": 1.0}, 422, "confidence"),
     ],
 )
 def test_an_invalid_demand_names_its_field(

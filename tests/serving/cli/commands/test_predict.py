@@ -32,7 +32,7 @@ def test_one_question_has_a_table_with_its_level(run: Run) -> None:
     text = run.ok("predict", "--model", MODEL, *QUESTION, "--level", "0.5")
     assert "interval of 50%" in text
     assert [line.split()[0] for line in text.splitlines()[2:4]] == ["TTFT", "TPOT"]
-    assert "blank and assumed to be usual: " in text
+    assert "assumed, as not given: " in text
     assert max(map(len, text.splitlines())) <= WIDTH
 
 
