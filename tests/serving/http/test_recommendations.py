@@ -379,3 +379,12 @@ def test_an_entry_names_its_degrees_as_rows_do_and_rows_take_either_spelling(sha
     assert (short["tpot_s"], long["tensor_parallel"]) == (long["tpot_s"], 2)
     explained = shared.post("/v1/explanations", {"rows": rows}).json()["rows"]
     assert explained[0] == explained[1]
+
+
+def test_a_checkpoint_of_mlx_runs_on_its_engine_unless_a_precision_is_named(shared: Client) -> None:
+    model = {"name": "m", "config": CONFIG | {"quantization": {"bits": 4, "group_size": 64}}}
+    assert {entry["engine"] for entry in recommend(shared, model=model, limits=[])["entries"]} == {"mlx-lm"}
+    named = a_demand(model=model, constraints={"engines": ["vllm"]})
+    assert problem_of(shared.post(PATH, named), 422)["field"] == "constraints.engines"
+    other = recommend(shared, model=model, limits=[], constraints={"engines": ["vllm"], "weight_precision": "fp16"})
+    assert {entry["engine"] for entry in other["entries"]} == {"vllm"}

@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from roofcast.data.errors import InputError
 from roofcast.data.model_config.config_reader import ConfigReader
@@ -77,6 +77,20 @@ def read_quantisation(outer: ConfigReader, mixers: Sequence[Mixer], mlps: Sequen
     bits, main = _by_role(rules, mixers, mlps, routed)
     least = min((scheme for _, scheme in rules if scheme), key=lambda s: s.bits)
     return Quantisation(main or least.precision, bits, _kv_precision(quantised))
+
+
+def is_mlx(config: Mapping[str, Any]) -> bool:
+    """Return whether a checkpoint is in MLX's format, which other engines do not read.
+
+    MLX writes a block `quantization`, and copies it to `quantization_config` without the name of a method.
+
+    Examples
+    --------
+    >>> is_mlx({"quantization": {"bits": 4}}), is_mlx({"quantization_config": {"quant_method": "awq", "bits": 4}})
+    (True, False)
+    """
+    own, copied = config.get("quantization"), config.get(_FIELD) or {}
+    return isinstance(own, Mapping) and "bits" in own and "quant_method" not in copied
 
 
 def _by_role(

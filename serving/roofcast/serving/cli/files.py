@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from roofcast.data.errors import InputError, SchemaError, UnknownNameError, join_errors
+from roofcast.serving.cli.arguments.amounts import expand_amount
 from roofcast.serving.cli.console import note
 from roofcast.serving.csv_table import CsvTable, parse_table
 
@@ -43,6 +44,20 @@ def read_references_table(path: Path) -> CsvTable:
 
     table = read_table(path)
     return table.inputs(REFERENCE_METRICS) if "campaign" in table.header else table
+
+
+def read_questions(path: Path) -> CsvTable:
+    """Return the questions of a CSV file, suffixes of their numbers written out (``1k``); raises as `read_table`."""
+    from roofcast.data.measurements.schema import INPUT_COLUMNS
+
+    table = read_table(path)
+    floats = {name for name, column in INPUT_COLUMNS.items() if column.kind == "float"}
+    numbers = {i for i, name in enumerate(table.header) if name in floats}
+    rows = [
+        [expand_amount(cell) if i in numbers and cell.strip()[-1:].isalpha() else cell for i, cell in enumerate(row)]
+        for row in table.rows
+    ]
+    return CsvTable(table.header, rows, table.lines)
 
 
 def read_table(path: Path) -> CsvTable:

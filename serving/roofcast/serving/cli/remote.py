@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from roofcast.data import errors
@@ -97,18 +99,26 @@ def read_served_model(model: str, url: str) -> str | dict[str, Any]:
     NotReadyError
         If the service is asked for its names and does not answer.
     """
+    return read_local_model(model, lambda name: _is_served(name, url))
 
-    def is_known(name: str) -> bool:
-        from roofcast.data.catalog import load_catalog
 
-        with ask(url) as client:
-            ids = [spec["id"].casefold() for spec in client.models()]
-        return name.casefold() in {*ids, *(one.rpartition("/")[2] for one in ids)} or load_catalog().knows_model(name)
+def _is_served(name: str, url: str) -> bool:
+    from roofcast.data.catalog import load_catalog
 
-    return read_local_model(model, is_known)
+    with ask(url) as client:
+        ids = [spec["id"].casefold() for spec in client.models()]
+    return name.casefold() in {*ids, *(one.rpartition("/")[2] for one in ids)} or load_catalog().knows_model(name)
 
 
 def model_and_configs(model: str, url: str) -> tuple[str, list[dict[str, Any]]]:
-    """Return a model as the rows of a request name it, and the configurations to send along."""
+    """Return a model as the rows of a request name it, and the configurations to send along.
+
+    A configuration whose name the service knows has a name of its own, with a digest of its fields.
+    """
     choice = read_served_model(model, url)
-    return (choice, []) if isinstance(choice, str) else (choice["name"], [choice])
+    if isinstance(choice, str):
+        return choice, []
+    name = str(choice["name"])
+    if _is_served(name, url):
+        name = f"{name}-{sha256(json.dumps(choice['config'], sort_keys=True).encode()).hexdigest()[:8]}"
+    return name, [choice | {"name": name}]

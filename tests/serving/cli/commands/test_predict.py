@@ -18,7 +18,10 @@ pytestmark = pytest.mark.usefixtures("home")
 
 
 def test_one_question_is_answered_as_its_row_of_a_file(run: Run, tmp_path: Path) -> None:
-    rows, out = write_file(tmp_path, "rows.csv", f"{HEADER}\n{MODEL},{ACCELERATOR},120,20,4\n"), tmp_path / "out.csv"
+    rows, out = (
+        write_file(tmp_path, "rows.csv", f"{HEADER}\n{MODEL},{ACCELERATOR},0.12k,20,4\n"),
+        tmp_path / "out.csv",
+    )
     run.ok("predict", "--rows", rows, "--out", out)
     header, cells = (line.split(",") for line in out.read_text().splitlines())
     status, text, err = run("predict", "--model", MODEL, *QUESTION, "--json")

@@ -52,7 +52,7 @@ from roofcast.serving.cli.files import (
     read_table,
     write_table,
 )
-from roofcast.serving.cli.remote import ask, read_served_model
+from roofcast.serving.cli.remote import ask, model_and_configs, read_served_model
 from roofcast.serving.cli.text.job_text import job_text, recommendation_text
 from roofcast.serving.defaults import DEFAULT_LEVEL
 
@@ -171,9 +171,9 @@ def _predict_one(job: dict[str, Any], asked: _Asked) -> list[dict[str, Any]]:
         if name not in job:
             raise InputError(name, "must be given")
     if asked.server:
-        choice = read_served_model(job["model"], asked.server)
-    else:
-        choice = read_model(job["model"], open_service().job_catalog)
+        name, models = model_and_configs(job["model"], asked.server)
+        return _answer([job | {"model": name}], models, asked)
+    choice = read_model(job["model"], open_service().job_catalog)
     models = [] if isinstance(choice, str) else [choice]
     name = choice if isinstance(choice, str) else choice["name"]
     return _answer([job | {"model": name}], models, asked)

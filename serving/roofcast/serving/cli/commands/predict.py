@@ -28,9 +28,9 @@ from roofcast.serving.cli.context import (
 )
 from roofcast.serving.cli.files import (
     EXAMPLE_QUESTIONS,
+    read_questions,
     read_references_table,
     read_row_models,
-    read_table,
     write_table,
 )
 from roofcast.serving.cli.remote import ask
@@ -90,7 +90,7 @@ def predict(
     given = [name for name, value in question.items() if value]
     table = references = None
     with problems:
-        table = read_table(rows) if rows else None
+        table = read_questions(rows) if rows else None
     with problems:
         check_rows_options(given, rows, out)
         if not rows and not given:

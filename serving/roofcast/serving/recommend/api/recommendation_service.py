@@ -9,6 +9,7 @@ from typing import Any, Final, get_args
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, UnknownNameError, join_errors
+from roofcast.data.model_config.quantisation import is_mlx
 from roofcast.data.prices.price_book import MAX_AGE_DAY
 from roofcast.data.prices.regions import resolve_region
 from roofcast.data.specs import ModelSpec, Pricing
@@ -38,6 +39,8 @@ from roofcast.training.learner.predictor import CalibrationPoints
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 
 basis_of: Final = BasisFactory()
+
+MLX_ENGINE: Final = "mlx-lm"
 
 
 def answer_recommendation(
@@ -75,7 +78,7 @@ def answer_recommendation(
         market = catalog.with_offers(override_prices(catalog.offers, request.price_overrides, catalog, today))
     constraints = resolve_constraints(request.constraints, market, today, engines, request.deployment)
     choices = {"objective": _objective(request, demand), **_checkpoints(model, catalog, request.constraints)}
-    constraints = replace(constraints, **choices)
+    constraints = _of_format(replace(constraints, **choices), request)
     unpriced = _unpriced_warnings(request.constraints.accelerators, market, constraints)
     references = _references(request, model, catalog, loaded.bundle)
     bundle, points, used = stacks.choose(catalog, loaded, owner, request.stack, references)
@@ -149,6 +152,16 @@ def _checkpoints(model: ModelSpec, catalog: Catalog, request: ConstraintsRequest
     names = catalog.checkpoints(model)
     own = {precision for precision, name in names.items() if name.partition("/")[0] == model.id.partition("/")[0]}
     return {"checkpoints": names, "published": frozenset() if request.original else frozenset(own)}
+
+
+def _of_format(constraints: Constraints, request: RecommendationRequest) -> Constraints:
+    config = {} if isinstance(request.model, str) else request.model.config
+    if not is_mlx(config) or constraints.weight_precisions:
+        return constraints
+    if others := sorted(constraints.engines - {MLX_ENGINE}):
+        cure = f"admit {MLX_ENGINE}, or give the precision of another checkpoint as weight_precision"
+        raise InputError("constraints.engines", f"the checkpoint is in MLX's format, got {', '.join(others)}; {cure}")
+    return replace(constraints, engines=frozenset({MLX_ENGINE}))
 
 
 def _objective(request: RecommendationRequest, demand: Demand) -> Objective:
