@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.features.engine.coefficients import NAMES, RETIRED
+from roofcast.features.engine.coefficients import NAMES
 from roofcast.features.queries import Queries
 
 BoolArray = npt.NDArray[np.bool_]
@@ -41,7 +41,6 @@ def coefficient_rows(d: Queries) -> dict[str, BoolArray]:
         "startup_s": ~is_static,
         "batch_overhead_s": is_static,
         "kv_waste_padded": ~is_fused,
-        **dict.fromkeys(RETIRED, ~every),
         "prefill_interference": ~is_static,
         "lockstep": d["workload.length_variation"] <= 0,
         "burst": ~is_static | is_apart,

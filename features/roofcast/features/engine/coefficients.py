@@ -96,12 +96,8 @@ PRIORS: Final[dict[str, Prior]] = {
         "judgement, with runs of trtllm_overview in view; in process 128 tokens take 8.3 ms in all, see "
         "docs/ORDINARY_CASES.md"
     ),
-    "reserve_ratio": Prior(1.0, 0.2, 0.1, "1", "reserved memory relative to the engine's documented default",
-                           _JUDGEMENT),
-    "kv_waste": Prior(1.03, 0.05, 0.1, "1", "memory held per running sequence over the cache it needs", _JUDGEMENT),
     "kv_waste_padded": Prior(4.0, 0.7, 0.0, "1", "memory of padded attention over what it needs", _JUDGEMENT,
                              lowest=1.0),
-    "kv_waste_encoder_decoder": Prior(0.8, 0.5, 0.0, "1", "further factor of encoder-decoder models", _JUDGEMENT),
     "prefill_interference": Prior(0.9, 0.15, 0.1, "1", "share of other requests' prefills that interrupts decoding",
                                   _JUDGEMENT),
     "lockstep": Prior(0.25, 0.3, 0.2, "1", "share of requests that stay synchronised with all others, if "
@@ -121,9 +117,6 @@ PRIORS: Final[dict[str, Prior]] = {
 
 RowCoefficients = Mapping[str, FloatArray]
 """Coefficients by name, each of shape (n_row,)."""
-
-RETIRED: Final = ("reserve_ratio", "kv_waste", "kv_waste_encoder_decoder")
-"""Coefficients that nothing reads: stored predictors have their places until the next fit."""
 
 NAMES: Final = tuple(PRIORS)
 _INDEX: Final = {name: i for i, name in enumerate(NAMES)}

@@ -155,6 +155,9 @@ def _lifespan(settings: Settings, lanes: Lanes) -> Any:
             poll.cancel()
         await asyncio.to_thread(app.state.shadow.close)
         service.close()
+        # Routers of the module outlive the application and refer to it; predictors do not.
+        for name in ("service", "health_monitor", "shadow", "jobs", "key_cache", "gate"):
+            delattr(app.state, name)
 
     return lifespan
 
