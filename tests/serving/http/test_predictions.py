@@ -234,7 +234,7 @@ def test_a_cell_that_is_no_text_or_number_makes_its_row_invalid(
 
 def test_the_problem_of_a_level_too_high_has_the_highest(shared: Client) -> None:
     problem = problem_of(shared.post(PATH, {"rows": [a_question()], "level": 0.99}), 409)
-    assert "ask for at most 0.97" in problem["detail"]
+    assert "ask for at most 0.983" in problem["detail"]
 
 
 def test_a_saturated_replica_has_the_rate_that_it_holds_and_no_latency_of_its_queue(shared: Client) -> None:

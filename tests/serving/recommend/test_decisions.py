@@ -96,7 +96,9 @@ def test_less_load_never_costs_more(shared: Client, model: str, more: dict[str, 
 def test_more_accelerators_serve_more(shared: Client, model: str, part: str) -> None:
     rates = []
     for n in (2, 4, 8):
-        first = ask(shared, model, {}, constraints=own(part, n))["entries"][0]
+        first = ask(shared, model, {}, objective="throughput", constraints=own(part, n) | {"max_usd_per_h": 1})[
+            "entries"
+        ][0]
         rates.append(first["request_rate_per_replica"] * first["n_replica"])
     assert rates == sorted(rates)
 

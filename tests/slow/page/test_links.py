@@ -27,7 +27,7 @@ PRICE |= {"accelerator": "nvidia-h100-sxm-80gb", "pricing": "on_demand"}
 OFFERS = {
     "providers": ["aws", "gcp"], "regions": ["eu-west-1"], "vendors": ["NVIDIA"], "pricing": ["spot", "reserved_1y"],
     "accelerators": ["nvidia-h100-sxm-80gb"], "max_usd_per_h": 52.5, "max_nodes": 2,
-    "inventory": [OWNED], "marketplaces": True,
+    "inventory": [OWNED], "marketplaces": True, "max_price_age_day": 90,
 }  # fmt: skip
 SHARED: dict[str, Any] = {
     "confidence": 0.8765, "price_overrides": [PRICE], "level": 0.7, "n_entry": 5, "n_rejection": 7,
@@ -50,8 +50,14 @@ INFERENCE: list[dict[str, Any]] = [
     },
     {
         "model": {"name": "lab/14b", "config": QWEN_LIKE_CONFIG},
-        "workload": {"n_input_token": {"p50": 300, "p95": 1200}, "n_output_token": 150.5, "request_rate_per_s": 4.25},
-        "limits": ["e2e:mean<=20s", "itl:p90<=40ms"], "confidence": 0.8, "constraints": {"pricing": ["on_demand"]},
+        "workload": {"n_input_token": {"p50": 300, "p95": 1200}, "n_output_token": 150.5, "request_rate_per_s": 4.25,
+                     "concurrency": 12, "n_batch_request": 1_000_000, "deadline_h": 72},
+        "limits": ["e2e:mean<=20s", "itl:p90<=40ms"], "confidence": 0.8, "objective": "tokens",
+        "constraints": {
+            "pricing": ["on_demand"], "original": True, "gpu_memory_utilization": 0.85, "max_num_seqs": 64,
+            "chunk_size_token": 2048, "n_gpu_layer": 20, "n_cpu_moe": 12, "cpu_offload_gib": 8,
+            "acceptance_length": 2.5, "draft_acceptance_ratio": 0.7,
+        },
     },
 ]  # fmt: skip
 TRAINING: list[dict[str, Any]] = [

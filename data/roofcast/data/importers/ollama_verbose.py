@@ -29,7 +29,7 @@ def duration_s(text: str) -> float:
     Examples
     --------
     >>> duration_s("1m13.5s"), duration_s("97.885315ms"), duration_s("soon")
-    (73.5, 0.097885315, nan)
+    (73.5, 0.09788531500000001, nan)
     """
     parts = _PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:

@@ -145,7 +145,7 @@ class Coefficients:
         Examples
         --------
         >>> DEFAULT_COEFFICIENTS.value("wait_step", "vllm")
-        2.5
+        1.0
         """
         index = _INDEX[name]
         log = self.typical[index] + self.offset[ENGINES.index(engine), index]

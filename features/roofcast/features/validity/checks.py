@@ -32,12 +32,12 @@ def find_flags(d: Queries, memory: Memory) -> dict[str, BoolArray]:
 
     Examples
     --------
-    7e9 weights in 16 bits and the cache of 8 requests do not fit in 24 GB:
+    7e9 weights in 16 bits and the cache of 8 requests do not fit in 22 GB:
 
     >>> from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
     >>> from roofcast.features.engine.memory import estimate_memory
     >>> from roofcast.features.examples import example_descriptors
-    >>> d = example_descriptors() | {"hardware.memory_byte": np.array([24e9])}
+    >>> d = example_descriptors() | {"hardware.memory_byte": np.array([22e9])}
     >>> flags = find_flags(d, estimate_memory(d, DEFAULT_COEFFICIENTS.by_row(d["config.engine"])))
     >>> [name for name, applies in flags.items() if applies[0]]
     ['batch_does_not_fit']

@@ -94,7 +94,7 @@ def searched_pairs(
     sglang trtllm vllm
     llama.cpp mlx-lm
     llama.cpp
-    vllm
+    sglang vllm
     """
     first = (*SERVERS, *DESK_ENGINES) if is_home(accelerator) else SERVERS
     attempts: list[tuple[Collection[str], str]] = [(first, "runs"), (DESK_ENGINES, "runs")]

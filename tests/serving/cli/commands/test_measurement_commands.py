@@ -148,7 +148,7 @@ def test_missing_columns_are_reported_with_a_command_that_works(run: Run, tmp_pa
     sample.write_bytes((SAMPLES / "vllm_bench" / "default.json").read_bytes())
     incomplete = tmp_path / "own.csv"
     incomplete.write_text("model,ttft_s\nmeta-llama/Llama-3.1-8B-Instruct,0.1\n")
-    for path, columns in ((sample, 2), (incomplete, 5)):
+    for path, columns in ((sample, 3), (incomplete, 6)):
         status, _, err = run("import", "auto", path, "--campaign", "it's mine")
         assert status == 2
         assert "for example, with made-up values in place of yours:" in err

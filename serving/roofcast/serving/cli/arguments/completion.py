@@ -19,7 +19,7 @@ def complete_from(file: str, column: str = "id", separator: str = "/") -> Comple
     >>> complete_from("accelerators.csv")("nvidia-h200")
     ['nvidia-h200-nvl-141gb', 'nvidia-h200-sxm-141gb']
     >>> complete_from("offers.csv", "provider")("a")
-    ['aws', 'azure']
+    ['akash', 'aws', 'azure']
     """
 
     def complete(incomplete: str) -> list[str]:

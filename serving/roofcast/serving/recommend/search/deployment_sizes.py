@@ -152,9 +152,8 @@ class Pairs:
         else:
             n_instance = np.ceil(1.0 / per_instance - 1e-9)
             if self.objective == "throughput":
-                n_instance *= np.minimum(
-                    np.floor(self.budget / price / n_instance + 1e-9), np.floor(most / n_instance)
-                )
+                paid = np.divide(self.budget, price, out=np.full(len(price), np.inf), where=price > 0)
+                n_instance *= np.floor(np.minimum(paid, most) / n_instance + 1e-9)
             n_replica = np.where(served > 0, np.floor(n_instance * per_instance + 1e-9), np.inf)
         is_possible = np.isfinite(n_replica) & (n_replica >= 1.0) & (n_instance <= most)
         cost = np.where(is_possible, np.where(is_possible, n_instance, 0.0) * price, np.inf)
@@ -163,7 +162,7 @@ class Pairs:
             score = n_replica * self.n_accelerator[pair] + cost * TIE
         elif not math.isfinite(required_load):
             rate = np.where(is_possible, np.where(is_possible, n_replica, 1.0) * served / ENDLESS_S, 1.0)
-            score = (1.0 if self.objective == "throughput" else cost) / rate
+            score = (1.0 if self.objective == "throughput" else cost + TIE) / rate
         return Sizes(n_replica, n_instance, cost, np.where(is_possible & (cost <= self.budget), score, np.inf))
 
 
