@@ -66,6 +66,8 @@ def _kv_heads(model: Model, heads: list[int]) -> list[int]:
         parts = [ConfigReader(ConfigReader(b).section("attention")) for b in reader.objects("block_configs")]
         if any(part.flag("replace_with_linear") for part in parts):
             raise InputError("block_configs.attention", "is replaced with a linear map, which cannot be counted")
+        if len(parts) != n_layer:
+            raise InputError("block_configs", f"must hold a block for each of {n_layer} layers, got {len(parts)}")
         groups = [0 if part.flag("no_op") else part.count("n_heads_in_group", high=_HIGH) for part in parts]
         return [max(n // group, 1) if group else n for n, group in zip(heads, groups, strict=True)]
     if model.family.is_mqa and not reader.flag("new_decoder_architecture"):
@@ -138,8 +140,10 @@ def _ratios(reader: ConfigReader, n_layer: int) -> list[int]:
         if len(ratios) != n_layer or not all(0 <= r <= 100_000 for r in ratios):
             raise InputError("compress_ratios", f"must hold a ratio for each of {n_layer} layers")
         return ratios
-    rates = _RATES | dict(reader.section("compress_rates"))
-    return [int(rates.get(kind, 0)) for kind in reader.texts("layer_types")]
+    rates, kinds = _RATES | dict(reader.section("compress_rates")), reader.texts("layer_types")
+    if len(kinds) != n_layer:
+        raise InputError("layer_types", f"must name all {n_layer} layers, or give compress_ratios; got {len(kinds)}")
+    return [int(rates.get(kind, 0)) for kind in kinds]
 
 
 def _compressed(model: Model, n_head: int, window: int, ratio: int) -> Attention:
