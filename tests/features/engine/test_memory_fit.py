@@ -23,7 +23,7 @@ def test_what_ran_is_said_to_fit(script: dict[str, Any]) -> None:
     assert isinstance(failing, pd.DataFrame)
     described = figures["rows"] - figures["undescribed"]
     assert (figures["fits"] * described).sum() / described.sum() >= 0.98
-    assert (figures["fits"] >= 0.94).all()
+    assert (figures["fits"] >= 0.93).all()
 
 
 def test_most_profiles_that_llm_pilot_lacks_are_said_not_to_fit(script: dict[str, Any]) -> None:

@@ -183,6 +183,9 @@ def test_each_answer_has_the_return_type_of_its_method(
         "add_measurements": lambda: client.add_measurements(rows=[a_measurement()]),
         "campaign_report": client.campaign_report,
         "import_file": lambda: client.import_file(GUIDELLM, values=ABOUT, dry_run=True),
+        "measure_next": lambda: client.measure_next(
+            models=["meta-llama/Llama-3.1-8B"], accelerators=["l40s-48gb", "h100-sxm-80gb"], n=1
+        ),
         "add_training_measurements": lambda: client.add_training_measurements(rows=[a_training_row()]),
         "import_training_file": lambda: client.import_training_file(a_training_file(tmp_path), dry_run=True),
         "training_measurements": lambda: client.training_measurements(limit=1),
