@@ -43,11 +43,9 @@ def test_a_job_of_the_address_has_its_limits(service: Service, tab: Tab) -> None
 
 
 def test_a_job_that_does_not_fit_says_why(service: Service, tab: Tab) -> None:
-    small = LARGE | {"model": "meta-llama/Llama-2-7b-hf", "constraints": {"accelerators": ["nvidia-rtx-4090-24gb"]}}
+    small = LARGE | {"model": "meta-llama/Llama-3.1-405B", "constraints": {"accelerators": ["nvidia-rtx-4090-24gb"]}}
     open_training(tab, service, small)
-    tab.page.locator("#training-misses", has_text="the leanest plan of 1 needs").wait_for()
-    tab.page.locator("#method").select_option("qlora")
-    tab.page.locator("#training .card.first", has_text="RTX 4090").wait_for()
+    tab.page.locator("#training-misses", has_text="the leanest plan of").wait_for()
 
 
 def test_an_unknown_model_is_named(service: Service, tab: Tab) -> None:

@@ -50,16 +50,21 @@ INFERENCE: list[dict[str, Any]] = [
     },
     {
         "model": {"name": "lab/14b", "config": QWEN_LIKE_CONFIG},
-        "workload": {"n_input_token": {"p50": 300, "p95": 1200}, "n_output_token": 150.5, "request_rate_per_s": 4.25,
-                     "concurrency": 12, "n_batch_request": 1_000_000, "deadline_h": 72},
-        "limits": ["e2e:mean<=20s", "itl:p90<=40ms"], "confidence": 0.8, "objective": "tokens",
+        "workload": {"n_input_token": {"p50": 300, "p95": 1200}, "n_output_token": 150.5, "request_rate_per_s": 4.25},
+        "limits": ["e2e:mean<=20s", "itl:p90<=40ms"], "confidence": 0.8, "constraints": {"pricing": ["on_demand"]},
+    },
+]  # fmt: skip
+INFERENCE.append(
+    INFERENCE[1] | {
+        "objective": "tokens",
+        "workload": INFERENCE[1]["workload"] | {"concurrency": 12, "n_batch_request": 1_000_000, "deadline_h": 72},
         "constraints": {
             "pricing": ["on_demand"], "original": True, "gpu_memory_utilization": 0.85, "max_num_seqs": 64,
             "chunk_size_token": 2048, "n_gpu_layer": 20, "n_cpu_moe": 12, "cpu_offload_gib": 8,
             "acceptance_length": 2.5, "draft_acceptance_ratio": 0.7,
         },
-    },
-]  # fmt: skip
+    }
+)  # fmt: skip
 TRAINING: list[dict[str, Any]] = [
     SHARED | {
         "model": "meta-llama/Llama-3.1-8B", "method": "lora", "n_token": 1.5e7, "n_epoch": 2.5,
