@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Any, Final
 from judge.markdown import markdown_table
 from roofcast.data.importers import FORMATS
 from roofcast.data.measurements.schema import MEAN_ONLY_COLUMNS
-from roofcast.serving.app_state.published_figures import OWN_DOCS, SHIPPED
+from roofcast.serving.app_state.published_figures import OWN_DOCS, shipped_figures
 from roofcast.serving.recommend.demand.presets import PRESETS
 
 METRICS: Final = {"tpot": "TPOT", "ttft": "TTFT", "output_throughput": "throughput"}
@@ -122,21 +121,21 @@ def _decisions() -> str:
 
 def _headline() -> str:
     """Return the figures of the shipped scoreboard that the README opens with, rounded to roofcast's disadvantage."""
-    shipped = json.loads(SHIPPED.read_text(encoding="utf-8"))
+    shipped = shipped_figures()
     unseen, choice, stacks = shipped["P4"], shipped["P2"], shipped["P7_all"]
-    on_stacks = stacks["figures"]["roofcast"]
-    peer, own = choice["figures"]["LLM-Pilot"], choice["figures"]["roofcast"]
+    on_stacks = stacks.figures["roofcast"]
+    peer, own = choice.figures["LLM-Pilot"], choice.figures["roofcast"]
     rows = [
         (
-            f"median error for an LLM that it has not seen, on a measured stack (P4, {unseen['computed_on']})",
-            "; ".join(f"{name} {_up(figures['median_ape'])}" for name, figures in _metrics(unseen["figures"])),
+            f"median error for an LLM that it has not seen, on a measured stack (P4, {unseen.computed})",
+            "; ".join(f"{name} {_up(figures['median_ape'])}" for name, figures in _metrics(unseen.figures)),
         ),
         (
             "measurements inside the 90 % interval (P4)",
-            "; ".join(f"{name} {_down(figures['coverage_90'])}" for name, figures in _metrics(unseen["figures"])),
+            "; ".join(f"{name} {_down(figures['coverage_90'])}" for name, figures in _metrics(unseen.figures)),
         ),
         (
-            f"median error on a stack (host, engine, settings) that nobody measured (P7, {stacks['computed_on']})",
+            f"median error on a stack (host, engine, settings) that nobody measured (P7, {stacks.computed})",
             "; ".join(f"{name} {_up(figures['pooled']['median_ape'])}" for name, figures in _metrics(on_stacks)),
         ),
         (
@@ -144,7 +143,7 @@ def _headline() -> str:
             "; ".join(f"{name} {_down(figures['coverage_90'])}" for name, figures in _metrics(on_stacks)),
         ),
         (
-            f"recommendations that hold, of ninety questions for each LLM (P2, {choice['computed_on']})",
+            f"recommendations that hold, of ninety questions for each LLM (P2, {choice.computed})",
             f"{_down(own['success'])}; LLM-Pilot {_up(peer['success'])}",
         ),
         (
@@ -157,14 +156,14 @@ def _headline() -> str:
 
 def _peers() -> str:
     """Return P1 and P2 of the shipped scoreboard by method; roofcast's figures are rounded to its disadvantage."""
-    shipped = json.loads(SHIPPED.read_text(encoding="utf-8"))
+    shipped = shipped_figures()
     rows = []
-    for method in shipped["P1"]["figures"]:
+    for method in shipped["P1"].figures:
         is_own = method == "roofcast"
         low, high = (_down, _up) if is_own else (_up, _down)
         cells = [f"**{method}**" if is_own else method]
         for protocol in ("P1", "P2"):
-            figures = shipped[protocol]["figures"][method]
+            figures = shipped[protocol].figures[method]
             cells += [low(figures["success"]), high(figures["overspend"]), low(figures["so"])]
         rows.append(cells)
     return plain_table(("method", "P1 success", "overspend", "S/O", "P2 success", "overspend", "S/O"), rows)
@@ -172,8 +171,8 @@ def _peers() -> str:
 
 def _held_out() -> str:
     """Return P4 and P5 of the shipped scoreboard, rounded to roofcast's disadvantage."""
-    shipped = json.loads(SHIPPED.read_text(encoding="utf-8"))
-    unseen, measured = shipped["P4"]["figures"], shipped["P5"]["figures"]["3"]
+    shipped = shipped_figures()
+    unseen, measured = shipped["P4"].figures, shipped["P5"].figures["3"]
     rows = (
         (
             name,

@@ -147,21 +147,20 @@ _INTRO: Final = """\
 
 Written by `roofcast scoreboard --docs docs`; `--dump DIR` writes the rows from which each figure can be recomputed.
 Errors are absolute percentage errors as fractions; *a / b* is mean / median. The heading of a table names the file
-with all of its figures in [scoreboard/](scoreboard/); tables by part (`*_parts.csv`) and plots are there too. {dates}
+with all of its figures in [scoreboard/](scoreboard/); tables by part (`*_parts.csv`) and plots are there too.
+A date is that of the computation; *earlier predictor*: rows or code of the shipped predictors changed since.
 """
 
 
-def render_page(figures: Mapping[str, Mapping[str, Any]], computed_on: Mapping[str, str]) -> str:
-    """Return the page of these results; `computed_on` has the date of each."""
-    days = sorted(set(computed_on.values()))
-    dates = f"Computed on {' and '.join(days)}." if days else ""
-    text = [_INTRO.format(dates=dates)]
+def render_page(figures: Mapping[str, Mapping[str, Any]], computed: Mapping[str, str]) -> str:
+    """Return the page of these results; `computed` says when each was."""
+    text = [_INTRO]
     for section in SECTIONS:
         shown = [name for name in section.results if name in figures]
         if shown:
             text.append(f"\n## {section.title}\n\n{section.text}\n")
         for name in shown:
-            title = f"**{section.results[name]}** ([{name}.csv]({FOLDER}/{name}.csv))"
+            title = f"**{section.results[name]}** ([{name}.csv]({FOLDER}/{name}.csv); {computed[name]})"
             text.append(f"{title}\n\n{_headline(section, figures_table(name, figures[name]))}\n")
     return "\n".join(text)
 
@@ -242,8 +241,8 @@ def main() -> None:
     folder, shipped = Path(sys.argv[1]), shipped_figures()
     figures = {name: protocol.figures for name, protocol in shipped.items()}
     write_tables(figures, folder / FOLDER)
-    days = {name: protocol.computed_on.isoformat() for name, protocol in shipped.items()}
-    (folder / PAGE).write_text(render_page(figures, days), encoding="utf-8")
+    computed = {name: protocol.computed for name, protocol in shipped.items()}
+    (folder / PAGE).write_text(render_page(figures, computed), encoding="utf-8")
 
 
 if __name__ == "__main__":

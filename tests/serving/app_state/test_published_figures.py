@@ -37,6 +37,11 @@ def test_only_figures_of_the_package_page_are_shipped(tmp_path: Path, shipped: P
     before = shipped.read_bytes()
     ship_figures(tmp_path, FIGURES, TODAY)
     assert shipped.read_bytes() == before
+    others = read_figures(tmp_path)
     ship_figures(OWN_DOCS, FIGURES, TODAY)
-    assert {name: entry.figures for name, entry in read_figures(tmp_path).items()} == FIGURES
-    assert read_figures(tmp_path)["P1"].computed_on == TODAY
+    after = read_figures(tmp_path)
+    assert {name: after[name].figures for name in FIGURES} == FIGURES
+    assert after["P1"].computed == TODAY.isoformat()
+    assert {name: after[name] for name in others.keys() - FIGURES} == {
+        name: others[name] for name in others.keys() - FIGURES
+    }

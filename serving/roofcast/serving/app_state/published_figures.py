@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
+import hashlib
 import logging
 import os
 from collections.abc import Mapping
@@ -11,6 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from roofcast.training.lifecycle.learned_targets import LEARNED_TARGETS
 
 logger = logging.getLogger(__name__)
 
@@ -24,11 +28,28 @@ OWN_DOCS: Final = Path(__file__).parents[4] / "docs"
 
 
 class ProtocolFigures(BaseModel):
-    """Figures of one protocol, as in the JSON of `roofcast scoreboard` with the version and date of computation."""
+    """Figures of one protocol, as in the JSON of `roofcast scoreboard` with the version and date of computation.
+
+    `predictor` is the `predictor_digest` of the package at that time.
+    """
 
     roofcast_version: str
     computed_on: dt.date
+    predictor: str = ""
     figures: dict[str, Any]
+
+    @property
+    def computed(self) -> str:
+        """When they were computed, and whether rows or code of the shipped predictors changed since."""
+        day = self.computed_on.isoformat()
+        return day if self.predictor == predictor_digest() else f"{day}, earlier predictor"
+
+
+@functools.cache
+def predictor_digest() -> str:
+    """Return a digest of the shipped predictors: of their bytes, rows, catalogue and code."""
+    manifests = [target.predictor_file.read_manifest() for target in LEARNED_TARGETS.values()]
+    return hashlib.blake2b(repr(manifests).encode(), digest_size=8).hexdigest()
 
 
 _FIGURES: Final = TypeAdapter(dict[str, ProtocolFigures])
@@ -53,9 +74,9 @@ def shipped_figures() -> dict[str, ProtocolFigures]:
 
 
 def ship_figures(docs: Path, figures: Mapping[str, Any], today: dt.date) -> None:
-    """Replace the figures of the package, if `docs` is its own documentation folder; see `store_figures`."""
+    """Store the figures in the package, if `docs` is its own documentation folder; see `store_figures`."""
     if docs.resolve() == OWN_DOCS:
-        _write(SHIPPED, _computed(figures, today))
+        _write(SHIPPED, _read(SHIPPED) | _computed(figures, today))
 
 
 def read_figures(home: Path) -> dict[str, ProtocolFigures]:
@@ -73,7 +94,9 @@ def read_figures(home: Path) -> dict[str, ProtocolFigures]:
 
 
 def _computed(figures: Mapping[str, Any], today: dt.date) -> dict[str, ProtocolFigures]:
-    computed = {"roofcast_version": version("roofcast"), "computed_on": today.isoformat()}
+    computed = {
+        "roofcast_version": version("roofcast"), "computed_on": today.isoformat(), "predictor": predictor_digest()
+    }  # fmt: skip
     return {name: ProtocolFigures.model_validate(computed | {"figures": values}) for name, values in figures.items()}
 
 
