@@ -1,4 +1,4 @@
-"""A server that exports the metrics of vLLM or SGLang as they do, over HTTP, and counts requests as it is told."""
+"""HTTP server with the Prometheus metrics of vLLM or SGLang, whose counters a test moves by `Exporter.serve`."""
 
 from __future__ import annotations
 

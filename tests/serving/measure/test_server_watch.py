@@ -162,7 +162,11 @@ def test_a_server_of_several_models_asks_for_one() -> None:
     exporter.serve(1)
     with pytest.raises(InputError, match=r"served_model: must be one of a/b, c/d"):
         watched(exporter, serve(1))
-    assert watched(exporter, serve(3), model="c/d")[0].cells["n_request"] == 3
+    exporter.answers["/v1/models"] = {
+        "data": [{"id": "a/b", "max_model_len": 4096}, {"id": "c/d", "max_model_len": 8192}]
+    }
+    cells = watched(exporter, serve(3), model="c/d")[0].cells
+    assert (cells["n_request"], cells["model"], cells["max_context_token"]) == (3, "c/d", 8192)
 
 
 def test_a_watch_without_a_finished_request_says_so() -> None:

@@ -100,9 +100,10 @@ class ServerWatch:
 
     def settings(self, scrape: Scrape) -> dict[str, Any]:
         """Return the columns that the server states; what it does not state is left out."""
-        served = self._json("/v1/models").get("data")
-        entry = served[0] if isinstance(served, list) and served and isinstance(served[0], dict) else {}
+        listed = self._json("/v1/models").get("data")
+        served = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
         named = scrape.models[0] if scrape.models else ""
+        entry = next((one for one in served if one.get("id") == named), served[0] if served else {})
         info = self._json("/server_info") if scrape.engine == "sglang" else {}
         names = [str(one) for one in (info.get("model_path"), entry.get("root"), entry.get("id"), named) if one]
         name = next((one for one in names if "model" in model_cells(one)), next(iter(names), ""))
