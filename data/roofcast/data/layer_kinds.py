@@ -188,8 +188,18 @@ class Recurrent:
         return self.n * weights + self.n_param_further
 
 
+class _Gated:
+    __slots__ = ()
+    is_gated: bool
+
+    @property
+    def n_matrix(self) -> int:
+        """Matrices of an MLP or of an expert: three if gated, two if plain."""
+        return 3 if self.is_gated else 2
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Mlp:
+class Mlp(_Gated):
     """Layers of a dense MLP."""
 
     kind: Literal["mlp"] = "mlp"
@@ -198,18 +208,13 @@ class Mlp:
     is_gated: bool = True
     n_param_further: int = 0
 
-    @property
-    def n_matrix(self) -> int:
-        """Matrices of an MLP: three if gated, two if plain."""
-        return 3 if self.is_gated else 2
-
     def n_param(self, hidden: int) -> int:
         """Return the weights."""
         return self.n * self.n_matrix * hidden * self.width + self.n_param_further
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Experts:
+class Experts(_Gated):
     """Layers of routed experts, of which a token uses `top_k`, beside shared experts of width `shared_width` in all.
 
     Experts may work on a projection of the token to `latent` elements; 0 if they work on the token.
@@ -225,11 +230,6 @@ class Experts:
     latent: int = 0
     is_gated: bool = True
     n_param_further: int = 0
-
-    @property
-    def n_matrix(self) -> int:
-        """Matrices of an expert: three if gated, two if plain."""
-        return 3 if self.is_gated else 2
 
     def n_param_routed(self, hidden: int) -> int:
         """Return the weights of all routed experts."""

@@ -67,6 +67,7 @@ ModelConfigs = Annotated[
     ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Validate and count the rows, and store nothing.")]
+Compare = Annotated[bool, typer.Option(help="Compare the new rows with the predictor and with earlier measurements.")]
 Claim = Annotated[
     bool,
     typer.Option(

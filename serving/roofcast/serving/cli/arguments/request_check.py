@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roofcast.data.errors import InputError, UnknownNameError, join_errors
+from roofcast.serving.cli.files import parse_inventory, read_model_path
 from roofcast.serving.cli.remote import ask
 
 if TYPE_CHECKING:
@@ -56,6 +57,21 @@ class Problems:
 def _fields_of(error: InputError) -> set[str]:
     fields = {error.field, *error.mentions}
     return fields | {field.rpartition(".")[2] for field in fields}
+
+
+def parse_search(
+    problems: Problems, options: Mapping[str, Any], reference: Path | None, read: Callable[[Path], CsvTable]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the fields that the options of a search set, and the rows of its references; keep their problems."""
+    fields = {**options, "model": options["model"] or "", "inventory": None}
+    references: list[dict[str, Any]] = []
+    with problems:
+        fields["inventory"] = parse_inventory(options["inventory"] or [])
+    with problems:
+        read_model_path(fields["model"])
+    with problems:
+        references = read(reference).records() if reference else []
+    return fields, references
 
 
 def check_level(level: float | None) -> None:

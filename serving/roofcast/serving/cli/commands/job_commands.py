@@ -28,6 +28,7 @@ from roofcast.serving.cli.arguments.request_check import (
     check_names,
     check_row,
     check_rows_options,
+    parse_search,
 )
 from roofcast.serving.cli.console import show, spinner, warn
 from roofcast.serving.cli.context import (
@@ -44,9 +45,7 @@ from roofcast.serving.cli.context import (
 )
 from roofcast.serving.cli.files import (
     EXAMPLE_JOBS,
-    parse_inventory,
     read_model,
-    read_model_path,
     read_row_models,
     read_runs,
     read_table,
@@ -297,14 +296,7 @@ def recommend(
 ) -> None:
     """Rank hardware and plans of a training job by cost, among those that fit and meet deadline and budget."""
     problems: Problems = context.obj
-    fields = options | {"model": options["model"] or "", "inventory": None}
-    references: list[dict[str, Any]] = []
-    with problems:
-        fields["inventory"] = parse_inventory(options["inventory"] or [])
-    with problems:
-        read_model_path(fields["model"])
-    with problems:
-        references = read_table(reference).records() if reference else []
+    fields, references = parse_search(problems, options, reference, read_table)
     with problems:
         _check_launcher(launch)
     with problems:

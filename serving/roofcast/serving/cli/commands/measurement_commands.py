@@ -18,6 +18,7 @@ from roofcast.serving.cli.console import note, show, track, warn
 from roofcast.serving.cli.context import (
     AsJson,
     Claim,
+    Compare,
     DryRun,
     ModelConfigs,
     SetColumns,
@@ -75,9 +76,7 @@ def import_(
     given: SetColumns = None,
     dry_run: DryRun = False,
     claim: Claim = False,
-    compare: Annotated[
-        bool, typer.Option(help="Compare the new rows with the predictor and with earlier measurements.")
-    ] = True,
+    compare: Compare = True,
     as_json: AsJson = False,
 ) -> None:
     """Import benchmark files into the store: all rows, or none."""

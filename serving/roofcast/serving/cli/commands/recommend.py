@@ -16,7 +16,13 @@ from roofcast.serving.cli.arguments.options import (
     with_model,
     with_options,
 )
-from roofcast.serving.cli.arguments.request_check import Problems, check_calibration, check_names, check_out
+from roofcast.serving.cli.arguments.request_check import (
+    Problems,
+    check_calibration,
+    check_names,
+    check_out,
+    parse_search,
+)
 from roofcast.serving.cli.console import note, spinner, warn
 from roofcast.serving.cli.context import (
     AsJson,
@@ -27,7 +33,7 @@ from roofcast.serving.cli.context import (
     open_service,
     today,
 )
-from roofcast.serving.cli.files import parse_inventory, read_model, read_model_path, read_references_table, write_text
+from roofcast.serving.cli.files import read_model, read_references_table, write_text
 from roofcast.serving.cli.remote import ask, read_served_model
 from roofcast.serving.cli.text.recommendation_text import recommendation_text
 
@@ -65,14 +71,7 @@ def recommend(
     from roofcast.features.columns import ENGINES
 
     problems: Problems = context.obj
-    fields = options | {"model": options["model"] or "", "inventory": None}
-    references: list[dict[str, Any]] = []
-    with problems:
-        fields["inventory"] = parse_inventory(options["inventory"] or [])
-    with problems:
-        read_model_path(fields["model"])
-    with problems:
-        references = read_references_table(reference).records() if reference else []
+    fields, references = parse_search(problems, options, reference, read_references_table)
     with problems:
         require_with("deployment", options["deployment"], {DEPLOYMENT_FILE: deployment_file})
         check_out(deployment_file, DEPLOYMENT_FILE)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from roofcast.serving.cli.console import count_steps, note, step, warn
-from roofcast.serving.cli.context import AsJson, DryRun, ModelConfigs, open_service
+from roofcast.serving.cli.context import AsJson, Compare, DryRun, ModelConfigs, open_service
 from roofcast.serving.cli.files import parse_configs
 from roofcast.serving.cli.text.drift_text import show_drift
 from roofcast.serving.counts import count_text, quantity_text
@@ -52,9 +52,7 @@ def watch(
     campaign: Annotated[str, typer.Option(help="Name of the campaign in the store.")] = FORMAT,
     model_config: ModelConfigs = None,
     dry_run: DryRun = False,
-    compare: Annotated[
-        bool, typer.Option(help="Compare the new rows with the predictor and with earlier measurements.")
-    ] = True,
+    compare: Compare = True,
     as_json: AsJson = False,
 ) -> None:
     """Watch a running server's metrics for a while, and import its latencies with their load."""
