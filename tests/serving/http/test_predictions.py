@@ -272,6 +272,8 @@ def test_the_next_measurements_are_ranked(shared: Client) -> None:
     request = {"models": [MODEL], "accelerators": ["l4", "h100-sxm-80gb"], "n": 2}
     answer = shared.answer("/v1/next-measurements", request)
     assert [row["rank"] for row in answer["rows"]] == [1, 2]
-    assert answer["n_compared"] <= answer["n_setting"]
+    assert {row["accelerator"] for row in answer["rows"]} <= {"nvidia-l4-24gb", "nvidia-h100-sxm-80gb"}
+    assert all(0 < row["tpot_s_narrower"] < 1 for row in answer["rows"])
+    assert 0 < answer["n_compared"] <= answer["n_setting"]
     problem = problem_of(shared.post("/v1/next-measurements", {"models": ["llama-9"]}), 404)
     assert "no 'llama-9' is known" in problem["detail"]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime as dt
 import math
 import re
 from typing import Any
@@ -67,11 +68,11 @@ def test_an_entry_has_the_prediction_of_a_run_in_steady_state(shared: Client) ->
         "n_input_token": 120, "n_output_token": 20, "concurrency": first["load_per_replica"], "statistic": "p95",
     }  # fmt: skip
     request = {"models": [{"name": "my-14b", "config": CONFIG}], "rows": [question | {"n_request": 1e9}, question]}
-    long, usual = shared.post("/v1/predictions", request).json()["rows"]
+    long, blank = shared.post("/v1/predictions", request).json()["rows"]
     expected = metric(first, "ttft_s", "p95")
     assert long["ttft_s"] == pytest.approx(expected["value"], rel=1e-5)
     assert long["ttft_s_hi"] == pytest.approx(expected["high"], rel=1e-5)
-    assert usual["ttft_s"] == pytest.approx(long["ttft_s"], rel=1e-5), "a question is about a service"
+    assert blank["ttft_s"] == pytest.approx(long["ttft_s"], rel=1e-5), "a question is about a service"
 
 
 def test_speculation_is_searched_when_it_is_requested(shared: Client) -> None:
@@ -88,11 +89,32 @@ def test_speculation_is_searched_when_it_is_requested(shared: Client) -> None:
     assert chosen[0]["speculation"] == {"kind": "eagle", "n_token": 3, "chain_acceptance_ratio": 0.95}
     assert '"method": "eagle3", "num_speculative_tokens": 3, "model": "a/head"' in chosen[0]["deployment"]
     first = recommend(shared, constraints={"speculation": ["mtp"], "engines": ["sglang"]})["entries"][0]
-    usual = first["speculation"]
-    assert (usual["kind"], usual["n_token"]) == ("mtp", 3)
-    assert 0 < usual["chain_acceptance_ratio"] < 1
+    assumed = first["speculation"]
+    assert (assumed["kind"], assumed["n_token"]) == ("mtp", 3)
+    assert 0 < assumed["chain_acceptance_ratio"] < 1
     problem = problem_of(shared.post(PATH, a_demand(constraints={"speculations": ["mtp"]})), 422)
     assert problem["did_you_mean"][0] == "speculation"
+
+
+def test_a_greatest_age_of_prices_is_strict(shared: Client) -> None:
+    bounds = {"accelerators": ["h100-sxm-80gb"], "engines": ["vllm"], "pricing": ["on_demand"]}
+    dates = sorted(
+        offer.as_of
+        for offer in load_catalog().offers
+        if (offer.accelerator, offer.pricing) == ("nvidia-h100-sxm-80gb", "on_demand")
+    )
+    today, middle = dt.datetime.now(dt.UTC).date(), dates[len(dates) // 2]
+    days = [
+        {
+            entry["price_as_of"]
+            for entry in recommend(shared, constraints=bounds | {"max_price_age_day": n_day}, n_entry=50)["entries"]
+        }
+        for n_day in ((today - middle).days, 10_000)
+    ]
+    assert days[0]
+    assert min(days[0]) >= middle.isoformat() > min(days[1])
+    newer = bounds | {"max_price_age_day": (today - dates[-1]).days - 1}
+    assert "age of prices" in problem_of(shared.post(PATH, a_demand(constraints=newer)), 422)["detail"]
 
 
 def test_costs_can_be_recomputed_by_hand(shared: Client) -> None:
