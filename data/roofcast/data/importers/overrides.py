@@ -96,7 +96,9 @@ def check_overrides(overrides: Overrides) -> dict[str, object]:
     for key, value in overrides.items():
         column = key.partition(":")[0]
         if column not in OVERRIDABLE_COLUMNS:
-            raise UnknownNameError("column", column, OVERRIDABLE_COLUMNS)
+            error = UnknownNameError("column", column, OVERRIDABLE_COLUMNS)
+            error.problem += "" if error.near else "; set a column of the measurement table, such as accelerator"
+            raise error
         if is_blank(value):
             raise InputError(key, "must not be blank; leave it out")
         checked[key] = parse_cell(column, value)
