@@ -42,8 +42,13 @@ _NOTES: Final = {"variant": 60, "note": 160, "doubt": 160}
 """Most characters of each text that becomes a note."""
 
 _SHARED_PREFIX: Final = re.compile(r"prefixes, hit rate not told|share most of their text")
+"""Texts of `doubt` about prompts that share a prefix, where the share that the cache held is not stated."""
+
 _DRAFTED: Final = re.compile(r"(\d+)-1-\d+|(\d+) steps?|(\d+) tokens?|gamma (\d+)|, (\d+) token")
+"""Number of drafted tokens in a cell of `speculation`, in one of its spellings."""
+
 _ACCEPTED: Final = re.compile(r"accepted (?:length )?(\d+\.\d+)")
+"""Acceptance length in a cell of `speculation`."""
 
 
 def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:

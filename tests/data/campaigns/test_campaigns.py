@@ -50,8 +50,8 @@ def test_all_campaigns_are_loaded_by_default() -> None:
 @pytest.mark.slow
 def test_no_run_of_any_campaign_contradicts_itself() -> None:
     for name, rows in load_campaigns().groupby("campaign"):
-        told = [{str(k): v for k, v in row.items() if v == v} for row in rows.to_dict("records")]  # noqa: PLR0124
-        assert contradiction_of(told) == "", name
+        cells_by_row = [{str(k): v for k, v in row.items() if v == v} for row in rows.to_dict("records")]  # noqa: PLR0124
+        assert contradiction_of(cells_by_row) == "", name
 
 
 def test_every_campaign_says_how_attention_ran() -> None:

@@ -52,7 +52,7 @@ def test_an_architecture_names_no_model() -> None:
         ({"model_filename": ""}, "model"),
     ],
 )
-def test_what_the_file_does_not_tell_is_asked_for(tmp_path: Path, changes: dict[str, object], missing: str) -> None:
+def test_cells_that_the_file_lacks_are_named(tmp_path: Path, changes: dict[str, object], missing: str) -> None:
     file = with_changes("llama_bench/two_3090.jsonl", tmp_path, changes)
     with pytest.raises(SchemaError, match=f"{missing}: is not in the file"):
         rows(file, model=None, accelerator=None, n_accelerator=None)
@@ -75,7 +75,7 @@ def test_settings_of_a_test(tmp_path: Path, changes: dict[str, object], cells: d
     assert {name: row[name] for name in cells} == cells
 
 
-def test_runs_of_one_log_list_their_devices_anew(tmp_path: Path) -> None:
+def test_each_run_of_one_log_lists_its_devices(tmp_path: Path) -> None:
     file = tmp_path / "log.md"
     file.write_text(2 * sample("llama_bench/two_3090.md").read_text())
     table = rows(file, model="Qwen3-32B", accelerator=None, n_accelerator=None)

@@ -62,8 +62,7 @@ RESULT_COLUMNS: Final = tuple(of_role(SCHEMA, "result"))
 
 INPUT_COLUMNS: Final = of_role(SCHEMA, "question", "setting")
 """Columns of a prediction input: a measurement without its outcomes. `n_request` is the length of the predicted run.
-Blank means the unknown length of a typical published run, which includes part of the startup; 1e9 means a service in
-steady state, as recommendations assume."""
+Blank means a service in steady state, as recommendations assume; in a measured row it means an unknown length."""
 
 MEASUREMENT_COLUMNS: Final = tuple(SCHEMA)
 KEY_COLUMNS: Final = (*QUESTION_COLUMNS, "flash_attention", "load", "date", "campaign")

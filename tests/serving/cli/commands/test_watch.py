@@ -44,7 +44,7 @@ def test_a_watch_prints_load_and_latencies(run: Run, home: object, exporter: Exp
         (("--set", "accelerator=nvidia-h1000", "--set", "n_accelerator=1"), "no 'nvidia-h1000' is known"),
     ],
 )
-def test_what_is_not_known_is_asked_for_before_the_watch(
+def test_unknown_cells_are_named_before_the_watch(
     run: Run, home: object, exporter: Exporter, given: tuple[str, ...], problem: str
 ) -> None:
     with exporter.running() as url:

@@ -58,10 +58,10 @@ def test_tokens_and_acceptance_enter_the_estimate() -> None:
 
 
 def test_an_acceptance_that_is_not_given_is_the_engines() -> None:
-    usual = Replica("nvidia-h100-sxm-80gb", engine="vllm", speculation=Speculation("mtp", 2))
+    blank = Replica("nvidia-h100-sxm-80gb", engine="vllm", speculation=Speculation("mtp", 2))
     given = Replica("nvidia-h100-sxm-80gb", engine="new", speculation=EAGLE)
     plain = Replica("nvidia-h100-sxm-80gb")
-    filled = assume_acceptance([usual, given, plain], DEFAULT_COEFFICIENTS)
+    filled = assume_acceptance([blank, given, plain], DEFAULT_COEFFICIENTS)
     assert filled[1:] == [given, plain]
     assert filled[0].speculation is not None
     assert filled[0].speculation.chain_acceptance_ratio is not None
