@@ -54,15 +54,9 @@ def test_it_asserts_what_its_text_says(path: Path) -> None:
     assert len(asserts) >= MIN_ASSERT
 
 
-STALE = ("02_feature_importance", "06_training_what_ifs")
-"""Notebooks whose text is about earlier predictors; they are written again with the next learner."""
-
-
 @pytest.mark.slow
 @every_notebook
 def test_it_runs_in_a_clean_kernel_without_output_to_the_streams(path: Path) -> None:
-    if path.stem in STALE:
-        pytest.xfail("its text is about an earlier predictor")
     assert noise(execute_notebook(path)) == []
 
 
