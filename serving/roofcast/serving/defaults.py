@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 DEFAULT_LEVEL: Final = 0.9
-"""Of intervals."""
+"""Probability that an interval holds the measured value."""
 
 DEFAULT_CONFIDENCE: Final = 0.8
-"""That all limits are met."""
+"""Least probability that a recommended deployment meets all limits."""

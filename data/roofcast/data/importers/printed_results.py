@@ -29,7 +29,7 @@ _PREFIX: Final = re.compile(
     r"|\[?[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.,]{5,20}(?:Z|[+-][0-9:]{4,5})?\]? )*",
     re.ASCII,
 )
-"""What containers and loggers put before a line: a name and a bar, or a time."""
+"""Prefix of a line by a container (name and bar) or a logger (time)."""
 
 
 @dataclass(frozen=True)

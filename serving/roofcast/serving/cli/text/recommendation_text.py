@@ -29,7 +29,7 @@ ORDER_TEXT: Final = {
     "throughput": "highest throughput",
     "accelerators": "fewest accelerators",
 }
-"""What comes first, by objective."""
+"""Ranking of the entries in words, by objective."""
 
 NEAR_TIE_RATIO: Final = 0.1
 """Entries that cost at most this share more than the first are near ties: the price of the day orders them."""
