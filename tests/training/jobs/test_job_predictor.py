@@ -70,14 +70,25 @@ def test_a_job_whose_median_fills_the_memory_fits_with_one_half(predictor: JobPr
     np.testing.assert_array_equal(own.p_fits > 0.5, own.peak_memory_byte < USABLE_RATIO * memory_byte)
 
 
-@pytest.mark.parametrize("campaign", ["nemo_megatron_bridge", "mosaic_llm_foundry"])
-def test_a_measured_stack_narrows_the_interval(predictor: JobPredictor, campaign: str) -> None:
-    runs = load_job_campaigns([campaign]).iloc[0]
-    job = JOB | {"framework": runs["framework"]}
-    p = predictor.predict(pd.DataFrame([job, job | {"stack": "nobody"}, job | {"stack": runs["stack"]}]))
-    ratio = p.token_per_s_per_accelerator_high / p.token_per_s_per_accelerator_low
-    assert ratio[0] == pytest.approx(ratio[1], rel=1e-12)
-    assert ratio[1] > ratio[2]
+def test_measured_stacks_narrow_the_interval(predictor: JobPredictor) -> None:
+    """A fifth on average; where runs of a stack scatter more than those of others it may widen."""
+    runs = load_job_campaigns().drop_duplicates("campaign")
+    jobs = [JOB | {"framework": framework} for framework in runs["framework"]]
+    known = [job | {"stack": stack} for job, stack in zip(jobs, runs["stack"], strict=True)]
+    blank, unknown, named = (
+        predictor.predict(pd.DataFrame(table)) for table in (jobs, [job | {"stack": "nobody"} for job in jobs], known)
+    )
+    before, after = (
+        np.log(p.token_per_s_per_accelerator_high / p.token_per_s_per_accelerator_low) for p in (unknown, named)
+    )
+    np.testing.assert_allclose(
+        blank.token_per_s_per_accelerator_high, unknown.token_per_s_per_accelerator_high, rtol=1e-12
+    )
+    is_known = ~np.isclose(before, after, rtol=1e-9)  # stacks of which only memory was published stay as they are
+    assert is_known.sum() > 40
+    ratio = (after / before)[is_known]
+    assert (ratio < 1).mean() > 0.8
+    assert np.median(ratio) < 0.8
 
 
 def test_a_job_beyond_what_was_measured_is_outside(predictor: JobPredictor) -> None:

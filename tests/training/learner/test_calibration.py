@@ -25,7 +25,7 @@ from roofcast.training.learner.calibration import (
 from tests.builders import a_question, describe_questions
 
 MEASURED = ("vllm", "sglang", "trtllm")
-MOVED = {"step_overhead_s": 1.2e-3, "request_overhead_s": 20e-3}
+MOVED = {"step_overhead_s": 2e-3, "request_overhead_s": 50e-3}
 MAX_DISTANCE = 4.0
 
 
@@ -95,7 +95,7 @@ def test_known_coefficients_are_recovered_from_noisy_measurements() -> None:
     for name, value in MOVED.items():
         for engine in MEASURED:
             gone = np.log(fitted.value(name, engine) / PRIORS[name].median)
-            assert gone / np.log(value / PRIORS[name].median) == pytest.approx(1.0, abs=0.4), (name, engine)
+            assert gone / np.log(value / PRIORS[name].median) == pytest.approx(1.0, abs=0.25), (name, engine)
 
 
 def test_costs_that_only_come_together_are_recovered_together() -> None:
@@ -253,7 +253,7 @@ def test_an_owners_own_fit_follows_its_rows_further_than_the_joint_fit(monkeypat
         monkeypatch.setattr(calibration, "OWNER_SPREAD", spread)
         common, offsets = fit_coefficients(X, y, GROUPS, lab)
         left.append(abs(np.log(offsets.of_owner("lab", common).value(name, "vllm") / slow.value(name, "vllm"))))
-    assert left[1] < left[0]
+    assert left[1] < 0.9 * left[0]
 
 
 def test_of_many_rows_of_a_cell_some_are_fitted_to_over_all_loads() -> None:
@@ -301,7 +301,7 @@ def test_one_row_in_twenty_may_be_nonsense() -> None:
     y.loc[y.index % 20 == 0] *= 50
     fitted = fit(questions(), y, GROUPS)
     for name, value in MOVED.items():
-        assert np.log(fitted.value(name, "vllm") / value) == pytest.approx(0.0, abs=0.5), name
+        assert np.log(fitted.value(name, "vllm") / value) == pytest.approx(0.0, abs=0.3), name
 
 
 def test_throughput_counts_where_nothing_else_is_measured() -> None:

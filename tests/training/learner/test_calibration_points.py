@@ -57,8 +57,8 @@ class World:
         return np.asarray((q["model"] == NEW) & (q["engine"] == ENGINES[0]) & (q["accelerator"] == PARTS[0]))
 
 
-@pytest.fixture(scope="module")
-def world() -> World:
+@pytest.fixture(scope="module", params=(1, 2, 3), ids="world {}".format)
+def world(request: pytest.FixtureRequest) -> World:
     catalog = load_catalog()
     shared = {"n_accelerator": 1, "n_input_token": 1000, "n_output_token": 200, "weight_precision": "bf16"}
     questions = pd.DataFrame(
@@ -71,7 +71,7 @@ def world() -> World:
         ]
     )
     X = describe(questions, catalog.models, catalog.accelerators)
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(request.param)
     cell = questions.groupby(["model", "accelerator", "engine"]).ngroup().to_numpy()
     ratio = np.exp(rng.normal(0, 0.3, cell.max() + 1)[cell] + rng.normal(0, 0.03, len(X)))
     y = pd.DataFrame(build_features(X, DEFAULT_COEFFICIENTS)[1], index=X.index).mul(ratio, axis=0)
@@ -82,13 +82,13 @@ def world() -> World:
     return World(questions, X, predictor, predictor.predict_distribution(X).median["tpot_s"])
 
 
-def test_three_points_halve_the_error_where_they_were_measured(world: World) -> None:
+def test_three_points_cut_the_error_where_they_were_measured_to_a_third(world: World) -> None:
     rest = np.flatnonzero(world.here)[3:]
     measured, points = world.measured().iloc[rest], world.points(3)
     after = world.predictor.predict_distribution(world.X.iloc[rest], points).median["tpot_s"]
     error = [np.median(np.abs(np.log(measured / value))) for value in (world.predicted.iloc[rest], after)]
     assert error[0] == pytest.approx(np.log(SLOWER), abs=0.04)
-    assert error[1] < error[0] / 2
+    assert error[1] < error[0] / 3
 
 
 def test_elsewhere_the_llm_is_taken_to_be_slower_too_but_less(world: World) -> None:
@@ -135,7 +135,7 @@ def test_points_that_agree_are_believed_however_far_off(factor: float, world: Wo
     answer = world.predictor.predict_distribution(points.X, points)
     missed = np.abs(np.log(answer.median["tpot_s"] / points.y["tpot_s"]))
     assert np.median(missed) < 0.25
-    assert missed.max() < 0.7 * np.log(5), "that at the highest load"
+    assert missed.max() < 0.6
 
 
 def test_points_of_an_llm_that_was_learnt_from_are_believed_too(world: World) -> None:
