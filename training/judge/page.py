@@ -133,7 +133,9 @@ SECTIONS: Final = (
         "What vLLM, SGLang, TensorRT-LLM and llama.cpp reported while they started: weights and cache of one "
         "accelerator, and requests of the longest context that the cache holds, as median and 90 % quantile of the "
         "absolute logarithm of predicted over reported. *Recall*: servers that ran out of memory, at the margin that "
-        "3 % of those that started do not reach. What an engine keeps for itself leaves the judged lineage out. "
+        "3 % of those that started do not reach. What vLLM and SGLang keep for themselves leaves the judged lineage "
+        "out; that of other engines, and all constants of graphs and ranks, were set with these starts in view: the "
+        "errors of roofcast are optimistic. "
         "*rule_of_thumb*: parameters times bytes, and keys and values in nine tenths of the memory that they leave; "
         "`accelerate estimate-memory` answers only with the hub at hand, so no peer stands beside. "
         "[P9.csv](scoreboard/P9.csv) has the figures.",

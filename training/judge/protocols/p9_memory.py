@@ -1,7 +1,8 @@
 """P9: memory of servers as they report it while they start, by the estimate and by rules of thumb.
 
 Weights and cache of one accelerator, requests of the longest context that the cache holds, and whether the server
-starts. What the engine keeps for itself is refitted without the lineage of the model in question.
+starts. What vLLM and SGLang keep for themselves is refitted without the lineage of the model in question; other
+engines have too few lineages, and constants of graphs and ranks were set with the starts in view.
 """
 
 from __future__ import annotations
