@@ -28,16 +28,9 @@ UNLIKE_CACHE: Final = re.compile(
     "patched|custom|connector|fixed|another process|several servers|card (inferred|not|uncertain|from)|shim|plugin"
     "|util(isation)? (not|elsewhere)|utilisation in|elsewhere in the doc|forced|offload|override|fork|PR[0-9]"
     "|page says|text only|pool depends|which 128 GB|two nodes|on or off|model in page|quantisation and card"
-    "|ESTIMATE_CUDAGRAPHS"
+    "|ESTIMATE_CUDAGRAPHS|to be read in the file"
 )
 """Doubts about the card, the share of its memory or what else takes it; figures of forks with caches of their own."""
-
-CONTRADICTIONS: Final = {
-    "m302": "inferred from size: 39 GiB of a split into 32, that holds 20; attention copied to each rank, unsaid",
-    "m324": "checkpoint variant: 95 GiB, where the pinned revision of the same name has 69",
-    "m365": "pool depends on a fraction that the page does not state",
-}
-"""Doubts about rows whose figures other rows of the same pages contradict, by id."""
 
 
 def assemble(recipe: Recipe, root: Path) -> BuildResult:
@@ -71,7 +64,7 @@ def _split(row: Row) -> Row:
 
 def _doubt(record: Record) -> str:
     cells = record.cells
-    return f"{cells['doubt']} {CONTRADICTIONS.get(record.reference, '')} {cells['version']} {cells['model']}"
+    return f"{cells['doubt']} {cells['version']} {cells['model']}"
 
 
 def judged_parts(row: Row, doubt: str) -> str:

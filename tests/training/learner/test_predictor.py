@@ -21,8 +21,9 @@ from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.learner.calibration import fit_coefficients
 from roofcast.training.learner.derived_metrics import THROUGHPUT
-from roofcast.training.learner.errors.error_distribution import fit_error_distribution
+from roofcast.training.learner.errors.error_distribution import LogError, fit_error_distribution
 from roofcast.training.learner.errors.group_keys import build_group_keys
+from roofcast.training.learner.errors.prediction_errors import derived_sds
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 from roofcast.training.learner.ratio_model import RatioModel, fit_held_out, predict_by_model, predict_held_out
 from tests.training.builders import LINEAGES, QUICK, repeated, synthetic
@@ -133,24 +134,22 @@ def test_a_certain_metric_is_below_its_limit_or_not(predictor: RoofcastPredictor
         assert (certain.p_below("ttft_s", factor * value) == p).all()
 
 
-SHORT = {"e2e_s": 0.1}
-"""Shares by which intervals fall short: scores of derived metrics combine those of TTFT and TPOT, and do not see the
-measured latencies."""
-
-
 def test_intervals_hold_as_many_lineages_as_promised(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
     """Errors of predictions without the lineage, in standard deviations that do not know it either."""
     for metric, known in predictor.error_distributions_.items():
         rows = _training_points(predictor, campaign, metric)
-        groups, asked = campaign.groups.iloc[rows].to_numpy(), build_group_keys(campaign.X.iloc[rows])
+        groups, prediction = campaign.groups.iloc[rows].to_numpy(), predictor.predict_ratio(campaign.X.iloc[rows])
         ratio = (campaign.y[metric] / predictor.held_out_[metric]).iloc[rows].to_numpy(dtype=float)
-        size = known.scale.predict(build_features(campaign.X.iloc[rows], predictor.coefficients_)[0].to_numpy())
-        measured = known.effects.take(np.arange(len(rows)))
-        sd = measured.predict_sd_left_out(asked, groups, groups)
-        inside = np.abs(np.log(ratio)) / size / sd <= known.conformal.quantile(0.8)
+        errors = {}
+        for name, of in predictor.error_distributions_.items():
+            points = _training_points(predictor, campaign, name)
+            effects, lineages = of.effects.take(np.arange(len(points))), campaign.groups.iloc[points].to_numpy()
+            sd = of.scale.predict(prediction.features)
+            sd *= effects.predict_sd_left_out(prediction.keys, groups, lineages)
+            errors[name] = LogError(np.zeros_like(sd), sd, sd)
+        inside = np.abs(np.log(ratio)) / derived_sds(prediction, errors)[metric] <= known.conformal.quantile(0.8)
         n_group = known.conformal.n_group
-        least = 0.8 * n_group / (n_group + 1) - SHORT.get(metric, 0.0)
-        assert pd.Series(inside).groupby(groups).mean().mean() >= least, metric
+        assert pd.Series(inside).groupby(groups).mean().mean() >= 0.8 * n_group / (n_group + 1), metric
 
 
 def test_measured_rows_shift_towards_their_measurement(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:

@@ -166,13 +166,15 @@ def derived_scores(
 ) -> dict[str, FloatArray]:
     """Return absolute standardised errors of derived metrics, shaped as the errors, (..., n_row), NaN where unknown.
 
-    Where a metric follows from TTFT and TPOT its held-out log error is combined from theirs by their shares: they are
-    measured of far more LLMs.
+    Where a metric follows from TTFT and TPOT its standard deviation is theirs combined. Its own held-out log error
+    counts where it was measured beside them, for it is not quite the sum of its parts; elsewhere it is theirs
+    combined, as they are measured of far more LLMs.
     """
     scores = {}
     for metric in errors.keys() & shares.keys():
         share = shares[metric]
         error = sum(share[source] * errors[source] for source in SOURCES)
+        error = np.where(np.isfinite(error) & np.isfinite(errors[metric]), errors[metric], error)
         combined = np.abs(error) / combine_sds(share, expected_sd)
         own = np.abs(errors[metric]) / expected_sd[metric]
         scores[metric] = np.where(loads.is_derived[metric], combined, own)
