@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from roofcast.features.columns import ENGINES
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
 from roofcast.features.engine.coefficients import PRIORS, Coefficients
-from roofcast.features.engine.engine_budgets import RANK_BYTE, usable_byte
+from roofcast.features.engine.engine_budgets import RANK_BYTE, graph_byte, usable_byte
 from roofcast.features.engine.estimate import Estimate, estimate
 from roofcast.features.engine.kernels.efficiency import GemmEfficiency
 from roofcast.features.engine.memory import weight_byte
@@ -172,7 +172,7 @@ def test_memory_adds_up(question: Question) -> None:
     n, (one, both) = question["config.n_accelerator"][0], (usable_byte(q)[0] for q in (question, two))
     buffers = n * RANK_BYTE if n == question["config.dp"][0] else 0.0  # ranks that were alone have messages now
     assert 2 * (one - buffers) <= both * SLACK
-    assert both <= 2 * one * SLACK
+    assert both <= 2 * (one + n * graph_byte(question)[0]) * SLACK
     assert weight_byte(two)[0] == pytest.approx(memory.weight_byte[0])
     copies = scale_columns(question, 2.0, "config.n_accelerator", "config.dp")
     assert weight_byte(copies)[0] == pytest.approx(2 * memory.weight_byte[0])
