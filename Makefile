@@ -53,7 +53,7 @@ soak: $(VENV)/.dev     ## An hour of mixed load at 80 % of capacity; JSON on the
 	$(BIN)/python -m benchmarks.soak --minutes 60 --share 0.8
 
 scoreboard: $(VENV)/.serve  ## The protocols by which predictions are judged
-	$(BIN)/roofcast scoreboard --protocol P1,P2,P3,P4,P5,P6,P7,P8,P9 --json out/scoreboard.json --dump out
+	$(BIN)/roofcast scoreboard --protocol P1,P2,P3,P4,P5,P6,P7,P8,P9,P10,P11,P12 --json out/scoreboard.json --dump out
 
 experiments: $(VENV)/.dev   ## Compare learners by nested search, into MLflow and docs/EXPERIMENTS.md; about a quarter of an hour
 	$(BIN)/python -m research.experiments --trials 12

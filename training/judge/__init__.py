@@ -1,1 +1,1 @@
-"""The judge: protocols P1 to P9, their scores and the page of the scoreboard."""
+"""The judge: protocols P1 to P12, their scores and the page of the scoreboard."""

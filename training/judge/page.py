@@ -142,6 +142,39 @@ SECTIONS: Final = (
         {"P9": "Starts"},
         ("median_ln", "q90_ln", "n", "recall", "false_alarm", "n_failed"),
     ),
+    Section(
+        "P10: stated probabilities",
+        "On P7's predictions of all stacks: the stated probability that TTFT or TPOT is below a limit of .5 to 3 "
+        "times the predicted value, against how often it is. *Largest gap*: of the deciles of said probability "
+        "([P10_parts.csv](scoreboard/P10_parts.csv)); *Brier*: mean squared error. A decision rents the cheapest "
+        "configuration that meets limits on both at a probability of .8, among those with which one owner measured "
+        "an LLM at a workload and load: *success* is the share that meets them, *overspend* the mean excess of those "
+        "over the cheapest that does, *answered* the share of decisions with such a configuration.",
+        {"P10": "roofcast"},
+        ("largest_gap", "brier", "n_limit", "overspend_80", "success_80", "answered_80", "n_decision"),
+    ),
+    Section(
+        "P11: accelerators that nobody measured",
+        "All rows of a part number are left out of every fit: all its boards and memory sizes, and variants of its "
+        "silicon that are not judged themselves (GH200, H800 and H20 with H100 and H200, MI350X with MI355X). Parts "
+        "with a die in common and numbers of their own stay, such as GB200 beside B200. Parts of two makers, or two "
+        "generations apart, are left out together. The stack is known; means and medians are judged. *nearest_part* "
+        "takes the values, of an accelerator, of the nearest load on another part (same LLM, engine, precision and "
+        "statistic) and answers where there is one; *capability_forest* is a forest on capabilities, model size and "
+        "workload.",
+        {"P11": "Part left out"},
+        _ERRORS,
+    ),
+    Section(
+        "P12: a stack that is named",
+        "What is known of a stack predicts the rest of it. *later_dates*: stacks of a hundred rows or more, split "
+        "after the month that leaves nearest to three tenths of them for later; *later_dates_copied*: those with a "
+        "row to copy. *configurations*: one in ten of each stack's configurations, the load included, is left out "
+        "with its runs on all dates. *nearest_of_stack* copies the nearest load of the same LLM, accelerator, "
+        "engine, precision and statistic of the stack. Means and medians are judged.",
+        {"P12": "Stack named"},
+        _ERRORS,
+    ),
 )
 
 _INTRO: Final = """\

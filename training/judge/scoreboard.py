@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -18,7 +19,7 @@ import pandas as pd
 
 from judge.peers.llm_pilot_peers import PEERS
 from judge.protocols.campaign_rows import CampaignRows, load_campaign_rows
-from judge.protocols.fold_lines import DERIVED
+from judge.protocols.fold_lines import DERIVED, method_figures
 from judge.protocols.jobs.p6_baselines import METHODS as RUN_METHODS
 from judge.protocols.jobs.p6_baselines import RunMethod
 from judge.protocols.jobs.p6_jobs import N_FOLD as N_FOLD_TRAINING
@@ -54,7 +55,6 @@ from judge.protocols.p4_p5_campaigns import (
     N_FOLD,
     campaign_figures,
     campaign_parts,
-    method_figures,
     predict_campaigns,
     reference_figures,
     with_sources,
@@ -70,6 +70,8 @@ from judge.protocols.p7_p8_stacks import (
     stack_parts,
 )
 from judge.protocols.p9_memory import memory_figures, predict_starts
+from judge.protocols.p10_reliability import reliability_figures, reliability_parts, rent, state_limits
+from judge.protocols.p11_p12_transfer import on_stack_figures, part_figures, predict_on_stacks, predict_parts
 from judge.protocols.regret import (
     decision_candidates,
     least_prices,
@@ -85,10 +87,9 @@ from roofcast.training.jobs.job_table import (
     load_job_rows,
 )
 
-PROTOCOLS: Final = (*DEMANDS, "P3", "P4", "P5", "P6", "P7", "P8", "P9")
+PROTOCOLS: Final = (*DEMANDS, "P3", "P4", "P5", "P6", "P7", "P8", "P9", "P10", "P11", "P12")
 """Protocols of `run_scoreboard`. P3 has two results, all rows and ``P3_clean``; P4 also has ``P4_methods``, with its
-baselines, and ``decisions``; P6 also has ``P6_all``, ``P6_ordinary`` and ``P6_judges``, P7 ``P7_all``. P4
-and P5 share one run, and so do P7 and P8."""
+baselines, and ``decisions``; P6 also has ``P6_all``, ``P6_ordinary`` and ``P6_judges``, P7 ``P7_all``."""
 
 OWN: Final = "roofcast"
 """Name of roofcast's own scores."""
@@ -111,6 +112,9 @@ _PATHS: Final[Mapping[str, tuple[str, ...]]] = {
     "P7_all": ("method", "metric", "over"),
     "P8": ("own_runs_of", "n_own_run", "metric"),
     "P9": ("method", "quantity"),
+    "P10": ("of",),
+    "P11": ("method", "part", "metric"),
+    "P12": ("split", "method", "metric"),
 }
 """Meaning of the nested keys of a protocol's scores, outermost first; by default the method."""
 
@@ -207,31 +211,34 @@ def run_scoreboard(
     for name in names:
         if name not in PROTOCOLS:
             raise UnknownNameError("protocol", name, PROTOCOLS)
-    has_llm_pilot = any(name in DEMANDS for name in names)
-    runs = [_Run(method, 0, peer_predictions(method)) for method in PEERS] if has_llm_pilot else []
-    if has_llm_pilot and predict_llm_pilot is not None:
-        runs += _own_runs(predict_llm_pilot, n_seed, progress, rule_llm_pilot)
-    results = {name: _llm_pilot_result(name, runs) for name in names if name in DEMANDS}
-    if "P3" in names:
-        silicon_campaign = silicon or load_silicon_campaign(campaigns)
-        dump = predict_silicon(silicon_campaign, methods_silicon, progress, config)
-        results |= _silicon_results(dump)
-    if {"P4", "P5"} & set(names):
-        rows = campaigns or load_campaign_rows()
-        dump = with_sources(predict_campaigns(rows, config, progress, n_fold or N_FOLD), rows)
-        results |= _campaign_results(dump) if "P4" in names else {}
-        results |= {"P5": _reference_result(dump)} if "P5" in names else {}
-    if "P6" in names:
-        results |= _training_results(training or load_job_rows(), progress, n_fold or N_FOLD_TRAINING)
-    if {"P7", "P8"} & set(names):
-        rows = campaigns or load_campaign_rows()
-        dump = predict_stacks(rows, config, progress, n_fold or N_FOLD_STACK)
-        results |= _stack_results(dump) if "P7" in names else {}
-        results |= {"P8": _own_run_result(dump)} if "P8" in names else {}
-    if "P9" in names:
-        dump = predict_starts()
-        results["P9"] = ProtocolResult(memory_figures(dump), {"P9": dump})
+    inputs = _Inputs(campaigns, silicon, methods_silicon, training, config, n_fold, progress)
+    results: dict[str, ProtocolResult] = {}
+    if demands := [name for name in names if name in DEMANDS]:
+        runs = [_Run(method, 0, peer_predictions(method)) for method in PEERS]
+        if predict_llm_pilot is not None:
+            runs += _own_runs(predict_llm_pilot, n_seed, progress, rule_llm_pilot)
+        results = {name: _llm_pilot_result(name, runs) for name in demands}
+    for shared, run in _RUNS.items():
+        if set(shared) & set(names):
+            results |= run(inputs)
     return Scoreboard({name: results[name] for name in _in_order(names, results)})
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """Arguments of `run_scoreboard` that runs share."""
+
+    given: CampaignRows | None
+    silicon: SiliconCampaign | None
+    methods_silicon: Mapping[str, Method]
+    training: JobTable | None
+    config: TrainingConfig | None
+    n_fold: int | None
+    progress: Progress | None
+
+    @cached_property
+    def campaigns(self) -> CampaignRows:
+        return load_campaign_rows() if self.given is None else self.given
 
 
 def _in_order(names: Iterable[str], results: Mapping[str, object]) -> list[str]:
@@ -260,7 +267,9 @@ def figure_rows(protocol: str, figures: Mapping[str, object]) -> list[dict[str, 
     if protocol == "P5":  # P3's rows are one level higher than P4's
         figures = {k: _by_questions(of) for k, of in figures.items() if isinstance(of, Mapping)}
     if protocol in {"P7", "P7_all"}:
-        figures = {m: {k: _with_intervals(of) for k, of in by.items()} for m, by in figures.items()}  # type: ignore[attr-defined]
+        figures = {m: {k: _nested(of, "intervals") for k, of in by.items()} for m, by in figures.items()}  # type: ignore[attr-defined]
+    if protocol == "P10":
+        figures = _nested(figures, "decisions")
     names = _PATHS.get(protocol, ("method",))
     return [{**dict(zip(names, path, strict=True)), **values} for path, values in _leaves(figures, ())]
 
@@ -269,11 +278,11 @@ def _by_questions(figures: Mapping[str, object]) -> dict[str, object]:
     return {"P3": {name: of for name, of in figures.items() if name != "P4"}, "P4": figures["P4"]}
 
 
-def _with_intervals(figures: Mapping[str, object]) -> dict[str, object]:
-    """Return figures with those of intervals, which are not nested, under ``intervals``."""
-    nested: dict[str, object] = {name: of for name, of in figures.items() if isinstance(of, Mapping)}
-    intervals = {name: of for name, of in figures.items() if name not in nested}
-    return nested | ({"intervals": intervals} if intervals else {})
+def _nested(figures: Mapping[str, object], name: str) -> dict[str, object]:
+    """Return figures with those that are not nested under a name."""
+    nested: dict[str, object] = {key: of for key, of in figures.items() if isinstance(of, Mapping)}
+    others = {key: of for key, of in figures.items() if key not in nested}
+    return nested | ({name: others} if others else {})
 
 
 def _leaves(
@@ -286,7 +295,9 @@ def _leaves(
         yield from _leaves(value, (*path, name))
 
 
-def _silicon_results(dump: pd.DataFrame) -> dict[str, ProtocolResult]:
+def _run_silicon(inputs: _Inputs) -> dict[str, ProtocolResult]:
+    campaign = inputs.silicon or load_silicon_campaign(inputs.campaigns)
+    dump = predict_silicon(campaign, inputs.methods_silicon, inputs.progress, inputs.config)
     tables = {"P3": dump, "P3_parts": figures_by_part(dump)}
     return {
         "P3": ProtocolResult(silicon_figures(dump), tables),
@@ -294,7 +305,9 @@ def _silicon_results(dump: pd.DataFrame) -> dict[str, ProtocolResult]:
     }
 
 
-def _campaign_results(dump: pd.DataFrame) -> dict[str, ProtocolResult]:
+def _run_campaigns(inputs: _Inputs) -> dict[str, ProtocolResult]:
+    rows = inputs.campaigns
+    dump = with_sources(predict_campaigns(rows, inputs.config, inputs.progress, inputs.n_fold or N_FOLD), rows)
     lines = dump[[name for name in map(str, dump) if "_draw_" not in name]]
     prices = least_prices()
     candidates = decision_candidates(lines, prices)
@@ -304,6 +317,7 @@ def _campaign_results(dump: pd.DataFrame) -> dict[str, ProtocolResult]:
         "P4": ProtocolResult(campaign_figures(lines), {"P4": lines, "P4_parts": campaign_parts(lines)}),
         "P4_methods": ProtocolResult(method_figures(lines), {}),
         "decisions": ProtocolResult(decided, {"decisions": candidates}),
+        "P5": _reference_result(dump),
     }
 
 
@@ -314,7 +328,8 @@ def _reference_result(dump: pd.DataFrame) -> ProtocolResult:
     return ProtocolResult(reference_figures(lines), {"P5": lines})
 
 
-def _training_results(rows: JobTable, progress: Progress | None, n_fold: int) -> dict[str, ProtocolResult]:
+def _run_training(inputs: _Inputs) -> dict[str, ProtocolResult]:
+    rows, progress, n_fold = inputs.training or load_job_rows(), inputs.progress, inputs.n_fold or N_FOLD_TRAINING
     roofcast = RoofcastMethod()
     methods: dict[str, RunMethod] = {"roofcast": roofcast, **RUN_METHODS}
     plain = predict_training(rows, methods, progress=progress, n_fold=n_fold)
@@ -331,18 +346,46 @@ def _training_results(rows: JobTable, progress: Progress | None, n_fold: int) ->
     }
 
 
-def _stack_results(dump: pd.DataFrame) -> dict[str, ProtocolResult]:
-    dump = dump[[name for name in map(str, dump) if not name.endswith(_OWN_RUN_COLUMNS)]]
+def _run_stacks(inputs: _Inputs) -> dict[str, ProtocolResult]:
+    dump = predict_stacks(inputs.campaigns, inputs.config, inputs.progress, inputs.n_fold or N_FOLD_STACK)
+    plain = dump[[name for name in map(str, dump) if not name.endswith(_OWN_RUN_COLUMNS)]]
+    others = {name for name in map(str, dump) if name.startswith("by_")}
+    own = dump.loc[dump["metric"] != DERIVED, [name for name in map(str, dump) if name not in others]]
+    limits, candidates = state_limits(plain), rent(plain, least_prices())
+    stated = {"P10": limits, "P10_parts": reliability_parts(limits), "P10_candidates": candidates}
     return {
-        "P7": ProtocolResult(stack_figures(of_first_campaigns(dump)), {"P7": dump, "P7_parts": stack_parts(dump)}),
-        "P7_all": ProtocolResult(stack_figures(dump), {}),
+        "P7": ProtocolResult(stack_figures(of_first_campaigns(plain)), {"P7": plain, "P7_parts": stack_parts(plain)}),
+        "P7_all": ProtocolResult(stack_figures(plain), {}),
+        "P8": ProtocolResult(own_run_figures(own), {"P8": own.reset_index(drop=True)}),
+        "P10": ProtocolResult(reliability_figures(limits, candidates), stated),
     }
 
 
-def _own_run_result(dump: pd.DataFrame) -> ProtocolResult:
-    others = {name for name in map(str, dump) if name.startswith("by_")}
-    lines = dump.loc[dump["metric"] != DERIVED, [name for name in map(str, dump) if name not in others]]
-    return ProtocolResult(own_run_figures(lines), {"P8": lines.reset_index(drop=True)})
+def _run_starts(_: _Inputs) -> dict[str, ProtocolResult]:
+    dump = predict_starts()
+    return {"P9": ProtocolResult(memory_figures(dump), {"P9": dump})}
+
+
+def _run_parts(inputs: _Inputs) -> dict[str, ProtocolResult]:
+    dump = predict_parts(inputs.campaigns, inputs.config, inputs.progress)
+    return {"P11": ProtocolResult(part_figures(dump), {"P11": dump})}
+
+
+def _run_named_stacks(inputs: _Inputs) -> dict[str, ProtocolResult]:
+    dump = predict_on_stacks(inputs.campaigns, inputs.config, inputs.progress)
+    return {"P12": ProtocolResult(on_stack_figures(dump), {"P12": dump})}
+
+
+_RUNS: Final[Mapping[tuple[str, ...], Callable[[_Inputs], dict[str, ProtocolResult]]]] = {
+    ("P3",): _run_silicon,
+    ("P4", "P5"): _run_campaigns,
+    ("P6",): _run_training,
+    ("P7", "P8", "P10"): _run_stacks,
+    ("P9",): _run_starts,
+    ("P11",): _run_parts,
+    ("P12",): _run_named_stacks,
+}
+"""Runs by the protocols that share them."""
 
 
 class _Run(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import numpy as np
@@ -40,11 +41,22 @@ _ROW_COLUMNS: Final = (
 
 IndexArray = npt.NDArray[np.intp]
 Progress = Callable[[str, int, int], None]
-Further = Callable[[RoofcastPredictor, CampaignRows, IndexArray], dict[str, pd.DataFrame]]
-"""Additional predictions of a protocol, given the predictor, its training rows, all rows and the indices of the test
-rows: tables of shape (n_test, n_metric), or of fewer rows, by column name."""
 
 FoldT = TypeVar("FoldT")
+
+
+@dataclass(frozen=True, slots=True)
+class FittedFold:
+    """A predictor, the rows that it was fitted to, and all rows, of which those at the indices `test` are judged."""
+
+    predictor: RoofcastPredictor
+    train: CampaignRows
+    rows: CampaignRows
+    test: IndexArray
+
+
+Further = Callable[[FittedFold], dict[str, pd.DataFrame]]
+"""Additional predictions of a protocol: tables of shape (n_test, n_metric), or of fewer rows, by column name."""
 
 
 def map_folds(
@@ -80,11 +92,11 @@ def predict_fold(
     run = rows.measurements["run"]
     is_repeat = run.iloc[train].isin(run.iloc[test]).to_numpy()
     train_rows = rows.take(train[rows.is_sound[train] & ~is_repeat])
-    predictor = fit_predictor(train_rows, config)
+    fitted = FittedFold(fit_predictor(train_rows, config), train_rows, rows, test)
     answers = {
-        **plain_predictions(predictor, rows, test),
-        **baseline_predictions(predictor, train_rows, rows, test),
-        **further(predictor, rows, test),
+        **plain_predictions(fitted.predictor, rows, test),
+        **baseline_predictions(fitted),
+        **further(fitted),
     }
     return build_lines(rows, test, answers)
 
@@ -151,16 +163,14 @@ def calibrated_estimate(predictor: RoofcastPredictor, X: pd.DataFrame, stacks: p
     return pd.concat([analytic_estimate(X[rows], about.coefficients_, COLUMNS) for about, rows in parts]).loc[X.index]
 
 
-def baseline_predictions(
-    predictor: RoofcastPredictor, train_rows: CampaignRows, rows: CampaignRows, test: npt.NDArray[np.intp]
-) -> dict[str, pd.DataFrame]:
+def baseline_predictions(fold: FittedFold) -> dict[str, pd.DataFrame]:
     """Return the predictions of `BASELINES`; the calibrated estimate shares the predictor's coefficients."""
-    queries = rows.X.iloc[test]
+    train, queries = fold.train, fold.rows.X.iloc[fold.test]
     answers = (
-        calibrated_estimate(predictor, queries, rows.stacks.iloc[test]),
+        calibrated_estimate(fold.predictor, queries, fold.rows.stacks.iloc[fold.test]),
         analytic_estimate(queries, DEFAULT_COEFFICIENTS, COLUMNS),
-        nearest_measured(train_rows.X, train_rows.y, queries, COLUMNS),
-        boosted_raw(train_rows.X, train_rows.y, queries, COLUMNS),
+        nearest_measured(train.X, train.y, queries, COLUMNS),
+        boosted_raw(train.X, train.y, queries, COLUMNS),
     )
     return {f"by_{name}": answer for name, answer in zip(BASELINES, answers, strict=True)}
 
@@ -174,9 +184,23 @@ def compared_summary(lines: pd.DataFrame, column: str) -> dict[str, float]:
     """Return the errors of a method on the rows that roofcast answers, and the share of all rows that it answers.
 
     For the share within 25 %, a row that roofcast does not answer counts as missed by every method.
+    `median_ln` is the median absolute logarithm of predicted over measured.
     """
     compared = lines[column].where(lines["predicted"].notna())
-    return {**error_summary(lines["measured"], compared), "answered": share_answered(lines[column])}
+    log_error = (compared / lines["measured"]).map(np.log).abs()
+    summary = error_summary(lines["measured"], compared)
+    return {**summary, "answered": share_answered(lines[column]), "median_ln": float(log_error.median())}
+
+
+def method_figures(
+    lines: pd.DataFrame, baselines: Sequence[str] = BASELINES
+) -> dict[str, dict[str, dict[str, float]]]:
+    """Return the errors of roofcast and of the baselines, by method and metric; see `compared_summary`."""
+    columns, scored = {"roofcast": "predicted", **{name: f"by_{name}" for name in baselines}}, scored_lines(lines)
+    return {
+        method: {str(metric): compared_summary(part, column) for metric, part in scored.groupby("metric", sort=False)}
+        for method, column in columns.items()
+    }
 
 
 def interval_scores(answered: pd.DataFrame, bounds: str) -> dict[str, float]:

@@ -18,13 +18,12 @@ import pandas as pd
 
 from judge.protocols.campaign_rows import CampaignRows
 from judge.protocols.fold_lines import (
-    BASELINES,
     COLUMNS,
     LEVELS,
     SCORED_METRICS,
+    FittedFold,
     Progress,
     by_stack,
-    compared_summary,
     interval_scores,
     is_unanswered,
     map_folds,
@@ -34,7 +33,7 @@ from judge.protocols.fold_lines import (
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.evaluation.metrics import error_summary
-from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
+from roofcast.training.learner.predictor import CalibrationPoints
 
 N_REFERENCE: Final = (1, 3, 5)
 N_DRAW: Final = 3
@@ -71,10 +70,9 @@ def predict_campaigns(
     )
 
 
-def _reference_predictions(
-    predictor: RoofcastPredictor, rows: CampaignRows, test: npt.NDArray[np.intp]
-) -> dict[str, pd.DataFrame]:
+def _reference_predictions(fold: FittedFold) -> dict[str, pd.DataFrame]:
     """Return predictions with reference points; NaN for rows of the reference runs."""
+    predictor, rows, test = fold.predictor, fold.rows, fold.test
     run = rows.measurements["run"].iloc[test]
     answers: dict[str, pd.DataFrame] = {}
     for k in N_REFERENCE:
@@ -128,16 +126,6 @@ def campaign_figures(dump: pd.DataFrame) -> dict[str, dict[str, float]]:
             values[f"coverage_{level}"] = float(is_inside.mean())
         figures[str(metric)] = {**values, **interval_scores(answered, "90")}
     return figures
-
-
-def method_figures(dump: pd.DataFrame) -> dict[str, dict[str, dict[str, float]]]:
-    """Return P4's errors of roofcast and of the baselines, by method and metric; see `compared_summary`."""
-    lines = scored_lines(dump)
-    columns = {"roofcast": "predicted", **{name: f"by_{name}" for name in BASELINES}}
-    return {
-        method: {str(metric): compared_summary(rows, column) for metric, rows in lines.groupby("metric", sort=False)}
-        for method, column in columns.items()
-    }
 
 
 def reference_figures(dump: pd.DataFrame) -> dict[str, dict[str, object]]:

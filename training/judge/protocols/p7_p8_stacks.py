@@ -21,6 +21,7 @@ from judge.protocols.fold_lines import (
     BASELINES,
     LEVELS,
     SCORED_METRICS,
+    FittedFold,
     Progress,
     compared_summary,
     interval_scores,
@@ -34,7 +35,7 @@ from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.stacks import stack_owners
 from roofcast.training.evaluation.metrics import error_summary, median_ape
-from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
+from roofcast.training.learner.predictor import CalibrationPoints
 
 IndexArray = npt.NDArray[np.intp]
 
@@ -74,9 +75,8 @@ def predict_stacks(
     )
 
 
-def _own_run_predictions(
-    predictor: RoofcastPredictor, rows: CampaignRows, test: IndexArray
-) -> dict[str, pd.DataFrame]:
+def _own_run_predictions(fold: FittedFold) -> dict[str, pd.DataFrame]:
+    predictor, rows, test = fold.predictor, fold.rows, fold.test
     test_rows = rows.measurements.iloc[test]
     blank = pd.DataFrame(np.nan, index=test_rows.index, columns=list(SCORED_METRICS.values()))
     answers: dict[str, pd.DataFrame] = {}

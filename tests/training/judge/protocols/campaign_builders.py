@@ -93,7 +93,7 @@ def a_campaign_board() -> Scoreboard:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fold_lines, "RoofcastPredictor", GuessingPredictor)
 
-        return run_scoreboard(["P4", "P5", "P7", "P8"], campaigns=a_few_campaign_rows(), n_fold=N_FOLD)
+        return run_scoreboard(["P4", "P5", "P7", "P8", "P10"], campaigns=a_few_campaign_rows(), n_fold=N_FOLD)
 
 
 def error_figures(measured: pd.Series, predicted: pd.Series) -> list[float]:

@@ -51,7 +51,7 @@ def test_a_lineage_is_not_learnt_from_where_it_is_judged(rows: CampaignRows, fit
 
 def test_the_json_has_the_promised_keys(board: Scoreboard) -> None:
     figures = json.loads(board.to_json())
-    assert list(figures) == ["P4", "P4_methods", "decisions", "P5", "P7", "P7_all", "P8"]
+    assert list(figures) == ["P4", "P4_methods", "decisions", "P5", "P7", "P7_all", "P8", "P10"]
     assert set(figures["P4"]) == METRICS
     assert set(figures["P4"]["tpot"]) == {*ERRORS, "coverage_50", "coverage_80", "coverage_90", "width_90"}
     assert set(figures["P4_methods"]) == {"roofcast", *BASELINES}
