@@ -6,8 +6,6 @@ Figures of the components are medians of several runs in one process; `benchmark
 servers with the same predictor.
 """
 
-from __future__ import annotations
-
 import argparse
 import resource
 import statistics

@@ -8,8 +8,6 @@ store are counted. On a shared machine the rows per second of processor time of 
 second.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import json

@@ -3,8 +3,6 @@
 python -m benchmarks.echo --home FOLDER --port PORT
 """
 
-from __future__ import annotations
-
 import argparse
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """Evaluation of the out-of-memory classifier on held-out lineages: ``python -m benchmarks.feasibility``."""
 
-from __future__ import annotations
-
 from judge.out_of_memory_scores import out_of_memory_figures
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog

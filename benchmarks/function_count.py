@@ -6,8 +6,6 @@ A measure of indirection, not of speed. Each function or method counts once; com
 of classes do not.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime as dt
 import json

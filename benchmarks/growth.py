@@ -9,8 +9,6 @@ the import into an SQLite store, its reading, the training set, the training poi
 that each fold repeats. Each size runs in its own process, to measure its peak memory.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import multiprocessing

@@ -10,8 +10,6 @@ answer to the question asked, all retrainings must have ended, and the service m
 line.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

@@ -1,7 +1,5 @@
 """HTTP load generator: requests over keep-alive connections, from one or several client processes."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import socket

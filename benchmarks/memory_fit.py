@@ -6,8 +6,6 @@ without tensor parallelism, and fused attention on V100. FasterTransformer's tab
 memory.
 """
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

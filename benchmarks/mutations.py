@@ -5,8 +5,6 @@ a constant, a condition, a statement), and runs the tests of the module's name, 
 its room, until one fails. It restores each file. The last line is JSON with the survivors. It refuses changed files.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import json

@@ -7,8 +7,6 @@ share its cores. The log level is warning. (The module is not named `http`, whic
 scripts.)
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -8,8 +8,6 @@ none. Every row counts as confirmed by its key, and `quarantined` is the share t
 of the same rows as the operator's own, without limit of weight or gate; `limited` that without the gate alone.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import json

@@ -8,8 +8,6 @@ confirmed by its key, and `quarantined` is the share that had to be. `unguarded`
 another owner's, without limit of weight or gate.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import json

@@ -4,8 +4,6 @@ Chromium moves the slider of the users; the clock runs in the page, from the inp
 in which the new alternatives are painted. The last line is JSON.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -7,8 +7,6 @@ request counts from its due time. Reported are errors, and the growth of residen
 quarter to the last.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import tempfile

@@ -5,8 +5,6 @@
 (needs `xllamacpp`), on one thread, until it is interrupted.
 """
 
-from __future__ import annotations
-
 import json
 import signal
 import sys

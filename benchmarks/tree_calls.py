@@ -1,7 +1,5 @@
 """Record and replay of a request's tree evaluations: the lower bound of its latency."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch

@@ -1,7 +1,5 @@
 """Artefacts shared by the pytest-xdist workers of a run: the first worker that needs one builds it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Builders of specs and queries with valid defaults."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

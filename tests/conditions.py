@@ -1,7 +1,5 @@
 """Waiting for conditions that other threads and processes fulfil."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Final

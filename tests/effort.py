@@ -1,7 +1,5 @@
 """Number of Hypothesis examples by profile."""
 
-from __future__ import annotations
-
 import os
 from typing import Final
 

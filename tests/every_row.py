@@ -1,7 +1,5 @@
 """A single test over many rows of shipped data, in place of one case per row."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 

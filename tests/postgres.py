@@ -1,7 +1,5 @@
 """A PostgreSQL server on loopback that runs during the tests."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

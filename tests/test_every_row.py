@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from tests.every_row import for_every

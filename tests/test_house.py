@@ -1,7 +1,5 @@
 """Rules of the code base that no linter checks."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The import graph of the wheel."""
 
-from __future__ import annotations
-
 from graphlib import CycleError, TopologicalSorter
 
 import grimp

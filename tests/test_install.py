@@ -1,7 +1,5 @@
 """`requirements/install.sh`: uv gets pip's configuration, and pip installs if uv fails."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The built wheel in a clean environment has everything that a user needs."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -11,8 +11,6 @@ Equal queries run once. Results in the output file are reused if their query sti
 continue. The order is shuffled by hash, so that partial results are a random sample.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import hashlib

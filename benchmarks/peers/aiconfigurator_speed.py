@@ -5,8 +5,6 @@
 It runs in the environment of `aiconfigurator_run.py`. The first call loads tables and is excluded.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -1,7 +1,5 @@
 """Rebuild shipped campaigns from their published files: ``python -m builders.build --help``."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import tempfile

@@ -1,7 +1,5 @@
 """Result of building a campaign: validated rows, rejected rows and counts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import pandas as pd

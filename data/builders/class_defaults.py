@@ -4,8 +4,6 @@ Writes the fields that `model_config` reads. It needs ``transformers``, which no
 with a value for each layer become a head and a cycle, so that they apply to any number of layers.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import inspect

@@ -1,7 +1,5 @@
 """Columns of a recipe: how the value of one of our columns follows from the cells of a published row."""
 
-from __future__ import annotations
-
 import ast
 import math
 import operator

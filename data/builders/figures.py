@@ -1,7 +1,5 @@
 """Figures as printed: numbers with separators, units, percentages and brackets."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Download of the pinned files of a campaign, laid out as its recipe's folder."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 from fnmatch import fnmatch

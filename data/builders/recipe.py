@@ -1,7 +1,5 @@
 """Recipe of a campaign: ``NAME.toml`` beside the builders, and the rows that it makes of the published files."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import tomllib

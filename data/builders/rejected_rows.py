@@ -4,8 +4,6 @@ Rows that users import and that are far from what others measured are in quarant
 `roofcast.training.lifecycle.quarantine`.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final
 

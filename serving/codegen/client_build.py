@@ -5,8 +5,6 @@ asynchronous one without `async` and `await`. hatchling runs this file alone, wi
 standard library only. ``python -m codegen.client_build`` writes the contract too.
 """
 
-from __future__ import annotations
-
 import json
 import keyword
 import re

@@ -1,7 +1,5 @@
 """Generator of documentation tables: ``python -m codegen.docs_tables FILE...``."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import re

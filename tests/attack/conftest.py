@@ -1,7 +1,5 @@
 """Services under attack. `make attack` sets the variable that multiplies the number of cases."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Clients of a service that is being killed: they upload, retrain, promote and predict, and keep a ledger."""
 
-from __future__ import annotations
-
 import json
 import random
 import threading

@@ -1,7 +1,5 @@
 """Media types for schemathesis, which loads this module by ``SCHEMATHESIS_HOOKS``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import schemathesis

@@ -1,7 +1,5 @@
 """Fake MLflow server that answers which version is the champion, and can be stopped."""
 
-from __future__ import annotations
-
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

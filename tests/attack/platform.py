@@ -1,7 +1,5 @@
 """A service with its worker, an MLflow server and PostgreSQL, each in its own processes, which can be killed."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

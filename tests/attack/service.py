@@ -1,7 +1,5 @@
 """A service in its own processes, for attacks and measurements."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

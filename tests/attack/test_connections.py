@@ -3,8 +3,6 @@
 Slow clients and invalid requests meet the proxy of the deployment, the others the service itself.
 """
 
-from __future__ import annotations
-
 import json
 import socket
 import time

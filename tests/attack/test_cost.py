@@ -1,7 +1,5 @@
 """The cost of a request is bounded by its bytes: what it names wrongly is not looked up without end."""
 
-from __future__ import annotations
-
 import json
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """Damaged files of every format are rows or an error that names what is wrong, for importers and upload routes."""
 
-from __future__ import annotations
-
 import copy
 import io
 import json

@@ -1,7 +1,5 @@
 """Damaged configurations, limits and rows are read, or refused with a 4xx that names the problem."""
 
-from __future__ import annotations
-
 import codecs
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """Missing, unknown, expired, revoked and insufficient API keys are refused in every form."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 

@@ -1,7 +1,5 @@
 """Kills of every part at random times lose nothing; `make attack` kills a hundred times."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from benchmarks.kills import Plan, run

@@ -1,7 +1,5 @@
 """Schemathesis over the OpenAPI document: each operation by its examples, coverage of its schema, and fuzzing."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

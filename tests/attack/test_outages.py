@@ -1,7 +1,5 @@
 """Outages under load: server processes, PostgreSQL and MLflow fail beside a service of two server processes."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import threading

@@ -1,7 +1,5 @@
 """Builders of measurements with valid defaults."""
 
-from __future__ import annotations
-
 import multiprocessing
 import random
 from pathlib import Path

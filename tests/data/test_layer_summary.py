@@ -1,7 +1,5 @@
 """Weights of the catalogue's layers agree with the published totals."""
 
-from __future__ import annotations
-
 import pytest
 
 from roofcast.data.catalog import load_catalog

@@ -1,7 +1,5 @@
 """Readers of the deployment files."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

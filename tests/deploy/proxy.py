@@ -1,7 +1,5 @@
 """nginx with the configuration of the deployment, in front of a server of a test."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """Deployment files are consistent with the command line, the routes, the locks and each other."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

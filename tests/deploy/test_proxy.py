@@ -1,7 +1,5 @@
 """The proxy of the deployment limits what the service does not, in front of a server that echoes."""
 
-from __future__ import annotations
-
 import json
 import socket
 import threading

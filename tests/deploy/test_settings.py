@@ -1,7 +1,5 @@
 """Variables in deployment files are settings, or variables of the programs that they run."""
 
-from __future__ import annotations
-
 import re
 
 from roofcast.serving.app_state.settings import Settings

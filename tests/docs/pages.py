@@ -1,7 +1,5 @@
 """Blocks of the README and the documentation pages."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """ARCHITECTURE.md names modules that exist; each package says what it is."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

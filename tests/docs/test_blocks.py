@@ -1,7 +1,5 @@
 """Every block of the documentation runs: commands have their options, and pages work from top to bottom."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

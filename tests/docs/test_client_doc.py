@@ -1,7 +1,5 @@
 """The examples of docs/CLIENT.md run against a service."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import threading

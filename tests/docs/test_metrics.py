@@ -1,7 +1,5 @@
 """`docs/METRICS.md` defines every outcome, statistic, load and delivery of a format."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

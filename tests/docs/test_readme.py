@@ -1,7 +1,5 @@
 """The README is one screen, its links exist, and its figures are those of the scoreboard."""
 
-from __future__ import annotations
-
 import re
 
 from codegen.docs_tables import TABLES, with_tables

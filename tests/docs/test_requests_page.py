@@ -1,7 +1,5 @@
 """The page of requests shows the answer as it is, and each constraint with an example that is accepted."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

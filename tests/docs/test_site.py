@@ -1,7 +1,5 @@
 """The site builds without a warning, has every page, and fetches nothing from elsewhere."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

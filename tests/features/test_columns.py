@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from roofcast.features.columns import DESCRIPTORS, FEATURES, Column

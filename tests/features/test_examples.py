@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from roofcast.features.columns import DESCRIPTOR_NAMES
 from roofcast.features.examples import example_descriptors
 

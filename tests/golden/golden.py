@@ -4,8 +4,6 @@
 commit that says why answers change.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import gzip
 import json

@@ -3,8 +3,6 @@
 ``python -m tests.notebooks.execution notebooks/*.ipynb``
 """
 
-from __future__ import annotations
-
 import base64
 import io
 import sys

@@ -1,7 +1,5 @@
 """Every notebook runs in a clean kernel, defines nothing, and is committed as executed."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

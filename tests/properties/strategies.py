@@ -1,7 +1,5 @@
 """Random questions and coefficients for the properties of the estimate."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import strategies as st
 

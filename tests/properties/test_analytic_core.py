@@ -1,7 +1,5 @@
 """Physical properties of the estimate, for random queries."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

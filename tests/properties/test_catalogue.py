@@ -1,7 +1,5 @@
 """Properties that the estimate has on models and accelerators of the catalogue."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A client that talks to an application in this process."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import uuid

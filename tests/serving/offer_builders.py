@@ -1,7 +1,5 @@
 """Builders of offers with valid defaults."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from roofcast.data.specs import Offer

@@ -1,7 +1,5 @@
 """The same question has the same answer on every surface."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math

@@ -1,7 +1,5 @@
 """All problems of a row are reported, without those that follow from another."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from roofcast.data.catalog import load_catalog

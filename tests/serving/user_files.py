@@ -1,7 +1,5 @@
 """Files of accelerators and prices that a user writes."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Coverage of the intervals by simulation: valid for a new group, unlike that of pooled rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Training sets and quick settings, for the tests of training."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

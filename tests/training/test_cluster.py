@@ -1,7 +1,5 @@
 """Folds on a Dask cluster: the same predictions, also when a worker dies; workers of other versions are refused."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterable, Iterator

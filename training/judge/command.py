@@ -1,7 +1,5 @@
 """What `roofcast scoreboard` runs: protocols, their files, and the rows that it prints."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Held-out scores of the out-of-memory classifier beside the plain rule that what fits runs."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

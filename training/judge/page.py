@@ -3,8 +3,6 @@
 ``python -m judge.page docs`` writes the page and the tables of the shipped figures again, without computing them.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Plots of the scoreboard; each function returns figures and writes nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -4,8 +4,6 @@ Scores of roofcast under P1 and P2 are medians over seeds, each by itself, so su
 from one seed. Peers are single published runs, listed as seed 0.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping

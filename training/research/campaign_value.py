@@ -3,8 +3,6 @@
 ``python -m research.campaign_value FILE`` writes the table; some ten minutes.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Final

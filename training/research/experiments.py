@@ -4,8 +4,6 @@ The comparison is a parent run with one child run per learner and outer fold. Th
 is generated from the runs.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import logging

@@ -5,8 +5,6 @@ References
 M. Okabe and K. Ito, "Color Universal Design", 2008: the palette.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 BLUE: Final = "#0072B2"

@@ -1,7 +1,5 @@
 """Feature importance for analyses: gain of trees, and shifts of predictions when facts are permuted."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ Prints mean and median absolute percentage errors of tokens/s per accelerator by
 coefficients of a robust fit that holds out lineages, accelerators or stacks.
 """
 
-from __future__ import annotations
-
 import argparse
 import zlib
 from collections.abc import Callable, Sequence

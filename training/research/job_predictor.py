@@ -3,8 +3,6 @@
 The file is P6's dump (``roofcast scoreboard --protocol P6 --dump DIR``); ``--all`` adds the later campaigns.
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -6,8 +6,6 @@ A unit is an engine and accelerator of a stack whose owner is left out of the fi
 which runs are chosen, as if they were the plan; the rows of the other half are predicted, given the chosen runs.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

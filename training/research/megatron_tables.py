@@ -5,8 +5,6 @@
 Models", 2022, figure 1, as it stands in calculon's ``validation.py``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

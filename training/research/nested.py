@@ -5,8 +5,6 @@ the weight of its correction. The coefficients of the estimate are fitted once p
 learners.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -8,8 +8,6 @@ llm-analysis divides operations by a share of the peak that the caller chooses; 
 Megatron-LM. It counts two matrices in an MLP, so that gated ones are given 1.5 times their width.
 """
 
-from __future__ import annotations
-
 import importlib
 import logging
 from typing import Any, Final

@@ -3,8 +3,6 @@
 Usage: ``python -m research.review_rules docs/REVIEW_RULES.md``.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple

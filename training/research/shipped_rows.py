@@ -1,7 +1,5 @@
 """Rows that the shipped predictor learnt, with their descriptors, features and estimates, for analyses."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

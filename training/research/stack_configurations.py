@@ -6,8 +6,6 @@ E2E latency. Prints median absolute percentage errors and the coverage of 90 % i
 ten minutes.
 """
 
-from __future__ import annotations
-
 import sys
 import zlib
 from typing import Final

@@ -1,7 +1,5 @@
 """The largest held-out errors, each beside its neighbours and the breakdown of its estimate."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Final
 

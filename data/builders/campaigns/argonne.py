@@ -1,7 +1,5 @@
 """Columns of Argonne's figures under one set of names, and runs that cannot have generated all their tokens."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Inference campaign of a recipe: its rows under catalogue names, with the rules that hold for all campaigns."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Rigs, engines, precisions and speculation in the texts of Club 3090's table, and its two speeds a row."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path

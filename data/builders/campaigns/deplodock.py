@@ -1,7 +1,5 @@
 """Figures, containers and command of deplodock's text files, one published row a file."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path

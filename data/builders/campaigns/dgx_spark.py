@@ -1,7 +1,5 @@
 """Joins llama-benchy's rows in pairs, and both kinds of rows to the speculation of their server's arguments."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

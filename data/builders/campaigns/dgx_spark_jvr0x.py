@@ -1,7 +1,5 @@
 """Figures of a window that count: percentiles of enough requests, throughput of enough waves, build of the engine."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Means over the repeats of a prompt."""
 
-from __future__ import annotations
-
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator

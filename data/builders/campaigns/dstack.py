@@ -1,7 +1,5 @@
 """Kind of each row of dstack's files, and what its file name states: machine, lengths and number of requests."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Rows of an extraction with one line for each statistic of a run, whose columns are those of many sources."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping

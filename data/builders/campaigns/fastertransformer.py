@@ -1,7 +1,5 @@
 """One row for each latency column of FasterTransformer's guide: the parallelism stands in its title."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Settings of GPUStack's serving commands, and what its printed results state."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """Reader of GPUStack's performance pages: Markdown with commands and the printed results of benchmark clients."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace

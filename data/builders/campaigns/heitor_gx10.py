@@ -1,7 +1,5 @@
 """Points of a result file: first token and decoding of a single stream, and a sweep over concurrency."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Iterator
 from pathlib import Path

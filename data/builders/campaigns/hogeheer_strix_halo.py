@@ -1,7 +1,5 @@
 """Speeds of llama-bench as rows of a prompt and of a generation."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Lengths, devices and latencies of InferenceMAX's published results and of the runs whose log is available."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

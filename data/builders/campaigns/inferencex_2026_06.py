@@ -1,7 +1,5 @@
 """True lengths of InferenceX's nightly, and the rows of a rerun by the importer of its files."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

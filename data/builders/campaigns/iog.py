@@ -1,7 +1,5 @@
 """Joins the rows of a run, one a statistic: the mean comes first."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Joins the summary's line of a run to its table of requests."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Of the settings of a model, build and workload one run stands for all."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final

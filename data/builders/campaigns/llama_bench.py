@@ -1,7 +1,5 @@
 """Figures of llama.cpp's tools: time of a prompt, time of a token, and the precision of a GGUF file."""
 
-from __future__ import annotations
-
 from builders.recipe import Row
 from roofcast.data.specs import PRECISIONS
 

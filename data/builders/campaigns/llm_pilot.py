@@ -1,7 +1,5 @@
 """Rows of LLM-Pilot's raw files, checked against the published medians."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterator

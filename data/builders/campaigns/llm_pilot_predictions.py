@@ -4,8 +4,6 @@ Usage: ``python -m builders.campaigns.llm_pilot_predictions SOURCE``, where `SOU
 ``published_predictions/expected_predictions_<method>.csv`` of github.com/IBM/LLM-performance-prediction.
 """
 
-from __future__ import annotations
-
 import csv
 import sys
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Median run of each configuration in LLMPerf's data bases."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import statistics

@@ -1,7 +1,5 @@
 """Columns of all revisions of LMDeploy's page under one set of names; a blank model repeats the line above."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final

@@ -1,7 +1,5 @@
 """Joins the speeds of prompt and tokens of a configuration, each of which is a published row."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Number and variation of ML.ENERGY's output lengths, from the middles of their histogram's bins."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

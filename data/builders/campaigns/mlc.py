@@ -1,7 +1,5 @@
 """Rows of MLC's page: a column an engine; figures that stand in an earlier revision are no new row."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final

@@ -1,7 +1,5 @@
 """Lengths, machines and precisions of MLPerf Inference's logs and result tables, joined over all rows."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import defaultdict

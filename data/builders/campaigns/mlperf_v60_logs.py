@@ -1,7 +1,5 @@
 """Joins the logs of MLPerf Inference v6.0 to their systems: those of the result table, and of a description."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path

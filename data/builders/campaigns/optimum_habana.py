@@ -1,7 +1,5 @@
 """Baselines by test and accelerator: the test's name holds kind, model, accelerators, batch and lengths."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

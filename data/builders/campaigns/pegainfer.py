@@ -1,7 +1,5 @@
 """Runs in PegaInfer's snapshots, and the two engines in each row of its pages."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Runs of AMD's dashboard of nightly benchmarks: the last of each configuration stands for it."""
 
-from __future__ import annotations
-
 import datetime as dt
 import math
 import re

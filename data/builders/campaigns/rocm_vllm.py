@@ -1,7 +1,5 @@
 """How often a revision of ROCm's page answers a question, and the latency of a batch in seconds."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Runs that were read from public threads: rows of a table with this package's columns, joined by run."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Engines of single machines in public threads: llama.cpp and its forks, MLX, Tenstorrent, SGLang and others."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

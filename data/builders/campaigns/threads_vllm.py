@@ -1,7 +1,5 @@
 """vLLM's benchmark in public threads: issues, pull requests and pages of some 40 stacks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final

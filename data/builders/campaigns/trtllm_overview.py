@@ -1,7 +1,5 @@
 """Parallelism, throughput and copies of TensorRT-LLM's performance pages."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

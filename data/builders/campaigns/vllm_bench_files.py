@@ -1,7 +1,5 @@
 """Rows of result files of ``vllm bench serve``, by the importer of users' files."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from pathlib import Path

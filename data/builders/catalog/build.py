@@ -13,8 +13,6 @@ others. Its rows, and those of ``added_*`` beside this module, replace those of 
 ``accelerators.csv``, and ``node_rules.csv``, which becomes a table of its own.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import json

@@ -1,7 +1,5 @@
 """Conversion of a collected row to a catalogue row, with sourced repairs and reasons to skip a row."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ weights that it counts must be those of the row within `TOLERANCE`; a published 
 else gives the tower's weights.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import json

@@ -1,7 +1,5 @@
 """Offers as nodes: later lists added, regions named as countries name them, superseded and unsold ones left out."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Alpa's artifact: mean latency of a run, its day, and the number of its mesh."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Campaign of training and fine-tuning jobs of a recipe."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Final

@@ -1,7 +1,5 @@
 """AWS Neuron's tables of all revisions: the last setting of a figure counts, on the day of its first."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

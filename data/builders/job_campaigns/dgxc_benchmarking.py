@@ -1,7 +1,5 @@
 """DGX Cloud's recipes: a run is a column of a table; the rows are its measures and settings."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator

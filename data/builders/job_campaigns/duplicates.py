@@ -1,7 +1,5 @@
 """Merge of duplicate rows across the revisions of a source."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

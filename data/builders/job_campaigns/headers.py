@@ -1,7 +1,5 @@
 """Table headings of all sources, mapped to cells of a training row."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Final

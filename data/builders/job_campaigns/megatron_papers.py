@@ -5,8 +5,6 @@ tables 3 and 5, whose times calculon's ``validation.py`` repeats, and from D. Na
 Language Model Training on GPU Clusters Using Megatron-LM", 2021, table 1.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """MLPerf Training: stack of a submitter, and parallel sizes of the only configuration with a run's nodes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """LLM Foundry: revisions of October 2023 lack the heading of model FLOP/s."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Source names that are not catalogue aliases, in lower case."""
 
-from __future__ import annotations
-
 from typing import Final
 
 MODEL_NAMES: Final = {

@@ -1,7 +1,5 @@
 """Nanotron's sweep: the last of several runs of one configuration and outcome counts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

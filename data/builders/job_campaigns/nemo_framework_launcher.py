@@ -3,8 +3,6 @@
 A row of node counts is above the rows of rates, which are two runs each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final

@@ -4,8 +4,6 @@ By the text below the tables, brackets mean the other FP8 scaling (blocks of 32,
 prints ``FP8-CS (FP8-MX)`` in such rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Optimum Habana: baselines of the project's tests, joined with the tests' configurations."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Runs of early releases that a later release of the same software supersedes."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Final

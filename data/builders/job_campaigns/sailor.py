@@ -1,7 +1,5 @@
 """Sailor's plans: sizes of a plan whose stages are alike."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

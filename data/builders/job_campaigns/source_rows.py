@@ -1,7 +1,5 @@
 """Conversion of source rows to a training campaign: resolve names, derive and check values, reject by rule."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Starts of servers of a recipe: rows under catalogue names, with what each may be judged on."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Final

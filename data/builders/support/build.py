@@ -6,8 +6,6 @@ that is blank is no fact of a kind. ``classes.csv`` says which targets a class m
 elsewhere, in the columns of the shipped table. What the shipped campaigns measured and no fact covers ends the table.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import re

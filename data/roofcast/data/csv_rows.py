@@ -1,7 +1,5 @@
 """Rows of a CSV file with the lines on which they start, at the cost of its bytes."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final

@@ -1,7 +1,5 @@
 """State folder of roofcast on this machine."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path

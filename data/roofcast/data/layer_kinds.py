@@ -4,8 +4,6 @@ Widths are in elements; `n` counts layers; `n_param` gives the weights of all la
 those among them that the widths do not say, such as biases and gates, negative where layers share weights.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeVar

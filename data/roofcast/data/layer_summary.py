@@ -4,8 +4,6 @@ Catalogue tables, files and databases hold models of uniform layers by their fig
 reader of that form.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from typing import Any

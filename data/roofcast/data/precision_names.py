@@ -1,7 +1,5 @@
 """Names of precisions that people and tools write: formats, and quantisations of files."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Final, NamedTuple
 

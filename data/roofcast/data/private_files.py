@@ -1,7 +1,5 @@
 """Folders and files that their owner alone may read: the state folder and its databases."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path

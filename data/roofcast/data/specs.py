@@ -1,7 +1,5 @@
 """Specs: frozen, validated facts about models, accelerators, offers, configurations and workloads."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Conversion factors of units; the rest of the code is in SI base units."""
 
-from __future__ import annotations
-
 from typing import Final
 
 S_PER_MS: Final = 1e-3

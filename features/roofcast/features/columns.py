@@ -4,8 +4,6 @@
 This module is the only definition of their order.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final, Literal
 

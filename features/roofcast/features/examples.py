@@ -1,7 +1,5 @@
 """An example query with round numbers for doctests."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -1,7 +1,5 @@
 """Fingerprint of the columns and codes that a fitted predictor depends on."""
 
-from __future__ import annotations
-
 import hashlib
 
 from roofcast.features.columns import DESCRIPTORS, ENGINES, FEATURES

@@ -1,7 +1,5 @@
 """Feature pipeline: from descriptors and their analytic estimate to the learner's columns."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Final
 

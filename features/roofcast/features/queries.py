@@ -1,7 +1,5 @@
 """Queries as read-only arrays by descriptor, tables of them, and subsets of rows of nested structures."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass

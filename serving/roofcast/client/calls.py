@@ -1,7 +1,5 @@
 """HTTP calls: what a request consists of, how it is sent and retried, and how its response is read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

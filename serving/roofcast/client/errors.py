@@ -1,7 +1,5 @@
 """Errors of the client, from the problem details (RFC 9457) of the service."""
 
-from __future__ import annotations
-
 from http import HTTPStatus
 from typing import Any, Final
 

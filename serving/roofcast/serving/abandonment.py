@@ -1,7 +1,5 @@
 """Work whose client has left: long computations ask between their parts, and stop."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Final

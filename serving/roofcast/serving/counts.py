@@ -1,7 +1,5 @@
 """Counts and amounts in words."""
 
-from __future__ import annotations
-
 import datetime as dt
 from typing import Final
 

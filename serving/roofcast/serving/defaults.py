@@ -1,7 +1,5 @@
 """Probabilities that every surface assumes where none is given."""
 
-from __future__ import annotations
-
 from typing import Final
 
 DEFAULT_LEVEL: Final = 0.9

@@ -1,7 +1,5 @@
 """Names for people of the codes in answers: engines, metrics, precisions, pricing. JSON keeps the codes."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from roofcast.data.prices.regions import UNKNOWN_REGION

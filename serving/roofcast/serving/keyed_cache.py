@@ -1,7 +1,5 @@
 """The cache of what takes long to make from a version of the predictor: one for profiles, stacks, bundles, rows."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar

@@ -1,7 +1,5 @@
 """Log configuration of the commands and the service. Nothing is configured on import."""
 
-from __future__ import annotations
-
 import logging.config
 import os
 import sys

@@ -1,7 +1,5 @@
 """Errors of request models: each part of pydantic's error as an `InputError`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any, Final

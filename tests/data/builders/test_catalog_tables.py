@@ -1,7 +1,5 @@
 """Catalogue tables from the collections: rebuilt as shipped, rows left out for a reason, additions with a source."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

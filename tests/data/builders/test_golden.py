@@ -1,7 +1,5 @@
 """Every recipe rebuilds the shipped files of its campaign byte for byte."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

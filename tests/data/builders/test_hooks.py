@@ -1,7 +1,5 @@
 """Hooks whose checks do not show in the shipped rows: they stop a build that does not agree with its source."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

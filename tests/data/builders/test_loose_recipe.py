@@ -1,7 +1,5 @@
 """Recipes whose rows lack columns: columns that hold a run each, cells computed from others, HTML and lines."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

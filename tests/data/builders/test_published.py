@@ -1,7 +1,5 @@
 """Readers of published files: one record a row in each format, and errors that name place and cure."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The linter is silent about the catalogue, but for what is explained, and speaks about planted faults."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

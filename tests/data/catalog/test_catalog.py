@@ -1,7 +1,5 @@
 """The catalogue loads, is found by name, and holds what data sheets say."""
 
-from __future__ import annotations
-
 import datetime as dt
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Sample files of benchmark clients, and functions that read and change them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

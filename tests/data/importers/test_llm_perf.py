@@ -1,7 +1,5 @@
 """Importer of llm-perf; the samples have made-up values in the layout of optimum-benchmark."""
 
-from __future__ import annotations
-
 import json
 import math
 import shutil

@@ -5,8 +5,6 @@ or prediction modules, it is our own count without them: `n_param_published_sour
 catalogue say so by model.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Gemma 3n and 4: embeddings for every layer are looked up, global layers are wider, late layers share keys."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

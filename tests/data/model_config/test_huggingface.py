@@ -1,7 +1,5 @@
 """Configs of published models have the published weights; invalid configs are refused with their field."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Any config is read or refused with an error."""
 
-from __future__ import annotations
-
 import contextlib
 from typing import Any
 

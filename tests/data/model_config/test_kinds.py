@@ -1,7 +1,5 @@
 """Kinds of layers of configs whose fields are new, missing or off."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

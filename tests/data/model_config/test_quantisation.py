@@ -1,7 +1,5 @@
 """Bits of weights by role, as configs of every method state them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

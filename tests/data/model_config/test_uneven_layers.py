@@ -1,7 +1,5 @@
 """Layers of several kinds: compressed caches, further heads, blocks without attention."""
 
-from __future__ import annotations
-
 import pytest
 
 from roofcast.data.errors import InputError

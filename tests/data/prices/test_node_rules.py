@@ -1,7 +1,5 @@
 """Offers are nodes of the sizes that their providers sell."""
 
-from __future__ import annotations
-
 import pytest
 
 from roofcast.data.catalog import load_catalog

@@ -1,7 +1,5 @@
 """A user's offer file is read completely or refused with file, line and field."""
 
-from __future__ import annotations
-
 import contextlib
 from decimal import Decimal
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Price book: the newest offer applies, a user's offer has precedence, and old prices are reported."""
 
-from __future__ import annotations
-
 import datetime as dt
 from decimal import Decimal
 from typing import Any

@@ -1,7 +1,5 @@
 """Observations of gpu-price-index become nodes that are sold; a sample of 2026-10-10 stands for the list."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Published price lists are dated by their last commit, and failures say what to do."""
 
-from __future__ import annotations
-
 import datetime as dt
 
 import httpx

@@ -1,7 +1,5 @@
 """Countries of regions, and the regions of areas."""
 
-from __future__ import annotations
-
 import pytest
 
 from roofcast.data.catalog import load_catalog

@@ -1,7 +1,5 @@
 """SkyPilot's price lists become offers; skipped rows are counted by name and reason."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import datetime as dt

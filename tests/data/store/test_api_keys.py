@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import datetime as dt
 import sqlite3
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Measurements by import, by key and by time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Measurements of training jobs in the store, beside those of inference."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Withdrawal, restoration and confirmation of measurements."""
 
-from __future__ import annotations
-
 import datetime as dt
 import logging
 import threading

@@ -1,7 +1,5 @@
 """Measurements that a key sees: its own and those of operators, each by the claim that precedes among these."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Counts of a challenger's answers: processes add to them, and old pairs are deleted."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a question says changes its description."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

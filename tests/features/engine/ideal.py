@@ -1,7 +1,5 @@
 """Kernels and coefficients without losses, so that times can be worked out by hand."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A small event simulation of a continuous-batching engine: what the analytic loop is held against."""
 
-from __future__ import annotations
-
 import heapq
 from collections import deque
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The loop inside `estimate` against the event simulation, on the estimate's own steps and prefills."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The start of a run: what it does to the mean and to the median of the first token."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

@@ -1,7 +1,5 @@
 """Properties of the kernels' closed forms: more work is never faster, a better machine never slower."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

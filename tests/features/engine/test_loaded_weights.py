@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from roofcast.features.engine.kernels.row_kernels import PRECISIONS

@@ -1,7 +1,5 @@
 """Terms that a question names: each moves the estimate in its direction, from the question to the seconds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

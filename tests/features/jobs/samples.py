@@ -1,7 +1,5 @@
 """Runs for tests: one row of the training schema with valid defaults."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

@@ -4,8 +4,6 @@
 with fewer layers and experts.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from roofcast.data.catalog import load_catalog

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from roofcast.data.campaigns import CAMPAIGNS, load_campaigns

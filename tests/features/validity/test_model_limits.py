@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from roofcast.features.validity.model_limits import context_error

@@ -1,7 +1,5 @@
 """Scoreboard figures that are shipped with the package, and those computed later."""
 
-from __future__ import annotations
-
 import datetime as dt
 import shutil
 from pathlib import Path

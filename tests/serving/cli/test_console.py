@@ -1,7 +1,5 @@
 """Progress of a retraining, tables, and a closed standard output."""
 
-from __future__ import annotations
-
 import datetime as dt
 import io
 import os

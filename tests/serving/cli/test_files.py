@@ -1,7 +1,5 @@
 """A model on the command line: a name of the catalogue, a path, or a repository of the hub."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

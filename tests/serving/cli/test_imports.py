@@ -1,7 +1,5 @@
 """Modules that a command does not import: each takes longer than the command itself."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """First steps on the command line: examples, reports, and messages about missing values."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

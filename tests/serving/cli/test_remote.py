@@ -1,7 +1,5 @@
 """Commands with ``--server`` print the same as those that load the predictor."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

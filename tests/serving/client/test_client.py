@@ -1,7 +1,5 @@
 """The Python client, against the application and against its OpenAPI document."""
 
-from __future__ import annotations
-
 import inspect
 import math
 import re

@@ -1,7 +1,5 @@
 """Errors and retries of the client."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable
 from typing import Any

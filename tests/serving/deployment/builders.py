@@ -1,7 +1,5 @@
 """Builders of entries and questions with valid defaults."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import strategies as st

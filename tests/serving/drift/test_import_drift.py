@@ -1,7 +1,5 @@
 """Reports on the rows of a store."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """A request has the problems of its values and of its names at once."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """No input yields a 5xx, and the problem names the invalid field."""
 
-from __future__ import annotations
-
 import copy
 import json
 import shutil

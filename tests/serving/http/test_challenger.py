@@ -1,7 +1,5 @@
 """Shadow mode over HTTP, on the command line and by the client: set, answer beside, compare, promote, withdraw."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

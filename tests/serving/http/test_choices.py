@@ -1,7 +1,5 @@
 """``GET /v1/choices``."""
 
-from __future__ import annotations
-
 from roofcast.serving.recommend.demand.presets import PRESETS
 from tests.serving.http_client import Client
 

@@ -1,7 +1,5 @@
 """Predicted against actual over HTTP: of an import, of the latest days, and in the metrics."""
 
-from __future__ import annotations
-
 import pytest
 
 from roofcast.serving.drift import learnt_rows

@@ -1,7 +1,5 @@
 """Versions and changes of the predictor, and campaigns in detail."""
 
-from __future__ import annotations
-
 import pytest
 
 from roofcast.serving.app_state.imports import import_report

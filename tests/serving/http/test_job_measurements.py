@@ -1,7 +1,5 @@
 """``/v1/training/measurements``, and the target of retrainings and versions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

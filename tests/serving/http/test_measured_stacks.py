@@ -1,7 +1,5 @@
 """Requests that name a measured stack; its error distributions take seconds of processor time."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from urllib.parse import unquote

@@ -1,7 +1,5 @@
 """A benchmark client's file is imported over HTTP as on the command line."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page at ``/``: all its files come from the service, none allows code or styles inside it."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One module chooses the statuses of errors, whatever their cause."""
 
-from __future__ import annotations
-
 import ast
 import errno
 from http import HTTPStatus

@@ -1,7 +1,5 @@
 """Promotion and rollback over HTTP, on the command line and by the client."""
 
-from __future__ import annotations
-
 import datetime as dt
 import logging
 import threading

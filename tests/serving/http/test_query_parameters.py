@@ -1,7 +1,5 @@
 """No route ignores a query parameter that it does not have, nor one of two values."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

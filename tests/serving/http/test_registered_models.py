@@ -1,7 +1,5 @@
 """Removal of registered models over HTTP and by the command line."""
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Several server processes behind one address."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """``/v1/stacks``, and requests that name a stack."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

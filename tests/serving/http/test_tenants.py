@@ -1,7 +1,5 @@
 """Rows of keys apart: over HTTP a key gets its own rows and those of operators, and no name of another key."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Withdrawal and confirmation of measurements over HTTP."""
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 

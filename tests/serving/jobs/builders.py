@@ -1,7 +1,5 @@
 """A predictor of training jobs that answers the estimate, with fixed intervals."""
 
-from __future__ import annotations
-
 from statistics import NormalDist
 from typing import Any
 

@@ -11,8 +11,6 @@ On 2026-11-24 the parsers of TRL 1.16.0 (``TrlParser.parse_args_and_config``) an
 three models with all weights, LoRA and QLoRA, over recomputation, precision and sharding.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 TORCHRUN: Final = frozenset({"nnodes", "nproc-per-node", "rdzv-backend", "rdzv-endpoint", "standalone"})

@@ -1,7 +1,5 @@
 """HTTP server with the Prometheus metrics of vLLM or SGLang, whose counters a test moves by `Exporter.serve`."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ at those of STUB_ERRORS, hangs at those of STUB_HANGS, and notes each call in th
 It prints STUB_PRINTS.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Totals of a plan: requests, tokens, and a time that each load gives."""
 
-from __future__ import annotations
-
 import pytest
 
 from roofcast.serving.measure.plan import PlannedRun

@@ -1,7 +1,5 @@
 """Predictions follow physics: better parts, fewer bits, more accelerators, shorter prompts, fewer users."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

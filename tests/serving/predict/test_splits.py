@@ -1,7 +1,5 @@
 """Splits that a model admits, in predictions, explanations and recommendations."""
 
-from __future__ import annotations
-
 import pytest
 
 from roofcast.data.campaigns import load_campaigns

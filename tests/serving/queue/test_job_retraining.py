@@ -1,7 +1,5 @@
 """Retraining of the predictor of training jobs over HTTP and by command: from stored rows to a rollback."""
 
-from __future__ import annotations
-
 import json
 import logging
 from pathlib import Path

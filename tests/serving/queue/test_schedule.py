@@ -1,7 +1,5 @@
 """Retrainings that the worker starts by itself."""
 
-from __future__ import annotations
-
 import datetime as dt
 import sqlite3
 import threading

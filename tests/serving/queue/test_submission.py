@@ -1,7 +1,5 @@
 """Requests for retrainings: which record a caller gets, and the messages to the worker."""
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The answer of a recommendation: alternatives, load, levers, owned hardware, warnings, consistency."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Decisions whose right side is known from measured rows, from price lists, and from what people run."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Answers without limits or a load: cheapest tokens, a batch by its deadline, throughput, fewest accelerators."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Contents of a recommendation beside the ranking, and its constraints."""
 
-from __future__ import annotations
-
 import re
 from importlib.metadata import version
 from typing import Any

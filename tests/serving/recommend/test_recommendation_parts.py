@@ -1,7 +1,5 @@
 """Parts of a recommendation: probabilities, replicas, costs, the Pareto front, rejections."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

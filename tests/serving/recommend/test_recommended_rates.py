@@ -1,7 +1,5 @@
 """Recommendations for request rates and thinking users: shares of replicas, the Pareto front, the printed answer."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The challenger is loaded beside the champion, and never in its way."""
 
-from __future__ import annotations
-
 import pytest
 
 from roofcast.data.errors import NotReadyError

@@ -1,7 +1,5 @@
 """The thread of the challenger: samples, drops, and stores counts; it never fails or delays the champion."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from collections.abc import Iterator

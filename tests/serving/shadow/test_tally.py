@@ -1,7 +1,5 @@
 """Counts of answers by group: what callers name is no group."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from roofcast.data.catalog import load_catalog

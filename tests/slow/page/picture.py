@@ -1,7 +1,5 @@
 """Picture of the page for the README: ``python -m tests.slow.page.picture URL FILE.webp`` while a service runs."""
 
-from __future__ import annotations
-
 import io
 import shutil
 import sys

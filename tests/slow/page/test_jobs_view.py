@@ -1,7 +1,5 @@
 """The view of training in Chromium: form, cards, launch commands, near misses, link."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 from urllib.parse import quote

@@ -1,7 +1,5 @@
 """Measurements as the store returns them, made by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Quantiles of ratios, from bins of counts."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

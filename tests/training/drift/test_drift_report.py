@@ -1,7 +1,5 @@
 """Verdicts by group, from scores and pairs that are made by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Warnings about what a predictor has not learnt."""
 
-from __future__ import annotations
-
 from roofcast.training.drift.novelty import LearntNames, novelty_warnings
 from tests.training.builders import measurements
 

@@ -1,7 +1,5 @@
 """Paired comparison of two predictors, from scores that are made by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

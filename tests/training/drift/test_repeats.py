@@ -1,7 +1,5 @@
 """Which measurements are repeats of which, and what differs between them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

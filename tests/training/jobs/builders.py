@@ -1,7 +1,5 @@
 """Rows of log errors with lineages, owners and accelerators that have effects."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

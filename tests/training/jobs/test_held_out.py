@@ -1,7 +1,5 @@
 """Held-out errors, and what rows of API keys can change."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 

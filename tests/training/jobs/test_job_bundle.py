@@ -1,7 +1,5 @@
 """The bundle of training jobs."""
 
-from __future__ import annotations
-
 from copy import copy
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Retraining of the predictor of training jobs from few campaigns: gate, budget, cancellation, rollback."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any

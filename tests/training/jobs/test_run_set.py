@@ -1,7 +1,5 @@
 """Training set of the predictor of training jobs."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

@@ -1,7 +1,5 @@
 """The regressor of boosted trees, its inference in NumPy, and the gate of its support."""
 
-from __future__ import annotations
-
 import pickle
 import warnings
 from collections.abc import Callable

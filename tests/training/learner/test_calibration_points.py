@@ -1,7 +1,5 @@
 """Calibration points, on a world of known effects: LLMs on two engines and two accelerators."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Derived metrics agree with TTFT and TPOT, and so do their errors."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Errors imputed from other metrics, on a stack that takes longer than two others and did not measure TPOT."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Folds that an interrupted retraining does not fit again."""
 
-from __future__ import annotations
-
 import pickle
 import shutil
 from collections.abc import Callable, Iterable, Iterator

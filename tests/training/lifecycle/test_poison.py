@@ -1,7 +1,5 @@
 """Attempts of API keys to spoil others' predictions, on reduced training sets; see `benchmarks.poison`."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

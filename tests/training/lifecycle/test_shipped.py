@@ -1,7 +1,5 @@
 """The shipped predictors of both targets, and fingerprints of what they follow from."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pandas as pd
 
 from research.shipped_rows import sample_evenly

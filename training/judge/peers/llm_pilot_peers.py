@@ -4,8 +4,6 @@ The tables in `llm_pilot/` come from github.com/IBM/LLM-performance-prediction (
 campaign `llm_pilot` has); `builders.campaigns.llm_pilot_predictions` writes them.
 """
 
-from __future__ import annotations
-
 import csv
 import functools
 from decimal import Decimal

@@ -4,8 +4,6 @@
 `silicon/peer_aiconfigurator.toml` has version, date, licence and settings of that run.
 """
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 from typing import Final

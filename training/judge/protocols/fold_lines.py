@@ -1,7 +1,5 @@
 """Lines of a fold: measurements beside the predictions of roofcast and of the baselines."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar

@@ -1,7 +1,5 @@
 """Methods of P3: roofcast, the estimate alone, baselines, and aiconfigurator."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -6,8 +6,6 @@ are assigned to folds, so that each is held out exactly once.
 Baselines are fitted on the same folds.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from typing import Final

@@ -6,8 +6,6 @@ question. Owners are assigned to folds, largest first, so that small ones share 
 out together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from typing import Final

@@ -5,8 +5,6 @@ starts. What vLLM and SGLang keep for themselves is refitted without the lineage
 engines have too few lineages, and constants of graphs and ranks were set with the starts in view.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import Final

@@ -6,8 +6,6 @@ is its measured cost relative to the least, minus one. Throughputs that the sour
 as measured here. Open loops are excluded, because the request rate sets their throughput.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Fit the kernel parameters and write coefficients and report: ``python -m research.kernels.fit --help``."""
 
-from __future__ import annotations
-
 import argparse
 import datetime as dt
 import json

@@ -1,7 +1,5 @@
 """Fit and held-out errors of one kind of kernel."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final

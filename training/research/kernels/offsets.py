@@ -1,7 +1,5 @@
 """Robust fit of log parameters: typical values plus offsets by level, shrunk by priors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final

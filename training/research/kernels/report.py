@@ -1,7 +1,5 @@
 """Report of the fit: typical parameters, rejected rows, errors by accelerator, precision and engine."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Folds on a Dask cluster: joblib's backend, and a check that the workers compute what this process would."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from importlib.metadata import version

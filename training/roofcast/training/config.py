@@ -1,7 +1,5 @@
 """Every setting of a training run, in one frozen value."""
 
-from __future__ import annotations
-
 from roofcast.data.specs import Spec
 
 

@@ -5,8 +5,6 @@ prediction from the public configurations, `settings` looks up server settings i
 `faults` marks faulty rows and copies, and `index` writes the outcome of each published row.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterable, Iterator
 from pathlib import Path

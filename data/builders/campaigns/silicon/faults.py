@@ -1,7 +1,5 @@
 """Rules that mark rows of `silicon_sample.csv` as faulty, by ids, versions and public configurations only."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

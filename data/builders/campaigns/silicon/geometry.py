@@ -4,8 +4,6 @@ Two of its tables multiply tensor by expert parallelism (``tp8_ep8`` has a tenso
 not; ids and the public configurations distinguish them.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Dated public configurations of InferenceX, and look-up of the ones that match a measured row."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import re

@@ -1,7 +1,5 @@
 """Index of the rows of `silicon_sample.csv`: ``python -m builders.campaigns.silicon.index --raw DIR``."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from pathlib import Path

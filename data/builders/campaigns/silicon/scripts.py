@@ -4,8 +4,6 @@ Source: the public repository ``SemiAnalysisAI/InferenceX`` (Apache-2.0), the sc
 ``perf-changelog.yaml``, which dates their changes. No results were read there.
 """
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import io

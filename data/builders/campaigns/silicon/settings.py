@@ -1,7 +1,5 @@
 """Server settings of `silicon_sample.csv`, looked up in the launch scripts of InferenceX by id and day."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from typing import Final

@@ -1,7 +1,5 @@
 """Rows of `silicon_sample.csv`, with ids and source texts parsed."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import re

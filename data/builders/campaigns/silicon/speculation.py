@@ -11,8 +11,6 @@ configurations that have it. Where configurations of both kinds match, copies of
 different measurement of a setting that the dump has is of the other kind.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

@@ -14,8 +14,6 @@ agree with it. 141 also share its parallelism; the other six are of February and
 which pull request 919 corrected in March without a change of the runs.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import functools

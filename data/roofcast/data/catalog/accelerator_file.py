@@ -1,7 +1,5 @@
 """TOML file of a user's accelerator, in the units of data sheets."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Mapping

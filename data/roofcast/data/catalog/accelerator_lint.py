@@ -1,7 +1,5 @@
 """Linter of accelerator data sheets: wrong units are refused; sparse peaks and unusual numbers are findings."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """Catalogue: look-up of models, accelerators and offers by id and alias."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import re

@@ -1,7 +1,5 @@
 """CSV tables of specs, in the units of data sheets."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable, Iterator
 from importlib.resources.abc import Traversable

@@ -1,7 +1,5 @@
 """Units of data sheets (GiB, GB/s, TFLOP/s) in tables and files, converted to the SI units of specs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation

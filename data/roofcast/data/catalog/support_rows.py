@@ -1,7 +1,5 @@
 """Rows of the support table, and the targets that they name: which engine runs what on which accelerator."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources

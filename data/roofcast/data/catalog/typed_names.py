@@ -4,8 +4,6 @@ A word is a number with its unit or a run of letters, so that ``qwen 3 32b`` has
 ``rtx4090`` those of RTX 4090. Names in other characters than ASCII have none, so that no look-alike means another.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import Final

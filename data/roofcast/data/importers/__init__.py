@@ -1,7 +1,5 @@
 """Importers: benchmark files in, validated rows of the measurement table out; one module or folder a format."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path

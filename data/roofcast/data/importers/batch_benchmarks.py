@@ -6,8 +6,6 @@ None of them names model or accelerator, and vLLM's JSON has no request lengths 
 in seconds. A batch starts together: the latency of the batch is the E2E of each request.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Final

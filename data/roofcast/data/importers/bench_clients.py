@@ -10,8 +10,6 @@ Both print a table at the end, which is read too; it has neither model nor date.
 Statistics are in ms. A detailed file holds arrays over requests, in seconds, from which every statistic is computed.
 """
 
-from __future__ import annotations
-
 import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator

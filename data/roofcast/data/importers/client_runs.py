@@ -1,7 +1,5 @@
 """Runs of a benchmark client, which every client's importer returns, and their rows of the measurement table."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Tables of facts that importers read: ``NAME.toml`` beside them."""
 
-from __future__ import annotations
-
 import functools
 import tomllib
 from importlib import resources

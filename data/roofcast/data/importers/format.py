@@ -1,7 +1,5 @@
 """Interface of an importer: one `Format` for each published benchmark format."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

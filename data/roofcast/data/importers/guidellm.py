@@ -9,8 +9,6 @@ In its CSV report three header lines name group, name with unit, and statistic o
 percentiles without labels, in ascending order and without the median.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import math

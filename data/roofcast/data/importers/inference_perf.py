@@ -4,8 +4,6 @@ Latencies are in seconds. The report has neither model nor accelerator, and that
 (``summary_lifecycle_metrics.json``) has no load. Percentiles of 50 are named median.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any, Final

@@ -8,8 +8,6 @@ Aggregates of agents (``scenario_type`` agentic-coding) hold measured lengths, r
 hit rate of the server's prefix cache, and per-request means of the gaps, our TPOT; early ones are flat.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping

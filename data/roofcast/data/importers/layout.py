@@ -1,7 +1,5 @@
 """Layouts of benchmark documents: one table of their fields, ``layouts.toml``, and one walker."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence

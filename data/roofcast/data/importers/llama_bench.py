@@ -5,8 +5,6 @@ cache holds before. There is one sequence, and no time for tokenisation and samp
 model and quantisation; the table in Markdown has only the architecture, which names no model.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping

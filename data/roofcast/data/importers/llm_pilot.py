@@ -8,8 +8,6 @@ completed requests by that duration, although requests may end up to 10 s after 
 2 % higher in the median and 36 % at most.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import re

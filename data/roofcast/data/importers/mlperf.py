@@ -7,8 +7,6 @@ A result that LoadGen calls invalid broke a rule of the submission (a latency li
 measurement: its rows have a `note` with the broken rules. Accuracy runs are refused.
 """
 
-from __future__ import annotations
-
 import io
 import math
 import re

@@ -1,7 +1,5 @@
 """Unknown names in a file or in JSON rows: all of them in one error, with line and field, beside the wrong values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final

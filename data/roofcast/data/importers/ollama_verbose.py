@@ -4,8 +4,6 @@ The durations are in Go's notation, such as ``1m13.8s``. The time of loading the
 model but a line with the command, if the text has one.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Values that the user sets for benchmark files (``--set COLUMN=VALUE``): they fill blanks and contradict nothing."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """JSON rows in the columns of the measurement table, as `POST /v1/measurements` receives them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import pandas as pd

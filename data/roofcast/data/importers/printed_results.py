@@ -1,7 +1,5 @@
 """Results that benchmark tools print, as the documents that they also save: a table of labels, and one scanner."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Samples over the requests of a run, their statistics, and the columns of their lengths."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

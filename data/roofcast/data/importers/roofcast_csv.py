@@ -1,7 +1,5 @@
 """roofcast's own CSV: columns of the measurement table, one measurement a line."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence

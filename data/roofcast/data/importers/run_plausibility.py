@@ -1,7 +1,5 @@
 """Plausibility of one run: its published numbers must not contradict each other, as mixed units make them do."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final

@@ -5,8 +5,6 @@ over their label sets and from scrape to scrape, so that a restart costs what wa
 The load is that of a closed loop: the mean requests, running and waiting, while there are any.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

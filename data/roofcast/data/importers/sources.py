@@ -1,7 +1,5 @@
 """Files, folders and archives of benchmark results, opened one at a time; lines of open files."""
 
-from __future__ import annotations
-
 import bz2
 import contextlib
 import csv

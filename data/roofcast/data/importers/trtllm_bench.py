@@ -5,8 +5,6 @@ Latencies are in ms, and averages over requests. The report does not tell how ma
 precision of the activations.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Parser of cells: typed columns of the rows that people write, and what is wrong with which row."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Names of columns and fields that people write, and the cure of one that is unknown."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Collection, Mapping

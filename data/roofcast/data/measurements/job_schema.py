@@ -5,8 +5,6 @@ once per pass over it; padding of measured runs counts if the source counts it, 
 judged, see `packing`.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from roofcast.data.measurements.column_types import of_role, read_columns

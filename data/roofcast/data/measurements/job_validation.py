@@ -1,7 +1,5 @@
 """Validation and row ids of the training table."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import pandas as pd

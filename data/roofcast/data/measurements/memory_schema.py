@@ -1,7 +1,5 @@
 """Columns of the table of server starts: settings of a server, and the memory that it reported while it started."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import pandas as pd

@@ -4,8 +4,6 @@ Rows that keys stored in the last `PROOF_DAYS` days, and rows of unknown origin,
 new keys, however many, have together the influence of one owner in a month, not of one a night.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 from typing import Final
 

@@ -4,8 +4,6 @@ A run is one (model, accelerator, configuration, workload). Its row of statistic
 every latency; throughputs are means over the run and only in the row of statistic ``mean``.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from roofcast.data.measurements.column_types import of_role, read_columns

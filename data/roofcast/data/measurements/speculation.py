@@ -1,7 +1,5 @@
 """Speculative decoding in the columns of a measurement: which rows speculate, and what tools count of it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Validation of a measurement table against its schema and rules, and content hashes of its rows."""
 
-from __future__ import annotations
-
 import datetime as dt
 import functools
 import hashlib

@@ -1,7 +1,5 @@
 """What measurements are about, and predictors predict: inference, or training jobs."""
 
-from __future__ import annotations
-
 from typing import Final, Literal, get_args
 
 Target = Literal["inference", "training"]

@@ -1,7 +1,5 @@
 """Validation and row ids of the measurement table."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

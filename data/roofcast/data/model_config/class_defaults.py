@@ -1,7 +1,5 @@
 """Defaults of Transformers' configuration classes by ``model_type``, from the table of `builders.class_defaults`."""
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Mapping

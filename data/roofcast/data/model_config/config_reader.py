@@ -1,7 +1,5 @@
 """Reader of typed, bounded fields of a `config.json`; every error names the field."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Conventions of model families that `config.json` does not state, and types that are no text model."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import functools

@@ -1,7 +1,5 @@
 """Names of the fields of a `config.json` by meaning: the first that has a value counts."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Configs from the Hugging Face hub, by `huggingface_hub` if installed; the service never uses it."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import re

@@ -1,7 +1,5 @@
 """`ModelSpec` of a Hugging Face `config.json`, read without their libraries."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

@@ -1,7 +1,5 @@
 """Kinds of attention and recurrent layers of a config, one entry a layer."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Final
 

@@ -1,7 +1,5 @@
 """MLPs, experts, embeddings, norms and modules beside the text model, of a config."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Final
 

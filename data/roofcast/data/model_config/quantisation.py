@@ -3,8 +3,6 @@
 A method becomes rules: what modules it names and the bits of a weight there, with its share of scales and zeros.
 """
 
-from __future__ import annotations
-
 import fnmatch
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """Which layers attend, slide, recur, and which have experts: a name for each layer, whatever a config calls it."""
 
-from __future__ import annotations
-
 import re
 from typing import Final, Literal, TypeVar
 

@@ -1,7 +1,5 @@
 """Node rules: how many accelerators of a kind a provider sells in one machine, and in which pricing."""
 
-from __future__ import annotations
-
 import csv
 import functools
 import re

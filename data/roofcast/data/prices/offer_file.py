@@ -1,7 +1,5 @@
 """CSV or TOML file of a user's offers, in US dollars or in another currency with a rate."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Owned hardware: its price for an hour of use, from purchase and power."""
 
-from __future__ import annotations
-
 import datetime as dt
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Annotated, Final

@@ -1,7 +1,5 @@
 """Price book: the newest offer of each id on a day, with the user's overrides."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import functools

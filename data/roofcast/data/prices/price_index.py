@@ -1,7 +1,5 @@
 """Observations of gpu-price-index, which reads the public price lists of a dozen clouds every day."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

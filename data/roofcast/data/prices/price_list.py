@@ -1,7 +1,5 @@
 """Price lists that others publish on GitHub, and the offers of their rows; a caller fetches the files."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import datetime as dt

@@ -1,7 +1,5 @@
 """Countries of the providers' regions, and areas such as EU in which offers are admitted."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """SkyPilot's price lists, one CSV file a cloud."""
 
-from __future__ import annotations
-
 import datetime as dt
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """API keys: random secrets, shown once, of which the database holds only a SHA-256 digest."""
 
-from __future__ import annotations
-
 import datetime as dt
 import hashlib
 import re

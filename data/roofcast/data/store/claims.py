@@ -10,8 +10,6 @@ among these. In this package `seen_by` is the key that reads: blank for a caller
 all claims.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Measurements with their imports: those of one import, the earlier ones of its caller, the latest of all."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Collection
 from typing import Final

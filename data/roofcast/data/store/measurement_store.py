@@ -1,7 +1,5 @@
 """The store: measurements of inference and training in a database, with the registered models and retrainings."""
 
-from __future__ import annotations
-
 import datetime as dt
 import hashlib
 from collections.abc import Collection, Iterable, Mapping

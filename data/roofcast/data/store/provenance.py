@@ -6,8 +6,6 @@ What an operator withdrew, an operator alone restores.
 Training gives new rows of keys, and rows of unknown origin, the least weight: see `row_owners`.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import logging
 import shlex

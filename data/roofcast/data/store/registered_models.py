@@ -1,7 +1,5 @@
 """Registered models: specs of the user's own models, with the ``config.json`` each was read from."""
 
-from __future__ import annotations
-
 import datetime as dt
 import logging
 from collections.abc import Collection

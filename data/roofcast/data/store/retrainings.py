@@ -1,7 +1,5 @@
 """Retraining records: requests to retrain, their states and reports."""
 
-from __future__ import annotations
-
 import datetime as dt
 import logging
 import uuid

@@ -1,7 +1,5 @@
 """Counts of a challenger's answers beside a champion's, which server processes add to."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Mapping
 from typing import Any, Final

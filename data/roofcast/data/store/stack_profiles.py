@@ -1,7 +1,5 @@
 """Stack profiles: named sets of own runs, apart by the API key that made them."""
 
-from __future__ import annotations
-
 import datetime as dt
 import hashlib
 import json

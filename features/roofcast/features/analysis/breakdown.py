@@ -1,7 +1,5 @@
 """Time breakdown of an estimate: operators of prefill and decode, waits, and the bound of each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Literal

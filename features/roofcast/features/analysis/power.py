@@ -1,7 +1,5 @@
 """Electric power of the accelerators of one replica."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Hypothetical accelerators: a known one with other bandwidth, operations, memory, links or logic process."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final

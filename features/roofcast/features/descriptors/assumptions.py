@@ -1,7 +1,5 @@
 """Assumptions: the blank columns of a question whose usual values its answer rests on."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Final
 

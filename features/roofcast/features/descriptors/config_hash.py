@@ -1,7 +1,5 @@
 """Configuration hashes: keys by physical description, so that equal hardware under two names is equal."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping, Sequence
 from typing import Final

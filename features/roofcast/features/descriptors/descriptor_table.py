@@ -1,7 +1,5 @@
 """Descriptor table: one numeric row per query, from prediction input and specs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Engines: from the names in use to the engines with coefficients, and what a family has in common."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """Releases of engines: the date of each, and what changed in how its scheduler and the accelerator take turns."""
 
-from __future__ import annotations
-
 import csv
 import re
 from bisect import bisect_right

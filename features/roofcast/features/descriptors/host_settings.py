@@ -1,7 +1,5 @@
 """Settings of the host that change an accelerator: its power limit, and its links to others."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Memory settings of a server: what the driver reports, the engine's share, and weights in the host's memory."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Architecture descriptors: weights by role, attention widths, cache and state, all from the layers of the spec."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Parallelism: tensor, pipeline, data, expert and context parallelism, and disaggregated prefill."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

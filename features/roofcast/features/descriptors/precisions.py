@@ -1,7 +1,5 @@
 """Precisions: what a checkpoint is served in, the kernels that compute it, and bytes per element."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Prediction input: columns of a table of queries, with blanks filled by defaults."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping
 from typing import Any
 

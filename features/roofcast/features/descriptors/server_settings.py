@@ -1,7 +1,5 @@
 """Default server settings of engines: chunk size and the most sequences of a step."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Cache of one request as engines allocate it: pages of attention, windows, and blocks of recurrent state."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

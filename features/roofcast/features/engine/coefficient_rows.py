@@ -1,7 +1,5 @@
 """Rows of queries that each coefficient acts on."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -1,7 +1,5 @@
 """Memory budgets of engines: what a server keeps for itself before its cache, by accelerator."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Waits of runs: the startup burst of a closed loop, prompts ahead, and queues below and above saturation."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

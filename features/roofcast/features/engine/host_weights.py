@@ -1,7 +1,5 @@
 """Time of weights that stay in the memory of the host: computed there, or streamed to the accelerators."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

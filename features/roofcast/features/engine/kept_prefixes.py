@@ -1,7 +1,5 @@
 """Prefix caches of users who think: the contexts that a replica keeps between their requests."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from roofcast.features.engine.cache_pages import request_byte

@@ -1,7 +1,5 @@
 """Times of kernels: dense products, attention of prefill and decode, and routed experts."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

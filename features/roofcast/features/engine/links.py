@@ -1,7 +1,5 @@
 """Collectives over links: their times, and the links of a data sheet as a collective uses them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Bytes of a checkpoint's weights as an engine loads them, by role."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

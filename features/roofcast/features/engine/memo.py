@@ -1,7 +1,5 @@
 """Memo of kernel times, for fits that evaluate the estimate of the same queries many times."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, TypeVar

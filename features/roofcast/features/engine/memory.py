@@ -1,7 +1,5 @@
 """Memory of a replica: weights, cache per sequence and the number of sequences that fit."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Operator times of one pass through the model: a prefill or a decode step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final

@@ -1,7 +1,5 @@
 """What passes cost: decode steps per token with speculation, and passes in pipeline stages."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from roofcast.features.engine.coefficients import RowCoefficients

@@ -1,7 +1,5 @@
 """Conventions of training frameworks: states, sharding and kernels where a run does not state them."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass
 from importlib import resources

@@ -1,7 +1,5 @@
 """Training hardware of accelerator specs: peaks, kernels and links."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final

@@ -1,7 +1,5 @@
 """Trained weights of adapter methods, by hand-checkable counts."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Model shapes of specs: the widths that the training estimate reads."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Training runs as columns: model, hardware, job and plan, one array of shape (n_row,) for each quantity."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from roofcast.features.engine.kernels.efficiency import GemmEfficiency, LinkEfficiency, PrefillAttentionEfficiency

@@ -1,7 +1,5 @@
 """Jobs of a table of training runs: columns of the training schema, joined with the catalogue."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final

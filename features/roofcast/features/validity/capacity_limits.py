@@ -1,7 +1,5 @@
 """Greatest concurrency and context that fit in a replica's memory: the inverse of the memory model."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

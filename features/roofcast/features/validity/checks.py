@@ -1,7 +1,5 @@
 """Flags of prediction inputs that are doubtful but can be answered."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

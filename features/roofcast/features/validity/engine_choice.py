@@ -1,7 +1,5 @@
 """Engines by name, those that a search tries on an accelerator, and the precision that they serve by default."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What runs: engine, version, accelerator, precision of weights and cache, kind of model; by one table of facts."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What a model admits: degrees of tensor, expert and data parallelism, and the length of a request."""
 
-from __future__ import annotations
-
 import math
 from typing import Final
 

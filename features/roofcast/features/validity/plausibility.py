@@ -3,8 +3,6 @@
 A bound assumes data-sheet peaks, perfect scaling over all accelerators and the least possible work.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The champion in service: loaded from the registry, the cache of the last champion, or the package."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable

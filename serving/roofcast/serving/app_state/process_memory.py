@@ -1,7 +1,5 @@
 """Return of freed memory from the C library to the operating system."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 from contextlib import suppress

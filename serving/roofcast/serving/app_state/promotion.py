@@ -1,7 +1,5 @@
 """Promote, roll back or shadow a model version. The bundle is loaded first; the registry writes the audit log."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from roofcast.serving.app_state.champion_loader import LoadedModel

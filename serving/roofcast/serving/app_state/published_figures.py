@@ -1,7 +1,5 @@
 """Scoreboard figures that the service shows: those of the package and those computed in the state folder."""
 
-from __future__ import annotations
-
 import datetime as dt
 import functools
 import hashlib

@@ -1,7 +1,5 @@
 """Times at which the worker retrains where measurements have changed, as a cron expression."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Callable
 from typing import Final

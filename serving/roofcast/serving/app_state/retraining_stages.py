@@ -1,7 +1,5 @@
 """Stages of a retraining, as its progress callback sees them."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final

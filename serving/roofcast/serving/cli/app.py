@@ -1,7 +1,5 @@
 """The command line: everything that the service does, without a server."""
 
-from __future__ import annotations
-
 import gc
 import importlib.metadata
 from typing import Annotated, Final

@@ -1,7 +1,5 @@
 """Generator of docs/reference/commands.md: commands, their options and defaults, read from the command line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

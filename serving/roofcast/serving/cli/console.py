@@ -1,7 +1,5 @@
 """Output of the command line: tables for people, JSON for programs, one line for each error."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

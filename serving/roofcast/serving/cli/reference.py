@@ -1,7 +1,5 @@
 """Generator of docs/REFERENCE.md: settings, errors, columns and coefficients, read from the code."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Iterable, Iterator

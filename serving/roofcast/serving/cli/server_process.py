@@ -1,7 +1,5 @@
 """Server processes of a service with several of them."""
 
-from __future__ import annotations
-
 import logging
 from socket import socket
 

@@ -4,8 +4,6 @@ They set what the prediction assumes: precision, split, memory share and the con
 lists what is left to fill in.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import yaml

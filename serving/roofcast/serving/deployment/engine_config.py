@@ -1,7 +1,5 @@
 """Engine configuration of a replica for an entry of a recommendation."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

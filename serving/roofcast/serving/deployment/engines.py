@@ -9,8 +9,6 @@ TensorRT-LLM 1.3: ``trtllm-serve`` with ``tensorrt_llm/commands/serve.py``, "Qua
 which brought ``--kv_cache_dtype``.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Callable, Mapping

@@ -7,8 +7,6 @@ Kubernetes 1.37 API, Deployment (apps/v1) and Service (v1); vLLM 0.32, "Using Ku
 API, InferenceService (serving.kserve.io/v1beta1) with a container of one's own, and its "Standard" mode.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from roofcast.serving.deployment.engine_config import EngineConfig

@@ -1,7 +1,5 @@
 """Kubernetes names and labels, and safe command-line values."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from typing import Final

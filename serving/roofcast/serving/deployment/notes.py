@@ -1,7 +1,5 @@
 """Comments of an artefact: what each argument is for, and what is left to fill in."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterable
 from typing import Final

@@ -1,7 +1,5 @@
 """Platforms: Kubernetes resource, devices and engine images of accelerators."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """Gauges of drift: errors of champion and challenger on recent measurements, refreshed now and then."""
 
-from __future__ import annotations
-
 import datetime as dt
 import time
 from dataclasses import dataclass

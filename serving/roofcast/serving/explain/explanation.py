@@ -1,7 +1,5 @@
 """Explanation of predictions: operators and bounds of the estimate, memory, power, and factors of the prediction."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial

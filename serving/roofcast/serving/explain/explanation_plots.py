@@ -1,7 +1,5 @@
 """Plots of an explanation; each function returns a figure and writes no file."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Factors of predictions, intervals with and without references, and nearest training measurements."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

@@ -3,8 +3,6 @@
 The order is: count by address, authenticate, authorise, count by key. All of it comes before a body is read.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final, Literal, cast
 
 from fastapi import Security

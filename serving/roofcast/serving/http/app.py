@@ -1,7 +1,5 @@
 """FastAPI application."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import logging

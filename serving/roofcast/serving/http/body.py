@@ -1,7 +1,5 @@
 """Bodies of requests: size, time to arrive, place on disk, JSON object, nesting depth, plain text."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """Routes that admit the caller, read the body within limits, and compute in a slot."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Final

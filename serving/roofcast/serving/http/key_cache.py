@@ -1,7 +1,5 @@
 """Cache of API keys."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Bounded queues in front of the computations: a request waits briefly for a slot, or is answered 503."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import Counter

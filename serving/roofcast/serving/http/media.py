@@ -1,7 +1,5 @@
 """Media types of bulk bodies, and content negotiation between those of predictions."""
 
-from __future__ import annotations
-
 import functools
 import re
 from enum import StrEnum

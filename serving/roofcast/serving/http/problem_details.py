@@ -1,7 +1,5 @@
 """Statuses and problem details (RFC 9457) of all errors; no other module names a status of an error."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus

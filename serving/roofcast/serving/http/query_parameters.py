@@ -1,7 +1,5 @@
 """Refusal of unknown and repeated query parameters: a misspelt `dry_run` must not store a file."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice

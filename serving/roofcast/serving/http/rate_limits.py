@@ -1,7 +1,5 @@
 """Rate limits per caller."""
 
-from __future__ import annotations
-
 import math
 import time
 from typing import NamedTuple

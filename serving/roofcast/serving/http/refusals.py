@@ -1,7 +1,5 @@
 """Refusals of the HTTP edge, each of a kind that `problem_details` maps to a status."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Request log: one log line and one observation of the duration per request."""
 
-from __future__ import annotations
-
 import logging
 import re
 import time

@@ -1,7 +1,5 @@
 """Headers that limit what a browser does with a response, and the page ``/docs``."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """What a job leaves open: framework, global batch, and the power that accelerators draw."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 

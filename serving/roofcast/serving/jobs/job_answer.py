@@ -1,7 +1,5 @@
 """Answer of a training search: entries, Pareto front, other offers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Responses of training predictions and recommendations over HTTP."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field

@@ -1,7 +1,5 @@
 """Prediction of training jobs: rows of jobs in, rows of answers out, each with its own status."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final

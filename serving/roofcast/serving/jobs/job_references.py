@@ -1,7 +1,5 @@
 """Own runs in a request, which condition the predictor of training jobs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

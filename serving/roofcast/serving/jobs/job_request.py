@@ -1,7 +1,5 @@
 """Requests of training predictions and recommendations."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator

@@ -1,7 +1,5 @@
 """Training service: from a request to its response, for HTTP and the command line."""
 
-from __future__ import annotations
-
 import datetime as dt
 import math
 from collections.abc import Iterable, Mapping, Sequence

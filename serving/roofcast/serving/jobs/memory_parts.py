@@ -1,7 +1,5 @@
 """Peak memory of an accelerator by part."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

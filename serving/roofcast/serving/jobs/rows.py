@@ -1,7 +1,5 @@
 """Rows of training jobs: parsed cells, resolved names, and the problems of each row."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Choice among the runs of a plan: those that would narrow the predictions of all of its runs most."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import pandas as pd

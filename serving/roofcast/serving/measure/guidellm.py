@@ -3,8 +3,6 @@
 Options are those of `guidellm run` of version 0.8.1; earlier versions have `guidellm benchmark` with others.
 """
 
-from __future__ import annotations
-
 import base64
 import os
 import re

@@ -1,7 +1,5 @@
 """Plans: runs of a load generator, each of one pair of request lengths and one load."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence

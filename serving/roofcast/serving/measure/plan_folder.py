@@ -1,7 +1,5 @@
 """Folder of a plan: the setup that its reports are of, and the runs that a budget admitted."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

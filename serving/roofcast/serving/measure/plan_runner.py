@@ -1,7 +1,5 @@
 """Runs of a plan: each in a process, its report in a folder, so that an interrupted plan goes on where it stopped."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

@@ -3,8 +3,6 @@
 It sends nothing but GET requests.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What a plan costs: runs, requests, tokens, and the time that it takes as it is predicted."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

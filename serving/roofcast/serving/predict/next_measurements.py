@@ -1,7 +1,5 @@
 """Choice of the next measurements: models on the accelerators on offer that narrow the intervals most."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Rows of questions: from JSON to columns and back, parsed cells, and the problems of each row on its own."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice

@@ -1,7 +1,5 @@
 """Parser of reference measurements: input columns with measured metrics."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

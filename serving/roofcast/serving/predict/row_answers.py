@@ -1,7 +1,5 @@
 """Bulk prediction: rows of prediction input in, rows of answers out, each with its own status."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Checks of parsed rows against the catalogue: names, splits, precisions, context lengths."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Metrics that a question has not: latencies of a queue that grows without end, time per token of one token."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

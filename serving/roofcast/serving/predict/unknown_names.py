@@ -1,7 +1,5 @@
 """Errors for unknown names: a suggestion, or the list of known names."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final
 

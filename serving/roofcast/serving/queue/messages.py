@@ -1,7 +1,5 @@
 """Messages of the job queue as JSON. huey's own are pickles, so that a row of ``jobs.sqlite`` could run code."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Processes that end with their parent, also if that is killed: a server without its parent would keep the port."""
 
-from __future__ import annotations
-
 import ctypes
 import multiprocessing
 import os

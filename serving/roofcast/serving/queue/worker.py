@@ -4,8 +4,6 @@ It is separate from `jobs.queue` because a module run as a program is named ``__
 name of its module.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from typing import Final

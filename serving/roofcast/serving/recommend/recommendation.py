@@ -1,7 +1,5 @@
 """Recommendation of the cheapest deployments that meet a demand."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Final

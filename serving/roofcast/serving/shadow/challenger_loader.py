@@ -1,7 +1,5 @@
 """The challenger of the registry, loaded beside the champion."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Shadow: a thread in which the challenger answers a sample of the champion's questions, after the champion."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import queue

@@ -1,7 +1,5 @@
 """Counts of one comparison: the answers of champion and challenger to the same rows."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from typing import Final

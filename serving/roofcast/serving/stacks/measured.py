@@ -1,7 +1,5 @@
 """Measured stacks: those that training rows name."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Report of a profile: errors with and without it by leave-one-run-out, and what to measure next for it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from builders.job_campaigns.headers import normalize_heading, read_cells
 from builders.job_campaigns.source_rows import PER_ACCELERATOR
 

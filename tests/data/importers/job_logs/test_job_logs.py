@@ -1,7 +1,5 @@
 """Runs of logs of torchtitan and Megatron-LM."""
 
-from __future__ import annotations
-
 import pytest
 
 from roofcast.data.errors import SchemaError

@@ -1,7 +1,5 @@
 """PostgreSQL connections that are lost at any step of an upload: the caller may try again, and nothing is doubled."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """The schema of the first release, and homes that were made before it."""
 
-from __future__ import annotations
-
 import sqlite3
 import subprocess
 import sys

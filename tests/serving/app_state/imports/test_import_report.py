@@ -1,7 +1,5 @@
 """The report of imports reviews own rows beside the shipped rows that rules compare them with."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

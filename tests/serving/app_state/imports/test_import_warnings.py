@@ -1,7 +1,5 @@
 """Doubts about imported rows are named by column."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from roofcast.serving.app_state.imports.import_warnings import count_failed_runs, import_warnings

@@ -1,7 +1,5 @@
 """Large numbers with suffixes on the command line."""
 
-from __future__ import annotations
-
 import pytest
 import typer
 

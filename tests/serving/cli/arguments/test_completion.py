@@ -1,7 +1,5 @@
 """The shell completes names of the catalogue."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Options that are declared in tables."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Options of a command are the fields of its request."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

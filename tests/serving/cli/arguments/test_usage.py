@@ -1,7 +1,5 @@
 """All problems of the arguments of a command are named at once, and then all of its request."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

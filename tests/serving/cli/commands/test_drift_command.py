@@ -1,7 +1,5 @@
 """``roofcast drift`` and the comparison of an import."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Messages of `import`, and the listing of `measurements`."""
 
-from __future__ import annotations
-
 import gc
 import json
 import shlex

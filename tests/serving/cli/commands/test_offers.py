@@ -1,7 +1,5 @@
 """Offers are listed with their age, and refreshed from files and from SkyPilot's published lists."""
 
-from __future__ import annotations
-
 import datetime as dt
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """``roofcast predict`` of one question; files are in `test_newcomer` and `test_remote`."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Versions are listed with the one in service, and MLflow's pages are opened on the state folder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

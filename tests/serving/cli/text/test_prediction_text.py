@@ -1,7 +1,5 @@
 """A prediction says how many rows failed and why, and which blanks were assumed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from roofcast.serving.cli.text.prediction_text import MAX_REASON, prediction_text, question_text

@@ -1,7 +1,5 @@
 """A recommendation is printed in lines of 80 characters, with reasons where they are asked for or all there is."""
 
-from __future__ import annotations
-
 import datetime as dt
 from typing import Any
 

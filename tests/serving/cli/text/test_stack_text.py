@@ -1,7 +1,5 @@
 """The report of a stack profile says in one sentence whether the profile helps."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Tables fit into 80 columns: as columns, without what is equal in all rows, or as folded text."""
 
-from __future__ import annotations
-
 from roofcast.serving.cli.text.text_tables import WIDTH, table_text
 
 WIDE = {"model": "owner/a-model-of-a-long-name", "accelerator": "nvidia-h100-sxm-80gb", "engine": "vllm", "note": ""}

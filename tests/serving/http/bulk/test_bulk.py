@@ -1,7 +1,5 @@
 """Bulk requests of NDJSON, and responses of all media types."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

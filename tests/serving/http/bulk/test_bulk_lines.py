@@ -1,7 +1,5 @@
 """NDJSON lines of any content: each becomes a row or an error, and is echoed as it was read."""
 
-from __future__ import annotations
-
 import io
 import json
 

@@ -1,7 +1,5 @@
 """Bulk rows with models by configuration."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

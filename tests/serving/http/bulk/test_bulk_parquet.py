@@ -1,7 +1,5 @@
 """Bulk requests of Parquet: columns, types, and files that are refused before they are unpacked."""
 
-from __future__ import annotations
-
 import io
 import json
 import struct

@@ -1,7 +1,5 @@
 """Streaming of bulk answers: part by part, and only while the client is connected."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

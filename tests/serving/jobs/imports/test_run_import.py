@@ -1,7 +1,5 @@
 """Import of measured training jobs."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The front keeps what the answer promises: its deployments serve the required load at the confidence."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """An answer about a stack says what it changes: hardware, cost, and why."""
 
-from __future__ import annotations
-
 import re
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Few rows of some shipped campaigns, a predictor that fits nothing, and the scoreboard of both."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any, ClassVar, Self
 

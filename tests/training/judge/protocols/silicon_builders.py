@@ -1,7 +1,5 @@
 """A small campaign of P3's kind."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

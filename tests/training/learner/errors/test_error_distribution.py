@@ -1,7 +1,5 @@
 """Intervals of groups never seen, on errors whose law is known."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Writer of UBJSON as XGBoost writes it, for documents that the library would not make."""
 
-from __future__ import annotations
-
 import struct
 from typing import Any
 

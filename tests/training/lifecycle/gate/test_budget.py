@@ -1,7 +1,5 @@
 """Candidates that are too large or too slow are not promoted."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The challenger's alias in the registry: set, replaced, withdrawn, promoted."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

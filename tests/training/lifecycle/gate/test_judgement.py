@@ -1,7 +1,5 @@
 """Which recipes a candidate is compared with, and on which rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """Paired bootstrap of slices, on simulated errors."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

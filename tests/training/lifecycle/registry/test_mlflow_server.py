@@ -1,7 +1,5 @@
 """Versions on MLflow's own server, which wants more of a client than the embedded store does."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import sys

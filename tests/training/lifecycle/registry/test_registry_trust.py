@@ -1,7 +1,5 @@
 """Versions of others, and copies of the state folder."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Versions of a registry, without a training."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

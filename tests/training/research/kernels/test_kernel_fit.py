@@ -1,7 +1,5 @@
 """The fit on made-up tables: parameters come back, what is set aside is counted, what ships can be read."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

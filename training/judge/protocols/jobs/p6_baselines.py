@@ -1,7 +1,5 @@
 """Baselines of P6: constant MFU, the nearest run, trees without the estimate, the estimate without a fit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Final

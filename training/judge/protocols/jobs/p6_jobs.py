@@ -5,8 +5,6 @@ assigned to folds, largest first. Throughput is in tokens per second and acceler
 by recall, one that ran by false alarms.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 

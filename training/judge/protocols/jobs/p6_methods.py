@@ -1,7 +1,5 @@
 """Roofcast's predictor of training jobs as a method of P6, alone and with reference runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

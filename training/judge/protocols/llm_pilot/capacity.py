@@ -13,8 +13,6 @@ Arithmetic of LLM-Pilot's recommendation on plain arrays, with the conventions o
 - The cost of a recommendation is that of its pods, whether or not they suffice.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 

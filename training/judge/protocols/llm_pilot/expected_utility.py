@@ -1,7 +1,5 @@
 """Choose a profile and its pods by expected utility over draws of the predictive distribution."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -11,8 +11,6 @@ PARIS, Selecta and Morphling use measurements of the new LLM on two profiles; th
 published evaluation.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass

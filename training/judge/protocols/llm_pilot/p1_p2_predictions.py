@@ -1,7 +1,5 @@
 """Roofcast's predictions for P1 and P2, leave-one-LLM-out."""
 
-from __future__ import annotations
-
 from copy import copy
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Ratios of measurements of inference to the analytic estimate before calibration."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from roofcast.data.campaigns import CAMPAIGNS, load_campaigns

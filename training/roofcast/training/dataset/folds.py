@@ -1,7 +1,5 @@
 """Grouped cross-validation folds. A random split would put near-copies of training rows into the test fold."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Review of measurements: rules that exclude rows from training."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Starts of servers as questions: one request of the longest context, which a server that starts can hold."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

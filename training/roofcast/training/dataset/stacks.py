@@ -1,7 +1,5 @@
 """Stacks: who built, configured and measured an engine."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import pandas as pd

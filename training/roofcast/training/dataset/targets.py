@@ -1,7 +1,5 @@
 """Training targets: the logarithm of measurement over estimate."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 Counts add up over server processes and restarts, and their number is bounded however many questions are asked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import groupby
 from typing import Annotated, Final

@@ -1,7 +1,5 @@
 """Report of drift: errors by group, changes between repeats, novelties, and the verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Final, TypeVar
 

@@ -1,7 +1,5 @@
 """Groups of measurements in reports of drift."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from typing import Final
 

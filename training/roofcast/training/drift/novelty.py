@@ -1,7 +1,5 @@
 """What new measurements have that a predictor has not learnt: newer engine versions, first rows of a name."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Paired comparison of two predictors on measurements that neither has learnt."""
 
-from __future__ import annotations
-
 from typing import Annotated, Final, Literal
 
 import numpy as np

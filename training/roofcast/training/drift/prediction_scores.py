@@ -1,7 +1,5 @@
 """Predicted against actual: measurements beside a predictor's answers and intervals."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Repeats: runs of a stack that were measured before, with equal or other settings, and what has changed since."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Exact test of exceedances, and Holm's correction for many tests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Mapping
 from typing import TypeVar
 

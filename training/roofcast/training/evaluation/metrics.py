@@ -4,8 +4,6 @@ A row without an answer has the prediction NaN. It is excluded from percentage e
 `share_within`, and reduces `share_answered`.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Diagnostic plots of a training; each function returns a figure and writes nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

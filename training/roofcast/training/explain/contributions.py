@@ -1,7 +1,5 @@
 """Contributions to a prediction, and the measurements that are most correlated with it."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final

@@ -4,8 +4,6 @@ H200 is H100 with other memory. Its effects are learnt from a fiftieth of the ru
 order; where nothing was measured on the job's stack and accelerator, the chip's best-measured accelerator is a limit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

@@ -4,8 +4,6 @@ Rows that API keys stored condition the effects of rates, with limited weight. S
 that carries over and the scores are those of the other rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property

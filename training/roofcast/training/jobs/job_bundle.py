@@ -1,7 +1,5 @@
 """The bundle of training jobs: a fitted predictor with the metadata that serving shows, as one file."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Columns of the learned correction: shares of the estimate, sizes on one accelerator, and ratios of hardware."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The learner of training jobs, as the lifecycle uses it: fit of a bundle, its held-out errors, its settings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Predictor of training jobs: tokens per second, peak memory and P(fits), each with an interval."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Final, Self
 

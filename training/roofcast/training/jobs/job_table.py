@@ -1,7 +1,5 @@
 """Training jobs and measured runs with their plans, estimates, groups and outcomes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final, Self
 

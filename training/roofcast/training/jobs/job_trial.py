@@ -1,7 +1,5 @@
 """The trial of a candidate of training jobs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final, Self

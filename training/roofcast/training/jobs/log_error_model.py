@@ -1,7 +1,5 @@
 """Log error of one metric of training jobs: scale, random effects and held-out scores."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Self
 

@@ -3,8 +3,6 @@
 The framework stands in the column of the engine, the method in that of the kind of load.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Training set of the predictor of training jobs: shipped runs and those of the store."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 from dataclasses import dataclass, field

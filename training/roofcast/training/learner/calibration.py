@@ -1,7 +1,5 @@
 """Calibration: coefficients of the analytic estimate fitted to measurements under their log-normal priors."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Final
 

@@ -1,7 +1,5 @@
 """How much of the trees' correction carries over to a stack that nobody measured."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -5,8 +5,6 @@ many requests as are in flight in the time that one takes, an open loop as many 
 the metrics would contradict each other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Self

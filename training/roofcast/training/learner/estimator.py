@@ -2,8 +2,6 @@
 
 # ruff: noqa: PLC0415  (scikit-learn takes longer to import than a prediction does)
 
-from __future__ import annotations
-
 import inspect
 from typing import Any, Self
 

@@ -1,7 +1,5 @@
 """XGBoost inference by the library's C interface; its Python package would import SciPy and scikit-learn."""
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import json

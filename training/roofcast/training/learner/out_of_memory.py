@@ -5,8 +5,6 @@ ones: profiles of LLM-Pilot without rows that only memory can explain. The base 
 somebody tried.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self

@@ -1,7 +1,5 @@
 """The predictive distribution of queries: medians, standard deviations and conformal intervals."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

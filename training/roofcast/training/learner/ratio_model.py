@@ -4,8 +4,6 @@ Trees predict log(measurement / estimate) of each metric. TTFT and TPOT determin
 closed loop; trees of these metrics serve the other loads.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar

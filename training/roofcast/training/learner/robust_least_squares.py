@@ -1,7 +1,5 @@
 """Robust least squares under a standard normal prior, with coordinates that only some residuals depend on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Self

@@ -3,8 +3,6 @@
 Rows of keys that have not earned weight yet belong to one owner, see `roofcast.data.measurements.row_owners`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Fingerprints of data and code: whether a stored file still follows from both."""
 
-from __future__ import annotations
-
 import ast
 import hashlib
 from collections.abc import Sequence

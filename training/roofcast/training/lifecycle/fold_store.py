@@ -5,8 +5,6 @@ digest of all that it depends on, so that a fold of other measurements, settings
 signature covers name and content: folds decide which candidate is promoted, so those of anybody else are not read.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

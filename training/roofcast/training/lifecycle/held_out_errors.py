@@ -3,8 +3,6 @@
 The bundle has only their distribution; analyses need each error.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final

@@ -4,8 +4,6 @@ The limits rest on the shipped campaigns and on the estimate before calibration.
 series of small steps shifts them. The package holds them: see `roofcast.training.lifecycle.shipped`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

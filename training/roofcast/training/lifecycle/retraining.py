@@ -1,7 +1,5 @@
 """Retraining: fit a candidate to all measurements of a target and promote it unless the champion is better."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from typing import Final

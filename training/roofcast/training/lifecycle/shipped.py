@@ -4,8 +4,6 @@
 ``limits`` after it stores the limits alone, in some seconds.
 """
 
-from __future__ import annotations
-
 import functools
 import logging
 import sys

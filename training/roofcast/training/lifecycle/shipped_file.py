@@ -1,7 +1,5 @@
 """Files of the package that are computed from shipped rows, each beside a manifest with fingerprints."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Logs of training frameworks: one log, one row of the training table."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final

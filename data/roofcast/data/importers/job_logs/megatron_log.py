@@ -4,8 +4,6 @@
 of one rank of each model-parallel group.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Run of a training framework's log: lines matched by a table of patterns, and what they say."""
 
-from __future__ import annotations
-
 import functools
 import re
 import statistics

@@ -3,8 +3,6 @@
 ``torchtitan.components.metrics`` logs tokens per second of one accelerator and the peak of reserved memory.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Messages for errors of SQLite and PostgreSQL: the problem of the database, and its cure."""
 
-from __future__ import annotations
-
 import re
 from typing import Final, NamedTuple
 

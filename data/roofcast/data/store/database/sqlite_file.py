@@ -3,8 +3,6 @@
 SQLite keeps writing to a file that was deleted, as its connections hold it open; such writes end with the process.
 """
 
-from __future__ import annotations
-
 import threading
 from contextlib import suppress
 from pathlib import Path

@@ -3,8 +3,6 @@
 A command that only lists takes less time with them than SQLAlchemy, Alembic and pandas take to import.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Tables of the store; `migrations` has the steps to them."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ kernels scale their tiles with it. Pads of fixed numbers of rows predict acceler
 (docs/KERNELS.md).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from roofcast.features.queries import FloatArray

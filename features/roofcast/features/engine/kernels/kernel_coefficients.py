@@ -1,7 +1,5 @@
 """Kernel coefficients: typical values, and offsets by architecture, accelerator, precision and engine."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields

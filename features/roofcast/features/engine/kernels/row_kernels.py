@@ -1,7 +1,5 @@
 """Kernel parameters of each row, looked up by the codes in its descriptors."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any, Final

@@ -3,8 +3,6 @@
 `features.engine.estimate` has the model that the estimated means come from.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

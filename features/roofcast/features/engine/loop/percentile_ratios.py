@@ -1,7 +1,5 @@
 """Percentile ratios: quantiles of each metric over its mean, from the queueing model."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import replace
 from itertools import product

@@ -1,7 +1,5 @@
 """Quantiles of latency under load: TTFT, TPOT and E2E over requests, ITL over tokens."""
 
-from __future__ import annotations
-
 from statistics import NormalDist
 
 import numpy as np

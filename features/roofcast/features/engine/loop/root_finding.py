@@ -1,7 +1,5 @@
 """Vectorised root finding for increasing functions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 

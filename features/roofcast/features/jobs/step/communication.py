@@ -4,8 +4,6 @@ Ranks are placed as Megatron-LM does: tensor-parallel ranks are neighbours, then
 ones. A group whose members stand `stride` ranks apart has ``domain / stride`` of them in one scale-up domain.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Final
 

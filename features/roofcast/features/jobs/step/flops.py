@@ -1,7 +1,5 @@
 """Floating-point operations of a training step by operator."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Peak memory of an accelerator by part and pipeline stage."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

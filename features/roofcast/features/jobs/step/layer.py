@@ -1,7 +1,5 @@
 """Operator times of a layer and of the output head for one micro-batch, forward and backward."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Final
 

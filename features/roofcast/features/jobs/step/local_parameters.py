@@ -1,7 +1,5 @@
 """Weights on one accelerator by part, and layers of the first and last pipeline stage."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Time of one optimizer step by part, and the throughput that follows."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

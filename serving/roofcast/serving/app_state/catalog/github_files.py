@@ -1,7 +1,5 @@
 """Files that GitHub publishes, over HTTP."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Final
 

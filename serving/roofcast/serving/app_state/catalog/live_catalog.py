@@ -1,7 +1,5 @@
 """The catalogue as it is now: shipped entries, files of the state folder and models registered in the store."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Refresh of published price lists; the newest price of each offer counts."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterable
 from pathlib import Path

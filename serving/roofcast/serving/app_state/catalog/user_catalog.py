@@ -1,7 +1,5 @@
 """Additions to the user's catalogue: accelerators and prices, written as files of the state folder."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import datetime as dt

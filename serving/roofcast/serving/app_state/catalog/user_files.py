@@ -1,7 +1,5 @@
 """Accelerators and prices of the user: files in the state folder, read again when they change."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime as dt
 import logging

@@ -1,7 +1,5 @@
 """Report of the imported campaigns: how many rows training uses, and why it skips the others."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Check of the names in an import against the catalogue."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterable
 

@@ -1,7 +1,5 @@
 """Large numbers with suffixes."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Values that the shell completes: choices, and names of the catalogue's tables, which are not parsed for it."""
 
-from __future__ import annotations
-
 import csv
 import importlib.resources
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Commands that report every problem of their arguments at once."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """The commands that list models, accelerators and what engines run, remove a model, and add an accelerator."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Final
 

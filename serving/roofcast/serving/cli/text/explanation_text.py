@@ -1,7 +1,5 @@
 """Text of an explanation for a terminal of 80 columns; ``--json`` has every figure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from math import exp
 from typing import Any

@@ -1,7 +1,5 @@
 """Texts of training answers for a terminal of 80 columns."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final

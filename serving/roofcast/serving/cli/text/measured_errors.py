@@ -1,7 +1,5 @@
 """Errors of answers to rows that were measured: relative error by row, and their summary by metric."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple

@@ -1,7 +1,5 @@
 """Text of the answer to one question, and summary of those to a file: rows by status, reasons, assumed columns."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Text of a recommendation for a terminal of 80 columns: the entries, and on request the reasons."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Iterator, Sequence
 from math import floor

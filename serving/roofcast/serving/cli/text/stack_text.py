@@ -1,7 +1,5 @@
 """Whether a stack profile helps, in one sentence, from the leave-one-run-out errors of its report."""
 
-from __future__ import annotations
-
 from typing import Any
 
 _ONE_RUN = "one run cannot say whether the profile helps, as nothing is left to predict it from; add another run"

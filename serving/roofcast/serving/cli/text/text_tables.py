@@ -1,7 +1,5 @@
 """Tables for people: columns where they fit, else each row as folded text."""
 
-from __future__ import annotations
-
 import datetime as dt
 import itertools
 import textwrap

@@ -1,7 +1,5 @@
 """Bulk prediction, chunk by chunk: read rows, answer them, write the answers."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Iterator
 from dataclasses import replace

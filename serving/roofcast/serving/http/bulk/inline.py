@@ -1,7 +1,5 @@
 """Inline models of bulk rows: ``{"name": ..., "config": {...}}`` in place of a model's name."""
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """NDJSON reader, and writers of NDJSON and JSON; a line that cannot be read becomes a row with an error."""
 
-from __future__ import annotations
-
 import codecs
 from collections.abc import Iterator, Mapping
 from itertools import islice

@@ -1,7 +1,5 @@
 """OpenAPI description of bulk requests and responses."""
 
-from __future__ import annotations
-
 import json
 from http import HTTPStatus
 from typing import Any, Final

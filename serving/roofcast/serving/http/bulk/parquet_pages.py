@@ -1,7 +1,5 @@
 """Headers of Parquet pages, which say what a file unpacks to: its footer may say anything."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Streaming response whose parts are computed in a thread, and which stops when the client disconnects."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
 from typing import Final

@@ -1,7 +1,5 @@
 """``GET /v1/choices``: the names that the fields of a recommendation request may have."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from typing import get_args

@@ -1,7 +1,5 @@
 """``/healthz``, ``/readyz`` and ``/metrics``."""
 
-from __future__ import annotations
-
 from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 

@@ -1,7 +1,5 @@
 """``POST /v1/training/predictions`` and ``POST /v1/training/recommendations``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from fastapi import APIRouter, Response

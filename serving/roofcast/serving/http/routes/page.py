@@ -1,7 +1,5 @@
 """The page at ``/`` and its files: own scripts and styles, and BokehJS from the installed package."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import secrets

@@ -1,7 +1,5 @@
 """Predictions of one row or many, explanations, and the next measurements."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Final, NamedTuple
 from urllib.parse import quote

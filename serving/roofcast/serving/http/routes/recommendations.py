@@ -1,7 +1,5 @@
 """``POST /v1/recommendations``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from fastapi import APIRouter, Response

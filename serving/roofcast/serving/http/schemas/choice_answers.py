@@ -1,7 +1,5 @@
 """Response models of the valid names of request fields."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import BaseModel, Field

@@ -1,7 +1,5 @@
 """Response models of explanations."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field

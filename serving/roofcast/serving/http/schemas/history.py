@@ -1,7 +1,5 @@
 """Response models of the predictor's versions, of changes of the champion, and of campaigns in detail."""
 
-from __future__ import annotations
-
 import datetime as dt
 from typing import Annotated, Literal
 

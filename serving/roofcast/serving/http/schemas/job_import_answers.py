@@ -1,7 +1,5 @@
 """Request and response models of measured training jobs."""
 
-from __future__ import annotations
-
 from typing import Annotated, Final
 
 from pydantic import ConfigDict, Field

@@ -1,7 +1,5 @@
 """Request and response models of HTTP resources."""
 
-from __future__ import annotations
-
 import datetime as dt
 from typing import Annotated, Any, Final, Literal
 

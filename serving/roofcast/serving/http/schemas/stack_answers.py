@@ -1,7 +1,5 @@
 """Request and response models of stack profiles."""
 
-from __future__ import annotations
-
 import datetime as dt
 from typing import Annotated
 

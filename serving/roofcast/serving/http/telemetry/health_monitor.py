@@ -1,7 +1,5 @@
 """Health of a server process: registry, store, and whether it is stopping."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import signal

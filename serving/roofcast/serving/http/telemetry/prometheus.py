@@ -4,8 +4,6 @@ Server processes write to files in one folder, and each of them can sum them up.
 folder and must be entered before this module is first imported.
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter as TallyOf
 from collections.abc import Iterator, Mapping, Sequence

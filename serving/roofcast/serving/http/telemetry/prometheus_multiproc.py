@@ -1,7 +1,5 @@
 """Folder of prometheus_client's multiprocess mode."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Iterator

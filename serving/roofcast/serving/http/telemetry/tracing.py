@@ -2,8 +2,6 @@
 
 # ruff: noqa: PLC0415  (optional dependency)
 
-from __future__ import annotations
-
 import logging
 import os
 from typing import Final

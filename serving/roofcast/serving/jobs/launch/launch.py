@@ -1,7 +1,5 @@
 """Launch commands of a plan, and why launchers do not run it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final, NamedTuple
 

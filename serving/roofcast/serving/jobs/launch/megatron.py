@@ -1,7 +1,5 @@
 """Launch command of Megatron-LM's pretrain_gpt.py under torchrun."""
 
-from __future__ import annotations
-
 import shlex
 from typing import Any, Final, NamedTuple
 

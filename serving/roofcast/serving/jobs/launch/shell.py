@@ -1,7 +1,5 @@
 """Shell text of launch commands: variables that the reader sets, and commands of one argument a line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Launch command of torchtitan, which shards by FSDP2, under torchrun."""
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 from roofcast.data.specs import ModelSpec

@@ -1,7 +1,5 @@
 """Launch command of accelerate, with its configuration, that fine-tunes with TRL and PEFT."""
 
-from __future__ import annotations
-
 import math
 import shlex
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Hardware that a training job may run on: accelerators, nodes and frameworks, within constraints and offers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Search for the cheapest hardware and plan of a training job within its limits."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final

@@ -1,7 +1,5 @@
 """Near misses: why accelerators have no entry, the cheapest first."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection
 

@@ -1,7 +1,5 @@
 """Choice of a plan: the fastest that fits, by the predictor, of those that the estimate proposes."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Shortlist of plans for the predictor: the fastest by the analytic estimate, at several shares of filled memory."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from typing import Final

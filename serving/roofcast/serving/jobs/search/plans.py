@@ -1,7 +1,5 @@
 """Plans of jobs as columns of the training table, and the memory and energy that go with them."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Basis of a response: versions and hashes that it depends on, and the response id."""
 
-from __future__ import annotations
-
 import datetime as dt
 import functools
 import hashlib

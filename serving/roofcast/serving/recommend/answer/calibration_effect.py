@@ -1,7 +1,5 @@
 """Effect of references and stack: the cheapest deployment without them, predicted without and with them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from roofcast.serving.recommend.answer.entries import PredictedDeployments

@@ -1,7 +1,5 @@
 """Warnings of an answer about its demand, about single entries, and about the instances of any deployment."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Final

@@ -1,7 +1,5 @@
 """Entries of a recommendation: predictions, probabilities and costs of deployments at their share of the load."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final

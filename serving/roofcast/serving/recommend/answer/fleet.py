@@ -1,7 +1,5 @@
 """Mixed fleet: instances of several kinds, where it costs less than any one kind."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -3,8 +3,6 @@
 Each is searched, exactly among its candidates, so that it is a property of the question and not of the entries shown.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

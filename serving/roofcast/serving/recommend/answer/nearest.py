@@ -1,7 +1,5 @@
 """Nearest measurements of predictions: those whose errors correlate most with theirs."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Other offers of the configuration of an entry, at other providers and in other regions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final
 

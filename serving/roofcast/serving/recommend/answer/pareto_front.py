@@ -1,7 +1,5 @@
 """Pareto front of cost and end-to-end latency."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final

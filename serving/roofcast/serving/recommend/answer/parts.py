@@ -1,7 +1,5 @@
 """Parts of a recommendation: the one declaration of each field of its answer, in Python, JSON and OpenAPI."""
 
-from __future__ import annotations
-
 import datetime as dt
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, TypeVar, get_args

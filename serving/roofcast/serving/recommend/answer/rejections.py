@@ -1,7 +1,5 @@
 """Rejections: why replicas are not recommended, and how far the limits are out of reach."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_DOWN, ROUND_UP, Context

@@ -1,7 +1,5 @@
 """Token costs: cost per request, shared between prompt and response by accelerator time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

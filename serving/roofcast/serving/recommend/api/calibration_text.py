@@ -1,7 +1,5 @@
 """What references or a stack change in an answer, in words: hardware and cost without and with them, and why."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Load of an answer: users who think are not requests in flight."""
 
-from __future__ import annotations
-
 from roofcast.data.units import S_PER_H
 from roofcast.serving.counts import count_text, three_digits
 from roofcast.serving.recommend.answer.parts import PeakLoad, Recommendation

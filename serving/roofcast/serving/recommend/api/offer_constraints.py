@@ -1,7 +1,5 @@
 """Constraints on offers that requests of deployments and of training share."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

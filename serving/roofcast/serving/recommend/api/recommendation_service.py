@@ -1,7 +1,5 @@
 """Recommendation service: from a request to its response, for HTTP and the command line."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Iterable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Errors of a request whether or not its other fields are valid: names, limits, what a workload lacks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, get_args

@@ -1,7 +1,5 @@
 """Constraints on the choice of hardware, engine and speculation, and the offers within them."""
 
-from __future__ import annotations
-
 import datetime as dt
 import math
 from collections.abc import Iterable, Mapping

@@ -4,8 +4,6 @@ A batch is a closed loop too. `n` requests within a time `D` are `n` users who s
 serves the requests that it completes within `D`. Without a time there is no end of them.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field, replace
 from typing import Final, Self, overload

@@ -1,7 +1,5 @@
 """Owned accelerators and price overrides of a request, and the offers that they make."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Iterable, Sequence
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Service-level objectives: the grammar ``metric:statistic<=value unit`` and its limits."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Capacity of each replica: the highest load within the limits, between loads that meet and that miss them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Probability that a replica meets the limits of a demand."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

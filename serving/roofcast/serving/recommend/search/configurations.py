@@ -1,7 +1,5 @@
 """Configurations of a replica: accelerator, split, engine and precision."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace

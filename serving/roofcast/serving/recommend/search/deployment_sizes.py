@@ -1,7 +1,5 @@
 """Market of priced instances, the size and cost of deployments on them, and the offers that share one entry."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Evaluation of replicas at loads: the analytic estimate and the model's predictions."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final

@@ -1,7 +1,5 @@
 """Cheapest mix of instance types that serves a demand: an integer programme."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Points are evaluated between the levels of the grid, where a capacity is bisected.
 """
 
-from __future__ import annotations
-
 from copy import copy
 from dataclasses import dataclass
 from typing import Final, Self

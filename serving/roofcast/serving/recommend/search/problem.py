@@ -1,7 +1,5 @@
 """Search problem: what is searched for, in what, and at which confidence."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from typing import Final

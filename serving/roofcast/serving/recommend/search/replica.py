@@ -1,7 +1,5 @@
 """Configuration of a replica, and reasons to reject one."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 

@@ -7,8 +7,6 @@ until no lower bound is below the cheapest known costs, so its costs are those o
 replicas.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from copy import copy
 from dataclasses import dataclass, replace

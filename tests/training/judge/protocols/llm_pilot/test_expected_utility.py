@@ -1,7 +1,5 @@
 """Decisions under risk, on tables small enough to work out by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Hyperparameters of the random effects: the standard deviations of greatest posterior density."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

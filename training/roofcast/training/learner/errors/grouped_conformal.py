@@ -1,7 +1,5 @@
 """Conformal quantiles: the distribution of held-out scores, by which an interval's half-width is scaled."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Final
 

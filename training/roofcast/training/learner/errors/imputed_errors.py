@@ -1,7 +1,5 @@
 """Errors imputed from other metrics in rows that lack one, and error distributions conditioned on them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

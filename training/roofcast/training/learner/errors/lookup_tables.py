@@ -5,8 +5,6 @@ of entries for keys and for pairs of keys. Only the workload's effect needs trai
 query's own configuration.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Errors of predictions: of calibration points, and of metrics that are derived from others."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The bundle: a fitted predictor with the metadata that serving checks and shows, as one file."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path

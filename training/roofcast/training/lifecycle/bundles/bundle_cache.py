@@ -1,7 +1,5 @@
 """Bundles of registered versions in the state folder: downloaded on first use, and stored only if they are sound."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable
 from pathlib import Path

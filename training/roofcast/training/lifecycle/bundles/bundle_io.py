@@ -1,7 +1,5 @@
 """Bundles: fitted predictors with their metadata as files with a checksum, read without running code of the file."""
 
-from __future__ import annotations
-
 import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ The registry's checksum proves that a bundle is unchanged since it was registere
 who can write to the registry can register a bundle. The signature proves that a holder of the key did.
 """
 
-from __future__ import annotations
-
 import hmac
 import os
 import secrets

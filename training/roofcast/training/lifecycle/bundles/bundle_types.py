@@ -1,7 +1,5 @@
 """Type of a bundle in generic code; that of inference where none is named."""
 
-from __future__ import annotations
-
 from typing_extensions import TypeVar
 
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle

@@ -1,7 +1,5 @@
 """Check of the trees of a bundle before XGBoost reads them, which follows indices that are out of range."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final

@@ -8,8 +8,6 @@ References
 "Universal Binary JSON Specification", draft 12, ubjson.org.
 """
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 from typing import Any, Final

@@ -3,8 +3,6 @@
 The shipped predictor is the measure, not the champion, so that candidate after candidate cannot grow a little.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The challenger: a registered version that answers beside the champion, whose answers nobody sees."""
 
-from __future__ import annotations
-
 from roofcast.data.errors import InputError, NoAnswerError
 from roofcast.training.lifecycle.bundles.bundle_types import B
 from roofcast.training.lifecycle.registry.champion_changes import record_change

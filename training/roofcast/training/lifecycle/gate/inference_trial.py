@@ -1,7 +1,5 @@
 """The trial of a candidate of inference."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 import numpy as np

@@ -4,8 +4,6 @@ A row judges only if both recipes could learn from it, it is held out of both, a
 measurements since the champion: nobody's rows vouch for new ones of the same key.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

@@ -4,8 +4,6 @@ A paired bootstrap over lineages: both recipes predict the same rows, and whole 
 Many slices are tested at once, so the critical value is a quantile of the greatest statistic over all of them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

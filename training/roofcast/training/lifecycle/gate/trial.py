@@ -1,7 +1,5 @@
 """The trial of a candidate: what the gate reads of it, and how the recipes that it is compared with are fitted."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Places of files in an embedded MLflow store, absolute ones: a copy would write into the original's folder."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Descriptors of SQLite files for reading them beside connections of the same process."""
 
-from __future__ import annotations
-
 import os
 import threading
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Audit trail of champion and challenger: one JSON line in the state folder for each change."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import logging

@@ -2,8 +2,6 @@
 
 # ruff: noqa: PLC0415  (MLflow takes seconds to import)
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sqlite3

@@ -1,7 +1,5 @@
 """MLflow run of a training: settings, data digest, held-out errors, plots and the bundle."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Final

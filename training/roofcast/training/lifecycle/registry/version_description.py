@@ -1,7 +1,5 @@
 """Description of a version of the predictor for people: what it learnt from, how good it is, why it serves or not."""
 
-from __future__ import annotations
-
 import datetime as dt
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Environment that alembic runs for every command; `config.attributes` has the open connection."""
 
-from __future__ import annotations
-
 from alembic import context
 
 from roofcast.data.store.database.tables import METADATA

@@ -1,7 +1,5 @@
 """``/v1/campaigns/...``: what became of imported rows, and the measurements of a campaign."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

@@ -1,7 +1,5 @@
 """``/v1/measurements/files``: import of a benchmark client's own file."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from http import HTTPStatus
 from pathlib import Path

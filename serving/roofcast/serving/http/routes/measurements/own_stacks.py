@@ -1,7 +1,5 @@
 """``/v1/stacks``: profiles of the callers' own runs."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from http import HTTPStatus
 from typing import Annotated

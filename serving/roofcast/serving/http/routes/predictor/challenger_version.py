@@ -1,7 +1,5 @@
 """``/v1/predictor/challenger``: the version that answers beside the champion, and a comparison of the two."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request

@@ -1,7 +1,5 @@
 """``/v1/predictor/versions`` and ``/v1/predictor/changes``."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Annotated
 

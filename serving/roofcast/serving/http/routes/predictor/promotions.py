@@ -1,7 +1,5 @@
 """``PUT /v1/predictor`` and ``POST /v1/predictor/rollback``: promote or roll back a predictor version."""
 
-from __future__ import annotations
-
 from fastapi import APIRouter, Request
 
 from roofcast.serving.app_state.promotion import promote, roll_back

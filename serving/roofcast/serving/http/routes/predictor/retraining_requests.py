@@ -1,7 +1,5 @@
 """``/v1/retrainings``: train a candidate on all measurements, and promote it if it is not worse."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 from http import HTTPStatus

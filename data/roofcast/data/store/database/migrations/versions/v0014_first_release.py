@@ -1,7 +1,5 @@
 """The schema of the first release; its number is that of the last schema before, which is the same."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import sqlalchemy as sa

@@ -1,7 +1,5 @@
 """Measurements state the memory settings of their server."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 from alembic import op
 

@@ -1,7 +1,5 @@
 """Acceptance of speculated tokens under three names: of a step, of the drafts, and of a chain."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 from alembic import op
 
