@@ -62,10 +62,7 @@ TOPICS: Final = (
 def build(topic: Topic, name: str, raw: Path | None) -> BuildResult:
     """Build a campaign from the files under `raw`; download its pinned files if None.
 
-    Raises
-    ------
-    SchemaError
-        If recipe or files are missing or malformed, or the download fails.
+    Raises `SchemaError` if recipe or files are missing or malformed, or the download fails.
     """
     recipe = load_recipe(topic.recipes[name], f"builders.{topic.package}")
     if raw is not None:

@@ -47,13 +47,7 @@ _FIELD: Final = re.compile(r"\{([^{}:]+)(?::([^{}]*))?\}")
 
 
 def cell_of(cells: Cells, path: str) -> Any:
-    """Return the cell at a column name or dotted path.
-
-    Raises
-    ------
-    KeyError
-        If the row has none.
-    """
+    """Return the cell at a column name or dotted path. Raises `KeyError` if the row has none."""
     if path in cells:
         return cells[path]
     value: Any = cells
@@ -83,10 +77,7 @@ def fill(template: str, cells: Cells, *, is_loose: bool = False) -> str:
 
     A loose template leaves out what the row lacks; ``{{size} MFU}`` is the column that another column names.
 
-    Raises
-    ------
-    KeyError
-        If the row lacks a column.
+    Raises `KeyError` if the row lacks a column.
 
     Examples
     --------
@@ -113,18 +104,10 @@ def as_number(value: object, *, is_loose: bool = False) -> float:
 def value_of(spec: object, cells: Cells, names: Names, *, is_loose: bool = False) -> Any:
     """Return the value that a column's entry gives for a row; None if it is blank.
 
-    Parameters
-    ----------
-    spec
-        Name of a source column, a template with braces, a table of `KEYS`, or a list of these: the first that is not
-        blank counts.
-    is_loose
-        Whether a column that the row lacks, a name in no table, and a cell without a number are blank.
-
-    Raises
-    ------
-    SchemaError
-        If the row lacks the column, or its name is in no table, and the entry has no default.
+    `spec`: name of a source column, a template with braces, a table of `KEYS`, or a list of these: the first that is
+    not blank counts. `is_loose`: whether a column that the row lacks, a name in no table, and a cell without a number
+    are blank. Raises `SchemaError` if the row lacks the column, or its name is in no table, and the entry has no
+    default.
     """
     if isinstance(spec, list) and any(isinstance(part, Mapping) for part in spec):
         values = (value_of(part, cells, names, is_loose=is_loose) for part in spec)

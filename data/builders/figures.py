@@ -30,10 +30,7 @@ def round_figure(value: float) -> float:
 def number_of(text: str) -> float:
     """Return the number in a published cell, without thousands separators; nan if it is blank.
 
-    Raises
-    ------
-    ValueError
-        If the cell is not a number.
+    Raises `ValueError` if the cell is not a number.
 
     Examples
     --------

@@ -17,15 +17,8 @@ TIMEOUT_S: Final = 60.0
 def download(recipe: Recipe, root: Path, client: httpx.Client | None = None) -> None:
     """Write the files of a recipe's archive that its ``[[files]]`` name under `root`.
 
-    Parameters
-    ----------
-    client
-        HTTP client; a new one by default.
-
-    Raises
-    ------
-    SchemaError
-        If the recipe names no archive, the download fails, or the archive has no such file.
+    `client`: HTTP client; a new one by default. Raises `SchemaError` if the recipe names no archive, the download
+    fails, or the archive has no such file.
     """
     address = recipe.source.archive
     if not address:

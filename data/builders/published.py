@@ -106,13 +106,7 @@ class FileSet:
     only: Mapping[str, str] = field(default_factory=dict)
 
     def cells(self, folder: Path) -> Iterator[dict[str, Any]]:
-        """Yield the cells of all records.
-
-        Raises
-        ------
-        SchemaError
-            If no file matches, or one is not of the format.
-        """
+        """Yield the cells of all records. Raises `SchemaError` if no file matches, or one is not of the format."""
         for file in self._paths(folder):
             text = file.read_text(encoding="utf-8-sig")
             place = {"@file": file.name, "@path": file.relative_to(folder).as_posix()}
@@ -131,10 +125,8 @@ class FileSet:
 def csv_cells(text: str, name: str, files: FileSet) -> Iterator[dict[str, Any]]:
     """Yield the stripped cells of each line that is not blank.
 
-    Raises
-    ------
-    SchemaError
-        If a line has more or fewer cells than the header. Of a loose file the last cells may lack or exceed.
+    Raises `SchemaError` if a line has more or fewer cells than the header. Of a loose file the last cells may lack or
+    exceed.
     """
     if files.comment:
         text = "".join(line for line in text.splitlines(keepends=True) if not line.startswith(files.comment))
@@ -156,10 +148,7 @@ def csv_cells(text: str, name: str, files: FileSet) -> Iterator[dict[str, Any]]:
 def json_cells(text: str, name: str, files: FileSet) -> Iterator[dict[str, Any]]:
     """Yield the document, or the items of its lists with the cells around them; of a list each item.
 
-    Raises
-    ------
-    SchemaError
-        If the file is no JSON object or list of objects, or lacks a list.
+    Raises `SchemaError` if the file is no JSON object or list of objects, or lacks a list.
     """
     paths = ("", *files.rows) if text.lstrip().startswith("[") else files.rows
     yield from _items(_json_object(text if paths == files.rows else f'{{"": {text}}}', name), paths, name)
@@ -199,10 +188,7 @@ def jsonl_cells(text: str, name: str, files: FileSet) -> Iterator[dict[str, Any]
 def page_cells(text: str, name: str, files: FileSet) -> Iterator[dict[str, Any]]:
     """Yield the rows of documentation tables, stored as one JSON line per row of every revision of a page.
 
-    Raises
-    ------
-    SchemaError
-        If a line lacks its row, page, headings or dates.
+    Raises `SchemaError` if a line lacks its row, page, headings or dates.
     """
     for cells in jsonl_cells(text, name, files):
         if not {*_PAGE_FIELDS, "row"} <= cells.keys():
@@ -217,10 +203,7 @@ def markdown_cells(text: str, name: str, files: FileSet) -> Iterator[dict[str, A
 
     Columns of the same name keep the last cell.
 
-    Raises
-    ------
-    SchemaError
-        If a row has more or fewer cells than the header. Of a loose file it has no cells.
+    Raises `SchemaError` if a row has more or fewer cells than the header. Of a loose file it has no cells.
     """
     headings: dict[int, str] = {}
     header: list[str] = []

@@ -143,13 +143,8 @@ class Recipe:
 class RowMaker:
     """Makes rows of a recipe's records, one record after the other: rules on repeats remember the records before.
 
-    Parameters
-    ----------
-    numbers
-        Number columns of the measurement table.
-    read_headings
-        Cells that follow from the headings of a published row, in a loose table: its rows lack columns, and cells
-        without a number are blank.
+    `numbers`: number columns of the measurement table. `read_headings`: cells that follow from the headings of a
+    published row, in a loose table: its rows lack columns, and cells without a number are blank.
     """
 
     def __init__(
@@ -164,12 +159,7 @@ class RowMaker:
     def rows(self, record: Record) -> list[Row]:
         """Return the rows of a published row: its columns, with what the hook `rows` adds or, if None, the outcomes.
 
-        Raises
-        ------
-        RejectionError
-            If a rule or a hook rejects it.
-        SchemaError
-            If a cell is missing or malformed.
+        Raises `RejectionError` if a rule or a hook rejects it; `SchemaError` if a cell is missing or malformed.
         """
         recipe, cells = self._recipe, record.cells
         if record.rejection is not None:
@@ -285,10 +275,7 @@ def _listed(value: object) -> list[str]:
 def load_recipe(file: Path, package: str) -> Recipe:
     """Read and check a recipe; its hooks are a module of `package`.
 
-    Raises
-    ------
-    SchemaError
-        If it is no TOML, or a section or key is unknown.
+    Raises `SchemaError` if it is no TOML, or a section or key is unknown.
     """
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))

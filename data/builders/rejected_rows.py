@@ -29,10 +29,7 @@ def no_rejected_rows() -> pd.DataFrame:
 def load_rejected_rows(name: str) -> pd.DataFrame:
     """Return the rejected rows of an inference or training campaign, with columns `REJECTED_COLUMNS`.
 
-    Raises
-    ------
-    UnknownNameError
-        If no campaign has this name.
+    Raises `UnknownNameError` if no campaign has this name.
 
     Examples
     --------

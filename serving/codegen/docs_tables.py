@@ -48,12 +48,8 @@ def plain_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def write_tables(program: str, tables: Tables, arguments: Sequence[str] | None = None) -> None:
     """Update the tables of the documents named on the command line.
 
-    Parameters
-    ----------
-    program
-        Import name of the module, for the help text.
-    arguments
-        Command-line arguments; those of the process if None.
+    `program`: import name of the module, for the help text. `arguments`: Command-line arguments; those of the process
+    if None.
     """
     parser = argparse.ArgumentParser(prog=program, description=f"Write tables: python -m {program} FILE...")
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE")

@@ -16,10 +16,7 @@ def gain_importance(regressor: ResidualRegressor, names: Sequence[str] = FEATURE
 
     Gain is measured on training rows, so a column that identifies an LLM scores as high as one that explains it.
 
-    Parameters
-    ----------
-    names : shape (n_column,)
-        Names of the columns, in order.
+    `names`: shape (n_column,): names of the columns, in order.
     """
     total = np.zeros(len(names))
     for member in regressor.members_:
@@ -35,11 +32,7 @@ def permutation_shifts(
 
     No measurement is used, so rows that the predictor learnt are as good as others.
 
-    Parameters
-    ----------
-    X : shape (n_row, n_descriptor)
-    blocks
-        Descriptors by block; those of a block move together.
+    `X`: shape (n_row, n_descriptor). `blocks`: descriptors by block; those of a block move together.
 
     Returns
     -------

@@ -175,11 +175,8 @@ def _scores(
 def regrets(table: pd.DataFrame) -> npt.NDArray[np.float64]:
     """Return the regret of each decision between configurations, as a share of the best measured throughput.
 
-    Parameters
-    ----------
-    table
-        With `measured` and `predicted` throughput; rows of equal `_DECISION` are one decision if they differ in
-        configuration.
+    `table`: with `measured` and `predicted` throughput; rows of equal `_DECISION` are one decision if they differ in
+    configuration.
 
     Examples
     --------

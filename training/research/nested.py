@@ -83,12 +83,8 @@ class Split:
 class Learner:
     """Learner of the correction.
 
-    Parameters
-    ----------
-    build
-        Makes a regressor with ``sample_weight`` support from settings.
-    seek
-        Proposes settings for a trial; None if there are none to tune.
+    `build`: makes a regressor with ``sample_weight`` support from settings. `seek`: proposes settings for a trial;
+    None if there are none to tune.
     """
 
     build: Callable[..., Any]
@@ -255,11 +251,8 @@ def corrections(learner: Learner, settings: Settings, splits: Sequence[Split]) -
 def blend_weights(corrections: FloatArray, target: FloatArray) -> FloatArray:
     """Return the non-negative weights of corrections that minimise the sum of absolute errors.
 
-    Parameters
-    ----------
-    corrections : shape (n_row, n_learner)
-        Corrections of rows held out of the learners' fits.
-    target : shape (n_row,)
+    `corrections`: shape (n_row, n_learner): corrections of rows held out of the learners' fits. `target`: shape
+    (n_row,).
 
     Returns
     -------

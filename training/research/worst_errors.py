@@ -34,12 +34,7 @@ QUEUE, DOES_NOT_FIT, ALONE, SERIES_OFF, STACK_OFF, UNKNOWN = READINGS = (
 def worst_errors(rows: ShippedRows, errors: pd.DataFrame, n: Mapping[str, int]) -> pd.DataFrame:
     """Return the largest errors of means and medians, at most one of each metric and `KIN`.
 
-    Parameters
-    ----------
-    errors : shape (n_row, n_metric)
-        ln(measured / predicted).
-    n
-        Number of errors by metric.
+    `errors`: shape (n_row, n_metric): ln(measured / predicted). `n`: number of errors by metric.
 
     Returns
     -------

@@ -42,10 +42,7 @@ def _named(cells: Cells, file: str) -> dict[str, Any]:
 def rows(cells: Cells, common: Row) -> list[Row]:
     """Return the throughputs of the batch.
 
-    Raises
-    ------
-    RejectionError
-        If the run is longer than the model's context, or faster than the weights can be read.
+    Raises `RejectionError` if the run is longer than the model's context, or faster than the weights can be read.
     """
     latency_s, n_output = common["e2e_s"], common["n_output_token"]
     _check(cells, common)

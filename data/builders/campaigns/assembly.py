@@ -25,10 +25,7 @@ def assemble(recipe: Recipe, root: Path) -> BuildResult:
     Rules that hold for all campaigns, after those of the recipe: ``unknown_model``, ``unknown_accelerator``,
     ``no_outcome``, ``implausible`` (the importers' rules, see `contradiction_of`) and ``exact_repeat``.
 
-    Raises
-    ------
-    SchemaError
-        If a file is missing or malformed, or a row breaks the schema.
+    Raises `SchemaError` if a file is missing or malformed, or a row breaks the schema.
     """
     maker, seen = RowMaker(recipe, NUMBER_COLUMNS), set[str]()
     table: list[Row] = []
@@ -77,10 +74,8 @@ def catalog_ids(recipe: Recipe, row: Row) -> Row:
 def contradiction_of(rows: Iterable[Row]) -> str:
     """Return the contradiction between the numbers of a run, by the importers' rules; empty if there is none.
 
-    Parameters
-    ----------
-    rows
-        Rows of one or several runs, one per statistic; rows that differ only in outcomes and statistic are one run.
+    `rows`: rows of one or several runs, one per statistic; rows that differ only in outcomes and statistic are one
+    run.
 
     Examples
     --------
@@ -103,12 +98,7 @@ def contradiction_of(rows: Iterable[Row]) -> str:
 def rows_by_statistic(common: Row, outcomes: Mapping[str, Row]) -> list[Row]:
     """Return one row per statistic that has a figure, in the order of the schema.
 
-    Parameters
-    ----------
-    common
-        Cells that all rows share.
-    outcomes
-        Outcome cells by statistic.
+    `common`: cells that all rows share. `outcomes`: outcome cells by statistic.
 
     Examples
     --------

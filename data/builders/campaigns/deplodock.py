@@ -32,10 +32,7 @@ _LABEL: Final = re.compile(r"^([A-Z][\w /().]+?):\s+([\d.]+|nan)\s*$", re.MULTIL
 def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
     """Yield the records with the figures, and the settings of the only engine.
 
-    Raises
-    ------
-    SchemaError
-        If a file lacks the result, the containers or the command.
+    Raises `SchemaError` if a file lacks the result, the containers or the command.
     """
     for record in published:
         parts = _SECTION.split(record.cells["@text"])

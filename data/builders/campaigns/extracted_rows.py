@@ -74,10 +74,8 @@ def _run(lines: list[Record]) -> Record:
 def rows(cells: Cells, common: Row) -> Iterable[Row]:
     """Return the rows of a run.
 
-    Raises
-    ------
-    RejectionError
-        If the arrival of requests, a precision, the replicas, the cached share or the speculation cannot be stated.
+    Raises `RejectionError` if the arrival of requests, a precision, the replicas, the cached share or the speculation
+    cannot be stated.
     """
     run = {name: number_of(cells[name]) for name in NUMBERS if cells[name]} | _settings(cells) | common
     if cells["load"] == "offline":

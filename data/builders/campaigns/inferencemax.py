@@ -31,10 +31,7 @@ _RUN_NAME: Final = re.compile(
 def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
     """Yield the results with what follows from them.
 
-    Raises
-    ------
-    SchemaError
-        If a file's name does not contain the request lengths, or a log's the configuration.
+    Raises `SchemaError` if a file's name does not contain the request lengths, or a log's the configuration.
     """
     for record in published:
         cells = _logged(record) if "file" in record.cells else _official(record.cells)

@@ -31,10 +31,8 @@ Point = tuple[str, str, float, float]
 def records(published: Iterator[Record], folder: Path) -> Iterator[Record]:
     """Yield a record for each published point, with its five rows, or that of its medians without a raw file.
 
-    Raises
-    ------
-    InputError
-        If a median differs from the published one by more than `RTOL`, or a measured point is not published.
+    Raises `InputError` if a median differs from the published one by more than `RTOL`, or a measured point is not
+    published.
     """
     points: dict[Point, list[Row]] = defaultdict(list)
     for row in read_measurements("llm_pilot", [folder / RAW], "llm_pilot").to_dict("records"):
@@ -71,13 +69,7 @@ def point_of(cells: Cells) -> tuple[Point, dict[str, float]]:
 
 
 def check_medians(rows: list[Row], medians: dict[str, float], reference: str) -> None:
-    """Check the median row of a point against the published one.
-
-    Raises
-    ------
-    InputError
-        If a median differs.
-    """
+    """Check the median row of a point against the published one. Raises `InputError` if a median differs."""
     for row in rows:
         for name, published in medians.items():
             if row["statistic"] == "p50" and not math.isclose(row[name], published, rel_tol=RTOL):

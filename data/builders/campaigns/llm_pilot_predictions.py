@@ -38,10 +38,7 @@ def s_text_from_ms(text: str) -> str:
 def build_peers(source: Path, target: Path) -> None:
     """Write ``peers.csv`` and ``prices.csv`` into the folder `target`.
 
-    Raises
-    ------
-    SchemaError
-        If two published files disagree on the measured medians.
+    Raises `SchemaError` if two published files disagree on the measured medians.
     """
     published = {method: list(_published(source, method)) for method in PEERS}
     measured = _points(published[PEERS[0]], prefix="")

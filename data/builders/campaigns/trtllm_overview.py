@@ -49,10 +49,7 @@ def parallelism_of(text: str) -> dict[str, int]:
 
     ``DEP4`` is data-parallel attention and expert parallelism on four accelerators.
 
-    Raises
-    ------
-    SchemaError
-        If the cell has neither form.
+    Raises `SchemaError` if the cell has neither form.
 
     Examples
     --------

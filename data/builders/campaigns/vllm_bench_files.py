@@ -24,10 +24,7 @@ def records(published: Iterable[Record], folder: Path) -> Iterable[Record]:
 def rows(cells: Cells, common: Row) -> list[Row]:
     """Return the rows of a result file; the recipe's columns fill what the file does not state.
 
-    Raises
-    ------
-    RejectionError
-        If the file contradicts itself.
+    Raises `RejectionError` if the file contradicts itself.
     """
     overrides: dict[str, Any] = {name: value for name, value in common.items() if name not in OWN}
     if "model" in overrides and "/" not in cells["model_id"]:  # a name that the server was given

@@ -67,10 +67,7 @@ Tables = dict[str, list[Row]]
 def build(raw: Path, configs: Path | None = None) -> tuple[Tables, Counter[str], list[str]]:
     """Return the six tables, how many rows were left out by table and reason, and the models whose row was kept.
 
-    Parameters
-    ----------
-    configs
-        Folder of the configs of further models, named ``owner--name_config.json``.
+    `configs`: folder of the configs of further models, named ``owner--name_config.json``.
     """
     skipped: Counter[str] = Counter()
     tables = convert_tables(raw / FIRST, configs or raw / FIRST, skipped)
@@ -183,10 +180,7 @@ def added_accelerators(sheets: Path) -> list[Row]:
 def model_row(spec: ModelSpec, known: Sequence[Row], lineage: str = "") -> Row:
     """Return the row of ``models.csv``, with the fold group, and unless given the lineage, of a model of its shape.
 
-    Parameters
-    ----------
-    known
-        Rows of models that may be its kin.
+    `known`: rows of models that may be its kin.
     """
     kin = {row["id"]: ModelSpec.parse({n: v for n, v in row.items() if v}) for row in known}
     fields = with_known_lineage(spec, Catalog(models=kin, accelerators={})).model_dump(mode="json")

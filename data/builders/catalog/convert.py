@@ -37,13 +37,7 @@ _SAME: Final = 1e-3
 
 
 def convert_model(raw: Row) -> Row:
-    """Return the row of ``models.csv``.
-
-    Raises
-    ------
-    SkippedRow
-        If a width or a count is not known.
-    """
+    """Return the row of ``models.csv``. Raises `SkippedRow` if a width or a count is not known."""
     raw = raw | FACTS["models"].get(raw["id"], {})
     row = {column: raw[name].strip() for column, name in MODEL_COLUMNS.items()}
     missing = next((name for name in _NEEDED if not row[name]), "")
@@ -113,10 +107,7 @@ def convert_accelerator(raw: Row) -> Row:
 
     An optional bridge between pairs of PCIe cards is left out: the part as sold talks over PCIe.
 
-    Raises
-    ------
-    SkippedRow
-        If memory, bandwidth, every floating-point peak or the link is not known.
+    Raises `SkippedRow` if memory, bandwidth, every floating-point peak or the link is not known.
     """
     row = {column: raw[name].strip() for column, name in ACCELERATOR_COLUMNS.items()}
     row["note"] = row["note"].replace(_NOT_REREAD, "From the maker's data sheet as quoted elsewhere")
@@ -143,10 +134,8 @@ def convert_accelerator(raw: Row) -> Row:
 def convert_offer(raw: Row) -> Row:
     """Return the row of ``offers.csv``.
 
-    Raises
-    ------
-    SkippedRow
-        If it has no date, no licence or no accelerator, is an ask or a benchmark's price, or its term is a guess.
+    Raises `SkippedRow` if it has no date, no licence or no accelerator, is an ask or a benchmark's price, or its term
+    is a guess.
     """
     row = {column: raw[name].strip() for column, name in FACTS["columns"]["offers"].items()}
     reasons = {
@@ -176,10 +165,7 @@ _RUN_LABEL: Final = re.compile(
 def convert_model_alias(raw: Row) -> Row:
     """Return the row of ``model_aliases.csv``.
 
-    Raises
-    ------
-    SkippedRow
-        If the name means several models, none of the catalogue, or is a path or the label of a run.
+    Raises `SkippedRow` if the name means several models, none of the catalogue, or is a path or the label of a run.
     """
     alias, target = raw["raw_name"].strip(), raw["canonical_id"]
     if raw["context"] or raw["resolved"] != "yes" or not target:
@@ -201,10 +187,7 @@ def _named_precision(quantisation: str) -> str:
 def convert_accelerator_alias(raw: Row) -> Row:
     """Return the row of ``accelerator_aliases.csv``.
 
-    Raises
-    ------
-    SkippedRow
-        If the name may mean several parts, or says more than the part.
+    Raises `SkippedRow` if the name may mean several parts, or says more than the part.
     """
     alias, target = raw["raw_gpu"].strip(), raw["canonical_id"]
     if not target or raw["confidence"] not in {"high", "medium"}:

@@ -21,10 +21,7 @@ NUMBERS: Final = frozenset(
 def assemble(recipe: Recipe, root: Path) -> BuildResult:
     """Build a campaign from the files under `root`; a row of a page that states no date has the day of its first.
 
-    Raises
-    ------
-    SchemaError
-        If a file is missing or malformed, or a row breaks the schema.
+    Raises `SchemaError` if a file is missing or malformed, or a row breaks the schema.
     """
     if "*" in recipe.same:
         recipe = replace(recipe, same=tuple(name for name in TRAINING_SCHEMA if name not in {"campaign", "derived"}))

@@ -29,12 +29,7 @@ def merge_duplicates(
     its blank cells are filled from the duplicates. Software versions are ignored: the same digits under a newer
     heading are the old measurement.
 
-    Parameters
-    ----------
-    rows
-        Cells by reference.
-    rtol
-        Tolerance between two outcomes, relative to the larger.
+    `rows`: cells by reference. `rtol`: tolerance between two outcomes, relative to the larger.
 
     Examples
     --------

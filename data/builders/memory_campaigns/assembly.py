@@ -34,10 +34,7 @@ UNLIKE_CACHE: Final = re.compile(
 def assemble(recipe: Recipe, root: Path) -> BuildResult:
     """Build a campaign from the files under `root`; rows without a catalogue entry are rejected.
 
-    Raises
-    ------
-    SchemaError
-        If a file is missing or malformed, or a row breaks the schema.
+    Raises `SchemaError` if a file is missing or malformed, or a row breaks the schema.
     """
     maker, table, rejected, n_read = RowMaker(recipe, _NUMBERS), [], [], 0
     for record in recipe.records(root):

@@ -12,10 +12,7 @@ MAX_BLANK_LINE: Final = 10_000
 def iter_csv(lines: Iterable[str], place: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the line on which each row of a CSV file starts, and its cells; blank lines are no rows.
 
-    Raises
-    ------
-    SchemaError
-        If it is no CSV, or has more than `MAX_BLANK_LINE` blank lines; names the line.
+    Raises `SchemaError` if it is no CSV, or has more than `MAX_BLANK_LINE` blank lines; names the line.
     """
     reader = csv.reader(lines, strict=True)
     line, n_blank = 1, 0
@@ -33,10 +30,7 @@ def iter_csv(lines: Iterable[str], place: str) -> Iterator[tuple[int, list[str]]
 def check_width(row: Sequence[object], header: Sequence[object], place: str, line: int) -> None:
     """Refuse a row of a CSV file with more or fewer cells than its header.
 
-    Raises
-    ------
-    SchemaError
-        If the numbers of cells differ.
+    Raises `SchemaError` if the numbers of cells differ.
     """
     if len(row) != len(header):
         problem = f"must have {len(header)} cells as the header has, got {len(row)}; is the file truncated?"

@@ -25,10 +25,7 @@ def home_path() -> Path:
 def make_home(home: Path) -> Path:
     """Create the state folder if it does not exist, for its owner alone, and return it.
 
-    Raises
-    ------
-    NotReadyError
-        If it cannot be created.
+    Raises `NotReadyError` if it cannot be created.
     """
     try:
         make_private_folder(home, DATABASE_NAME)
@@ -43,10 +40,7 @@ def writable_home(home: Path) -> Path:
 
     Call it before a computation that takes hours, or a service that writes later.
 
-    Raises
-    ------
-    NotReadyError
-        If the folder cannot be created or written.
+    Raises `NotReadyError` if the folder cannot be created or written.
     """
     try:
         with tempfile.TemporaryFile(dir=make_home(home)):

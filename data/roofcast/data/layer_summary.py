@@ -27,10 +27,8 @@ def summarise(layers: Layers, fields: Mapping[str, Any]) -> dict[str, Any]:
 
     Heads and widths are those of the attention that reads furthest; of several widths of one kind, the mean.
 
-    Parameters
-    ----------
-    fields
-        The spec's own ``n_layer``, ``hidden_size``, ``vocab_size``, ``tie_word_embeddings`` and ``n_param_other``.
+    `fields`: the spec's own ``n_layer``, ``hidden_size``, ``vocab_size``, ``tie_word_embeddings`` and
+    ``n_param_other``.
     """
     hidden, n_layer = int(fields["hidden_size"]), int(fields["n_layer"])
     return {

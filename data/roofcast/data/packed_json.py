@@ -24,12 +24,7 @@ _KEY: Final = "\0packed"
 def parse_packed(text: str, hook: Hook | None = None) -> Any:
     """Return the value of a JSON text, with each long array of numbers as an `array` of doubles.
 
-    Raises
-    ------
-    ValueError
-        If the text is no JSON.
-    RecursionError
-        If it is nested too deeply.
+    Raises `ValueError` if the text is no JSON; `RecursionError` if it is nested too deeply.
 
     Examples
     --------

@@ -14,15 +14,8 @@ _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 def make_private_folder(folder: Path, marker: str) -> Path:
     """Create a folder that its owner alone may enter, unless it exists, and return it.
 
-    Parameters
-    ----------
-    marker
-        Name of a file. An older folder that contains it is closed to others, see `close_to_others`.
-
-    Raises
-    ------
-    OSError
-        If it cannot be created.
+    `marker`: name of a file. An older folder that contains it is closed to others, see `close_to_others`. Raises
+    `OSError` if it cannot be created.
     """
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -35,10 +28,7 @@ def make_private_folder(folder: Path, marker: str) -> Path:
 def make_private_file(file: Path) -> Path:
     """Create an empty file that its owner alone may read, unless it exists, and return it.
 
-    Raises
-    ------
-    OSError
-        If it cannot be created.
+    Raises `OSError` if it cannot be created.
     """
     if file.exists():
         close_to_others(file)

@@ -52,10 +52,7 @@ class Spec(BaseModel):
     def parse(cls, fields: dict[str, Any], prefix: str = "") -> Self:
         """Return the spec of these fields.
 
-        Raises
-        ------
-        InputError
-            If a field is missing, unknown, of the wrong type or out of bounds; names each.
+        Raises `InputError` if a field is missing, unknown, of the wrong type or out of bounds; names each.
 
         Examples
         --------

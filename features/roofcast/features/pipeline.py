@@ -62,12 +62,7 @@ def build_features(
 ) -> tuple[pd.DataFrame, dict[str, FloatArray], Estimate]:
     """Return the learner's features, the estimates by metric and the analytic estimate.
 
-    Parameters
-    ----------
-    known
-        The analytic estimate if already computed; it does not depend on the statistic.
-    metrics
-        To estimate.
+    `known`: the analytic estimate if already computed; it does not depend on the statistic. `metrics`: to estimate.
 
     Returns
     -------

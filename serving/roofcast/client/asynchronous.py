@@ -192,12 +192,8 @@ class AsyncClient:
     ) -> MeasurementsAdded:
         """Store measured rows and the models that they bring along: all of them, or none.
 
-        Parameters
-        ----------
-        compare
-            Wait for a comparison with predictions and earlier rows; `drift` has it later, by `import_id`.
-        claim
-            Make rows that API keys own the operator's; for keys of the scope admin.
+        `compare`: wait for a comparison with predictions and earlier rows; `drift` has it later, by `import_id`.
+        `claim`: make rows that API keys own the operator's; for keys of the scope admin.
         """
         return await self._send(post("/v1/measurements", request, compare=compare, claim=claim))
 
@@ -350,10 +346,7 @@ class AsyncClient:
     ) -> RetrainingResponse:
         """Return a retraining once it is done, has failed or was cancelled.
 
-        Raises
-        ------
-        TimeoutError
-            If that takes longer than `timeout_s`.
+        Raises `TimeoutError` if that takes longer than `timeout_s`.
         """
         deadline = time.monotonic() + timeout_s
         while (record := await self.retraining(retraining_id))["state"] not in {"done", "failed", "cancelled"}:

@@ -68,10 +68,7 @@ def join_responses(responses: Sequence[PredictionResponse]) -> PredictionRespons
 def table_calls(table: pd.DataFrame, stack: str | None, level: float | None) -> Iterator[Call[pd.DataFrame]]:
     """Yield the calls that predict the rows of a table, in parts of `MAX_BULK_ROW`.
 
-    Raises
-    ------
-    ValueError
-        If it has no row, or two columns of one name.
+    Raises `ValueError` if it has no row, or two columns of one name.
     """
     if table.empty:
         raise ValueError("there is no row to predict; the table is empty")

@@ -35,12 +35,8 @@ MAX_WAIT_S: Final = 60.0
 class Call(Generic[T]):
     """A request and the reader of its response.
 
-    Parameters
-    ----------
-    content, content_type
-        The body; None if there is none.
-    is_idempotent
-        Whether it may be sent again although the service may have acted on it already.
+    `content` and `content_type`: the body; None if there is none. `is_idempotent`: whether it may be sent again
+    although the service may have acted on it already.
     """
 
     method: str
@@ -65,13 +61,7 @@ class Call(Generic[T]):
         }
 
     def result(self, response: httpx.Response) -> T:
-        """Return the content of a response.
-
-        Raises
-        ------
-        RoofcastError
-            If its status is no success.
-        """
+        """Return the content of a response. Raises `RoofcastError` if its status is no success."""
         if not response.is_success:
             raise error_of(response)
         return self.read(response)

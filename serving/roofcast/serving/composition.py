@@ -38,13 +38,8 @@ class Service:
 
     Code below routes and commands takes the parts that it needs, never the whole.
 
-    Parameters
-    ----------
-    warn
-        Receives messages: a file of the state folder that is ignored, a wait for another retraining, an outdated
-        store.
-    champions
-        The registry of each target's predictors, with the one in service.
+    `warn`: receives messages: a file of the state folder that is ignored, a wait for another retraining, an outdated
+    store. `champions`: the registry of each target's predictors, with the one in service.
     """
 
     settings: Settings
@@ -91,10 +86,7 @@ class Service:
     def compared_models(self) -> ComparedModels:
         """Champion and challenger of inference, for comparisons with measurements.
 
-        Raises
-        ------
-        NotReadyError
-            If no predictor is in service.
+        Raises `NotReadyError` if no predictor is in service.
         """
         return ComparedModels(self.active_model, self.challenger.model, self.catalog, self.learnt_rows)
 

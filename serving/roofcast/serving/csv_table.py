@@ -28,13 +28,7 @@ class CsvTable(NamedTuple):
         return pd.DataFrame(self.rows, pd.Index(self.lines, dtype="int64"), self.header, dtype=object)
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the rows as dictionaries.
-
-        Raises
-        ------
-        SchemaError
-            If two columns have the same name.
-        """
+        """Return the rows as dictionaries. Raises `SchemaError` if two columns have the same name."""
         for name in self.header:
             if self.header.count(name) > 1:
                 raise SchemaError(name, "is given twice as a column")
@@ -53,17 +47,9 @@ class CsvTable(NamedTuple):
 def parse_table(content: bytes, name: str, max_row: int | None = None) -> CsvTable:
     """Return the table of a CSV file's content; blank lines are no rows.
 
-    Parameters
-    ----------
-    name
-        Of the file, for messages.
-    max_row
-        Most rows that the table may have; the rows after these are not read.
-
-    Raises
-    ------
-    SchemaError
-        If it is not CSV in UTF-8, a row has more or fewer cells than the header, or there are too many rows.
+    `name`: of the file, for messages. `max_row`: most rows that the table may have; the rows after these are not
+    read. Raises `SchemaError` if it is not CSV in UTF-8, a row has more or fewer cells than the header, or there are
+    too many rows.
     """
     try:
         text = content.decode("utf-8-sig")

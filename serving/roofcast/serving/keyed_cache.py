@@ -12,12 +12,8 @@ V = TypeVar("V")
 class KeyedCache(Generic[V]):
     """Values by key, each made once; threads share it, and wait for a value that another thread makes.
 
-    Parameters
-    ----------
-    max_size
-        Size of all values together, beyond which those used least lately are dropped; the latest always stays.
-    size_of
-        Size of a value.
+    `max_size`: size of all values together, beyond which those used least lately are dropped; the latest always
+    stays. `size_of`: size of a value.
     """
 
     def __init__(self, max_size: float = 1, size_of: Callable[[V], float] = lambda _: 1) -> None:

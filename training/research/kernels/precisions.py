@@ -81,12 +81,7 @@ def _spec_values(accelerators: pd.Series[str], field: str) -> pd.Series[float]:
 def attention_precision(table: pd.DataFrame, computed: str) -> pd.Series[str]:
     """Return the precision of attention: ``bf16``, ``fp8_cache`` or ``fp8``.
 
-    Parameters
-    ----------
-    table
-        With `kv_cache_dtype` and the column `computed`.
-    computed
-        Column of the compute precision.
+    `table`: with `kv_cache_dtype` and the column `computed`. `computed`: column of the compute precision.
     """
     cached = table["kv_cache_dtype"].map({"bfloat16": "bf16", "fp8": "fp8_cache"})
     return cached.mask(table[computed] == "fp8", "fp8")

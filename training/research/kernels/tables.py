@@ -64,10 +64,7 @@ def read_table(folder: Path, name: str) -> tuple[pd.DataFrame, dict[str, int]]:
     One version per system and engine is used: the newest with at least a third of the rows of the largest version.
     Columns `accelerator` and `engine` are added.
 
-    Raises
-    ------
-    InputError
-        If the folder holds no such table.
+    Raises `InputError` if the folder holds no such table.
     """
     parts = []
     n_rejected = {"unknown_system": 0, "older_version": 0}

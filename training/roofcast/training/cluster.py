@@ -25,17 +25,8 @@ def environment() -> dict[str, str]:
 def folds_on(address: str) -> Iterator[None]:
     """Fit the folds of trainings in the block on the workers of a Dask scheduler; in this process if it is blank.
 
-    Parameters
-    ----------
-    address
-        Such as ``tcp://scheduler:8786``.
-
-    Raises
-    ------
-    InputError
-        If Dask is not installed, or a worker has other versions or other code.
-    NotReadyError
-        If the scheduler does not answer, or has no worker.
+    `address`: such as ``tcp://scheduler:8786``. Raises `InputError` if Dask is not installed, or a worker has other
+    versions or other code; `NotReadyError` if the scheduler does not answer, or has no worker.
     """
     if not address:
         with nullcontext():
@@ -60,17 +51,8 @@ def folds_on(address: str) -> Iterator[None]:
 def check_workers(environments: dict[str, dict[str, str]], address: str) -> None:
     """Check that workers fit as this process does.
 
-    Parameters
-    ----------
-    environments
-        `environment` of each worker, by its address.
-
-    Raises
-    ------
-    InputError
-        If a worker differs.
-    NotReadyError
-        If there is no worker.
+    `environments`: `environment` of each worker, by its address. Raises `InputError` if a worker differs;
+    `NotReadyError` if there is no worker.
     """
     if not environments:
         raise NotReadyError(f"the Dask scheduler at {address} has no worker; start one: dask worker {address}")

@@ -91,10 +91,7 @@ def resolve_rows(published: Iterable[Record]) -> list[ResolvedRow]:
 def model_of(row: SourceRow) -> str:
     """Return the catalogue id of the served model.
 
-    Raises
-    ------
-    UnknownNameError
-        If the catalogue has no such model.
+    Raises `UnknownNameError` if the catalogue has no such model.
 
     Examples
     --------

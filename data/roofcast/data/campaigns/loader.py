@@ -48,12 +48,8 @@ class CampaignInfo(Spec):
 class ShippedCampaigns:
     """Campaigns of one measurement table; every method raises `UnknownNameError` for an unknown name.
 
-    Parameters
-    ----------
-    package
-        Import name of the package that holds the campaigns' folders.
-    validate
-        Validates a table; called with the rows and a name of the table for messages.
+    `package`: import name of the package that holds the campaigns' folders. `validate`: validates a table; called
+    with the rows and a name of the table for messages.
     """
 
     package: str

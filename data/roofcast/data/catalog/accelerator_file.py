@@ -38,11 +38,8 @@ def load_accelerator_file(path: Path | str) -> AcceleratorSpec:
 
     Its numbers are not checked; `catalog.accelerator_lint` does that.
 
-    Raises
-    ------
-    SchemaError
-        If the file cannot be read, is too large, is no TOML, or a field is unknown, missing or wrong; names file,
-        line and field.
+    Raises `SchemaError` if the file cannot be read, is too large, is no TOML, or a field is unknown, missing or
+    wrong; names file, line and field.
     """
     file = Path(path)
     try:
@@ -64,10 +61,7 @@ def load_accelerator_file(path: Path | str) -> AcceleratorSpec:
 def parse_accelerator(text: str, source: str = "accelerator.toml") -> AcceleratorSpec:
     """Return the accelerator of a TOML text.
 
-    Raises
-    ------
-    SchemaError
-        If it is no TOML, or a field is unknown, missing or wrong; names line and field.
+    Raises `SchemaError` if it is no TOML, or a field is unknown, missing or wrong; names line and field.
 
     Examples
     --------

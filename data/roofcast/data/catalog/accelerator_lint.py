@@ -61,10 +61,7 @@ def lint_accelerators(
 ) -> list[Finding]:
     """Return the unusual numbers of data sheets, in the order of the specs; a finding is no proof of an error.
 
-    Parameters
-    ----------
-    exceptions
-        Reason why a number is right nevertheless, by accelerator id and by rule.
+    `exceptions`: reason why a number is right nevertheless, by accelerator id and by rule.
 
     Examples
     --------
@@ -89,10 +86,7 @@ def check_sheet_units(spec: AcceleratorSpec, known: Iterable[AcceleratorSpec]) -
 
     Numbers that are unusual but possible are findings of `lint_accelerators`.
 
-    Raises
-    ------
-    InputError
-        If a number, or the ratio of two, is outside the range by more than `MAX_UNIT_FACTOR`.
+    Raises `InputError` if a number, or the ratio of two, is outside the range by more than `MAX_UNIT_FACTOR`.
 
     Examples
     --------

@@ -26,6 +26,8 @@ class Catalog:
     slash, and an accelerator's name with or without its maker, are names too where they are unique. Any other name
     means the one entry that has its words, see `typed_names`; that of a quantised copy means its model.
 
+    Raises `SchemaError` if a name has two targets, or an alias or an offer refers to an unknown id.
+
     Parameters
     ----------
     models, accelerators
@@ -38,11 +40,6 @@ class Catalog:
         Ids of models that a caller can name and that no answer names unasked.
     measured
         Runs of the store, which override the support table.
-
-    Raises
-    ------
-    SchemaError
-        If a name has two targets, or an alias or an offer refers to an unknown id.
     """
 
     models: Mapping[str, ModelSpec]
@@ -65,10 +62,7 @@ class Catalog:
     def model(self, name: str) -> ModelSpec:
         """Return the model of this name; for that of a quantised copy, with its weight precision.
 
-        Raises
-        ------
-        UnknownNameError
-            If no name or several names match; lists near misses, or what it may mean.
+        Raises `UnknownNameError` if no name or several names match; lists near misses, or what it may mean.
         """
         precision = self._precision_index.get(_key(name))
         copy = split_copy_name(name)
@@ -80,10 +74,7 @@ class Catalog:
     def accelerator(self, name: str) -> AcceleratorSpec:
         """Return the accelerator of this name.
 
-        Raises
-        ------
-        UnknownNameError
-            If no name or several names match; lists near misses, or what it may mean.
+        Raises `UnknownNameError` if no name or several names match; lists near misses, or what it may mean.
         """
         index, words = self._accelerator_index, self._accelerator_words
         return self.accelerators[_find("accelerator", name, index, self.accelerators, words)]
@@ -146,30 +137,21 @@ class Catalog:
     def with_models(self, specs: Iterable[ModelSpec]) -> Self:
         """Return a catalogue with these models added; one of a known id replaces it.
 
-        Raises
-        ------
-        SchemaError
-            If a new id collides with another name.
+        Raises `SchemaError` if a new id collides with another name.
         """
         return dataclasses.replace(self, models={**self.models, **{spec.id: spec for spec in specs}})
 
     def with_accelerators(self, specs: Iterable[AcceleratorSpec]) -> Self:
         """Return a catalogue with these accelerators added; one of a known id replaces it.
 
-        Raises
-        ------
-        SchemaError
-            If a new id collides with another name.
+        Raises `SchemaError` if a new id collides with another name.
         """
         return dataclasses.replace(self, accelerators={**self.accelerators, **{spec.id: spec for spec in specs}})
 
     def with_offers(self, offers: Iterable[Offer]) -> Self:
         """Return a catalogue with these offers instead of its own.
 
-        Raises
-        ------
-        SchemaError
-            If an offer's accelerator is not in the catalogue.
+        Raises `SchemaError` if an offer's accelerator is not in the catalogue.
         """
         return dataclasses.replace(self, offers=tuple(offers))
 
@@ -216,10 +198,7 @@ class Catalog:
 def load_catalog() -> Catalog:
     """Return the shipped catalogue; cached.
 
-    Raises
-    ------
-    SchemaError
-        If a table breaks its schema or names collide.
+    Raises `SchemaError` if a table breaks its schema or names collide.
 
     Examples
     --------

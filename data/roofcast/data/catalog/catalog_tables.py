@@ -17,10 +17,7 @@ def read_specs(
 ) -> Iterator[SpecT]:
     """Yield the spec of each row of a table.
 
-    Raises
-    ------
-    SchemaError
-        If a row is no valid spec; names file, line and field.
+    Raises `SchemaError` if a row is no valid spec; names file, line and field.
     """
     for line, row in _rows(file):
         try:
@@ -32,10 +29,7 @@ def read_specs(
 def read_aliases(file: Traversable, column: str = "id") -> dict[str, str]:
     """Return the cells of a column by alias, without the blank ones.
 
-    Raises
-    ------
-    SchemaError
-        If an alias occurs twice.
+    Raises `SchemaError` if an alias occurs twice.
     """
     aliases: dict[str, str] = {}
     for line, row in _rows(file):

@@ -25,10 +25,7 @@ PEAK_COLUMNS: Final[Mapping[str, str]] = {f"peak_{p}_tflop_per_s": p for p in PR
 def fields_in_si(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a spec from cells in data-sheet units; other cells are unchanged.
 
-    Raises
-    ------
-    InputError
-        If a cell with a unit is not a number.
+    Raises `InputError` if a cell with a unit is not a number.
 
     Examples
     --------
@@ -45,10 +42,7 @@ def fields_in_si(row: Mapping[str, Any]) -> dict[str, Any]:
 def with_peaks(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields with every ``peak_..._tflop_per_s`` collected in `peak_flop_per_s`.
 
-    Raises
-    ------
-    InputError
-        If a peak is not a number.
+    Raises `InputError` if a peak is not a number.
     """
     peaks = {
         precision: _scale(column, fields[column], units.FLOP_PER_TFLOP)

@@ -40,12 +40,8 @@ def words_of(name: str) -> frozenset[str]:
 class WordIndex:
     """Entries of a catalogue by the words of their names.
 
-    Parameters
-    ----------
-    names
-        Other names of each entry by its id.
-    is_numbered
-        Whether only names with a number besides a memory size mean an entry, as those of accelerators do.
+    `names`: other names of each entry by its id. `is_numbered`: whether only names with a number besides a memory
+    size mean an entry, as those of accelerators do.
     """
 
     def __init__(self, names: Mapping[str, Iterable[str]], *, is_numbered: bool) -> None:

@@ -48,6 +48,10 @@ def read_measurements(
 ) -> pd.DataFrame:
     """Return the measurements of benchmark files: all of them or, on the first fault, none.
 
+    Raises `UnknownNameError` if there is no such format, or an override names no column. Raises `SchemaError` if a
+    file is missing, empty, truncated, binary or in another format, contradicts an override, or leaves a required
+    column blank, or `names` refuses a name; names file, line and field.
+
     Parameters
     ----------
     format_name
@@ -61,14 +65,6 @@ def read_measurements(
         behind the address it measures. ``column:name in the file`` replaces that name by the value.
     names
         Check of the names in the rows; None to admit any.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such format, or an override names no column.
-    SchemaError
-        If a file is missing, empty, truncated, binary or in another format, contradicts an override, or leaves a
-        required column blank, or `names` refuses a name; names file, line and field.
     """
     chosen = detect_format(paths) if format_name is None else _format(format_name)
     with contextlib.closing(chosen.open(paths)) as sources:
@@ -85,12 +81,7 @@ def read_upload(
 ) -> tuple[str, pd.DataFrame]:
     """Return the format's name and the measurements of one open file; see `read_measurements`.
 
-    Raises
-    ------
-    UnknownNameError
-        As of `read_measurements`.
-    SchemaError
-        Also if the file is compressed.
+    Raises `UnknownNameError` as of `read_measurements`; `SchemaError` also if the file is compressed.
     """
     start = source.start()
     if is_compressed(start):
@@ -125,11 +116,8 @@ def _read(
 def detect_format(paths: Sequence[Path]) -> Format:
     """Return the one format of the files, by their content; files in no format are ignored.
 
-    Raises
-    ------
-    SchemaError
-        If a path is missing, a file is empty or a damaged archive, no format recognises any file, or two files are
-        in different formats.
+    Raises `SchemaError` if a path is missing, a file is empty or a damaged archive, no format recognises any file, or
+    two files are in different formats.
     """
     suffixes = sorted({suffix for candidate in FORMATS.values() for suffix in candidate.suffixes})
     files = files_of(paths, *suffixes)

@@ -74,11 +74,8 @@ def table_of_runs(runs: Sequence[Run], campaign: str, overrides: Overrides, name
     A run without a completed request gives one row without outcomes. An open loop that did not reach its request
     rate gets a note.
 
-    Raises
-    ------
-    SchemaError
-        If a run contradicts an override or itself, leaves a required column blank, or breaks the schema of
-        measurements; names file, line and field.
+    Raises `SchemaError` if a run contradicts an override or itself, leaves a required column blank, or breaks the
+    schema of measurements; names file, line and field.
     """
     rows_by_run = [_rows_of(run, campaign, overrides, names) for run in runs]
     try:

@@ -72,10 +72,7 @@ def n_decode_accelerator(total: Mapping[str, float], n: int) -> int:
     Input throughput is published per prefill accelerator, output throughput per decode accelerator, and the total per
     accelerator; only one number of decode accelerators makes the three agree.
 
-    Raises
-    ------
-    SchemaError
-        If no whole number makes them agree.
+    Raises `SchemaError` if no whole number makes them agree.
 
     Examples
     --------

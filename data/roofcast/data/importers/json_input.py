@@ -158,13 +158,7 @@ def json_marks(*names: str, opening: tuple[bytes, ...] = (b"{",)) -> Callable[[b
 
 
 def check_keys(document: Node, keys: Sequence[str], tool: str) -> None:
-    """Refuse a document that lacks one of the keys.
-
-    Raises
-    ------
-    SchemaError
-        If a key is missing.
-    """
+    """Refuse a document that lacks one of the keys. Raises `SchemaError` if a key is missing."""
     for key in keys:
         if document[key].is_blank:
             raise document[key].error(f"no such field: this is no result of {tool}, or a truncated one")
@@ -178,10 +172,7 @@ def read_document(source: Source, hook: Hook | None = None) -> Node:
 def read_json(source: Source, hook: Hook | None = None) -> Node:
     """Return a file that is one JSON document, in UTF-8 with or without a byte order mark.
 
-    Raises
-    ------
-    SchemaError
-        If the file is empty, too large, truncated or no JSON; names the line.
+    Raises `SchemaError` if the file is empty, too large, truncated or no JSON; names the line.
     """
     return _parse(read_text(source), source.name, 0, hook)
 
@@ -189,10 +180,7 @@ def read_json(source: Source, hook: Hook | None = None) -> Node:
 def read_text(source: Source) -> str:
     """Return the text of a file.
 
-    Raises
-    ------
-    SchemaError
-        If the file is empty, too large or not UTF-8; names the line.
+    Raises `SchemaError` if the file is empty, too large or not UTF-8; names the line.
     """
     content = bytearray()  # grows with the file; the largest size is not reserved
     while chunk := source.stream.read(_CHUNK_BYTE):
@@ -208,10 +196,7 @@ def read_text(source: Source) -> str:
 def iter_documents(source: Source, hook: Hook | None = None) -> Iterator[Node]:
     """Yield the objects of a file of JSON lines, one line in memory at a time; blank lines are skipped.
 
-    Raises
-    ------
-    SchemaError
-        If the file is empty, or a line is too long, truncated or no JSON object.
+    Raises `SchemaError` if the file is empty, or a line is too long, truncated or no JSON object.
     """
     n_document = 0
     for line, content in iter_lines(source, MAX_JSON_LINE_BYTE):

@@ -65,10 +65,7 @@ class Field(NamedTuple):
     def read(self, document: Node, *names: str) -> float:
         """Return the value in our unit, by the first name of the statistic that has one; NaN if it is absent.
 
-        Raises
-        ------
-        SchemaError
-            If it is no finite number of at least 0, or its unit is unknown; names the path.
+        Raises `SchemaError` if it is no finite number of at least 0, or its unit is unknown; names the path.
         """
         holder = document.at(*self.holder)
         for name in names or ("",):
@@ -111,10 +108,7 @@ class Layout:
     def cells(self, document: Node) -> dict[str, Any]:
         """Return the columns of the run that the tool implies and the document has.
 
-        Raises
-        ------
-        SchemaError
-            If the document lacks a field that every one of the tool has.
+        Raises `SchemaError` if the document lacks a field that every one of the tool has.
         """
         check_keys(document, self.required, self.tool)
         return {**self.constants, **self.read(document, "cells")}

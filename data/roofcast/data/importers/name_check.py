@@ -19,13 +19,9 @@ Find = Callable[[str], InputError | None]
 class NameCheck:
     """Check of the names in rows while they are read; each unknown name counts once, where it occurs first.
 
-    Parameters
-    ----------
-    unknown
-        By column, what is wrong with a name that must be known.
-    doubtful
-        The same of names that are stored even if unknown. They raise no error by themselves; if the import is refused
-        for another reason, its error lists them too.
+    `unknown`: by column, what is wrong with a name that must be known. `doubtful`: the same of names that are stored
+    even if unknown. They raise no error by themselves; if the import is refused for another reason, its error lists
+    them too.
     """
 
     def __init__(self, unknown: Mapping[str, Find] | None = None, doubtful: Mapping[str, Find] | None = None) -> None:
@@ -59,10 +55,7 @@ class NameCheck:
     def all_errors(self) -> Iterator[None]:
         """Join the unknown names with the error of the rows that are read within.
 
-        Raises
-        ------
-        SchemaError
-            If the rows are wrong, a name is unknown, or both.
+        Raises `SchemaError` if the rows are wrong, a name is unknown, or both.
         """
         try:
             yield

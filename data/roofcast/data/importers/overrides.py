@@ -54,10 +54,7 @@ class MissingColumnsError(SchemaError):
 def parse_overrides(texts: Iterable[str]) -> dict[str, str]:
     """Return columns and values from texts such as ``accelerator=nvidia-h100-sxm-80gb``.
 
-    Raises
-    ------
-    InputError
-        If a text has another form, or a column is given twice.
+    Raises `InputError` if a text has another form, or a column is given twice.
     """
     values: dict[str, str] = {}
     for text in texts:
@@ -73,17 +70,9 @@ def parse_overrides(texts: Iterable[str]) -> dict[str, str]:
 def check_overrides(overrides: Overrides) -> dict[str, object]:
     """Return the overrides with numbers parsed and texts stripped.
 
-    Parameters
-    ----------
-    overrides
-        Column to value, or ``column:name in the file`` to the name that replaces it.
-
-    Raises
-    ------
-    UnknownNameError
-        If a column does not exist or may not be set.
-    InputError
-        If a value is blank or of the wrong type.
+    `overrides`: column to value, or ``column:name in the file`` to the name that replaces it. Raises
+    `UnknownNameError` if a column does not exist or may not be set; `InputError` if a value is blank or of the wrong
+    type.
 
     Examples
     --------
@@ -106,10 +95,7 @@ def check_overrides(overrides: Overrides) -> dict[str, object]:
 def parse_cell(column: str, value: object) -> object:
     """Return a value in the type of its column.
 
-    Raises
-    ------
-    InputError
-        If the column holds numbers and the value is not one.
+    Raises `InputError` if the column holds numbers and the value is not one.
     """
     if column not in NUMBER_COLUMNS:
         return value if column == "flash_attention" and isinstance(value, bool) else str(value).strip()
@@ -125,10 +111,7 @@ def parse_cell(column: str, value: object) -> object:
 def fill_blanks(cells: Mapping[str, Any], overrides: Overrides, place: str, line: int = 0) -> dict[str, Any]:
     """Return the cells of a row with blanks filled and names replaced by the overrides.
 
-    Raises
-    ------
-    SchemaError
-        If a cell contradicts its override.
+    Raises `SchemaError` if a cell contradicts its override.
 
     Examples
     --------
@@ -157,10 +140,7 @@ def fill_blanks(cells: Mapping[str, Any], overrides: Overrides, place: str, line
 def fill_table(table: pd.DataFrame, overrides: Overrides, place: str, lines: Lines = 0) -> pd.DataFrame:
     """Return a table with blanks filled and names replaced by the overrides; see `fill_blanks`.
 
-    Raises
-    ------
-    SchemaError
-        If a cell contradicts its override.
+    Raises `SchemaError` if a cell contradicts its override.
     """
     if not overrides:
         return table
@@ -171,10 +151,7 @@ def fill_table(table: pd.DataFrame, overrides: Overrides, place: str, lines: Lin
 def check_required(cells: Mapping[str, Any], place: str, line: int = 0) -> None:
     """Refuse a row that leaves a required column blank.
 
-    Raises
-    ------
-    MissingColumnsError
-        If model, accelerator, their count, a request length or the load is blank.
+    Raises `MissingColumnsError` if model, accelerator, their count, a request length or the load is blank.
     """
     has_other_load = not is_blank(cells.get("request_rate")) or cells.get("load") == "offline"
     missing = [

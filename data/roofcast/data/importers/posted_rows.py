@@ -19,10 +19,8 @@ def read_json_rows(
 
     A cell that is absent, null or an empty text takes the default of its column; `campaign` is that of rows without.
 
-    Raises
-    ------
-    SchemaError
-        If a row breaks the schema, its numbers contradict each other, or `names` refuses a name; names row and field.
+    Raises `SchemaError` if a row breaks the schema, its numbers contradict each other, or `names` refuses a name;
+    names row and field.
     """
     names = names or NameCheck()
     for line, row in enumerate(rows, 1):

@@ -60,10 +60,7 @@ class Printed:
 
         A path that a label gives twice keeps its first value.
 
-        Raises
-        ------
-        SchemaError
-            If the file is empty, too large or not UTF-8, a line is too long, or it holds no result.
+        Raises `SchemaError` if the file is empty, too large or not UTF-8, a line is too long, or it holds no result.
         """
         text = read_text(source)
         is_warmup = bool(self.warmup_end) and self.warmup_end in text

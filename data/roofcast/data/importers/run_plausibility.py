@@ -46,12 +46,9 @@ def check_plausible(cells: Mapping[str, Any], statistics: Statistics, place: str
 
     Except for the bounds, each rule compares two published means of the run, and its message names both.
 
-    Raises
-    ------
-    SchemaError
-        If a TTFT or E2E is over a day or under 0.1 us, a mean or median TPOT or ITL over `MAX_GAP_S`, E2E far from
-        TTFT + TPOT x (output tokens - 1), requests last longer than the run or far shorter or longer than its
-        concurrency implies, or throughput is far from tokens over duration.
+    Raises `SchemaError` if a TTFT or E2E is over a day or under 0.1 us, a mean or median TPOT or ITL over
+    `MAX_GAP_S`, E2E far from TTFT + TPOT x (output tokens - 1), requests last longer than the run or far shorter or
+    longer than its concurrency implies, or throughput is far from tokens over duration.
 
     References
     ----------
@@ -82,10 +79,8 @@ def _problems(cells: Mapping[str, Any], statistics: Statistics) -> Iterator[tupl
 def validate_plausible(table: pd.DataFrame, place: str, lines: Lines) -> pd.DataFrame:
     """Return the validated table, each row of which is plausible by `check_plausible`.
 
-    Raises
-    ------
-    SchemaError
-        If a row breaks the schema of measurements, or its numbers contradict each other; names line and field.
+    Raises `SchemaError` if a row breaks the schema of measurements, or its numbers contradict each other; names line
+    and field.
     """
     validated = validate_measurements(table, place, lines)
     _check_plausible_rows(validated, place, lines)

@@ -52,10 +52,7 @@ class Scrape:
 def parse_scrape(text: str, time_s: float, place: str, model: str = "") -> Scrape:
     """Return the samples of metrics in Prometheus's text format; with a name, without those of other models.
 
-    Raises
-    ------
-    SchemaError
-        If the text is in another format, or has no metric of vLLM or SGLang.
+    Raises `SchemaError` if the text is in another format, or has no metric of vLLM or SGLang.
     """
     try:
         samples = {
@@ -107,15 +104,8 @@ class _Window:
 def run_of_scrapes(scrapes: Sequence[Scrape], cells: Mapping[str, Any], place: str) -> Run:
     """Return what a server counted between the first scrape and the last one.
 
-    Parameters
-    ----------
-    cells
-        What is known of the server.
-
-    Raises
-    ------
-    SchemaError
-        If no request was finished, or what is needed is not counted.
+    `cells`: what is known of the server. Raises `SchemaError` if no request was finished, or what is needed is not
+    counted.
     """
     names = fact_table("server_metrics")[scrapes[0].engine]
     window = _Window(scrapes)

@@ -50,10 +50,8 @@ def iter_sources(paths: Sequence[Path], *suffixes: str) -> Generator[Source, Non
     member at a time is held in memory. Within folders, to any depth, and archives, files with one of the suffixes are
     read, ``.csv`` by default.
 
-    Raises
-    ------
-    SchemaError
-        If a path is missing or unreadable, a folder or archive holds no such file, or an archive is damaged.
+    Raises `SchemaError` if a path is missing or unreadable, a folder or archive holds no such file, or an archive is
+    damaged.
     """
     for file in files_of(paths, *suffixes):
         try:
@@ -71,10 +69,7 @@ def files_of(paths: Sequence[Path], *suffixes: str) -> list[Path]:
 
     Archives are among them.
 
-    Raises
-    ------
-    SchemaError
-        If a path is missing or neither file nor folder, or a folder holds no such file.
+    Raises `SchemaError` if a path is missing or neither file nor folder, or a folder holds no such file.
     """
     files: list[Path] = []
     accepted = suffixes or (".csv",)
@@ -123,10 +118,7 @@ def is_compressed(start: bytes) -> bool:
 def start_of(file: Path, *suffixes: str) -> bytes:
     """Return up to `MAX_START_BYTE` first bytes of a file or of the first member of an archive.
 
-    Raises
-    ------
-    SchemaError
-        If the file cannot be read or is a damaged archive, or one that holds no such member.
+    Raises `SchemaError` if the file cannot be read or is a damaged archive, or one that holds no such member.
     """
     with contextlib.closing(iter_sources([file], *suffixes)) as sources:
         return next((source.start() for source in sources), b"")
@@ -146,10 +138,7 @@ def header_of(start: bytes) -> list[str]:
 def iter_lines(source: Source, max_byte: int) -> Iterator[tuple[int, bytes]]:
     """Yield number and content of each line that is not blank, one in memory at a time.
 
-    Raises
-    ------
-    SchemaError
-        If a line is longer than `max_byte`.
+    Raises `SchemaError` if a line is longer than `max_byte`.
     """
     line = 0
     while content := source.stream.readline(max_byte + 1):

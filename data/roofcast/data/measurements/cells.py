@@ -51,12 +51,8 @@ class Finding(NamedTuple):
 class CellParser:
     """Parser of rows of a schema.
 
-    Parameters
-    ----------
-    defaults
-        Values of blank cells. Other blanks are NaN or an empty text, and a problem where the column is not nullable.
-    always
-        Columns of every parsed table.
+    `defaults`: values of blank cells. Other blanks are NaN or an empty text, and a problem where the column is not
+    nullable. `always`: columns of every parsed table.
     """
 
     schema: Mapping[str, Column]

@@ -78,10 +78,7 @@ _CHOICES: Final = {"precision": ("", *PRECISIONS), "statistic": STATISTICS}
 def read_columns(file: str, known: Mapping[str, Column] = MappingProxyType({})) -> dict[str, Column]:
     """Return the columns of a table of this folder.
 
-    Parameters
-    ----------
-    known
-        Columns of another table, which those without a kind are taken from.
+    `known`: columns of another table, which those without a kind are taken from.
     """
     with Path(__file__).with_name(file).open(encoding="utf-8", newline="") as stream:
         return {row["name"]: _parse(row, known) for row in csv.DictReader(stream)}

@@ -24,12 +24,7 @@ def is_of_unknown_origin(stored: pd.DataFrame) -> pd.Series:
 def training_owners(stored: pd.DataFrame, now: dt.datetime) -> pd.Series:
     """Return who owns each stored row in training: its key, blank for an operator, or `UNPROVEN`.
 
-    Parameters
-    ----------
-    stored
-        Columns `uploader`, `is_operator`, `import_id`, `confirmed_by` and `added_at`.
-    now
-        With its zone.
+    `stored`: columns `uploader`, `is_operator`, `import_id`, `confirmed_by` and `added_at`. `now`: with its zone.
 
     Examples
     --------

@@ -62,18 +62,10 @@ class TableRules:
     def validate(self, table: pd.DataFrame, source: str = "", lines: Lines = 0) -> pd.DataFrame:
         """Return the validated table with every column of the schema, in its order and types.
 
-        Parameters
-        ----------
-        table
-            Rows with some of the columns; absent optional columns become blank.
-        source, lines
-            File name, and line of the first row or of each, for messages; 0 for messages without lines.
-
-        Raises
-        ------
-        SchemaError
-            If a column is unknown or repeated, or a value has the wrong type or breaks a bound or a rule; names line
-            and field of the first such value of each column.
+        `table`: rows with some of the columns; absent optional columns become blank. `source` and `lines`: file name,
+        and line of the first row or of each, for messages; 0 for messages without lines. Raises `SchemaError` if a
+        column is unknown or repeated, or a value has the wrong type or breaks a bound or a rule; names line and field
+        of the first such value of each column.
         """
         raise_all(self._column_errors(table, source))
         columns = self._with_defaults(table.reset_index(drop=True))

@@ -42,6 +42,9 @@ def load_offer_file(path: Path | str, catalog: Catalog, rates: Mapping[str, Deci
     instance_type, accelerator, price_per_h and as_of are required. `market` defaults to the provider's usual one.
     `listed_price_per_h` and `listed_currency` hold the amount that the provider listed in another currency.
 
+    Raises `SchemaError` if the file cannot be read, is too large, or an offer is wrong, repeated, of an unknown
+    accelerator or in a currency without a rate; names file, line (in TOML the offer's number) and field.
+
     Parameters
     ----------
     path
@@ -50,12 +53,6 @@ def load_offer_file(path: Path | str, catalog: Catalog, rates: Mapping[str, Deci
         For the names of accelerators.
     rates
         US dollars for one unit of a currency; the offer's source notes the rate.
-
-    Raises
-    ------
-    SchemaError
-        If the file cannot be read, is too large, or an offer is wrong, repeated, of an unknown accelerator or in a
-        currency without a rate; names file, line (in TOML the offer's number) and field.
     """
     file = Path(path)
     rows = _toml_rows(file) if file.suffix.lower() == ".toml" else csv_rows(file, OFFER_FIELDS)
@@ -76,10 +73,7 @@ def load_offer_file(path: Path | str, catalog: Catalog, rates: Mapping[str, Deci
 def offer_from_row(row: Mapping[str, Any], catalog: Catalog, rates: Mapping[str, Decimal], source: str) -> Offer:
     """Return the offer of a row with the cells `OFFER_FIELDS`; blank cells take their defaults.
 
-    Raises
-    ------
-    InputError
-        If a cell is wrong, or there is no rate for its currency; names the cell.
+    Raises `InputError` if a cell is wrong, or there is no rate for its currency; names the cell.
     """
     cells = {name: value for name, value in row.items() if value is not None and value != ""}
     _refuse_formulas(cells)
@@ -133,17 +127,8 @@ def _refuse_formulas(cells: Mapping[str, Any]) -> None:
 def csv_rows(path: Path, columns: Iterable[str], *, more: bool = False) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield line number and cells of each row of a CSV file.
 
-    Parameters
-    ----------
-    columns
-        Known columns.
-    more
-        Whether other columns are allowed.
-
-    Raises
-    ------
-    SchemaError
-        If the file cannot be read, is too large, has an unknown or double column, or a row of another length.
+    `columns`: known columns. `more`: whether other columns are allowed. Raises `SchemaError` if the file cannot be
+    read, is too large, has an unknown or double column, or a row of another length.
     """
     name = path.name
     try:

@@ -68,10 +68,7 @@ class OwnedHardware(Spec):
     def offer(self, as_of: dt.date) -> Offer:
         """Return the server as an on-demand offer of the provider ``owned``.
 
-        Raises
-        ------
-        InputError
-            If the price is 0, or above the limit of an offer.
+        Raises `InputError` if the price is 0, or above the limit of an offer.
         """
         return Offer.parse(
             {

@@ -39,10 +39,7 @@ _RUNPOD_UNPRICED: Final = "0.5"
 def load_price_index(path: Path | str, catalog: Catalog, provider: str = "") -> PriceList:
     """Return the offers of a file of observations; of one provider if one is named.
 
-    Raises
-    ------
-    SchemaError
-        If the file cannot be read, lacks a column, or a cell is wrong; names file, line and field.
+    Raises `SchemaError` if the file cannot be read, lacks a column, or a cell is wrong; names file, line and field.
     """
     file = Path(path)
 
@@ -58,10 +55,7 @@ def load_price_index(path: Path | str, catalog: Catalog, provider: str = "") -> 
 def fetch_price_index(provider: str, fetch: Fetch, catalog: Catalog) -> PriceList | None:
     """Return the offers of the last observations published; None if there are none.
 
-    Parameters
-    ----------
-    provider
-        The only one of interest; blank for all.
+    `provider`: the only one of interest; blank for all.
     """
     with published_file(REPOSITORY, LATEST, "gpu-price-index", fetch) as found:
         return found and load_price_index(found[0], catalog, provider)

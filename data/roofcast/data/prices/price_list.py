@@ -52,17 +52,8 @@ def read_price_list(
 ) -> PriceList:
     """Return the offers of the rows of a CSV file; of one id the cheapest, in node sizes that are sold.
 
-    Parameters
-    ----------
-    columns
-        Those that the file must have.
-    offers_of
-        Offers of a row; raises `NoOfferError` if there are none.
-
-    Raises
-    ------
-    SchemaError
-        If the file cannot be read, lacks a column, or a cell is wrong; names file, line and field.
+    `columns`: those that the file must have. `offers_of`: offers of a row; raises `NoOfferError` if there are none.
+    Raises `SchemaError` if the file cannot be read, lacks a column, or a cell is wrong; names file, line and field.
     """
     cheapest: dict[str, Offer] = {}
     unknown: Counter[str] = Counter()
@@ -91,10 +82,7 @@ def read_price_list(
 def published_file(repository: str, path: str, name: str, fetch: Fetch) -> Iterator[tuple[Path, dt.date] | None]:
     """Yield a file of the last commit, which is named by `name` and the commit, and its day; None if there is none.
 
-    Raises
-    ------
-    InputError
-        If the file is too large.
+    Raises `InputError` if the file is too large.
     """
     commits = json.loads(b"".join(fetch(COMMITS.format(repository=repository, path=path))))
     if not commits:

@@ -35,17 +35,8 @@ def resolve_region(field: str, name: str, known: Collection[str]) -> frozenset[s
 
     Names are compared without case.
 
-    Parameters
-    ----------
-    field
-        Field of the name, for an error.
-    known
-        Regions of the offers.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is none; suggests near misses, or lists the areas.
+    `field`: field of the name, for an error. `known`: regions of the offers. Raises `UnknownNameError` if there is
+    none; suggests near misses, or lists the areas.
 
     Examples
     --------

@@ -50,6 +50,8 @@ def load_skypilot_catalog(
 
     For each pricing the cheapest zone of a region counts.
 
+    Raises `SchemaError` if the file cannot be read, lacks a column, or a cell is wrong; names file, line and field.
+
     Parameters
     ----------
     provider
@@ -58,11 +60,6 @@ def load_skypilot_catalog(
         Day of publication, which the file does not state.
     catalog
         For accelerators that are not in `LIST_NAMES`.
-
-    Raises
-    ------
-    SchemaError
-        If the file cannot be read, lacks a column, or a cell is wrong; names file, line and field.
     """
     file = Path(path)
 
@@ -126,12 +123,8 @@ def _offers(
 def fetch_skypilot_list(cloud: str, fetch: Fetch, catalog: Catalog) -> PriceList | None:
     """Return the offers of a cloud's published list, dated by its last commit; None if there is no list.
 
-    Raises
-    ------
-    SchemaError
-        If the file breaks the format; names line and field.
-    InputError
-        If the file is too large.
+    Raises `SchemaError` if the file breaks the format; names line and field. Raises `InputError` if the file is too
+    large.
     """
     with published_file(REPOSITORY, f"{FOLDER}/{cloud}/vms.csv", cloud, fetch) as found:
         return found and load_skypilot_catalog(found[0], cloud, found[1], catalog, LICENCE)

@@ -63,17 +63,9 @@ class KeyStore:
     def create(self, name: str, scope: Scope, lifetime: dt.timedelta | None = None) -> tuple[ApiKey, str]:
         """Return a new key and its secret, which is not stored.
 
-        Parameters
-        ----------
-        name
-            Holder of the key, for logs.
-        lifetime
-            Time until it expires; None for a key that does not expire.
-
-        Raises
-        ------
-        InputError
-            If the name is malformed or taken, also by a revoked key, or the lifetime is not positive or too long.
+        `name`: holder of the key, for logs. `lifetime`: time until it expires; None for a key that does not expire.
+        Raises `InputError` if the name is malformed or taken, also by a revoked key, or the lifetime is not positive
+        or too long.
         """
         if not _NAME.fullmatch(name):
             raise InputError("name", f"must be up to 100 letters, digits, dots, dashes or underscores, got {name!r}")
@@ -95,10 +87,7 @@ class KeyStore:
     def revoke(self, name: str) -> ApiKey:
         """Revoke a key and return it; the date of an earlier revocation stays.
 
-        Raises
-        ------
-        UnknownNameError
-            If there is no such key.
+        Raises `UnknownNameError` if there is no such key.
         """
         is_due = (API_KEY.c.name == name) & API_KEY.c.revoked_at.is_(None)
         with self._database.writing() as connection:

@@ -95,13 +95,8 @@ def find_known(
 
     Nobody claims what an operator withdrew: it stays so until an operator restores it.
 
-    Parameters
-    ----------
-    owner
-        Uploader of the import, and whether it is an operator.
-    claim_of_keys
-        Whether an operator claims rows that keys own, also again after withdrawing such a claim; those that their
-        keys have withdrawn are free for all.
+    `owner`: uploader of the import, and whether it is an operator. `claim_of_keys`: whether an operator claims rows
+    that keys own, also again after withdrawing such a claim; those that their keys have withdrawn are free for all.
     """
     measurement, claim = tables.measurement, tables.claim
     columns = [measurement.c[name] for name in ("id", *_OWNER, "withdrawn_at", "is_withdrawn_by_operator")]

@@ -55,10 +55,7 @@ class ImportedMeasurements:
 
         Rows in quarantine and withdrawn ones are not among them.
 
-        Parameters
-        ----------
-        limit
-            Rows in all; each model has an equal part of them.
+        `limit`: rows in all; each model has an equal part of them.
         """
         part = max(1, limit // max(1, len(models)))
         queries = []

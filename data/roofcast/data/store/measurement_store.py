@@ -104,6 +104,9 @@ class Measurements:
         A row that others had imported gets a claim of this import too, see `claims`; it counts as new if they had
         withdrawn it. What an operator withdrew stays so until an operator restores it.
 
+        Raises `InputError` if another architecture is registered under a model's id, or a model of the rows was
+        removed since.
+
         Parameters
         ----------
         table
@@ -118,11 +121,6 @@ class Measurements:
             Whether an operator's import claims rows that API keys own: they are the operator's from then on.
         registered
             Ids of the models that were registered when the rows were read.
-
-        Raises
-        ------
-        InputError
-            If another architecture is registered under a model's id, or a model of the rows was removed since.
         """
         origin = origin or Origin()
         rows = {row["id"]: row for row in self._database_rows(table, origin, quarantine)}
@@ -210,10 +208,7 @@ class Measurements:
     def load_learnable(self, now: dt.datetime | None = None) -> LearnableRows:
         """Return the measurements that are neither withdrawn nor in quarantine, ordered as by `load`.
 
-        Parameters
-        ----------
-        now
-            Time by which rows of keys are new; None for the present.
+        `now`: time by which rows of keys are new; None for the present.
         """
         rows = self._select(self._table, self._table.c.withdrawn_at.is_(None), is_sound(self._table))
         is_operator = rows["is_operator"].astype(bool)
@@ -280,10 +275,7 @@ class MeasurementStore(Measurements):
     Every method is one transaction. Any number of threads and processes may use the same database.
     All raise `NotReadyError` if the database cannot be used.
 
-    Parameters
-    ----------
-    url
-        Database URL, SQLite or PostgreSQL; `default_url` by default.
+    `url`: database URL, SQLite or PostgreSQL; `default_url` by default.
     """
 
     def __init__(self, url: str | None = None) -> None:
@@ -317,10 +309,7 @@ class MeasurementStore(Measurements):
     def migrate(self) -> Self:
         """Bring the schema up to date and return the store; several processes may do so at once.
 
-        Raises
-        ------
-        NotReadyError
-            If the database cannot be written, or comes from a newer version of roofcast.
+        Raises `NotReadyError` if the database cannot be written, or comes from a newer version of roofcast.
         """
         self.database.migrate()
         return self

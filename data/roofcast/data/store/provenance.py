@@ -87,6 +87,11 @@ class Provenance:
     ) -> Changed:
         """Withdraw, restore or confirm the selected claims to measurements; return the number of those that changed.
 
+        Raises `InputError` if the selection is not exactly one of `SELECTORS`; or without a target, if a campaign, or
+        what is to be confirmed, is of several. Raises `UnknownNameError` if no row is selected. Raises
+        `NotAllowedError` if the selected rows are not the key's, or it restores rows all of which an operator
+        withdrew.
+
         Parameters
         ----------
         by
@@ -100,16 +105,6 @@ class Provenance:
             What the measurements are about; None for any.
         seen_by
             See `claims`: rows that the caller does not see are unknown.
-
-        Raises
-        ------
-        InputError
-            If the selection is not exactly one of `SELECTORS`; or without a target, if a campaign, or what is to be
-            confirmed, is of several.
-        UnknownNameError
-            If no row is selected.
-        NotAllowedError
-            If the selected rows are not the key's, or it restores rows all of which an operator withdrew.
         """
         if len(selection) != 1 or not selection.keys() <= SELECTORS.keys():
             raise InputError("import_id", f"give exactly one of {', '.join(SELECTORS)}")

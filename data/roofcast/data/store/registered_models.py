@@ -30,10 +30,7 @@ class RegisteredModels:
     def add(self, spec: ModelSpec, config: dict[str, Any]) -> None:
         """Register a model; the same model again changes nothing.
 
-        Raises
-        ------
-        InputError
-            If another architecture is registered under its id.
+        Raises `InputError` if another architecture is registered under its id.
         """
         with self._database.writing() as connection:
             self.insert(connection, spec, config)
@@ -57,10 +54,7 @@ class RegisteredModels:
     def hold(self, connection: sa.Connection, ids: Collection[str]) -> None:
         """Keep models from removal until the end of the transaction, which refers to them.
 
-        Raises
-        ------
-        InputError
-            If one of them is not registered any more.
+        Raises `InputError` if one of them is not registered any more.
         """
         query = sa.select(MODEL.c.id).where(MODEL.c.id.in_(sorted(ids))).order_by(MODEL.c.id)
         held = connection.execute(query.with_for_update(read=True, key_share=True)).scalars()
@@ -71,6 +65,9 @@ class RegisteredModels:
     def remove(self, id: str, by: str, only_of: str | None = None, seen_by: str | None = None) -> None:  # noqa: A002
         """Remove a model to which no measurement refers, those that are withdrawn apart. Audited.
 
+        Raises `UnknownNameError` if no model of this id is registered; `InputError` if another key or an operator
+        registered it, or measurements or stack profiles refer to it.
+
         Parameters
         ----------
         by
@@ -79,13 +76,6 @@ class RegisteredModels:
             Key that must have registered it; None for an operator, who removes any.
         seen_by
             See `claims`: a refusal names only campaigns that the caller sees.
-
-        Raises
-        ------
-        UnknownNameError
-            If no model of this id is registered.
-        InputError
-            If another key or an operator registered it, or measurements or stack profiles refer to it.
         """
         with self._database.writing() as connection:
             connection.execute(sa.select(MODEL.c.id).where(MODEL.c.id == id).with_for_update())

@@ -88,12 +88,8 @@ class Retrainings:
 
         Of several callers at once one gets a retraining.
 
-        Parameters
-        ----------
-        learnable_digest
-            `Measurements.learnable_digest` of the target.
-        is_shared
-            Whether retrainings of other owners count too: their registry is the same.
+        `learnable_digest`: `Measurements.learnable_digest` of the target. `is_shared`: whether retrainings of other
+        owners count too: their registry is the same.
         """
         c, since = RETRAINING.c, dt.datetime.now(dt.UTC) - MAX_PENDING
         is_own = c.owner == owner

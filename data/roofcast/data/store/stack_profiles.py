@@ -75,18 +75,10 @@ class StackProfiles:
     ) -> int:
         """Add rows to a profile, which is made if it is new; return the number of rows that it did not have.
 
-        Parameters
-        ----------
-        models
-            Models of the rows to register, each with the ``config.json`` it was read from.
-        registered
-            Ids of the models that were registered when the rows were read.
-
-        Raises
-        ------
-        InputError
-            If the profile would have more than `MAX_ROW` rows, the owner more than `MAX_STACK` profiles, another
-            architecture is registered under a model's id, or a model of the rows was removed; nothing is added then.
+        `models`: models of the rows to register, each with the ``config.json`` it was read from. `registered`: ids of
+        the models that were registered when the rows were read. Raises `InputError` if the profile would have more
+        than `MAX_ROW` rows, the owner more than `MAX_STACK` profiles, another architecture is registered under a
+        model's id, or a model of the rows was removed; nothing is added then.
         """
         now = dt.datetime.now(dt.UTC)
         lines = [
@@ -113,10 +105,7 @@ class StackProfiles:
     def load(self, owner: str, name: str) -> StoredProfile:
         """Return the owner's profile of a name, or else the shared one.
 
-        Raises
-        ------
-        UnknownNameError
-            If there is neither.
+        Raises `UnknownNameError` if there is neither.
         """
         query = sa.select(STACK_ROW.c.id, STACK_ROW.c.owner, STACK_ROW.c.cells).order_by(STACK_ROW.c.id)
         with self._database.reading() as connection:
@@ -152,12 +141,8 @@ class StackProfiles:
     def remove(self, owner: str, name: str) -> int:
         """Remove the owner's profile and return the number of its rows.
 
-        Raises
-        ------
-        UnknownNameError
-            If the owner has none of this name, nor is there a shared one.
-        InputError
-            If the profile of this name is a shared one.
+        Raises `UnknownNameError` if the owner has none of this name, nor is there a shared one; `InputError` if the
+        profile of this name is a shared one.
         """
         is_profile = (STACK_ROW.c.owner == owner) & (STACK_ROW.c.stack == name)
         with self._database.writing() as connection:

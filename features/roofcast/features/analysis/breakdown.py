@@ -51,12 +51,9 @@ Run = Callable[[EngineInputs], PassTime]
 class OperatorTime:
     """Time of one operator, or one wait, of one phase; arrays have shape (n_row,).
 
-    Parameters
-    ----------
-    bound_s
-        Seconds by bound, of one prefill, one wait, or one token of one request; an absent bound has none.
-    flop, byte
-        Operations, and bytes read and written (for messages: sent), on the busiest accelerator of each stage.
+    `bound_s`: seconds by bound, of one prefill, one wait, or one token of one request; an absent bound has none.
+    `flop` and `byte`: operations, and bytes read and written (for messages: sent), on the busiest accelerator of each
+    stage.
     """
 
     phase: Phase
@@ -82,10 +79,7 @@ class OperatorTime:
 def break_down(d: Queries, c: Coefficients, e: Estimate) -> list[OperatorTime]:
     """Return the operator times and waits of each row's TTFT and TPOT.
 
-    Parameters
-    ----------
-    d, c, e
-        Descriptors, coefficients and their estimate.
+    `d`, `c` and `e`: descriptors, coefficients and their estimate.
 
     Notes
     -----
@@ -152,10 +146,7 @@ def bound_seconds(parts: list[OperatorTime], phases: tuple[Phase, ...]) -> dict[
 def bottleneck(parts: list[OperatorTime], n_output_token: FloatArray) -> npt.NDArray[np.str_]:
     """Return the bound of most of the time of a request: shape (n_row,), of `BOUNDS`.
 
-    Parameters
-    ----------
-    n_output_token : shape (n_row,)
-        The first comes with the prefill, each further one takes a decode step.
+    `n_output_token`: shape (n_row,): the first comes with the prefill, each further one takes a decode step.
 
     Examples
     --------
@@ -174,12 +165,7 @@ def bottleneck(parts: list[OperatorTime], n_output_token: FloatArray) -> npt.NDA
 def breakdown_table(parts: list[OperatorTime], index: pd.Index | None = None) -> pd.DataFrame:
     """Return one row for each query, phase and operator, in the order of the queries.
 
-    Parameters
-    ----------
-    parts
-        Result of `break_down`.
-    index
-        Labels of the queries; 0, 1, ... if None.
+    `parts`: result of `break_down`. `index`: labels of the queries; 0, 1, ... if None.
 
     Returns
     -------

@@ -25,10 +25,7 @@ def replica_power_w(d: Queries, e: Estimate, parts: list[OperatorTime]) -> Float
 
     It includes the accelerator boards, not their servers.
 
-    Parameters
-    ----------
-    d, e, parts
-        Descriptors, their estimate and its `roofcast.features.analysis.breakdown.break_down`.
+    `d`, `e` and `parts`: descriptors, their estimate and its `roofcast.features.analysis.breakdown.break_down`.
 
     Notes
     -----

@@ -58,17 +58,8 @@ def scale_accelerator(
     Kernel efficiencies, launches and tiles remain those measured on `spec`, because the id begins with the id of
     `spec`.
 
-    Parameters
-    ----------
-    spec
-        The parent, possibly hypothetical itself.
-    name
-        Suffix of id and name; by default the factors.
-
-    Raises
-    ------
-    InputError
-        If a factor is not a positive number.
+    `spec`: the parent, possibly hypothetical itself. `name`: suffix of id and name; by default the factors. Raises
+    `InputError` if a factor is not a positive number.
 
     Examples
     --------
@@ -117,6 +108,8 @@ def sweep(spec: AcceleratorSpec, steps: Iterable[Mapping[str, float]]) -> list[A
 def node_steps(nodes: Sequence[str]) -> list[dict[str, float]]:
     """Return the factor on peak operations of each of `nodes` relative to the first, which is the accelerator's own.
 
+    Raises `UnknownNameError` if a process is unknown.
+
     Notes
     -----
     Die area and power are constant: the number of units grows by density or by ``1 / power``, whichever is smaller,
@@ -127,11 +120,6 @@ def node_steps(nodes: Sequence[str]) -> list[dict[str, float]]:
     J. Kundu et al., "Performance Modeling and Workload Analysis of Distributed Large Language Model Training and
     Inference", 2024, arXiv 2407.14645: sweeps of logic processes under area and power budgets, and of memory
     generations. The factors here are the foundry's.
-
-    Raises
-    ------
-    UnknownNameError
-        If a process is unknown.
 
     Examples
     --------
@@ -155,10 +143,7 @@ def dram_steps(generations: Sequence[str]) -> list[dict[str, float]]:
 
     The number of stacks and the capacity are unchanged.
 
-    Raises
-    ------
-    UnknownNameError
-        If a generation is unknown.
+    Raises `UnknownNameError` if a generation is unknown.
 
     Examples
     --------
@@ -172,10 +157,7 @@ def dram_steps(generations: Sequence[str]) -> list[dict[str, float]]:
 def parse_steps(kind: str, values: Sequence[str]) -> list[dict[str, float]]:
     """Return the steps of a sweep over a kind, one of `FACTORS`, ``node`` or ``dram``, from its values as text.
 
-    Raises
-    ------
-    InputError
-        If the kind or a value is invalid.
+    Raises `InputError` if the kind or a value is invalid.
 
     Examples
     --------

@@ -124,10 +124,7 @@ def assumption_masks(table: Mapping[str, ColumnArray], is_load_assumed: ColumnAr
 
     The tensor parallelism of one accelerator has none, for example, nor the settings of a speculation that is off.
 
-    Parameters
-    ----------
-    is_load_assumed : shape (n_row,)
-        Whether the load is blank, so that one request in flight is assumed.
+    `is_load_assumed`: shape (n_row,): whether the load is blank, so that one request in flight is assumed.
     """
     n_row = len(table["model"])
     everywhere = np.ones(n_row, dtype=bool)

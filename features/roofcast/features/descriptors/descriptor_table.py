@@ -106,20 +106,11 @@ def describe_queries(
     split from `parallelism.split_devices`, `flash_attention` true, and for `network` the PCIe of one host for
     accelerators without a link, and one port of 400 Gbit/s InfiniBand per accelerator beyond.
 
-    Parameters
-    ----------
-    queries
-        Columns of `validation.QUESTION_COLUMNS` and optionally of `CONTEXT_COLUMNS`, `network` (a name in
-        `links.NETWORKS`), `expert_pruned_ratio` and `expert_skipped_ratio` (shares of the experts removed, and of the
-        chosen experts skipped).
-    models, accelerators
-        Specs by id.
-
-    Raises
-    ------
-    InputError
-        If the split is inconsistent with the number of accelerators, a length is below one token, or the load is not
-        positive. `roofcast.features.validity.checks` flags other implausible input.
+    `queries`: columns of `validation.QUESTION_COLUMNS` and optionally of `CONTEXT_COLUMNS`, `network` (a name in
+    `links.NETWORKS`), `expert_pruned_ratio` and `expert_skipped_ratio` (shares of the experts removed, and of the
+    chosen experts skipped). `models` and `accelerators`: specs by id. Raises `InputError` if the split is
+    inconsistent with the number of accelerators, a length is below one token, or the load is not positive.
+    `roofcast.features.validity.checks` flags other implausible input.
     """
     model_codes, model_ids = factorize(queries["model"])
     accelerator_codes, accelerator_ids = factorize(queries["accelerator"])

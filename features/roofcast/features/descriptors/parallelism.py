@@ -27,6 +27,9 @@ def split_devices(
 ) -> dict[str, FloatArray]:
     """Return the parallelism descriptors.
 
+    Raises `InputError` if the product of the split is not the number of accelerators, if the `tp` that it implies is
+    fractional, or if a given parallelism is not a whole number.
+
     Parameters
     ----------
     is_mla : shape (n_row,)
@@ -47,12 +50,6 @@ def split_devices(
     exchange no messages. llama.cpp splits by layers (``--split-mode layer``),
     which makes a pipeline. With disaggregated prefill the split is that of one decode worker, and `dp` counts the
     ranks of all decode workers.
-
-    Raises
-    ------
-    InputError
-        If the product of the split is not the number of accelerators, if the `tp` that it implies is fractional, or
-        if a given parallelism is not a whole number.
     """
     n_accelerator = number_column(queries, "n_accelerator", 1.0)
     n_prefill = number_column(queries, "n_prefill_accelerator", 0.0)

@@ -142,12 +142,9 @@ def outside_precision(
 ) -> Names:
     """Return the kernel precision of the weights outside the experts.
 
-    Parameters
-    ----------
-    kernel, native, is_moe : shape (n_row,)
-        Kernel precision of the experts, precision of the published checkpoint, and whether there are experts.
-    is_whole, has_fp8 : shape (n_row,)
-        Whether the engine's checkpoints are quantised whole, and whether the accelerator computes in FP8.
+    `kernel`, `native` and `is_moe`: shape (n_row,): kernel precision of the experts, precision of the published
+    checkpoint, and whether there are experts. `is_whole` and `has_fp8`: shape (n_row,): whether the engine's
+    checkpoints are quantised whole, and whether the accelerator computes in FP8.
 
     Notes
     -----

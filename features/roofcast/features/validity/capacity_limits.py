@@ -40,12 +40,8 @@ class CapacityLimits:
 def capacity_limits(d: Queries, memory: Memory) -> CapacityLimits:
     """Return the memory limits of each row.
 
-    Parameters
-    ----------
-    d
-        Descriptors; a missing concurrency counts as one request in flight.
-    memory
-        Memory estimate of the same rows.
+    `d`: descriptors; a missing concurrency counts as one request in flight. `memory`: memory estimate of the same
+    rows.
 
     Notes
     -----

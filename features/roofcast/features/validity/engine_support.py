@@ -98,10 +98,7 @@ def support_of(stack: Stack) -> Verdict:
 def support_error(stack: Stack, parts: Iterable[AcceleratorSpec] = ()) -> InputError | None:
     """Return why a stack does not run, with source and the nearest that runs; None if it runs or may run.
 
-    Parameters
-    ----------
-    parts
-        Accelerators that may take the place of the stack's.
+    `parts`: accelerators that may take the place of the stack's.
 
     Examples
     --------

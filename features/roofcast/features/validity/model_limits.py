@@ -36,10 +36,7 @@ llama.cpp, ``tools/server/README.md``, ``--split-mode``: ``layer`` or ``row``.
 def split_error(model: ModelSpec, tp: float = 1, ep: float = 1, engine: str = "") -> InputError | None:
     """Return why a model cannot be split by these degrees of tensor and expert parallelism; None if it can.
 
-    Parameters
-    ----------
-    engine
-        Blank if unknown.
+    `engine`: blank if unknown.
 
     Examples
     --------

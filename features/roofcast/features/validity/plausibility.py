@@ -59,10 +59,7 @@ Violation = tuple[BoolArray, str]
 def implausible_rows(measurements: pd.DataFrame, descriptors: pd.DataFrame) -> pd.DataFrame:
     """Return the rows that break a rule: columns `rule` and `detail`, of the first rule broken.
 
-    Parameters
-    ----------
-    measurements, descriptors
-        Rows of the measurement table and their descriptors, on one index.
+    `measurements` and `descriptors`: rows of the measurement table and their descriptors, on one index.
     """
     violations = pd.DataFrame({"rule": "", "detail": ""}, index=measurements.index, dtype=object)
     d = descriptor_arrays(descriptors)
@@ -119,10 +116,8 @@ def _contradictions(concurrency: FloatArray, step: FloatArray) -> BoolArray:
 def millisecond_columns(measurements: pd.DataFrame, descriptors: pd.DataFrame) -> dict[str, float]:
     """Return the columns of seconds that hold milliseconds, each with its median ratio to the estimate.
 
-    Parameters
-    ----------
-    measurements, descriptors
-        Rows that were published together, such as those of a file, and their descriptors, on one index.
+    `measurements` and `descriptors`: rows that were published together, such as those of a file, and their
+    descriptors, on one index.
 
     Notes
     -----

@@ -27,10 +27,7 @@ CHALLENGER_FILE_NAME: Final = "challenger.json"
 def ownership_problem(file: Path) -> str:
     """Return why another user may have written a file; blank if none can, or if the platform has no owners.
 
-    Raises
-    ------
-    OSError
-        If the file's status cannot be read.
+    Raises `OSError` if the file's status cannot be read.
     """
     if not hasattr(os, "getuid"):
         return ""

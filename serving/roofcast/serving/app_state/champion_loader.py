@@ -65,13 +65,7 @@ class ChampionLoader(Generic[B]):
 
     @property
     def active_model(self) -> LoadedModel[B]:
-        """The champion in service.
-
-        Raises
-        ------
-        NotReadyError
-            If none is loaded.
-        """
+        """The champion in service. Raises `NotReadyError` if none is loaded."""
         if self._loaded is None and self._loads_at_first_use and not self.resume():
             try:
                 self.refresh()
@@ -94,17 +88,9 @@ class ChampionLoader(Generic[B]):
 
         A registry whose stamp has not changed is not queried.
 
-        Parameters
-        ----------
-        preloaded
-            A version with its bundle, which is not loaded again if it is the champion.
-
-        Raises
-        ------
-        NotReadyError
-            If the registry does not answer; the champion in service stays.
-        InputError
-            If the champion cannot be read, as after an upgrade that changed the columns; the one in service stays.
+        `preloaded`: a version with its bundle, which is not loaded again if it is the champion. Raises
+        `NotReadyError` if the registry does not answer; the champion in service stays. Raises `InputError` if the
+        champion cannot be read, as after an upgrade that changed the columns; the one in service stays.
         """
         make_home(self._home)
         with self._loading:

@@ -13,17 +13,8 @@ COMMAND_LINE: Final = "the command line"
 def promote(registry: Registry[B], version: str, by: str) -> LoadedModel[B]:
     """Load a version, promote it in the registry and return it.
 
-    Parameters
-    ----------
-    by
-        Caller, for the audit log.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such version.
-    InputError
-        If its bundle cannot be read, as after an upgrade that changed the columns; the champion stays.
+    `by`: caller, for the audit log. Raises `UnknownNameError` if there is no such version. Raises `InputError` if its
+    bundle cannot be read, as after an upgrade that changed the columns; the champion stays.
     """
     bundle = registry.load(registry.find(version))
     return LoadedModel(registry.promote(version, by), bundle)
@@ -34,17 +25,8 @@ def roll_back(registry: Registry[B], by: str) -> LoadedModel[B]:
 
     Of two simultaneous calls the second is refused, because its champion has been replaced.
 
-    Parameters
-    ----------
-    by
-        Caller, for the audit log.
-
-    Raises
-    ------
-    NoAnswerError
-        If there is no earlier version, or the champion has changed since the call.
-    InputError
-        If the bundle cannot be read; the champion stays.
+    `by`: caller, for the audit log. Raises `NoAnswerError` if there is no earlier version, or the champion has
+    changed since the call. Raises `InputError` if the bundle cannot be read; the champion stays.
     """
     champion = registry.champion()
     with registry.changing():
@@ -55,17 +37,8 @@ def roll_back(registry: Registry[B], by: str) -> LoadedModel[B]:
 def shadow(registry: Registry, version: str, by: str) -> LoadedModel:
     """Load a version, make it the challenger and return it.
 
-    Parameters
-    ----------
-    by
-        Caller, for the audit log.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such version.
-    InputError
-        If its bundle cannot be read, or it is the champion or the shipped predictor; the challenger stays.
+    `by`: caller, for the audit log. Raises `UnknownNameError` if there is no such version. Raises `InputError` if its
+    bundle cannot be read, or it is the champion or the shipped predictor; the challenger stays.
     """
     bundle = registry.load(registry.find(version))
     return LoadedModel(set_challenger(registry, version, by), bundle)

@@ -56,12 +56,7 @@ _FIGURES: Final = TypeAdapter(dict[str, ProtocolFigures])
 def store_figures(home: Path, figures: Mapping[str, Any], today: dt.date) -> None:
     """Store the figures of protocols in an existing state folder; stored figures of other protocols stay.
 
-    Parameters
-    ----------
-    figures
-        By protocol, as in the JSON of `roofcast scoreboard`.
-    today
-        Date of the computation.
+    `figures`: by protocol, as in the JSON of `roofcast scoreboard`. `today`: date of the computation.
     """
     _write(home / FILE_NAME, _read(home / FILE_NAME) | _computed(figures, today))
 

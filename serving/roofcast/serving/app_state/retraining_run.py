@@ -45,6 +45,8 @@ def retrain_target(
 
     A state folder runs one retraining at a time; a second one warns and waits.
 
+    Raises `InputError` if a scheduler is named for training jobs.
+
     Parameters
     ----------
     catalog, registry
@@ -55,11 +57,6 @@ def retrain_target(
     dask
         Scheduler of a cluster that fits the folds; by default that of the settings. Folds of training jobs are
         fitted here.
-
-    Raises
-    ------
-    InputError
-        If a scheduler is named for training jobs.
     """
     shadow = not settings.auto_promote if shadow is None else shadow
     is_inference = learned.name == INFERENCE

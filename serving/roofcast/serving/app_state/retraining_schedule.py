@@ -17,15 +17,8 @@ IsDue = Callable[[dt.datetime], bool]
 class RetrainingSchedule:
     """Times of a cron expression: minute, hour, day of the month, month, day of the week; in UTC.
 
-    Parameters
-    ----------
-    expression
-        As in cron, but without names, and with a day of the month or a day of the week, not both.
-
-    Raises
-    ------
-    ValueError
-        If the expression is invalid, or names no time.
+    `expression`: as in cron, but without names, and with a day of the month or a day of the week, not both. Raises
+    `ValueError` if the expression is invalid, or names no time.
 
     Examples
     --------
@@ -70,10 +63,7 @@ class DueTimes:
     Checks are some 60 s apart, later on a busy machine, and the clock may be set or the machine suspended between two
     of them: no time that passes is missed, and those between two checks count as one.
 
-    Parameters
-    ----------
-    checked_at
-        Time of the last check, in UTC.
+    `checked_at`: time of the last check, in UTC.
     """
 
     def __init__(self, schedule: RetrainingSchedule, checked_at: dt.datetime) -> None:

@@ -163,10 +163,7 @@ class Settings(BaseSettings):
 def load_settings() -> Settings:
     """Return the settings from the environment of this process.
 
-    Raises
-    ------
-    InputError
-        If a variable has an invalid value; names the variable.
+    Raises `InputError` if a variable has an invalid value; names the variable.
     """
     try:
         return Settings()

@@ -14,10 +14,7 @@ if TYPE_CHECKING:
 def open_store(settings: Settings) -> MeasurementStore:
     """Open the measurement store and migrate its schema; create the state folder if it does not exist.
 
-    Raises
-    ------
-    NotReadyError
-        If the state folder cannot be created or the store cannot be opened.
+    Raises `NotReadyError` if the state folder cannot be created or the store cannot be opened.
     """
     from roofcast.data.store.measurement_store import MeasurementStore  # noqa: PLC0415  (needs SQLAlchemy)
 

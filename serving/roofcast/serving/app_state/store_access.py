@@ -34,10 +34,8 @@ class StoreAccess:
     def open(self) -> MeasurementStore:
         """Return the store, opened and migrated by the first call.
 
-        Raises
-        ------
-        NotReadyError
-            If the store cannot be opened; during the pause after a failure, without another attempt.
+        Raises `NotReadyError` if the store cannot be opened; during the pause after a failure, without another
+        attempt.
         """
         with self._opening:
             if self._store is None:
@@ -73,10 +71,7 @@ class StoreAccess:
         An SQLite store that is not open yet is read without opening it. Uploaders are read last, so that no model
         lacks one.
 
-        Raises
-        ------
-        NotReadyError
-            If the store does not answer.
+        Raises `NotReadyError` if the store does not answer.
         """
         file = self._settings.store_file
         models = list_models(file) if self._store is None and file else None

@@ -91,13 +91,7 @@ StackOption = Annotated[
 
 
 def check_target(name: str) -> Target:
-    """Return a target by its name.
-
-    Raises
-    ------
-    InputError
-        If there is no such target.
-    """
+    """Return a target by its name. Raises `InputError` if there is no such target."""
     for target in TARGETS:
         if name == target:
             return target
@@ -119,10 +113,7 @@ def note_stack(used: Mapping[str, Any] | StackUsed | None) -> None:
 def open_catalog() -> Catalog:
     """Return the shipped catalogue with the accelerators and offers of the state folder.
 
-    Raises
-    ------
-    InputError
-        If a setting is invalid.
+    Raises `InputError` if a setting is invalid.
     """
     from roofcast.serving.app_state.catalog.user_files import UserFiles
     from roofcast.serving.app_state.settings import load_settings
@@ -133,12 +124,7 @@ def open_catalog() -> Catalog:
 def open_model_catalog() -> Catalog:
     """Return the catalogue of `open_catalog` with the models registered in the store.
 
-    Raises
-    ------
-    InputError
-        If a setting is invalid.
-    NotReadyError
-        If the store exists and cannot be read.
+    Raises `InputError` if a setting is invalid; `NotReadyError` if the store exists and cannot be read.
     """
     from roofcast.data.store.database.sqlite_listing import list_models
     from roofcast.serving.app_state.catalog.model_admission import with_registered
@@ -154,12 +140,7 @@ def open_model_catalog() -> Catalog:
 def count_own_campaigns() -> dict[str, int]:
     """Return the number of measurements of each imported campaign.
 
-    Raises
-    ------
-    InputError
-        If a setting is invalid.
-    NotReadyError
-        If the store exists and cannot be read.
+    Raises `InputError` if a setting is invalid; `NotReadyError` if the store exists and cannot be read.
     """
     from roofcast.data.store.database.sqlite_listing import count_by_campaign
     from roofcast.serving.app_state.settings import load_settings
@@ -172,12 +153,8 @@ def count_own_campaigns() -> dict[str, int]:
 def open_store() -> tuple[MeasurementStore, Catalog]:
     """Return the measurement store, and the catalogue with the models registered in it.
 
-    Raises
-    ------
-    InputError
-        If a setting is invalid.
-    NotReadyError
-        If the state folder cannot be created or the store cannot be opened.
+    Raises `InputError` if a setting is invalid; `NotReadyError` if the state folder cannot be created or the store
+    cannot be opened.
     """
     from roofcast.serving.app_state import state_folder
     from roofcast.serving.app_state.catalog.model_admission import with_registered
@@ -190,10 +167,7 @@ def open_store() -> tuple[MeasurementStore, Catalog]:
 def open_service() -> Service:
     """Return the parts for the settings of the environment; files with errors are reported as warnings.
 
-    Raises
-    ------
-    InputError
-        If a setting is invalid.
+    Raises `InputError` if a setting is invalid.
     """
     from roofcast.serving.app_state.settings import load_settings
     from roofcast.serving.composition import build_service
@@ -206,12 +180,8 @@ def load_predictor(service: Service, target: Target = INFERENCE) -> Service:
 
     A champion that cannot be read is reported as a warning if another predictor answers, such as the shipped one.
 
-    Raises
-    ------
-    InputError
-        If the champion cannot be read, and there is no other predictor.
-    NotReadyError
-        If the registry cannot be reached.
+    Raises `InputError` if the champion cannot be read, and there is no other predictor; `NotReadyError` if the
+    registry cannot be reached.
     """
     loader = service.champions[target]
     loader.resume()

@@ -61,13 +61,7 @@ def read_questions(path: Path) -> CsvTable:
 
 
 def read_table(path: Path) -> CsvTable:
-    """Return the content of a CSV file.
-
-    Raises
-    ------
-    SchemaError
-        If the file cannot be read, or as of `parse_table`.
-    """
+    """Return the content of a CSV file. Raises `SchemaError` if the file cannot be read, or as of `parse_table`."""
     return parse_table(_read(path), path.name)
 
 
@@ -86,13 +80,7 @@ def _read(path: Path) -> bytes:
 
 
 def write_table(header: Sequence[str], rows: Iterable[Sequence[object]], path: Path) -> None:
-    """Write a CSV file; None becomes a blank cell.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Write a CSV file; None becomes a blank cell. Raises `InputError` if the file cannot be written."""
     try:
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
@@ -103,13 +91,7 @@ def write_table(header: Sequence[str], rows: Iterable[Sequence[object]], path: P
 
 
 def write_text(text: str, path: Path, option: str) -> None:
-    """Write a text file, which an option names.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written.
-    """
+    """Write a text file, which an option names. Raises `InputError` if it cannot be written."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -117,13 +99,7 @@ def write_text(text: str, path: Path, option: str) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder and its parents.
-
-    Raises
-    ------
-    InputError
-        If it cannot be created.
-    """
+    """Create a folder and its parents. Raises `InputError` if it cannot be created."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -133,10 +109,7 @@ def make_folder(folder: Path) -> None:
 def parse_configs(texts: Iterable[str]) -> list[tuple[str, Mapping[str, Any]]]:
     """Return names and configurations from texts such as ``my-14b=path/config.json``.
 
-    Raises
-    ------
-    InputError
-        If a text has another form, or its file cannot be read.
+    Raises `InputError` if a text has another form, or its file cannot be read.
     """
     from roofcast.data.model_config.huggingface import read_config
 
@@ -147,10 +120,7 @@ def parse_configs(texts: Iterable[str]) -> list[tuple[str, Mapping[str, Any]]]:
 def parse_rates(texts: Iterable[str]) -> dict[str, Decimal]:
     """Return US dollars by currency from texts such as ``EUR=1.08``.
 
-    Raises
-    ------
-    InputError
-        If a text has another form, or a currency is given twice.
+    Raises `InputError` if a text has another form, or a currency is given twice.
     """
     rates: dict[str, Decimal] = {}
     for text in texts:
@@ -167,10 +137,7 @@ def parse_rates(texts: Iterable[str]) -> dict[str, Decimal]:
 def parse_inventory(texts: Iterable[str]) -> list[dict[str, str | float]]:
     """Return the items of ``constraints.inventory`` from texts such as ``h100-sxm-80gb=16,8,1.2``.
 
-    Raises
-    ------
-    InputError
-        With every text of another form. The request model checks the numbers.
+    Raises `InputError` with every text of another form. The request model checks the numbers.
 
     Examples
     --------
@@ -208,10 +175,8 @@ def read_model(model: str, catalog: Catalog) -> str | dict[str, Any]:
     separator, or ending in ``.json``. Another name is looked up on the Hugging Face hub if it has the form
     ``owner/name`` and the hub's library is installed.
 
-    Raises
-    ------
-    InputError
-        If a file does not exist, cannot be read or is not a JSON object, or the hub has no such repository.
+    Raises `InputError` if a file does not exist, cannot be read or is not a JSON object, or the hub has no such
+    repository.
     """
     from roofcast.data.model_config.hub import is_hub_id
 
@@ -231,15 +196,8 @@ def read_model(model: str, catalog: Catalog) -> str | dict[str, Any]:
 def read_local_model(model: str, is_known: Callable[[str], bool]) -> str | dict[str, Any]:
     """Return a name, or the name and the fields of a configuration at this path, as `read_model` chooses.
 
-    Parameters
-    ----------
-    is_known
-        Whether a name is one of the catalogue that answers, called for the name of a file or folder only.
-
-    Raises
-    ------
-    InputError
-        As of `read_model_path`, or if an unknown name is that of a folder without a ``config.json``.
+    `is_known`: whether a name is one of the catalogue that answers, called for the name of a file or folder only.
+    Raises `InputError` as of `read_model_path`, or if an unknown name is that of a folder without a ``config.json``.
     """
     if config := read_model_path(model):
         return config
@@ -258,10 +216,7 @@ def read_local_model(model: str, is_known: Callable[[str], bool]) -> str | dict[
 def read_model_path(model: str) -> dict[str, Any] | None:
     """Return the name and the fields of a configuration if a model is written as the path of one.
 
-    Raises
-    ------
-    InputError
-        If a file does not exist, cannot be read or is not a JSON object.
+    Raises `InputError` if a file does not exist, cannot be read or is not a JSON object.
     """
     exists = _exists(model)
     if not exists and (model.startswith((".", "~", os.sep)) or model.endswith(".json")):
@@ -273,10 +228,7 @@ def read_model_path(model: str) -> dict[str, Any] | None:
 def read_row_models(table: CsvTable, source: str) -> tuple[CsvTable, list[dict[str, Any]]]:
     """Return a table with names in place of the paths of configurations in its column `model`, and these models.
 
-    Raises
-    ------
-    SchemaError
-        If a path has no configuration, or two configurations have one name; names the line.
+    Raises `SchemaError` if a path has no configuration, or two configurations have one name; names the line.
     """
     if "model" not in table.header:
         return table, []

@@ -26,14 +26,8 @@ MAX_PORT: Final = 65_535
 def ask(url: str) -> Iterator[Client]:
     """Give a client of the service; its errors become those of the command line.
 
-    Raises
-    ------
-    InputError
-        If the address or the API key is malformed, or the service refuses the request.
-    NoAnswerError
-        If the service has no answer.
-    NotReadyError
-        If the service cannot be reached, or is not ready.
+    Raises `InputError` if the address or the API key is malformed, or the service refuses the request;
+    `NoAnswerError` if the service has no answer; `NotReadyError` if the service cannot be reached, or is not ready.
     """
     from roofcast import client
 
@@ -92,12 +86,8 @@ def read_served_model(model: str, url: str) -> str | dict[str, Any]:
 
     A name that the service knows has precedence, as in `read_model`.
 
-    Raises
-    ------
-    InputError
-        If a file does not exist, cannot be read or is not a JSON object.
-    NotReadyError
-        If the service is asked for its names and does not answer.
+    Raises `InputError` if a file does not exist, cannot be read or is not a JSON object; `NotReadyError` if the
+    service is asked for its names and does not answer.
     """
     return read_local_model(model, lambda name: _is_served(name, url))
 

@@ -33,17 +33,9 @@ KINDS: Final = (*ENGINES, *_MANIFESTS)
 def deployment(kind: str, entry: Entry, question: Question) -> str:
     """Return one artefact: a command for a shell, or YAML for a cluster.
 
-    Parameters
-    ----------
-    kind
-        One of `KINDS`. A manifest runs the entry's engine, by default vLLM.
-
-    Raises
-    ------
-    InputError
-        If the engine does not run on the accelerator, or not in this configuration.
-    UnknownNameError
-        If there is no such kind, or the entry's engine has no artefacts.
+    `kind`: one of `KINDS`. A manifest runs the entry's engine, by default vLLM. Raises `InputError` if the engine
+    does not run on the accelerator, or not in this configuration; `UnknownNameError` if there is no such kind, or the
+    entry's engine has no artefacts.
     """
     if kind not in KINDS:
         raise UnknownNameError("deployment", kind, KINDS)
@@ -57,10 +49,7 @@ def deployment(kind: str, entry: Entry, question: Question) -> str:
 def deployments(entry: Entry, question: Question) -> dict[str, str]:
     """Return the artefacts of an entry by kind, without those that `deployment` refuses.
 
-    Raises
-    ------
-    UnknownNameError
-        If the entry's engine has no artefacts.
+    Raises `UnknownNameError` if the entry's engine has no artefacts.
     """
     engine_of(entry, question)
     artefacts = {}

@@ -116,13 +116,7 @@ def checkpoint_of(name: str, model: ModelSpec, catalog: Catalog) -> str:
 
 
 def engine_of(entry: Entry, question: Question) -> str:
-    """Return the engine of an entry; blank for any.
-
-    Raises
-    ------
-    InputError
-        If the engine has no artefacts.
-    """
+    """Return the engine of an entry; blank for any. Raises `InputError` if the engine has no artefacts."""
     engine = entry.replica.engine or question.constraints.engine
     if engine and engine not in ENGINES:
         cure = f"name one of {', '.join(ENGINES)} as the engine"
@@ -133,12 +127,9 @@ def engine_of(entry: Entry, question: Question) -> str:
 def configure_engine(engine: str, entry: Entry, question: Question) -> EngineConfig:
     """Return the configuration of an engine for an entry.
 
-    Raises
-    ------
-    InputError
-        If the engine is not the entry's, does not run on the accelerator, or cannot split the model over its devices;
-        if a replica spans nodes, the engine has no artefacts, or the name of the checkpoint cannot stand on a command
-        line.
+    Raises `InputError` if the engine is not the entry's, does not run on the accelerator, or cannot split the model
+    over its devices; if a replica spans nodes, the engine has no artefacts, or the name of the checkpoint cannot
+    stand on a command line.
     """
     model, bounds, demand = question.model, question.constraints, question.demand
     replica = entry.replica

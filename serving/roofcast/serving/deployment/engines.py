@@ -37,10 +37,7 @@ CACHE_DTYPE: Final[Mapping[str, Mapping[str, str]]] = {
 def options(config: EngineConfig) -> list[Option]:
     """Return the command line of one replica as options; host and port are the engine's defaults.
 
-    Raises
-    ------
-    InputError
-        If the engine has no option for a precision or a split.
+    Raises `InputError` if the engine has no option for a precision or a split.
     """
     return _OPTIONS[config.engine](config)
 
@@ -48,10 +45,7 @@ def options(config: EngineConfig) -> list[Option]:
 def command(config: EngineConfig) -> str:
     """Return the command line of one replica, quoted for a shell, with comments on replicas and refused requests.
 
-    Raises
-    ------
-    InputError
-        If the engine has no option for a precision or a split.
+    Raises `InputError` if the engine has no option for a precision or a split.
     """
     chosen = options(config)
     words = " \\\n    ".join(shlex.join(option) for option in chosen)

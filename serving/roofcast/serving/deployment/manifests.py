@@ -32,10 +32,7 @@ N_START_PROBE: Final = 360
 def kubernetes(config: EngineConfig) -> list[Manifest]:
     """Return a Deployment of all replicas, and its Service.
 
-    Raises
-    ------
-    InputError
-        If the engine has no option for a precision or a split.
+    Raises `InputError` if the engine has no option for a precision or a split.
     """
     name = dns_name(_model_name(config))
     selector = {"app.kubernetes.io/name": name}
@@ -65,10 +62,7 @@ def kubernetes(config: EngineConfig) -> list[Manifest]:
 def kserve(config: EngineConfig) -> list[Manifest]:
     """Return an InferenceService with the fixed number of replicas of the entry.
 
-    Raises
-    ------
-    InputError
-        If the engine has no option for a precision or a split.
+    Raises `InputError` if the engine has no option for a precision or a split.
     """
     name = dns_name(_model_name(config))
     predictor: Manifest = {

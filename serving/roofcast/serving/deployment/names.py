@@ -52,10 +52,7 @@ def label_value(text: str) -> str:
 def check_argument(field: str, text: str) -> str:
     """Return a text unchanged if a program takes it for a value, not for an option.
 
-    Raises
-    ------
-    InputError
-        If the text begins with a dash, or holds a control character.
+    Raises `InputError` if the text begins with a dash, or holds a control character.
 
     Examples
     --------

@@ -67,11 +67,8 @@ _TPU: Final = ("google-tpu-v5e", "google-tpu-v6e")
 def platform_of(accelerator: AcceleratorSpec) -> Platform:
     """Return the platform of an accelerator.
 
-    Raises
-    ------
-    InputError
-        If there is none: for CPUs, accelerators of several devices to an engine, and those without a supported
-        engine.
+    Raises `InputError` if there is none: for CPUs, accelerators of several devices to an engine, and those without a
+    supported engine.
 
     References
     ----------

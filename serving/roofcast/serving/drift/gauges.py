@@ -23,10 +23,7 @@ MAX_ROW: Final = 2_000
 class DriftGauges:
     """Errors of the champion on the rows of recent days that it has not learnt, by metric.
 
-    Parameters
-    ----------
-    challenger_errors
-        On the rows that neither champion nor challenger has learnt.
+    `challenger_errors`: on the rows that neither champion nor challenger has learnt.
     """
 
     errors: tuple[GroupErrors, ...] = ()
@@ -37,10 +34,7 @@ class DriftGauges:
     def refresh(self, stores: StoreAccess, models: ComparedModels, days: float) -> None:
         """Compute the errors if that was not done lately, and the champion, the challenger or the rows have changed.
 
-        Raises
-        ------
-        NotReadyError
-            If the store does not answer.
+        Raises `NotReadyError` if the store does not answer.
         """
         if time.monotonic() < self._due_s:
             return

@@ -64,17 +64,9 @@ def report_import(
     New rows are all that the import claims, also those that another import claims too, that are in quarantine, or
     that were withdrawn.
 
-    Parameters
-    ----------
-    n_new, n_earlier
-        Most new rows that are compared, and most earlier ones, the latest, in which it looks for repeats.
-
-    Raises
-    ------
-    UnknownNameError
-        If the import claims no row, or the key does not see it.
-    NotReadyError
-        If the store cannot be read.
+    `n_new` and `n_earlier`: most new rows that are compared, and most earlier ones, the latest, in which it looks for
+    repeats. Raises `UnknownNameError` if the import claims no row, or the key does not see it; `NotReadyError` if the
+    store cannot be read.
     """
     imported = store.imported
     n_row = imported.count(import_id, seen_by)
@@ -101,10 +93,7 @@ def report_days(
 ) -> DriftReport:
     """Return the drift report of rows that were imported in the latest days and are not in quarantine.
 
-    Raises
-    ------
-    NotReadyError
-        If the store cannot be read.
+    Raises `NotReadyError` if the store cannot be read.
     """
     rows = store.imported.load_latest(MAX_STORED, seen_by=seen_by)
     since = pd.Timestamp(dt.datetime.now(dt.UTC) - dt.timedelta(days=days))
@@ -138,10 +127,7 @@ def _score(models: ComparedModels, candidates: pd.DataFrame, level: float) -> tu
 def pair_errors(catalog: Catalog, rows: pd.DataFrame, scored: pd.DataFrame, other: LoadedModel) -> ChallengerErrors:
     """Return the errors of another version beside the champion's, on rows that neither has learnt.
 
-    Parameters
-    ----------
-    scored
-        The champion's, as of `score_rows`.
+    `scored`: the champion's, as of `score_rows`.
     """
     predictor = other.bundle.predictor
     judged = rows.loc[scored["row"].unique()]

@@ -37,10 +37,7 @@ class LearntRows:
     def names(self, store: MeasurementStore, active: LoadedModel) -> LearntNames:
         """Return the names in the rows, shipped and stored, that a champion learnt from.
 
-        Raises
-        ------
-        NotReadyError
-            If the store cannot be read.
+        Raises `NotReadyError` if the store cannot be read.
         """
 
         def load() -> LearntNames:

@@ -178,6 +178,8 @@ def explain(
 ) -> Explanation:
     """Explain the estimate of each question, and its prediction.
 
+    Raises `SchemaError` if a question has no answer; with the row and the problem of the first.
+
     Parameters
     ----------
     questions
@@ -190,11 +192,6 @@ def explain(
         Level of the intervals.
     references
         Reference measurements to condition the predictions on.
-
-    Raises
-    ------
-    SchemaError
-        If a question has no answer; with the row and the problem of the first.
     """
     table, problems = check_table(questions, catalog, bundle.engines if bundle else ())
     _raise_first(problems)
@@ -237,10 +234,7 @@ def _raise_first(problems: Sequence[Problem | None]) -> None:
 def scale_accelerator(spec: AcceleratorSpec, options: Sequence[str]) -> AcceleratorSpec:
     """Return the accelerator scaled by options such as ``bandwidth=2``; itself if there are none.
 
-    Raises
-    ------
-    InputError
-        If an option has another form, or several values.
+    Raises `InputError` if an option has another form, or several values.
     """
     if not options:
         return spec
@@ -256,10 +250,7 @@ def scale_accelerator(spec: AcceleratorSpec, options: Sequence[str]) -> Accelera
 def sweep_accelerator(spec: AcceleratorSpec, option: str) -> list[AcceleratorSpec]:
     """Return the accelerators of a sweep such as ``bandwidth=1,1.5,2`` or ``node=N5,N3``.
 
-    Raises
-    ------
-    InputError
-        If the option has another form, an unknown kind or step, or more than `MAX_SWEEP` steps.
+    Raises `InputError` if the option has another form, an unknown kind or step, or more than `MAX_SWEEP` steps.
     """
     kind, values = parse_option(option, "sweep")
     if len(values) > MAX_SWEEP:
@@ -277,12 +268,8 @@ def sweep_question(
 ) -> tuple[pd.DataFrame, Sequence[AcceleratorSpec]]:
     """Return a question once for each step of a sweep, and the accelerator of each step.
 
-    Raises
-    ------
-    InputError
-        If there is more than one question, or as `sweep_accelerator`.
-    UnknownNameError
-        If the accelerator is unknown.
+    Raises `InputError` if there is more than one question, or as `sweep_accelerator`; `UnknownNameError` if the
+    accelerator is unknown.
     """
     if len(table) != 1:
         raise InputError("rows", f"must be one question where there is a sweep, got {len(table)}")
@@ -293,10 +280,7 @@ def sweep_question(
 def parse_option(text: str, field: str = "scale") -> tuple[str, list[str]]:
     """Return the kind and the values of ``kind=value,value``.
 
-    Raises
-    ------
-    InputError
-        If the text has another form; with this field.
+    Raises `InputError` if the text has another form; with this field.
 
     Examples
     --------

@@ -48,12 +48,7 @@ def declared_scope(dependant: Dependant) -> api_keys.Scope:
 class Gate:
     """Admits callers to routes.
 
-    Parameters
-    ----------
-    require
-        Whether only writing needs a key, or all.
-    rates
-        None without a limit.
+    `require`: whether only writing needs a key, or all. `rates`: none without a limit.
     """
 
     def __init__(self, require: RequireKey, rates: RateLimits | None, keys: KeyCache) -> None:
@@ -67,12 +62,8 @@ class Gate:
         A request whose key is not known yet counts for its address, so guessing keys costs the service no more
         lookups than the limit admits.
 
-        Raises
-        ------
-        RefusedError
-            If the caller lacks the scope, or exceeds its rate.
-        NotReadyError
-            If a key is needed and cannot be looked up.
+        Raises `RefusedError` if the caller lacks the scope, or exceeds its rate; `NotReadyError` if a key is needed
+        and cannot be looked up.
         """
         need = None if declared == "read" and self._require == "write" else declared
         is_counted, secret = scope["path"].startswith(API), secret_of(scope)

@@ -64,15 +64,8 @@ ROUTERS = (
 def create_app(settings: Settings | None = None) -> FastAPI:
     """Return the application; it opens the store and loads the champion at startup, and starts without either.
 
-    Parameters
-    ----------
-    settings
-        None to read them from the environment.
-
-    Raises
-    ------
-    InputError
-        If a setting in the environment is invalid.
+    `settings`: none to read them from the environment. Raises `InputError` if a setting in the environment is
+    invalid.
     """
     end_with_parent()
     settings = settings or load_settings()

@@ -38,10 +38,7 @@ class Bodies:
     Bulk bodies are spooled to files in the temporary folder. Their number at a time is limited, and so is the space
     that they leave free; one caller may have all but one of them, so that it cannot block the others.
 
-    Parameters
-    ----------
-    reserve_byte
-        Free space of the temporary folder below which bulk bodies are refused.
+    `reserve_byte`: free space of the temporary folder below which bulk bodies are refused.
     """
 
     def __init__(
@@ -60,13 +57,7 @@ class Bodies:
         self._n_bulk: Counter[str] = Counter()
 
     async def read(self, request: Request) -> bytes:
-        """Return the body of a request.
-
-        Raises
-        ------
-        RefusedError
-            If it is too large or too slow.
-        """
+        """Return the body of a request. Raises `RefusedError` if it is too large or too slow."""
         parts: list[bytes] = []
         await self._receive(request, parts.append, self._max_byte)
         return b"".join(parts)
@@ -88,13 +79,7 @@ class Bodies:
 
     @contextmanager
     def bulk_file(self, caller: str) -> Iterator[SpooledTemporaryFile[bytes]]:
-        """Give the file of a bulk body, one of the few at a time.
-
-        Raises
-        ------
-        RefusedError
-            If there are too many.
-        """
+        """Give the file of a bulk body, one of the few at a time. Raises `RefusedError` if there are too many."""
         if self._n_bulk.total() >= self._max_bulk_request:
             raise busy_error(
                 f"{self._max_bulk_request} bulk requests are in progress, the most at a time", RETRY_AFTER_S
@@ -145,10 +130,8 @@ def is_json(content_type: str) -> bool:
 def read_object(body: bytes) -> Mapping[str, Any]:
     """Return the fields of an untrusted JSON object.
 
-    Raises
-    ------
-    InputError
-        If it is no JSON object, is nested too deeply, or a text in it cannot be stored; names the field.
+    Raises `InputError` if it is no JSON object, is nested too deeply, or a text in it cannot be stored; names the
+    field.
 
     Examples
     --------

@@ -116,10 +116,7 @@ async def claim_of_keys(
 ) -> bool:
     """Return whether an operator's import claims the rows of keys.
 
-    Raises
-    ------
-    NotAllowedError
-        If the caller is no operator.
+    Raises `NotAllowedError` if the caller is no operator.
     """
     key: ApiKey = request.scope[KEY]
     if is_wanted and not key.may("admin"):

@@ -85,13 +85,7 @@ class BulkRoute(FileRoute):
 
 
 def response_kind(request: Request, default: Kind) -> Kind:
-    """Return the media type of the response by the request's ``Accept``.
-
-    Raises
-    ------
-    RefusedError
-        If it admits none.
-    """
+    """Return the media type of the response by the request's ``Accept``. Raises `RefusedError` if it admits none."""
     kind = accepted_kind(request.headers.get("accept", ""), default)
     if kind is None:
         raise RefusedError("not-acceptable", f"accept one of {', '.join(Kind)}")

@@ -29,12 +29,7 @@ class KeyCache:
 
     While the store does not answer, a cached key stays valid: nobody can revoke it in the store then.
 
-    Parameters
-    ----------
-    open_store
-        Returns the key store; called at each lookup.
-    cache_s
-        How long a key is cached.
+    `open_store`: returns the key store; called at each lookup. `cache_s`: how long a key is cached.
     """
 
     def __init__(self, open_store: Callable[[], KeyStore], cache_s: float = KEY_CACHE_S) -> None:
@@ -50,10 +45,7 @@ class KeyCache:
     async def find(self, secret: str) -> ApiKey | None:
         """Return the key of a secret, in whatever state; None if there is none.
 
-        Raises
-        ------
-        NotReadyError
-            If the store does not answer and the key is not cached.
+        Raises `NotReadyError` if the store does not answer and the key is not cached.
         """
         digest = digest_of(secret)
         cached = self._cache.get(digest)

@@ -60,12 +60,8 @@ INTERVAL_WEIGHT: Final = 0.2
 class Lane:
     """Slots for one kind of request, and the queue for them.
 
-    Parameters
-    ----------
-    n_slot
-        Requests computed at once.
-    n_share
-        Slots of one key, and of all callers without a key together; the others stay free for the rest.
+    `n_slot`: requests computed at once. `n_share`: slots of one key, and of all callers without a key together; the
+    others stay free for the rest.
     """
 
     name: str
@@ -93,12 +89,7 @@ class Lane:
     async def slot(self, caller: str, departure: asyncio.Future[None]) -> AsyncIterator[None]:
         """Hold a slot, after waiting for it up to the limit.
 
-        Raises
-        ------
-        RefusedError
-            If there was none.
-        AbandonedError
-            If the client left meanwhile.
+        Raises `RefusedError` if there was none; `AbandonedError` if the client left meanwhile.
         """
         if self.is_full(caller):
             own, total = self.waiting[caller], self.waiting.total()
@@ -178,10 +169,7 @@ class Lanes:
     def lane(self, scope: Scope, body_byte: int, body: bytes = b"") -> Lane | None:
         """Return the lane of a request with a body of this size; None if it never waits: probes, pages, bulk.
 
-        Parameters
-        ----------
-        body
-            Empty as long as it has not arrived.
+        `body`: empty as long as it has not arrived.
         """
         method, path = scope["method"], scope["path"]
         if not path.startswith(API):

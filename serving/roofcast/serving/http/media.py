@@ -38,12 +38,7 @@ def bulk_kind(scope: Scope) -> Kind | None:
 def accepted_kind(accept: str, default: Kind) -> Kind | None:
     """Return the media type that an ``Accept`` header prefers; None if it admits none.
 
-    Parameters
-    ----------
-    accept
-        Empty if the request has no such header.
-    default
-        Preferred among equals.
+    `accept`: empty if the request has no such header. `default`: preferred among equals.
 
     Examples
     --------

@@ -17,11 +17,8 @@ async def refuse_unknown_parameters(request: Request) -> None:
 
     Pages for browsers take any: they are no part of the OpenAPI document.
 
-    Raises
-    ------
-    InputError
-        If a parameter is unknown, or given more than once where the route takes one value; names each, up to
-        `MAX_PROBLEM`, and of unknown ones the similar ones and those that the route has.
+    Raises `InputError` if a parameter is unknown, or given more than once where the route takes one value; names
+    each, up to `MAX_PROBLEM`, and of unknown ones the similar ones and those that the route has.
     """
     route = request.scope.get("route")
     if not (request.url.query and isinstance(route, APIRoute) and route.include_in_schema):

@@ -19,10 +19,7 @@ class Rate(NamedTuple):
 class RateLimits:
     """Sliding-window rate limits, counted in this process.
 
-    Parameters
-    ----------
-    text
-        Limits such as ``20/second; 10000/day``; all of them apply.
+    `text`: limits such as ``20/second; 10000/day``; all of them apply.
     """
 
     def __init__(self, text: str) -> None:

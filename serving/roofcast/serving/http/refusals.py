@@ -15,12 +15,7 @@ Kind = Literal[
 class RefusedError(RoofcastError):
     """A request that is refused whatever its fields mean.
 
-    Parameters
-    ----------
-    kind
-        Kind of the problem, the end of its type.
-    checks
-        State of the parts of a service that is not ready.
+    `kind`: kind of the problem, the end of its type. `checks`: state of the parts of a service that is not ready.
     """
 
     def __init__(

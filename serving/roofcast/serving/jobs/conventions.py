@@ -104,10 +104,7 @@ LATENT_ADAPTERS: Final = (
 def list_assumptions(method: str, n_batch: int, *, has_batch: bool, is_latent: bool) -> list[str]:
     """Return what a recommendation assumes, in words.
 
-    Parameters
-    ----------
-    is_latent
-        Whether LoRA changes multi-head latent attention.
+    `is_latent`: whether LoRA changes multi-head latent attention.
     """
     states = "adapters and their optimizer states in 32 bits" if method in FROZEN_METHODS else "AdamW in 32 bits"
     return [

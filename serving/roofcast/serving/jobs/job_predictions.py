@@ -74,10 +74,7 @@ class JobOptions:
 def answer_jobs(rows: Sequence[Mapping[str, Any]], options: JobOptions) -> Columns:
     """Return `ANSWER_COLUMNS` of rows; one without an answer has a status and a reason, and no times.
 
-    Raises
-    ------
-    SchemaError
-        If a column is unknown.
+    Raises `SchemaError` if a column is unknown.
     """
     jobs, problems = parse_jobs(rows, options.catalog)
     answers = _blank_answers(len(jobs))

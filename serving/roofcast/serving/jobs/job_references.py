@@ -42,10 +42,8 @@ CONTEXT: Final = {
 def condition_on(predictor: JobPredictor, rows: Sequence[Mapping[str, Any]], catalog: Catalog) -> JobPredictor:
     """Return the predictor conditioned on own runs; itself if there are none.
 
-    Raises
-    ------
-    InputError
-        If a row is not a job, lacks its sequence length or an outcome, or has an impossible rate; names the row.
+    Raises `InputError` if a row is not a job, lacks its sequence length or an outcome, or has an impossible rate;
+    names the row.
     """
     if not rows:
         return predictor

@@ -57,12 +57,8 @@ def answer_rows(
 ) -> list[dict[str, Any]]:
     """Return rows of jobs with their answers, as JSON values.
 
-    Raises
-    ------
-    InputError
-        If a configuration is not a language model's, another model has its name, or a reference is invalid.
-    SchemaError
-        If a column is unknown.
+    Raises `InputError` if a configuration is not a language model's, another model has its name, or a reference is
+    invalid; `SchemaError` if a column is unknown.
     """
     catalog, _ = with_configs(known, configs)
     predictor = condition_on(active.bundle.predictor, references, catalog)
@@ -75,14 +71,9 @@ def answer_training_recommendation(
 ) -> JobRecommendationResponse:
     """Return the response to a request, with warnings such as old prices.
 
-    Raises
-    ------
-    InputError
-        If a configuration, constraint, price or reference is invalid, or nothing is within the constraints.
-    UnknownNameError
-        If a model, accelerator, provider, region or pricing is unknown.
-    OutOfRangeError
-        If the level is above what the measurements can guarantee.
+    Raises `InputError` if a configuration, constraint, price or reference is invalid, or nothing is within the
+    constraints; `UnknownNameError` if a model, accelerator, provider, region or pricing is unknown; `OutOfRangeError`
+    if the level is above what the measurements can guarantee.
     """
     if errors := request_errors(request.model_dump(include={"model", "constraints"}), known, engines=()):
         raise join_errors(errors)

@@ -58,16 +58,9 @@ def parse_jobs(
 
     Columns of outcomes and of the context of a measurement are not read.
 
-    Parameters
-    ----------
-    is_measured
-        Whether the jobs were run: precisions that an accelerator does not multiply in, and more stages of a pipeline
-        than layers, are then facts. Of a job to predict they are errors.
-
-    Raises
-    ------
-    SchemaError
-        If a column is unknown.
+    `is_measured`: whether the jobs were run: precisions that an accelerator does not multiply in, and more stages of
+    a pipeline than layers, are then facts. Of a job to predict they are errors. Raises `SchemaError` if a column is
+    unknown.
     """
     cells = columns_from_rows(rows)
     if unknown := [_unknown_column(name) for name in cells if LONG_NAMES.get(name, name) not in columns]:

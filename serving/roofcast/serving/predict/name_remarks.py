@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 def name_remarks(columns: Mapping[str, Iterable[Any]], catalog: Catalog) -> list[str]:
     """Return, for each row as it was given, what its names are taken as; blank where they are spelled as known.
 
-    Parameters
-    ----------
-    columns
-        At least one; those of models, accelerators, engines and precisions are read.
+    `columns`: at least one; those of models, accelerators, engines and precisions are read.
     """
     n_row = len([*next(iter(columns.values()))])
     parts: list[list[str]] = []

@@ -59,12 +59,7 @@ def candidate_table(
 def choose_models(choices: Iterable[str | Mapping[str, Any]], catalog: Catalog) -> list[ModelSpec]:
     """Return the models of names and of configurations with a name; all but variants if there are none.
 
-    Raises
-    ------
-    InputError
-        If a configuration is no language model's.
-    UnknownNameError
-        If a name is unknown.
+    Raises `InputError` if a configuration is no language model's; `UnknownNameError` if a name is unknown.
     """
     models = [
         catalog.model(one) if isinstance(one, str) else build_model(one["name"], one["config"], catalog)
@@ -84,6 +79,8 @@ def measure_next(
 ) -> tuple[list[dict[str, Any]], int, int]:
     """Return the measurements to take, the most useful first, and the numbers of compared and of all candidates.
 
+    Raises `InputError` if nothing on offer can run any of the models.
+
     Parameters
     ----------
     models
@@ -92,11 +89,6 @@ def measure_next(
         Names of the accelerators to consider; all on offer if empty.
     n
         Maximum number of measurements.
-
-    Raises
-    ------
-    InputError
-        If nothing on offer can run any of the models.
     """
     ids = {catalog.accelerator(name).id for name in accelerators}
     offers = [offer for offer in catalog.offers if not ids or offer.accelerator in ids]

@@ -91,10 +91,7 @@ def parse_rows(columns: Mapping[str, ColumnArray]) -> tuple[Table, list[Problem 
     Blanks become NaN or an empty text, except `n_accelerator` (1), `statistic` (mean) and the load (one request in
     flight).
 
-    Raises
-    ------
-    SchemaError
-        If a column is unknown, or `model` or `accelerator` is missing.
+    Raises `SchemaError` if a column is unknown, or `model` or `accelerator` is missing.
     """
     unknown = (name for name in columns if name not in ROW_NAMES)
     errors = [unknown_column_error(name) for name in islice(unknown, MAX_PROBLEM + 1)]

@@ -34,6 +34,9 @@ def read_references(
 
     Added are TTFT per input token and, for means, ITL and E2E latency.
 
+    Raises `SchemaError` if there is no row, a column is unknown, or a row cannot be used; names the first such row
+    and its field.
+
     Parameters
     ----------
     rows
@@ -42,11 +45,6 @@ def read_references(
         The measurements are compared with its predictions.
     source, lines
         File name and line of each row, for messages; rows are counted from 1 if there are no lines.
-
-    Raises
-    ------
-    SchemaError
-        If there is no row, a column is unknown, or a row cannot be used; names the first such row and its field.
     """
     return parse_references(rows, catalog, predictor, source, lines)[0]
 
@@ -73,10 +71,7 @@ def check_references(
 ) -> tuple[CalibrationPoints, pd.DataFrame, list[Problem | None]]:
     """Return what `parse_references` does of the rows that can be used, and the first problem of each row.
 
-    Raises
-    ------
-    SchemaError
-        If a column is unknown, or no row can be used; names the first and its field.
+    Raises `SchemaError` if a column is unknown, or no row can be used; names the first and its field.
     """
     _check_columns(rows, source)
     table, problems = check_table(rows.drop(columns=list(REFERENCE_METRICS), errors="ignore"), catalog)

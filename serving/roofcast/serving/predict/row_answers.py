@@ -54,12 +54,8 @@ LOAD_REMARK: Final = "concurrency and request_rate are blank: one request in fli
 class PredictOptions:
     """What all rows of one prediction share.
 
-    Parameters
-    ----------
-    level
-        Coverage probability of the intervals, for an unseen LLM.
-    references
-        Measurements of the LLM, or of the user's own stack, to condition the predictions on.
+    `level`: coverage probability of the intervals, for an unseen LLM. `references`: measurements of the LLM, or of
+    the user's own stack, to condition the predictions on.
     """
 
     bundle: ModelBundle
@@ -73,19 +69,10 @@ def answer(table: pd.DataFrame, options: PredictOptions) -> pd.DataFrame:
 
     Rows and their order stay. A row without an answer has a status and a reason, and no numbers.
 
-    Parameters
-    ----------
-    table
-        Columns of `INPUT_COLUMNS`, blank where unknown; model and accelerator by any name of the catalogue. Blanks
-        are filled by `roofcast.serving.predict.question_rows.parse_rows` and
-        `roofcast.features.descriptors.descriptor_table.describe`.
-
-    Raises
-    ------
-    SchemaError
-        If a column is unknown or given twice, or `model` or `accelerator` is missing.
-    OutOfRangeError
-        If the measurements cannot support the level.
+    `table`: columns of `INPUT_COLUMNS`, blank where unknown; model and accelerator by any name of the catalogue.
+    Blanks are filled by `roofcast.serving.predict.question_rows.parse_rows` and
+    `roofcast.features.descriptors.descriptor_table.describe`. Raises `SchemaError` if a column is unknown or given
+    twice, or `model` or `accelerator` is missing; `OutOfRangeError` if the measurements cannot support the level.
     """
     answers = pd.DataFrame(answer_columns(table_columns(table), options))
     return pd.concat([table.reset_index(drop=True), answers], axis=1)

@@ -48,23 +48,14 @@ def check_table(
 ) -> tuple[pd.DataFrame, list[Problem | None]]:
     """Return `check_rows` of a table, as a table.
 
-    Raises
-    ------
-    SchemaError
-        If a column is unknown or given twice, or `model` or `accelerator` is missing.
+    Raises `SchemaError` if a column is unknown or given twice, or `model` or `accelerator` is missing.
     """
     columns, problems = check_rows(table_columns(table), catalog, engines)
     return pd.DataFrame(columns), problems
 
 
 def table_columns(table: pd.DataFrame) -> dict[str, ColumnArray]:
-    """Return the columns of a table as arrays.
-
-    Raises
-    ------
-    SchemaError
-        If a column is given twice.
-    """
+    """Return the columns of a table as arrays. Raises `SchemaError` if a column is given twice."""
     for name in table.columns[table.columns.duplicated()]:
         raise SchemaError(str(name), "is given twice as a column; keep one")
     return {str(name): table[name].to_numpy() for name in table}
@@ -75,16 +66,9 @@ def check_rows(
 ) -> tuple[Table, list[Problem | None]]:
     """Return typed columns with catalogue ids, `ASSUMED_LOAD` and `ASSUMED_PRECISION`, and the problems of each row.
 
-    Parameters
-    ----------
-    engines
-        Engines of the training data, known besides those of the support table; None admits any name, and stacks that
-        the table refuses: rows that were measured.
-
-    Raises
-    ------
-    SchemaError
-        If a column is unknown, or `model` or `accelerator` is missing.
+    `engines`: engines of the training data, known besides those of the support table; None admits any name, and
+    stacks that the table refuses: rows that were measured. Raises `SchemaError` if a column is unknown, or `model` or
+    `accelerator` is missing.
     """
     table, problems = parse_rows(columns)
     _resolve_names(table, problems, catalog)
@@ -124,12 +108,8 @@ def fill_copy_precision(
 ) -> ColumnArray:
     """Return weight precisions; a blank one takes the precision of the quantised copy that the model's name means.
 
-    Parameters
-    ----------
-    precision, names : shape (n_row,)
-        Weight precision and model name of each row, as given.
-    specs
-        Specs by name; that of a quantised copy differs from the catalogue's in its precision.
+    `precision` and `names`: shape (n_row,): weight precision and model name of each row, as given. `specs`: specs by
+    name; that of a quantised copy differs from the catalogue's in its precision.
     """
     copies = {
         name: spec.weight_precision

@@ -61,10 +61,7 @@ MAX_RECORD_PAUSE_S: Final = 60.0
 class JobQueue:
     """The queue of retrainings.
 
-    Parameters
-    ----------
-    retrain
-        Runs a retraining of a target with a progress callback; `Service.retrain` by default.
+    `retrain`: runs a retraining of a target with a progress callback; `Service.retrain` by default.
     """
 
     def __init__(self, home: Path, service: Service, retrain: Callable[..., RetrainingReport] | None = None) -> None:
@@ -86,10 +83,7 @@ class JobQueue:
     def submit(self, target: Target = INFERENCE) -> Retraining:
         """Record a retraining, queue it and return its record; if one of the target is queued already, return that.
 
-        Raises
-        ------
-        NotReadyError
-            If the store or the queue cannot be written; nothing is queued then.
+        Raises `NotReadyError` if the store or the queue cannot be written; nothing is queued then.
         """
         record = self._service.store.retrainings.add(self.owner, target)
         self._enqueue(record)
@@ -250,11 +244,8 @@ def owner_id(home: Path) -> str:
 def work(settings: Settings, parent: int | None = None) -> None:
     """Run queued jobs until a signal; one worker at a time serves a state folder.
 
-    Parameters
-    ----------
-    parent
-        Id of the parent process; the worker stops when it ends. While another worker serves the state folder, a
-        worker with a parent waits to replace it, and one without returns at once.
+    `parent`: id of the parent process; the worker stops when it ends. While another worker serves the state folder, a
+    worker with a parent waits to replace it, and one without returns at once.
     """
     from huey.consumer import Consumer
 

@@ -71,6 +71,9 @@ def recommend(
 ) -> Recommendation:
     """Return the cheapest deployments that meet the demand with a confidence.
 
+    Raises `InputError` if requests are longer than the model's context, or no offer is within the constraints;
+    `OutOfRangeError` if `level` or `confidence` is above what the measurements can guarantee.
+
     Parameters
     ----------
     bundle
@@ -89,13 +92,6 @@ def recommend(
         Predictor that the entries are compared with; by default that of the bundle if there are references.
     has_levers
         Whether to search what would change the cost.
-
-    Raises
-    ------
-    InputError
-        If requests are longer than the model's context, or no offer is within the constraints.
-    OutOfRangeError
-        If `level` or `confidence` is above what the measurements can guarantee.
     """
     constraints = constraints or Constraints()
     limits = _check(bundle, model, demand, confidence, level)

@@ -18,10 +18,7 @@ logger = logging.getLogger(__name__)
 class ChallengerLoader:
     """The loaded challenger of a registry, one at most, shared by threads.
 
-    Parameters
-    ----------
-    home
-        State folder, for the cache by which a start does without MLflow.
+    `home`: state folder, for the cache by which a start does without MLflow.
     """
 
     def __init__(self, registry: Registry, home: Path, *, is_wanted: bool = True) -> None:
@@ -41,16 +38,9 @@ class ChallengerLoader:
 
         A challenger that cannot be read is a `problem`, and is not tried again.
 
-        Parameters
-        ----------
-        preloaded
-            A version with its bundle, which is not loaded again if it is the challenger.
-
-        Raises
-        ------
-        NotReadyError
-            If the registry does not answer; the loaded challenger stays. If a new one cannot be fetched, none is
-            loaded until a later call loads it.
+        `preloaded`: a version with its bundle, which is not loaded again if it is the challenger. Raises
+        `NotReadyError` if the registry does not answer; the loaded challenger stays. If a new one cannot be fetched,
+        none is loaded until a later call loads it.
         """
         if not self._is_wanted:
             return

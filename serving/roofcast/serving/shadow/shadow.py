@@ -55,10 +55,7 @@ class _Question:
 class Shadow:
     """Questions that wait for the challenger, and the thread that answers them one by one.
 
-    Parameters
-    ----------
-    is_busy
-        Whether requests wait for a slot: the challenger does not compute then.
+    `is_busy`: whether requests wait for a slot: the challenger does not compute then.
     """
 
     def __init__(
@@ -89,10 +86,7 @@ class Shadow:
     def offer(self, columns: Columns, answers: Columns, catalog: Catalog, champion: LoadedModel) -> None:
         """Queue rows and their answers for the challenger, if the request is drawn; returns at once.
 
-        Parameters
-        ----------
-        catalog
-            Of the request, with the models that it brings along.
+        `catalog`: of the request, with the models that it brings along.
         """
         if self._challenger.model is None or self._random.random() >= self._sample_ratio:
             return

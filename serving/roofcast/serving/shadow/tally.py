@@ -27,12 +27,8 @@ Columns = Mapping[str, ColumnArray]
 def tally(questions: Columns, champion: Columns, challenger: Columns, catalog: Catalog) -> Counter[Key]:
     """Return the counts of answers that either gives, and of the ratios of those that both give.
 
-    Parameters
-    ----------
-    champion, challenger
-        Answer columns; of the champion those without references and stack profile, if it has both.
-    catalog
-        Without models that callers bring along.
+    `champion` and `challenger`: answer columns; of the champion those without references and stack profile, if it has
+    both. `catalog`: without models that callers bring along.
     """
     is_ok = [np.asarray(answers["status"] == "ok", dtype=bool) for answers in (champion, challenger)]
     answered = is_ok[1].astype(int) - is_ok[0]

@@ -53,14 +53,8 @@ class VersionLoader:
     def load(self, version: str, models: ComparedModels) -> LoadedModel:
         """Return a version with its bundle.
 
-        Raises
-        ------
-        UnknownNameError
-            If there is no such version.
-        NotReadyError
-            If the registry does not answer.
-        InputError
-            If the bundle cannot be read.
+        Raises `UnknownNameError` if there is no such version; `NotReadyError` if the registry does not answer;
+        `InputError` if the bundle cannot be read.
         """
         for model in (models.challenger, models.champion):
             if model and model.champion.version == version:
@@ -74,17 +68,8 @@ def compare_version(
 ) -> VersionComparison:
     """Return the comparison of a version with the champion.
 
-    Parameters
-    ----------
-    days
-        Rows imported in so many days are compared: the latest that the champion has not learnt.
-
-    Raises
-    ------
-    InputError
-        If the version is the champion.
-    NotReadyError
-        If the store cannot be read.
+    `days`: rows imported in so many days are compared: the latest that the champion has not learnt. Raises
+    `InputError` if the version is the champion; `NotReadyError` if the store cannot be read.
     """
     champion, challenger = models.champion.champion, models.challenger
     if other.champion == champion:
@@ -103,13 +88,7 @@ def compare_version(
 
 
 def shared_answers(shadow_counts: ShadowCounts, champion: Champion, challenger: Champion) -> SharedAnswers:
-    """Return what is recorded of both versions' answers.
-
-    Raises
-    ------
-    NotReadyError
-        If the store cannot be read.
-    """
+    """Return what is recorded of both versions' answers. Raises `NotReadyError` if the store cannot be read."""
     counts, since = shadow_counts.load(champion.sha256, challenger.sha256)
     n_both, n_champion, n_challenger = (counts.get((ALL, "", ANSWERED, bin_), 0) for bin_ in (0, -1, 1))
     return SharedAnswers(

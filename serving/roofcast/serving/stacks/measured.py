@@ -49,10 +49,7 @@ def _shipped_stacks() -> tuple[MeasuredStack, ...]:
 def match_stack(name: str, known: Iterable[str]) -> str | None:
     """Return the stack of a full name, or else the only one of an owner; None if there is neither.
 
-    Raises
-    ------
-    InputError
-        If the name is that of an owner of several stacks.
+    Raises `InputError` if the name is that of an owner of several stacks.
 
     Examples
     --------

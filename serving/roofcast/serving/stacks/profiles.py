@@ -45,12 +45,8 @@ _NAMING: Final = (
 class Profile:
     """A profile that a predictor can be conditioned on.
 
-    Parameters
-    ----------
-    points
-        All rows with their descriptors.
-    central
-        Those that predictions are conditioned on: means and medians.
+    `points`: all rows with their descriptors. `central`: those that predictions are conditioned on: means and
+    medians.
     """
 
     name: str
@@ -83,20 +79,10 @@ def add_rows(
 ) -> ProfileAdded:
     """Add rows to a profile, and the models of named configurations to the store: all of them, or none.
 
-    Parameters
-    ----------
-    predictor
-        In service; the rows are checked against it.
-    owner
-        Name of the API key; empty for the command line.
-
-    Raises
-    ------
-    InputError
-        If the name is malformed, a row cannot be used, no row of the profile would be a mean or a median, the profile
-        would have too many rows, or too many models would be registered.
-    NotReadyError
-        If the store cannot be written.
+    `predictor`: in service; the rows are checked against it. `owner`: name of the API key; empty for the command
+    line. Raises `InputError` if the name is malformed, a row cannot be used, no row of the profile would be a mean or
+    a median, the profile would have too many rows, or too many models would be registered; `NotReadyError` if the
+    store cannot be written.
     """
     check_name(name)
     new = catalogs.admit_models(configs, owner)
@@ -124,10 +110,7 @@ def without_blanks(row: Cells) -> dict[str, Any]:
 def build_profile(name: str, rows: Sequence[Cells], catalog: Catalog, predictor: RoofcastPredictor) -> Profile:
     """Return the profile of some rows.
 
-    Raises
-    ------
-    SchemaError
-        If there is no row, or one cannot be used; names the row and its field.
+    Raises `SchemaError` if there is no row, or one cannot be used; names the row and its field.
     """
     table = table_from_rows([without_blanks(row) for row in rows])
     return _profile(name, *parse_references(table, catalog, predictor, "rows"))
@@ -136,10 +119,7 @@ def build_profile(name: str, rows: Sequence[Cells], catalog: Catalog, predictor:
 def load_stored(name: str, stored: StoredProfile, catalog: Catalog, predictor: RoofcastPredictor) -> Profile:
     """Return a stored profile without the rows that cannot be used any more, which its notes list.
 
-    Raises
-    ------
-    InputError
-        If no row can be used; names one by its cells.
+    Raises `InputError` if no row can be used; names one by its cells.
     """
     points, table, problems = _check_stored(name, stored, catalog, predictor)
     notes = ["it hides the shared profile of the same name"] if stored.hides_shared else []
@@ -205,10 +185,7 @@ def check_file_rows(file: Path) -> None:
 
     Lines may differ and their rows be equal, or have no metric, so only `MAX_LINE_RATIO` times the rows are too many.
 
-    Raises
-    ------
-    InputError
-        If there are more.
+    Raises `InputError` if there are more.
     """
     from roofcast.data.store.stack_profiles import (  # noqa: PLC0415  (an answer needs no store)
         MAX_ROW,
@@ -228,10 +205,7 @@ def rows_of_measurements(table: pd.DataFrame) -> tuple[list[dict[str, Any]], int
 
     Left out are runs that failed and rows without a metric of references.
 
-    Raises
-    ------
-    InputError
-        If there are more different rows than a profile may have.
+    Raises `InputError` if there are more different rows than a profile may have.
     """
     from roofcast.data.store.stack_profiles import (  # noqa: PLC0415  (an answer needs no store)
         MAX_ROW,

@@ -50,12 +50,8 @@ _KIND_TEXT: Final[dict[Kind, str]] = {
 class StackUsed:
     """The stack that an answer is about.
 
-    Parameters
-    ----------
-    name
-        Of a measured stack in full, as `owner/part`.
-    notes
-        Such as rows of the profile that are left out, or the engines that a measured stack knows.
+    `name`: of a measured stack in full, as `owner/part`. `notes`: such as rows of the profile that are left out, or
+    the engines that a measured stack knows.
     """
 
     name: str
@@ -81,10 +77,7 @@ class Stacks:
     conditioned once on those that many requests have, and the champion's bundles about measured stacks, the first of
     which computes error distributions that take seconds.
 
-    Parameters
-    ----------
-    build
-        Returns the profile of a name and its stored rows, which the catalogue and the predictor admit.
+    `build`: returns the profile of a name and its stored rows, which the catalogue and the predictor admit.
     """
 
     def __init__(
@@ -115,17 +108,9 @@ class Stacks:
         A name is that of the owner's profile, or else of a shared one, or else of a measured stack: its full name, or
         its owner's if this has one alone.
 
-        Parameters
-        ----------
-        owner
-            API key whose profiles the request may name; empty for the command line.
-
-        Raises
-        ------
-        UnknownNameError
-            If there is none of this name.
-        InputError
-            If the name is that of an owner of several measured stacks, or no row of the profile can be used.
+        `owner`: API key whose profiles the request may name; empty for the command line. Raises `UnknownNameError` if
+        there is none of this name; `InputError` if the name is that of an owner of several measured stacks, or no row
+        of the profile can be used.
         """
         if not name:
             return StackChoice(active.bundle, references)
@@ -140,12 +125,8 @@ class Stacks:
     def load_profile(self, catalog: Catalog, active: LoadedModel, owner: str, name: str) -> Profile:
         """Return the owner's profile of a name, or else the shared one.
 
-        Raises
-        ------
-        UnknownNameError
-            If there is neither.
-        InputError
-            If no row can be used any more, as when its accelerator was removed.
+        Raises `UnknownNameError` if there is neither; `InputError` if no row can be used any more, as when its
+        accelerator was removed.
         """
         stored = self._stores.open().stacks.load(owner, name)
         key = owner, name, stored.ids, stored.hides_shared, id(catalog)  # the value keeps the catalogue alive

@@ -71,10 +71,7 @@ def profile_errors(profile: Profile, bundle: ModelBundle, level: float) -> list[
 
     `before` has the intervals of a prediction without a profile.
 
-    Raises
-    ------
-    OutOfRangeError
-        If the measurements cannot support the level.
+    Raises `OutOfRangeError` if the measurements cannot support the level.
     """
     runs, table = run_numbers(profile.points.X), table_from_rows(profile.rows)
     before = bundle.predictor.predict_distribution(profile.points.X)
@@ -95,9 +92,7 @@ def profile_errors(profile: Profile, bundle: ModelBundle, level: float) -> list[
 def run_numbers(X: pd.DataFrame) -> npt.NDArray[np.intp]:
     """Return the number of each row's run: rows whose descriptors differ in their statistic alone are of one run.
 
-    Parameters
-    ----------
-    X : shape (n_row, n_descriptor)
+    `X`: shape (n_row, n_descriptor).
     """
     keys = pd.util.hash_pandas_object(X.drop(columns=list(_STATISTIC)), index=False)
     return np.unique(keys.to_numpy(), return_inverse=True)[1]

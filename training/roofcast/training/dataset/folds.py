@@ -17,6 +17,8 @@ def leave_one_group_out(
 
     With more groups than `max_fold`, groups are assigned to folds, largest first, so that folds have similar sizes.
 
+    Raises `ValueError` if there are fewer than two groups that count, or folds.
+
     Parameters
     ----------
     groups : shape (n_row,)
@@ -25,11 +27,6 @@ def leave_one_group_out(
     counts : shape (n_row,)
         Rows that alone decide the number of folds and which groups share one; None for all. Groups without such a
         row go to these folds in turn, so that rows of API keys do not decide which others are held out together.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two groups that count, or folds.
 
     Examples
     --------

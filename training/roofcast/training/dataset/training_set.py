@@ -74,6 +74,8 @@ def build_training_set(
 ) -> TrainingSet:
     """Return the training set of the measurements that `roofcast.training.dataset.review.review` accepts.
 
+    Raises `InputError` if no row is accepted.
+
     Parameters
     ----------
     measurements
@@ -83,11 +85,6 @@ def build_training_set(
     uploaders : shape (n_row,)
         API key that stored each row, blank for the others; None if none did. Its campaigns and stacks belong to the
         key, whatever their names, and it neither reports failures nor removes rows of others.
-
-    Raises
-    ------
-    InputError
-        If no row is accepted.
     """
     every_id = pd.Series(row_ids(measurements), index=measurements.index, name="id")
     if uploaders is not None:

@@ -142,10 +142,7 @@ def build_report(
 ) -> DriftReport:
     """Return the report of scores and repeats.
 
-    Parameters
-    ----------
-    scored
-        As of `score_predictions`, without rows that the predictor has learnt.
+    `scored`: as of `score_predictions`, without rows that the predictor has learnt.
 
     Notes
     -----

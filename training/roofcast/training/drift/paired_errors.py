@@ -48,10 +48,7 @@ class ChallengerErrors(Spec):
 def compare_errors(champion: pd.DataFrame, challenger: pd.DataFrame) -> list[PairedErrors]:
     """Return the errors of both by group and metric.
 
-    Parameters
-    ----------
-    champion, challenger
-        As of `score_predictions`; rows and metrics that only one of them has are left out.
+    `champion` and `challenger`: as of `score_predictions`; rows and metrics that only one of them has are left out.
 
     Notes
     -----

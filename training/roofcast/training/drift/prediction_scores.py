@@ -53,20 +53,13 @@ def score_predictions(
     Left out are failed runs, outcomes that the source derived, values below `LEAST_VALUE`, and rows whose request
     rate exceeds the estimated capacity, where a queue grows with the length of the run.
 
-    Parameters
-    ----------
-    rows
-        Measurements with the column `uploader`, a unique index, models and accelerators of the catalogue.
+    `rows`: measurements with the column `uploader`, a unique index, models and accelerators of the catalogue. Raises
+    `OutOfRangeError` if the predictor cannot support the level.
 
     Returns
     -------
     Columns `SCORE_COLUMNS`: `row` (index of `rows`), `metric`, `configuration` (a number), `KINDS`, `measured`,
     `predicted`, `width` (half the logarithmic interval), and `log_error` (of measured over predicted)
-
-    Raises
-    ------
-    OutOfRangeError
-        If the predictor cannot support the level.
     """
     if rows.empty:
         return pd.DataFrame(columns=[*SCORE_COLUMNS]).astype(dict.fromkeys(SCORE_NUMBERS, float))

@@ -53,11 +53,8 @@ def find_repeats(rows: pd.DataFrame, is_new: pd.Series) -> pd.DataFrame:
     where there is none, with the latest of other settings. Of several new measurements with equal settings the latest
     counts. Measurements of one import and day have no order and are not compared.
 
-    Parameters
-    ----------
-    rows
-        New and earlier measurements, with `uploader`, `import_id` and `added_at`, and a unique index.
-    is_new : shape (n_row,)
+    `rows`: new and earlier measurements, with `uploader`, `import_id` and `added_at`, and a unique index. `is_new`:
+    shape (n_row,).
 
     Returns
     -------

@@ -84,11 +84,7 @@ def contributions(
     Contributions of columns are exact SHAP values of the trees summed by group, see `importance.shap_values`. The
     correction that keeps percentiles monotone counts as part of the workload.
 
-    Parameters
-    ----------
-    X : shape (n_row, n_descriptor)
-    metrics
-        None for all.
+    `X`: shape (n_row, n_descriptor). `metrics`: none for all.
 
     Returns
     -------
@@ -145,9 +141,7 @@ def nearest_measurements(
 
     There is one measurement per configuration: that with the most similar workload.
 
-    Parameters
-    ----------
-    X : shape (n_row, n_descriptor)
+    `X`: shape (n_row, n_descriptor).
 
     Returns
     -------

@@ -18,9 +18,7 @@ def shap_values(regressor: ResidualRegressor, features: pd.DataFrame) -> tuple[p
 
     The values are exact for trees (path-dependent TreeSHAP): a row's values and the base value sum to its prediction.
 
-    Parameters
-    ----------
-    features : shape (n_row, n_column)
+    `features`: shape (n_row, n_column).
 
     Returns
     -------
@@ -44,9 +42,7 @@ def group_importance(values: pd.DataFrame) -> pd.DataFrame:
 
     SHAP values of groups remain additive: opposite contributions within a group cancel.
 
-    Parameters
-    ----------
-    values : shape (n_row, n_column)
+    `values`: shape (n_row, n_column).
 
     Returns
     -------

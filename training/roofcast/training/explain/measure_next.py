@@ -20,10 +20,7 @@ FloatArray = npt.NDArray[np.float64]
 class NextMeasurement:
     """A recommended measurement, conditional on those recommended before it.
 
-    Parameters
-    ----------
-    narrower
-        Mean relative reduction of the logarithmic interval width of all targets, by metric.
+    `narrower`: mean relative reduction of the logarithmic interval width of all targets, by metric.
     """
 
     row: int

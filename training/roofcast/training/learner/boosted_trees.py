@@ -303,11 +303,7 @@ class SupportGate:
     It applies to engines with kernel tables: on a stack that nobody measured their estimate is better than what trees
     learn from other stacks. The weight of other engines is 1.
 
-    Parameters
-    ----------
-    keys : shape (n_key,)
-        Hashes of the measured neighbourhoods, sorted.
-    n_lineage : shape (n_key,)
+    `keys`: shape (n_key,): hashes of the measured neighbourhoods, sorted. `n_lineage`: shape (n_key,).
     """
 
     keys: HashArray

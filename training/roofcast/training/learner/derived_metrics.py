@@ -139,11 +139,7 @@ def sd_of_rate(rate_ratio: FloatArray, sd: FloatArray) -> FloatArray:
     much as the capacity is off, so that the standard deviation `sd` of the capacity's logarithm counts with that
     probability.
 
-    Parameters
-    ----------
-    rate_ratio : shape (n_query,)
-        Request rate over the estimated saturation rate.
-    sd : shape (n_query,)
+    `rate_ratio`: shape (n_query,): request rate over the estimated saturation rate. `sd`: shape (n_query,).
 
     Examples
     --------
@@ -192,12 +188,8 @@ def impute_source_errors(
     from the measured latency, and the error is that of the remaining seconds, NaN if none remain. If both are known,
     the derived metric adds nothing.
 
-    Parameters
-    ----------
-    shares
-        `source_shares` by derived metric.
-    seconds
-        Expected seconds of each source in the latency; NaN except in means, for percentiles do not add up.
+    `shares`: `source_shares` by derived metric. `seconds`: expected seconds of each source in the latency; NaN except
+    in means, for percentiles do not add up.
     """
     for metric in DERIVED:
         if metric not in error:

@@ -23,10 +23,7 @@ _LENGTH: Final = ctypes.c_uint64
 class LibraryBooster:
     """A booster of one output.
 
-    Parameters
-    ----------
-    model
-        XGBoost's UBJSON.
+    `model`: XGBoost's UBJSON.
 
     References
     ----------
@@ -82,10 +79,7 @@ class LibraryBooster:
 def load_library() -> ctypes.CDLL:
     """Return XGBoost's shared library, from where its Python package finds it.
 
-    Raises
-    ------
-    ModuleNotFoundError
-        If XGBoost is not installed.
+    Raises `ModuleNotFoundError` if XGBoost is not installed.
     """
     package = find_spec("xgboost")
     if package is None or package.origin is None:

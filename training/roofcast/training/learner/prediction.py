@@ -62,10 +62,7 @@ class Prediction:
     def bounds(self, level: float) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
         """Return the bounds, by metric, that hold a measurement of an unseen LLM or stack with probability `level`.
 
-        Raises
-        ------
-        OutOfRangeError
-            If there are too few measured lineages for `level`.
+        Raises `OutOfRangeError` if there are too few measured lineages for `level`.
         """
         half = {metric: sd * self.errors[metric].quantile(level) for metric, sd in self.log_sds.items()}
         low = {metric: median * np.exp(-half[metric]) for metric, median in self.medians.items()}

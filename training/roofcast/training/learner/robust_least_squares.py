@@ -61,10 +61,8 @@ class Blocks:
 class _NormalEquations:
     """Gauss-Newton curvature and gradient, by parts: shared, own of each block, and between the two.
 
-    Parameters
-    ----------
-    shared, own, between : shapes (n, n), (n_block, m, m) and (n_block, m, n)
-    gradient, own_gradient : shapes (n,) and (n_block, m)
+    `shared`, `own` and `between`: shapes (n, n), (n_block, m, m) and (n_block, m, n). `gradient` and `own_gradient`:
+    shapes (n,) and (n_block, m).
     """
 
     shared: FloatArray

@@ -36,11 +36,7 @@ def limit_uploads(weight: FloatArray, stacks: pd.Series, hashes: Mapping[str, Ha
     The total of each key is at most `MAX_SHARE` of it, that of unproven rows `MAX_UNPROVEN_SHARE`, and that of all
     keys `MAX_TOTAL_SHARE`.
 
-    Parameters
-    ----------
-    weight, stacks : shape (n_row,)
-    hashes
-        As by `config_hashes`, shapes (n_row,).
+    `weight` and `stacks`: shape (n_row,). `hashes`: as by `config_hashes`, shapes (n_row,).
     """
     is_upload = is_uploaded(stacks).to_numpy()
     if not is_upload.any() or is_upload.all():

@@ -27,15 +27,10 @@ N_LEVEL_DIGIT: Final = 2
 class HeldOutErrors:
     """Errors of one split; the tables have shape (n_row, n_metric), rows as in the training set.
 
-    Parameters
-    ----------
-    error
-        ln(measured / predicted) of ratio models (estimate times trees, no random effects) fitted without what is held
-        out; NaN where nothing was measured or predicted.
-    level
-        Level of the narrowest interval that holds the measurement, from 0 to 1; NaN for tail percentiles, whose
-        intervals are those of the median. With the lineage held out the interval is about the prediction that
-        residuals of the stack shift.
+    `error`: ln(measured / predicted) of ratio models (estimate times trees, no random effects) fitted without what is
+    held out; NaN where nothing was measured or predicted. `level`: level of the narrowest interval that holds the
+    measurement, from 0 to 1; NaN for tail percentiles, whose intervals are those of the median. With the lineage held
+    out the interval is about the prediction that residuals of the stack shift.
     """
 
     error: pd.DataFrame

@@ -30,10 +30,8 @@ if TYPE_CHECKING:
 def join_stored_rows(shipped: pd.DataFrame, own: pd.DataFrame, uploaders: pd.Series, catalog: Catalog) -> TrainingSet:
     """Return the training set of the shipped rows and those of the store, each distinct row once.
 
-    Parameters
-    ----------
-    own, uploaders : shape (n_own,)
-        Rows of the store, and the API key that stored each; blank for the operator's.
+    `own` and `uploaders`: shape (n_own,): rows of the store, and the API key that stored each; blank for the
+    operator's.
     """
     is_new = ~pd.Series(row_ids(own), dtype=object).isin(row_ids(shipped)).to_numpy(dtype=bool)
     own, uploaders = own[is_new], uploaders[is_new]
@@ -47,10 +45,7 @@ def fit_bundle(
 ) -> ModelBundle:
     """Return a bundle fitted to the training set.
 
-    Raises
-    ------
-    InputError
-        If the rows of no API key span fewer than two lineages, so that none can be held out.
+    Raises `InputError` if the rows of no API key span fewer than two lineages, so that none can be held out.
     """
     if data.groups[~is_uploaded(data.stacks)].nunique() < 2:
         raise InputError("measurements", "must span two LLM lineages at least, got one; import another campaign")
@@ -74,11 +69,8 @@ def fit_bundle(
 def score_folds(data: TrainingSet, held_out: pd.DataFrame, groups: pd.Series | None = None) -> pd.DataFrame:
     """Return the held-out errors of each group and metric.
 
-    Parameters
-    ----------
-    groups : shape (n_row,)
-        Lineages by default, of the rows of no API key, so that uploads do not move published errors. Rows without a
-        prediction are left out of other groups.
+    `groups`: shape (n_row,): lineages by default, of the rows of no API key, so that uploads do not move published
+    errors. Rows without a prediction are left out of other groups.
     """
     rows: list[dict[str, Any]] = []
     is_public = ~is_uploaded(data.stacks).to_numpy()

@@ -41,11 +41,8 @@ hardly anybody else measured. Such owners confirm their rows."""
 class RatioLimits:
     """Ratios of measurement to estimate that others measured.
 
-    Parameters
-    ----------
-    by_group
-        For each of `ALIKE` a table by its columns and the metric: `low` and `high`, natural logarithms, and the
-        numbers `n_row` and `n_owner`.
+    `by_group`: for each of `ALIKE` a table by its columns and the metric: `low` and `high`, natural logarithms, and
+    the numbers `n_row` and `n_owner`.
     """
 
     by_group: tuple[pd.DataFrame, ...]

@@ -72,13 +72,9 @@ def retrain(
     both know. A candidate beyond the budget of size and time, of which the registry's shipped predictor is the
     measure, is refused. If the champion changes during the fit, the comparison is repeated with the new one.
 
-    Parameters
-    ----------
-    progress
-        The registration is its last round. An error that it raises before leaves the registry as it was.
-    shadow
-        Where there is a champion, make the candidate the challenger instead, however it is judged; a candidate of a
-        target without challengers is only registered.
+    `progress`: the registration is its last round. An error that it raises before leaves the registry as it was.
+    `shadow`: where there is a champion, make the candidate the challenger instead, however it is judged; a candidate
+    of a target without challengers is only registered.
     """
     from roofcast.training.lifecycle.registry.tracking import log_training  # noqa: PLC0415  (plots, which no server needs to start)
 

@@ -41,10 +41,7 @@ def shipped_predictor(target: LearnedTarget[D, B]) -> ShippedPredictor | None:
 def load_shipped(target: LearnedTarget[D, B]) -> B:
     """Return the shipped bundle of a target.
 
-    Raises
-    ------
-    InputError
-        If the file is not the one of the manifest, or of another layout than the code.
+    Raises `InputError` if the file is not the one of the manifest, or of another layout than the code.
     """
     shipped = target.predictor_file
     return target.bundles.load(shipped.file, shipped.read_manifest().sha256)

@@ -19,10 +19,7 @@ FOLDER: Final = Path(__file__).parents[1] / "shipped"
 class Manifest(Spec):
     """Digest of a shipped file, and fingerprints of the data and code that it follows from.
 
-    Parameters
-    ----------
-    layout
-        Of a bundle; blank for other files.
+    `layout`: of a bundle; blank for other files.
     """
 
     sha256: str
@@ -36,10 +33,7 @@ class Manifest(Spec):
 class ShippedFile:
     """A file of the package.
 
-    Parameters
-    ----------
-    load_rows, load_catalog
-        Return the shipped rows and the catalogue that it follows from.
+    `load_rows` and `load_catalog`: return the shipped rows and the catalogue that it follows from.
     """
 
     name: str
@@ -56,10 +50,7 @@ class ShippedFile:
     def read_manifest(self) -> Manifest:
         """Return the stored manifest.
 
-        Raises
-        ------
-        OSError, ValueError, InputError
-            If there is none, or it is damaged.
+        Raises `OSError`, `ValueError` or `InputError` if there is none, or it is damaged.
         """
         return Manifest.parse(json.loads(self._manifest_file.read_text(encoding="utf-8")))
 

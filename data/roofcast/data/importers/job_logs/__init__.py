@@ -21,10 +21,7 @@ _NAMES: Final = ("model", "accelerator")
 def is_job_log(text: str, source: str = "") -> bool:
     """Return whether a text is a log of `LOG_FORMATS`.
 
-    Raises
-    ------
-    SchemaError
-        If a line before the first of a log is too long.
+    Raises `SchemaError` if a line before the first of a log is too long.
     """
     marks = [one.patterns[name] for one in LOG_FORMATS.values() for name in one.marks]
     return any(
@@ -35,11 +32,8 @@ def is_job_log(text: str, source: str = "") -> bool:
 def read_job_log(text: str, source: str, overrides: Mapping[str, str]) -> RunLog:
     """Return the run of a log, with blanks filled by the user's values; the user's names replace those of the log.
 
-    Raises
-    ------
-    SchemaError
-        If the text is no log of `LOG_FORMATS`, has too few steps or too long lines, contradicts a value, or does not
-        tell the count of accelerators.
+    Raises `SchemaError` if the text is no log of `LOG_FORMATS`, has too few steps or too long lines, contradicts a
+    value, or does not tell the count of accelerators.
     """
     log = _read(text, source)
     cells = {name: cell for name, cell in log.cells.items() if not (name in _NAMES and name in overrides)}

@@ -106,10 +106,7 @@ class Step(NamedTuple):
 def iter_lines(text: str, source: str = "") -> Iterator[tuple[int, str]]:
     """Yield number and content of each line that is not empty, without the colours of a terminal.
 
-    Raises
-    ------
-    SchemaError
-        If a line is longer than `MAX_LINE`.
+    Raises `SchemaError` if a line is longer than `MAX_LINE`.
     """
     line, position = 1, 0
     while position < len(text):
@@ -151,10 +148,7 @@ def median_step(steps: Sequence[Step], interval: str, source: str) -> float:
 
     Several ranks may log a step. The message names the option that sets the interval of logged steps.
 
-    Raises
-    ------
-    SchemaError
-        If fewer than `MIN_STEP` steps were logged.
+    Raises `SchemaError` if fewer than `MIN_STEP` steps were logged.
     """
     n_step = len({step.number for step in steps})
     if n_step < MIN_STEP:

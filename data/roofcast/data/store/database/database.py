@@ -44,16 +44,9 @@ _IN_MEMORY: Final = (None, "", ":memory:")
 class Database:
     """A database by its URL; it connects at first use.
 
-    Parameters
-    ----------
-    url
-        Such as ``sqlite:////var/lib/roofcast/roofcast.sqlite`` or ``postgresql+psycopg://user@host/name``.
-        ``sqlite://`` is in memory, for one thread at a time.
-
-    Raises
-    ------
-    InputError
-        If the URL is malformed, of another kind of database, or its driver is not installed.
+    `url`: such as ``sqlite:////var/lib/roofcast/roofcast.sqlite`` or ``postgresql+psycopg://user@host/name``.
+    ``sqlite://`` is in memory, for one thread at a time. Raises `InputError` if the URL is malformed, of another kind
+    of database, or its driver is not installed.
     """
 
     def __init__(self, url: str) -> None:
@@ -83,11 +76,8 @@ class Database:
     def reading(self) -> Iterator[sa.Connection]:
         """Open a connection for queries.
 
-        Raises
-        ------
-        NotReadyError
-            If the database cannot be reached or read, or has no schema yet; `DatabaseLostError` if its file was
-            deleted.
+        Raises `NotReadyError` if the database cannot be reached or read, or has no schema yet; `DatabaseLostError` if
+        its file was deleted.
         """
         self._check_present()
         with self._translated_errors(), self.engine.connect() as connection:
@@ -100,11 +90,8 @@ class Database:
         An SQLite file is checked for damage before the first transaction; before and after each one, that it was not
         deleted.
 
-        Raises
-        ------
-        NotReadyError
-            If the database cannot be reached or written, is damaged, or has no schema yet; `DatabaseLostError` if its
-            file was deleted, or deleted during the transaction.
+        Raises `NotReadyError` if the database cannot be reached or written, is damaged, or has no schema yet;
+        `DatabaseLostError` if its file was deleted, or deleted during the transaction.
         """
         self.check()
         with self._write_transaction(0.0 if time.monotonic() < self._held_until else LOCK_WAIT_S) as writer:
@@ -131,10 +118,7 @@ class Database:
     def check(self) -> None:
         """Check that an SQLite file is still there and, once, that it is undamaged.
 
-        Raises
-        ------
-        NotReadyError
-            If it is damaged or cannot be read; `DatabaseLostError` if it was deleted or replaced.
+        Raises `NotReadyError` if it is damaged or cannot be read; `DatabaseLostError` if it was deleted or replaced.
         """
         if self._file is None:
             return
@@ -147,10 +131,8 @@ class Database:
     def check_writable(self) -> None:
         """Check that an SQLite file can be written now, besides `check`; writes nothing.
 
-        Raises
-        ------
-        NotReadyError
-            As of `check`, or if another process holds the lock of writers, or the file may not be written.
+        Raises `NotReadyError` as of `check`, or if another process holds the lock of writers, or the file may not be
+        written.
         """
         self.check()
         if self._file is None:
@@ -195,10 +177,7 @@ class Database:
     def has_schema(self) -> bool:
         """Return whether the database has tables; writes nothing and creates no file.
 
-        Raises
-        ------
-        NotReadyError
-            If the database cannot be read, or its schema is of another version of roofcast.
+        Raises `NotReadyError` if the database cannot be read, or its schema is of another version of roofcast.
         """
         return self._revision() is not None
 
@@ -211,10 +190,7 @@ class Database:
     def migrate(self) -> None:
         """Bring the schema up to date; several processes may do so at once.
 
-        Raises
-        ------
-        NotReadyError
-            If the database cannot be written, or comes from a newer version of roofcast.
+        Raises `NotReadyError` if the database cannot be written, or comes from a newer version of roofcast.
         """
         if self._is_sqlite:
             self._use_write_ahead_log()

@@ -45,10 +45,7 @@ class SqliteFile:
 
         A loss is final, because the inode of a deleted file may be given to a new one.
 
-        Raises
-        ------
-        DatabaseLostError
-            If it was deleted or replaced.
+        Raises `DatabaseLostError` if it was deleted or replaced.
         """
         present = _identity(self.path)
         if self._identity is None:
@@ -62,10 +59,7 @@ class SqliteFile:
     def check_log_present(self) -> None:
         """Check that the write-ahead log is there; call it within a transaction.
 
-        Raises
-        ------
-        DatabaseLostError
-            If it was deleted.
+        Raises `DatabaseLostError` if it was deleted.
         """
         log = self.path.with_name(f"{self.path.name}-wal")
         if self.has_write_ahead_log and not log.exists():

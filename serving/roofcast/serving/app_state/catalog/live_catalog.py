@@ -45,13 +45,8 @@ class Registered:
 class NewModels:
     """Models of named configurations that may be registered, each with its ``config.json``.
 
-    Parameters
-    ----------
-    catalog
-        With these models.
-    registered
-        Ids of the models that were registered when the catalogue was read, for the transaction that stores rows of
-        them: it notices one that was removed since.
+    `catalog`: with these models. `registered`: ids of the models that were registered when the catalogue was read,
+    for the transaction that stores rows of them: it notices one that was removed since.
     """
 
     catalog: Catalog
@@ -72,12 +67,8 @@ class LiveCatalog:
     A service refreshes it by a timer and after each registration of its own, so that no request asks the store; a
     command reads both at the first use.
 
-    Parameters
-    ----------
-    share
-        Whether callers see the models that others' keys registered.
-    max_model
-        Most models that may be registered: every process holds all of them.
+    `share`: whether callers see the models that others' keys registered. `max_model`: most models that may be
+    registered: every process holds all of them.
     """
 
     def __init__(self, files: UserFiles, store: StoreAccess, *, share: bool, max_model: int) -> None:
@@ -101,10 +92,7 @@ class LiveCatalog:
     def refresh(self, wait_s: float = -1.0) -> None:
         """Read the files and the registered models again; while the store does not answer, the last ones stay.
 
-        Parameters
-        ----------
-        wait_s
-            Longest wait for another thread's refresh; without a limit by default.
+        `wait_s`: longest wait for another thread's refresh; without a limit by default.
         """
         if not self._refreshing.acquire(timeout=wait_s):
             return
@@ -143,17 +131,8 @@ class LiveCatalog:
     ) -> NewModels:
         """Return the models of named configurations that are new, within the limits of their number.
 
-        Parameters
-        ----------
-        uploader
-            API key; blank for an operator.
-
-        Raises
-        ------
-        InputError
-            If a configuration is not a language model's, another model has its name, or too many would be registered.
-        NotReadyError
-            If the store does not answer.
+        `uploader`: API key; blank for an operator. Raises `InputError` if a configuration is not a language model's,
+        another model has its name, or too many would be registered; `NotReadyError` if the store does not answer.
         """
         store = self._store.open()
         registered = {spec.id for spec in store.models.load()}
@@ -172,12 +151,8 @@ class LiveCatalog:
     def remove_model(self, name: str, by: str, only_of: str | None = None, seen_by: str | None = None) -> ModelSpec:
         """Remove a registered model and return it: see `RegisteredModels.remove`.
 
-        Raises
-        ------
-        UnknownNameError
-            If there is no model of this name.
-        InputError
-            If it is not a registered model, or cannot be removed.
+        Raises `UnknownNameError` if there is no model of this name; `InputError` if it is not a registered model, or
+        cannot be removed.
         """
         models = self._store.open().models
         registered = {spec.id: spec for spec in models.load()}

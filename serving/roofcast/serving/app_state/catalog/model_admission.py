@@ -32,10 +32,7 @@ def with_registered(
 ) -> Catalog:
     """Return the catalogue with the models registered in a store; models of the catalogue take precedence.
 
-    Parameters
-    ----------
-    unlisted
-        Ids of those of API keys whose rows are apart.
+    `unlisted`: ids of those of API keys whose rows are apart.
 
     Examples
     --------
@@ -62,10 +59,7 @@ def with_registered(
 def build_model(name: str, config: Config, catalog: Catalog) -> ModelSpec:
     """Return the model of a ``config.json``, in the lineage of the catalogue's models of the same shape.
 
-    Raises
-    ------
-    InputError
-        If the configuration is not a language model's.
+    Raises `InputError` if the configuration is not a language model's.
     """
     return with_known_lineage(model_from_config(config, name), catalog)
 
@@ -75,10 +69,7 @@ def with_configs(
 ) -> tuple[Catalog, list[tuple[ModelSpec, Config]]]:
     """Return the catalogue with the models of named configurations, and those models that are new to it.
 
-    Raises
-    ------
-    InputError
-        If a configuration is not a language model's, or another model has its name.
+    Raises `InputError` if a configuration is not a language model's, or another model has its name.
     """
     new = []
     for name, config in configs:
@@ -99,10 +90,7 @@ def check_spelling(name: str) -> None:
     These are letters with case of other alphabets and with accents, combining and invisible characters, Lisu letters,
     and variants of other characters (NFKC). Scripts without case, such as Chinese, resemble no ASCII letter.
 
-    Raises
-    ------
-    InputError
-        If there is one; names it.
+    Raises `InputError` if there is one; names it.
 
     References
     ----------
@@ -127,15 +115,8 @@ def check_spelling(name: str) -> None:
 def check_model_limit(models: RegisteredModels, limit: int, n_new: int, uploader: str = "") -> None:
     """Refuse new models beyond a limit.
 
-    Parameters
-    ----------
-    uploader
-        API key, which registers at most half of them; blank for an operator.
-
-    Raises
-    ------
-    InputError
-        If too many models would be registered.
+    `uploader`: API key, which registers at most half of them; blank for an operator. Raises `InputError` if too many
+    models would be registered.
     """
     if n_new and len(models.load()) + n_new > limit:
         cure = "use registered ones, remove some, or raise ROOFCAST_MAX_REGISTERED_MODEL"

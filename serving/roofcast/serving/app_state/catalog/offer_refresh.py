@@ -25,12 +25,8 @@ class OfferRefresh:
 def refresh_offers(offers: Iterable[Offer], name: str, home: Path, catalog: Catalog) -> OfferRefresh:
     """Store a list of offers in place of the last one of this name; prices older than the catalogue's have no effect.
 
-    Raises
-    ------
-    InputError
-        If the stored list would not be readable.
-    NotReadyError
-        If the state folder cannot be written.
+    Raises `InputError` if the stored list would not be readable; `NotReadyError` if the state folder cannot be
+    written.
     """
     offers = tuple(offers)
     present = {offer.id: offer for offer in catalog.offers}

@@ -68,19 +68,9 @@ def add_accelerator(
 ) -> tuple[AcceleratorSpec, Path, list[Finding]]:
     """Copy an accelerator file into the state folder; return the accelerator, the new path and lint findings.
 
-    Parameters
-    ----------
-    home
-        State folder.
-    replace
-        Whether to replace the user's accelerator of the same id, which must exist.
-
-    Raises
-    ------
-    InputError
-        If the file is invalid, a name in it is taken, or there is no accelerator to replace.
-    NotReadyError
-        If the state folder cannot be written.
+    `home`: state folder. `replace`: whether to replace the user's accelerator of the same id, which must exist.
+    Raises `InputError` if the file is invalid, a name in it is taken, or there is no accelerator to replace;
+    `NotReadyError` if the state folder cannot be written.
     """
     spec = load_accelerator_file(file)
     target = home / ACCELERATORS / f"{spec.id}.toml"
@@ -98,18 +88,9 @@ def add_offers(
 ) -> AddedOffers:
     """Add the offers of a CSV or TOML file, in US dollars; newer prices of the same offers take precedence.
 
-    Parameters
-    ----------
-    replace
-        Whether an earlier file of the same name may lose offers.
-
-    Raises
-    ------
-    InputError
-        If the file is invalid, an amount is in a currency without a rate, or an earlier file of the same name would
-        lose offers.
-    NotReadyError
-        If the state folder cannot be written.
+    `replace`: whether an earlier file of the same name may lose offers. Raises `InputError` if the file is invalid,
+    an amount is in a currency without a rate, or an earlier file of the same name would lose offers; `NotReadyError`
+    if the state folder cannot be written.
     """
     offers = load_offer_file(file, catalog, rates)
     target = _offer_target(home, file.stem)
@@ -126,12 +107,8 @@ def add_skypilot(
 ) -> AddedOffers:
     """Add the offers of a SkyPilot price list; an earlier list of the same provider is replaced.
 
-    Raises
-    ------
-    InputError
-        If the file is invalid, or holds no offer.
-    NotReadyError
-        If the state folder cannot be written.
+    Raises `InputError` if the file is invalid, or holds no offer; `NotReadyError` if the state folder cannot be
+    written.
     """
     listing = load_skypilot_catalog(file, provider, as_of, catalog, licence or UNSTATED)
     if not listing.offers:
@@ -156,12 +133,8 @@ def remarks_on(listing: PriceList) -> list[str]:
 def add_owned(file: Path, home: Path, catalog: Catalog, today: dt.date) -> AddedOffers:
     """Add the hourly cost of an owned server, as an offer of the provider ``owned``.
 
-    Raises
-    ------
-    InputError
-        If the file is invalid, or the server costs nothing.
-    NotReadyError
-        If the state folder cannot be written.
+    Raises `InputError` if the file is invalid, or the server costs nothing; `NotReadyError` if the state folder
+    cannot be written.
     """
     fields = _toml_fields(file)
     try:
@@ -195,12 +168,7 @@ def write_offers(
 ) -> AddedOffers:
     """Write offers to a file of this name in the state folder, in place of an earlier one.
 
-    Raises
-    ------
-    InputError
-        If the file could not be read back.
-    NotReadyError
-        If the state folder cannot be written.
+    Raises `InputError` if the file could not be read back; `NotReadyError` if the state folder cannot be written.
     """
     target = _offer_target(home, name)
     offers = tuple(offers)

@@ -47,12 +47,7 @@ class UserFiles:
 
     A file with an error is ignored; one warning is given for each version of it.
 
-    Parameters
-    ----------
-    home
-        State folder.
-    warn
-        Receives the warnings.
+    `home`: state folder. `warn`: receives the warnings.
     """
 
     def __init__(self, home: Path, warn: Callable[[str], None] = logger.warning) -> None:
@@ -126,15 +121,8 @@ def _with_accelerator(catalog: Catalog, path: Path) -> Catalog:
 def check_free(spec: AcceleratorSpec, catalog: Catalog, replaced: str = "") -> None:
     """Refuse an accelerator whose names are names of another one.
 
-    Parameters
-    ----------
-    replaced
-        Id of the accelerator that it replaces.
-
-    Raises
-    ------
-    InputError
-        If its id, its id without the maker, or its name is taken.
+    `replaced`: id of the accelerator that it replaces. Raises `InputError` if its id, its id without the maker, or
+    its name is taken.
     """
     for field, name in (("id", spec.id), ("id", spec.id.partition("-")[2]), ("name", spec.name)):
         try:

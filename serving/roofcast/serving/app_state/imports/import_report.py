@@ -23,10 +23,7 @@ def own_campaign_report(stored: pd.DataFrame, catalog: Catalog) -> list[dict[str
     An import stores all rows of a file or none; the number of rows read is not recorded. The rules that compare rows
     do so within a model and an accelerator, so that only the shipped rows of those are reviewed beside.
 
-    Parameters
-    ----------
-    stored
-        All measurements of the store, with their `state`; withdrawn ones do not count.
+    `stored`: all measurements of the store, with their `state`; withdrawn ones do not count.
     """
     stored = stored[stored["state"] != "withdrawn"]
     if stored.empty:

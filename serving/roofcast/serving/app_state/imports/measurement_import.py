@@ -64,20 +64,9 @@ def import_checked(
 
     All rows are stored, or none. Training leaves out rows in quarantine until they are confirmed.
 
-    Parameters
-    ----------
-    check
-        Its errors escape.
-    configs
-        Name and ``config.json`` of each model that the catalogue does not have.
-
-    Raises
-    ------
-    InputError
-        If a configuration is not a language model's, another model has its name, too many models are registered, or
-        a registered model was removed meanwhile.
-    NotReadyError
-        If the store cannot be read or written.
+    `check`: its errors escape. `configs`: name and ``config.json`` of each model that the catalogue does not have.
+    Raises `InputError` if a configuration is not a language model's, another model has its name, too many models are
+    registered, or a registered model was removed meanwhile; `NotReadyError` if the store cannot be read or written.
     """
     origin, is_claim = options.get("origin"), options.get("claim_of_keys", False)
     if options.get("dry_run"):
@@ -104,12 +93,8 @@ def import_rows(
     Names of models and accelerators are replaced by ids of the catalogue. Rows far from what others measured on alike
     stacks are in quarantine.
 
-    Raises
-    ------
-    UnknownNameError
-        If a row has an unknown model or accelerator.
-    InputError
-        As of `import_checked`; or if latencies are in milliseconds.
+    Raises `UnknownNameError` if a row has an unknown model or accelerator. Raises `InputError` as of
+    `import_checked`; or if latencies are in milliseconds.
     """
 
     def check(catalog: Catalog) -> tuple[pd.DataFrame, pd.Series]:

@@ -12,10 +12,7 @@ _AMOUNT: Final = re.compile(r"([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:e[+-]?\d+)?)([kmb
 def parse_amount(text: str | float) -> float:
     """Return a number with an optional decimal suffix: k, m, b or g, t.
 
-    Raises
-    ------
-    typer.BadParameter
-        If the text has another form.
+    Raises `typer.BadParameter` if the text has another form.
 
     Examples
     --------

@@ -161,10 +161,7 @@ def _help(field: FieldInfo, *, is_list: bool) -> str:
 def read_request(request: type[RequestT], values: Mapping[str, Any], **more: Any) -> RequestT:
     """Return the request that options set; None and [] mean not given. `more` are fields without an option.
 
-    Raises
-    ------
-    InputError
-        With all problems of the fields.
+    Raises `InputError` with all problems of the fields.
     """
     from pydantic import ValidationError
 
@@ -239,13 +236,7 @@ def complete_command(shell: Any) -> Any:
 
 
 def require_one(options: Mapping[str, Any]) -> None:
-    """Refuse options that are set together.
-
-    Raises
-    ------
-    InputError
-        If more than one is set.
-    """
+    """Refuse options that are set together. Raises `InputError` if more than one is set."""
     set_ = [name for name, value in options.items() if value]
     if len(set_) > 1:
         raise InputError(set_[1], f"cannot be combined with --{set_[0]}; leave one out")
@@ -254,10 +245,7 @@ def require_one(options: Mapping[str, Any]) -> None:
 def require_with(main: str, main_value: Any, options: Mapping[str, Any]) -> None:
     """Refuse options that are set without the one that they belong to.
 
-    Raises
-    ------
-    InputError
-        If one is set and `main_value` is not.
+    Raises `InputError` if one is set and `main_value` is not.
     """
     for name, value in options.items():
         if value and not main_value:

@@ -119,10 +119,7 @@ class Group(_Usage, TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the arguments start with, and the arguments after it.
 
-        Raises
-        ------
-        InputError
-            If there is no such command.
+        Raises `InputError` if there is no such command.
         """
         try:
             return super().resolve_command(ctx, args)

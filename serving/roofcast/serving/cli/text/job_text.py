@@ -49,13 +49,8 @@ def _job(answer: Mapping[str, Any], level: float) -> Iterator[str]:
 def recommendation_text(response: Mapping[str, Any], today: dt.date, *, why: bool = False) -> str:
     """Return the entries and near misses of a response in JSON values, in lines of up to 80 characters.
 
-    Parameters
-    ----------
-    today
-        Date that the age of prices is counted to.
-    why
-        Whether to add memory by part, the front of time and cost, and all misses. Misses are always listed where
-        nothing runs the job within its limits.
+    `today`: date that the age of prices is counted to. `why`: whether to add memory by part, the front of time and
+    cost, and all misses. Misses are always listed where nothing runs the job within its limits.
     """
     return "\n".join(_recommendation(response, today, why=why)) + "\n"
 

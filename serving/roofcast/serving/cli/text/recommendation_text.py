@@ -36,13 +36,9 @@ NEAR_TIE_RATIO: Final = 0.1
 def recommendation_text(response: dict[str, Any], today: dt.date, *, why: bool = False) -> str:
     """Return the entries and the mixed fleet of a response in JSON values, in lines of up to 80 characters.
 
-    Parameters
-    ----------
-    today
-        Date that the age of prices is counted to.
-    why
-        Whether to add the capacity and token prices of each entry, the cost of other confidences, and the reason of
-        each accelerator without an entry. The reasons are always added where no deployment meets the limits.
+    `today`: date that the age of prices is counted to. `why`: whether to add the capacity and token prices of each
+    entry, the cost of other confidences, and the reason of each accelerator without an entry. The reasons are always
+    added where no deployment meets the limits.
     """
     return "\n".join(_paragraphs(response, today, why=why)) + "\n"
 

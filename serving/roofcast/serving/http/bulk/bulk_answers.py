@@ -46,6 +46,8 @@ def answer_body(
 ) -> Iterator[bytes]:
     """Yield the parts of the response; an error of the whole request is raised before the first part.
 
+    Raises `InputError` if the body cannot be read; `OutOfRangeError` if the measurements cannot support the level.
+
     Parameters
     ----------
     kinds
@@ -54,13 +56,6 @@ def answer_body(
         Of the predictor.
     stack
         What the request's stack is, for a response that has a place for it.
-
-    Raises
-    ------
-    InputError
-        If the body cannot be read.
-    OutOfRangeError
-        If the measurements cannot support the level.
     """
     kind, accepted = kinds
     if kind == Kind.PARQUET:

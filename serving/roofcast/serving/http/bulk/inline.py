@@ -38,10 +38,8 @@ class InlineModels:
     def add(self, model: dict[str, Any]) -> str:
         """Return the id of a row's model.
 
-        Raises
-        ------
-        InputError
-            If it is no name with the configuration of a language model, or the body has more than `MAX_MODELS`.
+        Raises `InputError` if it is no name with the configuration of a language model, or the body has more than
+        `MAX_MODELS`.
         """
         key = "\0" + hashlib.sha256(to_json(model)).hexdigest()
         if key not in self.specs:

@@ -29,13 +29,7 @@ _BLANK: Final[Mapping[str, Any]] = dict.fromkeys(REQUIRED_COLUMNS)
 
 
 def check_lines(body: IO[bytes], max_row: int) -> None:
-    """Check the number of lines.
-
-    Raises
-    ------
-    InputError
-        If there is none, or there are more than `max_row`.
-    """
+    """Check the number of lines. Raises `InputError` if there is none, or there are more than `max_row`."""
     n_row = 0
     while block := body.read(_BLOCK_BYTE):
         n_row += block.count(b"\n")
@@ -50,10 +44,7 @@ def check_lines(body: IO[bytes], max_row: int) -> None:
 def read_lines(body: IO[bytes], models: InlineModels) -> Iterator[Chunk]:
     """Yield the rows of the lines in chunks, in order; blank lines are skipped.
 
-    Parameters
-    ----------
-    models
-        Inline models of the rows are added to it.
+    `models`: inline models of the rows are added to it.
     """
     lines = _lines(body)
     while part := list(islice(lines, N_ROW)):
@@ -94,11 +85,8 @@ def read_row(line: bytes, models: InlineModels) -> Mapping[str, Any]:
     The fast parser reads most lines. It is safe where the line has one brace, so no field is an object, and no more
     colons than fields, so no field is given twice.
 
-    Raises
-    ------
-    InputError
-        If it is no JSON object of input columns, each a number, a text, true, false or null, or its model is not the
-        configuration of a language model.
+    Raises `InputError` if it is no JSON object of input columns, each a number, a text, true, false or null, or its
+    model is not the configuration of a language model.
 
     Examples
     --------
@@ -164,12 +152,8 @@ class NdjsonWriter:
 class JsonWriter:
     """Writer of one object, the same as the answer to a JSON request.
 
-    Parameters
-    ----------
-    version, level
-        Predictor version and interval level; they stand before the rows.
-    stack
-        What the request's stack is; it stands after them.
+    `version` and `level`: predictor version and interval level; they stand before the rows. `stack`: what the
+    request's stack is; it stands after them.
     """
 
     def __init__(self, version: str, level: float, stack: StackResponse | None = None) -> None:

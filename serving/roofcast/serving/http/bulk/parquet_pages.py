@@ -30,14 +30,11 @@ class Page:
 def read_pages(body: bytes, start: int, end: int) -> Iterator[Page]:
     """Yield the pages of a column chunk, from one offset to another; values are not unpacked.
 
+    Raises `DamagedPageError` if they cannot be read.
+
     References
     ----------
     Apache Parquet, parquet.thrift, `PageHeader`; Apache Thrift, compact protocol.
-
-    Raises
-    ------
-    DamagedPageError
-        If they cannot be read.
     """
     if not 0 <= start <= end <= len(body):
         raise DamagedPageError("a column lies outside the file")

@@ -38,10 +38,7 @@ _PLURALS: Final = {"float": "numbers", "bool": "truth values", "str": "texts"}
 def read_parquet(body: IO[bytes], max_row: int, max_byte: int = MAX_UNPACKED_BYTE) -> Iterator[Chunk]:
     """Yield the rows of a file in chunks, after all of them have been validated.
 
-    Raises
-    ------
-    InputError
-        If it is no Parquet file of input columns, truncated, damaged, or too large when unpacked.
+    Raises `InputError` if it is no Parquet file of input columns, truncated, damaged, or too large when unpacked.
     """
     import pyarrow as pa
 

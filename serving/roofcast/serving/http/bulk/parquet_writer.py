@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 class ParquetWriter:
     """Writer of one row group per chunk.
 
-    Parameters
-    ----------
-    version, level
-        Predictor version and interval level, for the file's metadata.
+    `version` and `level`: predictor version and interval level, for the file's metadata.
     """
 
     def __init__(self, version: str, level: float) -> None:

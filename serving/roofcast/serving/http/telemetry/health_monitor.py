@@ -27,10 +27,7 @@ UNEXPECTED = "the check failed; the service's log has the traceback"
 class HealthMonitor:
     """Background checks of registry and store, so that a probe never waits for them.
 
-    Parameters
-    ----------
-    service
-        A new champion is activated in it.
+    `service`: a new champion is activated in it.
     """
 
     def __init__(self, service: Service) -> None:

@@ -36,10 +36,7 @@ def reserve_files(folder: Path) -> None:
 
     Writing to a mapped file for which the disk has no space ends a process with SIGBUS.
 
-    Raises
-    ------
-    NotReadyError
-        If the disk is full.
+    Raises `NotReadyError` if the disk is full.
     """
     for kind in METRIC_KINDS:
         try:

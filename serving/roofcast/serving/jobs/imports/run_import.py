@@ -51,18 +51,10 @@ def read_runs(
     A cell that is absent, null or an empty text is blank. A throughput that is blank follows from the step time, the
     global batch and the length of the sequences.
 
-    Parameters
-    ----------
-    campaign
-        Campaign of the rows without one; `OWN_CAMPAIGN` by default.
-    source, lines
-        File name and line of each row, for messages; rows are counted from 1 if there are no lines.
-
-    Raises
-    ------
-    SchemaError
-        If a row breaks the schema, has an unknown name, or a split that the model or accelerators do not admit; names
-        line and field of the first fault of each column and row.
+    `campaign`: campaign of the rows without one; `OWN_CAMPAIGN` by default. `source` and `lines`: file name and line
+    of each row, for messages; rows are counted from 1 if there are no lines. Raises `SchemaError` if a row breaks the
+    schema, has an unknown name, or a split that the model or accelerators do not admit; names line and field of the
+    first fault of each column and row.
     """
     lines = lines or range(1, len(rows) + 1)
     filled = [{**row, "campaign": row.get("campaign") or campaign or OWN_CAMPAIGN} for row in rows]
@@ -121,12 +113,8 @@ def import_runs(
 
     Rows far from what others measured on alike stacks are in quarantine.
 
-    Raises
-    ------
-    SchemaError
-        If a row is invalid, see `read_runs`, or has a rate above the peak; names the line and field of each.
-    InputError, NotReadyError
-        As of `import_checked`.
+    Raises `SchemaError` if a row is invalid, see `read_runs`, or has a rate above the peak; names the line and field
+    of each. Raises `InputError` or `NotReadyError` as of `import_checked`.
     """
 
     def check(catalog: Catalog) -> tuple[pd.DataFrame, pd.Series]:
@@ -151,10 +139,7 @@ def import_table(
 ) -> Added:
     """Store the rows of a CSV file: see `import_runs`.
 
-    Raises
-    ------
-    SchemaError
-        Also if it has no row, or names a column twice.
+    Raises `SchemaError` also if it has no row, or names a column twice.
     """
     if not table.rows:
         raise SchemaError("", "holds no row below its header", source, 2)
@@ -168,18 +153,9 @@ def read_run_file(
 ) -> CsvTable:
     """Return the measured training jobs of a CSV file, or the one of a log, with the user's values in blank cells.
 
-    Parameters
-    ----------
-    name
-        Of the file, for messages; by the suffix `.log` or `.out` it is a log, whatever it holds.
-    max_row
-        Most rows of a CSV file.
-
-    Raises
-    ------
-    SchemaError
-        As of `parse_table` and `read_job_log`, if a cell contradicts its value, or if the model of the catalogue
-        has other layers or another width than the log's.
+    `name`: of the file, for messages; by the suffix `.log` or `.out` it is a log, whatever it holds. `max_row`: most
+    rows of a CSV file. Raises `SchemaError` as of `parse_table` and `read_job_log`, if a cell contradicts its value,
+    or if the model of the catalogue has other layers or another width than the log's.
     """
     text = content.decode(errors="replace")
     if Path(name).suffix in _LOG_SUFFIXES or is_job_log(text, name):

@@ -23,10 +23,7 @@ def subshell(names: Mapping[str, str], commands: str, remarks: Iterable[str] = (
 
     An interactive shell, into which the text is pasted, would go on after ``${OUT:?}``; a subshell of it does not.
 
-    Parameters
-    ----------
-    remarks
-        Comments above, without quotes.
+    `remarks`: comments above, without quotes.
 
     Examples
     --------

@@ -14,12 +14,7 @@ def find_calibration_effect(search: Search, baseline: RoofcastPredictor) -> Cali
 
     The second search has the candidates of the first and decides one deployment alone.
 
-    Parameters
-    ----------
-    search
-        With the references and the stack.
-    baseline
-        Predictor without either.
+    `search`: with the references and the stack. `baseline`: predictor without either.
 
     Returns
     -------

@@ -26,10 +26,7 @@ def mixed_fleet(search: Search, target: SearchTarget, single_cost: float) -> lis
 
     Each replica carries a share of the peak in proportion to its capacity.
 
-    Parameters
-    ----------
-    single_cost
-        Least cost of one kind, in US dollars per hour; infinite if there is none.
+    `single_cost`: least cost of one kind, in US dollars per hour; infinite if there is none.
     """
     pairs, required = search.pairs, search.demand.required_load
     types, served = _types(search, target)

@@ -66,10 +66,7 @@ def find_levers(search: Search, first: Entry | None) -> tuple[Lever, ...]:
 
     Without a load, or where another objective decides, there are none.
 
-    Parameters
-    ----------
-    first
-        Cheapest entry, which levers are compared with; None if there is none.
+    `first`: cheapest entry, which levers are compared with; None if there is none.
     """
     if search.demand.is_endless or search.pairs.objective != "cost":
         return ()

@@ -81,12 +81,7 @@ def find_rejections(
 ) -> Rejections:
     """Return why each replica is rejected after the search.
 
-    Parameters
-    ----------
-    winners
-        Pairs of the entries.
-    offer
-        Index of the only offer considered; None for all.
+    `winners`: pairs of the entries. `offer`: index of the only offer considered; None for all.
     """
     state, pairs, memory, n = search.state(target.confidence), search.pairs, search.memory, len(search.top)
     pair = np.arange(len(pairs.row)) if offer is None else np.flatnonzero(pairs.offer == offer)

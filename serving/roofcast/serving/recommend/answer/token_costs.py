@@ -68,12 +68,7 @@ def token_costs(
 def prefill_share(d: Mapping[str, FloatArray], e: Estimate, parts: list[OperatorTime]) -> FloatArray:
     """Return the prompt's share of the accelerator time of a request: shape (n_row,), from 0 to 1.
 
-    Parameters
-    ----------
-    d
-        Descriptors, none of a static batch.
-    e, parts
-        Their estimate and breakdown.
+    `d`: descriptors, none of a static batch. `e` and `parts`: their estimate and breakdown.
 
     Notes
     -----

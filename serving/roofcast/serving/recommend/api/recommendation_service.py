@@ -54,16 +54,10 @@ def answer_recommendation(
 
     `owner` is the API key whose stack profiles the request may name; empty for the command line.
 
-    Raises
-    ------
-    InputError
-        If a limit, configuration, constraint, price or reference is invalid, nothing is within the constraints, or
-        no accelerator named has a price.
-    UnknownNameError
-        If a model, accelerator, provider, region, engine, pricing or preset is unknown, or the engine has no
-        artefacts.
-    OutOfRangeError
-        If the level or the confidence is above what the measurements can guarantee.
+    Raises `InputError` if a limit, configuration, constraint, price or reference is invalid, nothing is within the
+    constraints, or no accelerator named has a price; `UnknownNameError` if a model, accelerator, provider, region,
+    engine, pricing or preset is unknown, or the engine has no artefacts; `OutOfRangeError` if the level or the
+    confidence is above what the measurements can guarantee.
     """
     engines = {*loaded.bundle.engines, *ENGINES} - {""}
     if errors := request_errors(request.model_dump(include=NAMED_FIELDS), catalog, engines):
@@ -230,6 +224,9 @@ def resolve_constraints(
 ) -> Constraints:
     """Return the constraints with every name resolved.
 
+    Raises `InputError` if no accelerator named is made by a vendor named; `UnknownNameError` if no offer has such a
+    provider or region, or there is no such vendor, accelerator, engine or pricing.
+
     Parameters
     ----------
     today
@@ -238,13 +235,6 @@ def resolve_constraints(
         Known engines.
     deployment
         Kind of artefact; that of an engine constrains the engines to it unless others are named.
-
-    Raises
-    ------
-    InputError
-        If no accelerator named is made by a vendor named.
-    UnknownNameError
-        If no offer has such a provider or region, or there is no such vendor, accelerator, engine or pricing.
     """
     accelerators = catalog.accelerators.values()
     vendors = _resolve_names("constraints.vendors", request.vendors, {spec.vendor for spec in accelerators})

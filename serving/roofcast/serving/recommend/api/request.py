@@ -158,12 +158,7 @@ class WorkloadRequest(Message):
     def demand(self, limits: Iterable[str]) -> Demand:
         """Return the demand with parsed limits; lengths given override those of the preset.
 
-        Raises
-        ------
-        InputError
-            If a limit cannot be parsed.
-        UnknownNameError
-            If there is no such preset or metric.
+        Raises `InputError` if a limit cannot be parsed; `UnknownNameError` if there is no such preset or metric.
         """
         from roofcast.serving.recommend.demand.demand import ENDLESS_S, Demand  # noqa: PLC0415  (needs NumPy)
 

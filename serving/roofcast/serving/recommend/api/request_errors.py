@@ -25,12 +25,7 @@ def request_errors(fields: Mapping[str, Any], catalog: Catalog, engines: Collect
 
     Values of a wrong type are skipped: the request model refuses them.
 
-    Parameters
-    ----------
-    catalog
-        With the offers that the request chooses from.
-    engines
-        Known engines.
+    `catalog`: with the offers that the request chooses from. `engines`: known engines.
     """
     workload, constraints = (_mapping(fields.get(name)) for name in ("workload", "constraints"))
     offers, specs = catalog.offers, catalog.accelerators.values()
@@ -55,13 +50,7 @@ def request_errors(fields: Mapping[str, Any], catalog: Catalog, engines: Collect
 
 
 def check_name(field: str, known: Iterable[str], name: str) -> str:
-    """Return a name as it is known, whatever its case.
-
-    Raises
-    ------
-    UnknownNameError
-        If it is not; names the field.
-    """
+    """Return a name as it is known, whatever its case. Raises `UnknownNameError` if it is not; names the field."""
     by_key = {one.casefold(): one for one in known}
     if name.casefold() not in by_key:
         raise unknown_name_error(field, name, by_key.values())

@@ -25,6 +25,8 @@ ENDLESS_S: Final = 1e7
 class Demand:
     """Request lengths, load and limits; the load is either `users` or `request_rate_per_s`.
 
+    Raises `InputError` if neither or both loads are given, or a value is out of its range.
+
     Parameters
     ----------
     n_input_token, n_output_token
@@ -54,11 +56,6 @@ class Demand:
         Users, or requests per second, at the peak.
     required_load
         Load that all replicas together must be able to serve: the peak with headroom.
-
-    Raises
-    ------
-    InputError
-        If neither or both loads are given, or a value is out of its range.
 
     Examples
     --------
@@ -142,12 +139,8 @@ class Demand:
     def served_load(self, in_flight: float | FloatArray, rate_per_s: float | FloatArray) -> float | FloatArray:
         """Return the load that a replica serves, in users or requests per second.
 
-        Parameters
-        ----------
-        in_flight
-            Requests in flight on the replica, any shape.
-        rate_per_s
-            Requests that it completes per second, of the same shape.
+        `in_flight`: requests in flight on the replica, any shape. `rate_per_s`: requests that it completes per
+        second, of the same shape.
 
         Notes
         -----
@@ -174,12 +167,8 @@ class Demand:
         They are the load itself above one request. Predictions start at one request in flight; fewer users than that,
         who think most of the time, keep ``N R / (R + Z)`` in flight by the interactive response-time law.
 
-        Parameters
-        ----------
-        load : shape (n,)
-            Requests in flight of the prediction.
-        users, e2e_s : shape (n,)
-            Users of the replica, and response time.
+        `load`: shape (n,): requests in flight of the prediction. `users` and `e2e_s`: shape (n,): users of the
+        replica, and response time.
         """
         waiting = users * e2e_s / (e2e_s + self.think_time_s)
         return np.where(load > 1.0, load, np.minimum(load, waiting))

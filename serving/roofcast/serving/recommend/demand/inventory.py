@@ -44,12 +44,8 @@ class InventoryItem(Message):
     def offer(self, field: str, catalog: Catalog, today: dt.date) -> OwnedNodes:
         """Return the item as an offer; `field` is its place in the request, for messages.
 
-        Raises
-        ------
-        InputError
-            If the accelerators do not fill their nodes, or the price of a node is above `MAX_USD_PER_H`.
-        UnknownNameError
-            If there is no such accelerator.
+        Raises `InputError` if the accelerators do not fill their nodes, or the price of a node is above
+        `MAX_USD_PER_H`; `UnknownNameError` if there is no such accelerator.
         """
         if self.count % self.n_per_node:
             cure = "list nodes of another size as another item"
@@ -102,12 +98,8 @@ class PriceOverride(Message):
     def matches(self, field: str, offers: Sequence[Offer], catalog: Catalog) -> list[int]:
         """Return the indices of the offers that the override applies to.
 
-        Raises
-        ------
-        InputError
-            If it applies to none.
-        UnknownNameError
-            If no offer has a name given, or there is no such accelerator.
+        Raises `InputError` if it applies to none; `UnknownNameError` if no offer has a name given, or there is no
+        such accelerator.
         """
         names: dict[str, str] = {}
         for key in _OFFER_KEYS:
@@ -128,12 +120,8 @@ class PriceOverride(Message):
 def owned_nodes(items: Iterable[InventoryItem], catalog: Catalog, today: dt.date) -> tuple[OwnedNodes, ...]:
     """Return an inventory as offers; one accelerator may be in several kinds of nodes.
 
-    Raises
-    ------
-    InputError
-        If accelerators do not fill their nodes, a node is too expensive, or two items have the same name.
-    UnknownNameError
-        If there is no such accelerator; names the item.
+    Raises `InputError` if accelerators do not fill their nodes, a node is too expensive, or two items have the same
+    name. Raises `UnknownNameError` if there is no such accelerator; names the item.
     """
     nodes: dict[str, OwnedNodes] = {}
     for i, item in enumerate(items):
@@ -150,12 +138,8 @@ def override_prices(
 ) -> list[Offer]:
     """Return the offers in their order, with overridden prices; the last override of an offer counts.
 
-    Raises
-    ------
-    InputError
-        If an override applies to no offer.
-    UnknownNameError
-        If it names a provider, region, instance or pricing that no offer has, or an unknown accelerator.
+    Raises `InputError` if an override applies to no offer; `UnknownNameError` if it names a provider, region,
+    instance or pricing that no offer has, or an unknown accelerator.
     """
     result = list(offers)
     last: dict[int, tuple[str, PriceOverride]] = {}

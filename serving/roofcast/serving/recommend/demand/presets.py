@@ -110,10 +110,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
 def find_preset(name: str, field: str = "preset") -> Preset:
     """Return the preset of a name, in any case, with hyphens or underscores.
 
-    Raises
-    ------
-    UnknownNameError
-        If there is none; names `field`.
+    Raises `UnknownNameError` if there is none; names `field`.
 
     Examples
     --------
@@ -130,12 +127,7 @@ def find_preset(name: str, field: str = "preset") -> Preset:
 class Lengths:
     """Log-normal distribution of request lengths.
 
-    Parameters
-    ----------
-    mean
-        In tokens.
-    variation
-        Coefficient of variation; 0 if all lengths are equal, NaN if unknown.
+    `mean`: in tokens. `variation`: coefficient of variation; 0 if all lengths are equal, NaN if unknown.
     """
 
     mean: float
@@ -144,10 +136,7 @@ class Lengths:
     def percentile(self, name: str) -> float:
         """Return a percentile by its name, such as p95.
 
-        Raises
-        ------
-        InputError
-            If the name is not a percentile.
+        Raises `InputError` if the name is not a percentile.
 
         Examples
         --------
@@ -198,15 +187,8 @@ class Lengths:
 def lengths_from_percentiles(percentiles: Mapping[str, float]) -> Lengths:
     """Return the log-normal distribution through two percentiles, or the least-squares fit to more.
 
-    Parameters
-    ----------
-    percentiles
-        Tokens by names such as ``p50`` and ``p95``; at least two.
-
-    Raises
-    ------
-    InputError
-        If there are fewer than two, a name is not a percentile, lengths do not rise with it, or are out of range.
+    `percentiles`: tokens by names such as ``p50`` and ``p95``; at least two. Raises `InputError` if there are fewer
+    than two, a name is not a percentile, lengths do not rise with it, or are out of range.
 
     Notes
     -----

@@ -94,12 +94,8 @@ def parse_limit(text: str) -> Limit:
     The default statistic is p95. `throughput_per_user>=25`, 25 tokens per second for 95 of 100 requests, is stored as
     a TPOT of at most 1/25 s. `throughput` is that of the whole deployment, and only has a mean.
 
-    Raises
-    ------
-    InputError
-        If the text does not follow the grammar, the sign is wrong for the metric or the value out of range.
-    UnknownNameError
-        If the metric or statistic is unknown.
+    Raises `InputError` if the text does not follow the grammar, the sign is wrong for the metric or the value out of
+    range; `UnknownNameError` if the metric or statistic is unknown.
 
     Examples
     --------

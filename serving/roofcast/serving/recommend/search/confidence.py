@@ -84,10 +84,7 @@ class LimitModel:
     def p_in_time(self, throughput: Medians, load: FloatArray, n_request: FloatArray) -> FloatArray:
         """Return the probability that replicas complete their share of a batch by its deadline.
 
-        Parameters
-        ----------
-        load, n_request
-            Requests in flight, and requests of the batch, on a replica.
+        `load` and `n_request`: requests in flight, and requests of the batch, on a replica.
         """
         if not math.isfinite(self.demand.deadline_s):
             return np.ones_like(load)
@@ -119,12 +116,7 @@ class LimitModel:
     def check_confidence(self, confidence: float) -> None:
         """Raise if a confidence is no probability, or above what the measurements can guarantee.
 
-        Raises
-        ------
-        InputError
-            If it is not between 0 and 1.
-        OutOfRangeError
-            If it is above the highest confidence.
+        Raises `InputError` if it is not between 0 and 1; `OutOfRangeError` if it is above the highest confidence.
         """
         if not 0 < confidence < 1:
             raise InputError("confidence", f"must be between 0 and 1, got {confidence:g}")
@@ -138,10 +130,7 @@ class LimitModel:
 def check_floors(demand: Demand) -> None:
     """Raise if a floor on throughput is above the output tokens of the requests that arrive at a rate.
 
-    Raises
-    ------
-    InputError
-        If it is above requests per second at the peak times output tokens per request.
+    Raises `InputError` if it is above requests per second at the peak times output tokens per request.
     """
     if demand.users is not None:
         return
@@ -174,10 +163,7 @@ def replica_floor(limit: Limit, demand: Demand, in_flight: FloatArray) -> FloatA
 def deployment_throughput(demand: Demand, in_flight: FloatArray, token_per_s: FloatArray) -> FloatArray:
     """Return the throughput of a deployment of such replicas at the peak; the inverse of `replica_floor`.
 
-    Parameters
-    ----------
-    in_flight, token_per_s : shape (n_replica,)
-        Requests in flight on a replica, and its throughput.
+    `in_flight` and `token_per_s`: shape (n_replica,): requests in flight on a replica, and its throughput.
 
     Examples
     --------

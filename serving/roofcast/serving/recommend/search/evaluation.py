@@ -97,10 +97,7 @@ class Evaluator:
     def rate_levels(self, max_in_flight: FloatArray) -> FloatArray:
         """Return the request rates of the grid for each replica.
 
-        Parameters
-        ----------
-        max_in_flight : shape (n_replica,)
-            Most requests in flight.
+        `max_in_flight`: shape (n_replica,): most requests in flight.
 
         Returns
         -------

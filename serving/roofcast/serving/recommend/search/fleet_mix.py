@@ -71,6 +71,8 @@ def cheapest_fleet(
 ) -> Fleet:
     """Return the cheapest fleet that serves a demand; among costs within `ALIKE` one of the fewest instances.
 
+    Raises `InputError` if a cost, a load or the demand is negative or not a number.
+
     Parameters
     ----------
     types
@@ -84,11 +86,6 @@ def cheapest_fleet(
     -------
     Fleet
         If the supply is insufficient, the cheapest of those that serve most, with what is `missing`.
-
-    Raises
-    ------
-    InputError
-        If a cost, a load or the demand is negative or not a number.
 
     Notes
     -----

@@ -52,13 +52,9 @@ class Points:
 class LoadGrid:
     """Replicas by load levels; arrays have shape (n_replica, n_level) unless stated otherwise.
 
-    Parameters
-    ----------
-    loads
-        Of one replica, rising: requests in flight, or requests per second.
-    top : shape (n_replica,)
-        Index of the highest level of each replica; -1 to exclude it. Levels that overload the replica by the estimate
-        are excluded too (`LimitModel.is_overload`).
+    `loads`: of one replica, rising: requests in flight, or requests per second. `top`: shape (n_replica,): index of
+    the highest level of each replica; -1 to exclude it. Levels that overload the replica by the estimate are excluded
+    too (`LimitModel.is_overload`).
 
     Attributes
     ----------

@@ -48,11 +48,7 @@ MARGIN: Final = 0.02
 class SearchTarget:
     """The cheapest pairs of `n` groups, one of each group.
 
-    Parameters
-    ----------
-    confidence
-        Least probability that all limits are met.
-    group : shape (n_pair,)
+    `confidence`: least probability that all limits are met. `group`: shape (n_pair,).
     """
 
     confidence: float
@@ -64,10 +60,7 @@ class SearchTarget:
 class SearchState:
     """State of the search at one confidence.
 
-    Parameters
-    ----------
-    sizes, min_sizes
-        Of the deployments at the capacities and at their upper bounds, by pair.
+    `sizes` and `min_sizes`: of the deployments at the capacities and at their upper bounds, by pair.
     """
 
     capacities: Capacities
@@ -233,10 +226,7 @@ class Search:
     def share_level(self, row: IndexArray, n_replica: FloatArray) -> IndexArray:
         """Return the lowest level at which each replica serves its share of the peak, or the highest of the grid.
 
-        Parameters
-        ----------
-        row, n_replica : shape (n,)
-            Indices of the replicas, and numbers of replicas.
+        `row` and `n_replica`: shape (n,): indices of the replicas, and numbers of replicas.
         """
         return self._level_of(row, self.demand.peak_load / n_replica)
 
@@ -250,10 +240,8 @@ class Search:
     ) -> FloatArray:
         """Return the load of each replica at its share of the peak.
 
-        Parameters
-        ----------
-        row, n_replica, capacity, served : shape (n,)
-            Indices of the replicas, numbers of replicas, their highest loads and what they serve at most.
+        `row`, `n_replica`, `capacity` and `served`: shape (n,): indices of the replicas, numbers of replicas, their
+        highest loads and what they serve at most.
         """
         return np.minimum(self._load_of(row, np.minimum(self.demand.peak_load / n_replica, served)), capacity)
 

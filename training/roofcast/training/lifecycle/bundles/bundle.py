@@ -32,12 +32,8 @@ from roofcast.training.lifecycle.bundles.bundle_io import FILE_NAME, Bundle, che
 class ModelBundle(Bundle):
     """A fitted predictor of inference and its metadata.
 
-    Parameters
-    ----------
-    anchors
-        Training points of the random effects; explanations list the nearest of them.
-    feasibility
-        Out-of-memory classifier: the probability that a deployment runs. None if all did in the measurements.
+    `anchors`: training points of the random effects; explanations list the nearest of them. `feasibility`:
+    Out-of-memory classifier: the probability that a deployment runs. None if all did in the measurements.
     """
 
     target = INFERENCE

@@ -30,12 +30,8 @@ class BundleCache(Generic[B]):
     def load(self, version: str, checksum: str, download_uri: Callable[[str], str]) -> B:
         """Return the bundle of a version; a download is kept in the folder only if it passes `check_trees`.
 
-        Raises
-        ------
-        InputError
-            If the version has no bundle, it is damaged or of another layout, or its trees are out of range.
-        NotReadyError
-            If the store cannot be reached.
+        Raises `InputError` if the version has no bundle, it is damaged or of another layout, or its trees are out of
+        range; `NotReadyError` if the store cannot be reached.
         """
         file = self.file(checksum)
         if file.is_file() and sha256(file) == checksum:

@@ -58,15 +58,8 @@ def stored_fields(cls: type[Any]) -> tuple[str, ...]:
 def write_object(path: Path, value: Any, classes: Classes, about: Mapping[str, str]) -> None:
     """Write an object; the same object gives the same bytes.
 
-    Parameters
-    ----------
-    value
-        Built from registered classes, containers, numeric arrays and tables. Unregistered attributes are not stored.
-
-    Raises
-    ------
-    TypeError
-        If the object holds another type.
+    `value`: built from registered classes, containers, numeric arrays and tables. Unregistered attributes are not
+    stored. Raises `TypeError` if the object holds another type.
     """
     writer = _Writer(classes)
     tree = {"format": FORMAT, "about": dict(about), "value": writer.encode(value)}
@@ -94,10 +87,7 @@ class BundleFile:
     def parse(cls, content: bytes, name: str) -> BundleFile:
         """Return the content of a file.
 
-        Raises
-        ------
-        InputError
-            If the file is damaged, too large, of a newer format, or no bundle.
+        Raises `InputError` if the file is damaged, too large, of a newer format, or no bundle.
         """
         try:
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -116,10 +106,7 @@ class BundleFile:
     def decode(self, classes: Classes) -> Any:
         """Return the decoded object.
 
-        Raises
-        ------
-        InputError
-            If the tree names a class that is not registered, or does not fit its class.
+        Raises `InputError` if the tree names a class that is not registered, or does not fit its class.
         """
         try:
             return _Reader(self.block, {cls.__name__: (cls, names) for cls, names in classes.items()}).decode(

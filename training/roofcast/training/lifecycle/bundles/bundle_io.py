@@ -85,11 +85,8 @@ class Bundle(ABC):
     def load(cls, path: Path, expected_sha256: str) -> Self:
         """Return the bundle of a file.
 
-        Raises
-        ------
-        InputError
-            If the file is missing, its checksum is not the expected one, it is damaged or no bundle, or another
-            version of roofcast with other columns wrote it.
+        Raises `InputError` if the file is missing, its checksum is not the expected one, it is damaged or no bundle,
+        or another version of roofcast with other columns wrote it.
         """
         if not path.is_file():
             raise InputError("bundle", f"no file {path.name}; retrain to make one")

@@ -21,10 +21,7 @@ MIN_KEY_BYTE: Final = 32
 class BundleKey:
     """Key of a state folder, created by the first signature.
 
-    Parameters
-    ----------
-    file
-        Readable by its owner alone. State folders that share an MLflow server have copies of one key.
+    `file`: readable by its owner alone. State folders that share an MLflow server have copies of one key.
     """
 
     def __init__(self, file: Path) -> None:
@@ -33,10 +30,7 @@ class BundleKey:
     def sign(self, checksum: str) -> str:
         """Return the signature of a bundle's SHA-256: HMAC-SHA256, hexadecimal.
 
-        Raises
-        ------
-        NotReadyError
-            If the key cannot be read or created, or is too short.
+        Raises `NotReadyError` if the key cannot be read or created, or is too short.
         """
         if not self.file.exists():
             self._create()
@@ -45,10 +39,7 @@ class BundleKey:
     def has_signed(self, checksum: str, signature: str) -> bool:
         """Return whether a signature was made by this key; False without a key. Writes nothing.
 
-        Raises
-        ------
-        NotReadyError
-            If the key cannot be read or is too short.
+        Raises `NotReadyError` if the key cannot be read or is too short.
         """
         if not signature or not self.file.exists():
             return False

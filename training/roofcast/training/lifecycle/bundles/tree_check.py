@@ -29,11 +29,8 @@ TREE_PARAMETERS: Final = {"num_deleted": "0", "size_leaf_vector": "1"}
 def check_trees(bundle: Bundle, name: str) -> None:
     """Check the trees of each regressor, and that its stored tables are those of its trees.
 
-    Raises
-    ------
-    InputError
-        If a child or a column is out of range, nodes form no tree, a threshold or leaf is not finite, a tree is
-        deeper than its regressor's `max_depth`, or a stored table differs.
+    Raises `InputError` if a child or a column is out of range, nodes form no tree, a threshold or leaf is not finite,
+    a tree is deeper than its regressor's `max_depth`, or a stored table differs.
     """
     for path, regressor in _find_regressors(bundle, "", bundle.classes):
         try:
@@ -69,10 +66,7 @@ def _require(condition: object, problem: str) -> None:
 def check_member(member: bytes, objective: str, max_depth: int, n_feature: int) -> int:
     """Check a booster of one output, and return its number of trees.
 
-    Raises
-    ------
-    ValueError
-        If it differs from the objective, depth or number of columns, or a tree is damaged.
+    Raises `ValueError` if it differs from the objective, depth or number of columns, or a tree is damaged.
     """
     learner = parse_ubjson(member)["learner"]
     booster = learner["gradient_booster"]

@@ -29,12 +29,8 @@ _NUMBERS: Final = {
 def parse_ubjson(content: bytes) -> Any:
     r"""Return the value of a document; typed arrays become NumPy arrays.
 
-    Raises
-    ------
-    ValueError
-        If it is cut, has bytes after its end, a name twice, or a marker that XGBoost does not write.
-    RecursionError
-        If it is nested too deeply.
+    Raises `ValueError` if it is cut, has bytes after its end, a name twice, or a marker that XGBoost does not write;
+    `RecursionError` if it is nested too deeply.
 
     Examples
     --------

@@ -37,10 +37,7 @@ def query_rows(n_row: int) -> RowIndex:
 def over_budget(candidate: B, shipped: B | None, predict: Callable[[B], object], n_query: int) -> str:
     """Return what a candidate takes too much of; blank if nothing, or if there is no shipped predictor.
 
-    Parameters
-    ----------
-    predict
-        Predicts `n_query` queries by a bundle.
+    `predict`: predicts `n_query` queries by a bundle.
     """
     if shipped is None:
         return ""

@@ -9,25 +9,15 @@ NO_CHALLENGER = "there is no challenger; `roofcast versions shadow VERSION` sets
 
 
 def challenger_of(registry: Registry[B]) -> Champion | None:
-    """Return the challenger; None if there is none.
-
-    Raises
-    ------
-    NotReadyError
-        If the registry cannot be reached.
-    """
+    """Return the challenger; None if there is none. Raises `NotReadyError` if the registry cannot be reached."""
     return registry.aliased(CHALLENGER)
 
 
 def set_challenger(registry: Registry[B], version: str, by: str = PROGRAM) -> Champion:
     """Make a version the challenger, in place of an earlier one, and return it.
 
-    Raises
-    ------
-    UnknownNameError
-        If there is no such version.
-    InputError
-        If it is the champion, or the shipped predictor, which has no place in the registry.
+    Raises `UnknownNameError` if there is no such version; `InputError` if it is the champion, or the shipped
+    predictor, which has no place in the registry.
     """
     with registry.changing():
         challenger, before = registry.find(version), challenger_of(registry)
@@ -43,10 +33,7 @@ def set_challenger(registry: Registry[B], version: str, by: str = PROGRAM) -> Ch
 def withdraw_challenger(registry: Registry, by: str = PROGRAM) -> Champion:
     """Leave the champion without a challenger; return the version that was one.
 
-    Raises
-    ------
-    NoAnswerError
-        If there is none.
+    Raises `NoAnswerError` if there is none.
     """
     with registry.changing():
         before = challenger_of(registry)

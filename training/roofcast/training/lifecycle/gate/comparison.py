@@ -18,11 +18,8 @@ N_NAMED = 3
 class PromotionDecision:
     """Outcome of a comparison.
 
-    Parameters
-    ----------
-    candidate, champion
-        Error of each: see `held_out_error`. With a champion, both are over the values that both predicted; the
-        champion's is None if there is no such value or no champion.
+    `candidate` and `champion`: error of each: see `held_out_error`. With a champion, both are over the values that
+    both predicted; the champion's is None if there is no such value or no champion.
     """
 
     candidate: float

@@ -39,10 +39,7 @@ def judge(
 ) -> PromotionDecision:
     """Return whether a candidate, just fitted, replaces the incumbent.
 
-    Parameters
-    ----------
-    rows
-        Ids and stacks of the rows that the candidate was fitted to: shapes (n_row,).
+    `rows`: ids and stacks of the rows that the candidate was fitted to: shapes (n_row,).
     """
     decision = compare(trial.measured, trial.held_out[0], None, trial.slices, no_champion=no_champion)
     before = trial.levels(incumbent.predictor) if incumbent else None
@@ -69,10 +66,7 @@ def recipes(
 ) -> list[Recipe]:
     """Return what a candidate is compared with: nothing if the champion's recipe is its own, and no key uploaded.
 
-    Parameters
-    ----------
-    champion
-        Ids of the rows that it was fitted to, and its settings; None if there is none.
+    `champion`: ids of the rows that it was fitted to, and its settings; None if there is none.
     """
     is_upload, result = is_uploaded(stacks).to_numpy(dtype=bool), []
     if champion is not None:
@@ -127,10 +121,8 @@ def compare_with(
 def lost_answers(after: Mapping[str, float], before: Mapping[str, float] | None) -> str:
     """Return what the incumbent answers and the candidate does not; blank if there is nothing.
 
-    Parameters
-    ----------
-    after, before
-        Highest level of intervals by metric, of the candidate and the incumbent; None if there is none.
+    `after` and `before`: highest level of intervals by metric, of the candidate and the incumbent; None if there is
+    none.
     """
     if before is None:
         return ""

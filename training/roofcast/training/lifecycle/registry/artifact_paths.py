@@ -17,15 +17,8 @@ def relocate(database: Path, experiment: str, location: str) -> bool:
 
     A new store, without the experiment, stays as it is.
 
-    Parameters
-    ----------
-    location
-        Address of the folder of artefacts in this state folder.
-
-    Raises
-    ------
-    sqlite3.Error
-        If the store cannot be read or written.
+    `location`: address of the folder of artefacts in this state folder. Raises `sqlite3.Error` if the store cannot be
+    read or written.
     """
     with closing(sqlite3.connect(database)) as connection, connection:
         columns = [(table, column) for table, column in COLUMNS if column in _columns(connection, table)]

@@ -14,10 +14,7 @@ def open_beside_sqlite(path: Path) -> int:
     A process that closes any descriptor of a file loses all its POSIX locks on it, so those of its connections too:
     another process may then write within a transaction of this one.
 
-    Raises
-    ------
-    OSError
-        If the file cannot be opened.
+    Raises `OSError` if the file cannot be opened.
 
     References
     ----------

@@ -71,10 +71,7 @@ def create_store(file: Path) -> None:
     It gets its name once it is whole: MLflow commits table by table, and cannot continue where it was killed. Each
     attempt has a draft of its own, because MLflow keeps its connections to an address for the life of the process.
 
-    Raises
-    ------
-    NotReadyError
-        If MLflow has not made its tables in the draft.
+    Raises `NotReadyError` if MLflow has not made its tables in the draft.
     """
     if file.exists() and file.stat().st_size and _filled(file) & CONTENT:
         close_to_others(file)

@@ -96,6 +96,8 @@ class ShippedPredictor:
 class Registry(Generic[B]):
     """Registered versions of the predictor of a target: the champion and its predecessors.
 
+    Raises `NotReadyError` from every method, if the store cannot be reached.
+
     Parameters
     ----------
     home
@@ -107,11 +109,6 @@ class Registry(Generic[B]):
     key_file
         Key that signs the versions registered here, and must have signed those that are loaded; by default one of the
         state folder.
-
-    Raises
-    ------
-    NotReadyError
-        From every method, if the store cannot be reached.
     """
 
     def __init__(
@@ -243,10 +240,7 @@ class Registry(Generic[B]):
     def find(self, version: str) -> Champion:
         """Return a registered version or the shipped predictor.
 
-        Raises
-        ------
-        UnknownNameError
-            If there is no such version.
+        Raises `UnknownNameError` if there is no such version.
         """
         known = {champion.version: champion for champion in self.versions()}
         if version not in known:
@@ -257,10 +251,7 @@ class Registry(Generic[B]):
     def changing(self) -> Iterator[None]:
         """Lock the champion: no other process of this state folder changes it inside the block.
 
-        Raises
-        ------
-        NotReadyError
-            If another change holds the lock for `CHANGE_WAIT_S`.
+        Raises `NotReadyError` if another change holds the lock for `CHANGE_WAIT_S`.
         """
         try:
             self._changing.acquire(timeout=CHANGE_WAIT_S)
@@ -274,10 +265,7 @@ class Registry(Generic[B]):
     def promote(self, version: str, by: str = PROGRAM) -> Champion:
         """Make a version the champion; `rollback` returns to the version before.
 
-        Raises
-        ------
-        UnknownNameError
-            If there is no such version.
+        Raises `UnknownNameError` if there is no such version.
         """
         with self.changing():
             champion, before = self.find(version), self.champion()
@@ -292,25 +280,15 @@ class Registry(Generic[B]):
     def previous(self) -> Champion:
         """Return the version that `rollback` would promote; deleted versions are skipped.
 
-        Raises
-        ------
-        NoAnswerError
-            If there is none.
+        Raises `NoAnswerError` if there is none.
         """
         return self._earlier_champions(self.champion())[-1]
 
     def rollback(self, expected: Champion | None = None, by: str = PROGRAM) -> Champion:
         """Make the version before the champion the champion; a second call goes back one more.
 
-        Parameters
-        ----------
-        expected
-            The champion that the caller wants to replace; None for any.
-
-        Raises
-        ------
-        NoAnswerError
-            If there is no earlier version, or the champion is not the expected one.
+        `expected`: the champion that the caller wants to replace; None for any. Raises `NoAnswerError` if there is no
+        earlier version, or the champion is not the expected one.
         """
         with self.changing():
             champion = self.champion()
@@ -371,11 +349,8 @@ class Registry(Generic[B]):
     def load(self, champion: Champion) -> B:
         """Return the bundle of a version, downloaded and checked on first use.
 
-        Raises
-        ------
-        InputError
-            If the version is not signed by the key, has no bundle, or that is damaged or of another layout, or its
-            trees are out of range.
+        Raises `InputError` if the version is not signed by the key, has no bundle, or that is damaged or of another
+        layout, or its trees are out of range.
         """
         if self.is_shipped(champion):
             return self.kind.load(self.file(champion), champion.sha256)

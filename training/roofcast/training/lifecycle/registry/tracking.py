@@ -73,10 +73,7 @@ def _write_tables(folder: Path, errors: pd.DataFrame, data: D, trial: Trial) -> 
 def log_bundle(bundle: Bundle, X: pd.DataFrame | None, run_id: str) -> tuple[str, str]:
     """Log the bundle to the open run and return its SHA-256 and address.
 
-    Parameters
-    ----------
-    X : shape (n_row, n_descriptor)
-        Queries by which MLflow serves the bundle; None if it does not.
+    `X`: shape (n_row, n_descriptor): queries by which MLflow serves the bundle; None if it does not.
     """
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent, FOLDER)
