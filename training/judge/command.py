@@ -23,10 +23,7 @@ def evaluate(
 ) -> dict[str, Any]:
     """Run the protocols, write the files that are asked for, and return the figures by protocol.
 
-    Raises
-    ------
-    UnknownNameError
-        If a protocol is unknown.
+    Raises `UnknownNameError` if a protocol is unknown.
     """
     predictor = LlmPilotPredictor() if {"P1", "P2"} & set(protocols) else None
     board = run_scoreboard(

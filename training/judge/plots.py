@@ -139,11 +139,7 @@ def plot_errors(errors: pd.DataFrame, label: str) -> Figure:
 def plot_groups(table: pd.DataFrame, label: str, target: float | None = None) -> Figure:
     """Return a dot plot of the table, rows sorted by their mean, least at the top.
 
-    Parameters
-    ----------
-    table : shape (n_part, n_metric)
-    target
-        Position of a reference line.
+    `table`: shape (n_part, n_metric). `target`: position of a reference line.
     """
     ordered = table.loc[table.mean(axis=1).sort_values(ascending=False).index]
     figure = Figure(figsize=(7, 1.2 + 0.22 * len(ordered)), layout="constrained")
@@ -163,10 +159,7 @@ def plot_groups(table: pd.DataFrame, label: str, target: float | None = None) ->
 def plot_nominal_coverage(shares: pd.DataFrame) -> Figure:
     """Return the empirical coverage of intervals against their nominal level.
 
-    Parameters
-    ----------
-    shares : shape (n_metric, n_level)
-        Columns are the levels.
+    `shares`: shape (n_metric, n_level): columns are the levels.
     """
     figure = Figure(figsize=(5, 5), layout="constrained")
     axes = figure.subplots()

@@ -173,6 +173,9 @@ def run_scoreboard(
 ) -> Scoreboard:
     """Return the scoreboard of the given protocols.
 
+    Raises `UnknownNameError` if a protocol is unknown; `SchemaError` if a column or a point is missing in the
+    predictions.
+
     Parameters
     ----------
     protocols
@@ -197,13 +200,6 @@ def run_scoreboard(
         Number of folds under P4 to P8; None for the protocols' own.
     training
         Rows of P6; None for the shipped training campaigns.
-
-    Raises
-    ------
-    UnknownNameError
-        If a protocol is unknown.
-    SchemaError
-        If a column or a point is missing in the predictions.
     """
     names = tuple(dict.fromkeys(protocols))
     for name in names:

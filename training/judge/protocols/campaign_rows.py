@@ -101,12 +101,7 @@ def merge_equal_runs(rows: pd.DataFrame, run: pd.Series) -> pd.Series:
 
     Campaigns may give one run different dates, versions or splits, so only its outcome identifies it.
 
-    Parameters
-    ----------
-    rows
-        With `lineage` and the columns of measurements.
-    run : shape (n_row,)
-        Numbers of runs, from 0.
+    `rows`: with `lineage` and the columns of measurements. `run`: shape (n_row,): numbers of runs, from 0.
     """
     measured = rows[(rows["ttft_s"] > 0) & (rows["tpot_s"] > 0)]
     pairs = []

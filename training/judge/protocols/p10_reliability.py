@@ -93,10 +93,7 @@ def reliability_parts(limits: pd.DataFrame) -> pd.DataFrame:
 def rent(dump: pd.DataFrame, price_usd_per_h: Mapping[str, float]) -> pd.DataFrame:
     """Return the candidates of all decisions, from P7's dump.
 
-    Parameters
-    ----------
-    price_usd_per_h
-        Of one accelerator, by id; accelerators without a price are excluded.
+    `price_usd_per_h`: of one accelerator, by id; accelerators without a price are excluded.
 
     Returns
     -------

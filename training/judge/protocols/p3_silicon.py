@@ -54,12 +54,8 @@ _QUERY_COLUMNS: Final = ("model", "lineage", "accelerator", "engine", "weight_pr
 class SiliconRows:
     """Distinct measurements; the tables share one index, the number of the published row.
 
-    Parameters
-    ----------
-    measurements
-        The campaign's columns, `lineage`, `group` (the fold group), `fault` (the rule that marks a row as faulty, or
-        empty) and `subset`.
-    X : shape (n_row, n_descriptor)
+    `measurements`: the campaign's columns, `lineage`, `group` (the fold group), `fault` (the rule that marks a row as
+    faulty, or empty) and `subset`. `X`: shape (n_row, n_descriptor).
     """
 
     measurements: pd.DataFrame

@@ -49,12 +49,8 @@ def decision_candidates(dump: pd.DataFrame, price_usd_per_h: Mapping[str, float]
 
     Rows with equal descriptors, such as runs of two dates, are one candidate at their median.
 
-    Parameters
-    ----------
-    dump
-        Result of `predict_campaigns`.
-    price_usd_per_h
-        Of one accelerator, by id; accelerators without a price are excluded.
+    `dump`: result of `predict_campaigns`. `price_usd_per_h`: of one accelerator, by id; accelerators without a price
+    are excluded.
 
     Returns
     -------

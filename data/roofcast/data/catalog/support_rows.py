@@ -58,12 +58,8 @@ class SupportRow(Spec):
 class MeasuredStack:
     """A run of the store: it overrides the rows of the table that say that it is impossible.
 
-    Parameters
-    ----------
-    formats, kinds
-        Formats of the weights and kinds of the model, of which `SupportRow` has some.
-    date
-        Blank if unknown: it counts as new.
+    `formats` and `kinds`: formats of the weights and kinds of the model, of which `SupportRow` has some. `date`:
+    blank if unknown: it counts as new.
     """
 
     engine: str
@@ -90,13 +86,7 @@ class _Target(Spec):
 
 @cache
 def load_support() -> tuple[SupportRow, ...]:
-    """Return the rows of the shipped table.
-
-    Raises
-    ------
-    SchemaError
-        If a row breaks the schema.
-    """
+    """Return the rows of the shipped table. Raises `SchemaError` if a row breaks the schema."""
     return tuple(read_specs(resources.files("roofcast.data.catalog") / "engine_support.csv", SupportRow))
 
 

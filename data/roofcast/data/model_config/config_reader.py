@@ -14,17 +14,9 @@ class ConfigReader:
 
     A null value counts as absent and hides the default, as in the libraries that write these files.
 
-    Parameters
-    ----------
-    layers
-        Mappings, the most specific first.
-    defaults
-        Values of fields that no mapping names.
-
-    Raises
-    ------
-    InputError
-        By every method that returns a value, if it is missing without a default, of another type or out of bounds.
+    `layers`: mappings, the most specific first. `defaults`: values of fields that no mapping names. Raises
+    `InputError` by every method that returns a value, if it is missing without a default, of another type or out of
+    bounds.
 
     Examples
     --------

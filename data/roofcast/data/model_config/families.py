@@ -57,10 +57,7 @@ def _parse(row: dict[str, str]) -> dict[str, Any]:
 def find_family(model_type: str) -> Family | None:
     """Return the family, or None for an unknown type, whose config is read by the usual field names.
 
-    Raises
-    ------
-    InputError
-        If the type is no language model, or one whose weights cannot be counted.
+    Raises `InputError` if the type is no language model, or one whose weights cannot be counted.
 
     Examples
     --------

@@ -42,15 +42,8 @@ def is_hub_id(text: str) -> bool:
 def fetch_hub_config(hub_id: str) -> Path:
     """Return the path of a repository's ``config.json`` in the library's cache, with its quantisation file beside it.
 
-    Parameters
-    ----------
-    hub_id
-        ``owner/name``, or ``owner/name@revision``.
-
-    Raises
-    ------
-    InputError
-        If the library is not installed, the hub cannot be reached, or it has no such file; with the cure.
+    `hub_id`: ``owner/name``, or ``owner/name@revision``. Raises `InputError` if the library is not installed, the hub
+    cannot be reached, or it has no such file; with the cure.
     """
     try:
         library = importlib.import_module("huggingface_hub")

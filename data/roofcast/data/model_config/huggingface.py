@@ -45,10 +45,7 @@ def model_from_config(config: Mapping[str, Any], name: str) -> ModelSpec:
 
     The name is its id and lineage; see `with_known_lineage`.
 
-    Raises
-    ------
-    InputError
-        If the config is of another kind of model, or a field is missing or wrong; names the field.
+    Raises `InputError` if the config is of another kind of model, or a field is missing or wrong; names the field.
 
     Examples
     --------
@@ -218,18 +215,10 @@ def _core_shape(spec: ModelSpec) -> tuple[int, ...]:
 def load_model_config(path: Path | str, name: str = "") -> ModelSpec:
     """Return the spec of a model's `config.json`, from disk or from the Hugging Face hub.
 
-    Parameters
-    ----------
-    path
-        The file, its folder, or a text ``owner/name`` or ``owner/name@revision`` for a hub repository, which needs
-        the extra ``hub`` and a network. A `Path` is never a repository.
-    name
-        Name of the model; by default that of `read_config`.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or fetched, is too large, is no JSON (names the line) or describes no text model.
+    `path`: the file, its folder, or a text ``owner/name`` or ``owner/name@revision`` for a hub repository, which
+    needs the extra ``hub`` and a network. A `Path` is never a repository. `name`: name of the model; by default that
+    of `read_config`. Raises `InputError` if the file cannot be read or fetched, is too large, is no JSON (names the
+    line) or describes no text model.
     """
     default, config = read_config(path)
     return model_from_config(config, name or default)
@@ -240,15 +229,8 @@ def read_config(path: Path | str) -> tuple[str, Mapping[str, Any]]:
 
     The name is that of the hub repository, else the one in the file (see `own_name`), else that of its folder.
 
-    Parameters
-    ----------
-    path
-        As of `load_model_config`.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read or fetched, is too large or is no JSON object.
+    `path`: as of `load_model_config`. Raises `InputError` if a file cannot be read or fetched, is too large or is no
+    JSON object.
     """
     if isinstance(path, str) and is_hub_id(path) and not Path(path).exists():
         return path.partition("@")[0], _read_file(fetch_hub_config(path))[1]
@@ -296,18 +278,9 @@ def _with_quantisation(config: Mapping[str, Any], file: Path) -> Mapping[str, An
 def parse_config(body: bytes, source: str = "config.json", *, allow_infinity: bool = False) -> Mapping[str, Any]:
     """Return the fields of an untrusted JSON object in UTF-8.
 
-    Parameters
-    ----------
-    source
-        Name for messages.
-    allow_infinity
-        Whether NaN and infinities are allowed: they are no JSON, but published configs have them.
-
-    Raises
-    ------
-    SchemaError
-        If it is larger than `MAX_CONFIG_BYTE`, no UTF-8, no JSON, nested too deeply, or has a repeated field or a
-        constant that is not allowed.
+    `source`: name for messages. `allow_infinity`: whether NaN and infinities are allowed: they are no JSON, but
+    published configs have them. Raises `SchemaError` if it is larger than `MAX_CONFIG_BYTE`, no UTF-8, no JSON,
+    nested too deeply, or has a repeated field or a constant that is not allowed.
     """
     if len(body) > MAX_CONFIG_BYTE:
         raise SchemaError("", f"must be at most {MAX_CONFIG_BYTE} bytes", source)

@@ -31,10 +31,7 @@ class Model:
 def read_mixer_layers(model: Model, mixers: list[Mixer]) -> list[LayerKind]:
     """Return the attention and recurrent layers of a model.
 
-    Raises
-    ------
-    InputError
-        If a field is missing or wrong, or no layer attends.
+    Raises `InputError` if a field is missing or wrong, or no layer attends.
     """
     reader, n_layer = model.reader, model.n_layer
     if not any(mixer in {"full", "sliding", "both"} for mixer in mixers):
@@ -118,10 +115,7 @@ def _attention(model: Model, mixer: Mixer, heads: tuple[int, int], window: int, 
 def head_dim(reader: ConfigReader, hidden: int, n_head: int) -> int:
     """Return the width of a head: by default the hidden size over the heads.
 
-    Raises
-    ------
-    InputError
-        If that is no whole number.
+    Raises `InputError` if that is no whole number.
     """
     stated = reader.count_or_none(*names.HEAD_DIM, high=_HIGH)
     if not stated and hidden % n_head:

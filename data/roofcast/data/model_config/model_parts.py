@@ -17,13 +17,7 @@ _NAS_MULTIPLE: Final = 256
 
 
 def read_mlp_layers(model: Model, mlps: list[MlpName]) -> list[LayerKind]:
-    """Return the MLPs and mixtures of experts of a model.
-
-    Raises
-    ------
-    InputError
-        If a field is missing or wrong.
-    """
+    """Return the MLPs and mixtures of experts of a model. Raises `InputError` if a field is missing or wrong."""
     has_bias = read_bias(model.reader, model.family) == "all"
     layers: list[LayerKind] = []
     if "dense" in mlps:

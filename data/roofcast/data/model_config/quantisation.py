@@ -49,15 +49,8 @@ _PREFIXES: Final = ("model.", "model.language_model.", "language_model.model.", 
 def read_quantisation(outer: ConfigReader, mixers: Sequence[Mixer], mlps: Sequence[Mlp]) -> Quantisation:
     """Return how a checkpoint is stored; bf16 if the config states nothing.
 
-    Parameters
-    ----------
-    outer
-        Reader of the text model and of the fields around it.
-
-    Raises
-    ------
-    InputError
-        If the data type or the method is unknown.
+    `outer`: reader of the text model and of the fields around it. Raises `InputError` if the data type or the method
+    is unknown.
     """
     mlx, section = outer.section("quantization"), outer.section(_FIELD)
     if isinstance(inner := section.get("quantization"), Mapping):  # ModelOpt's own file, put into the config
@@ -307,17 +300,14 @@ _METHODS: Final[Mapping[str, Callable[[ConfigReader], Scheme]]] = {
 def integer(n_bit: int, kind: str, group: int, *, is_zeroed: bool = False) -> Scheme:
     """Return the scheme of so many bits with a scale for each group, of 16 bits; of 8 for floats of 4 bits.
 
+    Raises `InputError` if no engine serves it.
+
     Examples
     --------
     NVFP4, MXFP4, and GPTQ of 3 bits:
 
     >>> [integer(4, "float", 16).bits, integer(4, "float", 32).bits, integer(3, "int", 128).bits]
     [4.5, 4.25, 3.125]
-
-    Raises
-    ------
-    InputError
-        If no engine serves it.
     """
     if not 1 <= n_bit <= 8 or kind not in {"int", "float"} or (kind == "float" and n_bit not in {4, 8}):
         problem = f"must be 2 to 8 bits of type int, or 4 or 8 of type float, got {n_bit} bits of type {kind!r}"

@@ -25,10 +25,7 @@ _MIXERS: Final[tuple[tuple[Mixer, str], ...]] = (
 def read_mixers(reader: ConfigReader, family: Family, n_layer: int) -> list[Mixer]:
     """Return how each layer mixes tokens.
 
-    Raises
-    ------
-    InputError
-        If a list is of another length, or a name is not understood.
+    Raises `InputError` if a list is of another length, or a name is not understood.
     """
     windows = read_windows(reader, n_layer)
     named = _explicit(reader, n_layer) or _by_index(reader, n_layer) or _by_group(reader, n_layer)
@@ -59,10 +56,7 @@ def read_windows(reader: ConfigReader, n_layer: int) -> list[int]:
 def separate_blocks(reader: ConfigReader) -> list[str]:
     """Return the blocks of a model whose attention, states and MLPs are layers of their own; empty for others.
 
-    Raises
-    ------
-    InputError
-        If a letter of the pattern is unknown.
+    Raises `InputError` if a letter of the pattern is unknown.
     """
     pattern = reader.text("hybrid_override_pattern", default="")
     blocks = reader.texts("layers_block_type") or [_LETTERS.get(letter, letter) for letter in pattern]
@@ -142,10 +136,7 @@ def _by_period(reader: ConfigReader, family: Family, n_layer: int) -> list[Mixer
 def read_mlps(reader: ConfigReader, n_layer: int) -> list[Mlp]:
     """Return whether each layer has a dense MLP, routed experts or neither.
 
-    Raises
-    ------
-    InputError
-        If a field is wrong.
+    Raises `InputError` if a field is wrong.
     """
     if blocks := separate_blocks(reader):
         known: dict[str, Mlp] = {"mlp": "dense", "moe": "sparse"}

@@ -128,12 +128,8 @@ _HIGHEST: Final = np.array([1.0 if prior.is_share else np.inf for prior in PRIOR
 class Coefficients:
     """Natural logarithms of the coefficients: typical values and offsets by engine.
 
-    Parameters
-    ----------
-    typical : shape (n_coefficient,)
-        In the order of `PRIORS`.
-    offset : shape (n_engine, n_coefficient)
-        Added to `typical`, by `roofcast.features.columns.ENGINES`.
+    `typical`: shape (n_coefficient,): in the order of `PRIORS`. `offset`: shape (n_engine, n_coefficient): added to
+    `typical`, by `roofcast.features.columns.ENGINES`.
     """
 
     typical: FloatArray
@@ -182,12 +178,8 @@ class Coefficients:
 class OwnerOffsets:
     """Further offsets of engines at the owners of stacks, one a *unit*: an engine at an owner that measured it.
 
-    Parameters
-    ----------
-    owner, engine : shape (n_unit,)
-        Names of owners, and codes of engines.
-    offset : shape (n_unit, n_coefficient)
-        Natural logarithms, added to those of `Coefficients`.
+    `owner` and `engine`: shape (n_unit,): names of owners, and codes of engines. `offset`: shape (n_unit,
+    n_coefficient): natural logarithms, added to those of `Coefficients`.
     """
 
     owner: tuple[str, ...] = ()
@@ -215,12 +207,8 @@ class OwnerOffsets:
 class StackCoefficients:
     """Natural logarithms of the coefficients of rows of many stacks.
 
-    Parameters
-    ----------
-    log : shape (n_unit, n_coefficient)
-        In the order of `PRIORS`.
-    unit : shape (n_row,)
-        Index into `log` of each row.
+    `log`: shape (n_unit, n_coefficient): in the order of `PRIORS`. `unit`: shape (n_row,): index into `log` of each
+    row.
     """
 
     log: FloatArray

@@ -108,10 +108,8 @@ class Estimate:
 class LoadIndependent:
     """Quantities that depend on the load only if batches are static; arrays have shape (n_row,).
 
-    Parameters
-    ----------
-    full_s
-        Prefill of one prompt; with disaggregated prefill its share of a full pass, of `config.chunk_token` tokens.
+    `full_s`: prefill of one prompt; with disaggregated prefill its share of a full pass, of `config.chunk_token`
+    tokens.
     """
 
     inputs: EngineInputs
@@ -300,10 +298,8 @@ def _decoding_ratio(fixed: LoadIndependent, concurrency: FloatArray) -> FloatArr
 def _loop_at_ratio(fixed: LoadIndependent, concurrency: FloatArray, decoding_ratio: FloatArray) -> Estimate:
     """Return the estimate at a concurrency of which a share decodes or waits for a slot, and the rest is prefilled.
 
-    Parameters
-    ----------
-    concurrency, decoding_ratio : shape (n_row,)
-        Requests in flight, and the share; 1 unless prefill is disaggregated.
+    `concurrency` and `decoding_ratio`: shape (n_row,): requests in flight, and the share; 1 unless prefill is
+    disaggregated.
 
     Notes
     -----

@@ -39,11 +39,8 @@ def is_all_at_once(d: Mapping[str, FloatArray]) -> npt.NDArray[np.bool_]:
 def startup_burst_ratio(d: Mapping[str, FloatArray], burst: FloatArray) -> FloatArray:
     """Return the share of requests in the startup burst, of shape (n_row,).
 
-    Parameters
-    ----------
-    burst : shape (n_row,)
-        The share in a run of `TYPICAL_REQUESTS_PER_SLOT`; it is inversely proportional to the requests per slot,
-        because only the first request of each slot is in the burst.
+    `burst`: shape (n_row,): the share in a run of `TYPICAL_REQUESTS_PER_SLOT`; it is inversely proportional to the
+    requests per slot, because only the first request of each slot is in the burst.
     """
     return np.asarray(np.minimum(burst * TYPICAL_REQUESTS_PER_SLOT / requests_per_slot(d), 1.0), dtype=np.float64)
 
@@ -68,12 +65,8 @@ def n_request(d: Mapping[str, FloatArray]) -> FloatArray:
 def mean_queue_s(steady_s: FloatArray, requests_per_slot: FloatArray, served_ratio: FloatArray) -> FloatArray:
     """Return the mean wait for a slot in a closed loop of `requests_per_slot` requests per client.
 
-    Parameters
-    ----------
-    steady_s
-        Wait of a request that finds all clients in flight.
-    served_ratio
-        Running requests over those in flight.
+    `steady_s`: wait of a request that finds all clients in flight. `served_ratio`: running requests over those in
+    flight.
 
     Notes
     -----
@@ -112,12 +105,7 @@ def arrival_queue_s(
 ) -> FloatArray:
     """Return the mean wait of random arrivals for a slot, without that of a queue that grows beyond saturation.
 
-    Parameters
-    ----------
-    used_ratio
-        Slots in use.
-    margin_per_s
-        Saturation rate minus request rate.
+    `used_ratio`: slots in use. `margin_per_s`: saturation rate minus request rate.
 
     Notes
     -----

@@ -25,12 +25,8 @@ def added_s(
 ) -> FloatArray:
     """Return what weights in the host's memory add to a pass whose weights are all on accelerators: shape (n_row,).
 
-    Parameters
-    ----------
-    n_token, n_gathered
-        Tokens of a rank, and of the ranks that share experts.
-    dense_s, expert_s
-        Time of the products outside and inside experts with all weights on accelerators.
+    `n_token` and `n_gathered`: tokens of a rank, and of the ranks that share experts. `dense_s` and `expert_s`: time
+    of the products outside and inside experts with all weights on accelerators.
 
     Notes
     -----

@@ -55,12 +55,7 @@ class EngineInputs:
 def pass_link_s(s: EngineInputs, n_token: FloatArray, n_layer: FloatArray) -> FloatArray:
     """Return the communication time of a pass: two all-reduces a layer, expert exchange, pipeline stages.
 
-    Parameters
-    ----------
-    n_token
-        Tokens of one attention rank.
-    n_layer
-        Layers of the pass.
+    `n_token`: tokens of one attention rank. `n_layer`: layers of the pass.
 
     Notes
     -----
@@ -116,12 +111,7 @@ def exchange_s(s: EngineInputs, token_byte: FloatArray) -> FloatArray:
 def ring_s(s: EngineInputs, n_token: FloatArray, attention_s: FloatArray) -> FloatArray:
     """Return the time that ring attention over the context-parallel ranks adds to a prefill.
 
-    Parameters
-    ----------
-    n_token
-        Tokens of all prompts on one rank.
-    attention_s
-        Attention of the pass, which overlaps the messages.
+    `n_token`: tokens of all prompts on one rank. `attention_s`: attention of the pass, which overlaps the messages.
 
     Notes
     -----
@@ -162,12 +152,8 @@ def merge_s(s: EngineInputs, batch: FloatArray) -> FloatArray:
 def transfer_s(s: EngineInputs, n_prompt: FloatArray, prefill_s: FloatArray) -> FloatArray:
     """Return the delay of the first token by the transfer of the KV cache from prefill to decode.
 
-    Parameters
-    ----------
-    n_prompt
-        Prompts transferred together.
-    prefill_s
-        Their prefill, which overlaps the transfer of all layers but the last.
+    `n_prompt`: prompts transferred together. `prefill_s`: their prefill, which overlaps the transfer of all layers
+    but the last.
 
     Notes
     -----

@@ -71,12 +71,8 @@ def stage_ratio(d: Queries) -> FloatArray:
 def pipelined_s(whole_s: FloatArray, last_s: FloatArray, stage: FloatArray) -> FloatArray:
     """Return the time of a prefill whose chunks are pipelined over the stages.
 
-    Parameters
-    ----------
-    whole_s, last_s
-        Time of all chunks, and of the last chunk, through all stages in sequence.
-    stage
-        Share of the longest stage, see `stage_ratio`.
+    `whole_s` and `last_s`: time of all chunks, and of the last chunk, through all stages in sequence. `stage`: share
+    of the longest stage, see `stage_ratio`.
 
     Notes
     -----

@@ -270,12 +270,8 @@ def variant_width(spec: ModelSpec, variant: str, targets: Sequence[str] = DEFAUL
 def virtual_token(spec: ModelSpec, variant: str, rank: float, n_param_trained: float) -> float:
     """Return the tokens by which prompt tuning lengthens each sequence; 0 of other variants.
 
-    Parameters
-    ----------
-    rank
-        Number of virtual tokens; NaN if unknown.
-    n_param_trained
-        Trained weights, from which an unknown number follows.
+    `rank`: number of virtual tokens; NaN if unknown. `n_param_trained`: trained weights, from which an unknown number
+    follows.
 
     References
     ----------

@@ -216,12 +216,7 @@ def enumerate_plans(jobs: Jobs, rows: RowIndex | None = None, lean: int = 0) -> 
     micro-batches are a multiple of the stages. A stated degree need not divide the layers or the key heads. A job
     without such a plan gets one of data parallelism alone.
 
-    Parameters
-    ----------
-    rows
-        Jobs whose plans are wanted; None for all.
-    lean
-        Index in `LEAN`.
+    `rows`: jobs whose plans are wanted; None for all. `lean`: index in `LEAN`.
     """
     s, m, j = jobs.stated, jobs.model, jobs.job
     columns = (

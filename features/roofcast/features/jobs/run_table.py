@@ -82,12 +82,8 @@ def build_jobs(
 ) -> Jobs:
     """Return the jobs of a table; blanks of the plan stay unknown, other blanks take the framework's convention.
 
-    Parameters
-    ----------
-    table
-        Columns of `roofcast.data.measurements.job_schema.TRAINING_CONFIG_COLUMNS`; absent ones are blank.
-    models, accelerators
-        Specs by id, which hold every model and accelerator of the rows.
+    `table`: columns of `roofcast.data.measurements.job_schema.TRAINING_CONFIG_COLUMNS`; absent ones are blank.
+    `models` and `accelerators`: specs by id, which hold every model and accelerator of the rows.
     """
     rows = column_arrays(table)
     model_codes, model_ids = factorize(rows["model"])

@@ -17,15 +17,8 @@ from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredi
 def planned_inputs(runs: Sequence[PlannedRun], cells: Mapping[str, object], catalog: Catalog) -> pd.DataFrame:
     """Return the prediction input of each run, of shape (n_run, n_column).
 
-    Parameters
-    ----------
-    cells
-        Columns that all runs share, such as the model and the accelerator.
-
-    Raises
-    ------
-    SchemaError
-        If the model or the accelerator is missing or unknown, or a run is impossible, such as one beyond the context.
+    `cells`: columns that all runs share, such as the model and the accelerator. Raises `SchemaError` if the model or
+    the accelerator is missing or unknown, or a run is impossible, such as one beyond the context.
     """
     table, problems = check_table(table_from_rows([{**cells, **run.cells} for run in runs]), catalog)
     for run, problem in zip(runs, problems, strict=True):
@@ -45,10 +38,7 @@ def choose_runs(
 ) -> list[PlannedRun]:
     """Return the n runs that would narrow the intervals of all most, given earlier measurements, the best first.
 
-    Parameters
-    ----------
-    inputs : shape (n_run, n_column)
-        Result of `planned_inputs`.
+    `inputs`: shape (n_run, n_column): result of `planned_inputs`.
     """
     X = describe(inputs, catalog.models, catalog.accelerators)
     metrics = [metric for metric in RANKED_METRICS if metric in predictor.metrics_]
@@ -61,10 +51,7 @@ def predict_e2e(
 ) -> dict[str, float]:
     """Return the predicted mean latency of a request of each run, in seconds, by the run's name.
 
-    Parameters
-    ----------
-    inputs : shape (n_run, n_column)
-        Result of `planned_inputs`.
+    `inputs`: shape (n_run, n_column): result of `planned_inputs`.
     """
     X = describe(inputs, catalog.models, catalog.accelerators)
     e2e_s = predictor.predict_distribution(X, metrics={"e2e_s"}).median["e2e_s"]

@@ -80,10 +80,7 @@ class Endpoint:
 def find_guidellm(command: str = "") -> str:
     """Return the path of the `guidellm` command, of `PATH` unless a path is given.
 
-    Raises
-    ------
-    InputError
-        If it is missing; says how to install it.
+    Raises `InputError` if it is missing; says how to install it.
     """
     executable = shutil.which(command or "guidellm")
     if executable is None:
@@ -95,10 +92,7 @@ def find_guidellm(command: str = "") -> str:
 def find_key() -> str:
     """Return the API key of the environment, empty if there is none.
 
-    Raises
-    ------
-    InputError
-        If no HTTP header can have it.
+    Raises `InputError` if no HTTP header can have it.
     """
     key = os.environ.get(KEY_VARIABLE, "").strip()
     if not (key.isascii() and key.isprintable()):
@@ -109,10 +103,7 @@ def find_key() -> str:
 def find_login() -> str:
     """Return user and password of the environment as they stand in a URL, `user:password`; empty if there is none.
 
-    Raises
-    ------
-    InputError
-        If they have another form, or there is an API key too.
+    Raises `InputError` if they have another form, or there is an API key too.
     """
     login = os.environ.get(LOGIN_VARIABLE, "").strip()
     if not login:
@@ -159,12 +150,8 @@ def endpoint_headers(key: str, login: str) -> dict[str, str]:
 def find_model(target: str, key: str = "", login: str = "", model: str = "") -> str:
     """Return the name of the endpoint's model: the given one, or the only one that it serves.
 
-    Raises
-    ------
-    InputError
-        If the address is malformed, or the endpoint serves another model, or several and none is named.
-    NotReadyError
-        If the endpoint does not answer, or not as one of OpenAI's.
+    Raises `InputError` if the address is malformed, or the endpoint serves another model, or several and none is
+    named; `NotReadyError` if the endpoint does not answer, or not as one of OpenAI's.
     """
     served = list_models(target, key, login)
     if model in served or (model and not served):
@@ -179,13 +166,8 @@ def find_model(target: str, key: str = "", login: str = "", model: str = "") -> 
 def list_models(target: str, key: str = "", login: str = "") -> list[str]:
     """Return the models that an endpoint lists.
 
-    Raises
-    ------
-    InputError
-        If the address is malformed, has a login or is roofcast's own, what answers there serves no models, or it
-        refuses the key.
-    NotReadyError
-        If nothing answers.
+    Raises `InputError` if the address is malformed, has a login or is roofcast's own, what answers there serves no
+    models, or it refuses the key; `NotReadyError` if nothing answers.
     """
     import httpx  # noqa: PLC0415  (only this command asks an endpoint)
 
@@ -228,17 +210,8 @@ def run_command(
 ) -> list[str]:
     """Return the command of one run, which writes a JSON report.
 
-    Parameters
-    ----------
-    max_s
-        Time after which GuideLLM ends the run.
-    seed
-        Seed of prompts and arrivals; GuideLLM's own is always 42.
-
-    Raises
-    ------
-    InputError
-        If the path of the report has a comma.
+    `max_s`: time after which GuideLLM ends the run. `seed`: seed of prompts and arrivals; GuideLLM's own is always
+    42. Raises `InputError` if the path of the report has a comma.
     """
     if "," in str(report):
         raise InputError("out", f"has a comma, which separates GuideLLM's settings: {str(report)!r}")

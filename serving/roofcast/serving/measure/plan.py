@@ -59,10 +59,7 @@ class PlannedRun:
 def parse_plan(rows: Sequence[Mapping[str, Any]], source: str = "", lines: Sequence[int] = ()) -> list[PlannedRun]:
     """Return the runs of the rows of a plan, without repeats.
 
-    Raises
-    ------
-    SchemaError
-        If there is no row, a column is unknown, or a cell is wrong; names line and field.
+    Raises `SchemaError` if there is no row, a column is unknown, or a cell is wrong; names line and field.
     """
     for name in rows[0] if rows else ():
         if name not in COLUMNS:
@@ -89,17 +86,8 @@ def _parse_row(row: Mapping[str, Any], source: str, line: int) -> PlannedRun:
 def grid(lengths: Mapping[str, str], loads: Mapping[str, str], n_request: str = "") -> list[PlannedRun]:
     """Return the runs of all combinations of lists such as ``128,1024``, by input tokens, output tokens and load.
 
-    Parameters
-    ----------
-    lengths
-        Lists of `n_input_token` and `n_output_token`.
-    loads
-        Lists of `concurrency` and `request_rate`, one of which may be empty.
-
-    Raises
-    ------
-    InputError
-        If a list is empty or malformed, or the runs are too many.
+    `lengths`: lists of `n_input_token` and `n_output_token`. `loads`: lists of `concurrency` and `request_rate`, one
+    of which may be empty. Raises `InputError` if a list is empty or malformed, or the runs are too many.
     """
     values = {name: _numbers(name, text) for name, text in {**lengths, **loads}.items()}
     for name in lengths:

@@ -16,10 +16,7 @@ CHOICE_FILE: Final = "plan.json"
 def check_setup(folder: Path, setup: Mapping[str, str]) -> None:
     """Refuse a folder of another setup.
 
-    Raises
-    ------
-    InputError
-        If the folder has reports of another setup, or cannot be read.
+    Raises `InputError` if the folder has reports of another setup, or cannot be read.
     """
     before = _read(folder / SETUP_FILE, "choose another folder") or dict(setup)
     for name in sorted({*before, *setup}):
@@ -38,10 +35,7 @@ def save_setup(folder: Path, setup: Mapping[str, str]) -> None:
 class Choice:
     """Runs of a plan that a budget admits, given a stack profile; saved, since the profile grows with each run.
 
-    Parameters
-    ----------
-    stack
-        Name of the profile; may be empty.
+    `stack`: name of the profile; may be empty.
     """
 
     plan: Sequence[PlannedRun]
@@ -51,10 +45,7 @@ class Choice:
     def load(self, folder: Path) -> list[PlannedRun] | None:
         """Return the runs chosen earlier for the same plan, budget and profile, None if there are none.
 
-        Raises
-        ------
-        InputError
-            If the file is damaged.
+        Raises `InputError` if the file is damaged.
         """
         saved = _read(folder / CHOICE_FILE, "delete it to choose again")
         by_name = {run.name: run for run in self.plan}

@@ -84,10 +84,7 @@ class PlanRunner:
     def measure(self, runs: Sequence[PlannedRun], progress: Callable[[PlannedRun, str], None]) -> PlanResult:
         """Measure the runs that are not measured, in order, and return what became of all of them.
 
-        Parameters
-        ----------
-        progress
-            Called after each run with its outcome.
+        `progress`: called after each run with its outcome.
         """
         files: list[Path] = []
         failures: dict[str, str] = {}

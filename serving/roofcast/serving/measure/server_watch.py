@@ -49,12 +49,8 @@ class ServerWatch:
     def scrape(self) -> Scrape:
         """Return the metrics now.
 
-        Raises
-        ------
-        NotReadyError
-            If the server does not answer.
-        InputError
-            If the URL is malformed, the server refuses the key, it has no metrics, or those of several models.
+        Raises `NotReadyError` if the server does not answer; `InputError` if the URL is malformed, the server refuses
+        the key, it has no metrics, or those of several models.
         """
         response = self._get("/metrics")
         if response.status_code != 200:
@@ -70,15 +66,8 @@ class ServerWatch:
     def watch(self, duration_s: float, interval_s: float, progress: Callable[[float], None]) -> list[Scrape]:
         """Return scrapes over a time; scrapes that fail are left out, and an interrupt ends it early.
 
-        Parameters
-        ----------
-        progress
-            Called with the seconds that have passed, after each interval.
-
-        Raises
-        ------
-        NotReadyError
-            If the server answers fewer than two scrapes.
+        `progress`: called with the seconds that have passed, after each interval. Raises `NotReadyError` if the
+        server answers fewer than two scrapes.
         """
         scrapes = [self.scrape()]
         start_s = scrapes[0].time_s

@@ -16,12 +16,8 @@ START_S: Final = 10.0
 class PlanTotals:
     """Totals of the runs of a plan.
 
-    Parameters
-    ----------
-    expected_s
-        Predicted time, with the starts of the load generator; None without a prediction.
-    most_s
-        Time if every run takes the most it may.
+    `expected_s`: predicted time, with the starts of the load generator; None without a prediction. `most_s`: time if
+    every run takes the most it may.
     """
 
     n_run: int
@@ -48,10 +44,7 @@ class PlanTotals:
 def plan_totals(runs: Sequence[PlannedRun], max_s: float, e2e_s: Mapping[str, float]) -> PlanTotals:
     """Return the totals of runs of up to `max_s` each.
 
-    Parameters
-    ----------
-    e2e_s
-        Predicted mean latency of a request, by name of the run; empty without a prediction.
+    `e2e_s`: predicted mean latency of a request, by name of the run; empty without a prediction.
 
     Notes
     -----

@@ -65,10 +65,7 @@ def predict_training(
 ) -> pd.DataFrame:
     """Return the dump of P6: one line for each split, row and judged quantity.
 
-    Parameters
-    ----------
-    methods
-        Each sees the training rows whole, and the held-out rows, whose outcomes it must not read.
+    `methods`: each sees the training rows whole, and the held-out rows, whose outcomes it must not read.
 
     Returns
     -------
@@ -232,10 +229,7 @@ def fit_scores(measured: FloatArray, probability: FloatArray) -> dict[str, float
 def training_parts(dump: pd.DataFrame, by: str = "campaign") -> pd.DataFrame:
     """Return P6's errors of each part of the rows.
 
-    Parameters
-    ----------
-    by
-        Column of the dump: ``campaign``, ``owner``, ``method``, ``is_mixture`` or ``memory_kind``.
+    `by`: column of the dump: ``campaign``, ``owner``, ``method``, ``is_mixture`` or ``memory_kind``.
 
     Returns
     -------

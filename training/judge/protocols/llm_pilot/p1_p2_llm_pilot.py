@@ -74,16 +74,9 @@ class Score:
 def score_p1(predictions: pd.DataFrame, rule: Rule = cheapest) -> Score:
     """Return the score at the paper's limits: nTTFT 100 ms, ITL 50 ms, 200 users.
 
-    Parameters
-    ----------
-    predictions
-        A row for each of the 528 points: `model`, `profile`, `users`, and predicted `nttft_s_per_token` and `itl_s`.
-        Measured columns are optional; otherwise the published ones are joined.
-
-    Raises
-    ------
-    SchemaError
-        If a column or a point is missing, or a point is duplicated.
+    `predictions`: a row for each of the 528 points: `model`, `profile`, `users`, and predicted `nttft_s_per_token`
+    and `itl_s`. Measured columns are optional; otherwise the published ones are joined. Raises `SchemaError` if a
+    column or a point is missing, or a point is duplicated.
 
     Examples
     --------
@@ -115,16 +108,13 @@ def score_decisions(decisions: pd.DataFrame) -> Score:
 def decide(predictions: pd.DataFrame, demands: tuple[Demand, ...], rule: Rule = cheapest) -> pd.DataFrame:
     """Return the recommendation and its outcome for each LLM and demand that some profile can meet.
 
+    Raises `SchemaError` see `score_p1`.
+
     Returns
     -------
     One row per pair, with the limits and `n_user`; the chosen `profile` (empty for none), `n_pod` and
     `cost_usd_per_h`; `measured_users`, the measured capacity of one pod; `least_cost_usd_per_h`; `is_success`; and
     `overspend`, NaN without success
-
-    Raises
-    ------
-    SchemaError
-        See `score_p1`.
     """
     price_of = {profile: float(price) for profile, price in load_profile_prices().items()}
     tables = []
@@ -141,10 +131,7 @@ def peer_predictions(method: str) -> pd.DataFrame:
 
     They are the published predictions, replaced by measurements where the peer had them.
 
-    Raises
-    ------
-    UnknownNameError
-        If the peer is unknown.
+    Raises `UnknownNameError` if the peer is unknown.
     """
     if method not in PEERS:
         raise UnknownNameError("method", method, PEERS)
@@ -168,10 +155,7 @@ def score_peers() -> dict[str, dict[str, Score]]:
 def join_measured(predictions: pd.DataFrame) -> pd.DataFrame:
     """Return one row for each of the 528 points, in the published order, with predicted and measured latencies.
 
-    Raises
-    ------
-    SchemaError
-        See `score_p1`.
+    Raises `SchemaError` see `score_p1`.
     """
     for column in (*POINT_COLUMNS, *LATENCY_COLUMNS):
         if column not in predictions.columns:

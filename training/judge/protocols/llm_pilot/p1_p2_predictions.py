@@ -48,10 +48,7 @@ class LlmPilotPredictor:
     configured seed; other seeds fit other trees and draw other samples. `rule` chooses by expected utility over the
     samples, in which, as in the benchmark's score, a failed choice has no value.
 
-    Parameters
-    ----------
-    config
-        Settings; None for `SETTINGS`.
+    `config`: settings; None for `SETTINGS`.
     """
 
     def __init__(self, config: TrainingConfig | None = None) -> None:

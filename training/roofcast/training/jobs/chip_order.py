@@ -25,10 +25,7 @@ from roofcast.training.jobs.job_table import JobTable
 class ChipPeers:
     """Jobs as they would run, with the same plans, on the best-measured accelerator of their chip.
 
-    Parameters
-    ----------
-    is_least : shape (n_peer,)
-        Whether its rate is the least that the job's may be, else the greatest.
+    `is_least`: shape (n_peer,): whether its rate is the least that the job's may be, else the greatest.
     """
 
     rows: RowIndex
@@ -41,9 +38,7 @@ def chip_peers(
 ) -> ChipPeers | None:
     """Return the peers of the jobs at `at` whose chip has a better-measured accelerator; None if there is none.
 
-    Parameters
-    ----------
-    at : shape (n_job,)
+    `at`: shape (n_job,).
     """
     names = table.text("accelerator")
     best = {name: _best_measured(catalog.accelerators[name], catalog, n_run) for name in set(names[at])}

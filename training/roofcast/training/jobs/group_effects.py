@@ -114,12 +114,8 @@ def _joint(parts: list[npt.NDArray[np.generic]]) -> KeyArray:
 class JobSpace:
     """How alike jobs are by their columns.
 
-    Parameters
-    ----------
-    n_part
-        Columns, the first ones, that are shares of the parts of the estimate.
-    unit : shape (n_column,)
-        Factors of the columns, whose squares add up to the squared distance.
+    `n_part`: columns, the first ones, that are shares of the parts of the estimate. `unit`: shape (n_column,):
+    factors of the columns, whose squares add up to the squared distance.
     """
 
     n_part: int
@@ -307,10 +303,7 @@ def condition_effects(
 ) -> GroupEffects:
     """Return the effects given standardised errors of training runs, winsorised.
 
-    Parameters
-    ----------
-    weight : shape (n_run,)
-        Of each run: the inverse of the ratio of its noise to that of others; None for one each.
+    `weight`: shape (n_run,): of each run: the inverse of the ratio of its noise to that of others; None for one each.
     """
     noise = np.full(len(error), sd[-1] ** 2) / (1.0 if weight is None else weight)
     return GroupEffects(sd, space, keys, x, np.clip(error, -ERROR_CLIP, ERROR_CLIP), noise)

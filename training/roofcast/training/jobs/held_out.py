@@ -119,12 +119,8 @@ class CarriedDeviation:
 class ClassErrors:
     """What held-out rows of a class of frameworks tell of lineages, and of owners, that nobody measured.
 
-    Parameters
-    ----------
-    carry_over
-        Share of the correction that applies to other owners.
-    lineage, owner
-        How much of the differences between predicted deviations others have.
+    `carry_over`: share of the correction that applies to other owners. `lineage` and `owner`: how much of the
+    differences between predicted deviations others have.
     """
 
     carry_over: float
@@ -172,12 +168,8 @@ class HeldOutErrors:
 
         The effects of each fold give the share that carries over, and the scores.
 
-        Parameters
-        ----------
-        learns : shape (n_row,)
-            Rows that are learnt from, of which a row of any group is predicted; None for all.
-        label
-            Of the folds, for `progress`.
+        `learns`: shape (n_row,): rows that are learnt from, of which a row of any group is predicted; None for all.
+        `label`: of the folds, for `progress`.
         """
         learns = np.ones(len(rows.error), dtype=bool) if learns is None else learns
         teaches = learns & rows.is_public
@@ -217,10 +209,7 @@ class HeldOutErrors:
 def framework_classes(rows: ErrorRows, counts: BoolArray) -> list[BoolArray]:
     """Return the rows of tuned frameworks and of ordinary trainers; all together if one class has too few owners.
 
-    Parameters
-    ----------
-    counts : shape (n_row,)
-        Rows whose owners count.
+    `counts`: shape (n_row,): rows whose owners count.
     """
     classes = [~rows.is_plain, rows.is_plain]
     if min(len(set(rows.owner[inside & counts])) for inside in classes) < LEAST_OWNER:
@@ -238,10 +227,7 @@ def fit_effects(
 ) -> GroupEffects:
     """Return the effects given some rows, thinned; those of keys weigh at most as `limit_uploads` says.
 
-    Parameters
-    ----------
-    size : shape (n_row,)
-        Of the error of each row.
+    `size`: shape (n_row,): of the error of each row.
     """
     keys, is_public = rows.keys[train], rows.is_public[train]
     public, own = np.flatnonzero(is_public), np.flatnonzero(~is_public)

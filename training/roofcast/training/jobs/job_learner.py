@@ -27,10 +27,8 @@ HELD_OUT: Final = ("lineage", "owner")
 def fit_job_bundle(data: RunSet, config: TrainingConfig | None = None, progress: Progress | None = None) -> JobBundle:
     """Return a bundle fitted to runs; the learner has no settings.
 
-    Raises
-    ------
-    InputError
-        If those of no API key span fewer than two lineages, or owners of stacks, so that none can be held out.
+    Raises `InputError` if those of no API key span fewer than two lineages, or owners of stacks, so that none can be
+    held out.
     """
     del config
     is_public = ~is_uploaded(data.rows.owners).to_numpy(dtype=bool)

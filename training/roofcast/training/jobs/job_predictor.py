@@ -126,6 +126,8 @@ class JobPredictor:
     def predict(self, jobs: pd.DataFrame, *, coverage: float = 0.9, catalog: Catalog | None = None) -> JobPrediction:
         """Return the prediction of jobs; blanks of the plan are the fastest that fits.
 
+        Raises `OutOfRangeError` if `coverage` exceeds `highest_coverage`.
+
         Parameters
         ----------
         jobs
@@ -136,11 +138,6 @@ class JobPredictor:
             Probability that a measurement lies inside the interval.
         catalog
             Holds the models and accelerators of the jobs; None for the training catalogue.
-
-        Raises
-        ------
-        OutOfRangeError
-            If `coverage` exceeds `highest_coverage`.
         """
         catalog = catalog or job_catalog()
         return self.predict_table(build_job_table(jobs, catalog), coverage=coverage, catalog=catalog)

@@ -68,10 +68,7 @@ class LogErrorModel:
     def predict(self, x: FloatArray, keys: KeyArray, plain: BoolArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and standard deviation of the log error of each job: shapes (n_job,).
 
-        Parameters
-        ----------
-        plain : shape (n_job,)
-            Whether the job is one of an ordinary trainer.
+        `plain`: shape (n_job,): whether the job is one of an ordinary trainer.
         """
         size = self.scale.predict(x)
         mean, spread = self.effects.predict(keys, x)

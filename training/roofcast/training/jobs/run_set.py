@@ -26,11 +26,8 @@ is, no rate and no peak memory of a decoder with a known sequence length."""
 class RunSet:
     """Runs with their plans.
 
-    Parameters
-    ----------
-    rows
-        Own runs come first, because random effects are conditioned on the first runs of each configuration. The owner
-        of an own run is blank if the operator stored it, and else the API key.
+    `rows`: own runs come first, because random effects are conditioned on the first runs of each configuration. The
+    owner of an own run is blank if the operator stored it, and else the API key.
     """
 
     rows: JobTable
@@ -66,16 +63,9 @@ class RunSet:
 def build_run_set(shipped: pd.DataFrame, own: pd.DataFrame, uploaders: pd.Series, catalog: Catalog) -> RunSet:
     """Return the runs of the package and the distinct ones of the store.
 
-    Parameters
-    ----------
-    uploaders : shape (n_own,)
-        API key that stored each own run, blank for the operator's. The key prefixes the names of its stacks and
-        campaigns, and its out-of-memory runs count as failed.
-
-    Raises
-    ------
-    InputError
-        If no run can be used.
+    `uploaders`: shape (n_own,): API key that stored each own run, blank for the operator's. The key prefixes the
+    names of its stacks and campaigns, and its out-of-memory runs count as failed. Raises `InputError` if no run can
+    be used.
     """
     shipped_ids = training_row_ids(shipped)
     own_ids = pd.Series(training_row_ids(own), dtype=object)

@@ -105,14 +105,9 @@ class RoofcastPredictor(RatioModel):
     ) -> Self:
         """Fit the ratio model and the distribution of its errors, and return the predictor.
 
-        Parameters
-        ----------
-        X, y, groups, progress
-            As in `fit_held_out`.
-        stacks : shape (n_row,)
-            Stack that measured each row; empty for the user's own, None if all rows are.
-            Rows of an API key have a limited weight in the joint fit of the calibration and in the trees, and none in
-            the distribution of errors.
+        `X`, `y`, `groups` and `progress`: as in `fit_held_out`. `stacks`: shape (n_row,): stack that measured each
+        row; empty for the user's own, None if all rows are. Rows of an API key have a limited weight in the joint fit
+        of the calibration and in the trees, and none in the distribution of errors.
         """
         self.__dict__.pop("_on_measured_stacks", None)
         stacks = pd.Series("", index=X.index) if stacks is None else stacks.reindex(X.index)
@@ -197,12 +192,8 @@ class RoofcastPredictor(RatioModel):
     ) -> Prediction:
         """Return the predictive distribution of each row of calibration points, conditioned on other groups alone.
 
-        Parameters
-        ----------
-        groups : shape (n_row,)
-            Such as the run of each row.
-        is_point : shape (n_row,)
-            Whether the row conditions the predictions of other groups.
+        `groups`: shape (n_row,): such as the run of each row. `is_point`: shape (n_row,): whether the row conditions
+        the predictions of other groups.
         """
         check_is_fitted(self)
         prediction, error, keys = self._calibration_errors(points)
@@ -253,17 +244,8 @@ class RoofcastPredictor(RatioModel):
         rows shift predictions, and intervals are those of lineages left out. Calibration points of this predictor
         condition the returned one too.
 
-        Parameters
-        ----------
-        stack : shape (n_query,)
-            Of all queries, or of each by its index: stacks of one owner.
-
-        Raises
-        ------
-        OutOfRangeError
-            If no training point is of a stack.
-        ValueError
-            If the stacks have several owners.
+        `stack`: shape (n_query,): of all queries, or of each by its index: stacks of one owner. Raises
+        `OutOfRangeError` if no training point is of a stack; `ValueError` if the stacks have several owners.
         """
         names = pd.Series([stack]) if isinstance(stack, str) else stack
         if not (known := self.knows_stacks(names)).all():
@@ -342,10 +324,7 @@ class RoofcastPredictor(RatioModel):
     def check_level(self, level: float, metrics: Collection[str] | None = None) -> None:
         """Check that some metrics, or all, support intervals at `level`.
 
-        Raises
-        ------
-        OutOfRangeError
-            If there are too few measured lineages.
+        Raises `OutOfRangeError` if there are too few measured lineages.
         """
         check_is_fitted(self)
         conformals = [self.error_distributions_[metric].conformal for metric in self.select_metrics(metrics)]

@@ -59,12 +59,8 @@ FALLBACK_PRECISION: Final = {
 class KernelCoefficients:
     """Fitted parameters of one kind of kernel as natural logarithms.
 
-    Parameters
-    ----------
-    typical : shape (n_parameter,)
-        In the order of the fields of the parameter class.
-    offset
-        By level such as ``architecture+precision`` and key such as ``Hopper+fp8``: shape (n_parameter,).
+    `typical`: shape (n_parameter,): in the order of the fields of the parameter class. `offset`: by level such as
+    ``architecture+precision`` and key such as ``Hopper+fp8``: shape (n_parameter,).
     """
 
     typical: FloatArray

@@ -164,12 +164,8 @@ def crowding(r: Requests) -> FloatArray:
 def closed_loop(concurrency: FloatArray, capacity: FloatArray, step_s: StepTimes, r: Requests) -> Loop:
     """Return the solution for `concurrency` clients without think time on a replica with `capacity` slots.
 
-    Parameters
-    ----------
-    concurrency, capacity : shape (n_row,)
-        Of one replica or data-parallel rank; may be fractional.
-    step_s : StepTimes
-        Seconds of a decode step as a function of its requests; called once.
+    `concurrency` and `capacity`: shape (n_row,): of one replica or data-parallel rank; may be fractional. `step_s`:
+    StepTimes: seconds of a decode step as a function of its requests; called once.
 
     Notes
     -----

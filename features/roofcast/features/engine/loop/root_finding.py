@@ -27,13 +27,9 @@ def find_roots(
 ) -> FloatArray:
     """Return the root of each row's function, or `high` where the function is not positive there.
 
-    Parameters
-    ----------
-    function_of
-        Returns the function of the rows at some indices, of slope 1 at most; called again for the remaining rows as
-        rows converge.
-    low, high, f_low, f_high : shape (n_row,)
-        Bracket and function values at its ends, negative at `low`.
+    `function_of`: returns the function of the rows at some indices, of slope 1 at most; called again for the
+    remaining rows as rows converge. `low`, `high`, `f_low` and `f_high`: shape (n_row,): bracket and function values
+    at its ends, negative at `low`.
 
     Notes
     -----

@@ -141,10 +141,7 @@ def gradient_s(runs: JobRuns, c: StepCoefficients, n_dense: FloatArray, n_expert
     Replicas (DDP) reduce their gradients; ZeRO-1 scatters them and gathers the updated weights; ZeRO-2 does, and
     scatters in every micro-batch. ZeRO-3 does both in each layer; only replicas of its shards (HSDP) reduce here.
 
-    Parameters
-    ----------
-    n_dense, n_expert
-        Trained weights of a rank outside and in experts.
+    `n_dense` and `n_expert`: trained weights of a rank outside and in experts.
     """
     plan, job = runs.plan, runs.job
     n_rank = plan.dp * plan.cp

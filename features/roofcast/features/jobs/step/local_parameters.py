@@ -48,10 +48,7 @@ def trained_parameters(
 
     Adapters are spread like the weights that they change.
 
-    Parameters
-    ----------
-    n_layer, n_embedding
-        Layers of the stage, and matrices of the size of the embedding.
+    `n_layer` and `n_embedding`: layers of the stage, and matrices of the size of the embedding.
     """
     job, plan = runs.job, runs.plan
     adapters = job.n_param_trained / plan.pp
@@ -102,10 +99,7 @@ def sharded_parameters(plan: Plan, dense: FloatArray, expert: FloatArray, stage:
 def stage_layers(runs: JobRuns, head_layer: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the layers of the first pipeline stage and of the last.
 
-    Parameters
-    ----------
-    head_layer
-        Cost of the output head in layers.
+    `head_layer`: cost of the output head in layers.
 
     Notes
     -----

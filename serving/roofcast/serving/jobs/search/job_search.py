@@ -66,10 +66,7 @@ class Runs:
 class JobSearch:
     """Everything that was compared.
 
-    Parameters
-    ----------
-    excluded
-        Why accelerators do not train the job whatever their memory, by id.
+    `excluded`: why accelerators do not train the job whatever their memory, by id.
     """
 
     demand: JobDemand
@@ -93,10 +90,7 @@ def search(
 ) -> JobSearch | dict[str, str]:
     """Return what the search compared; if no offer has an accelerator that trains the job, the reason of each.
 
-    Parameters
-    ----------
-    catalog
-        Holds the model and the accelerators of the offers.
+    `catalog`: holds the model and the accelerators of the offers.
     """
     names = dict.fromkeys(offer.accelerator for offer in offers)
     reasons = {name: exclusion(catalog.accelerators[name], demand) for name in names}
@@ -123,10 +117,7 @@ def search(
 def at_level(found: JobSearch, rows: RowIndex, predictor: JobPredictor, level: float) -> JobSearch:
     """Return the search with intervals of another level for the jobs of some runs.
 
-    Raises
-    ------
-    OutOfRangeError
-        If the measurements cannot support the level.
+    Raises `OutOfRangeError` if the measurements cannot support the level.
     """
     jobs = np.unique(found.runs.job[rows])
     if level == JUDGE_LEVEL or not len(jobs):

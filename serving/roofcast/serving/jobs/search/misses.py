@@ -14,10 +14,7 @@ from roofcast.serving.jobs.search.job_search import JobSearch
 def list_misses(found: JobSearch, entries: RowIndex, confidence: float) -> list[JobMissResponse]:
     """Return the nearest miss of each accelerator without an entry: those that run by cost, then the others.
 
-    Parameters
-    ----------
-    entries
-        Runs of the entries.
+    `entries`: runs of the entries.
     """
     shown = {found.offers[found.runs.offer[k]].accelerator for k in entries.tolist()}
     names = dict.fromkeys(one.accelerator for one in found.hardware)

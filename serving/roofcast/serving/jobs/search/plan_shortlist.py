@@ -61,10 +61,7 @@ def shortlist_plans(table: pd.DataFrame, catalog: Catalog, n_hardware: int, n_le
 
     Of hardware on which no plan fits, the leanest is returned if it needs at most `MODEST` times the memory.
 
-    Parameters
-    ----------
-    n_lean
-        See `roofcast.features.jobs.plan_enumeration.search_plans`.
+    `n_lean`: see `roofcast.features.jobs.plan_enumeration.search_plans`.
     """
     jobs = build_jobs({str(name): table[name].to_numpy() for name in table}, catalog.models, catalog.accelerators)
     admit = partial(_admit, table, jobs)

@@ -44,10 +44,7 @@ def plan_columns(plan: Plan, table: pd.DataFrame) -> dict[str, npt.NDArray[Any]]
 def keeps_stated(table: pd.DataFrame, index: RowIndex, plan: Plan) -> npt.NDArray[np.bool_]:
     """Return whether each plan has the replicas and micro-batches that its job states: shape (n_plan,).
 
-    Parameters
-    ----------
-    index : shape (n_plan,)
-        Row of the job of each plan.
+    `index`: shape (n_plan,): row of the job of each plan.
 
     Notes
     -----

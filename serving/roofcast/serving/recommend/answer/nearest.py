@@ -27,12 +27,8 @@ def nearest(
 
     Among equal correlations the nearest workload comes first. Measurements below `LEAST_CORRELATION` are left out.
 
-    Parameters
-    ----------
-    predictor, training_points
-        Of one bundle, not conditioned on reference measurements.
-    metric
-        Measured metric.
+    `predictor` and `training_points`: of one bundle, not conditioned on reference measurements. `metric`: measured
+    metric.
     """
     n_query, indices = len(d["config.engine"]), training_points.place.get(metric)
     if indices is None or not len(indices) or not n_query:

@@ -130,11 +130,8 @@ class ErrorDistribution:
         over, and are training points on a measured stack. Neither the standard deviations nor the conformal
         distributions change: both are of measured errors.
 
-        Parameters
-        ----------
-        features, keys : of n rows
-        residual, stack_residual : shapes (n,)
-            As in `fit_error_distribution`.
+        `features` and `keys`: of n rows. `residual` and `stack_residual`: shapes (n,): as in
+        `fit_error_distribution`.
         """
         size = self.scale.predict(features)
         is_own = keys.stack == TARGET_STACK

@@ -63,10 +63,7 @@ class GroupedConformal:
     def quantile(self, level: float) -> float:
         """Return the score that a row of a new group stays below with probability `level`.
 
-        Raises
-        ------
-        OutOfRangeError
-            If there are too few groups for `level`.
+        Raises `OutOfRangeError` if there are too few groups for `level`.
 
         Examples
         --------
@@ -118,13 +115,9 @@ def pool_scores(scores: FloatArray, groups: tuple[pd.Series, pd.Series]) -> Grou
     With fewer than `MIN_OWNER` owners they are those of lineages and stacks together. Queries are about a stack that
     nobody measured.
 
-    Parameters
-    ----------
-    scores : shape (3, n_row)
-        With the lineage held out on a measured stack, with the stack held out, and with the lineage held out where
-        residuals do not shift predictions; NaN if unknown.
-    groups
-        The lineage and the owner of the stack of each row.
+    `scores`: shape (3, n_row): with the lineage held out on a measured stack, with the stack held out, and with the
+    lineage held out where residuals do not shift predictions; NaN if unknown. `groups`: the lineage and the owner of
+    the stack of each row.
     """
     lineage, owner = groups
     if owner[~np.isnan(scores[1])].nunique() >= MIN_OWNER:

@@ -255,11 +255,8 @@ class RandomEffects(Estimator):
     ) -> FloatArray:
         """Return the mean of each row's error with the training points of its fold left out: shape (n,).
 
-        Parameters
-        ----------
-        fold, training_fold : shapes (n,) and (n_training_point,)
-        errors : shape (n_fold, n_training_point)
-            Errors that the process is conditioned on, by the fold that is left out.
+        `fold` and `training_fold`: shapes (n,) and (n_training_point,). `errors`: shape (n_fold, n_training_point):
+        errors that the process is conditioned on, by the fold that is left out.
 
         Notes
         -----
