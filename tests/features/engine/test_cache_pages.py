@@ -7,7 +7,7 @@ import pytest
 from roofcast.data.catalog import load_catalog
 from roofcast.features.columns import ENGINES
 from roofcast.features.descriptors.descriptor_table import describe
-from roofcast.features.engine.cache_pages import SGLANG_STATE_RATIO, kv_replication, request_byte
+from roofcast.features.engine.cache_pages import SGLANG_STATE_RATIO, admitted_byte, kv_replication, running_byte
 from roofcast.features.queries import descriptor_arrays
 from tests.builders import a_question, an_example
 
@@ -22,7 +22,7 @@ PAGE = 784 * 4096
 
 def request(context: float, /, engine: str = "vllm", **changes: Any) -> float:
     d = an_example(config__engine=ENGINES.index(engine), **changes)
-    return float(request_byte(d, np.array([context]))[0])
+    return float(admitted_byte(d, np.array([context]))[0])
 
 
 def test_attention_takes_whole_pages() -> None:
@@ -63,6 +63,8 @@ def test_a_window_holds_the_chunk_that_is_computed() -> None:
     long = request(64_000.0, **windows, **layers)
     assert long == 2 * 16 * 8192 * (64_000 + 2176 + 16)
     assert request(64_000.0, "other", **windows, **layers) == 2 * 16 * 8192 * (64_000 + 128)
+    d = an_example(config__engine=ENGINES.index("vllm"), **windows, **layers)
+    assert running_byte(d, np.array([64_000.0]))[0] == 2 * 16 * 8192 * (64_000 + 128 + 16)
 
 
 def test_sglang_has_pools_of_fixed_proportions() -> None:
@@ -91,4 +93,4 @@ def test_windows_and_states_of_compressed_caches_take_blocks_of_their_own(versio
         engine_version=version, kv_precision="fp8", chunk_size_token=8192.0,
     )  # fmt: skip
     d = descriptor_arrays(describe(pd.DataFrame([cells]), catalog.models, catalog.accelerators))
-    assert request_byte(d, np.array([1_048_576.0]))[0] / 2**30 == pytest.approx(gib, rel=0.05)
+    assert admitted_byte(d, np.array([1_048_576.0]))[0] / 2**30 == pytest.approx(gib, rel=0.05)

@@ -18,8 +18,9 @@ from roofcast.data.memory_campaigns import load_starts
 from roofcast.data.specs import BYTE_PER_WEIGHT
 from roofcast.features.descriptors.descriptor_table import describe_queries
 from roofcast.features.descriptors.prediction_input import column_arrays
+from roofcast.features.engine.cache_pages import admitted_byte
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
-from roofcast.features.engine.memory import Memory, estimate_memory, weight_byte
+from roofcast.features.engine.memory import Memory, context_token, estimate_memory, weight_byte
 from roofcast.training.dataset.server_starts import DEFAULT_CONTEXT, start_questions
 
 FloatArray = npt.NDArray[np.float64]
@@ -57,10 +58,10 @@ def estimate_starts(rows: pd.DataFrame, catalog: Catalog) -> pd.DataFrame:
     """Return the estimate of each start, with the engine's own bytes of other lineages."""
     d = describe_queries(column_arrays(start_questions(rows)), catalog.models, catalog.accelerators)
     memory = estimate_memory(d, DEFAULT_COEFFICIENTS.by_row(d["config.engine"]))
-    n, held = d["config.n_accelerator"], memory.kv_byte_per_sequence
+    n, held = d["config.n_accelerator"], admitted_byte(d, context_token(d))
     is_static = (rows["engine"] == "llama.cpp").to_numpy()  # a cache of all sequences, however much memory is left
     own = np.where(is_static, 0.0, _held_out_own_byte(rows, memory, n))
-    pool = np.maximum(memory.capacity * held - n * own, 0.0)
+    pool = np.maximum(memory.usable_byte - memory.weight_byte - n * own, 0.0)
     loads_later = (rows["engine"] == "sglang").to_numpy()  # reports the weights before it loads those of drafts
     drafts = weight_byte(d) - weight_byte({**d, "config.n_draft_layer": np.zeros(len(rows))})
     attention = np.where((rows["engine"] == "sglang") & (d["model.n_linear_layer"] > 0), 1 + STATE_RATIO, 1.0)

@@ -28,8 +28,13 @@ def kv_replication(d: Queries) -> FloatArray:
     return np.maximum(1.0, d["config.tp"] / d["model.n_kv_head"])
 
 
-def request_byte(d: Queries, context: FloatArray) -> FloatArray:
-    """Return the cache of a request of `context` tokens, summed over the accelerators that hold it.
+def admitted_byte(d: Queries, context: FloatArray) -> FloatArray:
+    """Return the cache that a request of `context` tokens needs to start: `running_byte`, and windows of its chunks."""
+    return _request_byte(d, context, d["config.in_flight_token"])
+
+
+def running_byte(d: Queries, context: FloatArray) -> FloatArray:
+    """Return the cache of a decoding request of `context` tokens, summed over the accelerators that hold it.
 
     Keys and values of fewer heads than ranks are copied to each rank, and so is the latent of MLA.
 
@@ -37,14 +42,20 @@ def request_byte(d: Queries, context: FloatArray) -> FloatArray:
     -----
     vLLM gives every kind of layers groups of equally many layers, which draw pages of one size from one pool, so a
     page of attention is as long as a state is large, and a group that is not full wastes its places. A window holds
-    the chunks under way as well, and one page more. Each drafted token has a state of its own, and with kept
+    one page more, and the chunks under way until their step ends: once, for requests share the tokens of a step.
+    Each drafted token has a state of its own, and with kept
     prefixes a request has one state more. SGLang has pools of fixed proportions instead.
 
     References
     ----------
     vLLM 0.33, ``v1/kv_cache_interface.py`` (`max_memory_usage_bytes`, `max_admission_blocks_per_request`),
-    ``v1/core/kv_cache_utils.py``. SGLang 0.5.23, ``mem_cache/kv_cache_configurator.py``.
+    ``v1/core/kv_cache_utils.py``, ``v1/core/single_type_kv_cache_manager.py`` (`remove_skipped_blocks`).
+    SGLang 0.5.23, ``mem_cache/kv_cache_configurator.py``.
     """
+    return _request_byte(d, context, np.zeros_like(context))
+
+
+def _request_byte(d: Queries, context: FloatArray, n_in_flight: FloatArray) -> FloatArray:
     engine, n_draft = d["config.engine"], d["config.n_draft_token"]
     is_vllm, is_sglang = engine == _VLLM, engine == _SGLANG
     copies = kv_replication(d) * d["config.kv_byte_per_element"]
@@ -64,7 +75,7 @@ def request_byte(d: Queries, context: FloatArray) -> FloatArray:
     page = np.maximum(budget_column(d, "page_token"), _page_of_state(full, n_full, state, n_state) * is_vllm)
     n_sliding = np.where(is_blocked, n_full, n_sliding)  # states and windows of all layers, in blocks of their own
     window = np.where(d["model.sliding_window"] > 0, d["model.sliding_window"], np.inf)
-    held = np.where(is_vllm, window - 1 + d["config.in_flight_token"], window)
+    held = np.where(is_vllm, window - 1 + n_in_flight, window)
     n_window = _pages(np.minimum(held, context), page) + np.where(is_vllm, page, 0.0)
     n_window = np.where(is_sglang, SGLANG_WINDOW_RATIO * context, n_window)
     padded = [

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from roofcast.features.engine.cache_pages import request_byte
+from roofcast.features.engine.cache_pages import running_byte
 from roofcast.features.engine.estimate import Estimate
 from roofcast.features.queries import FloatArray, Queries
 
@@ -22,7 +22,7 @@ def kept_ratio(d: Queries, e: Estimate, think_time_s: float) -> FloatArray:
     """
     memory, n_reused = e.memory, d["workload.prefix_cache_ratio"] * d["workload.n_input_token"]
     n_thinking = e.request_throughput_per_s * think_time_s
-    needed = n_thinking * np.where(n_reused > 0, request_byte(d, np.maximum(n_reused, 1.0)), 0.0)
+    needed = n_thinking * np.where(n_reused > 0, running_byte(d, np.maximum(n_reused, 1.0)), 0.0)
     n_running = np.minimum(np.nan_to_num(e.concurrency), memory.capacity)
     room = (memory.capacity - n_running) * memory.kv_byte_per_sequence
     return np.asarray(np.where(needed > room, room / np.maximum(needed, 1.0), 1.0), dtype=np.float64)

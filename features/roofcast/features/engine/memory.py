@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roofcast.features.columns import ENGINES
-from roofcast.features.engine.cache_pages import request_byte
+from roofcast.features.engine.cache_pages import admitted_byte, running_byte
 from roofcast.features.engine.coefficients import RowCoefficients
 from roofcast.features.engine.engine_budgets import budget_column, cache_ratio, usable_byte
 from roofcast.features.engine.loaded_weights import loaded_byte
@@ -27,7 +27,7 @@ class Memory:
     weight_byte
         Weights on the accelerators with their data-parallel copies.
     kv_byte_per_sequence
-        Cache of one running request at its mean length: keys, values and states, in whole pages.
+        Cache of one decoding request at its mean length: keys, values and states, in whole pages.
     longest_byte
         Cache of the longest request that the server accepts, without which it does not start.
     capacity
@@ -104,8 +104,10 @@ def estimate_memory(d: Queries, c: RowCoefficients) -> Memory:
     """
     weight = weight_byte(d)
     free = cache_ratio(d) * (usable_byte(d) - weight)
-    kv = request_byte(d, context_token(d))
+    context = context_token(d)
+    kv, admitted = running_byte(d, context), admitted_byte(d, context)
     padded = np.where(d["config.flash_attention"] > 0.5, 1.0, c["kv_waste_padded"])
     served = d["config.served_context_token"] * budget_column(d, "is_checked")
-    longest = np.where(served > 0, request_byte(d, np.maximum(served, 1.0)), kv)
-    return Memory(np.maximum(weight + free, 0.0), weight, kv, longest, np.maximum(free, 0.0) / (kv * padded))
+    longest = np.where(served > 0, admitted_byte(d, np.maximum(served, 1.0)), admitted)
+    capacity = np.maximum(free - (admitted - kv), 0.0) / (kv * padded)
+    return Memory(np.maximum(weight + free, 0.0), weight, kv, longest, capacity)

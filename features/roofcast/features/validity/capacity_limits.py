@@ -6,8 +6,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from roofcast.features.engine.cache_pages import request_byte
-from roofcast.features.engine.memory import Memory
+from roofcast.features.engine.cache_pages import admitted_byte, running_byte
+from roofcast.features.engine.memory import Memory, context_token
 from roofcast.features.queries import Queries
 from roofcast.features.validity.model_limits import context_limits
 
@@ -65,20 +65,27 @@ def capacity_limits(d: Queries, memory: Memory) -> CapacityLimits:
     array([4096.])
     """
     n_request = np.where(np.isnan(d["workload.concurrency"]), 1.0, np.maximum(d["workload.concurrency"], 1.0))
-    cache_byte = memory.capacity * memory.kv_byte_per_sequence
-    context_token = np.minimum(_longest_context(cache_byte / n_request, d), context_limits(d))
+    cache_byte = memory.capacity * memory.kv_byte_per_sequence + _chunk_byte(d, context_token(d))
+    longest = np.minimum(_longest_context(cache_byte, n_request, d), context_limits(d))
     return CapacityLimits(
         spare_byte=memory.usable_byte - memory.needed_byte,
         concurrency=np.floor(memory.capacity),
-        context_token=np.where(cache_byte > 0, np.floor(context_token), 0.0),
+        context_token=np.where(memory.capacity > 0, np.floor(longest), 0.0),
     )
 
 
-def _longest_context(byte: FloatArray, d: Queries) -> FloatArray:
+def _chunk_byte(d: Queries, context: FloatArray) -> FloatArray:
+    return admitted_byte(d, context) - running_byte(d, context)
+
+
+def _longest_context(byte: FloatArray, n_request: FloatArray, d: Queries) -> FloatArray:
+    def has_room(context: FloatArray) -> npt.NDArray[np.bool_]:
+        return n_request * running_byte(d, context) + _chunk_byte(d, context) <= byte
+
     low, high = np.zeros_like(byte), np.full_like(byte, 2.0**_BIT)
-    is_endless = request_byte(d, high) <= byte
+    is_endless = has_room(high)
     for _ in range(_BIT):
         middle = (low + high) / 2
-        has_room = request_byte(d, middle) <= byte
-        low, high = np.where(has_room, middle, low), np.where(has_room, high, middle)
+        fits = has_room(middle)
+        low, high = np.where(fits, middle, low), np.where(fits, high, middle)
     return np.where(is_endless, np.inf, low)
