@@ -29,7 +29,7 @@ def kv_replication(d: Queries) -> FloatArray:
 
 
 def admitted_byte(d: Queries, context: FloatArray) -> FloatArray:
-    """Return the cache that a request of `context` tokens needs to start: `running_byte`, and windows of its chunks."""
+    """Return the cache that a request of `context` tokens needs to start: that of `running_byte` and its chunks."""
     return _request_byte(d, context, d["config.in_flight_token"])
 
 
