@@ -1,6 +1,7 @@
 """The catalogue loads, is found by name, and holds what data sheets say."""
 
 import datetime as dt
+import statistics
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from roofcast.data.catalog import Catalog, load_catalog
+from roofcast.data.catalog.catalog import HOST_MEMORY_RATIO
 from roofcast.data.catalog.catalog_tables import read_aliases, read_specs
 from roofcast.data.errors import SchemaError, UnknownNameError
 from roofcast.data.specs import AcceleratorSpec, ModelSpec
@@ -248,3 +250,14 @@ def test_a_bad_row_has_file_and_line(read: Callable[[Path], object], text: str, 
     (tmp_path / "table.csv").write_text(text, encoding="utf-8")
     with pytest.raises(SchemaError, match=rf"table\.csv, {problem}"):
         read(tmp_path / "table.csv")
+
+
+def test_a_host_has_the_memory_of_its_accelerators_offers() -> None:
+    """A host of eight H100 has 2 TB; one without offers twice its accelerators' memory; a Mac none beside it."""
+    catalog = load_catalog()
+    byte = [catalog.host_memory_byte(f"nvidia-{name}") for name in ("h100-sxm-80gb", "h800-sxm-80gb")]
+    assert byte == pytest.approx([234 * 2**30, 160 * 2**30], rel=0.02)
+    assert catalog.host_memory_byte("apple-m4-max-128gb") == 0
+    told = {offer.accelerator for offer in catalog.offers if offer.memory_byte}
+    ratios = [catalog.host_memory_byte(name) / catalog.accelerators[name].memory_byte for name in told]
+    assert statistics.median(ratios) == pytest.approx(HOST_MEMORY_RATIO, rel=0.1)

@@ -17,10 +17,10 @@ ROW: dict[str, Any] = {
 }  # fmt: skip
 
 
-def jobs_of(*changes: dict[str, Any]) -> Jobs:
+def jobs_of(*changes: dict[str, Any], has_offload: bool = False) -> Jobs:
     catalog = job_catalog()
     table = pd.DataFrame([{**ROW, **change} for change in changes])
-    return build_jobs(table, catalog.models, catalog.accelerators)
+    return build_jobs(table, catalog.models, catalog.accelerators, has_offload=has_offload)
 
 
 def runs_of(*changes: dict[str, Any]) -> JobRuns:

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
+from roofcast.features.jobs.frameworks import framework_family
+from roofcast.features.jobs.offloads import OFFLOADS
 from roofcast.features.jobs.plan_enumeration import (
-    LEAN,
     MAX_MISSING_LAYER,
     USABLE_RATIO,
     choose_plans,
@@ -88,6 +89,7 @@ def test_chunks_of_an_interleaved_pipeline_divide_its_stages() -> None:
 
 FREE = {**UNKNOWN, "framework": "transformers", "sharding": "", "n_accelerator": 8, "n_global_batch_sequence": None}
 LARGE = {"model": "meta-llama/Llama-3.1-70B"}
+SMALL = {"n_accelerator": 1, "model": "meta-llama/Llama-3.1-8B"}
 
 
 @pytest.mark.parametrize(
@@ -96,14 +98,47 @@ LARGE = {"model": "meta-llama/Llama-3.1-70B"}
         ({"method": "lora", "model": "meta-llama/Llama-3.1-8B"}, 0, 1.0, ""),
         ({"method": "lora"} | LARGE, 3, 1.0, ""),
         ({"method": "full"} | LARGE, 3, 0.125, "optimizer"),
-        ({"method": "full", "n_accelerator": 1, "model": "meta-llama/Llama-3.1-8B"}, 0, 0.125, "optimizer"),
+        ({"method": "full", "framework": "torchtitan"} | LARGE, 3, 1.0, "optimizer parameter"),
+        ({"method": "full"} | SMALL, 0, 0.125, "optimizer"),
+        ({"method": "full", "accelerator": "nvidia-rtx-5090-32gb"} | SMALL, 2, 0.125, "optimizer"),
         ({"method": "full", "offload": "none"} | LARGE, 3, 1.0, ""),
+        ({"method": "full", "framework": "nanogpt"} | LARGE, 0, 1.0, ""),
         ({"method": "lora", "sharding": "ddp", "offload": "none"} | LARGE, 0, 1.0, ""),
+        ({"method": "full", "offload": "parameters"} | LARGE, 3, 0.125, "optimizer parameter"),
     ],
 )
 def test_blanks_are_as_lean_as_the_memory_asks(
     job: dict[str, object], zero_stage: float, loss: float, on_host: str
 ) -> None:
-    plan = choose_plans(jobs_of({**FREE, **job}), n_lean=len(LEAN)).runs.plan
+    plan = choose_plans(jobs_of({**FREE, **job}, has_offload=True)).runs.plan
     held = [name for name in ("optimizer", "parameter", "activation") if getattr(plan, f"offload_{name}")[0]]
     assert (plan.zero_stage[0], plan.logit_share[0], " ".join(held)) == (zero_stage, loss, on_host)
+
+
+def test_a_plan_beyond_the_hosts_memory_does_not_fit() -> None:
+    """AdamW of 70B parameters in 16 bits with a copy in 32, and their gradients: 14 bytes each, 123 GB a rank."""
+    job = {**FREE, **LARGE, "method": "full", "sharding": "zero3", "offload": "optimizer"}
+    small, large = (choose_plans(jobs_of(job | {"host_memory_byte": byte})) for byte in (1e12, 1.1e12))
+    assert not small.fits[0]
+    assert large.fits[0]
+    assert large.memory.host[0] == pytest.approx(14 * 70.55e9 / 8, rel=0.01)
+
+
+@pytest.mark.parametrize("framework", ["transformers", "torchtune", "torchtitan", "deepspeed", "unsloth", "nanogpt"])
+@pytest.mark.parametrize("n", [1, 8])
+@pytest.mark.parametrize("method", ["full", "qlora"])
+def test_the_leanest_plan_is_the_leanest(framework: str, n: int, method: str) -> None:
+    """Where nothing fits, no setting that the framework runs needs less memory than the plan that is named."""
+    job = {**FREE, "framework": framework, "method": method, "n_accelerator": n,
+           "model": "meta-llama/Llama-3.1-405B", "accelerator": "nvidia-rtx-4090-24gb"}  # fmt: skip
+    choice = choose_plans(jobs_of(job, has_offload=True))
+    assert not choice.fits[0]
+    stated = [
+        job | {"sharding": row.sharding, "offload": row.offload, "loss": loss}
+        for row in OFFLOADS[framework_family(framework)]
+        if row.accelerators != ("several" if n == 1 else "one")
+        for loss in ("", row.loss)
+    ]
+    others = [job, *stated]
+    least = min(choose_plans(jobs_of(other)).memory.device[0] for other in others)
+    assert choice.memory.device[0] == pytest.approx(least)

@@ -95,7 +95,9 @@ def test_padding_is_not_counted() -> None:
 def test_embedding_and_head_are_trained_in_full_in_the_precision_of_the_model() -> None:
     """Llama-2-7B: 32,000 columns of 4,096; rank 16 on queries and values has 8,388,608 weights."""
     lora = {"method": "lora", "framework": "peft", "sharding": ""}
-    jobs = jobs_of(lora, lora | {"adapter_targets": "q v head"}, lora | {"adapter_targets": "embedding head"}).job
+    jobs = jobs_of(
+        lora, lora | {"adapter_targets": "q v head"}, lora | {"adapter_targets": "embedding head"}
+    ).of_table.job
     assert list(jobs.n_param_trained) == [8388608, 8388608 + 32000 * 4096, 2 * 32000 * 4096]
     states = jobs.n_param_trained * (jobs.weight_byte + jobs.gradient_byte + jobs.optimizer_byte)
     assert list(states) == pytest.approx([16 * 8388608, 16 * 8388608 + 8 * 32000 * 4096, 16 * 32000 * 4096])

@@ -28,7 +28,11 @@ def estimate_predictor(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_each_row_has_an_answer_or_a_reason(service_client: Client) -> None:
     response = service_client.post(
-        PREDICTIONS, {"rows": [a_job(), a_job(model="?"), a_job(n_accelerator=1, offload="none")], "level": 0.9}
+        PREDICTIONS,
+        {
+            "rows": [a_job(), a_job(model="?"), a_job(n_accelerator=1, framework="torchtitan", offload="none")],
+            "level": 0.9,
+        },
     )
     assert response.status_code == 200, response.text
     answer = response.json()

@@ -59,7 +59,7 @@ def test_stated_replicas_and_micro_batches_are_those_of_the_plan() -> None:
 
 
 def test_a_lack_of_memory_is_that_of_the_predicted_peak() -> None:
-    (answer,) = predict(a_job(n_accelerator=1, offload="none"))
+    (answer,) = predict(a_job(n_accelerator=1, framework="torchtitan", offload="none"))
     assert f"needs {answer['peak_memory_byte'] / 1e9:.1f} GB" in answer["reason"]
 
 
@@ -82,6 +82,21 @@ def test_all_weights_of_7b_do_not_fit_on_24_gb_but_quantised_lora_does() -> None
     assert qlora["memory_weights_byte"] < 0.4 * lora["memory_weights_byte"]
     states = ("memory_weights_byte", "memory_gradients_byte", "memory_optimizer_byte")
     assert 1.0 < sum(high[name] for name in states) / sum(lora[name] for name in states) < 1.1
+
+
+def test_what_the_host_cannot_hold_is_refused_with_the_memory_it_needs() -> None:
+    """AdamW of 7B parameters with a copy in 32 bits, gradients and weights: 16 bytes each, with 5 % to spare."""
+    job = {"model": "llama-2-7b-hf", "accelerator": "rtx-4090-24gb", "n_accelerator": 1, "method": "full",
+           "framework": "transformers", "n_token_per_sequence": 1024, "sharding": "zero3"}  # fmt: skip
+    (small,) = predict(job)
+    assert small["status"] == "does_not_fit"
+    assert "host_memory_byte: the leanest plan with optimizer+parameters" in small["reason"]
+    assert "on the host needs 113.5 GB of its memory, of 51.5 GB" in small["reason"]
+    assert "host_memory_byte=5.15396e+10" in small["assumed"]
+    (large,) = predict(job | {"host_memory_byte": 114e9})
+    assert large["status"] == "ok"
+    assert 0.9 * 114e9 > large["memory_host_byte"] > 51.5e9
+    assert "host_memory_byte" not in large["assumed"]
 
 
 def test_70b_needs_several_nodes() -> None:
@@ -118,6 +133,10 @@ def test_70b_needs_several_nodes() -> None:
         ({"power_limit_w": 5}, "invalid", "power_limit_w"),
         ({"power_limit_w": 5000}, "invalid", "power_limit_w"),
         ({"compute_precision": "int8"}, "invalid", "compute_precision"),
+        ({"offload": "optimizer"}, "invalid", "offload"),
+        ({"offload": "parameters", "sharding": "zero2"}, "invalid", "offload"),
+        ({"offload": "parameters", "sharding": "ddp", "framework": "trl"}, "invalid", "offload"),
+        ({"offload": "activations", "framework": "nanogpt"}, "invalid", "offload"),
         ({"compute_precision": "fp8", "accelerator": "a100-sxm-80gb"}, "invalid", "compute_precision"),
     ],
 )

@@ -3,11 +3,12 @@
 import dataclasses
 import functools
 import re
+import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from types import MappingProxyType
-from typing import Self
+from typing import Final, Self
 
 from roofcast.data.catalog.catalog_tables import read_aliases, read_specs
 from roofcast.data.catalog.sheet_units import with_peaks
@@ -16,6 +17,9 @@ from roofcast.data.catalog.typed_names import WordIndex
 from roofcast.data.errors import AmbiguousNameError, SchemaError, UnknownNameError
 from roofcast.data.precision_names import split_copy_name
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
+
+HOST_MEMORY_RATIO: Final = 2.0
+"""Memory of a host over that of its accelerators: the median over the accelerators of the shipped offers."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,6 +104,16 @@ class Catalog:
             weights = f" with {spec.weight_precision} weights"
         return f"{field} {name!r} is taken as {spec.id}{weights}{also}"
 
+    def host_memory_byte(self, accelerator: str) -> float:
+        """Return the memory of a host for each of its accelerators: the median over offers that tell it.
+
+        Without one it is `HOST_MEMORY_RATIO` of the accelerator's; unified memory has none beside it.
+        """
+        spec = self.accelerators[accelerator]
+        if "unified" in spec.memory_type.lower():
+            return 0.0
+        return self._host_memory.get(accelerator, HOST_MEMORY_RATIO * spec.memory_byte)
+
     def _means_model(self, name: str) -> bool:
         return self.knows_model(name) or len(self._model_words.meaning(name)) == 1
 
@@ -159,6 +173,14 @@ class Catalog:
     def listed_models(self) -> Mapping[str, ModelSpec]:
         """Models by id, without those that are unlisted."""
         return {id_: spec for id_, spec in self.models.items() if id_ not in self.unlisted}
+
+    @functools.cached_property
+    def _host_memory(self) -> Mapping[str, float]:
+        told: dict[str, list[float]] = {}
+        for offer in self.offers:
+            if offer.memory_byte:
+                told.setdefault(offer.accelerator, []).append(offer.memory_byte / offer.n_accelerator)
+        return {name: statistics.median(values) for name, values in told.items()}
 
     @functools.cached_property
     def _model_index(self) -> Mapping[str, str]:

@@ -35,6 +35,8 @@ class Framework:
         Whether weights, gradients and moments have the stated precision of the weights, without another copy.
     is_offload_whole
         Whether parameters on the host bring gradients and optimizer with them.
+    has_host_gradients
+        Whether an optimizer on the host brings the gradients with it.
     """
 
     weight_byte: float
@@ -75,6 +77,7 @@ class Framework:
     loss: str = "full"
     offload: str = "none"
     is_offload_whole: bool = False
+    has_host_gradients: bool = False
 
 
 _TABLES: Final = tomllib.loads((resources.files(__package__) / "frameworks.toml").read_text(encoding="utf-8"))
@@ -90,8 +93,8 @@ PLAIN_FAMILIES: Final = (FALLBACK, "deepspeed", "torchtune", "unsloth", "nanogpt
 """Families of ordinary trainers, whose settings are their users'."""
 
 
-def framework_family(name: str) -> str:
-    """Return the family of a framework's name, in `FRAMEWORKS`.
+def framework_family(name: str, sharding: str = "") -> str:
+    """Return the family of a framework's name, in `FRAMEWORKS`; plain trainers run a stage of ZeRO with DeepSpeed.
 
     Examples
     --------
@@ -99,4 +102,5 @@ def framework_family(name: str) -> str:
     ('nemo', 'fsdp')
     """
     lower = name.lower()
-    return next((family for word, family in _WORDS.items() if word in lower), FALLBACK)
+    family = next((family for word, family in _WORDS.items() if word in lower), FALLBACK)
+    return "deepspeed" if family == FALLBACK and sharding.startswith("zero") else family

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from roofcast.data.specs import AcceleratorSpec
 from roofcast.features.descriptors.host_settings import bus_byte_per_s
@@ -17,6 +18,21 @@ from roofcast.features.queries import FloatArray
 
 HOST_SIZE: Final = 8.0
 """Accelerators of a host where they are unknown."""
+
+
+def used_on_host(
+    n: FloatArray | float, n_node: FloatArray | float, per_node: FloatArray | float
+) -> npt.NDArray[np.float64]:
+    """Return the accelerators of a host that a run uses, NaN being unknown.
+
+    Examples
+    --------
+    >>> used_on_host(np.array([1.0, 64.0, 64.0]), np.array([np.nan, np.nan, 16.0]), np.nan)
+    array([1., 8., 4.])
+    """
+    usual = np.where(np.isnan(n_node), HOST_SIZE, np.ceil(np.divide(n, n_node)))
+    return np.minimum(n, np.where(np.isnan(per_node), usual, per_node))
+
 
 NETWORK_BYTE_PER_S: Final = {
     "Volta": 12.5e9, "Turing": 1.25e9, "Ampere": 25e9, "Hopper": 50e9, "Blackwell": 50e9, "Blackwell Ultra": 100e9,

@@ -1,7 +1,6 @@
 """Search of plans: splits, micro-batches and recomputation that a job may use, and the fastest that fits.
 
-Blanks of sharding, loss and offload follow the framework. Where such a plan does not fit, leaner ones are searched in
-the order of `LEAN`.
+Blanks of sharding, loss and offload follow the framework. Where no such plan fits, its leaner settings are searched.
 """
 
 from __future__ import annotations
@@ -45,16 +44,6 @@ GRID_CACHE_BYTE: Final = 256e6
 USABLE_RATIO: Final = 0.95
 """Share of the memory that a plan may fill: fragments and other processes need the rest."""
 
-LEAN: Final = ("convention", "sharding", "offload of part", "offload of all")
-"""What plans do for memory, each what those before it do too: states are sharded over all replicas; the loss is
-chunked and the host holds optimizer and gradients (activations, of adapters); it holds the weights."""
-
-N_LEAN_ON_DEVICE: Final = LEAN.index("sharding") + 1
-"""Number of these without the memory of the host. Measured runs, and hardware that is chosen, use no more."""
-
-CHUNK_RATIO: Final = 0.125
-"""Share of the logits that a chunked loss holds at a time: torchtune's eight chunks."""
-
 
 @dataclass(frozen=True, slots=True)
 class StatedPlan:
@@ -68,8 +57,6 @@ class StatedPlan:
         1 if an unknown split may hold tensor, pipeline or expert parallelism, 0 if it is data-parallel.
     zero_stage, logit_share, offload_optimizer, offload_parameter, offload_activation
         Never NaN: the framework's where they are blank.
-    is_sharding_free, is_loss_free, is_offload_free
-        1 if a leaner plan may change them: the loss with the offload alone.
     """
 
     tp: FloatArray
@@ -88,31 +75,44 @@ class StatedPlan:
     offload_optimizer: FloatArray
     offload_parameter: FloatArray
     offload_activation: FloatArray
-    is_sharding_free: FloatArray
-    is_loss_free: FloatArray
-    is_offload_free: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
 class Jobs:
-    """Runs whose plans may be unknown in part."""
+    """Runs whose plans may be unknown in part: those of a table, and the same with leaner settings.
+
+    Parameters
+    ----------
+    origin
+        Index of each job's row in the table.
+    step
+        0 for the jobs of the table, which come first, and more the leaner the settings are.
+    """
 
     model: ModelShape
     hardware: JobHardware
     job: Job
     stated: StatedPlan
+    origin: RowIndex
+    step: RowIndex
+
+    @property
+    def of_table(self) -> Jobs:
+        """The jobs of the table's rows, with the framework's conventions."""
+        jobs: Jobs = take_rows(self, np.flatnonzero(self.step == 0))
+        return jobs
 
 
 @dataclass(frozen=True, slots=True)
 class PlanChoice:
-    """The fastest plan that fits for each job.
+    """The fastest plan that fits for each row of a table of jobs.
 
     Parameters
     ----------
     runs, time, memory
         With these plans.
     fits
-        Whether the plan's memory is within `USABLE_RATIO`; otherwise it is the plan of least memory.
+        Whether the plan's memory is within `USABLE_RATIO`, on the host too; otherwise it is the plan of least memory.
     n_plan
         Plans that were compared, of each job.
     """
@@ -126,14 +126,14 @@ class PlanChoice:
 
 @dataclass(frozen=True, slots=True)
 class PlanSearch:
-    """Plans of jobs, by job: arrays of shape (n_plan,).
+    """Plans of jobs, by row of the table: arrays of shape (n_plan,).
 
     Parameters
     ----------
     index
         Of the job of each plan.
-    filled
-        Share of the memory in use on the device.
+    filled, on_host
+        Share of the memory in use on the device, and on the host.
     rate
         Tokens per second; 0 of plans that exceed `USABLE_RATIO`.
     """
@@ -141,6 +141,7 @@ class PlanSearch:
     index: RowIndex
     plan: Plan
     filled: FloatArray
+    on_host: FloatArray
     rate: FloatArray
 
 
@@ -153,62 +154,62 @@ def search_plans(
     c: StepCoefficients = DEFAULT_TRAINING_COEFFICIENTS,
     *,
     enough: float = USABLE_RATIO,
-    n_lean: int = len(LEAN),
     admit: Admission | None = None,
     pause: Callable[[], None] = lambda: None,
 ) -> PlanSearch:
-    """Return the plans of the framework's conventions, and leaner ones of jobs that these do not fit.
+    """Return the plans of the framework's conventions, and with leaner settings for rows that these do not fit.
 
     Parameters
     ----------
     enough
         Share of the memory that one plan has to stay below, so that no leaner ones are searched.
-    n_lean
-        How many of `LEAN` may be used.
     pause
         Called from time to time; it may raise.
     """
-    rest, parts = np.arange(len(jobs.job.n_accelerator)), []
-    for lean in range(n_lean):
-        index, plan = enumerate_plans(jobs, rest, lean)
-        if admit is not None:
-            rows = np.flatnonzero(admit(index, plan))
-            index, plan = index[rows], take_rows(plan, rows)
-        filled, rate = _score(jobs, index, plan, c, pause)
-        parts.append((index, plan, filled, rate))
-        least = np.full(len(jobs.job.n_accelerator), np.inf)
-        np.minimum.at(least, index, filled)
-        rest = rest[(least[rest] > enough) & _is_free(jobs.stated)[rest]]
-        if not len(rest):
+    least, parts = np.full(jobs.origin.max() + 1, np.inf), []
+    for step in range(jobs.step.max() + 1):
+        rows = np.flatnonzero((jobs.step == step) & (least[jobs.origin] > enough))
+        if not len(rows):
             break
-    index, filled, rate = (np.concatenate([part[i] for part in parts]) for i in (0, 2, 3))
+        index, plan = enumerate_plans(jobs, rows)
+        if admit is not None:
+            admitted = np.flatnonzero(admit(index, plan))
+            index, plan = index[admitted], take_rows(plan, admitted)
+        filled, on_host, rate = _score(jobs, index, plan, c, pause)
+        parts.append((index, plan, filled, on_host, rate))
+        np.minimum.at(least, jobs.origin[index], np.where(on_host <= USABLE_RATIO, filled, np.inf))
+    index, filled, on_host, rate = (np.concatenate([part[i] for part in parts]) for i in (0, 2, 3, 4))
     names = [f.name for f in fields(Plan)]
     plan = Plan(*(np.concatenate([getattr(part[1], name) for part in parts]) for name in names))
-    order = np.argsort(index, kind="stable")
-    return PlanSearch(index[order], take_rows(plan, order), filled[order], rate[order])
-
-
-def _is_free(s: StatedPlan) -> npt.NDArray[np.bool_]:
-    return np.asarray(s.is_sharding_free + s.is_offload_free > 0.0)
+    order = np.argsort(jobs.origin[index], kind="stable")
+    return PlanSearch(index[order], take_rows(plan, order), filled[order], on_host[order], rate[order])
 
 
 def _score(
     jobs: Jobs, index: RowIndex, plan: Plan, c: StepCoefficients, pause: Callable[[], None]
-) -> tuple[FloatArray, FloatArray]:
-    filled, rate = np.empty(len(index)), np.zeros(len(index))
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    filled, on_host, rate = np.empty(len(index)), np.empty(len(index)), np.zeros(len(index))
     for start in range(0, len(index), CHUNK):
         pause()
         rows = np.arange(start, min(start + CHUNK, len(index)))
         runs = join_plans(jobs, index[rows], take_rows(plan, rows))
-        filled[rows] = estimate_memory(runs, c).device / runs.hardware.memory_byte
-        fits = rows[filled[rows] <= USABLE_RATIO]
+        memory = estimate_memory(runs, c)
+        filled[rows], on_host[rows] = memory.device / runs.hardware.memory_byte, host_ratio(runs, memory)
+        fits = rows[np.maximum(filled[rows], on_host[rows]) <= USABLE_RATIO]
         if len(fits):
             runs = join_plans(jobs, index[fits], take_rows(plan, fits))
             rate[fits] = throughput_token_per_s(runs, estimate_training(runs, c))
-    return filled, rate
+    return filled, on_host, rate
 
 
-def enumerate_plans(jobs: Jobs, rows: RowIndex | None = None, lean: int = 0) -> tuple[RowIndex, Plan]:
+def host_ratio(runs: JobRuns, memory: JobMemory) -> FloatArray:
+    """Return the share of the host's memory in use, infinite where it has none to lend: shape (n_run,)."""
+    n_byte, capacity = np.broadcast_arrays(memory.host, runs.job.host_memory_byte)
+    none = np.where(n_byte > 0, np.inf, 0.0)
+    return np.asarray(np.divide(n_byte, capacity, out=none, where=capacity > 0), dtype=np.float64)
+
+
+def enumerate_plans(jobs: Jobs, rows: RowIndex | None = None) -> tuple[RowIndex, Plan]:
     """Return the plans that agree with what their job states, and the index of that job: shape (n_plan,) each.
 
     Degrees of tensor, context, expert and pipeline parallelism are powers of two that divide the query and key heads,
@@ -216,7 +217,7 @@ def enumerate_plans(jobs: Jobs, rows: RowIndex | None = None, lean: int = 0) -> 
     micro-batches are a multiple of the stages. A stated degree need not divide the layers or the key heads. A job
     without such a plan gets one of data parallelism alone.
 
-    `rows`: jobs whose plans are wanted; None for all. `lean`: index in `LEAN`.
+    `rows`: jobs whose plans are wanted; None for all.
     """
     s, m, j = jobs.stated, jobs.model, jobs.job
     columns = (
@@ -225,34 +226,21 @@ def enumerate_plans(jobs: Jobs, rows: RowIndex | None = None, lean: int = 0) -> 
     )  # fmt: skip
     table = np.nan_to_num(np.array(np.broadcast_arrays(*columns), dtype=float).T, nan=-1.0)
     rows = np.arange(len(table)) if rows is None else rows
-    frozen = np.broadcast_to(j.is_frozen, len(table))
-    grids = [
-        _grid(_lean(_JobKey(*row), lean, is_frozen=is_frozen > 0))
-        for row, is_frozen in zip(table[rows].tolist(), frozen[rows].tolist(), strict=True)
-    ]
+    grids = [_grid(_JobKey(*row)) for row in table[rows].tolist()]
     index = np.repeat(rows, [grid.shape[1] for grid in grids])
     return index, Plan(*np.concatenate(grids, axis=1))
 
 
-def _lean(key: _JobKey, lean: int, *, is_frozen: bool) -> _JobKey:
-    if lean >= 1 and key.is_sharding_free > 0 and key.n > 1:
-        key = key._replace(zero_stage=3.0)
-    if lean < N_LEAN_ON_DEVICE or key.is_offload_free <= 0:
-        return key
-    if key.is_loss_free > 0:
-        key = key._replace(logit_share=min(key.logit_share, CHUNK_RATIO))
-    key = key._replace(offload_activation=1.0) if is_frozen else key._replace(offload_optimizer=1.0)
-    return key if lean < len(LEAN) - 1 else key._replace(offload_parameter=1.0, offload_activation=0.0)
+def choose_plans(jobs: Jobs, c: StepCoefficients = DEFAULT_TRAINING_COEFFICIENTS) -> PlanChoice:
+    """Return the plan of each row with the most tokens per second that fits, or else with the least memory.
 
-
-def choose_plans(
-    jobs: Jobs, c: StepCoefficients = DEFAULT_TRAINING_COEFFICIENTS, n_lean: int = N_LEAN_ON_DEVICE
-) -> PlanChoice:
-    """Return the plan of each job with the most tokens per second that fits, or else with the least memory."""
-    found = search_plans(jobs, c, n_lean=n_lean)
-    fits = found.filled <= USABLE_RATIO
-    order = np.lexsort((np.where(fits, found.rate, -found.filled), fits, found.index))
-    count = np.bincount(found.index, minlength=len(jobs.job.n_accelerator))
+    Where some fit on the device alone, it is that with the least memory on the host.
+    """
+    found = search_plans(jobs, c)
+    fits, origin = np.maximum(found.filled, found.on_host) <= USABLE_RATIO, jobs.origin[found.index]
+    on_device = -np.maximum(found.filled, USABLE_RATIO)
+    order = np.lexsort((-found.on_host, np.where(fits, found.rate, on_device), fits, origin))
+    count = np.bincount(origin)
     best = order[np.cumsum(count) - 1]
     runs = join_plans(jobs, found.index[best], take_rows(found.plan, best))
     time, memory = estimate_training(runs, c), estimate_memory(runs, c)
@@ -289,9 +277,6 @@ class _JobKey(NamedTuple):
     offload_optimizer: float
     offload_parameter: float
     offload_activation: float
-    is_sharding_free: float
-    is_loss_free: float
-    is_offload_free: float
 
 
 @cached(LRUCache(GRID_CACHE_BYTE, getsizeof=lambda grid: grid.nbytes), lock=threading.Lock())

@@ -154,6 +154,10 @@ class Job:
         Bytes that the optimizer's step holds for a time relative to the trained weights'.
     host_ratio
         Time of transfers to the host relative to pinned memory's.
+    host_memory_byte
+        Memory of the host for each accelerator; infinite if unknown.
+    has_host_gradients
+        1 if an optimizer on the host brings the gradients with it.
     step_byte, bucket_param, live_param
         Bytes of a trained weight's shard that the optimizer's step holds for a time; weights of each buffer of ZeRO,
         and those that ZeRO-3 keeps gathered.
@@ -210,6 +214,8 @@ class Job:
     logit_ratio: FloatArray
     update_ratio: FloatArray
     host_ratio: FloatArray
+    host_memory_byte: FloatArray
+    has_host_gradients: FloatArray
     is_eight_bit: FloatArray
     recomputed_ratio: FloatArray
     is_stage_balanced: FloatArray
@@ -242,7 +248,7 @@ class Plan:
     logit_share
         Share of the logits that the loss holds at a time: 1 unless it is chunked or fused.
     offload_optimizer, offload_parameter, offload_activation
-        1 if the memory of the host holds the optimizer's states and gradients; the weights; the kept activations.
+        1 if the memory of the host holds the optimizer's states; the weights and gradients; the kept activations.
     """
 
     tp: FloatArray

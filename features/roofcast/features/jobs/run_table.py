@@ -20,7 +20,7 @@ from roofcast.features.descriptors.prediction_input import (
     text_column,
 )
 from roofcast.features.jobs.frameworks import FALLBACK, FRAMEWORKS, framework_family
-from roofcast.features.jobs.hardware import HOST_SIZE, WIDE, build_hardware, network_byte_per_s
+from roofcast.features.jobs.hardware import HOST_SIZE, WIDE, build_hardware, network_byte_per_s, used_on_host
 from roofcast.features.jobs.methods import (
     DEFAULT_TARGETS,
     OTHER_ADAPTERS,
@@ -31,11 +31,12 @@ from roofcast.features.jobs.methods import (
     virtual_token,
 )
 from roofcast.features.jobs.model_shape import build_model_shape
+from roofcast.features.jobs.offloads import leaner_settings
 from roofcast.features.jobs.plan_enumeration import Jobs, StatedPlan
 from roofcast.features.jobs.run_columns import Job, JobHardware, ModelShape
 from roofcast.features.jobs.step.job_coefficients import FRAMEWORK_PRIORS
 from roofcast.features.jobs.step.layer import ELEMENT_BYTE
-from roofcast.features.queries import FloatArray, take_rows
+from roofcast.features.queries import FloatArray, RowIndex, take_rows
 
 ZERO_STAGE: Final = {"ddp": 0.0, "zero1": 1.0, "zero2": 2.0, "zero3": 3.0, "fsdp": 3.0, "hsdp": 3.0}
 RECOMPUTATION: Final = {"none": 0.0, "selective": 1.0, "full": 2.0}
@@ -45,7 +46,7 @@ FROZEN_METHODS: Final = ("lora", "qlora", "adapter")
 TYPICAL_TOKEN: Final = 2048.0
 """Tokens of a sequence where the length is unknown."""
 
-_FRAMEWORK_CODE: Final = {name: code for code, name in enumerate(FRAMEWORK_PRIORS)}
+_FRAMEWORKS: Final = tuple(FRAMEWORK_PRIORS)
 
 ADAPTER_BYTE: Final = 4.0
 """Bytes of a weight, a gradient and a moment of adapters, which stay in 32 bits."""
@@ -66,7 +67,7 @@ checkpoints, or Transformers', had no fused kernel when they were tuned (``_supp
 CONVENTIONS: Final = (
     "step_byte", "bucket_param", "live_param", "frees_gradients", "is_operator_recomputed", "loops_experts",
     "is_attention_portable", "is_context_uneven", "is_tensor_strided", "launch_ratio", "gather_ratio",
-    "update_ratio", "host_ratio", "is_stage_balanced", "is_stage_gathered",
+    "update_ratio", "host_ratio", "has_host_gradients", "is_stage_balanced", "is_stage_gathered",
 )  # fmt: skip
 """Fields of jobs that are those of their frameworks."""
 
@@ -79,27 +80,49 @@ def build_jobs(
     table: InputTable,
     models: Mapping[str, ModelSpec],
     accelerators: Mapping[str, AcceleratorSpec],
+    *,
+    has_offload: bool = False,
 ) -> Jobs:
     """Return the jobs of a table; blanks of the plan stay unknown, other blanks take the framework's convention.
 
+    Jobs of the table's rows come first, then those of rows whose blanks may become leaner, see `leaner_settings`.
+
     `table`: columns of `roofcast.data.measurements.job_schema.TRAINING_CONFIG_COLUMNS`; absent ones are blank.
     `models` and `accelerators`: specs by id, which hold every model and accelerator of the rows.
+    `has_offload`: whether the host may hold what the convention leaves on the device.
     """
-    rows = column_arrays(table)
+    rows, origin, step = _with_leaner(column_arrays(table), has_offload=has_offload)
     model_codes, model_ids = factorize(rows["model"])
     specs = [models[str(name)] for name in model_ids]
     model = take_rows(build_model_shape(specs), model_codes) if len(specs) > 1 else build_model_shape(specs)
     framework = _families(text_column(rows, "framework", ""), text_column(rows, "sharding", ""))
     precision = compute_precisions(rows, accelerators)
     job = _job(rows, specs, model_codes, framework, precision)
-    return Jobs(model, _hardware(rows, accelerators, precision), job, _stated(rows, framework, job, model))
+    hardware, stated = _hardware(rows, accelerators, precision), _stated(rows, framework, job, model)
+    return Jobs(model, hardware, job, stated, origin, step)
+
+
+_FREE: Final = ("sharding", "offload", "loss")
+
+
+def _with_leaner(rows: PredictionInput, *, has_offload: bool) -> tuple[PredictionInput, RowIndex, RowIndex]:
+    sharding, offload, loss = (text_column(rows, name, "") for name in _FREE)
+    is_one = number_column(rows, "n_accelerator", 1.0) <= 1.0
+    families = _families(text_column(rows, "framework", ""), sharding)
+    keys = zip(families, sharding, offload, is_one.tolist(), strict=True)
+    options = [leaner_settings(f, s, o, is_one=one, has_offload=has_offload) for f, s, o, one in keys]
+    count = np.array([len(one) for one in options])
+    origin = np.concatenate([np.flatnonzero(count > step) for step in range(count.max())])
+    step = np.repeat(np.arange(count.max()), [(count > step).sum() for step in range(count.max())])
+    chosen = np.array([options[i][k] for i, k in zip(origin, step, strict=True)], dtype=object).T
+    stated = (values[origin] for values in (sharding, offload, loss))
+    filled = {name: np.where(own == "", new, own) for name, own, new in zip(_FREE, stated, chosen, strict=True)}
+    return {name: values[origin] for name, values in rows.items()} | filled, origin, step
 
 
 def _families(names: ColumnArray, sharding: ColumnArray) -> ColumnArray:
-    codes, distinct = factorize(names)
-    family = np.array([framework_family(str(name)) for name in distinct], dtype=object)[codes]
-    is_zero = np.char.startswith(sharding.astype(str), "zero")
-    return np.where(is_zero & (family == FALLBACK), "deepspeed", family)
+    codes, distinct = factorize(np.array([f"{a}|{b}" for a, b in zip(names, sharding, strict=True)], dtype=object))
+    return np.array([framework_family(*str(pair).rsplit("|", 1)) for pair in distinct], dtype=object)[codes]
 
 
 def _convention(framework: ColumnArray, name: str) -> FloatArray:
@@ -175,6 +198,8 @@ def _job(
     adapters = _adapters(rows, specs, codes, is_frozen)
     states = _states(rows, framework, weight, is_frozen, adapters.full_ratio)
     n_accelerator = number_column(rows, "n_accelerator", 1.0)
+    nodes = (number_column(rows, name, np.nan) for name in ("n_node", "n_accelerator_per_node"))
+    host_memory_byte = number_column(rows, "host_memory_byte", np.inf) / used_on_host(n_accelerator, *nodes)
     n_token = number_column(rows, "n_token_per_sequence", TYPICAL_TOKEN)
     content = np.where(text_column(rows, "packing", "") == "padded", CONTENT_RATIO, 1.0)
     compiled = _switch(rows, "compiled", np.zeros(len(method)))
@@ -187,8 +212,9 @@ def _job(
     shared = {name: _convention(framework, name) for name in CONVENTIONS}
     return Job(
         **shared,
-        framework=np.array([_FRAMEWORK_CODE[str(name)] for name in framework], dtype=float),
+        framework=np.array([framework_code(str(name)) for name in framework], dtype=float),
         n_accelerator=n_accelerator,
+        host_memory_byte=host_memory_byte,
         n_token=n_token + adapters.n_virtual_token,
         content_ratio=content * n_token / (n_token + adapters.n_virtual_token),
         n_global_batch=number_column(rows, "n_global_batch_sequence", np.nan),
@@ -210,6 +236,11 @@ def _job(
         recomputed_ratio=number_column(rows, "recomputed_layer_ratio", 1.0),
         is_gpipe=(text_column(rows, "pipeline_schedule", "") == "gpipe").astype(float),
     )  # fmt: skip
+
+
+def framework_code(family: str) -> int:
+    """Return the number in `Job.framework` of a family of frameworks."""
+    return _FRAMEWORKS.index(family)
 
 
 def _switch(rows: PredictionInput, name: str, default: FloatArray) -> FloatArray:
@@ -303,7 +334,6 @@ def _stated(rows: PredictionInput, framework: ColumnArray, job: Job, model: Mode
     is_interleaved = text_column(rows, "pipeline_schedule", "") == "interleaved"
     vp = np.where(is_partial & np.isnan(vp) & ~is_interleaved, 1.0, vp)
     default = np.array([FRAMEWORKS[str(name)].sharding for name in framework], dtype=object)
-    is_sharding_free = (sharding == "") & ~is_parallel
     has_own = _convention(framework, "has_distributed_optimizer") > 0
     sharding = np.where(has_own & (sharding == "ddp"), "zero1", sharding)
     stage = np.array([ZERO_STAGE[s or d] for s, d in zip(sharding, default, strict=True)])
@@ -331,9 +361,6 @@ def _stated(rows: PredictionInput, framework: ColumnArray, job: Job, model: Mode
         has_tensor_parallel=is_parallel.astype(float),
         logit_share=np.select([loss == "chunked", loss == "fused"], [chunk, np.minimum(own_logit_share, chunk)], 1.0),
         offload_optimizer=held[0], offload_parameter=held[1], offload_activation=held[2],
-        is_sharding_free=is_sharding_free.astype(float),
-        is_loss_free=((text_column(rows, "loss", "") == "") & ~is_parallel).astype(float),
-        is_offload_free=((text_column(rows, "offload", "") == "") & ~is_parallel).astype(float),
     )  # fmt: skip
 
 

@@ -27,18 +27,23 @@ PRETRAINING_TOKEN: Final = 4_194_304
 def default_framework(job: Mapping[str, Any], accelerator: AcceleratorSpec) -> str:
     """Return the framework that the settings of a job imply.
 
+    Sequences of pretraining that the accelerators do not divide need other parallelism than of replicas; on one
+    accelerator all weights are tuned with a plain trainer.
+
     Examples
     --------
     >>> from roofcast.data.catalog import load_catalog
     >>> h100 = load_catalog().accelerator("h100-sxm-80gb")
     >>> default_framework({"method": "full"}, h100), default_framework({"method": "full", "tp": 2.0}, h100)
-    ('torchtitan', 'megatron-lm')
+    ('transformers', 'megatron-lm')
     """
     if accelerator.vendor in FRAMEWORK_OF_VENDOR:
         return FRAMEWORK_OF_VENDOR[accelerator.vendor]
-    if any(job.get(name, 1.0) > 1 for name in ("tp", "pp", "vp", "cp", "ep")):
+    n, n_batch = job.get("n_accelerator", 1.0), job.get("n_global_batch_sequence", 0.0)
+    is_split = any(job.get(name, 1.0) > 1 for name in ("tp", "pp", "vp", "cp", "ep"))
+    if is_split or (job["method"] == "pretrain" and n_batch % n):
         return MEGATRON
-    if job["method"] in FROZEN_METHODS:
+    if job["method"] in FROZEN_METHODS or (job["method"] == "full" and n == 1.0):
         return ADAPTERS
     return {"zero2": "deepspeed", "zero3": "deepspeed", "zero1": MEGATRON}.get(str(job.get("sharding", "")), FSDP)
 

@@ -10,9 +10,11 @@ import pandas as pd
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.measurements.cells import object_column
+from roofcast.data.measurements.column_names import LONG_NAMES
 from roofcast.data.units import BYTE_PER_GB
 from roofcast.features.descriptors.prediction_input import column_arrays
-from roofcast.features.jobs.plan_enumeration import LEAN, PlanChoice, choose_plans
+from roofcast.features.jobs.hardware import used_on_host
+from roofcast.features.jobs.plan_enumeration import USABLE_RATIO, PlanChoice, choose_plans, host_ratio
 from roofcast.features.jobs.run_table import build_jobs, compute_precisions
 from roofcast.features.jobs.step.job_memory import JobMemory, correct_memory
 from roofcast.features.jobs.step.step import mfu_ratio, throughput_token_per_s
@@ -22,7 +24,7 @@ from roofcast.serving.defaults import DEFAULT_LEVEL
 from roofcast.serving.jobs.conventions import design_power_w, power_share
 from roofcast.serving.jobs.memory_parts import MEMORY_PARTS, memory_parts
 from roofcast.serving.jobs.rows import job_table, parse_jobs
-from roofcast.serving.jobs.search.plan_choice import predict_jobs, with_fastest_plans
+from roofcast.serving.jobs.search.plan_choice import LEAST_P_FITS, predict_jobs, with_fastest_plans
 from roofcast.serving.jobs.search.plans import PLAN_COLUMNS, is_sound, keeps_stated, plan_columns
 from roofcast.serving.predict.name_remarks import name_remarks
 from roofcast.serving.predict.question_rows import columns_from_rows
@@ -46,18 +48,18 @@ STATUSES: Final = ("ok", "invalid", "unknown_name", "does_not_fit", "out_of_rang
 COUNTS: Final = ("dp", "n_micro_batch_sequence", "n_gradient_accumulation", "n_global_batch_sequence")
 """Counts of a plan that follow from each other."""
 
-LEAST_P_FITS: Final = 0.1
-"""Probability of fitting below which a job has no times."""
-
 N_TOGETHER: Final = 8
 """Jobs whose plans are searched between two looks at whether the client has left."""
 
 ASSUMED_COLUMNS: Final = (
-    "framework", "sharding", "recomputation", "n_micro_batch_sequence", "n_global_batch_sequence",
+    "sharding", "recomputation", "n_micro_batch_sequence", "n_global_batch_sequence",
     "n_token_per_sequence", "loss", "offload", "compute_precision",
 )  # fmt: skip
 """Columns whose blanks `assumed` names with the values that the answer rests on."""
 
+
+DEFAULTED: Final = ("framework", "host_memory_byte")
+"""Columns whose blanks are filled when a row is read."""
 
 STATE_COLUMNS: Final = ("weight_precision", "gradient_precision", "state_precision")
 
@@ -85,6 +87,10 @@ def answer_jobs(rows: Sequence[Mapping[str, Any]], options: JobOptions) -> Colum
         table = job_table([jobs[i] for i in chunk])
         _answer(table, chunk, answers, problems, options)
     meant = name_remarks(columns_from_rows(rows), options.catalog) if valid else []
+    for i in valid:
+        given = {LONG_NAMES.get(name, name) for name, cell in rows[i].items() if cell not in ("", None)}
+        filled = [f"{name}={_text(jobs[i][name])}" for name in DEFAULTED if name not in given]
+        answers["assumed"][i] = ", ".join([*filled, answers["assumed"][i]])
     for i, problem in enumerate(problems):
         if problem is not None:
             answers["status"][i], answers["reason"][i] = problem.status, str(problem)
@@ -108,11 +114,11 @@ def _answer(
     options: JobOptions,
 ) -> None:
     stated = with_fastest_plans(table, options.catalog, options.predictor)
-    jobs = build_jobs(stated, options.catalog.models, options.catalog.accelerators)
-    choice = choose_plans(jobs, n_lean=len(LEAN))
-    plans = plan_columns(choice.runs.plan, table)
+    jobs = build_jobs(stated, options.catalog.models, options.catalog.accelerators, has_offload=True)
+    choice = choose_plans(jobs)
+    plans = plan_columns(choice.runs, table)
     prediction = predict_jobs(table.assign(**plans), options.catalog, options.predictor, options.level)
-    sound = is_sound(jobs.job.n_accelerator, jobs.job.n_global_batch, choice.runs.plan)
+    sound = is_sound(choice.runs.job.n_accelerator, choice.runs.job.n_global_batch, choice.runs.plan)
     kept = keeps_stated(table, np.arange(len(table)), choice.runs.plan)
     memory = correct_memory(choice.memory, prediction.peak_memory_byte)
     columns = _numbers(choice, prediction, memory) | {f"plan_{name}": values for name, values in plans.items()}
@@ -122,13 +128,17 @@ def _answer(
     for name, values in columns.items():
         answers[name][rows] = values
     assumed = _assumed(table, plans, choice, options.catalog)
+    lacks_host = host_ratio(choice.runs, memory) > USABLE_RATIO
     for k, i in enumerate(rows.tolist()):
         answers["assumed"][i] = assumed[k]
         if not sound[k]:
             problems[i] = _unsound_problem(table.iloc[k])
             _clear(answers, i, NUMBERS_AND_PLAN)
-        elif prediction.p_fits[k] < LEAST_P_FITS:
+        elif prediction.p_fits[k] < LEAST_P_FITS or lacks_host[k]:
             problems[i] = Problem("does_not_fit", "n_accelerator", lack_of_memory(memory, choice, k))
+            if prediction.p_fits[k] >= LEAST_P_FITS:
+                lack = _lack_of_host(table.iloc[k], str(plans["offload"][k]), float(memory.host[k]))
+                problems[i] = Problem("does_not_fit", "host_memory_byte", lack)
             times = [name for name in METRIC_COLUMNS if not name.startswith("peak_memory")]
             _clear(answers, i, (*times, "power_w"))
         elif not kept[k]:
@@ -223,6 +233,13 @@ def _contradiction(row: pd.Series, plan: Mapping[str, float]) -> Problem:
         f"{plan['n_gradient_accumulation']:g} each; got {row['n_gradient_accumulation']:g}"
     )
     return Problem("invalid", "n_gradient_accumulation", text)
+
+
+def _lack_of_host(row: pd.Series, held: str, host_byte: float) -> str:
+    n = used_on_host(*(row[name] for name in ("n_accelerator", "n_node", "n_accelerator_per_node")))
+    needed, own = n * host_byte / USABLE_RATIO / BYTE_PER_GB, row["host_memory_byte"] / BYTE_PER_GB
+    text = f"the leanest plan with {held} on the host needs {needed:.1f} GB of its memory, of {own:.1f} GB"
+    return f"{text}; give host_memory_byte if it has so much, more accelerators, or a method such as qlora"
 
 
 def lack_of_memory(memory: JobMemory, choice: PlanChoice, i: int) -> str:

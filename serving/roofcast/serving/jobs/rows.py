@@ -1,5 +1,6 @@
 """Rows of training jobs: parsed cells, resolved names, and the problems of each row."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
@@ -19,6 +20,8 @@ from roofcast.data.measurements.job_schema import (
     TRAINING_OUTCOME_COLUMNS,
 )
 from roofcast.data.specs import AcceleratorSpec
+from roofcast.features.jobs.hardware import used_on_host
+from roofcast.features.jobs.offloads import offload_problem
 from roofcast.serving.jobs.conventions import default_framework
 from roofcast.serving.predict.question_rows import columns_from_rows
 from roofcast.serving.request_fields import MAX_TOKEN
@@ -30,8 +33,11 @@ JOB_COLUMNS: Final = {
     **TRAINING_CONFIG_COLUMNS,
     "n_accelerator": Column("float", low=1.0, high=MAX_ACCELERATOR, is_whole=True),
     "n_token_per_sequence": Column("float", is_nullable=True, low=1.0, high=MAX_TOKEN, is_whole=True),
+    "host_memory_byte": Column(
+        "float", is_nullable=True, high=1e15, meaning="Memory of a host, by default that of offers of the accelerator"
+    ),
 }
-"""Input columns: those of a training measurement without outcomes."""
+"""Input columns: those of a training measurement without outcomes, and what limits a plan."""
 
 JOB_DEFAULTS: Final[Mapping[str, Any]] = {"n_accelerator": 1.0, "method": "pretrain"}
 NOT_MULTIPLIED: Final = ("int8", "int4")
@@ -77,6 +83,7 @@ def parse_jobs(
         _resolve(jobs[i], catalog, add)
         if not is_measured:
             _check_support(jobs[i], catalog, add)
+            _add_host_memory(jobs[i], catalog)
         _check_split(jobs[i], catalog, add)
     return jobs, problems
 
@@ -153,8 +160,19 @@ def _check_support(job: Mapping[str, Any], catalog: Catalog, add: Add) -> None:
             usual = ", ".join(name for name in accelerator.peak_flop_per_s if multiplies_in(accelerator, name))
             text = f"{accelerator.id} trains in {usual or 'none'}, got {precision!r}"
             add(InputError("compute_precision", text), "accelerator")
+    if "framework" in job:
+        texts = (job.get(name, "") for name in ("framework", "sharding", "offload"))
+        if problem := offload_problem(*texts, is_one=job["n_accelerator"] <= 1.0):
+            add(InputError("offload", problem), "framework", "sharding")
     if "model" in job and job.get("pp", 1.0) > (n_layer := catalog.models[job["model"]].n_layer):
         add(InputError("pp", f"must not exceed the model's {n_layer} layers, got {job['pp']:g}"))
+
+
+def _add_host_memory(job: dict[str, Any], catalog: Catalog) -> None:
+    if "accelerator" in job and "host_memory_byte" not in job:
+        nodes = (job.get(name, math.nan) for name in ("n_node", "n_accelerator_per_node"))
+        on_host = float(used_on_host(job["n_accelerator"], *nodes))
+        job["host_memory_byte"] = catalog.host_memory_byte(job["accelerator"]) * on_host
 
 
 def _check_split(job: Mapping[str, Any], catalog: Catalog, add: Add) -> None:

@@ -37,7 +37,7 @@ def test_one_job_as_json(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (options(a_job(n_accelerator=1, offload="none")), "GB of optimizer"),
+        (options(a_job(n_accelerator=1, framework="torchtitan", offload="none")), "GB of optimizer"),
         (options(a_job(tp=3)), "tp: "),
         (["--model", "llama-3.1-8b"], "accelerator: must be given"),
         ([*options(a_job()), "--level", "2"], "level: "),

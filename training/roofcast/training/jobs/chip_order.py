@@ -49,7 +49,7 @@ def chip_peers(
     part, own = table.take(rows), names[rows]
     peer_ids = [peer.id for name in own if (peer := best[name])]
     rows_of_peer = part.measurements.assign(accelerator=peer_ids)
-    jobs = build_jobs(rows_of_peer, catalog.models, catalog.accelerators)
+    jobs = build_jobs(rows_of_peer, catalog.models, catalog.accelerators).of_table
     runs = JobRuns(jobs.model, jobs.hardware, jobs.job, part.runs.plan)
     choice = PlanChoice(runs, estimate_training(runs), estimate_memory(runs), part.choice.fits, part.choice.n_plan)
     return ChipPeers(

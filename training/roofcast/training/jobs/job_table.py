@@ -167,11 +167,11 @@ def build_job_table(rows: pd.DataFrame, catalog: Catalog | None = None) -> JobTa
     is_decoder = rows["model"].map({name: spec.n_encoder_layer == 0 for name, spec in names.items()})
     return JobTable(
         rows,
-        jobs,
+        jobs.of_table,
         choose_plans(jobs),
         rows["model"].map({name: spec.fold_group for name, spec in names.items()}).rename("group"),
         stack_owners(stack.mask(stack == "", campaign)).rename("owner"),
-        is_decoder.to_numpy(dtype=bool) & (np.broadcast_to(jobs.model.is_causal, len(rows)) > 0),
+        is_decoder.to_numpy(dtype=bool) & (np.broadcast_to(jobs.of_table.model.is_causal, len(rows)) > 0),
     )
 
 

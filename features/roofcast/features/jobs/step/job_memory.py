@@ -183,7 +183,8 @@ def _stage(
     # one layer's activations are on the device while it computes, another's on their way
     left = np.where(plan.offload_activation > 0, np.minimum(2.0 / np.maximum(n_layer * n_flight, 1.0), 1.0), 1.0)
     gradients, optimizer = trained[1] * job.gradient_byte, trained[0] * job.optimizer_byte
-    before, after = _moments(runs, on_device * gradients, left * kept_byte + logits)
+    has_gradients = 1.0 - plan.offload_optimizer * np.maximum(job.has_host_gradients, plan.offload_parameter)
+    before, after = _moments(runs, has_gradients * gradients, left * kept_byte + logits)
     # layers are recomputed when the logits are gone, unless gathered weights come first; the optimizer's step comes
     # when activations are gone
     again, is_whole = token * working, plan.zero_stage < 3.0
@@ -193,13 +194,13 @@ def _stage(
     update = on_device * job.update_ratio * job.weight_byte * trained[0]
     stage = StageMemory(
         weights=(1.0 - plan.offload_parameter) * weights,
-        gradients=on_device * before * gradients,
+        gradients=has_gradients * before * gradients,
         optimizer=on_device * optimizer,
         activations=after * left * kept_byte + again,
         logits=after * logits,
         buffers=gathered_byte + step_byte + np.maximum(update - passing, 0.0) + c.value("workspace_byte"),
     )
-    states = plan.offload_optimizer * (gradients + optimizer) + plan.offload_parameter * weights
+    states = (1.0 - has_gradients) * gradients + plan.offload_optimizer * optimizer + plan.offload_parameter * weights
     return stage, states + (1.0 - left) * kept_byte
 
 

@@ -80,9 +80,9 @@ def _print_example(is_requested: bool) -> None:
 
 
 def _job_options() -> dict[str, Option]:
-    from roofcast.data.measurements.job_schema import TRAINING_CONFIG_COLUMNS
+    from roofcast.serving.jobs.rows import JOB_COLUMNS
 
-    return column_options(TRAINING_CONFIG_COLUMNS)
+    return column_options(JOB_COLUMNS)
 
 
 def _check_job(job: Mapping[str, Any], server: str) -> None:

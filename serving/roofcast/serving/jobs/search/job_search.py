@@ -9,7 +9,6 @@ import numpy as np
 from roofcast.data.catalog import Catalog
 from roofcast.data.specs import Offer
 from roofcast.data.units import S_PER_H
-from roofcast.features.jobs.plan_enumeration import N_LEAN_ON_DEVICE
 from roofcast.features.queries import FloatArray, RowIndex
 from roofcast.serving.jobs.search.candidates import (
     Hardware,
@@ -99,7 +98,7 @@ def search(
         return reasons
     hardware = list_hardware(admitted, catalog.accelerators, max_nodes)
     candidates = candidate_table(hardware, demand, catalog.accelerators)
-    jobs = shortlist_plans(candidates, catalog, len(hardware), N_LEAN_ON_DEVICE)
+    jobs = shortlist_plans(candidates, catalog, len(hardware))
     prediction = predict_jobs(jobs.table, catalog, predictor) if len(jobs.table) else _no_prediction()
     excluded = {name: reason for name, reason in reasons.items() if reason}
     job, offer = _pair(hardware, admitted, jobs, max_usd_per_h)

@@ -36,7 +36,8 @@ class PlannedJobs:
     Parameters
     ----------
     table
-        Training table with the plans stated, and the index of the hardware.
+        Training table with the plans stated, the index of the hardware, and how lean the settings are: 0 where they
+        are the framework's conventions.
     leanest_byte
         Least memory in use on the device of any plan, by hardware; infinite without a plan: shape (n_hardware,).
     n_plan
@@ -56,46 +57,50 @@ class PlannedJobs:
         return np.asarray(self.table["hardware"].to_numpy(), dtype=np.intp)
 
 
-def shortlist_plans(table: pd.DataFrame, catalog: Catalog, n_hardware: int, n_lean: int) -> PlannedJobs:
-    """Return the plans of each hardware that are fastest within the `FILLED` shares of its memory.
+def shortlist_plans(
+    table: pd.DataFrame, catalog: Catalog, n_hardware: int, *, has_offload: bool = False
+) -> PlannedJobs:
+    """Return the plans of each hardware and leaner setting that are fastest within the `FILLED` shares of its memory.
 
-    Of hardware on which no plan fits, the leanest is returned if it needs at most `MODEST` times the memory.
+    Of those with which no plan fits, the leanest is returned if it needs at most `MODEST` times the memory.
 
-    `n_lean`: see `roofcast.features.jobs.plan_enumeration.search_plans`.
+    `has_offload`: whether the host may hold what the convention leaves on the device.
     """
-    jobs = build_jobs({str(name): table[name].to_numpy() for name in table}, catalog.models, catalog.accelerators)
+    jobs = build_jobs(table, catalog.models, catalog.accelerators, has_offload=has_offload)
     admit = partial(_admit, table, jobs)
-    found = search_plans(jobs, enough=ENOUGH, n_lean=n_lean, admit=admit, pause=stop_if_abandoned)
+    found = search_plans(jobs, enough=ENOUGH, admit=admit, pause=stop_if_abandoned)
     index, plan, filled, rate = found.index, found.plan, found.filled, found.rate
-    hardware = table["hardware"].to_numpy(dtype=np.intp)[index]
-    chosen = _choose(hardware, filled, rate)
+    origin = jobs.origin[index]
+    hardware = table["hardware"].to_numpy(dtype=np.intp)[origin]
+    step = jobs.step[index]
+    chosen = _choose(hardware * (jobs.step.max() + 1) + step, filled, rate)
     runs = join_plans(jobs, index[chosen], take_rows(plan, chosen))
-    stated = table.iloc[index[chosen]].reset_index(drop=True)
-    stated = stated.assign(**plan_columns(runs.plan, stated))
+    stated = table.iloc[origin[chosen]].reset_index(drop=True)
+    stated = stated.assign(**plan_columns(runs, stated), step=step[chosen])
     leanest = np.full(n_hardware, np.inf)
-    capacity = np.broadcast_to(jobs.hardware.memory_byte, len(table))[index]
+    capacity = np.broadcast_to(jobs.hardware.memory_byte, len(jobs.origin))[index]
     np.minimum.at(leanest, hardware, filled * capacity)
     return PlannedJobs(stated, runs, estimate_training(runs), estimate_memory(runs), leanest, len(index))
 
 
 def _admit(table: pd.DataFrame, jobs: Jobs, index: RowIndex, plan: Plan) -> npt.NDArray[np.bool_]:
     is_possible = is_sound(jobs.job.n_accelerator[index], jobs.job.n_global_batch[index], plan)
-    is_possible &= keeps_stated(table, index, plan)
+    is_possible &= keeps_stated(table, jobs.origin[index], plan)
     s = jobs.stated
     is_foreign = np.isnan(s.recomputation)[index] & (plan.recomputation == 1)
     is_foreign |= np.isnan(s.ep)[index] & (plan.ep > 1)
-    is_peft = (table["framework"] == ADAPTERS).to_numpy()[index]
+    is_peft = (table["framework"] == ADAPTERS).to_numpy()[jobs.origin[index]]
     return np.asarray(is_possible & ~(is_peft & is_foreign), dtype=np.bool_)
 
 
-def _choose(hardware: RowIndex, filled: FloatArray, rate: FloatArray) -> RowIndex:
+def _choose(group: RowIndex, filled: FloatArray, rate: FloatArray) -> RowIndex:
     chosen: list[npt.NDArray[np.intp]] = []
     for share in FILLED:
         rows = np.flatnonzero(filled <= share)
-        order = rows[np.lexsort((-rate[rows], hardware[rows]))]
-        chosen.append(order[np.unique(hardware[order], return_index=True)[1]])
-    has_plan = np.isin(hardware, hardware[chosen[0]])
+        order = rows[np.lexsort((-rate[rows], group[rows]))]
+        chosen.append(order[np.unique(group[order], return_index=True)[1]])
+    has_plan = np.isin(group, group[chosen[0]])
     rows = np.flatnonzero(~has_plan & (filled <= MODEST))
-    order = rows[np.lexsort((filled[rows], hardware[rows]))]
-    chosen.append(order[np.unique(hardware[order], return_index=True)[1]])
+    order = rows[np.lexsort((filled[rows], group[rows]))]
+    chosen.append(order[np.unique(group[order], return_index=True)[1]])
     return np.asarray(np.unique(np.concatenate(chosen)), dtype=np.intp)

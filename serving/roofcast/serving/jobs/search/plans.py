@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.jobs.run_columns import Plan
+from roofcast.features.jobs.run_columns import JobRuns, Plan
+from roofcast.features.jobs.run_table import framework_code
 from roofcast.features.queries import FloatArray, RowIndex
 
 PLAN_COLUMNS: Final = (
@@ -17,15 +18,18 @@ PLAN_COLUMNS: Final = (
 
 RECOMPUTATIONS: Final = np.array(["none", "selective", "full"], dtype=object)
 _SHARDING_OF_STAGE: Final = np.array(["ddp", "zero1", "zero2", "fsdp"], dtype=object)
+_DEEPSPEED: Final = [framework_code(name) for name in ("deepspeed", "megatron-deepspeed")]
 _OFFLOADS: Final = np.array(["none", "optimizer", "parameters", "optimizer+parameters", "activations"], dtype=object)
 """By the sum of 1 for the optimizer, 2 for the parameters and 4 for activations, which come alone."""
 
 
-def plan_columns(plan: Plan, table: pd.DataFrame) -> dict[str, npt.NDArray[Any]]:
-    """Return `PLAN_COLUMNS` of plans of jobs, whose sharding, loss and offload stay where they are stated."""
+def plan_columns(runs: JobRuns, table: pd.DataFrame) -> dict[str, npt.NDArray[Any]]:
+    """Return `PLAN_COLUMNS` of jobs with plans, whose sharding, loss and offload stay where they are stated."""
+    plan = runs.plan
+    is_zero = (plan.zero_stage > 2) & np.isin(runs.job.framework, _DEEPSPEED)
     held = (plan.offload_optimizer, plan.offload_parameter, plan.offload_activation)
     own = {
-        "sharding": _SHARDING_OF_STAGE[plan.zero_stage.astype(int)],
+        "sharding": np.where(is_zero, "zero3", _SHARDING_OF_STAGE[plan.zero_stage.astype(int)]),
         "loss": np.where(plan.logit_share < 1.0, "chunked", "full"),
         "offload": _OFFLOADS[np.array(held, dtype=int).T @ np.array([1, 2, 4])],
     }
