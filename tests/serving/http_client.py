@@ -135,7 +135,7 @@ def a_full_question(**changes: Any) -> dict[str, Any]:
         "n_prefill_accelerator": 1, "n_decode_accelerator": 1, "activation_precision": "bf16", "lora_rank": 16,
         "speculation": "eagle", "n_speculative_token": 3, "chain_acceptance_ratio": 0.6,
         "draft_acceptance_ratio": 0.4, "acceptance_length": 2.2, "prefix_caching": "on",
-        "gpu_memory_utilization": 0.9, "n_gpu_layer": 99, "n_cpu_moe": 0, "cpu_offload_gib": 0,
+        "weight_bit": 8.5, "gpu_memory_utilization": 0.9, "n_gpu_layer": 99, "n_cpu_moe": 0, "cpu_offload_gib": 0,
         "prefix_cache_ratio": 0.3, "chunked_prefill": "on", "chunk_size_token": 8192, "max_num_seqs": 256,
         "max_context_token": 8192, "graphs": "on", "peer_to_peer": "on", "link_bandwidth_byte_per_s": 3e11,
         "power_limit_w": 300, "poll_interval_step": 1, "stream_interval_token": 1, "attention_dp_wait_step": 0,

@@ -1,20 +1,34 @@
 """Names of precisions that people and tools write: formats, and quantisations of files."""
 
+import csv
+import math
 import re
+from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 
 from pydantic import BeforeValidator
 
 from roofcast.data.specs import PRECISIONS, Precision
 
-NAMES: Final = {
-    "float32": "fp32", "f32": "fp32", "float": "fp32", "float16": "fp16", "f16": "fp16", "half": "fp16",
-    "bfloat16": "bf16", "float8": "fp8", "e4m3": "fp8", "e5m2": "fp8", "fp8_e4m3": "fp8", "fp8_e5m2": "fp8",
-    "mxfp8": "fp8", "float4": "fp4", "nvfp4": "fp4", "mxfp4": "fp4", "nf4": "int4", "awq": "int4", "gptq": "int4",
-    "gguf": "int4", "bnb": "int4", "q4": "int4", "q8": "int8", "8bit": "int8", "4bit": "int4", "w8": "int8",
-    "w4": "int4",
-}  # fmt: skip
-"""Precision by another name, in lower case: AWQ, GPTQ and bitsandbytes have four bits as they are published most,
+
+class WeightFormat(NamedTuple):
+    """Precision whose kernels multiply the weights, and bits of one with its share of scales; NaN for the usual."""
+
+    precision: str
+    bit: float = math.nan
+
+    def __str__(self) -> str:
+        return self.precision if math.isnan(self.bit) else f"{self.precision} of {self.bit:.3g} bits a weight"
+
+
+def _read_names() -> dict[str, WeightFormat]:
+    with Path(__file__).with_name("precision_names.csv").open(encoding="utf-8", newline="") as stream:
+        rows = [*csv.DictReader(stream)]
+    return {row["name"]: WeightFormat(row["precision"], float(row["weight_bit"] or "nan")) for row in rows}
+
+
+NAMES: Final = {name: WeightFormat(name) for name in PRECISIONS} | _read_names()
+"""Formats of weights by name, in lower case: AWQ, GPTQ and bitsandbytes have four bits as they are published most,
 GGUF is Q4_K_M where its quantisation is not named, as in llama.cpp and Ollama."""
 
 _FLOATS: Final = {"F32": "fp32", "F16": "fp16", "BF16": "bf16", "MXFP4": "fp4", "NVFP4": "fp4", "TQ1_0": "int1"}
@@ -23,13 +37,16 @@ _QUANTISATION: Final = re.compile(
     re.I | re.ASCII,
 )
 _SUFFIX: Final = re.compile(
-    r"[-_.: ]+(gguf|awq|gptq|bnb|mlx|dynamic|quantized|(?:nv|mx)?fp[48]|int[48]|[bf][fp]?16|[48]bit|w[48]a(?:16|8))$",
+    r"[-_.: ]+(gguf|awq|gptq|bnb|mlx|hqq|exl[23]|dynamic|quantized|(?:nv|mx)?fp[48]|mxfp6|int[48]|[bf][fp]?16"
+    r"|[1-8](?:\.[0-9]{1,3})?_?bpw|[2-8]-?bit|w[2-8]a(?:16|8))$",
     re.I | re.ASCII,
 )
 _WEIGHTS: Final = re.compile(
-    r"w([48])a[0-9]{1,2}.*|.*\b([48])[- ]?bits?|(?:.*\b)?int([48])\b.*|(?:fp|float)([48])[_ -].*"
+    r"w([1-8])a[0-9]{1,2}.*|.*\b([1-8])[- ]?bits?\b.*|(?:.*\b)?int([1-8])\b.*|(?:fp|float)([48])[_ -].*"
+    r"|(?:.*[ _-])?([1-8](?:\.[0-9]{1,3})?) ?bpw(?:[ _-].*)?"
 )
 _SHARD: Final = re.compile(r"-[0-9]{5}-of-[0-9]{5}$", re.ASCII)
+_EIGHT: Final = 8
 MAX_LENGTH: Final = 200
 
 
@@ -37,6 +54,12 @@ PrecisionName = Annotated[
     Precision, BeforeValidator(lambda name: (parse_precision(name) or name) if isinstance(name, str) else name)
 ]
 """A precision by any of its names, in a request."""
+
+WeightName = Annotated[
+    Precision,
+    BeforeValidator(lambda name: (parse_weights(name).precision or name) if isinstance(name, str) else name),
+]
+"""Precision of weights by any name of a format, in a request; `parse_weights` returns its bits too."""
 
 
 class QuantisedName(NamedTuple):
@@ -48,22 +71,65 @@ class QuantisedName(NamedTuple):
 
 
 def parse_precision(name: str) -> str:
-    """Return the precision that a name means; blank if it means none of `PRECISIONS`.
+    """Return the precision that a name means; blank if it means none of `PRECISIONS` with its usual bits.
 
     Examples
     --------
-    >>> [parse_precision(name) for name in ("Q4_K_M", "q4", "AWQ", "bfloat16", "W8A8", "mxfp8", "nvfp4", "brain")]
+    >>> [parse_precision(name) for name in ("Q4_K_M", "q4", "AWQ", "bfloat16", "W8A8", "mxfp8", "nvfp4", "Q6_K")]
     ['int4', 'int4', 'int4', 'bf16', 'int8', 'fp8', 'fp4', '']
     """
+    found = parse_weights(name)
+    return found.precision if math.isnan(found.bit) else ""
+
+
+def parse_weights(name: str) -> WeightFormat:
+    """Return the format of weights that a name means; a blank precision if it means none.
+
+    Integers of fewer than eight bits are unpacked by the kernels of four. Without a number of bits a weight, integers
+    have a scale and a zero of 16 bits for each group: of 128 in AWQ and GPTQ, else of 64.
+
+    References
+    ----------
+    MLX, ``mlx.core.quantize``; AutoAWQ, ``quant_config``: sizes of groups.
+
+    Examples
+    --------
+    >>> [str(parse_weights(name)) for name in ("Q5_K_M", "mlx 6-bit", "EXL3 3.0bpw")]
+    ['int4 of 5.64 bits a weight', 'int4 of 6.5 bits a weight', 'int4 of 3 bits a weight']
+    """
     plain = name.strip().lower()
-    if plain in PRECISIONS or plain in NAMES or len(plain) > MAX_LENGTH:
-        return plain if plain in PRECISIONS else NAMES.get(plain, "")
+    if plain in NAMES or len(plain) > MAX_LENGTH:
+        return NAMES.get(plain, WeightFormat(""))
     if "nvfp4" in plain or "mxfp4" in plain:
-        return "fp4"
-    match = _WEIGHTS.fullmatch(plain)
-    bits = next(filter(None, match.groups()), "") if match else ""
-    found = f"{'fp' if match and match[4] else 'int'}{bits}" if bits else parse_gguf_name(plain).precision
-    return found if found in PRECISIONS else ""
+        return WeightFormat("fp4")
+    if match := _WEIGHTS.fullmatch(plain):
+        *whole, float_bits, stated = match.groups()
+        if float_bits:
+            return WeightFormat(f"fp{float_bits}")
+        if stated:
+            return WeightFormat("int4" if float(stated) < _EIGHT else "int8", float(stated))
+        n_bit = int(next(filter(None, whole)))
+        group = 128 if re.search("awq|gptq|w[1-8]a", plain) else 64
+        usual = {4: WeightFormat("int4"), 8: WeightFormat("int8")}
+        return usual.get(n_bit, WeightFormat("int4", n_bit + 32 / group))
+    kind = parse_gguf_name(plain).quantisation.lower()
+    while kind and kind not in NAMES:  # a mixture of its own, such as Q5_K_XL
+        kind = kind.rpartition("_")[0]
+    return NAMES.get(kind, WeightFormat(""))
+
+
+def format_engine(name: str) -> str:
+    """Return the engine whose own format of weights a name means, of GGUF and MLX; blank for others.
+
+    Examples
+    --------
+    >>> [format_engine(name) for name in ("Q5_K_M", "gguf", "mlx 6bit", "AWQ", "BF16")]
+    ['llama.cpp', 'llama.cpp', 'mlx-lm', '', '']
+    """
+    if "mlx" in name.lower():
+        return "mlx-lm"
+    is_gguf = name.strip().lower() == "gguf" or parse_gguf_name(name).quantisation[:1] in {"I", "Q", "T"}
+    return "llama.cpp" if is_gguf else ""
 
 
 def parse_gguf_name(name: str) -> QuantisedName:
@@ -103,5 +169,5 @@ def split_copy_name(name: str) -> QuantisedName:
         rest, kinds = rest[: match.start()], [*kinds, match[1].upper()]
     if not kinds or not rest:
         return QuantisedName(name, "", "")
-    precision = next((found for kind in reversed(kinds) if kind != "GGUF" and (found := parse_precision(kind))), "")
-    return QuantisedName(rest, kinds[-1], precision or parse_precision(kinds[-1]))
+    stated = next((kind for kind in reversed(kinds) if kind != "GGUF" and parse_weights(kind).precision), kinds[-1])
+    return QuantisedName(rest, stated, parse_weights(stated).precision)

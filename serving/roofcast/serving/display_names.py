@@ -74,15 +74,15 @@ def engine_name(engine: str) -> str:
     return _ENGINES.get(engine, engine)
 
 
-def precision_name(precision: str) -> str:
-    """Return the name of a precision.
+def precision_name(precision: str, weight_bit: float | None = None) -> str:
+    """Return the name of a precision, with the bits of a weight where they are not its usual ones.
 
     Examples
     --------
     >>> precision_name("bf16")
     'BF16'
     """
-    return precision.upper()
+    return precision.upper() + (f" of {weight_bit:.3g} bits a weight" if weight_bit else "")
 
 
 def provider_name(provider: str) -> str:

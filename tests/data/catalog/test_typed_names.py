@@ -2,7 +2,7 @@ import pytest
 
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import AmbiguousNameError, UnknownNameError
-from roofcast.data.precision_names import parse_precision
+from roofcast.data.precision_names import format_engine, parse_precision, parse_weights
 
 CATALOG = load_catalog()
 
@@ -43,6 +43,9 @@ def test_an_accelerator_is_meant_by_its_words(name: str, id_: str) -> None:
         ("unsloth/Llama-3.3-70B-Instruct-GGUF", "meta-llama/Llama-3.3-70B-Instruct", "int4"),
         ("bartowski/Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf", "meta-llama/Llama-3.1-8B", "int4"),
         ("llama 3.1 8b q8", "meta-llama/Llama-3.1-8B", "int8"),
+        ("bartowski/Qwen3-32B-GGUF:Q5_K_M", "Qwen/Qwen3-32B", "int4"),
+        ("mlx-community/Qwen3-32B-6bit", "Qwen/Qwen3-32B", "int4"),
+        ("turboderp/Llama-3.3-70B-Instruct-exl3-3.0bpw", "meta-llama/Llama-3.3-70B-Instruct", "int4"),
     ],
 )
 def test_a_model_is_meant_by_its_words(name: str, id_: str, precision: str) -> None:
@@ -106,14 +109,34 @@ def test_every_id_and_alias_means_itself() -> None:
 @pytest.mark.parametrize(
     ("name", "precision"),
     [
-        ("Q4_K_M", "int4"), ("q4", "int4"), ("Q8_0", "int8"), ("IQ4_XS", "int4"), ("UD-Q4_K_XL", "int4"),
+        ("Q4_K_M", "int4"), ("q4", "int4"), ("Q8_0", "int8"), ("UD-Q4_K_XL", "int4"),
         ("gguf", "int4"), ("AWQ", "int4"), ("GPTQ", "int4"), ("GPTQ-Int8", "int8"), ("bnb-4bit", "int4"),
         ("nf4", "int4"), ("4-bit", "int4"), ("8 bit", "int8"), ("w4a16", "int4"), ("W8A8", "int8"),
         ("bfloat16", "bf16"), ("half", "fp16"), ("FP16", "fp16"), ("float8_e4m3fn", "fp8"), ("fp8_e4m3", "fp8"),
         ("W4A8_MXFP4_FP8", "fp4"), ("W4A16_AWQ", "int4"),
         ("FP8_BLOCK_SCALES", "fp8"), ("NVFP4", "fp4"), ("mxfp4", "fp4"), ("BF16", "bf16"),
-        ("Q6_K", ""), ("brain", ""), ("", ""), ("9" * 999, ""),
+        ("Q6_K", ""), ("MLX 6bit", ""), ("brain", ""), ("", ""), ("9" * 999, ""),
     ],
 )  # fmt: skip
 def test_precisions_by_the_names_of_formats_and_quantisations(name: str, precision: str) -> None:
     assert parse_precision(name) == precision
+
+
+@pytest.mark.parametrize(
+    ("name", "meaning", "engine"),
+    [
+        ("Q2_K", "int4 of 2.92 bits a weight", "llama.cpp"),
+        ("Q3_K_M", "int4 of 3.82 bits a weight", "llama.cpp"),
+        ("UD-Q5_K_XL", "int4 of 5.64 bits a weight", "llama.cpp"),
+        ("Q6_K", "int4 of 6.56 bits a weight", "llama.cpp"),
+        ("IQ2_XXS", "int4 of 2.16 bits a weight", "llama.cpp"),
+        ("Q4_K_M", "int4", "llama.cpp"),
+        ("MLX 6bit", "int4 of 6.5 bits a weight", "mlx-lm"),
+        ("3-bit AWQ", "int4 of 3.25 bits a weight", ""),
+        ("EXL3 3.0bpw", "int4 of 3 bits a weight", ""),
+        ("MXFP6", "fp8 of 6.25 bits a weight", ""),
+        ("fp6", "fp8 of 6 bits a weight", ""),
+    ],
+)
+def test_formats_between_four_and_eight_bits_have_their_bits_and_engine(name: str, meaning: str, engine: str) -> None:
+    assert (str(parse_weights(name)), format_engine(name)) == (meaning, engine)

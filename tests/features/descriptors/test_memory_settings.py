@@ -75,3 +75,15 @@ def test_unified_memory_is_shared_with_the_host() -> None:
     shared = an_accelerator(memory_type="LPDDR5X unified", vendor="NVIDIA", memory_byte=128 * GIB)
     assert visible_byte(shared) < 122 * GIB
     assert np.isfinite(visible_byte(shared))
+
+
+@pytest.mark.parametrize(
+    ("row", "byte"),
+    [
+        ({"engine": "llama.cpp", "weight_bit": 5.6}, {"weight": 0.7, "dense": 0.7, "head": 0.82, "embedding": 0.7}),
+        ({"engine": "vllm", "weight_bit": 3.25}, {"weight": 0.40625, "head": 2.0, "embedding": 2.0}),
+    ],
+)  # fmt: skip
+def test_the_bits_of_a_format_are_read_and_held(row: dict[str, object], byte: dict[str, float]) -> None:
+    found = described(weight_precision="int4", **row)
+    assert {role: found[f"config.{role}_byte_per_element"] for role in byte} == pytest.approx(byte)

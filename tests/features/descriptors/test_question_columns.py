@@ -27,7 +27,7 @@ OTHER: dict[str, Any] = {
     "prefix_cache_ratio": 0.5, "max_num_seqs": 8.0, "poll_interval_step": 10.0,
     "attention_dp_wait_step": 10.0, "batch_wait_step": 10.0, "lora_rank": 16.0, "length_variation": 0.0,
     "n_request": 64.0, "chunk_size_token": 512.0, "graphs": "off", "peer_to_peer": "off",
-    "gpu_memory_utilization": 0.5, "n_gpu_layer": 10.0, "n_cpu_moe": 10.0, "cpu_offload_gib": 4.0,
+    "weight_bit": 5.5, "gpu_memory_utilization": 0.5, "n_gpu_layer": 10.0, "n_cpu_moe": 10.0, "cpu_offload_gib": 4.0,
     "engine_version": "0.11.0", "prefix_caching": "on", "max_context_token": 4096.0,
     "link_bandwidth_byte_per_s": 1e9, "power_limit_w": 100.0, "date": "2024-03",
 }  # fmt: skip
@@ -36,6 +36,7 @@ OTHER: dict[str, Any] = {
 NEEDS: dict[str, dict[str, Any]] = {
     "n_decode_accelerator": {"n_prefill_accelerator": 4.0},
     "moe_tp": {"ep": 1.0},
+    "weight_bit": {"weight_precision": "int4"},
 }
 
 UNREAD = {

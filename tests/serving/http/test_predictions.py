@@ -46,15 +46,18 @@ def test_every_column_of_a_measurement_but_its_results_is_read(shared: Client) -
 
 
 def test_names_as_people_type_them_are_accepted_and_the_answer_says_what_they_mean(shared: Client) -> None:
-    typed, plain, ambiguous = predict(
+    typed, plain, ambiguous, wide = predict(
         shared,
         a_question(accelerator="4090", weight_precision="Q4_K_M"),
         a_question(accelerator="nvidia-rtx-4090-24gb", weight_precision="int4"),
         a_question(accelerator="a100"),
+        a_question(accelerator="nvidia-rtx-4090-24gb", weight_precision="Q6_K"),
     )
     assert typed["tpot_s"] == plain["tpot_s"]
     meant = "accelerator '4090' is taken as nvidia-rtx-4090-24gb; weight_precision 'Q4_K_M' is taken as int4"
     assert (typed["reason"], plain["reason"]) == (meant, "")
+    assert wide["tpot_s"] > plain["tpot_s"]
+    assert wide["reason"] == "weight_precision 'Q6_K' is taken as int4 of 6.56 bits a weight"
     assert ambiguous["status"] == "unknown_name"
     assert "'a100' may be nvidia-a100-sxm-40gb, nvidia-a100-sxm-80gb" in ambiguous["reason"]
 

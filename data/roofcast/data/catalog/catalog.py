@@ -15,7 +15,7 @@ from roofcast.data.catalog.sheet_units import with_peaks
 from roofcast.data.catalog.support_rows import MeasuredStack
 from roofcast.data.catalog.typed_names import WordIndex
 from roofcast.data.errors import AmbiguousNameError, SchemaError, UnknownNameError
-from roofcast.data.precision_names import split_copy_name
+from roofcast.data.precision_names import parse_weights, split_copy_name
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 
 HOST_MEMORY_RATIO: Final = 2.0
@@ -101,7 +101,8 @@ class Catalog:
         also = f"; it may also mean {', '.join(others[:3])}" if others else ""
         weights = ""
         if isinstance(spec, ModelSpec) and spec.weight_precision != self.models[spec.id].weight_precision:
-            weights = f" with {spec.weight_precision} weights"
+            copy = parse_weights(split_copy_name(name).quantisation)
+            weights = f" with weights in {copy if copy.precision == spec.weight_precision else spec.weight_precision}"
         return f"{field} {name!r} is taken as {spec.id}{weights}{also}"
 
     def host_memory_byte(self, accelerator: str) -> float:

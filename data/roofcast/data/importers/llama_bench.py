@@ -26,7 +26,7 @@ from roofcast.data.importers.json_input import (
     read_text,
 )
 from roofcast.data.importers.sources import Source, header_of
-from roofcast.data.precision_names import parse_gguf_name, parse_precision
+from roofcast.data.precision_names import parse_gguf_name, parse_weights
 from roofcast.data.units import S_PER_NS
 
 _WORDS: Final = fact_table("tool_words")["llama_bench"]
@@ -131,6 +131,7 @@ def _setup(test: Node) -> dict[str, Any]:
     quantisation = file.quantisation or described.quantisation
     number, n_layer = test["build_number"].number(), _text(test["n_gpu_layers"])
     model = file.model if name else ""
+    weights = parse_weights(quantisation)
     notes = [_text(test["backends"]), quantisation or kind, "" if model else f"model {name or kind}"[:200]]
     caches = [_text(test[f"type_{part}"]).lower() for part in "kv"]
     is_one_type = len({*caches}) == 1 and caches[0] in _WORDS["caches"]
@@ -140,7 +141,8 @@ def _setup(test: Node) -> dict[str, Any]:
         **_devices(test, n_layer),
         "engine": "llama.cpp",
         "engine_version": f"b{number:g}" if number > 0 else "",
-        "weight_precision": parse_precision(quantisation),
+        "weight_precision": weights.precision,
+        "weight_bit": weights.bit,
         "kv_precision": _WORDS["caches"][caches[0]] if is_one_type else "",
         "flash_attention": _FLAGS.get(_text(test["flash_attn"]).lower(), ""),
         "chunk_size_token": test["n_ubatch"].number(),

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
-from roofcast.data.precision_names import parse_precision
+from roofcast.data.precision_names import parse_precision, parse_weights
 from roofcast.data.specs import PRECISIONS, STATISTICS
 
 if TYPE_CHECKING:
@@ -72,7 +72,11 @@ class Column:
             yield lengths.between(self.min_length, MAX_TEXT), problem
 
 
-_CHOICES: Final = {"precision": ("", *PRECISIONS), "statistic": STATISTICS}
+_CHOICES: Final = {"precision": ("", *PRECISIONS), "weights": ("", *PRECISIONS), "statistic": STATISTICS}
+_SYNONYMS: Final[Mapping[str, Callable[[str], str]]] = {
+    "precision": parse_precision,
+    "weights": lambda name: parse_weights(name).precision,
+}
 
 
 def read_columns(file: str, known: Mapping[str, Column] = MappingProxyType({})) -> dict[str, Column]:
@@ -97,10 +101,8 @@ def _parse(row: Mapping[str, str], known: Mapping[str, Column]) -> Column:
     is_required = bool(required) or kind == "statistic"
     words = row["choices"].split()
     choices = _CHOICES.get(kind) or (() if not words else tuple(words) if required else ("", *words))
-    synonym = parse_precision if kind == "precision" else None
-    return Column(
-        "str", False, 0.0, 0.0, choices, int(is_required), meaning, synonym, role=role, default=row["default"]
-    )
+    length, default = int(is_required), row["default"]
+    return Column("str", False, 0.0, 0.0, choices, length, meaning, _SYNONYMS.get(kind), role=role, default=default)
 
 
 def of_role(schema: Mapping[str, Column], *roles: str) -> dict[str, Column]:

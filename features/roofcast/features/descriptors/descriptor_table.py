@@ -140,6 +140,7 @@ def describe_queries(
     columns |= _config(queries, engine, _kv_precision(engine.name, precision, specs, model_codes))
     columns |= _element_bytes(kernel, outside, engine.is_whole, is_moe & (native == "int4"))
     _store(columns, specs, model_codes, precision == own)
+    _state_bits(columns, number_column(queries, "weight_bit", np.nan) / 8, kernel, outside, engine.is_whole)
     is_a100 = np.array(["a100" in spec.id for spec in accelerator_specs], dtype=bool)[accelerator_codes]
     columns |= _server_settings(queries, engine.name, columns["hardware.memory_byte"], is_a100)
     n_filled = sum(loaded_byte(columns).values()) / columns["hardware.memory_byte"]
@@ -173,6 +174,27 @@ def _store(
     for name in {name for row in rows for name in row}:
         stored = np.array([row.get(name, np.nan) for row in rows])[codes]
         columns[name] = np.where(is_own & ~np.isnan(stored), stored, columns[name])
+
+
+def _state_bits(
+    columns: dict[str, FloatArray],
+    byte: FloatArray,
+    kernel: Names,
+    outside: Names,
+    is_whole: npt.NDArray[np.bool_],
+) -> None:
+    """Replace the bytes of weights by those of the question, where they are quantised."""
+    if np.isnan(byte).all():
+        return
+    head = np.fmax(byte, np.where(outside == "int4", GGUF_HEAD_BYTE["int4"], byte))
+    is_dense = outside != "bf16"
+    stated = {
+        "weight": (kernel != "bf16", byte), "dense": (is_dense, byte), "head": (is_dense & is_whole, head),
+        "embedding": (is_dense & is_whole, byte),
+    }  # fmt: skip
+    for role, (is_quantised, values) in stated.items():
+        name = f"config.{role}_byte_per_element"
+        columns[name] = np.where(is_quantised & ~np.isnan(values), values, columns[name])
 
 
 def _hardware(

@@ -55,8 +55,8 @@ ACTIVATION_BYTE: Final = {"fp8": 1.0, "fp8_block": 1.0, "int8": 1.0, "fp4": 0.56
 
 GGUF_BYTE: Final = {"int4": 0.6, "int8": 1.0625}
 GGUF_HEAD_BYTE: Final = {"int4": 0.82, "int8": 1.0625}
-"""Bytes of one weight, and of one of the output head, of the usual checkpoints of llama.cpp: Q4_K_M (4.89 bits with
-embedding and head, 4.8 without) with a head in Q6_K (6.56 bits), and Q8_0 (8.5 bits).
+"""Bytes of one weight, and the least of one of the output head, of the usual checkpoints of llama.cpp: Q4_K_M (4.89
+bits with embedding and head, 4.8 without) with a head in Q6_K (6.56 bits), and Q8_0 (8.5 bits).
 
 References
 ----------

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from roofcast.data.errors import InputError
-from roofcast.data.precision_names import parse_precision
+from roofcast.data.precision_names import WeightFormat, parse_precision, parse_weights
 from roofcast.data.specs import PRECISIONS
 from roofcast.features.descriptors.engine_names import OTHER, nearest_engine
 
@@ -38,8 +38,9 @@ def name_remark(field: str, name: str, catalog: Catalog) -> str:
         is_own = meaning == OTHER or name.strip().lower() == meaning
         return "" if is_own else f"engine {name!r} is predicted as {meaning}"
     if "precision" in field:
-        meaning = parse_precision(name)
-        return f"{field} {name!r} is taken as {meaning}" if meaning and name.strip() not in PRECISIONS else ""
+        weights = parse_weights(name) if "weight" in field else WeightFormat(parse_precision(name))
+        is_known = bool(weights.precision) and name.strip() not in PRECISIONS
+        return f"{field} {name!r} is taken as {weights}" if is_known else ""
     try:
         return catalog.remark(field, name)
     except InputError:

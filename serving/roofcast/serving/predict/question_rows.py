@@ -9,7 +9,15 @@ import numpy as np
 import pandas as pd
 
 from roofcast.data.errors import MAX_PROBLEM, SchemaError, join_errors
-from roofcast.data.measurements.cells import CellParser, ColumnArray, Finding, Table, object_column
+from roofcast.data.measurements.cells import (
+    CellParser,
+    ColumnArray,
+    Finding,
+    Table,
+    object_column,
+    strip_cells,
+    with_short_names,
+)
 from roofcast.data.measurements.column_names import LONG_NAMES, column_cure, similar_columns
 from roofcast.data.measurements.schema import (
     ACCEPTANCES,
@@ -19,6 +27,7 @@ from roofcast.data.measurements.schema import (
     RESULT_COLUMNS,
 )
 from roofcast.data.measurements.speculation import speculates
+from roofcast.data.precision_names import parse_weights
 from roofcast.features.descriptors.assumptions import ASSUMED_LOAD
 from roofcast.serving.row_problems import Problem, add_findings
 
@@ -100,10 +109,21 @@ def parse_rows(columns: Mapping[str, ColumnArray]) -> tuple[Table, list[Problem 
     if errors:
         raise join_errors(errors)
     table, findings = QUESTION_PARSER.parse(columns)
+    _fill_weight_bits(table, with_short_names(columns)[0])
     findings += [*_check_load(table), *_check_split(table), *_check_features(table)]
     problems: list[Problem | None] = [None] * len(table["model"])
     add_findings(problems, findings)
     return table, problems
+
+
+def _fill_weight_bits(table: Table, columns: Mapping[str, ColumnArray]) -> None:
+    if "weight_precision" not in columns:
+        return
+    names = strip_cells(columns["weight_precision"]).tolist()
+    bits = {name: parse_weights(name).bit for name in dict.fromkeys(names)}
+    if not np.isnan([*bits.values()]).all():
+        stated = table.get("weight_bit", np.nan)
+        table["weight_bit"] = np.where(np.isnan(stated), [*map(bits.__getitem__, names)], stated)
 
 
 def _check_load(table: Table) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ import pandas as pd
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.measurements.cells import ColumnArray, Finding, Table, object_column
+from roofcast.data.precision_names import parse_weights, split_copy_name
 from roofcast.data.specs import ModelSpec
 from roofcast.data.units import BYTE_PER_GB
 from roofcast.features.columns import ENGINES
@@ -98,27 +99,32 @@ def _resolve_names(table: Table, problems: list[Problem | None], catalog: Catalo
         for i, name in enumerate(names if errors else ()):
             add_problem(problems, i, errors.get(name))
         if column == "model":
-            table["weight_precision"] = fill_copy_precision(table["weight_precision"], names, specs, catalog)
+            table |= fill_copy_format(table, names, specs, catalog)
         ids = {name: spec.id for name, spec in specs.items()}
         table[column] = object_column(len(names), [ids.get(name) for name in names])
 
 
-def fill_copy_precision(
-    precision: ColumnArray, names: ColumnArray, specs: Mapping[str, ModelSpec], catalog: Catalog
-) -> ColumnArray:
-    """Return weight precisions; a blank one takes the precision of the quantised copy that the model's name means.
+def fill_copy_format(
+    table: Mapping[str, ColumnArray], names: ColumnArray, specs: Mapping[str, ModelSpec], catalog: Catalog
+) -> dict[str, ColumnArray]:
+    """Return weight precisions and bits; blank ones take those of the quantised copy that the model's name means.
 
-    `precision` and `names`: shape (n_row,): weight precision and model name of each row, as given. `specs`: specs by
-    name; that of a quantised copy differs from the catalogue's in its precision.
+    `names`: model name of each row, as given, shape (n_row,). `specs`: specs by name; that of a quantised copy differs
+    from the catalogue's in its precision.
     """
+    precision = table["weight_precision"]
     copies = {
-        name: spec.weight_precision
+        name: (spec.weight_precision, parse_weights(split_copy_name(name).quantisation).bit)
         for name, spec in specs.items()
         if spec.weight_precision != catalog.models[spec.id].weight_precision
     }
     if not copies:
-        return precision
-    return np.where(precision == "", object_column(len(names), [copies.get(name, "") for name in names]), precision)
+        return {}
+    own, bit = zip(*(copies.get(name, ("", math.nan)) for name in names.tolist()), strict=True)
+    is_blank = precision == ""
+    filled = {"weight_precision": np.where(is_blank, object_column(len(names), [*own]), precision)}
+    bits = np.where(is_blank, bit, table.get("weight_bit", np.nan))
+    return filled if np.isnan(bits).all() else {**filled, "weight_bit": bits}
 
 
 def _check_splits(table: Table, problems: list[Problem | None], catalog: Catalog) -> None:

@@ -17,7 +17,7 @@ from roofcast.serving.abandonment import AbandonedError
 from roofcast.serving.app_state.catalog.live_catalog import LiveCatalog
 from roofcast.serving.app_state.catalog.model_admission import Config, with_configs
 from roofcast.serving.app_state.store_access import StoreAccess
-from roofcast.serving.predict.row_checks import fill_copy_precision
+from roofcast.serving.predict.row_checks import fill_copy_format
 from roofcast.training.dataset.estimate_ratios import estimate_ratios
 from roofcast.training.lifecycle.shipped import shipped_limits
 
@@ -107,12 +107,12 @@ def import_rows(
 def _resolve(table: pd.DataFrame, catalog: Catalog) -> tuple[pd.DataFrame, pd.DataFrame]:
     specs = {name: catalog.model(name) for name in table["model"].unique()}
     accelerators = {name: catalog.accelerator(name).id for name in table["accelerator"].unique()}
-    precision = table["weight_precision"]
-    filled = fill_copy_precision(precision.to_numpy(dtype=object), table["model"].to_numpy(), specs, catalog)
+    stated = {name: table[name].to_numpy() for name in ("weight_precision", "weight_bit")}
+    filled = fill_copy_format(stated, table["model"].to_numpy(), specs, catalog)
     resolved = table.assign(
         model=table["model"].map({name: spec.id for name, spec in specs.items()}),
         accelerator=table["accelerator"].map(accelerators),
-        weight_precision=pd.Series(filled, table.index, dtype=precision.dtype),
+        **{name: pd.Series(cells, table.index, dtype=table[name].dtype) for name, cells in filled.items()},
     )
     descriptors = describe(resolved, catalog.models, catalog.accelerators)
     for column, ratio in millisecond_columns(resolved, descriptors).items():

@@ -108,7 +108,8 @@ def _deployment(entry: dict[str, Any]) -> str:
     place = f"{entry['provider']}, {region_name(entry['region'])}, {pricing_name(entry['pricing'])}"
     instance = f"{entry['n_instance']} x {entry['instance_type']} ({place})"
     of = f" of {entry['checkpoint']}" if entry["checkpoint"] else ""
-    engine = f"{engine_name(entry['engine'])}, {precision_name(entry['weight_precision'])}{of}{drafts}"
+    precision = precision_name(entry["weight_precision"], entry["weight_bit"])
+    engine = f"{engine_name(entry['engine'])}, {precision}{of}{drafts}"
     return f"{instance}: {replicas} on {entry['accelerator']} {_split(entry)}, {engine}"
 
 

@@ -1,9 +1,11 @@
 """Warnings of an answer about its demand, about single entries, and about the instances of any deployment."""
 
+import math
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Final
 
+from roofcast.data.precision_names import WeightFormat
 from roofcast.data.prices.regions import is_area, is_located
 from roofcast.data.specs import Offer
 from roofcast.serving.counts import count_text, quantity_text
@@ -39,7 +41,8 @@ def demand_warnings(demand: Demand, result: Recommendation) -> list[str]:
 
 def copy_warnings(replica: Replica) -> list[str]:
     """Return the warning about a replica that needs a quantised copy of the checkpoint."""
-    return [f"needs a copy of the checkpoint in {replica.weight_precision}; the engine makes none"]
+    weights = WeightFormat(replica.weight_precision, replica.weight_bit or math.nan)
+    return [f"needs a copy of the checkpoint in {weights}; the engine makes none"]
 
 
 def tpot_warnings(predictions: Iterable[PredictedMetric], demand: Demand) -> list[str]:

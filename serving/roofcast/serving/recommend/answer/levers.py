@@ -210,13 +210,13 @@ def _looser_limit(search: Search, first: Entry) -> Iterator[_Change]:
 def _fewer_bits(search: Search, max_cost: float) -> Iterator[_Change]:
     problem = search.problem
     stored, constraints = problem.model.weight_precision, problem.constraints
-    least = min(
-        WEIGHT_BYTE.get(one, 2.0) for one in constraints.weight_precisions or {stored, *constraints.published}
-    )
+    searched = constraints.weight_precisions or {stored, *constraints.published}
+    bits = {one: constraints.weight_bits.get(one, (None,)) for one in searched}
+    least = min(bit / 8 if bit else WEIGHT_BYTE.get(one, 2.0) for one, own in bits.items() for bit in own)
     precisions = [one for one in QUANTISED if WEIGHT_BYTE[one] < least]
     if not precisions:
         return
-    bounds = replace(constraints, weight_precisions=frozenset(precisions), speculations=(None,))
+    bounds = replace(constraints, weight_precisions=frozenset(precisions), weight_bits={}, speculations=(None,))
     if inner := _search_of(search, bounds, _cheaper(problem.offers, max_cost), has_pipelines=False):
         index = np.array([precisions.index(one.weight_precision) for one in inner.problem.replicas], dtype=np.intp)
         group = index[inner.pairs.row]

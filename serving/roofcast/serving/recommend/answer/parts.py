@@ -80,6 +80,7 @@ class ConfiguredReplica(AnswerPart):
     accelerator: str
     engine: str
     weight_precision: str
+    weight_bit: Annotated[float | None, Field(description="Bits of a weight; null for the precision's usual.")]
     checkpoint: Annotated[
         str | None,
         Field(
@@ -374,7 +375,7 @@ def offer_fields(offer: Offer) -> dict[str, Any]:
 
 def replica_fields(replica: Replica) -> dict[str, Any]:
     """Return the fields of a `ConfiguredReplica`."""
-    names = ("accelerator", "engine", "weight_precision", "tp", "pp", "dp", "ep")
+    names = ("accelerator", "engine", "weight_precision", "weight_bit", "tp", "pp", "dp", "ep")
     one = replica.speculation
     speculation = one and {
         "kind": one.kind,

@@ -324,5 +324,5 @@ def _best(limit: Limit, ratio: FloatArray, rows: IndexArray, search: Search) -> 
 
 def _where(row: int, search: Search) -> str:
     replica = search.problem.replicas[row]
-    engine, precision = engine_name(replica.engine), precision_name(replica.weight_precision)
+    engine, precision = engine_name(replica.engine), precision_name(replica.weight_precision, replica.weight_bit)
     return f"on {replica.accelerator} {replica.split} ({engine}, {precision})"

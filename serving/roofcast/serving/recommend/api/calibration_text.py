@@ -63,7 +63,8 @@ def _name(entry: Entry | None) -> str:
     if entry is None:
         return _NOTHING
     replica = entry.replica
-    how = f"{replica.split}, {engine_name(replica.engine)}, {precision_name(replica.weight_precision)}"
+    precision = precision_name(replica.weight_precision, replica.weight_bit)
+    how = f"{replica.split}, {engine_name(replica.engine)}, {precision}"
     return f"{entry.n_instance} x {entry.offer.instance_type} ({how}) for {usd_text(entry.cost_usd_per_h)} USD/h"
 
 

@@ -1,13 +1,15 @@
 """Recommendation service: from a request to its response, for HTTP and the command line."""
 
 import datetime as dt
-from collections.abc import Iterable
+import math
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any, Final, get_args
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, UnknownNameError, join_errors
 from roofcast.data.model_config.quantisation import is_mlx
+from roofcast.data.precision_names import format_engine, parse_weights, split_copy_name
 from roofcast.data.prices.price_book import MAX_AGE_DAY
 from roofcast.data.prices.regions import resolve_region
 from roofcast.data.specs import ModelSpec, Pricing
@@ -70,7 +72,7 @@ def answer_recommendation(
         market = catalog.with_offers(override_prices(catalog.offers, request.price_overrides, catalog, today))
     constraints = resolve_constraints(request.constraints, market, today, engines, request.deployment)
     choices = {"objective": _objective(request, demand), **_checkpoints(model, catalog, request.constraints)}
-    constraints = _of_format(replace(constraints, **choices), request)
+    constraints = _of_format(replace(constraints, **choices), request, model, catalog)
     unpriced = _unpriced_warnings(request.constraints.accelerators, market, constraints)
     references = _references(request, model, catalog, loaded.bundle)
     bundle, points, used = stacks.choose(catalog, loaded, owner, request.stack, references)
@@ -146,9 +148,16 @@ def _checkpoints(model: ModelSpec, catalog: Catalog, request: ConstraintsRequest
     return {"checkpoints": names, "published": frozenset() if request.original else frozenset(own)}
 
 
-def _of_format(constraints: Constraints, request: RecommendationRequest) -> Constraints:
-    config = {} if isinstance(request.model, str) else request.model.config
-    if not is_mlx(config) or constraints.weight_precisions:
+def _of_format(
+    constraints: Constraints, request: RecommendationRequest, model: ModelSpec, catalog: Catalog
+) -> Constraints:
+    if constraints.weight_precisions:
+        return constraints
+    if isinstance(request.model, str):
+        is_copy = model.weight_precision != catalog.models[model.id].weight_precision
+        copy = split_copy_name(request.model).quantisation
+        return _with_formats(constraints, [copy]) if is_copy and parse_weights(copy).precision else constraints
+    if not is_mlx(request.model.config):
         return constraints
     if others := sorted(constraints.engines - {MLX_ENGINE}):
         cure = f"admit {MLX_ENGINE}, or give the precision of another checkpoint as weight_precision"
@@ -250,7 +259,7 @@ def resolve_constraints(
     inventory, age = owned_nodes(request.inventory, catalog, today), request.max_price_age_day
     providers = {offer.provider for offer in (*catalog.offers, *inventory)}
     regions = {offer.region for offer in catalog.offers}
-    return Constraints(
+    constraints = Constraints(
         providers=_resolve_names("constraints.providers", request.providers, providers),
         regions=frozenset[str]().union(
             *(resolve_region("constraints.regions", name, regions) for name in request.regions)
@@ -261,7 +270,6 @@ def resolve_constraints(
         kv_precision=request.kv_precision or "",
         server_settings={name: value for name in SERVER_SETTINGS if (value := getattr(request, name)) is not None},
         engines=_resolve_names("constraints.engines", engine_names, engines),
-        weight_precisions=frozenset(filter(None, [*request.weight_precisions, request.weight_precision])),
         max_nodes=request.max_nodes,
         speculations=request.speculations(),
         draft_model=request.draft_model or "",
@@ -269,6 +277,20 @@ def resolve_constraints(
         marketplaces=request.marketplaces,
         oldest_price=today - dt.timedelta(days=MAX_AGE_DAY if age is None else age),
         has_old_prices=age is None,
+    )
+    return _with_formats(constraints, request.weight_names())
+
+
+def _with_formats(constraints: Constraints, names: Collection[str]) -> Constraints:
+    bits: dict[str, list[float | None]] = {}
+    for one in dict.fromkeys(map(parse_weights, names)):
+        bits.setdefault(one.precision, []).append(None if math.isnan(one.bit) else one.bit)
+    own = frozenset(map(format_engine, names))
+    return replace(
+        constraints,
+        weight_precisions=frozenset(bits),
+        weight_bits={precision: (*listed,) for precision, listed in bits.items() if any(listed)},
+        engines=constraints.engines or (own if "" not in own else frozenset()),
     )
 
 

@@ -19,7 +19,7 @@ from pydantic import (
 
 from roofcast.data.errors import InputError, join_errors
 from roofcast.data.measurements.schema import ACCEPTANCES, INPUT_COLUMNS, NO_SPECULATION
-from roofcast.data.precision_names import PrecisionName
+from roofcast.data.precision_names import PrecisionName, WeightName
 from roofcast.data.units import S_PER_H
 from roofcast.serving.defaults import DEFAULT_CONFIDENCE, DEFAULT_LEVEL
 from roofcast.serving.recommend.api.offer_constraints import (
@@ -238,13 +238,13 @@ class ConstraintsRequest(OfferConstraintsRequest):
         ),
         Flag("--engine"),
     ] = Field(default_factory=list)
-    weight_precision: PrecisionName | None = None
+    weight_precision: WeightName | None = None
     weight_precisions: Annotated[
-        list[PrecisionName],
+        list[WeightName],
         Field(
             max_length=8,
-            description="Precisions of the weights; by default the checkpoint's own, and those of the repositories "
-            "that its publisher has in FP8, NVFP4 or INT4.",
+            description="Precisions of the weights, or names of formats such as Q5_K_M; by default the checkpoint's "
+            "own, and those of the repositories that its publisher has in FP8, NVFP4 or INT4.",
         ),
         Flag("--weight-precision --precision"),
     ] = Field(default_factory=list)
@@ -311,6 +311,10 @@ class ConstraintsRequest(OfferConstraintsRequest):
             cells = {name: values.get(name) for name in ("weight_precision", "weight_precisions", "kv_precision")}
             made._typed = {name: cell if isinstance(cell, list) else [cell] for name, cell in cells.items() if cell}
         return made
+
+    def weight_names(self) -> list[str]:
+        """Return the formats of weights to search as they were written, none for those of the checkpoint."""
+        return [name for field in ("weight_precision", "weight_precisions") for name in self._typed.get(field, [])]
 
     def typed_names(self) -> dict[str, list[str]]:
         """Return the names of accelerators and precisions as they were written, by field."""

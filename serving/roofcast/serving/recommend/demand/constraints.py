@@ -59,6 +59,8 @@ class Constraints:
         Values of `SERVER_SETTINGS` that every replica has; others are the engine's defaults.
     weight_precisions
         Empty for the checkpoint's own.
+    weight_bits
+        Bits of a weight to search by precision, where others than the usual are meant; None is the usual.
     max_nodes
         Most nodes that one replica may span.
     speculations
@@ -90,6 +92,7 @@ class Constraints:
     server_settings: Mapping[str, float] = field(default_factory=dict)
     engines: frozenset[str] = frozenset()
     weight_precisions: frozenset[str] = frozenset()
+    weight_bits: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
     max_nodes: int = 1
     speculations: tuple[Speculation | None, ...] = (None,)
     draft_model: str = ""

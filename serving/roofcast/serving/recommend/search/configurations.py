@@ -80,11 +80,12 @@ def enumerate_replicas(
     degrees = {(tp, ep) for tp, _, _, ep in all_splits}
     impossible = {(*one, engine) for one in degrees for engine in engines if split_error(model, *one, engine)}
     replicas = [
-        Replica(name, tp, pp, dp, ep, engine, precision, speculation, checkpoints[engine].get(precision, ""))
+        Replica(name, tp, pp, dp, ep, engine, precision, bit, speculation, checkpoints[engine].get(precision, ""))
         for name, (pairs, _) in served.items()
         for tp, pp, dp, ep in all_splits
         if tp * pp * dp <= largest[name] * constraints.max_nodes
         for precision, engine in pairs
+        for bit in constraints.weight_bits.get(precision, (None,))
         for speculation in constraints.speculations
         if (tp, ep, engine) not in impossible
         and not (dp > 1 and engine in NO_ATTENTION_DP_ENGINES)
@@ -182,7 +183,7 @@ def replica_table(
     columns: dict[str, ColumnArray] = {}
     for name in ("accelerator", "engine", "weight_precision"):
         columns[name] = np.array([getattr(replica, name) for replica in replicas], dtype=object)
-    for name in ("n_accelerator", "tp", "pp", "dp", "ep"):
+    for name in ("n_accelerator", "tp", "pp", "dp", "ep", *(["weight_bit"] if constraints.weight_bits else [])):
         columns[name] = np.array([getattr(replica, name) for replica in replicas], dtype=float)
     columns |= {name: np.full(n, value, dtype=object) for name, value in texts.items()}
     if constraints.speculations != (None,):

@@ -186,7 +186,7 @@ def group_offers(replicas: Iterable[Replica], offers: Sequence[Offer], pairs: Pa
     Pairs of one group have the accelerator, the precision, the kind of speculation, the pricing and the market
     in common. Each kind of owned nodes is a group of its own.
     """
-    kind = _codes((one.accelerator, one.weight_precision, one.speculation) for one in replicas)
+    kind = _codes((one.accelerator, one.weight_precision, one.weight_bit, one.speculation) for one in replicas)
     terms = _codes((one.pricing, one.market, one.id if isinstance(one, OwnedNodes) else "") for one in offers)
     code = kind[pairs.row] * (terms.max(initial=0) + 1) + terms[pairs.offer]
     return np.asarray(np.unique(code, return_inverse=True)[1].ravel(), dtype=np.intp)

@@ -24,8 +24,8 @@ class Replica:
         Catalogue id.
     tp, pp, dp, ep
         Degrees of parallelism; `dp` is of attention, with the experts spread over `ep` accelerators.
-    weight_precision
-        As served.
+    weight_precision, weight_bit
+        As served; bits are None for the usual ones of the precision.
     checkpoint
         Repository that is published in that precision; blank for the model's own or a copy to be made.
     """
@@ -37,6 +37,7 @@ class Replica:
     ep: int = 1
     engine: str = ""
     weight_precision: str = ""
+    weight_bit: float | None = None
     speculation: Speculation | None = None
     checkpoint: str = field(default="", compare=False)
     n_accelerator: int = field(init=False, compare=False)
