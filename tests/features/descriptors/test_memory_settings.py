@@ -87,3 +87,10 @@ def test_unified_memory_is_shared_with_the_host() -> None:
 def test_the_bits_of_a_format_are_read_and_held(row: dict[str, object], byte: dict[str, float]) -> None:
     found = described(weight_precision="int4", **row)
     assert {role: found[f"config.{role}_byte_per_element"] for role in byte} == pytest.approx(byte)
+
+
+@pytest.mark.parametrize(
+    ("name", "chunk"), [("gb10-dgx-spark", 2048.0), ("a100-sxm-80gb", 2048.0), ("h100-sxm-80gb", 8192.0)]
+)
+def test_vllm_has_defaults_of_small_accelerators_where_the_driver_tells_no_memory(name: str, chunk: float) -> None:
+    assert described(accelerator=f"nvidia-{name}")["config.chunk_token"] == chunk

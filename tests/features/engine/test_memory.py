@@ -66,6 +66,16 @@ def test_attention_data_parallelism_copies_what_is_outside_the_experts() -> None
     assert weight_byte(shared)[0] == 8 * 2e9 * 2 + 5e9 * 2
 
 
+def test_each_rank_of_sglang_has_the_embedding_where_attention_is_data_parallel() -> None:
+    split = {"config__n_accelerator": 8, "config__dp": 2, "config__tp": 4, "config__expert_rank": 8}
+    vllm, sglang = (
+        weight_byte(an_example(**EXPERTS, **split, config__engine=ENGINES.index(name)))[0]
+        for name in ("vllm", "sglang")
+    )
+    embedding = an_example()["model.n_param_embedding"][0] * 2
+    assert sglang - vllm == 2 * 3 * embedding > 0
+
+
 def test_context_parallelism_copies_what_is_outside_the_experts() -> None:
     d = an_example(**EXPERTS, config__n_accelerator=4, config__cp=2, config__tp=2, config__expert_rank=4)
     assert weight_byte(d)[0] == 2 * 2e9 * 2 + 5e9 * 2

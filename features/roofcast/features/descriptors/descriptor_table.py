@@ -46,6 +46,7 @@ from roofcast.features.descriptors.server_settings import (
     GIB,
     LARGE_GIB,
     MAX_NUM_SEQS,
+    counts_as_small,
     default_chunk,
     default_setting,
 )
@@ -141,8 +142,8 @@ def describe_queries(
     columns |= _element_bytes(kernel, outside, engine.is_whole, is_moe & (native == "int4"))
     _store(columns, specs, model_codes, precision == own)
     _state_bits(columns, number_column(queries, "weight_bit", np.nan) / 8, kernel, outside, engine.is_whole)
-    is_a100 = np.array(["a100" in spec.id for spec in accelerator_specs], dtype=bool)[accelerator_codes]
-    columns |= _server_settings(queries, engine.name, columns["hardware.memory_byte"], is_a100)
+    is_small = np.array([*map(counts_as_small, accelerator_specs)], dtype=bool)[accelerator_codes]
+    columns |= _server_settings(queries, engine.name, columns["hardware.memory_byte"], is_small)
     n_filled = sum(loaded_byte(columns).values()) / columns["hardware.memory_byte"]
     columns |= split_devices(queries, columns["model.n_mla_layer"] > 0, n_filled, engine.is_whole)
     columns |= _workload(queries)
@@ -325,9 +326,9 @@ def _speculation(queries: PredictionInput) -> dict[str, FloatArray]:
 
 
 def _server_settings(
-    queries: PredictionInput, engine: Names, memory_byte: FloatArray, is_a100: npt.NDArray[np.bool_]
+    queries: PredictionInput, engine: Names, memory_byte: FloatArray, is_small: npt.NDArray[np.bool_]
 ) -> dict[str, FloatArray]:
-    memory_byte = np.where(is_a100, np.minimum(memory_byte, LARGE_GIB * GIB - 1), memory_byte)
+    memory_byte = np.where(is_small, np.minimum(memory_byte, LARGE_GIB * GIB - 1), memory_byte)
     most = default_setting(MAX_NUM_SEQS, engine, memory_byte, np.inf)
     return {
         "config.chunk_token": number_column(queries, "chunk_size_token", default_chunk(queries, engine, memory_byte)),

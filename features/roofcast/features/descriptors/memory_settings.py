@@ -43,9 +43,10 @@ _DRIVER_RATIO: Final = 0.0065
 (15 GiB without error correction codes), 22.05 of L4, 23.58 of RTX 3090, 31.4 of RTX 5090, 44.4 of L40S, 79.2 of A100
 and H100, 94.97 of RTX PRO 6000 and 139.8 of H200."""
 
-_UNIFIED_RATIO: Final = {"nvidia": 0.94, "apple": 0.75, "amd": 0.94}
+_UNIFIED_RATIO: Final = {"nvidia": 0.926, "apple": 0.75, "amd": 0.94}
 """Part of unified memory that accelerators may take: GB10 reports 121.6 of 128 GiB in the shipped starts, of which
-the host takes another; Metal's ``recommendedMaxWorkingSetSize`` of 64 GB and more; Strix Halo is judgement."""
+the system and the engine's own processes take three; Metal's ``recommendedMaxWorkingSetSize`` of 64 GB and more;
+Strix Halo is judgement."""
 
 _OTHER_RATIO: Final = {"huawei": 0.96}
 """Part of the memory of other vendors that is free at first: 60.9 of 64 GB of a die of an Ascend 910C."""

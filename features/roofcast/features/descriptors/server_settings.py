@@ -5,6 +5,7 @@ from typing import Final
 
 import numpy as np
 
+from roofcast.data.specs import AcceleratorSpec
 from roofcast.features.descriptors.precisions import Names
 from roofcast.features.descriptors.prediction_input import PredictionInput, factorize, number_column, text_column
 from roofcast.features.queries import FloatArray
@@ -12,7 +13,7 @@ from roofcast.features.queries import FloatArray
 GIB: Final = 2.0**30
 
 LARGE_GIB: Final = 70.0
-"""Memory from which vLLM counts an accelerator as large; an A100 never is."""
+"""Memory from which vLLM counts an accelerator as large, unless `counts_as_small`."""
 
 TYPICAL_CHUNK_TOKEN: Final = 8192.0
 """Chunk size of engines not in `CHUNK_TOKEN`; default of TensorRT-LLM (``max_num_tokens``)."""
@@ -42,6 +43,17 @@ References
 ----------
 vLLM, ``EngineArgs.get_batch_defaults``; TensorRT-LLM, ``trtllm-serve``, option ``--max_batch_size``.
 """
+
+
+def counts_as_small(spec: AcceleratorSpec) -> bool:
+    """Return whether vLLM gives an accelerator the defaults of small ones, whatever its memory.
+
+    References
+    ----------
+    vLLM, ``EngineArgs.get_batch_defaults``: an A100, and one whose memory NVML does not tell, as of GB10 and Jetson
+    (pull request 57378).
+    """
+    return "a100" in spec.id or (spec.vendor == "NVIDIA" and "unified" in spec.memory_type)
 
 
 WHOLE_PROMPT_MINOR: Final = 8.0

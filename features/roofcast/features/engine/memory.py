@@ -65,13 +65,14 @@ def weight_byte(d: Queries) -> FloatArray:
     """Return the bytes of a replica's weights on its accelerators, with their copies.
 
     Weights outside experts are copied to each attention rank; experts exist once in each group that shares them.
-    Each rank of tensors holds the projections to latents, and where SGLang exchanges tokens between experts, the
-    other MLPs.
+    Each rank of tensors holds the projections to latents, where SGLang exchanges tokens between experts the other
+    MLPs, and with its attention ranks the input embedding.
 
     References
     ----------
     SGLang, ``models/deepseek_v2.py``: shared experts have a tensor parallelism of 1 with an all-to-all backend, and
-    its deployments set ``--moe-dense-tp-size 1``.
+    its deployments set ``--moe-dense-tp-size 1``; ``VocabParallelEmbedding`` has ``enable_tp=not
+    is_dp_attention_enabled()``.
     """
     n_copy = d["config.n_accelerator"] / d["config.pp"] / d["config.expert_rank"]
     byte = loaded_byte(d)
@@ -79,7 +80,8 @@ def weight_byte(d: Queries) -> FloatArray:
     n_mlp = d["model.n_mlp_layer"] * d["model.mlp_width"] * d["model.n_mlp_matrix"] * d["model.hidden_size"]
     is_exchanged = (d["config.engine"] == _SGLANG) & (d["config.ep"] > 1)
     copied = (d["model.n_param_copied"] + n_mlp * is_exchanged) * d["config.dense_byte_per_element"]
-    outside = outside + copied * (d["config.tp"] - 1)
+    is_apart = (d["config.engine"] == _SGLANG) & (d["config.dp"] > 1)
+    outside = outside + (copied + byte["embedding"] * is_apart) * (d["config.tp"] - 1)
     weight = byte["expert"] * n_copy + outside * d["config.dp"] * d["config.cp"]
     return np.asarray(np.maximum(weight - d["config.host_weight_byte"], 0.0), dtype=np.float64)
 

@@ -123,3 +123,11 @@ def test_every_example_is_valid() -> None:
     for part in (WorkloadRequest, InventoryItem, PriceOverride):
         for example in part.model_json_schema()["examples"]:
             part.model_validate(example)
+
+
+def test_formats_of_weights_are_sent_on_as_they_were_typed() -> None:
+    request = ConstraintsRequest.model_validate({"weight_precisions": ["Q5_K_M", "int4"], "kv_precision": "q8"})
+    assert (request.weight_precisions, request.kv_precision) == (["int4", "int4"], "int8")
+    sent = request.model_dump(mode="json", exclude_unset=True)
+    assert sent == {"weight_precisions": ["Q5_K_M", "int4"], "kv_precision": "q8"}
+    assert ConstraintsRequest.model_validate(sent).weight_names() == ["Q5_K_M", "int4"]

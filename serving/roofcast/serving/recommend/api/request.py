@@ -13,7 +13,9 @@ from pydantic import (
     Field,
     ModelWrapValidatorHandler,
     PrivateAttr,
+    SerializerFunctionWrapHandler,
     Tag,
+    model_serializer,
     model_validator,
 )
 
@@ -227,7 +229,7 @@ def _setting(name: str) -> Any:
 class ConstraintsRequest(OfferConstraintsRequest):
     """Constraints on the choice; a field left out does not constrain, except that prices are on demand."""
 
-    _typed: dict[str, list[str]] = PrivateAttr(default_factory=dict)
+    _typed: dict[str, str | list[str]] = PrivateAttr(default_factory=dict)
 
     engine: Annotated[str, Field(max_length=40, description="Short form of `engines` with one element.")] = ""
     engines: Annotated[
@@ -309,16 +311,21 @@ class ConstraintsRequest(OfferConstraintsRequest):
         made = handler(values)
         if isinstance(values, Mapping):
             cells = {name: values.get(name) for name in ("weight_precision", "weight_precisions", "kv_precision")}
-            made._typed = {name: cell if isinstance(cell, list) else [cell] for name, cell in cells.items() if cell}
+            made._typed = {name: cell for name, cell in cells.items() if cell}
         return made
 
     def weight_names(self) -> list[str]:
         """Return the formats of weights to search as they were written, none for those of the checkpoint."""
-        return [name for field in ("weight_precision", "weight_precisions") for name in self._typed.get(field, [])]
+        return [name for field, names in self.typed_names().items() if "weight" in field for name in names]
 
     def typed_names(self) -> dict[str, list[str]]:
         """Return the names of accelerators and precisions as they were written, by field."""
-        return {"accelerator": self.accelerators, **self._typed}
+        typed = {name: [cell] if isinstance(cell, str) else cell for name, cell in self._typed.items()}
+        return {"accelerator": self.accelerators, **typed}
+
+    @model_serializer(mode="wrap")
+    def _as_typed(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {**handler(self), **self._typed}
 
     @model_validator(mode="after")
     def _check(self) -> Self:
