@@ -109,8 +109,8 @@ def fill_copy_format(
 ) -> dict[str, ColumnArray]:
     """Return weight precisions and bits; blank ones take those of the quantised copy that the model's name means.
 
-    `names`: model name of each row, as given, shape (n_row,). `specs`: specs by name; that of a quantised copy differs
-    from the catalogue's in its precision.
+    `names`: model name of each row, as given. `specs`: specs by name; that of a quantised copy differs from the
+    catalogue's in its precision.
     """
     precision = table["weight_precision"]
     copies = {
