@@ -1,7 +1,5 @@
 """Measurements state the bits of a weight where the name of its precision leaves them open."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 from alembic import op
 
