@@ -23,7 +23,7 @@ from roofcast.serving.stacks.profiles import (
     rows_of_measurements,
 )
 from roofcast.serving.stacks.stack_report import (
-    MetricErrors,
+    StackMetric,
     next_measurements,
     profile_errors,
     run_numbers,
@@ -44,7 +44,7 @@ def build(service: Service, *rows: dict[str, Any]) -> Profile:
     return build_profile("mine", rows, service.catalog, service.active_model.bundle.predictor)
 
 
-def errors_of(profile: Profile, service: Service) -> list[MetricErrors]:
+def errors_of(profile: Profile, service: Service) -> list[StackMetric]:
     return profile_errors(profile, service.active_model.bundle, 0.8)
 
 
@@ -152,9 +152,9 @@ def test_other_runs_of_a_profile_lower_the_error_of_each(service: Service) -> No
     profile = build_profile("slow", slow, service.catalog, predictor)
     (errors,) = (one for one in errors_of(profile, service) if one.metric == "tpot_s")
     assert errors.n_row == 4
-    assert errors.before["bias"] == pytest.approx(0.405, abs=0.01)
+    assert errors.before.bias == pytest.approx(0.405, abs=0.01)
     assert errors.after is not None
-    assert errors.after["median_ape"] < 0.6 * errors.before["median_ape"]
+    assert errors.after.median_ape < 0.6 * errors.before.median_ape
     one = build_profile("slow", slow[:1], service.catalog, predictor)
     assert errors_of(one, service)[0].after is None
 
@@ -172,8 +172,8 @@ def test_errors_without_a_profile_are_those_of_a_prediction_of_the_same_runs(ser
     answers = answer(questions, options)
     n_inside = int(((answers["tpot_s_lo"] <= 0.02) & (answers["tpot_s_hi"] >= 0.02)).sum())
     (errors,) = (one for one in errors_of(build(service, *rows), service) if one.metric == "tpot_s")
-    assert errors.before["coverage"] == n_inside / 2
-    assert errors.before["width"] == pytest.approx((answers["tpot_s_hi"] / answers["tpot_s_lo"]).median())
+    assert errors.before.coverage == n_inside / 2
+    assert errors.before.width == pytest.approx((answers["tpot_s_hi"] / answers["tpot_s_lo"]).median())
 
 
 def test_rows_of_a_new_file_may_be_percentiles_if_the_profile_has_a_mean(service: Service) -> None:

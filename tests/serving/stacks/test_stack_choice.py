@@ -14,7 +14,7 @@ from roofcast.data.store.stack_profiles import StoredProfile
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.stacks import measured
-from roofcast.serving.stacks.measured import MeasuredStack
+from roofcast.serving.stacks.measured import MeasuredStackSummary
 from roofcast.serving.stacks.profiles import Profile
 from roofcast.serving.stacks.stack_choice import StackChoice, Stacks, StackUsed
 from roofcast.training.learner.predictor import CalibrationPoints
@@ -62,7 +62,7 @@ class FakeStore:
 @pytest.fixture
 def stacks(monkeypatch: pytest.MonkeyPatch) -> Stacks:
     measured_stacks = tuple(
-        MeasuredStack(name, 7, ("a", "b"), tuple("abcdefghijklmn"), ("tgi", "vllm")) for name in STACKS
+        MeasuredStackSummary(name, 7, ("a", "b"), tuple("abcdefghijklmn"), ("tgi", "vllm")) for name in STACKS
     )
     monkeypatch.setattr(measured, "_shipped_stacks", lambda: measured_stacks)
     profile = Profile("lab", [], POINTS, POINTS, notes=("a note",))

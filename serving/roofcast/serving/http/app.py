@@ -26,7 +26,17 @@ from roofcast.serving.http.problem_details import REQUEST_ID_HEADER, RESPONSES, 
 from roofcast.serving.http.query_parameters import refuse_unknown_parameters
 from roofcast.serving.http.rate_limits import RateLimits
 from roofcast.serving.http.request_log import RequestLog, is_request_id
-from roofcast.serving.http.routes import choices, health, jobs, knowledge, page, predictions, recommendations
+from roofcast.serving.http.routes import (
+    choices,
+    health,
+    jobs,
+    knowledge,
+    page,
+    predictions,
+    predictor_versions,
+    recommendations,
+    retraining_requests,
+)
 from roofcast.serving.http.routes.measurements import (
     campaigns,
     drift,
@@ -34,12 +44,6 @@ from roofcast.serving.http.routes.measurements import (
     measurement_files,
     measurements,
     own_stacks,
-)
-from roofcast.serving.http.routes.predictor import (
-    challenger_version,
-    predictor_history,
-    promotions,
-    retraining_requests,
 )
 from roofcast.serving.http.safe_responses import SafeResponses, serve_docs
 from roofcast.serving.http.telemetry.health_monitor import HealthMonitor
@@ -56,8 +60,7 @@ STARTUP_WAIT_S = 10.0
 
 ROUTERS = (
     recommendations, predictions, jobs, job_measurements, measurements, measurement_files, drift, own_stacks,
-    campaigns, retraining_requests, knowledge, choices, predictor_history, promotions, challenger_version, health,
-    page,
+    campaigns, retraining_requests, knowledge, choices, predictor_versions, health, page,
 )  # fmt: skip
 
 

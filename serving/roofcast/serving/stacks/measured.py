@@ -18,7 +18,7 @@ _MAX_NAMED: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredStack:
+class MeasuredStackSummary:
     """A stack of the shipped measurements, with ids of the catalogue."""
 
     name: str
@@ -28,7 +28,7 @@ class MeasuredStack:
     engines: tuple[str, ...]
 
 
-def measured_stacks(predictor: RoofcastPredictor) -> list[MeasuredStack]:
+def measured_stacks(predictor: RoofcastPredictor) -> list[MeasuredStackSummary]:
     """Return the stacks of the shipped measurements that a predictor knows, by name."""
     stacks = _shipped_stacks()
     is_known = predictor.knows_stacks(pd.Series([stack.name for stack in stacks], dtype=object))
@@ -36,13 +36,13 @@ def measured_stacks(predictor: RoofcastPredictor) -> list[MeasuredStack]:
 
 
 @functools.cache
-def _shipped_stacks() -> tuple[MeasuredStack, ...]:
+def _shipped_stacks() -> tuple[MeasuredStackSummary, ...]:
     rows = load_campaigns(TRAINED_ON)
     names = ("model", "accelerator", "engine")
     stacks = []
     for name, part in rows[list(names)].groupby(name_stacks(rows)):
         values = [tuple(sorted(map(str, set(part[column]) - {""}))) for column in names]
-        stacks.append(MeasuredStack(str(name), len(part), *values))
+        stacks.append(MeasuredStackSummary(str(name), len(part), *values))
     return tuple(stacks)
 
 

@@ -15,7 +15,7 @@ from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.counts import count_text
 from roofcast.serving.keyed_cache import KeyedCache
-from roofcast.serving.stacks.measured import MeasuredStack, match_stack, measured_stacks
+from roofcast.serving.stacks.measured import MeasuredStackSummary, match_stack, measured_stacks
 from roofcast.serving.stacks.profiles import Profile, load_stored
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
@@ -163,7 +163,7 @@ def _join(points: CalibrationPoints, references: CalibrationPoints) -> Calibrati
     return CalibrationPoints(X, y)
 
 
-def _measured_text(stack: MeasuredStack) -> str:
+def _measured_text(stack: MeasuredStackSummary) -> str:
     engines = _listed(stack.engines, "no named engine")
     accelerators = _listed(stack.accelerators, "no named accelerator")
     rows = f"{count_text(stack.n_row, 'row')} of {count_text(len(stack.models), 'LLM')}"

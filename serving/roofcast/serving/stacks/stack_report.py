@@ -1,12 +1,12 @@
 """Report of a profile: errors with and without it by leave-one-run-out, and what to measure next for it."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from pydantic import BaseModel, Field
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.measurements.schema import INPUT_COLUMNS, REFERENCE_METRICS
@@ -16,13 +16,12 @@ from roofcast.serving.defaults import DEFAULT_LEVEL
 from roofcast.serving.predict.next_measurements import RANKED_METRICS
 from roofcast.serving.predict.question_rows import table_from_rows
 from roofcast.serving.predict.row_checks import assumed_split_problems, capacity_problems, check_table
+from roofcast.serving.request_fields import Value
 from roofcast.serving.stacks.profiles import Profile, central_rows
 from roofcast.training.explain.measure_next import rank_measurements
 from roofcast.training.learner.prediction import Prediction
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
-
-Errors = Mapping[str, float]
 
 MAX_SETUP: Final = 4
 """Setups of a profile, the most frequent ones, for which the next measurement is sought."""
@@ -51,22 +50,41 @@ _SHOWN: Final = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class MetricErrors:
-    """Errors of predictions of a profile's own rows of one metric.
+class StackErrors(BaseModel):
+    """Errors of predictions of a profile's own rows."""
 
-    `before` is without the profile, `after` with its other runs; None where there are none. Each has mean and median
-    absolute percentage error, the median of log(measured / predicted), and of the intervals the coverage
-    and the median ratio of their ends.
-    """
+    mape: Annotated[float, Field(description="Mean absolute percentage error, as a fraction.")]
+    median_ape: float
+    bias: Annotated[float, Field(description="Median of log(measured / predicted).")]
+    coverage: Annotated[float, Field(description="Share of the rows inside their interval.")]
+    width: Annotated[float, Field(description="Median ratio of the ends of the intervals.")]
+
+
+class StackMetric(BaseModel):
+    """Errors of one metric without the profile, and with its other runs; null where there are none."""
 
     metric: str
     n_row: int
-    before: Errors
-    after: Errors | None
+    before: StackErrors
+    after: StackErrors | None
 
 
-def profile_errors(profile: Profile, bundle: ModelBundle, level: float) -> list[MetricErrors]:
+class StackReport(BaseModel):
+    """A profile, the errors of its rows by leave-one-run-out, and the runs that would narrow its intervals most."""
+
+    name: str
+    level: float
+    notes: Annotated[list[str], Field(description="Such as rows that cannot be used any more.")]
+    n_row: int
+    n_run: int
+    models: list[str]
+    accelerators: list[str]
+    engines: list[str]
+    errors: list[StackMetric]
+    measure_next: list[dict[str, Value | dict[str, float]]]
+
+
+def profile_errors(profile: Profile, bundle: ModelBundle, level: float) -> list[StackMetric]:
     """Return the errors of each measured metric; a row's own run is never among what its prediction is given.
 
     `before` has the intervals of a prediction without a profile.
@@ -84,8 +102,10 @@ def profile_errors(profile: Profile, bundle: ModelBundle, level: float) -> list[
             continue
         measured = pd.to_numeric(table[metric]).to_numpy(dtype=float)
         if n_row := int((~np.isnan(measured)).sum()):
-            parts = [_errors(measured, part, metric, level) if part else None for part in (before, after)]
-            errors.append(MetricErrors(metric, n_row, parts[0] or {}, parts[1]))
+            own = _errors(measured, after, metric, level) if after else None
+            errors.append(
+                StackMetric(metric=metric, n_row=n_row, before=_errors(measured, before, metric, level), after=own)
+            )
     return errors
 
 
@@ -98,18 +118,18 @@ def run_numbers(X: pd.DataFrame) -> npt.NDArray[np.intp]:
     return np.unique(keys.to_numpy(), return_inverse=True)[1]
 
 
-def _errors(measured: npt.NDArray[np.float64], prediction: Prediction, metric: str, level: float) -> Errors:
+def _errors(measured: npt.NDArray[np.float64], prediction: Prediction, metric: str, level: float) -> StackErrors:
     known = ~np.isnan(measured)
     low, high = (part[metric].to_numpy()[known] for part in prediction.interval(level))
     truth, predicted = measured[known], prediction.median[metric].to_numpy()[known]
     relative = np.abs(predicted - truth) / truth
-    return {
-        "mape": float(relative.mean()),
-        "median_ape": float(np.median(relative)),
-        "bias": float(np.median(np.log(truth / predicted))),
-        "coverage": float(((truth >= low) & (truth <= high)).mean()),
-        "width": float(np.median(high / low)),
-    }
+    return StackErrors(
+        mape=float(relative.mean()),
+        median_ape=float(np.median(relative)),
+        bias=float(np.median(np.log(truth / predicted))),
+        coverage=float(((truth >= low) & (truth <= high)).mean()),
+        width=float(np.median(high / low)),
+    )
 
 
 def next_measurements(
@@ -203,16 +223,16 @@ def _models(own: Iterable[str], catalog: Catalog) -> list[str]:
 
 def stack_report(
     profile: Profile, bundle: ModelBundle, catalog: Catalog, *, level: float = DEFAULT_LEVEL, n_next: int = 3
-) -> dict[str, Any]:
-    """Return a profile's errors before and after, and what to measure next, as JSON values."""
-    return {
-        "name": profile.name,
-        "level": level,
-        "notes": [*profile.notes],
+) -> StackReport:
+    """Return a profile's errors before and after, and what to measure next."""
+    return StackReport(
+        name=profile.name,
+        level=level,
+        notes=[*profile.notes],
         **profile_contents(profile),
-        "errors": [asdict(one) for one in profile_errors(profile, bundle, level)],
-        "measure_next": next_measurements(profile, bundle.predictor, catalog, n_next) if n_next else [],
-    }
+        errors=profile_errors(profile, bundle, level),
+        measure_next=next_measurements(profile, bundle.predictor, catalog, n_next) if n_next else [],
+    )
 
 
 def profile_contents(profile: Profile) -> dict[str, Any]:

@@ -148,7 +148,9 @@ def show_(
         with spinner("leaving out each run"):
             service = load_predictor(open_service())
             profile = service.stacks.load_profile(service.catalog, service.active_model, OWNER, name)
-            report = stack_report(profile, service.active_model.bundle, service.catalog, level=level, n_next=n)
+            report = stack_report(
+                profile, service.active_model.bundle, service.catalog, level=level, n_next=n
+            ).model_dump()
     if as_json:
         print(json.dumps(report, allow_nan=False))
         return

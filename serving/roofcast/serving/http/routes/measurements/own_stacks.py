@@ -6,22 +6,16 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
+from roofcast.data.store.stack_profiles import StackSummary
 from roofcast.serving.defaults import DEFAULT_LEVEL
 from roofcast.serving.http.access import READ, WRITE
 from roofcast.serving.http.dependencies import ActiveModel, Owner, Parts
 from roofcast.serving.http.guarded_routes import GuardedRoute
-from roofcast.serving.http.schemas.stack_answers import (
-    MeasuredStackSummary,
-    StackAdded,
-    StackRemoved,
-    StackReport,
-    StackRequest,
-    StackSummary,
-)
+from roofcast.serving.http.schemas.stack_answers import StackAdded, StackRemoved, StackRequest
 from roofcast.serving.request_fields import Level
-from roofcast.serving.stacks.measured import measured_stacks
+from roofcast.serving.stacks.measured import MeasuredStackSummary, measured_stacks
 from roofcast.serving.stacks.profiles import add_rows
-from roofcast.serving.stacks.stack_report import stack_report
+from roofcast.serving.stacks.stack_report import StackReport, stack_report
 
 router = APIRouter(tags=["stacks"], route_class=GuardedRoute)
 
@@ -42,13 +36,13 @@ def post_stack(request: StackRequest, service: Parts, active: ActiveModel, owner
 @router.get("/v1/stacks", dependencies=READ)
 def list_stacks(service: Parts, owner: Owner) -> list[StackSummary]:
     """List the profiles of the caller's key, and those that the command line of the service made."""
-    return [StackSummary(**asdict(summary)) for summary in service.store.stacks.summaries(owner)]
+    return service.store.stacks.summaries(owner)
 
 
 @router.get("/v1/measured-stacks", dependencies=READ)
 def list_measured_stacks(active: ActiveModel) -> list[MeasuredStackSummary]:
     """List the stacks of the shipped measurements that the predictor knows: names for `stack`, besides profiles."""
-    return [MeasuredStackSummary.model_validate(asdict(stack)) for stack in measured_stacks(active.bundle.predictor)]
+    return measured_stacks(active.bundle.predictor)
 
 
 @router.get("/v1/stacks/{name}", dependencies=READ)
@@ -63,8 +57,7 @@ def get_stack(
 ) -> StackReport:
     """Return a profile's errors without it and with its other runs, and what to measure next for it."""
     profile = service.stacks.load_profile(service.catalog, active, owner, name)
-    report = stack_report(profile, active.bundle, service.catalog, level=level, n_next=n_next)
-    return StackReport.model_validate(report)
+    return stack_report(profile, active.bundle, service.catalog, level=level, n_next=n_next)
 
 
 @router.delete("/v1/stacks/{name}", dependencies=WRITE)

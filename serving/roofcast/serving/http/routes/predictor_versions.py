@@ -1,22 +1,82 @@
-"""``/v1/predictor/challenger``: the version that answers beside the champion, and a comparison of the two."""
+"""``/v1/predictor``: versions and changes, promotion and rollback, the challenger and its comparison."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 
 from roofcast.data.errors import NoAnswerError
+from roofcast.data.measurements.target import INFERENCE
 from roofcast.serving.app_state import promotion
 from roofcast.serving.composition import Service
 from roofcast.serving.http.access import ADMIN, READ
 from roofcast.serving.http.callers import CALLER
-from roofcast.serving.http.dependencies import Parts, Viewer
+from roofcast.serving.http.dependencies import Parts, TargetQuery, Viewer
 from roofcast.serving.http.guarded_routes import GuardedRoute
-from roofcast.serving.http.schemas.history import ChallengerResponse, ChallengerWithdrawn
-from roofcast.serving.http.schemas.resources import ChallengerRequest
+from roofcast.serving.http.routes.knowledge import predictor_response
+from roofcast.serving.http.schemas.history import (
+    ChallengerResponse,
+    ChallengerWithdrawn,
+    ChangeResponse,
+    VersionResponse,
+)
+from roofcast.serving.http.schemas.resources import (
+    DEFAULT_TARGET,
+    ChallengerRequest,
+    PredictorResponse,
+    PromotionRequest,
+    TargetRequest,
+)
 from roofcast.serving.shadow.version_comparison import VersionComparison, compare_version
 from roofcast.training.lifecycle.gate.challenger_alias import NO_CHALLENGER, challenger_of, withdraw_challenger
+from roofcast.training.lifecycle.registry.champion_changes import read_changes
 
 router = APIRouter(tags=["knowledge"], route_class=GuardedRoute)
+
+
+@router.get("/v1/predictor/versions", dependencies=READ)
+def list_versions(service: Parts, target: TargetQuery = INFERENCE) -> list[VersionResponse]:
+    """List the versions of a target's predictor, the newest first, then the shipped one."""
+    registry = service.champions[target].registry
+    champion, challenger = registry.champion(), challenger_of(registry)
+    return [
+        VersionResponse(
+            version=v.version,
+            sha256=v.sha256,
+            run_id=v.run_id,
+            in_service=v == champion,
+            is_challenger=v == challenger,
+            description=v.description,
+        )
+        for v in registry.versions()
+    ]
+
+
+@router.get("/v1/predictor/changes", dependencies=READ)
+def list_changes(service: Parts, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[ChangeResponse]:
+    """List the changes of champion and challenger made in this state folder, the latest first, with their callers."""
+    changes = read_changes(service.settings.home, limit)
+    return [ChangeResponse.model_validate(asdict(change)) for change in changes]
+
+
+@router.put("/v1/predictor", dependencies=ADMIN)
+def put_predictor(request: PromotionRequest, *, http: Request, service: Parts) -> PredictorResponse:
+    """Promote a version of the registry; all server processes follow within seconds."""
+    champion = service.champions[request.target]
+    champion.refresh(promotion.promote(champion.registry, request.version, http.scope[CALLER]))
+    return predictor_response(champion.active_model, request.target)
+
+
+@router.post("/v1/predictor/rollback", dependencies=ADMIN)
+def post_rollback(http: Request, service: Parts, request: TargetRequest = DEFAULT_TARGET) -> PredictorResponse:
+    """Promote the version before the champion; a second rollback promotes the one before that.
+
+    If there is none, or the champion has changed meanwhile, the answer is 409 and the champion stays.
+    """
+    champion = service.champions[request.target]
+    champion.refresh(promotion.roll_back(champion.registry, http.scope[CALLER]))
+    return predictor_response(champion.active_model, request.target)
+
 
 Version = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$")]
 

@@ -1,1 +1,0 @@
-"""Versions of the predictor: retraining, promotion, history, the challenger."""
