@@ -1,7 +1,5 @@
 """Baselines: the estimate alone, the nearest measurement, and trees without physics."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 

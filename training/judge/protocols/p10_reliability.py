@@ -6,8 +6,6 @@ configurations with which one owner measured an LLM at a workload and load; the 
 TTFT and TPOT.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -5,8 +5,6 @@ and leaves out its later dates or some of its configurations. Each row is predic
 means and medians are judged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import Final
