@@ -31,17 +31,3 @@ def test_errors_of_nothing_do_not_exist(figure: Callable[[list[float], list[floa
 
 def test_an_error_of_exactly_the_tolerance_is_within_it() -> None:
     assert metrics.share_within([4.0, 4.0], [5.0, 5.01]) == 0.5
-
-
-def test_overspend_is_averaged_over_successes_alone() -> None:
-    overspend = metrics.overspends([15.0, 5.0, 10.0], [10.0, 10.0, 10.0])
-    assert metrics.mean_overspend(overspend, [True, False, True]) == pytest.approx(0.25)
-    assert math.isnan(metrics.mean_overspend(overspend, [False] * 3))
-
-
-@pytest.mark.parametrize(
-    ("success", "overspend", "so"),
-    [(1.0, 0.0, 1.0), (0.5, 0.5, 0.5), (1.0, 1.0, 0.0), (1.0, 7.0, 0.0), (0.0, NAN, 0.0), (0.8, 0.2, 0.8)],
-)
-def test_so_score_is_a_harmonic_mean_floored_at_zero(success: float, overspend: float, so: float) -> None:
-    assert metrics.so_score(success, overspend) == pytest.approx(so)

@@ -14,10 +14,10 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import ndtr, ndtri
 
+from judge.decision_metrics import mean_overspend, overspends, success_share
 from judge.protocols.fold_lines import LEVELS, scored_lines
 from judge.protocols.regret import HARDWARE
 from roofcast.training.dataset.stacks import stack_owners
-from roofcast.training.evaluation.metrics import mean_overspend, overspends, success_share
 
 FloatArray = npt.NDArray[np.float64]
 

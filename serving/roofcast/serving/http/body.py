@@ -28,10 +28,6 @@ RESERVE_BYTE: Final = 32_000_000
 """Space of the temporary folder that bodies leave free, for the files of others in it."""
 
 
-Write = Callable[[bytes], Awaitable[None] | None]
-"""Takes a part of a body."""
-
-
 class Bodies:
     """Reader of bodies within limits.
 

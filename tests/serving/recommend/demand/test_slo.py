@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import STATISTICS
 from roofcast.features.pipeline import METRICS
-from roofcast.serving.recommend.demand.slo import FLOORS, METRIC_OF, Limit, format_limit, loosen_limit, parse_limit
+from roofcast.serving.recommend.demand.slo import FLOORS, METRIC_OF, Limit, loosen_limit, parse_limit
 
 
 @pytest.mark.parametrize(
@@ -98,17 +98,16 @@ def test_any_text_is_parsed_or_refused(text: str) -> None:
     st.decimals("0.0001", 86_400, places=9),
     st.sampled_from(["s", "ms"]),
 )
-def test_a_formatted_limit_is_parsed_to_the_same(name: str, statistic: str, number: Decimal, unit: str) -> None:
+def test_any_number_of_a_limit_is_read_in_its_unit(name: str, statistic: str, number: Decimal, unit: str) -> None:
     if name in FLOORS:
-        text = f"{name}:{'mean' if name == 'throughput' else statistic}>={number:f}"
+        limit = parse_limit(f"{name}:{'mean' if name == 'throughput' else statistic}>={number:f}")
+        read = 1 / limit.value if limit.is_rate_of_user else limit.value
+        assert read == pytest.approx(float(number))
     else:
-        text = f"{name}:{statistic}<={number:f}{unit}"
-    limit = parse_limit(text)
-    parsed = parse_limit(format_limit(limit))
-    assert (parsed.metric, parsed.statistic, parsed.value, parsed.is_floor) == (
-        limit.metric, limit.statistic, limit.value, limit.is_floor,
-    )  # fmt: skip
-    assert format_limit(parsed) == format_limit(limit)
+        limit = parse_limit(f"{name}:{statistic}<={number:f}{unit}")
+        assert limit.value == pytest.approx(float(number) * (1 if unit == "s" else 1e-3))
+        assert limit.statistic == statistic
+    assert limit.metric == METRIC_OF[name]
 
 
 @pytest.mark.parametrize(

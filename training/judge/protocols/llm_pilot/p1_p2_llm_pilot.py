@@ -19,6 +19,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from judge.decision_metrics import mean_overspend, overspends, so_score, success_share
 from judge.peers.llm_pilot_peers import (
     LATENCY_COLUMNS,
     MEASURED_COLUMNS,
@@ -40,7 +41,6 @@ from judge.protocols.llm_pilot.capacity import (
     evaluate_choices,
 )
 from roofcast.data.errors import SchemaError, UnknownNameError
-from roofcast.training.evaluation.metrics import mean_overspend, overspends, so_score, success_share
 
 P1_DEMANDS: Final = (Demand(0.1, 0.05, 200),)
 P2_DEMANDS: Final = tuple(

@@ -2,7 +2,7 @@
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal, TypeVar, get_args
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema, PlainSerializer
 from pydantic.json_schema import SkipJsonSchema
@@ -18,7 +18,6 @@ from roofcast.serving.request_fields import StackResponse
 LeverKind = Literal["precision", "users", "limit", "pricing", "region", "provider"]
 """Kinds of changes that may lower the cost."""
 
-LEVERS: Final[tuple[LeverKind, ...]] = get_args(LeverKind)
 
 N_DIGIT: Final = 6
 """Significant digits of the floats of an answer."""

@@ -122,21 +122,6 @@ def parse_limit(text: str) -> Limit:
     return read(name, statistic, float(match["value"]), match["unit"], text)
 
 
-def format_limit(limit: Limit) -> str:
-    """Return the text of a limit in SI units; the inverse of `parse_limit`.
-
-    Examples
-    --------
-    >>> format_limit(parse_limit(" TTFT <= 500 ms "))
-    'ttft:p95<=0.5s'
-    >>> format_limit(parse_limit("throughput > 2000"))
-    'throughput:mean>=2000'
-    """
-    number = f"{Decimal(repr(limit.value)).normalize():f}"
-    sign, unit = (">=", "") if limit.is_floor else ("<=", "s")
-    return f"{_NAME_OF[limit.metric]}:{limit.statistic}{sign}{number}{unit}"
-
-
 def describe_limit(limit: Limit) -> str:
     """Return a limit in words.
 
