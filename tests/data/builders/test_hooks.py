@@ -34,8 +34,11 @@ def test_result_file_that_contradicts_itself_is_rejected(tmp_path: Path) -> None
         ("first_mtp_chunk", Launch(1024, 1024, 64, 8, has_dp=True), 1984),
         ("60_if_dp", Launch(1024, 1024, 64, 8, has_dp=False), None),
         ("delayed", Launch(1024, 1024, 64, 8, has_dp=False), 40),
+        ("share_by_load", Launch(1024, 1024, 256, 8, has_dp=True), 0.7),
+        ("share_by_load", Launch(8192, 1024, 256, 4, has_dp=False), 0.75),
+        ("mtp_batch_of_4", Launch(1024, 1024, 64, 8, has_dp=True), 16),
     ],
 )
-def test_setting_of_a_launch_script_follows_from_the_launch(rule: str, launch: Launch, value: int | None) -> None:
+def test_setting_of_a_launch_script_follows_from_the_launch(rule: str, launch: Launch, value: float | None) -> None:
     assert RULES[rule](launch) == value
     assert len(SCRIPTS) == len({(s.file, s.since, s.until, s.engine, s.precisions, s.systems) for s in SCRIPTS})

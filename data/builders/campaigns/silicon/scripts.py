@@ -26,13 +26,13 @@ class Launch:
     has_dp: bool
 
 
-Rule = Callable[[Launch], int | None]
+Rule = Callable[[Launch], float | None]
 
-Value = int | Rule | None
+Value = float | Rule | None
 """Setting of a script: a constant, a function of the launch, or nothing."""
 
-SETTINGS: Final = ("poll", "stream", "chunk", "dp_wait", "batch_wait", "n_draft")
-"""Settings of a script, see the columns of `roofcast.data.measurements.schema`."""
+SETTINGS: Final = ("memory", "seqs", "poll", "stream", "chunk", "dp_wait", "batch_wait", "n_draft")
+"""Settings of a script that are numbers, see the columns of `roofcast.data.measurements.schema`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +48,10 @@ class Script:
     engine: str
     precisions: str
     file: str
+    memory: Value = None
     kv: str = ""
+    seqs: Value = None
+    prefix: str = ""
     poll: Value = None
     stream: Value = None
     chunk: Value = None
@@ -72,6 +75,16 @@ def _chunk_of_8(run: Launch) -> int:
     return 8192 if run.n_device == 4 else 32768
 
 
+def _chunk_of_mi355x(run: Launch) -> int:
+    return 32768 if (run.n_input, run.n_output) == (8192, 1024) and run.concurrency > 32 else 196608
+
+
+def _share_by_load(run: Launch) -> float:
+    if run.n_input == 1024:
+        return 0.7 if run.concurrency >= 256 else 0.8
+    return 0.75 if run.n_device == 4 else 0.8
+
+
 def _two_prompts(run: Launch) -> int:
     return 2 * run.n_input
 
@@ -88,18 +101,20 @@ def _prompt_and_batch_or_8192(run: Launch) -> int:
     return max(_prompt_and_batch(run), 8192)
 
 
+def _rank_batch(run: Launch) -> int:
+    return max(run.concurrency // run.n_device, 1) if run.has_dp else run.concurrency
+
+
 def _first_mtp_chunk(run: Launch) -> int:
-    batch = max(run.concurrency // run.n_device, 1) if run.has_dp else run.concurrency
-    return _in_blocks((_n_draft(run) + 1) * batch + round(run.n_input * 1.8))
+    return _in_blocks((_n_draft(run) + 1) * _rank_batch(run) + round(run.n_input * 1.8))
+
+
+def _mtp_batch(share: int) -> Callable[[Launch], int]:
+    return lambda run: run.concurrency // (share if run.has_dp and run.concurrency >= share else 1)
 
 
 def _mtp_chunk(share: int) -> Callable[[Launch], int]:
-    def chunk(run: Launch) -> int:
-        is_split = run.has_dp and run.concurrency >= share
-        batch = run.concurrency // share if is_split else run.concurrency
-        return _in_blocks((_n_draft(run) + 1) * batch + run.n_input)
-
-    return chunk
+    return lambda run: _in_blocks((_n_draft(run) + 1) * _mtp_batch(share)(run) + run.n_input)
 
 
 def _n_draft(run: Launch) -> int:
@@ -123,7 +138,12 @@ RULES: Final[Mapping[str, Rule]] = {
     "prompt_and_batch": _prompt_and_batch, "prompt_and_batch_or_8192": _prompt_and_batch_or_8192,
     "first_mtp_chunk": _first_mtp_chunk, "mtp_chunk_of_4": _mtp_chunk(4), "mtp_chunk_of_8": _mtp_chunk(8),
     "n_draft": _n_draft, "delayed": _delayed, "delayed_llama": _delayed_llama, "60_if_dp": _if_dp(60),
-    "50_if_dp": _if_dp(50),
+    "50_if_dp": _if_dp(50), "concurrency": lambda run: run.concurrency, "rank_batch": _rank_batch,
+    "mtp_batch_of_4": _mtp_batch(4), "mtp_batch_of_8": _mtp_batch(8), "196608_or_32768": _chunk_of_mi355x,
+    "at_least_128": lambda run: max(run.concurrency, 128), "batch_of_8": lambda run: 32 if run.n_device == 4 else 128,
+    "512_or_256": lambda run: 512 if (run.n_input, run.n_output) == (1024, 1024) else 256,
+    "share_of_8": lambda run: 0.95 if run.n_device == 4 else 0.82, "share_by_load": _share_by_load,
+    "share_by_dp": lambda run: 0.7 if run.has_dp else 0.8,
 }  # fmt: skip
 """Function of the launch by its name in ``scripts.csv``."""
 
@@ -143,7 +163,7 @@ def load_scripts() -> list[Script]:
 
 
 def _value(text: str) -> Value:
-    return int(text) if text.isdecimal() else RULES[text] if text else None
+    return RULES[text] if text in RULES else float(text) if text else None
 
 
 SCRIPTS: Final = load_scripts()

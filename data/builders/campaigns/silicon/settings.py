@@ -10,10 +10,14 @@ from builders.campaigns.silicon.scripts import SCRIPTS, Launch, Script, Value
 from builders.campaigns.silicon.source import SourceRow
 from builders.campaigns.silicon.speculation import Mtp
 
-Settings = dict[str, str | int | None]
+Settings = dict[str, str | float | None]
 """Columns of the measurement table by name."""
 
 COLUMNS: Final = {
+    "kv_precision": "kv",
+    "gpu_memory_utilization": "memory",
+    "max_num_seqs": "seqs",
+    "prefix_caching": "prefix",
     "poll_interval_step": "poll",
     "stream_interval_token": "stream",
     "chunk_size_token": "chunk",
@@ -76,12 +80,12 @@ def launch_settings(served: Served, run: Launch) -> Settings:
     Examples
     --------
     >>> run = Launch(1024, 1024, 64, 8, has_dp=False)
-    >>> launch_settings(Served("deepseek", "b200", "sglang", "fp4", "2025-11"), run)
-    {'poll_interval_step': 30, 'stream_interval_token': 10, 'chunk_size_token': 16384}
+    >>> launch_settings(Served("deepseek", "b200", "sglang", "fp4", "2025-11"), run)["max_num_seqs"]
+    256.0
     """
     script = next((script for script in SCRIPTS if served.by(script)), None)
     values = _values(script, run) if script else {}
-    return {column: value for column, value in values.items() if value is not None}
+    return {column: value for column, value in values.items() if value not in (None, "")}
 
 
 def _settings(row: SourceRow, geometry: Geometry, mtp: bool) -> Settings:
@@ -96,14 +100,14 @@ def _settings(row: SourceRow, geometry: Geometry, mtp: bool) -> Settings:
         n_device=geometry.n_accelerator,
         has_dp=(geometry.dp or 1) > 1,
     )
-    return {"kv_precision": script.kv, **_values(script, run)}
+    return _values(script, run)
 
 
-def _values(script: Script, run: Launch) -> dict[str, int | None]:
+def _values(script: Script, run: Launch) -> Settings:
     return {column: _value(getattr(script, name), run) for column, name in COLUMNS.items()}
 
 
-def _value(value: Value, run: Launch) -> int | None:
+def _value(value: Value | str, run: Launch) -> str | float | None:
     return value(run) if callable(value) else value
 
 
