@@ -31,10 +31,10 @@ TRAINING_OUTCOME_COLUMNS: Final = of_role(TRAINING_SCHEMA, "outcome")
 recomputation, model FLOP do not; the ratios are over the peak that the source states. Memory is the largest peak of
 an accelerator that the source reports; see `memory_kind`. `duration_s` is the time of the whole run.
 
-Results, the context of a run: `memory_kind` tells how memory was read: allocated tensors, memory that the framework's allocator
-reserved, or memory in use on the device. `derived` names the outcomes that were computed from others, separated by
-spaces; `date` is the day of the measurement, or the day of its first publication in the source. `stack` names who
-built, configured and measured: ``owner`` or ``owner/part``; stacks of one owner are held out together."""
+Results, the context of a run: `memory_kind` tells how memory was read: allocated tensors, memory that the framework's
+allocator reserved, or memory in use on the device. `derived` names the outcomes that were computed from others,
+separated by spaces; `date` is the day of the measurement, or the day of its first publication in the source. `stack`
+names who built, configured and measured: ``owner`` or ``owner/part``; stacks of one owner are held out together."""
 
 TRAINING_KEY_COLUMNS: Final = (
     "model", "accelerator", "n_accelerator", "method", "compute_precision", "precision_recipe",
