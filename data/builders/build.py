@@ -29,16 +29,10 @@ _HERE: Final = Path(__file__).parent
 class Topic:
     """Campaigns of one measurement table.
 
-    Parameters
-    ----------
-    package
-        Name of the builders' folder, which holds recipes, hooks and the files of rejected rows.
-    shipped
-        Folder of the shipped campaigns.
-    order
-        Sort columns of the rows.
-    assemble
-        Builds a campaign by its recipe from the published files under a folder.
+    - `package`: Name of the builders' folder, which holds recipes, hooks and the files of rejected rows.
+    - `shipped`: Folder of the shipped campaigns.
+    - `order`: Sort columns of the rows.
+    - `assemble`: Builds a campaign by its recipe from the published files under a folder.
     """
 
     package: str
@@ -75,14 +69,9 @@ def build(topic: Topic, name: str, raw: Path | None) -> BuildResult:
 def save(result: BuildResult, folder: Path, rejected_file: Path, order: Sequence[str]) -> None:
     """Write rows, counts and rejected rows of a campaign. The output is deterministic.
 
-    Parameters
-    ----------
-    folder
-        Folder of the campaign: holds ``rows.csv`` and the counts in ``campaign.toml``.
-    rejected_file
-        CSV file of the rejected rows.
-    order
-        Sort columns of the rows.
+    - `folder`: Folder of the campaign: holds ``rows.csv`` and the counts in ``campaign.toml``.
+    - `rejected_file`: CSV file of the rejected rows.
+    - `order`: Sort columns of the rows.
     """
     ordered = result.rows.sort_values(list(order), kind="stable")
     is_blank = ordered.isna().all() | (ordered == "").all()

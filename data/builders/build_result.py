@@ -11,15 +11,10 @@ from builders.rejected_rows import no_rejected_rows
 class BuildResult:
     """Campaign built from its published files.
 
-    Parameters
-    ----------
-    rows
-        Validated measurements.
-    n_read
-        Number of published rows; one published row may give several measurements, one per statistic.
-    rejected
-        Published rows that became no measurement, with columns `REJECTED_COLUMNS`. Every published row is either
-        in `rows` or here.
+    - `rows`: Validated measurements.
+    - `n_read`: Number of published rows; one published row may give several measurements, one per statistic.
+    - `rejected`: Published rows that became no measurement, with columns `REJECTED_COLUMNS`. Every published row is
+      either in `rows` or here.
     """
 
     rows: pd.DataFrame

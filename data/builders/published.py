@@ -34,17 +34,11 @@ class RejectionError(Exception):
 class Record:
     """Published row: what its source states.
 
-    Parameters
-    ----------
-    reference
-        Identifier in the source.
-    cells
-        Text or JSON value by column. Every reader adds ``@file``, ``@path`` below the campaign's folder, and ``@row``
-        counted from 1 in its file; most add ``@line``, pages and Markdown ``@heading``.
-    n_published
-        Number of published rows that the record joins.
-    rejection
-        Rule and detail, if a hook rejects the row.
+    - `reference`: Identifier in the source.
+    - `cells`: Text or JSON value by column. Every reader adds ``@file``, ``@path`` below the campaign's folder, and
+      ``@row`` counted from 1 in its file; most add ``@line``, pages and Markdown ``@heading``.
+    - `n_published`: Number of published rows that the record joins.
+    - `rejection`: Rule and detail, if a hook rejects the row.
     """
 
     reference: str
@@ -70,28 +64,16 @@ class Record:
 class FileSet:
     """Entry of ``[[files]]``: files of one format, read in the order of the patterns, then of their paths.
 
-    Parameters
-    ----------
-    globs
-        Patterns below the campaign's folder, each of which at least one file matches.
-    format
-        Name in `FORMATS`.
-    rows
-        JSON: paths of nested lists, each of whose items is a record with the cells around it.
-    columns
-        JSON lines: names of the items of a line that is a list.
-    fields
-        Text: regular expression of two groups, name and value, whose matches become cells.
-    comment
-        CSV: lines with this beginning are skipped.
-    unquoted
-        CSV: column whose commas are not quoted.
-    is_loose
-        CSV and Markdown: a line with more or fewer cells than the header is no error.
-    is_titled
-        HTML: the first row of each table names the columns.
-    only
-        Regular expressions by column that a row must match to be one.
+    - `globs`: Patterns below the campaign's folder, each of which at least one file matches.
+    - `format`: Name in `FORMATS`.
+    - `rows`: JSON: paths of nested lists, each of whose items is a record with the cells around it.
+    - `columns`: JSON lines: names of the items of a line that is a list.
+    - `fields`: Text: regular expression of two groups, name and value, whose matches become cells.
+    - `comment`: CSV: lines with this beginning are skipped.
+    - `unquoted`: CSV: column whose commas are not quoted.
+    - `is_loose`: CSV and Markdown: a line with more or fewer cells than the header is no error.
+    - `is_titled`: HTML: the first row of each table names the columns.
+    - `only`: Regular expressions by column that a row must match to be one.
     """
 
     globs: tuple[str, ...]

@@ -46,14 +46,10 @@ _FILES: Final = {
 class Source:
     """``[source]``: where the published files lie.
 
-    Parameters
-    ----------
-    folder
-        Below the folder of all raw files.
-    archive
-        Address of a gzipped tar file of the pinned revision; empty if the files are an extraction of many revisions.
-    flat
-        Whether the slashes of the archive's paths are ``__`` in the folder.
+    - `folder`: Below the folder of all raw files.
+    - `archive`: Address of a gzipped tar file of the pinned revision; empty if the files are an extraction of many
+      revisions.
+    - `flat`: Whether the slashes of the archive's paths are ``__`` in the folder.
     """
 
     folder: str
@@ -65,26 +61,16 @@ class Source:
 class Recipe:
     """Rules that make a campaign of its published files; `load_recipe` checks them.
 
-    Parameters
-    ----------
-    name
-        Campaign.
-    stack
-        Stack of rows that name none.
-    hooks
-        Module with `records` or `rows`, or both, see ``data/builders/README.md``; None if rules suffice.
-    spread
-        Regular expression (`columns`) of source columns that hold a run each; its groups, ``@column`` and ``@value``
-        become cells. `reference` is the entry of the suffix.
-    parse
-        Regular expressions by source column or template; the named groups that they find become cells.
-    same
-        Columns that the source names as we do; ``*`` in job campaigns for all.
-    computed
-        Arithmetic over cells and columns, for a column that is not stated; see `arithmetic`.
-    is_printed, has_headings, supersedes
-        Job campaigns: whether figures are printed with few digits, whether headings name columns, and whether a later
-        release supersedes a much slower one.
+    - `name`: Campaign.
+    - `stack`: Stack of rows that name none.
+    - `hooks`: Module with `records` or `rows`, or both, see ``data/builders/README.md``; None if rules suffice.
+    - `spread`: Regular expression (`columns`) of source columns that hold a run each; its groups, ``@column`` and
+      ``@value`` become cells. `reference` is the entry of the suffix.
+    - `parse`: Regular expressions by source column or template; the named groups that they find become cells.
+    - `same`: Columns that the source names as we do; ``*`` in job campaigns for all.
+    - `computed`: Arithmetic over cells and columns, for a column that is not stated; see `arithmetic`.
+    - `is_printed`, `has_headings`, `supersedes`: Job campaigns: whether figures are printed with few digits, whether
+      headings name columns, and whether a later release supersedes a much slower one.
     """
 
     name: str

@@ -36,14 +36,9 @@ _TITLES: Final = {
 class Section:
     """A protocol on the page: what it asks, and the rows and columns of its figures that the page shows.
 
-    Parameters
-    ----------
-    results
-        Results of the scoreboard, each with its title; each has a table of its own.
-    rows
-        Allowed values by column of `figure_rows`; a column with one value is not shown.
-    columns
-        Figures that are shown.
+    - `results`: Results of the scoreboard, each with its title; each has a table of its own.
+    - `rows`: Allowed values by column of `figure_rows`; a column with one value is not shown.
+    - `columns`: Figures that are shown.
     """
 
     title: str

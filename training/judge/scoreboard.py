@@ -176,30 +176,18 @@ def run_scoreboard(
     Raises `UnknownNameError` if a protocol is unknown; `SchemaError` if a column or a point is missing in the
     predictions.
 
-    Parameters
-    ----------
-    protocols
-        Names of protocols; their order is kept.
-    predict_llm_pilot
-        Function from a seed to predictions of LLM-Pilot's 528 points, each without training rows of its LLM, with the
-        columns of `score_p1`. If None, only peers are scored.
-    n_seed
-        Number of seeds, from 0.
-    progress
-        Called after each step with its description, the steps done and the number of steps.
-    rule_llm_pilot
-        Function from a seed to the decision rule of roofcast's predictions; by default, and for the peers, the
-        cheapest profile by the point predictions.
-    methods_silicon
-        Methods of P3 by name.
-    silicon, campaigns
-        Rows of P3, and of P4 and P5; None for the shipped campaigns.
-    config
-        Settings of the predictor under P3 to P5; None for the defaults.
-    n_fold
-        Number of folds under P4 to P8; None for the protocols' own.
-    training
-        Rows of P6; None for the shipped training campaigns.
+    - `protocols`: Names of protocols; their order is kept.
+    - `predict_llm_pilot`: Function from a seed to predictions of LLM-Pilot's 528 points, each without training rows
+      of its LLM, with the columns of `score_p1`. If None, only peers are scored.
+    - `n_seed`: Number of seeds, from 0.
+    - `progress`: Called after each step with its description, the steps done and the number of steps.
+    - `rule_llm_pilot`: Function from a seed to the decision rule of roofcast's predictions; by default, and for the
+      peers, the cheapest profile by the point predictions.
+    - `methods_silicon`: Methods of P3 by name.
+    - `silicon`, `campaigns`: Rows of P3, and of P4 and P5; None for the shipped campaigns.
+    - `config`: Settings of the predictor under P3 to P5; None for the defaults.
+    - `n_fold`: Number of folds under P4 to P8; None for the protocols' own.
+    - `training`: Rows of P6; None for the shipped training campaigns.
     """
     names = tuple(dict.fromkeys(protocols))
     for name in names:

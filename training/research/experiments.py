@@ -77,14 +77,9 @@ _MEANING: Final = {
 class Design:
     """Design of the comparison.
 
-    Parameters
-    ----------
-    metrics
-        Metrics to compare, one by one.
-    n_outer_fold, n_inner_fold
-        Number of folds; a lineage is never split.
-    n_trial
-        Trials per learner, outer fold and metric.
+    - `metrics`: Metrics to compare, one by one.
+    - `n_outer_fold`, `n_inner_fold`: Number of folds; a lineage is never split.
+    - `n_trial`: Trials per learner, outer fold and metric.
     """
 
     metrics: tuple[str, ...] = METRICS
@@ -96,14 +91,9 @@ class Design:
 def run_comparison(data: TrainingSet, registry: Registry, cache: Path, design: Design) -> str:
     """Compare the learners, log the results to MLflow, and return the id of the parent run.
 
-    Parameters
-    ----------
-    data
-        Rows without rejected ones.
-    registry
-        Registry whose MLflow store receives the runs.
-    cache
-        Cache folder of the coefficients by fold.
+    - `data`: Rows without rejected ones.
+    - `registry`: Registry whose MLflow store receives the runs.
+    - `cache`: Cache folder of the coefficients by fold.
     """
     start, outcomes = time.monotonic(), []
     with registry.run(RUN_NAME) as run_id:

@@ -54,15 +54,10 @@ COLUMN_SHARE: Final = (0.2, 0.8)
 class Part:
     """Rows with a measured metric, as regression data under given coefficients.
 
-    Parameters
-    ----------
-    features : shape (n_row, n_feature)
-    target : shape (n_row,)
-        log(measurement / estimate).
-    weight : shape (n_row,)
-        Sample weight.
-    row : shape (n_row,)
-        Index of each row in the training set.
+    - `features`: shape (n_row, n_feature)
+    - `target`: shape (n_row,). log(measurement / estimate).
+    - `weight`: shape (n_row,). Sample weight.
+    - `row`: shape (n_row,). Index of each row in the training set.
     """
 
     features: FloatArray
@@ -95,15 +90,10 @@ class Learner:
 class Outcome:
     """Errors of a learner in one outer fold, for one metric.
 
-    Parameters
-    ----------
-    settings
-        Selected in the inner folds.
-    inner, outer
-        log(measurement / prediction): on the training lineages, each held out in an inner fold, and on the lineages
-        of the outer fold.
-    row : shape (n_outer,)
-        Index of each outer row in the training set.
+    - `settings`: Selected in the inner folds.
+    - `inner`, `outer`: log(measurement / prediction): on the training lineages, each held out in an inner fold, and
+      on the lineages of the outer fold.
+    - `row`: shape (n_outer,). Index of each outer row in the training set.
     """
 
     settings: Settings
@@ -198,14 +188,9 @@ def build_splits(
 def compare(outer: Split, inner: Sequence[Split], n_trial: int) -> dict[str, Outcome]:
     """Evaluate `METHODS` in an outer fold, for one metric.
 
-    Parameters
-    ----------
-    outer
-        Split for the evaluation.
-    inner
-        Splits of the outer training lineages, for selection.
-    n_trial
-        Trials per learner.
+    - `outer`: Split for the evaluation.
+    - `inner`: Splits of the outer training lineages, for selection.
+    - `n_trial`: Trials per learner.
     """
     selected = {name: seek(learner, inner, n_trial) for name, learner in LEARNERS.items()}
     held_out = np.stack([corrections(LEARNERS[name], s, inner) for name, s in selected.items()], axis=1)

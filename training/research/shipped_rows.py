@@ -24,16 +24,10 @@ from roofcast.training.lifecycle.shipped import load_shipped
 class ShippedRows:
     """The shipped bundle and its training rows; the tables share one index.
 
-    Parameters
-    ----------
-    measurements, X, y
-        As in `roofcast.training.dataset.training_set.TrainingSet`.
-    groups, stacks : shape (n_row,)
-        Fold group of each row's LLM, and its stack.
-    features : shape (n_row, n_feature)
-        Columns of the learner.
-    estimates : shape (n_row, n_metric)
-        Analytic estimates at the bundle's coefficients.
+    - `measurements`, `X`, `y`: As in `roofcast.training.dataset.training_set.TrainingSet`.
+    - `groups`, `stacks`: shape (n_row,). Fold group of each row's LLM, and its stack.
+    - `features`: shape (n_row, n_feature). Columns of the learner.
+    - `estimates`: shape (n_row, n_metric). Analytic estimates at the bundle's coefficients.
     """
 
     bundle: ModelBundle

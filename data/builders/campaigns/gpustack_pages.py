@@ -19,26 +19,15 @@ _HEADING: Final = re.compile(r"(#+) (.*)")
 class PageRun:
     """One printed result, with what the page states before it.
 
-    Parameters
-    ----------
-    reference
-        ``file:line`` of the result.
-    model, hardware, versions
-        Setup of the page: text of its sections, versions by engine name.
-    recommended
-        Command of the page's conclusion.
-    heading
-        Headings above the result, joined.
-    command
-        Serving command or its parameters; blank if the page states none.
-    variant
-        ``Baseline``, ``Optimized`` or blank.
-    comment
-        Comment line above the result.
-    profile
-        Settings of the benchmark profile; empty for pages that have none.
-    figures
-        Printed numbers by label.
+    - `reference`: ``file:line`` of the result.
+    - `model`, `hardware`, `versions`: Setup of the page: text of its sections, versions by engine name.
+    - `recommended`: Command of the page's conclusion.
+    - `heading`: Headings above the result, joined.
+    - `command`: Serving command or its parameters; blank if the page states none.
+    - `variant`: ``Baseline``, ``Optimized`` or blank.
+    - `comment`: Comment line above the result.
+    - `profile`: Settings of the benchmark profile; empty for pages that have none.
+    - `figures`: Printed numbers by label.
     """
 
     reference: str

@@ -80,18 +80,11 @@ def build(
 
     A contradictory pair of micro batch and accumulation is blanked, and the row's note states it.
 
-    Parameters
-    ----------
-    campaign
-        Name of the campaign.
-    n_read
-        Number of published rows.
-    rows
-        Rows of the source, accepted and rejected ones.
-    rtol
-        Relative tolerance between outcomes of duplicates.
-    revise
-        Returns what supersedes a run, by reference; such runs are rejected as `superseded_release`.
+    - `campaign`: Name of the campaign.
+    - `n_read`: Number of published rows.
+    - `rows`: Rows of the source, accepted and rejected ones.
+    - `rtol`: Relative tolerance between outcomes of duplicates.
+    - `revise`: Returns what supersedes a run, by reference; such runs are rejected as `superseded_release`.
     """
     catalog = job_catalog()
     accepted: list[SourceRow] = []

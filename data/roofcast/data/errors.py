@@ -42,14 +42,9 @@ class RoofcastError(Exception):
 class InputError(RoofcastError, ValueError):
     """A wrong value, with its field and the cure.
 
-    Parameters
-    ----------
-    field
-        The field, as the caller wrote it; empty for the input as a whole.
-    problem
-        What was expected, what was given and how to fix it, in lower case.
-    mentions
-        Other fields that `problem` names, as it spells them.
+    - `field`: The field, as the caller wrote it; empty for the input as a whole.
+    - `problem`: What was expected, what was given and how to fix it, in lower case.
+    - `mentions`: Other fields that `problem` names, as it spells them.
 
     Examples
     --------

@@ -12,20 +12,13 @@ from typing import Final, Literal
 class Column:
     """One column of a table.
 
-    Parameters
-    ----------
-    name
-        ``group.name_unit``; the groups are model, hardware, config, workload, memory and roofline.
-    unit
-        SI unit; ``1`` for ratios, flags and codes; ``log`` and a unit for the natural logarithm of a quantity in that
-        unit.
-    meaning
-        Description in one sentence.
-    sign
-        Monotone constraint: 1 or -1 if a larger value can only lengthen or shorten latencies relative to the
-        estimate; 0 if there is no constraint.
-    is_analytic
-        Whether the estimate alone reads it, so that bundles fitted before it was added are still valid.
+    - `name`: ``group.name_unit``; the groups are model, hardware, config, workload, memory and roofline.
+    - `unit`: SI unit; ``1`` for ratios, flags and codes; ``log`` and a unit for the natural logarithm of a quantity
+      in that unit.
+    - `meaning`: Description in one sentence.
+    - `sign`: Monotone constraint: 1 or -1 if a larger value can only lengthen or shorten latencies relative to the
+      estimate; 0 if there is no constraint.
+    - `is_analytic`: Whether the estimate alone reads it, so that bundles fitted before it was added are still valid.
     """
 
     name: str

@@ -79,18 +79,12 @@ T = TypeVar("T")
 class AsyncClient:
     """Client of a roofcast service; it returns dictionaries and raises the errors of `roofcast.client.errors`.
 
-    Parameters
-    ----------
-    base_url
-        Such as ``http://127.0.0.1:8000``.
-    api_key
-        As `roofcast keys create` prints it; None to send none.
-    timeout_s
-        Longest wait for a connection, and for each part of a response.
-    retries
-        After a failed connection, 429 and 503; of a request that is not idempotent only if the service did not act.
-    transport
-        Of httpx; None for its own.
+    - `base_url`: Such as ``http://127.0.0.1:8000``.
+    - `api_key`: As `roofcast keys create` prints it; None to send none.
+    - `timeout_s`: Longest wait for a connection, and for each part of a response.
+    - `retries`: After a failed connection, 429 and 503; of a request that is not idempotent only if the service did
+      not act.
+    - `transport`: Of httpx; None for its own.
     """
 
     def __init__(
@@ -155,16 +149,10 @@ class AsyncClient:
     ) -> PredictionResponse | pd.DataFrame:
         """Predict any number of rows; a table is answered with a table.
 
-        Parameters
-        ----------
-        models
-            Configurations of models that are not in the catalogue.
-        references
-            Reference measurements to condition the predictions on.
-        stack
-            Name of a stack profile whose rows condition them too, or of a measured stack that they are about.
-        level
-            Probability of the intervals; None for the service's default.
+        - `models`: Configurations of models that are not in the catalogue.
+        - `references`: Reference measurements to condition the predictions on.
+        - `stack`: Name of a stack profile whose rows condition them too, or of a measured stack that they are about.
+        - `level`: Probability of the intervals; None for the service's default.
         """
         if not isinstance(rows, Sequence):
             return bulk.join_tables([await self._send(call) for call in bulk.table_calls(rows, stack, level)])
@@ -211,22 +199,13 @@ class AsyncClient:
     ) -> FileAdded:
         """Import the file of a benchmark client as it is: all of its rows, or none.
 
-        Parameters
-        ----------
-        format_
-            A name of `roofcast formats`; detected by default.
-        name
-            Name of the file for messages; its own by default.
-        campaign
-            The format's name by default.
-        values
-            Value by column, for what the file does not hold.
-        dry_run
-            Validate and count only.
-        claim
-            Make rows that API keys own the operator's; for keys of the scope admin.
-        compare
-            Wait for a comparison with predictions and earlier rows; `drift` has it later, by `import_id`.
+        - `format_`: A name of `roofcast formats`; detected by default.
+        - `name`: Name of the file for messages; its own by default.
+        - `campaign`: The format's name by default.
+        - `values`: Value by column, for what the file does not hold.
+        - `dry_run`: Validate and count only.
+        - `claim`: Make rows that API keys own the operator's; for keys of the scope admin.
+        - `compare`: Wait for a comparison with predictions and earlier rows; `drift` has it later, by `import_id`.
         """
         params = {"format": format_, "name": name, "campaign": campaign, "dry_run": dry_run, "claim": claim}
         return await self._send(upload("/v1/measurements/files", file, values, **params, compare=compare))
@@ -250,20 +229,12 @@ class AsyncClient:
     ) -> JobMeasurementsAdded:
         """Import a CSV file of measured training jobs, or a log of torchtitan or Megatron-LM: all rows, or none.
 
-        Parameters
-        ----------
-        name
-            Name of the file for messages; its own by default.
-        campaign
-            Campaign of rows without one.
-        values
-            Value by column, for what the file does not hold.
-        dry_run
-            Validate and count only.
-        claim
-            Make rows that API keys own the operator's; for keys of the scope admin.
-        compare
-            Compare the rows with predictions.
+        - `name`: Name of the file for messages; its own by default.
+        - `campaign`: Campaign of rows without one.
+        - `values`: Value by column, for what the file does not hold.
+        - `dry_run`: Validate and count only.
+        - `claim`: Make rows that API keys own the operator's; for keys of the scope admin.
+        - `compare`: Compare the rows with predictions.
         """
         params = {"name": name, "campaign": campaign, "dry_run": dry_run, "claim": claim, "compare": compare}
         return await self._send(upload("/v1/training/measurements/files", file, values, **params))

@@ -9,16 +9,10 @@ import httpx
 class RoofcastError(Exception):
     """Base of the client's errors.
 
-    Parameters
-    ----------
-    detail
-        What is wrong, what was expected and how to fix it.
-    problem
-        The problem details; empty if there are none.
-    status
-        HTTP status; 0 without a response.
-    retry_after_s
-        When to try again; None if unknown.
+    - `detail`: What is wrong, what was expected and how to fix it.
+    - `problem`: The problem details; empty if there are none.
+    - `status`: HTTP status; 0 without a response.
+    - `retry_after_s`: When to try again; None if unknown.
     """
 
     def __init__(

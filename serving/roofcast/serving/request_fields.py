@@ -19,14 +19,9 @@ Tokens = Annotated[float, Field(ge=1, le=MAX_TOKEN)]
 class Flag:
     """Mark of a field of a request that the command line has an option for.
 
-    Parameters
-    ----------
-    names
-        Of the option, such as `--limit --slo`; by default the field's.
-    metavar
-        Form of its value, by default from the field's type.
-    is_amount
-        Whether it is a number that may have a suffix, such as 4k.
+    - `names`: Of the option, such as `--limit --slo`; by default the field's.
+    - `metavar`: Form of its value, by default from the field's type.
+    - `is_amount`: Whether it is a number that may have a suffix, such as 4k.
     """
 
     names: str = ""

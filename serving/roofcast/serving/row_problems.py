@@ -14,16 +14,10 @@ if TYPE_CHECKING:
 class Problem(NamedTuple):
     """Why a row of prediction input has no answer.
 
-    Parameters
-    ----------
-    status
-        `invalid`, `unknown_name`, `does_not_fit` or `out_of_range`.
-    field
-        Column or request field at fault; empty for the row as a whole.
-    message
-        What is wrong, what was expected and how to fix it, without the field.
-    further
-        Other problems of the same row.
+    - `status`: `invalid`, `unknown_name`, `does_not_fit` or `out_of_range`.
+    - `field`: Column or request field at fault; empty for the row as a whole.
+    - `message`: What is wrong, what was expected and how to fix it, without the field.
+    - `further`: Other problems of the same row.
 
     Examples
     --------

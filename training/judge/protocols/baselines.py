@@ -54,11 +54,9 @@ def nearest_measured(
 ) -> pd.DataFrame:
     """Return the measurement of the nearest row that has one, by distance of (standardised) logarithms.
 
-    Parameters
-    ----------
-    train : shape (n_row, n_descriptor)
-    measured : shape (n_row, n_metric)
-    queries : shape (n_row, n_descriptor)
+    - `train`: shape (n_row, n_descriptor)
+    - `measured`: shape (n_row, n_metric)
+    - `queries`: shape (n_row, n_descriptor)
 
     Returns
     -------

@@ -32,17 +32,13 @@ EQUAL_RUN_RATIO: Final = 0.005
 class CampaignRows:
     """Measurements and their prediction input; the tables share one index.
 
-    Parameters
-    ----------
-    measurements
-        With additional columns `lineage`; `rule`, the rule of `review.review` that excludes a row; `source`, the
-        number of the published row of the silicon campaign; `n_published`, the number of P3's published rows that it
-        represents; and `run`, shared by rows of several statistics, and by rows of several campaigns that published
-        one run.
-    X : shape (n_row, n_descriptor)
-    y : shape (n_row, n_metric)
-    groups : shape (n_row,)
-        Fold groups.
+    - `measurements`: With additional columns `lineage`; `rule`, the rule of `review.review` that excludes a row;
+      `source`, the number of the published row of the silicon campaign; `n_published`, the number of P3's published
+      rows that it represents; and `run`, shared by rows of several statistics, and by rows of several campaigns that
+      published one run.
+    - `X`: shape (n_row, n_descriptor)
+    - `y`: shape (n_row, n_metric)
+    - `groups`: shape (n_row,). Fold groups.
     """
 
     measurements: pd.DataFrame

@@ -80,18 +80,11 @@ class SiliconRows:
 class Fold:
     """Training and test rows of a fold.
 
-    Parameters
-    ----------
-    split
-        Name in `SPLITS`.
-    train
-        Training rows of the campaign.
-    everything
-        Training rows of all campaigns, including `train`.
-    test
-        Rows to predict.
-    config
-        None for the defaults.
+    - `split`: Name in `SPLITS`.
+    - `train`: Training rows of the campaign.
+    - `everything`: Training rows of all campaigns, including `train`.
+    - `test`: Rows to predict.
+    - `config`: None for the defaults.
     """
 
     split: str
@@ -115,15 +108,10 @@ Method = Callable[[Fold], pd.DataFrame]
 class SiliconCampaign:
     """Rows of P3.
 
-    Parameters
-    ----------
-    rows
-        Distinct measurements.
-    published
-        One row per published row: `id`, `row` (the measurement that it is or repeats) and `is_own`, false for
-        repeats.
-    everything
-        The rows of all campaigns.
+    - `rows`: Distinct measurements.
+    - `published`: One row per published row: `id`, `row` (the measurement that it is or repeats) and `is_own`, false
+      for repeats.
+    - `everything`: The rows of all campaigns.
     """
 
     rows: SiliconRows

@@ -27,24 +27,15 @@ ROW_PER_CELL: Final = 300
 class Kind:
     """One kind of kernel.
 
-    Parameters
-    ----------
-    name
-        Key of `roofcast.features.engine.kernels.kernel_coefficients.KINDS`.
-    table
-        Name of the parquet tables.
-    reject
-        Predicates of the rows that are not fitted, by rule.
-    describe
-        Converts a table with `accelerator` and `engine` to one with the arguments of `seconds` and `precision`.
-    seconds
-        Closed form; takes the arguments by name, and ``efficiency``.
-    start
-        Prior medians, in the order of the fields of the efficiency class.
-    ideal
-        Parameters that reduce the form to a roofline at data-sheet peaks.
-    spread
-        Factors on the prior standard deviations.
+    - `name`: Key of `roofcast.features.engine.kernels.kernel_coefficients.KINDS`.
+    - `table`: Name of the parquet tables.
+    - `reject`: Predicates of the rows that are not fitted, by rule.
+    - `describe`: Converts a table with `accelerator` and `engine` to one with the arguments of `seconds` and
+      `precision`.
+    - `seconds`: Closed form; takes the arguments by name, and ``efficiency``.
+    - `start`: Prior medians, in the order of the fields of the efficiency class.
+    - `ideal`: Parameters that reduce the form to a roofline at data-sheet peaks.
+    - `spread`: Factors on the prior standard deviations.
     """
 
     name: str

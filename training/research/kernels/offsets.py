@@ -37,16 +37,10 @@ _TOLERANCE = 3e-4
 class Form:
     """A closed form to fit.
 
-    Parameters
-    ----------
-    names
-        Parameters, in the order of their dataclass.
-    seconds
-        Maps arguments by name and parameters of shape (n_parameter, n_row) to seconds of shape (n_row,).
-    start : shape (n_parameter,)
-        Prior medians.
-    spread : shape (n_parameter,)
-        Factor on the prior standard deviations: small for shares with physical bounds.
+    - `names`: Parameters, in the order of their dataclass.
+    - `seconds`: Maps arguments by name and parameters of shape (n_parameter, n_row) to seconds of shape (n_row,).
+    - `start`: shape (n_parameter,). Prior medians.
+    - `spread`: shape (n_parameter,). Factor on the prior standard deviations: small for shares with physical bounds.
     """
 
     names: tuple[str, ...]

@@ -39,13 +39,9 @@ _MIN_ROW_SHARE = 1 / 3
 class KernelRows:
     """Measured latencies of one kind of kernel.
 
-    Parameters
-    ----------
-    arguments
-        Arguments of the kind's function except the efficiency, by name: each of shape (n_row,).
-    factors : shape (n_row, 4)
-        Columns `roofcast.features.engine.kernels.kernel_coefficients.FACTORS`.
-    latency_s : shape (n_row,)
+    - `arguments`: Arguments of the kind's function except the efficiency, by name: each of shape (n_row,).
+    - `factors`: shape (n_row, 4). Columns `roofcast.features.engine.kernels.kernel_coefficients.FACTORS`.
+    - `latency_s`: shape (n_row,)
     """
 
     arguments: Mapping[str, FloatArray]

@@ -6,16 +6,11 @@ from roofcast.data.specs import Spec
 class TrainingConfig(Spec):
     """Settings of the learner; decision 18 lists what was chosen in view of which figures.
 
-    Parameters
-    ----------
-    n_member
-        Boosted models averaged, each with its own seed.
-    n_estimators, max_depth, learning_rate, subsample, colsample_bytree, min_child_weight, reg_lambda
-        As in XGBoost.
-    n_fold
-        Folds of whole lineages that are held out at most, for the errors that intervals are made of.
-    calibrate
-        Whether the coefficients of the estimate are fitted to the training rows, or left at their priors.
+    - `n_member`: Boosted models averaged, each with its own seed.
+    - `n_estimators`, `max_depth`, `learning_rate`, `subsample`, `colsample_bytree`, `min_child_weight`, `reg_lambda`:
+      As in XGBoost.
+    - `n_fold`: Folds of whole lineages that are held out at most, for the errors that intervals are made of.
+    - `calibrate`: Whether the coefficients of the estimate are fitted to the training rows, or left at their priors.
     """
 
     n_member: int = 1

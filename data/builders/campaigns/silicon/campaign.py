@@ -29,16 +29,10 @@ INFERENCEX_DEEPSEEK: Final = "deepseek-ai/DeepSeek-R1-0528"
 class ResolvedRow:
     """Published row with the results of all repair rules.
 
-    Parameters
-    ----------
-    original
-        Number of the row that represents the measurement; the row's own number unless it is a copy.
-    geometry
-        Devices and parallelism; None if the source does not state them.
-    mtp, fault
-        Whether it ran with multi-token prediction, and the rule that marks it as faulty.
-    version
-        Engine version of the row, or of the public configuration on its day.
+    - `original`: Number of the row that represents the measurement; the row's own number unless it is a copy.
+    - `geometry`: Devices and parallelism; None if the source does not state them.
+    - `mtp`, `fault`: Whether it ran with multi-token prediction, and the rule that marks it as faulty.
+    - `version`: Engine version of the row, or of the public configuration on its day.
     """
 
     row: SourceRow

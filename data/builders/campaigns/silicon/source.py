@@ -16,15 +16,10 @@ _IMAGE: Final = re.compile(r"(?:image=|workflow_run_id=\d+; )([^;]+)")
 class SourceRow:
     """One published row.
 
-    Parameters
-    ----------
-    number
-        1-based position in the file.
-    origin
-        ``dump``, a table of InferenceX (``2026-03-25.csv``, ``2026-04-06.csv``), ``gap`` for copies of such tables by
-        model, or ``lab`` for runs outside InferenceX.
-    cells
-        Published text by column.
+    - `number`: 1-based position in the file.
+    - `origin`: ``dump``, a table of InferenceX (``2026-03-25.csv``, ``2026-04-06.csv``), ``gap`` for copies of such
+      tables by model, or ``lab`` for runs outside InferenceX.
+    - `cells`: Published text by column.
     """
 
     number: int

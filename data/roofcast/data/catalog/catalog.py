@@ -32,18 +32,11 @@ class Catalog:
 
     Raises `SchemaError` if a name has two targets, or an alias or an offer refers to an unknown id.
 
-    Parameters
-    ----------
-    models, accelerators
-        Specs by id.
-    model_aliases, accelerator_aliases
-        Ids by alias.
-    alias_precisions
-        Precision of the weights by model alias, for the aliases of quantised copies.
-    unlisted
-        Ids of models that a caller can name and that no answer names unasked.
-    measured
-        Runs of the store, which override the support table.
+    - `models`, `accelerators`: Specs by id.
+    - `model_aliases`, `accelerator_aliases`: Ids by alias.
+    - `alias_precisions`: Precision of the weights by model alias, for the aliases of quantised copies.
+    - `unlisted`: Ids of models that a caller can name and that no answer names unasked.
+    - `measured`: Runs of the store, which override the support table.
     """
 
     models: Mapping[str, ModelSpec]

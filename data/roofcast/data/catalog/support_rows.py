@@ -19,25 +19,16 @@ Status = Literal["runs", "unknown", "does_not_run"]
 class SupportRow(Spec):
     """A fact about what an engine runs.
 
-    Parameters
-    ----------
-    engine
-        In lower case, as in the measurement table. Plug-ins of vLLM are vLLM.
-    first_version, last_version
-        Versions for which the fact holds; blank without a bound.
-    targets
-        Targets of accelerators (``sm90``, ``gfx942``, ``gaudi3``); ``*`` matches any letters.
-    formats
-        Formats of the weights: precisions, ``awq``, ``gptq``, ``nf4``, ``gguf``, ``mlx``, ``nvfp4``, ``mxfp4``, and
-        ``fp8_online`` for 16-bit weights quantised while loading. Blank for all.
-    kv_precisions
-        Precisions of the KV cache that the fact is about; blank if it is about none.
-    models
-        Kinds of models that the fact is about, as `roofcast.features.validity.engine_support.model_kinds` names them;
-        blank for all.
-    evidence
-        Code counts over documentation; otherwise the newer date counts. What a source does not name (``absence``)
-        counts only where nothing else is stated.
+    - `engine`: In lower case, as in the measurement table. Plug-ins of vLLM are vLLM.
+    - `first_version`, `last_version`: Versions for which the fact holds; blank without a bound.
+    - `targets`: Targets of accelerators (``sm90``, ``gfx942``, ``gaudi3``); ``*`` matches any letters.
+    - `formats`: Formats of the weights: precisions, ``awq``, ``gptq``, ``nf4``, ``gguf``, ``mlx``, ``nvfp4``,
+      ``mxfp4``, and ``fp8_online`` for 16-bit weights quantised while loading. Blank for all.
+    - `kv_precisions`: Precisions of the KV cache that the fact is about; blank if it is about none.
+    - `models`: Kinds of models that the fact is about, as `roofcast.features.validity.engine_support.model_kinds`
+      names them; blank for all.
+    - `evidence`: Code counts over documentation; otherwise the newer date counts. What a source does not name
+      (``absence``) counts only where nothing else is stated.
     """
 
     engine: str

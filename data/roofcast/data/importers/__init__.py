@@ -52,19 +52,12 @@ def read_measurements(
     file is missing, empty, truncated, binary or in another format, contradicts an override, or leaves a required
     column blank, or `names` refuses a name; names file, line and field.
 
-    Parameters
-    ----------
-    format_name
-        A name in `FORMATS`; None to detect the format, which must be the same for all files.
-    paths
-        Files, folders, or archives where the format is published as one.
-    campaign
-        Campaign of the rows without one; the format's name by default.
-    overrides
-        Column to value, for the cells that the files leave blank: a benchmark client does not know the accelerator
-        behind the address it measures. ``column:name in the file`` replaces that name by the value.
-    names
-        Check of the names in the rows; None to admit any.
+    - `format_name`: A name in `FORMATS`; None to detect the format, which must be the same for all files.
+    - `paths`: Files, folders, or archives where the format is published as one.
+    - `campaign`: Campaign of the rows without one; the format's name by default.
+    - `overrides`: Column to value, for the cells that the files leave blank: a benchmark client does not know the
+      accelerator behind the address it measures. ``column:name in the file`` replaces that name by the value.
+    - `names`: Check of the names in the rows; None to admit any.
     """
     chosen = detect_format(paths) if format_name is None else _format(format_name)
     with contextlib.closing(chosen.open(paths)) as sources:

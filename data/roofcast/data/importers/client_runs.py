@@ -30,18 +30,11 @@ _DRIVE: Final = re.compile(r"[A-Za-z]:")
 class Run:
     """One run of a client.
 
-    Parameters
-    ----------
-    place, line
-        File and line, for messages; line 0 if the file is one document.
-    cells
-        Columns that all rows of the run share; overrides fill the blank ones.
-    statistics
-        See `Statistics`.
-    totals
-        Throughputs and other outcomes of the run as a whole, for the row of statistic `mean`.
-    derived
-        Outcome columns that were computed from others.
+    - `place`, `line`: File and line, for messages; line 0 if the file is one document.
+    - `cells`: Columns that all rows of the run share; overrides fill the blank ones.
+    - `statistics`: See `Statistics`.
+    - `totals`: Throughputs and other outcomes of the run as a whole, for the row of statistic `mean`.
+    - `derived`: Outcome columns that were computed from others.
     """
 
     place: str

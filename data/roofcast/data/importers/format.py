@@ -40,14 +40,9 @@ or an override, or leaves a required column blank that no override sets.
 class Format:
     """A published benchmark format; its table in ``formats.toml`` has what it delivers.
 
-    Parameters
-    ----------
-    recognises
-        Returns whether a file is in this format, by its first bytes; never raises.
-    select
-        Returns the files to read of the user's paths, which have the suffixes within folders; all by default.
-    opened
-        Opens the files, where a file is read with another.
+    - `recognises`: Returns whether a file is in this format, by its first bytes; never raises.
+    - `select`: Returns the files to read of the user's paths, which have the suffixes within folders; all by default.
+    - `opened`: Opens the files, where a file is read with another.
     """
 
     name: str

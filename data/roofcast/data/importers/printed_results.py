@@ -34,16 +34,10 @@ _PREFIX: Final = re.compile(
 class Printed:
     """Layout of a printed result: ``label: value``, one or several to a line, in which commas stand between them.
 
-    Parameters
-    ----------
-    begin
-        Text in the first line of a result; the values above it, since the result before, belong to it too.
-    labels
-        By label, in lower case and with single blanks: dotted path of the value in the saved document.
-    end
-        Text with which the line after a result begins; by default the next result ends it.
-    warmup_end
-        Text of the line above the first result that counts, where a warm-up prints results too.
+    - `begin`: Text in the first line of a result; the values above it, since the result before, belong to it too.
+    - `labels`: By label, in lower case and with single blanks: dotted path of the value in the saved document.
+    - `end`: Text with which the line after a result begins; by default the next result ends it.
+    - `warmup_end`: Text of the line above the first result that counts, where a warm-up prints results too.
     """
 
     begin: str

@@ -14,13 +14,9 @@ def request_samples(
 ) -> dict[str, Floats]:
     """Return the known values by column of the measurement table.
 
-    Parameters
-    ----------
-    ttft_s, e2e_s, n_input, n_output : shape (n_request,)
-    tpot_s
-        Of the requests with several output tokens.
-    gap_s
-        The gaps between tokens of all requests, pooled.
+    - `ttft_s`, `e2e_s`, `n_input`, `n_output`: shape (n_request,)
+    - `tpot_s`: Of the requests with several output tokens.
+    - `gap_s`: The gaps between tokens of all requests, pooled.
     """
     samples = {
         "ttft_s": ttft_s,

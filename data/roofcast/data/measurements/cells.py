@@ -31,13 +31,9 @@ _NESTED_TYPES: Final = frozenset({list, tuple, dict, set, np.ndarray})
 class Finding(NamedTuple):
     """Rows that break a rule.
 
-    Parameters
-    ----------
-    mask : shape (n_row,)
-    problem
-        The same for all rows, or a function of the row's index.
-    uses
-        Other columns that the rule reads: if one of them has a problem, this one follows from it.
+    - `mask`: shape (n_row,)
+    - `problem`: The same for all rows, or a function of the row's index.
+    - `uses`: Other columns that the rule reads: if one of them has a problem, this one follows from it.
     """
 
     mask: ColumnArray

@@ -23,24 +23,14 @@ MAX_TEXT: int = 400
 class Column:
     """Kind, bounds and choices of a column.
 
-    Parameters
-    ----------
-    is_nullable
-        Whether a number may be unknown (NaN); an unknown text is blank.
-    low, high
-        Inclusive bounds of numbers.
-    choices
-        Allowed texts; empty for any text of `min_length` to `MAX_TEXT` characters.
-    meaning
-        What a person has to know to write it; blank for a column of results.
-    synonym
-        Returns the choice that another word means; blank if it means none.
-    role
-        What a row needs it for: a question, a setting, an outcome, or a result that is neither.
-    is_whole
-        Whether its numbers are whole.
-    default
-        Value of an absent or blank cell that cannot be unknown.
+    - `is_nullable`: Whether a number may be unknown (NaN); an unknown text is blank.
+    - `low`, `high`: Inclusive bounds of numbers.
+    - `choices`: Allowed texts; empty for any text of `min_length` to `MAX_TEXT` characters.
+    - `meaning`: What a person has to know to write it; blank for a column of results.
+    - `synonym`: Returns the choice that another word means; blank if it means none.
+    - `role`: What a row needs it for: a question, a setting, an outcome, or a result that is neither.
+    - `is_whole`: Whether its numbers are whole.
+    - `default`: Value of an absent or blank cell that cannot be unknown.
     """
 
     kind: Literal["float", "str", "bool"]

@@ -40,16 +40,10 @@ def speculation_cells(
 ) -> dict[str, Any]:
     """Return the columns of what a tool counts; none where nothing was drafted or nothing is known of it.
 
-    Parameters
-    ----------
-    kind
-        That of the column `speculation`; blank where the tool does not tell it.
-    n_draft
-        Drafted tokens of a step and sequence.
-    length
-        Mean tokens of a step, the target model's own among them.
-    draft_ratio
-        Accepted over drafted tokens.
+    - `kind`: That of the column `speculation`; blank where the tool does not tell it.
+    - `n_draft`: Drafted tokens of a step and sequence.
+    - `length`: Mean tokens of a step, the target model's own among them.
+    - `draft_ratio`: Accepted over drafted tokens.
 
     Examples
     --------

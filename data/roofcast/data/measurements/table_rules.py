@@ -35,14 +35,9 @@ def _nothing(columns: Columns) -> dict[str, pd.Series]:  # noqa: ARG001  (as oth
 class TableRules:
     """Schema and rules of a measurement table.
 
-    Parameters
-    ----------
-    title
-        Name of the table for messages.
-    row_rules
-        Returns the rules between columns for a table with valid columns.
-    fill
-        Returns columns whose blanks follow from other cells, before validation.
+    - `title`: Name of the table for messages.
+    - `row_rules`: Returns the rules between columns for a table with valid columns.
+    - `fill`: Returns columns whose blanks follow from other cells, before validation.
     """
 
     title: str

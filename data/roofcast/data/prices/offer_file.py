@@ -45,14 +45,9 @@ def load_offer_file(path: Path | str, catalog: Catalog, rates: Mapping[str, Deci
     Raises `SchemaError` if the file cannot be read, is too large, or an offer is wrong, repeated, of an unknown
     accelerator or in a currency without a rate; names file, line (in TOML the offer's number) and field.
 
-    Parameters
-    ----------
-    path
-        The file; TOML if it ends in ``.toml``, else CSV.
-    catalog
-        For the names of accelerators.
-    rates
-        US dollars for one unit of a currency; the offer's source notes the rate.
+    - `path`: The file; TOML if it ends in ``.toml``, else CSV.
+    - `catalog`: For the names of accelerators.
+    - `rates`: US dollars for one unit of a currency; the offer's source notes the rate.
     """
     file = Path(path)
     rows = _toml_rows(file) if file.suffix.lower() == ".toml" else csv_rows(file, OFFER_FIELDS)

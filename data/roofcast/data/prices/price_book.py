@@ -18,14 +18,10 @@ MAX_AGE_DAY: Final = 120
 class PriceBook:
     """Prices on a day: for each offer id the newest on or before that day, and the cheapest if several share a date.
 
-    Parameters
-    ----------
-    history
-        Offers of any date, in any order.
-    as_of
-        Day of the prices; later offers are ignored.
-    overrides
-        The user's offers, which replace history of the same id, even if they are older or later than the day.
+    - `history`: Offers of any date, in any order.
+    - `as_of`: Day of the prices; later offers are ignored.
+    - `overrides`: The user's offers, which replace history of the same id, even if they are older or later than the
+      day.
 
     Examples
     --------

@@ -52,14 +52,9 @@ def load_skypilot_catalog(
 
     Raises `SchemaError` if the file cannot be read, lacks a column, or a cell is wrong; names file, line and field.
 
-    Parameters
-    ----------
-    provider
-        Cloud of the list.
-    as_of
-        Day of publication, which the file does not state.
-    catalog
-        For accelerators that are not in `LIST_NAMES`.
+    - `provider`: Cloud of the list.
+    - `as_of`: Day of publication, which the file does not state.
+    - `catalog`: For accelerators that are not in `LIST_NAMES`.
     """
     file = Path(path)
 

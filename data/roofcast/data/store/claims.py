@@ -62,18 +62,12 @@ def measurements_seen_by(tables: MeasurementTables, key: str | None) -> sa.FromC
 class KnownRows:
     """Ids of the rows of an import that the store has already.
 
-    Parameters
-    ----------
-    all
-        All of them.
-    claimed
-        Those to which the import adds a claim.
-    freed
-        Those of `claimed` that their own keys alone had withdrawn: they count as new.
-    withdrawn
-        Those that were withdrawn and stay so.
-    n_of_key
-        Numbers of the rows of an operator's import that keys own, by key; `claimed` if the operator wants so.
+    - `all`: All of them.
+    - `claimed`: Those to which the import adds a claim.
+    - `freed`: Those of `claimed` that their own keys alone had withdrawn: they count as new.
+    - `withdrawn`: Those that were withdrawn and stay so.
+    - `n_of_key`: Numbers of the rows of an operator's import that keys own, by key; `claimed` if the operator wants
+      so.
     """
 
     all: frozenset[str] = frozenset()

@@ -36,17 +36,12 @@ def default_url() -> str:
 class Added:
     """Numbers of rows that were new to the store, and that it had already or the table repeated.
 
-    Parameters
-    ----------
-    n_quarantined, quarantine_reasons
-        Number of the new rows that teach nothing until they are confirmed, and reasons of up to `MAX_REASON` of them.
-    n_withdrawn
-        Number of the known rows that were withdrawn and stay so.
-    n_claimed
-        Number of the known rows that others own and of which the import has a claim too.
-    n_of_key
-        Numbers of the known rows that API keys own, by key, if an operator imports: `n_claimed` counts them if the
-        operator claims them.
+    - `n_quarantined`, `quarantine_reasons`: Number of the new rows that teach nothing until they are confirmed, and
+      reasons of up to `MAX_REASON` of them.
+    - `n_withdrawn`: Number of the known rows that were withdrawn and stay so.
+    - `n_claimed`: Number of the known rows that others own and of which the import has a claim too.
+    - `n_of_key`: Numbers of the known rows that API keys own, by key, if an operator imports: `n_claimed` counts them
+      if the operator claims them.
     """
 
     n_new: int
@@ -107,20 +102,14 @@ class Measurements:
         Raises `InputError` if another architecture is registered under a model's id, or a model of the rows was
         removed since.
 
-        Parameters
-        ----------
-        table
-            Rows that `validate_measurements` returned.
-        models
-            Specs, each with the ``config.json`` it was read from.
-        origin
-            None for an import by the operator.
-        quarantine : shape (n_row,)
-            Why each row needs a confirmation before training uses it; blank, or None for all, if it does not.
-        claim_of_keys
-            Whether an operator's import claims rows that API keys own: they are the operator's from then on.
-        registered
-            Ids of the models that were registered when the rows were read.
+        - `table`: Rows that `validate_measurements` returned.
+        - `models`: Specs, each with the ``config.json`` it was read from.
+        - `origin`: None for an import by the operator.
+        - `quarantine`: shape (n_row,). Why each row needs a confirmation before training uses it; blank, or None for
+          all, if it does not.
+        - `claim_of_keys`: Whether an operator's import claims rows that API keys own: they are the operator's from
+          then on.
+        - `registered`: Ids of the models that were registered when the rows were read.
         """
         origin = origin or Origin()
         rows = {row["id"]: row for row in self._database_rows(table, origin, quarantine)}
@@ -184,14 +173,9 @@ class Measurements:
         The order does not depend on the order of import. Rows are not validated again: a row that breaks a newer
         rule still loads.
 
-        Parameters
-        ----------
-        offset, limit
-            Number of rows to skip, and largest number to return.
-        provenance
-            Whether to add `PROVENANCE_COLUMNS`, and the withdrawn rows, which are left out otherwise.
-        seen_by
-            See `claims`.
+        - `offset`, `limit`: Number of rows to skip, and largest number to return.
+        - `provenance`: Whether to add `PROVENANCE_COLUMNS`, and the withdrawn rows, which are left out otherwise.
+        - `seen_by`: See `claims`.
         """
         seen = measurements_seen_by(self.tables, seen_by)
         conditions = [

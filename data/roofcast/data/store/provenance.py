@@ -37,15 +37,10 @@ PROVENANCE_COLUMNS: Final = ("import_id", "key", "state", "reason")
 class Origin:
     """Origin of an import.
 
-    Parameters
-    ----------
-    uploader
-        Name of the API key; blank for the command line.
-    is_operator
-        Whether an operator imports: the command line, or a key of the scope admin. Rows of an operator are about the
-        service's own stack; those of other keys are about a stack of the key.
-    import_id
-        Identity of the import.
+    - `uploader`: Name of the API key; blank for the command line.
+    - `is_operator`: Whether an operator imports: the command line, or a key of the scope admin. Rows of an operator
+      are about the service's own stack; those of other keys are about a stack of the key.
+    - `import_id`: Identity of the import.
     """
 
     uploader: str = ""
@@ -92,19 +87,12 @@ class Provenance:
         `NotAllowedError` if the selected rows are not the key's, or it restores rows all of which an operator
         withdrew.
 
-        Parameters
-        ----------
-        by
-            Caller, stored with the rows and written to the audit log.
-        selection
-            One name of `SELECTORS` and its value.
-        only_of
-            Key whose rows alone may change; None for an operator, who may change any. An operator's withdrawal of
-            rows that their key had withdrawn replaces it.
-        target
-            What the measurements are about; None for any.
-        seen_by
-            See `claims`: rows that the caller does not see are unknown.
+        - `by`: Caller, stored with the rows and written to the audit log.
+        - `selection`: One name of `SELECTORS` and its value.
+        - `only_of`: Key whose rows alone may change; None for an operator, who may change any. An operator's
+          withdrawal of rows that their key had withdrawn replaces it.
+        - `target`: What the measurements are about; None for any.
+        - `seen_by`: See `claims`: rows that the caller does not see are unknown.
         """
         if len(selection) != 1 or not selection.keys() <= SELECTORS.keys():
             raise InputError("import_id", f"give exactly one of {', '.join(SELECTORS)}")

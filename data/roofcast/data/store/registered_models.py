@@ -68,14 +68,9 @@ class RegisteredModels:
         Raises `UnknownNameError` if no model of this id is registered; `InputError` if another key or an operator
         registered it, or measurements or stack profiles refer to it.
 
-        Parameters
-        ----------
-        by
-            Caller, for the audit log.
-        only_of
-            Key that must have registered it; None for an operator, who removes any.
-        seen_by
-            See `claims`: a refusal names only campaigns that the caller sees.
+        - `by`: Caller, for the audit log.
+        - `only_of`: Key that must have registered it; None for an operator, who removes any.
+        - `seen_by`: See `claims`: a refusal names only campaigns that the caller sees.
         """
         with self._database.writing() as connection:
             connection.execute(sa.select(MODEL.c.id).where(MODEL.c.id == id).with_for_update())

@@ -26,20 +26,12 @@ MAX_PENDING: Final = dt.timedelta(days=1)
 class Retraining:
     """A request to retrain, its progress and its result.
 
-    Parameters
-    ----------
-    owner
-        Id of the state folder whose worker runs it.
-    target
-        What its predictor is about.
-    stage
-        What it computes, or computed last; blank before it starts.
-    n_step_done, n_step
-        Steps of the stage that are done, and all of them; 0 if the stage has no steps.
-    n_interruption
-        How often its worker ended before it did, so that it was queued again.
-    learnable_digest
-        `Measurements.learnable_digest` of its target when it started; blank if it is not done.
+    - `owner`: Id of the state folder whose worker runs it.
+    - `target`: What its predictor is about.
+    - `stage`: What it computes, or computed last; blank before it starts.
+    - `n_step_done`, `n_step`: Steps of the stage that are done, and all of them; 0 if the stage has no steps.
+    - `n_interruption`: How often its worker ended before it did, so that it was queued again.
+    - `learnable_digest`: `Measurements.learnable_digest` of its target when it started; blank if it is not done.
     """
 
     id: str

@@ -48,14 +48,9 @@ def assumed_values(
 ) -> list[str]:
     """Return what each parsed row leaves to `USUAL`, as `column=value` separated by spaces.
 
-    Parameters
-    ----------
-    queries
-        Descriptors of the rows.
-    models
-        Specs by the ids in the table.
-    is_load_assumed : shape (n_row,)
-        Whether the load is blank, so that one request in flight is assumed.
+    - `queries`: Descriptors of the rows.
+    - `models`: Specs by the ids in the table.
+    - `is_load_assumed`: shape (n_row,). Whether the load is blank, so that one request in flight is assumed.
     """
     columns, texts = [], []
     masks = assumption_masks(table, is_load_assumed)

@@ -37,14 +37,10 @@ _COLUMNS: Final = tuple(f"config.{name}" for name in ("date", "age_year", "host_
 class Release:
     """One release of an engine.
 
-    Parameters
-    ----------
-    year
-        Date of the upload to PyPI.
-    host_ratio
-        Time of the host that the accelerator waits for in each step, relative to vLLM 0.8; 0 if scheduling overlaps.
-    is_mixed
-        Whether a step takes prompts along (1), or prompts and decoding alternate (0).
+    - `year`: Date of the upload to PyPI.
+    - `host_ratio`: Time of the host that the accelerator waits for in each step, relative to vLLM 0.8; 0 if
+      scheduling overlaps.
+    - `is_mixed`: Whether a step takes prompts along (1), or prompts and decoding alternate (0).
     """
 
     version: tuple[int, ...]

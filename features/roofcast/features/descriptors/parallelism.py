@@ -30,14 +30,9 @@ def split_devices(
     Raises `InputError` if the product of the split is not the number of accelerators, if the `tp` that it implies is
     fractional, or if a given parallelism is not a whole number.
 
-    Parameters
-    ----------
-    is_mla : shape (n_row,)
-        Whether the model has multi-head latent attention.
-    weight_ratio : shape (n_row,)
-        Memory of the weights over the memory of one accelerator.
-    is_layered : shape (n_row,)
-        Whether the engine splits a model by layers by default.
+    - `is_mla`: shape (n_row,). Whether the model has multi-head latent attention.
+    - `weight_ratio`: shape (n_row,). Memory of the weights over the memory of one accelerator.
+    - `is_layered`: shape (n_row,). Whether the engine splits a model by layers by default.
 
     Notes
     -----

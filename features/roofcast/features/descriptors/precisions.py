@@ -91,13 +91,9 @@ def kernel_precision(
 ) -> Names:
     """Return the kernel precision of each row: a name in `roofcast.features.engine.kernels.row_kernels.PRECISIONS`.
 
-    Parameters
-    ----------
-    precision, native : shape (n_row,)
-        Served precision, and the precision of the published checkpoint.
-    is_moe : shape (n_row,)
-    has
-        Whether the accelerator computes in a precision, by precision.
+    - `precision`, `native`: shape (n_row,). Served precision, and the precision of the published checkpoint.
+    - `is_moe`: shape (n_row,)
+    - `has`: Whether the accelerator computes in a precision, by precision.
 
     Notes
     -----

@@ -18,17 +18,11 @@ from roofcast.features.queries import FloatArray
 class Prior:
     """Log-normal prior of one coefficient.
 
-    Parameters
-    ----------
-    median, log_sd
-        Of the typical engine, in `unit` and as standard deviation of the logarithm.
-    engine_log_sd
-        Standard deviation of the logarithm of an engine's value around the typical one; 0 if the value depends on
-        hardware alone.
-    is_share
-        Whether the coefficient is a share, which cannot exceed 1.
-    lowest
-        Lower bound: below it kernels would exceed the data sheet's peaks.
+    - `median`, `log_sd`: Of the typical engine, in `unit` and as standard deviation of the logarithm.
+    - `engine_log_sd`: Standard deviation of the logarithm of an engine's value around the typical one; 0 if the value
+      depends on hardware alone.
+    - `is_share`: Whether the coefficient is a share, which cannot exceed 1.
+    - `lowest`: Lower bound: below it kernels would exceed the data sheet's peaks.
     """
 
     median: float

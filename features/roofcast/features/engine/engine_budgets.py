@@ -15,24 +15,15 @@ GIB: Final = 2.0**30
 class Budget:
     """How an engine divides the memory of an accelerator.
 
-    Parameters
-    ----------
-    ratio
-        Default of `gpu_memory_utilization`, in the engine's sense.
-    is_of_free
-        Whether it is a share of what weights and buffers leave, rather than of the accelerator.
-    own_byte
-        Context of the driver, buffers of messages and libraries.
-    card_ratio
-        Share of the accelerator that the engine looks at.
-    is_profiled
-        Whether the peak of a full chunk is taken out of the share; otherwise the share leaves room for it.
-    sampler_byte
-        Bytes of the profiled sampler for each entry of the vocabulary and sequence.
-    page_token
-        Tokens of a page of the cache.
-    is_checked
-        Whether a server starts only with room for a request of its longest context.
+    - `ratio`: Default of `gpu_memory_utilization`, in the engine's sense.
+    - `is_of_free`: Whether it is a share of what weights and buffers leave, rather than of the accelerator.
+    - `own_byte`: Context of the driver, buffers of messages and libraries.
+    - `card_ratio`: Share of the accelerator that the engine looks at.
+    - `is_profiled`: Whether the peak of a full chunk is taken out of the share; otherwise the share leaves room for
+      it.
+    - `sampler_byte`: Bytes of the profiled sampler for each entry of the vocabulary and sequence.
+    - `page_token`: Tokens of a page of the cache.
+    - `is_checked`: Whether a server starts only with room for a request of its longest context.
     """
 
     ratio: float

@@ -51,29 +51,21 @@ Hugging Face text-generation-inference, option ``--waiting-served-ratio``; IBM's
 class Estimate:
     """Analytic estimate of each row, as means over requests; arrays have shape (n_row,).
 
-    Parameters
-    ----------
-    step, prefill
-        Operator times of one decode step and of the prefill of one request.
-    concurrency
-        Requests in flight: the query's, or by Little's law at a request rate.
-    batch
-        Running requests.
-    overhead_s, startup_s, wait_s, prefill_s, transfer_s, prompts_ahead_s, queue_s
-        Parts of TTFT: network and tokenizer, the mean over the run of what its first requests lose to a cold server,
-        steps under way and the decoding in the request's own mixed steps, prefill of the request while the other
-        ranks prefill nothing, transfer of the KV cache with disaggregated prefill, prefills of other requests, and
-        queueing time for a slot in the batch.
-    prompt_s
-        Time that one prompt adds to the decode steps of others: `operators.prompt_in_step` in the longest stage.
-    interference_s
-        Time that prefills of other requests add to each token.
-    ttft_s, itl_s, tpot_s, e2e_s, output_throughput_token_per_s
-        The metrics. TPOT includes prefills of other requests; ITL is the gap between tokens without them.
-    request_throughput_per_s
-        Completed requests per second.
-    rate_ratio
-        Request rate over the saturation rate; 0 without a rate.
+    - `step`, `prefill`: Operator times of one decode step and of the prefill of one request.
+    - `concurrency`: Requests in flight: the query's, or by Little's law at a request rate.
+    - `batch`: Running requests.
+    - `overhead_s`, `startup_s`, `wait_s`, `prefill_s`, `transfer_s`, `prompts_ahead_s`, `queue_s`: Parts of TTFT:
+      network and tokenizer, the mean over the run of what its first requests lose to a cold server, steps under way
+      and the decoding in the request's own mixed steps, prefill of the request while the other ranks prefill nothing,
+      transfer of the KV cache with disaggregated prefill, prefills of other requests, and queueing time for a slot in
+      the batch.
+    - `prompt_s`: Time that one prompt adds to the decode steps of others: `operators.prompt_in_step` in the longest
+      stage.
+    - `interference_s`: Time that prefills of other requests add to each token.
+    - `ttft_s`, `itl_s`, `tpot_s`, `e2e_s`, `output_throughput_token_per_s`: The metrics. TPOT includes prefills of
+      other requests; ITL is the gap between tokens without them.
+    - `request_throughput_per_s`: Completed requests per second.
+    - `rate_ratio`: Request rate over the saturation rate; 0 without a rate.
     """
 
     memory: Memory

@@ -30,18 +30,12 @@ def gemm_s(
 ) -> FloatArray:
     """Return the time of a product of `m` rows of activations with a `k` x `n` weight: shape (n_row,).
 
-    Parameters
-    ----------
-    m
-        Rows of the activations: tokens.
-    n, k
-        Output columns and reduction depth.
-    weight_byte, activation_byte
-        Bytes of one weight and of one activation as operands; one output has two bytes.
-    flop_per_s, bandwidth_byte_per_s
-        Data-sheet peaks, dense.
-    efficiency
-        Parameters, each a number or of shape (n_row,).
+    - `m`: Rows of the activations: tokens.
+    - `n`, `k`: Output columns and reduction depth.
+    - `weight_byte`, `activation_byte`: Bytes of one weight and of one activation as operands; one output has two
+      bytes.
+    - `flop_per_s`, `bandwidth_byte_per_s`: Data-sheet peaks, dense.
+    - `efficiency`: Parameters, each a number or of shape (n_row,).
 
     Notes
     -----
@@ -110,24 +104,15 @@ def prefill_attention_s(
 ) -> FloatArray:
     """Return the time of causal attention of new tokens over themselves and a cached prefix: shape (n_row,).
 
-    Parameters
-    ----------
-    n_sequence
-        Prompts in the batch.
-    n_query, n_context
-        New tokens of each prompt, and all its tokens, new and cached.
-    n_head, n_kv_head
-        Query and key-value heads on this accelerator.
-    qk_dim, v_dim
-        Head widths of the products with keys and with values; 192 and 128 for MLA without absorbed matrices.
-    window
-        Sliding window in tokens, 0 for none.
-    kv_byte
-        Bytes of one cached element.
-    flop_per_s, bandwidth_byte_per_s
-        Data-sheet peaks, dense, of the compute precision of attention.
-    efficiency
-        Parameters, each a number or of shape (n_row,).
+    - `n_sequence`: Prompts in the batch.
+    - `n_query`, `n_context`: New tokens of each prompt, and all its tokens, new and cached.
+    - `n_head`, `n_kv_head`: Query and key-value heads on this accelerator.
+    - `qk_dim`, `v_dim`: Head widths of the products with keys and with values; 192 and 128 for MLA without absorbed
+      matrices.
+    - `window`: Sliding window in tokens, 0 for none.
+    - `kv_byte`: Bytes of one cached element.
+    - `flop_per_s`, `bandwidth_byte_per_s`: Data-sheet peaks, dense, of the compute precision of attention.
+    - `efficiency`: Parameters, each a number or of shape (n_row,).
 
     Notes
     -----
@@ -180,27 +165,17 @@ def decode_attention_s(
 ) -> FloatArray:
     """Return the time of attention of one new token of each sequence over its cache: shape (n_row,).
 
-    Parameters
-    ----------
-    n_sequence
-        Sequences in the batch on this accelerator.
-    n_context
-        Cached tokens of each.
-    n_head, n_kv_head
-        Query and key-value heads on this accelerator; MLA with absorbed matrices has one key-value head.
-    qk_dim, v_dim
-        Head widths of the products with keys and with values; for MLA with absorbed matrices latent plus rotary width
-        (576) and latent width (512).
-    window
-        Sliding window in tokens, 0 for none.
-    kv_width
-        Cached elements per token and key-value head: twice the head width, or latent plus rotary width.
-    kv_byte
-        Bytes of one cached element.
-    flop_per_s, bandwidth_byte_per_s
-        Data-sheet peaks, dense, of the compute precision of attention.
-    efficiency
-        Parameters, each a number or of shape (n_row,).
+    - `n_sequence`: Sequences in the batch on this accelerator.
+    - `n_context`: Cached tokens of each.
+    - `n_head`, `n_kv_head`: Query and key-value heads on this accelerator; MLA with absorbed matrices has one
+      key-value head.
+    - `qk_dim`, `v_dim`: Head widths of the products with keys and with values; for MLA with absorbed matrices latent
+      plus rotary width (576) and latent width (512).
+    - `window`: Sliding window in tokens, 0 for none.
+    - `kv_width`: Cached elements per token and key-value head: twice the head width, or latent plus rotary width.
+    - `kv_byte`: Bytes of one cached element.
+    - `flop_per_s`, `bandwidth_byte_per_s`: Data-sheet peaks, dense, of the compute precision of attention.
+    - `efficiency`: Parameters, each a number or of shape (n_row,).
 
     References
     ----------
@@ -275,22 +250,13 @@ def moe_s(
 ) -> FloatArray:
     """Return the time of the routed experts on the busiest accelerator: shape (n_row,).
 
-    Parameters
-    ----------
-    n_token
-        Tokens of all expert-parallel ranks together.
-    hidden, width
-        Hidden size of the model and of one expert.
-    n_expert, top_k
-        Routed experts of the layer, and experts per token.
-    tp, ep
-        Accelerators that split each expert's width, and accelerators that share the experts.
-    flop_per_s, bandwidth_byte_per_s
-        Data-sheet peaks, dense, of the compute precision.
-    efficiency
-        Parameters, each a number or of shape (n_row,).
-    n_matrix
-        Matrices of an expert: three if gated, two if plain.
+    - `n_token`: Tokens of all expert-parallel ranks together.
+    - `hidden`, `width`: Hidden size of the model and of one expert.
+    - `n_expert`, `top_k`: Routed experts of the layer, and experts per token.
+    - `tp`, `ep`: Accelerators that split each expert's width, and accelerators that share the experts.
+    - `flop_per_s`, `bandwidth_byte_per_s`: Data-sheet peaks, dense, of the compute precision.
+    - `efficiency`: Parameters, each a number or of shape (n_row,).
+    - `n_matrix`: Matrices of an expert: three if gated, two if plain.
 
     Notes
     -----

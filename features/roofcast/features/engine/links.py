@@ -14,19 +14,13 @@ from roofcast.features.queries import FloatArray
 class Links:
     """Links between the accelerators of each row; each a number or of shape (n_row,).
 
-    Parameters
-    ----------
-    domain_size
-        Accelerators in one scale-up domain: NVLink, xGMI or the PCIe of one host.
-    link_byte_per_s, link_latency_s
-        Per accelerator inside its domain: bandwidth of one direction, and latency of one step.
-    network_byte_per_s, network_latency_s
-        The same for its share of the network between domains.
-    launch_s
-        Cost of launching any collective.
-    is_direct
-        Above 0.5 if each accelerator of a domain reads from all others at once (switches, engines' own kernels);
-        otherwise messages use a ring.
+    - `domain_size`: Accelerators in one scale-up domain: NVLink, xGMI or the PCIe of one host.
+    - `link_byte_per_s`, `link_latency_s`: Per accelerator inside its domain: bandwidth of one direction, and latency
+      of one step.
+    - `network_byte_per_s`, `network_latency_s`: The same for its share of the network between domains.
+    - `launch_s`: Cost of launching any collective.
+    - `is_direct`: Above 0.5 if each accelerator of a domain reads from all others at once (switches, engines' own
+      kernels); otherwise messages use a ring.
     """
 
     domain_size: Number
@@ -249,16 +243,10 @@ def _among_several(n: Number, time_s: FloatArray) -> FloatArray:
 def links_inside(n: Number, link_byte_per_s: Number, efficiency: LinkEfficiency, *, is_direct: Number = 1.0) -> Links:
     """Return the links of `n` ranks in one scale-up domain, as used by a collective with `efficiency`.
 
-    Parameters
-    ----------
-    n
-        Ranks; more of them contend for a shared bus.
-    link_byte_per_s
-        Data-sheet bandwidth of one accelerator, sum of both directions.
-    efficiency
-        Parameters, each a number or of shape (n_row,).
-    is_direct
-        See `roofcast.features.engine.links.Links`.
+    - `n`: Ranks; more of them contend for a shared bus.
+    - `link_byte_per_s`: Data-sheet bandwidth of one accelerator, sum of both directions.
+    - `efficiency`: Parameters, each a number or of shape (n_row,).
+    - `is_direct`: See `roofcast.features.engine.links.Links`.
 
     Examples
     --------
@@ -273,15 +261,10 @@ def links_inside(n: Number, link_byte_per_s: Number, efficiency: LinkEfficiency,
 def links_among(n: Number, sheet: Links, efficiency: LinkEfficiency) -> Links:
     """Return the links of a data sheet as used by a collective with `efficiency` over `n` ranks.
 
-    Parameters
-    ----------
-    n
-        Ranks, in one scale-up domain or several.
-    sheet
-        Link bandwidth of the data sheet, sum of both directions. The network is kept; latency inside a domain and
-        launch are replaced by the measured ones.
-    efficiency
-        Parameters, each a number or of shape (n_row,).
+    - `n`: Ranks, in one scale-up domain or several.
+    - `sheet`: Link bandwidth of the data sheet, sum of both directions. The network is kept; latency inside a domain
+      and launch are replaced by the measured ones.
+    - `efficiency`: Parameters, each a number or of shape (n_row,).
 
     Examples
     --------

@@ -20,18 +20,12 @@ _SGLANG: Final = float(ENGINES.index("sglang"))
 class Memory:
     """Memory of one replica, summed over its accelerators; every array has shape (n_row,).
 
-    Parameters
-    ----------
-    usable_byte
-        Memory for weights and cache: what the engine's share leaves beside its buffers.
-    weight_byte
-        Weights on the accelerators with their data-parallel copies.
-    kv_byte_per_sequence
-        Cache of one decoding request at its mean length: keys, values and states, in whole pages.
-    longest_byte
-        Cache of the longest request that the server accepts, without which it does not start.
-    capacity
-        Requests that fit beside the weights; 0 if the weights do not fit.
+    - `usable_byte`: Memory for weights and cache: what the engine's share leaves beside its buffers.
+    - `weight_byte`: Weights on the accelerators with their data-parallel copies.
+    - `kv_byte_per_sequence`: Cache of one decoding request at its mean length: keys, values and states, in whole
+      pages.
+    - `longest_byte`: Cache of the longest request that the server accepts, without which it does not start.
+    - `capacity`: Requests that fit beside the weights; 0 if the weights do not fit.
     """
 
     usable_byte: FloatArray

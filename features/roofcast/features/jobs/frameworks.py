@@ -10,33 +10,22 @@ from typing import Final
 class Framework:
     """Conventions of a family of frameworks; `roofcast.features.jobs.run_columns.Job` has fields of the same names.
 
-    Parameters
-    ----------
-    sharding, precision, recomputation, loss, offload
-        Of a run that states none, the precision where the accelerator has it; an unknown recomputation is the fastest
-        that fits.
-    has_tensor_parallel
-        Whether a blank split may hold tensor or pipeline parallelism.
-    has_dropout
-        Whether pretraining keeps dropout masks.
-    logit_ratio
-        On one accelerator: on several, Accelerate adds a 32-bit copy.
-    chunk_ratio
-        Share of the logits that a chunked loss holds at a time: torchtune's eight chunks.
-    has_distributed_optimizer
-        Whether replicas shard the optimizer's states even where sharding is called DDP.
-    has_eight_bit_weights
-        Whether frozen weights are kept in 8 bits where products take 8 bits.
-    backward_gradient_byte
-        Bytes of `gradient_byte` that the backward pass writes beside the accumulated gradient.
-    has_weight_gradients
-        Whether gradients are kept in the precision of the weights, whatever they are reduced in.
-    keeps_weights
-        Whether weights, gradients and moments have the stated precision of the weights, without another copy.
-    is_offload_whole
-        Whether parameters on the host bring gradients and optimizer with them.
-    has_host_gradients
-        Whether an optimizer on the host brings the gradients with it.
+    - `sharding`, `precision`, `recomputation`, `loss`, `offload`: Of a run that states none, the precision where the
+      accelerator has it; an unknown recomputation is the fastest that fits.
+    - `has_tensor_parallel`: Whether a blank split may hold tensor or pipeline parallelism.
+    - `has_dropout`: Whether pretraining keeps dropout masks.
+    - `logit_ratio`: On one accelerator: on several, Accelerate adds a 32-bit copy.
+    - `chunk_ratio`: Share of the logits that a chunked loss holds at a time: torchtune's eight chunks.
+    - `has_distributed_optimizer`: Whether replicas shard the optimizer's states even where sharding is called DDP.
+    - `has_eight_bit_weights`: Whether frozen weights are kept in 8 bits where products take 8 bits.
+    - `backward_gradient_byte`: Bytes of `gradient_byte` that the backward pass writes beside the accumulated
+      gradient.
+    - `has_weight_gradients`: Whether gradients are kept in the precision of the weights, whatever they are reduced
+      in.
+    - `keeps_weights`: Whether weights, gradients and moments have the stated precision of the weights, without
+      another copy.
+    - `is_offload_whole`: Whether parameters on the host bring gradients and optimizer with them.
+    - `has_host_gradients`: Whether an optimizer on the host brings the gradients with it.
     """
 
     weight_byte: float

@@ -24,14 +24,9 @@ GATED_QUERY_TYPES: Final = ("qwen3_next", "qwen3_5")
 class Projection(NamedTuple):
     """A product of the model that adapters may change.
 
-    Parameters
-    ----------
-    name
-        Tells it from others of its widths.
-    n_copy, n_used
-        Its copies in the model, and those that one token passes.
-    is_expert
-        Whether routed experts have it.
+    - `name`: Tells it from others of its widths.
+    - `n_copy`, `n_used`: Its copies in the model, and those that one token passes.
+    - `is_expert`: Whether routed experts have it.
     """
 
     name: str
@@ -233,14 +228,9 @@ OTHER_ADAPTERS: Final = ("bottleneck", "prompt-tuning")
 def trained_parameters(spec: ModelSpec, variant: str, rank: float, targets: Sequence[str] = DEFAULT_TARGETS) -> float:
     """Return the trained weights of a variant of an adapter method.
 
-    Parameters
-    ----------
-    variant
-        In lower case: ``lora-fa``, ``bottleneck``, ``prompt-tuning``; all others are counted as LoRA.
-    rank
-        Rank of LoRA, width of the bottleneck, or number of virtual tokens; NaN for the usual one.
-    targets
-        Projections with LoRA, and those of `FULL_TARGETS`.
+    - `variant`: In lower case: ``lora-fa``, ``bottleneck``, ``prompt-tuning``; all others are counted as LoRA.
+    - `rank`: Rank of LoRA, width of the bottleneck, or number of virtual tokens; NaN for the usual one.
+    - `targets`: Projections with LoRA, and those of `FULL_TARGETS`.
 
     Examples
     --------

@@ -11,14 +11,9 @@ from roofcast.features.jobs.frameworks import FALLBACK, FRAMEWORKS, framework_fa
 class Offload(NamedTuple):
     """A sharding and an offload that a family of frameworks runs together.
 
-    Parameters
-    ----------
-    accelerators
-        ``one`` or ``several`` where the sharding is chosen for so many alone; blank for any number.
-    step
-        Order in which a search tries it where it is not stated; 0 for never.
-    loss
-        Loss that goes with it where none is stated; blank for the framework's.
+    - `accelerators`: ``one`` or ``several`` where the sharding is chosen for so many alone; blank for any number.
+    - `step`: Order in which a search tries it where it is not stated; 0 for never.
+    - `loss`: Loss that goes with it where none is stated; blank for the framework's.
     """
 
     sharding: str
@@ -82,12 +77,8 @@ def leaner_settings(
 ) -> tuple[tuple[str, str, str], ...]:
     """Return what blanks of sharding, offload and loss may become: the framework's convention, then leaner settings.
 
-    Parameters
-    ----------
-    sharding, offload
-        As stated; blank if not.
-    has_offload
-        Whether the host may hold what the convention leaves on the device.
+    - `sharding`, `offload`: As stated; blank if not.
+    - `has_offload`: Whether the host may hold what the convention leaves on the device.
 
     Returns
     -------

@@ -49,14 +49,11 @@ USABLE_RATIO: Final = 0.95
 class StatedPlan:
     """Known part of a run's plan, with the names of `Plan`; NaN where unknown.
 
-    Parameters
-    ----------
-    n_replica_shard
-        Ranks over which states are sharded if they are fewer than ``cp dp`` (HSDP); NaN for all.
-    has_tensor_parallel
-        1 if an unknown split may hold tensor, pipeline or expert parallelism, 0 if it is data-parallel.
-    zero_stage, logit_share, offload_optimizer, offload_parameter, offload_activation
-        Never NaN: the framework's where they are blank.
+    - `n_replica_shard`: Ranks over which states are sharded if they are fewer than ``cp dp`` (HSDP); NaN for all.
+    - `has_tensor_parallel`: 1 if an unknown split may hold tensor, pipeline or expert parallelism, 0 if it is
+      data-parallel.
+    - `zero_stage`, `logit_share`, `offload_optimizer`, `offload_parameter`, `offload_activation`: Never NaN: the
+      framework's where they are blank.
     """
 
     tp: FloatArray
@@ -81,12 +78,8 @@ class StatedPlan:
 class Jobs:
     """Runs whose plans may be unknown in part: those of a table, and the same with leaner settings.
 
-    Parameters
-    ----------
-    origin
-        Index of each job's row in the table.
-    step
-        0 for the jobs of the table, which come first, and more the leaner the settings are.
+    - `origin`: Index of each job's row in the table.
+    - `step`: 0 for the jobs of the table, which come first, and more the leaner the settings are.
     """
 
     model: ModelShape
@@ -107,14 +100,10 @@ class Jobs:
 class PlanChoice:
     """The fastest plan that fits for each row of a table of jobs.
 
-    Parameters
-    ----------
-    runs, time, memory
-        With these plans.
-    fits
-        Whether the plan's memory is within `USABLE_RATIO`, on the host too; otherwise it is the plan of least memory.
-    n_plan
-        Plans that were compared, of each job.
+    - `runs`, `time`, `memory`: With these plans.
+    - `fits`: Whether the plan's memory is within `USABLE_RATIO`, on the host too; otherwise it is the plan of least
+      memory.
+    - `n_plan`: Plans that were compared, of each job.
     """
 
     runs: JobRuns
@@ -128,14 +117,9 @@ class PlanChoice:
 class PlanSearch:
     """Plans of jobs, by row of the table: arrays of shape (n_plan,).
 
-    Parameters
-    ----------
-    index
-        Of the job of each plan.
-    filled, on_host
-        Share of the memory in use on the device, and on the host.
-    rate
-        Tokens per second; 0 of plans that exceed `USABLE_RATIO`.
+    - `index`: Of the job of each plan.
+    - `filled`, `on_host`: Share of the memory in use on the device, and on the host.
+    - `rate`: Tokens per second; 0 of plans that exceed `USABLE_RATIO`.
     """
 
     index: RowIndex
@@ -159,12 +143,8 @@ def search_plans(
 ) -> PlanSearch:
     """Return the plans of the framework's conventions, and with leaner settings for rows that these do not fit.
 
-    Parameters
-    ----------
-    enough
-        Share of the memory that one plan has to stay below, so that no leaner ones are searched.
-    pause
-        Called from time to time; it may raise.
+    - `enough`: Share of the memory that one plan has to stay below, so that no leaner ones are searched.
+    - `pause`: Called from time to time; it may raise.
     """
     least, parts = np.full(jobs.origin.max() + 1, np.inf), []
     for step in range(jobs.step.max() + 1):

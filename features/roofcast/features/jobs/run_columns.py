@@ -10,23 +10,17 @@ from roofcast.features.queries import FloatArray
 class ModelShape:
     """Widths and counts of the model; products outside experts are means over all layers.
 
-    Parameters
-    ----------
-    mixer_in_width, mixer_out_width
-        Output columns of the products before attention, and input rows of the one after it.
-    mlp_width, n_mlp_layer, n_mlp_matrix
-        Width of an MLP, layers that have one, and its matrices: three if gated, two if plain.
-    moe_width, n_moe_layer
-        The same for one routed expert.
-    dispatch_width
-        Width of the vectors that are sent to experts.
-    n_full_layer, n_sliding_layer, n_linear_layer
-        Layers by kind of attention; `sliding_window` in tokens. A full layer reads at most `sparse_top_k` tokens, if
-        positive.
-    is_causal
-        1 if a token attends to earlier ones alone, 0 for encoders.
-    n_param, n_param_expert, n_param_embedding
-        Weights of all, of the routed experts, and of the input embedding (also counted in the head unless `is_tied`).
+    - `mixer_in_width`, `mixer_out_width`: Output columns of the products before attention, and input rows of the one
+      after it.
+    - `mlp_width`, `n_mlp_layer`, `n_mlp_matrix`: Width of an MLP, layers that have one, and its matrices: three if
+      gated, two if plain.
+    - `moe_width`, `n_moe_layer`: The same for one routed expert.
+    - `dispatch_width`: Width of the vectors that are sent to experts.
+    - `n_full_layer`, `n_sliding_layer`, `n_linear_layer`: Layers by kind of attention; `sliding_window` in tokens. A
+      full layer reads at most `sparse_top_k` tokens, if positive.
+    - `is_causal`: 1 if a token attends to earlier ones alone, 0 for encoders.
+    - `n_param`, `n_param_expert`, `n_param_embedding`: Weights of all, of the routed experts, and of the input
+      embedding (also counted in the head unless `is_tied`).
     """
 
     n_layer: FloatArray
@@ -62,18 +56,12 @@ class ModelShape:
 class JobHardware:
     """Accelerators and their links; peaks are dense.
 
-    Parameters
-    ----------
-    flop_per_s, half_flop_per_s
-        Peak of the precision of the products, and of attention and head, which stay in 16 bits.
-    link_byte_per_s
-        Data-sheet link inside a domain, both directions; `domain_size` accelerators share it.
-    network_byte_per_s
-        Nominal bandwidth of one accelerator between domains, one direction.
-    host_byte_per_s
-        Bandwidth to the memory of the host, one direction.
-    family
-        Code of the family, see `roofcast.features.jobs.step.job_coefficients.family_code`.
+    - `flop_per_s`, `half_flop_per_s`: Peak of the precision of the products, and of attention and head, which stay in
+      16 bits.
+    - `link_byte_per_s`: Data-sheet link inside a domain, both directions; `domain_size` accelerators share it.
+    - `network_byte_per_s`: Nominal bandwidth of one accelerator between domains, one direction.
+    - `host_byte_per_s`: Bandwidth to the memory of the host, one direction.
+    - `family`: Code of the family, see `roofcast.features.jobs.step.job_coefficients.family_code`.
     """
 
     flop_per_s: FloatArray
@@ -97,85 +85,50 @@ class JobHardware:
 class Job:
     """What is trained, how, and in which precisions; switches are 0 or 1.
 
-    Parameters
-    ----------
-    framework
-        Code of the family of frameworks: its index in `step.coefficients.FRAMEWORK_PRIORS`.
-    n_accelerator, n_token
-        Accelerators of the run, and tokens of a sequence as processed: with padding and virtual tokens of a prompt.
-    content_ratio
-        Share of the processed tokens that are the data set's, which rates count.
-    n_global_batch
-        Sequences of an optimizer step over all replicas.
-    weight_byte, gradient_byte, optimizer_byte
-        Bytes of one trained weight, of its gradient (as accumulated), and of its optimizer states with any master
-        copy.
-    frozen_byte
-        Bytes of one frozen weight.
-    reduced_byte
-        Bytes of one gradient as reduced over replicas.
-    is_frozen
-        1 if the model's own weights are frozen: adapter methods. Their gradients are not computed.
-    is_quantised
-        1 if frozen weights are unpacked for each product.
-    n_param_trained
-        Trained weights of an adapter method; ignored if the model is not frozen.
-    adapter_expert_ratio
-        Share of them that is in routed experts.
-    n_adapter_width
-        Sum over the adapted projections that a token passes of the widths that their adapters read and write, of the
-        mean layer.
-    is_input_frozen
-        1 if adapters do not keep their inputs (LoRA-FA).
-    element_byte
-        Bytes of an activation: 4 where products take 32-bit operands.
-    has_dropout, is_flash, is_compiled
-        Dropout of activations; attention without stored scores; a compiled program, which needs no launches from the
-        host.
-    is_eager
-        1 if norms, rotations and activations run as many kernels.
-    loops_experts
-        1 if experts run one after the other.
-    is_attention_portable
-        1 if attention does not use the kernels of Hopper and later.
-    is_context_uneven
-        1 if context-parallel ranks hold consecutive tokens, so that the last has the most attention.
-    is_tensor_strided
-        1 if tensor-parallel ranks of a pipeline on several nodes stand on different nodes.
-    launch_ratio
-        Launches of a layer relative to Megatron-LM's.
-    gather_ratio
-        Time of collectives of sharded weights relative to one collective a layer.
-    activation_ratio
-        Kept activations relative to fused kernels'.
-    logit_ratio
-        Bytes at the peak for each logit, relative to those that hold 16- and 32-bit copies and the gradients of both.
-    update_ratio
-        Bytes that the optimizer's step holds for a time relative to the trained weights'.
-    host_ratio
-        Time of transfers to the host relative to pinned memory's.
-    host_memory_byte
-        Memory of the host for each accelerator; infinite if unknown.
-    has_host_gradients
-        1 if an optimizer on the host brings the gradients with it.
-    step_byte, bucket_param, live_param
-        Bytes of a trained weight's shard that the optimizer's step holds for a time; weights of each buffer of ZeRO,
-        and those that ZeRO-3 keeps gathered.
-    frees_gradients
-        1 if gradients are freed after a step, so that they grow while activations are freed.
-    is_operator_recomputed
-        1 if selective recomputation keeps every second product and recomputes the rest.
-    is_eight_bit
-        1 if products take 8- or 4-bit operands.
-    recomputed_ratio
-        Share of the layers to which full or selective recomputation applies.
-    is_stage_balanced
-        1 if layers are spread over pipeline stages by cost, 0 if evenly.
-    is_stage_gathered
-        1 if a fully sharded pipeline keeps its stage's weights gathered over the micro-batches, 0 if it gathers them
-        in each.
-    is_gpipe
-        1 if a pipeline runs all micro-batches forward before the first runs backward.
+    - `framework`: Code of the family of frameworks: its index in `step.coefficients.FRAMEWORK_PRIORS`.
+    - `n_accelerator`, `n_token`: Accelerators of the run, and tokens of a sequence as processed: with padding and
+      virtual tokens of a prompt.
+    - `content_ratio`: Share of the processed tokens that are the data set's, which rates count.
+    - `n_global_batch`: Sequences of an optimizer step over all replicas.
+    - `weight_byte`, `gradient_byte`, `optimizer_byte`: Bytes of one trained weight, of its gradient (as accumulated),
+      and of its optimizer states with any master copy.
+    - `frozen_byte`: Bytes of one frozen weight.
+    - `reduced_byte`: Bytes of one gradient as reduced over replicas.
+    - `is_frozen`: 1 if the model's own weights are frozen: adapter methods. Their gradients are not computed.
+    - `is_quantised`: 1 if frozen weights are unpacked for each product.
+    - `n_param_trained`: Trained weights of an adapter method; ignored if the model is not frozen.
+    - `adapter_expert_ratio`: Share of them that is in routed experts.
+    - `n_adapter_width`: Sum over the adapted projections that a token passes of the widths that their adapters read
+      and write, of the mean layer.
+    - `is_input_frozen`: 1 if adapters do not keep their inputs (LoRA-FA).
+    - `element_byte`: Bytes of an activation: 4 where products take 32-bit operands.
+    - `has_dropout`, `is_flash`, `is_compiled`: Dropout of activations; attention without stored scores; a compiled
+      program, which needs no launches from the host.
+    - `is_eager`: 1 if norms, rotations and activations run as many kernels.
+    - `loops_experts`: 1 if experts run one after the other.
+    - `is_attention_portable`: 1 if attention does not use the kernels of Hopper and later.
+    - `is_context_uneven`: 1 if context-parallel ranks hold consecutive tokens, so that the last has the most
+      attention.
+    - `is_tensor_strided`: 1 if tensor-parallel ranks of a pipeline on several nodes stand on different nodes.
+    - `launch_ratio`: Launches of a layer relative to Megatron-LM's.
+    - `gather_ratio`: Time of collectives of sharded weights relative to one collective a layer.
+    - `activation_ratio`: Kept activations relative to fused kernels'.
+    - `logit_ratio`: Bytes at the peak for each logit, relative to those that hold 16- and 32-bit copies and the
+      gradients of both.
+    - `update_ratio`: Bytes that the optimizer's step holds for a time relative to the trained weights'.
+    - `host_ratio`: Time of transfers to the host relative to pinned memory's.
+    - `host_memory_byte`: Memory of the host for each accelerator; infinite if unknown.
+    - `has_host_gradients`: 1 if an optimizer on the host brings the gradients with it.
+    - `step_byte`, `bucket_param`, `live_param`: Bytes of a trained weight's shard that the optimizer's step holds for
+      a time; weights of each buffer of ZeRO, and those that ZeRO-3 keeps gathered.
+    - `frees_gradients`: 1 if gradients are freed after a step, so that they grow while activations are freed.
+    - `is_operator_recomputed`: 1 if selective recomputation keeps every second product and recomputes the rest.
+    - `is_eight_bit`: 1 if products take 8- or 4-bit operands.
+    - `recomputed_ratio`: Share of the layers to which full or selective recomputation applies.
+    - `is_stage_balanced`: 1 if layers are spread over pipeline stages by cost, 0 if evenly.
+    - `is_stage_gathered`: 1 if a fully sharded pipeline keeps its stage's weights gathered over the micro-batches, 0
+      if it gathers them in each.
+    - `is_gpipe`: 1 if a pipeline runs all micro-batches forward before the first runs backward.
     """
 
     framework: FloatArray
@@ -227,28 +180,18 @@ class Job:
 class Plan:
     """Parallelism, sharding of states, recomputation, loss, offload and micro-batch.
 
-    Parameters
-    ----------
-    tp, pp, vp, cp, dp, ep
-        Sizes of tensor and pipeline parallelism, model chunks of a stage, and sizes of context, data and expert
-        parallelism. Experts spread over ranks of the others: ``ep <= tp * cp * dp``. There are ``tp * pp * cp * dp``
-        accelerators.
-    zero_stage
-        0 to 3: optimizer states, gradients and weights sharded in turn; 3 is FSDP.
-    n_shard
-        Ranks over which they are sharded, at most ``cp dp`` (fewer for HSDP).
-    recomputation
-        0 none, 1 selective (operators, modules, or attention's scores if they are stored), 2 full.
-    is_sequence_parallel
-        1 if norms and residuals are split over the tensor-parallel ranks.
-    micro_batch
-        Sequences of a micro-batch; may be below 1 if a sequence spans steps of a pipeline.
-    n_micro_batch
-        Micro-batches of a replica in a step.
-    logit_share
-        Share of the logits that the loss holds at a time: 1 unless it is chunked or fused.
-    offload_optimizer, offload_parameter, offload_activation
-        1 if the memory of the host holds the optimizer's states; the weights and gradients; the kept activations.
+    - `tp`, `pp`, `vp`, `cp`, `dp`, `ep`: Sizes of tensor and pipeline parallelism, model chunks of a stage, and sizes
+      of context, data and expert parallelism. Experts spread over ranks of the others: ``ep <= tp * cp * dp``. There
+      are ``tp * pp * cp * dp`` accelerators.
+    - `zero_stage`: 0 to 3: optimizer states, gradients and weights sharded in turn; 3 is FSDP.
+    - `n_shard`: Ranks over which they are sharded, at most ``cp dp`` (fewer for HSDP).
+    - `recomputation`: 0 none, 1 selective (operators, modules, or attention's scores if they are stored), 2 full.
+    - `is_sequence_parallel`: 1 if norms and residuals are split over the tensor-parallel ranks.
+    - `micro_batch`: Sequences of a micro-batch; may be below 1 if a sequence spans steps of a pipeline.
+    - `n_micro_batch`: Micro-batches of a replica in a step.
+    - `logit_share`: Share of the logits that the loss holds at a time: 1 unless it is chunked or fused.
+    - `offload_optimizer`, `offload_parameter`, `offload_activation`: 1 if the memory of the host holds the
+      optimizer's states; the weights and gradients; the kept activations.
     """
 
     tp: FloatArray

@@ -21,15 +21,10 @@ _BIT: Final = 40
 class CapacityLimits:
     """Memory limits of replicas; arrays have shape (n_row,).
 
-    Parameters
-    ----------
-    spare_byte
-        Usable memory minus the weights and the cache of one request; negative if these do not fit.
-    concurrency
-        Requests of the mean lengths whose cache fits at once, rounded down.
-    context_token
-        Tokens, input and output together, that each request in flight can hold; at most the model's context limit,
-        infinite if neither memory nor model bounds them.
+    - `spare_byte`: Usable memory minus the weights and the cache of one request; negative if these do not fit.
+    - `concurrency`: Requests of the mean lengths whose cache fits at once, rounded down.
+    - `context_token`: Tokens, input and output together, that each request in flight can hold; at most the model's
+      context limit, infinite if neither memory nor model bounds them.
     """
 
     spare_byte: FloatArray

@@ -73,14 +73,10 @@ def searched_pairs(
     desks; else those of which it is unknown. Engines that quantise checkpoints themselves do so if the weights do not
     fit otherwise.
 
-    Parameters
-    ----------
-    engines, precisions
-        Named ones; with named engines, stacks of which it is unknown whether they run are searched.
-    published
-        Precisions searched beside the checkpoint's own unless precisions are named.
-    memory_byte
-        Of all accelerators of a replica.
+    - `engines`, `precisions`: Named ones; with named engines, stacks of which it is unknown whether they run are
+      searched.
+    - `published`: Precisions searched beside the checkpoint's own unless precisions are named.
+    - `memory_byte`: Of all accelerators of a replica.
 
     Examples
     --------

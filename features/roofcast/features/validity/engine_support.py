@@ -47,16 +47,10 @@ class Verdict:
 class Stack:
     """What is to run on what.
 
-    Parameters
-    ----------
-    precision
-        Of the weights; blank for the checkpoint's, or what the engine makes of it by default.
-    model
-        None for any.
-    version
-        Blank for the newest.
-    measured
-        Runs of the store.
+    - `precision`: Of the weights; blank for the checkpoint's, or what the engine makes of it by default.
+    - `model`: None for any.
+    - `version`: Blank for the newest.
+    - `measured`: Runs of the store.
     """
 
     engine: str

@@ -28,15 +28,10 @@ class LoadedModel(Generic[B]):
 class ChampionLoader(Generic[B]):
     """The loaded champion of a registry, shared by threads.
 
-    Parameters
-    ----------
-    home
-        State folder, for the cache of the last champion.
-    loads_at_first_use
-        Whether `active_model` loads a champion if none is loaded; while the registry does not answer, that is the
-        shipped predictor.
-    warn
-        Receives the message about that.
+    - `home`: State folder, for the cache of the last champion.
+    - `loads_at_first_use`: Whether `active_model` loads a champion if none is loaded; while the registry does not
+      answer, that is the shipped predictor.
+    - `warn`: Receives the message about that.
     """
 
     def __init__(

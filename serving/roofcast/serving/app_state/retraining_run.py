@@ -47,16 +47,11 @@ def retrain_target(
 
     Raises `InputError` if a scheduler is named for training jobs.
 
-    Parameters
-    ----------
-    catalog, registry
-        Of the target.
-    shadow
-        Make the candidate the challenger instead; by default the settings say. A candidate of training jobs is only
-        registered then.
-    dask
-        Scheduler of a cluster that fits the folds; by default that of the settings. Folds of training jobs are
-        fitted here.
+    - `catalog`, `registry`: Of the target.
+    - `shadow`: Make the candidate the challenger instead; by default the settings say. A candidate of training jobs
+      is only registered then.
+    - `dask`: Scheduler of a cluster that fits the folds; by default that of the settings. Folds of training jobs are
+      fitted here.
     """
     shadow = not settings.auto_promote if shadow is None else shadow
     is_inference = learned.name == INFERENCE

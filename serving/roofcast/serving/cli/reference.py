@@ -103,14 +103,9 @@ def _names(names: Iterable[str]) -> str:
 
 
 def parameter_texts(documented: object) -> dict[str, str]:
-    """Return the text of each name in the numpydoc section *Parameters*; names on one line share a text."""
-    text = inspect.getdoc(documented) or ""
-    body = re.split(r"\n\n(?=\S+\n-{3,})", text.partition("Parameters\n----------\n")[2])[0]
-    texts: dict[str, str] = {}
-    for names, lines in re.findall(r"^(\S[^\n]*)\n((?:(?: {4}[^\n]*)?\n?)*)", body, re.MULTILINE):
-        meaning = " ".join(lines.split())
-        texts.update(dict.fromkeys((name.partition(" :")[0].strip() for name in names.split(",")), meaning))
-    return texts
+    """Return the text of each name in the list of a docstring."""
+    items = re.findall(r"^- `(\w+)`: ((?:[^\n]|\n  )*)", inspect.getdoc(documented) or "", re.MULTILINE)
+    return {name: " ".join(text.split()) for name, text in items}
 
 
 def _settings() -> Iterator[tuple[object, ...]]:

@@ -49,30 +49,20 @@ class Question:
 class EngineConfig:
     """Engine configuration of one replica, and the number of replicas.
 
-    Parameters
-    ----------
-    checkpoint
-        Hub repository or path of the weights; a placeholder if `copy_of` is not blank.
-    copy_of
-        Checkpoint of which a copy in `weight_precision` is needed; blank if the engine serves it as it is.
-    tp, pp, dp, ep
-        Degrees of parallelism in the devices that the engine counts.
-    stored_precision, weight_precision, kv_precision
-        Of the checkpoint, of the weights as served, and of the cache; the last is blank for the engine's default.
-    n_token
-        Longest request, response included.
-    refused_ratio
-        Share of the requests that are longer than the model's context; 0 if unknown.
-    n_sequence
-        Most requests at once in each data-parallel rank, in all its pipeline stages.
-    memory_ratio
-        Share of memory that the prediction assumes, in the engine's terms; None for the engine's default.
-    n_accelerator
-        Of one replica.
-    server_settings
-        Settings that the question fixes: see `constraints.SERVER_SETTINGS`.
-    speculation, draft_model
-        Speculative decoding, None without, and the checkpoint of its drafts; blank if not given.
+    - `checkpoint`: Hub repository or path of the weights; a placeholder if `copy_of` is not blank.
+    - `copy_of`: Checkpoint of which a copy in `weight_precision` is needed; blank if the engine serves it as it is.
+    - `tp`, `pp`, `dp`, `ep`: Degrees of parallelism in the devices that the engine counts.
+    - `stored_precision`, `weight_precision`, `kv_precision`: Of the checkpoint, of the weights as served, and of the
+      cache; the last is blank for the engine's default.
+    - `n_token`: Longest request, response included.
+    - `refused_ratio`: Share of the requests that are longer than the model's context; 0 if unknown.
+    - `n_sequence`: Most requests at once in each data-parallel rank, in all its pipeline stages.
+    - `memory_ratio`: Share of memory that the prediction assumes, in the engine's terms; None for the engine's
+      default.
+    - `n_accelerator`: Of one replica.
+    - `server_settings`: Settings that the question fixes: see `constraints.SERVER_SETTINGS`.
+    - `speculation`, `draft_model`: Speculative decoding, None without, and the checkpoint of its drafts; blank if not
+      given.
     """
 
     engine: str

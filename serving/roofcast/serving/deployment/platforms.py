@@ -15,16 +15,10 @@ REPLACE: Final = "replace-me"
 class Platform:
     """Platform of a family of accelerators.
 
-    Parameters
-    ----------
-    resource
-        Kubernetes resource; one unit is one accelerator.
-    images
-        Container image by engine; of the engines with artefacts.
-    n_device
-        Devices of tensor parallelism per accelerator.
-    fp8_cache
-        Name of the FP8 cache in vLLM.
+    - `resource`: Kubernetes resource; one unit is one accelerator.
+    - `images`: Container image by engine; of the engines with artefacts.
+    - `n_device`: Devices of tensor parallelism per accelerator.
+    - `fp8_cache`: Name of the FP8 cache in vLLM.
     """
 
     resource: str

@@ -57,26 +57,15 @@ KINDS: Final = (*FACTORS, *NAMED_STEPS)
 class Explanation:
     """Explanation of a table of questions; arrays have shape (n_question,).
 
-    Parameters
-    ----------
-    table, parts
-        The questions with the catalogue's ids, and the accelerator of each.
-    assumed
-        What each question leaves to usual values, as `column=value` separated by spaces.
-    support
-        Remark on each question of which it is unknown whether it runs.
-    meant
-        What the names of each question are taken as.
-    d
-        Descriptors.
-    operators
-        Time of each operator in each phase of the estimate.
-    limits
-        Capacity limits by memory.
-    power_w
-        Mean power of a replica.
-    explain_predictions
-        Computes `prediction`, the dearest part.
+    - `table`, `parts`: The questions with the catalogue's ids, and the accelerator of each.
+    - `assumed`: What each question leaves to usual values, as `column=value` separated by spaces.
+    - `support`: Remark on each question of which it is unknown whether it runs.
+    - `meant`: What the names of each question are taken as.
+    - `d`: Descriptors.
+    - `operators`: Time of each operator in each phase of the estimate.
+    - `limits`: Capacity limits by memory.
+    - `power_w`: Mean power of a replica.
+    - `explain_predictions`: Computes `prediction`, the dearest part.
     """
 
     table: pd.DataFrame
@@ -180,18 +169,12 @@ def explain(
 
     Raises `SchemaError` if a question has no answer; with the row and the problem of the first.
 
-    Parameters
-    ----------
-    questions
-        As in `roofcast.serving.predict.row_answers.answer`.
-    bundle
-        Model whose coefficients the estimate uses; without it the estimate uses the priors, and nothing is predicted.
-    parts
-        Accelerators that replace those of the questions, one per question, such as hypothetical ones.
-    level
-        Level of the intervals.
-    references
-        Reference measurements to condition the predictions on.
+    - `questions`: As in `roofcast.serving.predict.row_answers.answer`.
+    - `bundle`: Model whose coefficients the estimate uses; without it the estimate uses the priors, and nothing is
+      predicted.
+    - `parts`: Accelerators that replace those of the questions, one per question, such as hypothetical ones.
+    - `level`: Level of the intervals.
+    - `references`: Reference measurements to condition the predictions on.
     """
     table, problems = check_table(questions, catalog, bundle.engines if bundle else ())
     _raise_first(problems)

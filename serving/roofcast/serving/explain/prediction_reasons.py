@@ -31,18 +31,11 @@ def explain_predictions(
 ) -> list[dict[str, Any]]:
     """Return, for each question, the prediction and its reasons as JSON values; nothing without a bundle.
 
-    Parameters
-    ----------
-    descriptors, table
-        The questions, and their rows with the catalogue's ids.
-    bundle
-        That predicts.
-    accelerators
-        Specs by the ids of the table.
-    level
-        Of the intervals.
-    references
-        Reference measurements to condition the predictions on.
+    - `descriptors`, `table`: The questions, and their rows with the catalogue's ids.
+    - `bundle`: That predicts.
+    - `accelerators`: Specs by the ids of the table.
+    - `level`: Of the intervals.
+    - `references`: Reference measurements to condition the predictions on.
     """
     if bundle is None:
         return []

@@ -145,15 +145,10 @@ class Lanes:
     Predictions, expensive requests and those that use the store have slots of their own, so that none of them blocks
     the others. A prediction that names a stack uses the store.
 
-    Parameters
-    ----------
-    max_running, max_expensive
-        Slots of one caller for predictions and for expensive requests; the others have four times those for
-        predictions. Expensive requests have one more slot, which stays free for another key.
-    max_waiting
-        Most requests that wait in each of the three queues.
-    max_wait_s
-        Longest time in a queue.
+    - `max_running`, `max_expensive`: Slots of one caller for predictions and for expensive requests; the others have
+      four times those for predictions. Expensive requests have one more slot, which stays free for another key.
+    - `max_waiting`: Most requests that wait in each of the three queues.
+    - `max_wait_s`: Longest time in a queue.
     """
 
     def __init__(self, max_running: int, max_expensive: int, max_waiting: int, max_wait_s: float) -> None:

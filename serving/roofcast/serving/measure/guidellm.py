@@ -39,18 +39,11 @@ _LOGIN: Final = re.compile(r"(?:(?<=://)|^)[^/?#\s]*@")
 class Endpoint:
     """An OpenAI-compatible endpoint.
 
-    Parameters
-    ----------
-    target
-        Base URL, without ``/v1``.
-    model
-        Name of the served model.
-    tokenizer
-        Hugging Face name or folder of its tokenizer, which makes prompts of a given length.
-    requests
-        Key of `PATHS`.
-    has_login
-        Whether the environment has the target, with user and password, so that no command line has it.
+    - `target`: Base URL, without ``/v1``.
+    - `model`: Name of the served model.
+    - `tokenizer`: Hugging Face name or folder of its tokenizer, which makes prompts of a given length.
+    - `requests`: Key of `PATHS`.
+    - `has_login`: Whether the environment has the target, with user and password, so that no command line has it.
     """
 
     target: str

@@ -38,16 +38,10 @@ class PlanResult:
 class PlanRunner:
     """Runs of a plan in a folder: reports ``NAME.json``, and outputs ``NAME.ATTEMPT.log`` of their processes.
 
-    Parameters
-    ----------
-    overrides
-        Columns that the reports lack, for `read_measurements`.
-    max_s
-        Time after which a run ends.
-    environment
-        Variables of the processes beside those of this one.
-    login
-        User and password in the target, which reports and logs are freed of.
+    - `overrides`: Columns that the reports lack, for `read_measurements`.
+    - `max_s`: Time after which a run ends.
+    - `environment`: Variables of the processes beside those of this one.
+    - `login`: User and password in the target, which reports and logs are freed of.
     """
 
     def __init__(

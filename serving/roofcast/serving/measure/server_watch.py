@@ -24,14 +24,9 @@ _SWITCH: Final = {"true": "on", "false": "off"}
 class ServerWatch:
     """Scrapes of one server.
 
-    Parameters
-    ----------
-    url
-        Base URL; a path of ``/metrics`` or ``/v1`` at its end is left out.
-    model
-        Name of the served model whose metrics are read, where there are several.
-    clock, sleep
-        Monotonic seconds, and the wait for some.
+    - `url`: Base URL; a path of ``/metrics`` or ``/v1`` at its end is left out.
+    - `model`: Name of the served model whose metrics are read, where there are several.
+    - `clock`, `sleep`: Monotonic seconds, and the wait for some.
     """
 
     url: str

@@ -81,14 +81,9 @@ def measure_next(
 
     Raises `InputError` if nothing on offer can run any of the models.
 
-    Parameters
-    ----------
-    models
-        Models whose intervals should become narrower; the candidates are all accelerators that they fit on.
-    accelerators
-        Names of the accelerators to consider; all on offer if empty.
-    n
-        Maximum number of measurements.
+    - `models`: Models whose intervals should become narrower; the candidates are all accelerators that they fit on.
+    - `accelerators`: Names of the accelerators to consider; all on offer if empty.
+    - `n`: Maximum number of measurements.
     """
     ids = {catalog.accelerator(name).id for name in accelerators}
     offers = [offer for offer in catalog.offers if not ids or offer.accelerator in ids]

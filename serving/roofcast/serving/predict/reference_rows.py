@@ -37,14 +37,9 @@ def read_references(
     Raises `SchemaError` if there is no row, a column is unknown, or a row cannot be used; names the first such row
     and its field.
 
-    Parameters
-    ----------
-    rows
-        Input columns and `REFERENCE_METRICS`, blank where unknown; the load is required.
-    predictor
-        The measurements are compared with its predictions.
-    source, lines
-        File name and line of each row, for messages; rows are counted from 1 if there are no lines.
+    - `rows`: Input columns and `REFERENCE_METRICS`, blank where unknown; the load is required.
+    - `predictor`: The measurements are compared with its predictions.
+    - `source`, `lines`: File name and line of each row, for messages; rows are counted from 1 if there are no lines.
     """
     return parse_references(rows, catalog, predictor, source, lines)[0]
 

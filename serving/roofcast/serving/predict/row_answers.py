@@ -171,14 +171,9 @@ def outside_columns(
 
     A blank engine is never outside.
 
-    Parameters
-    ----------
-    features : shape (n_row, n_feature)
-        Columns of the learner.
-    table
-        The rows, in the same order.
-    accelerators
-        Specs by the ids in the table.
+    - `features`: shape (n_row, n_feature). Columns of the learner.
+    - `table`: The rows, in the same order.
+    - `accelerators`: Specs by the ids in the table.
     """
     engine_index, engines = factorize(table["engine"])
     accelerator_index, ids = factorize(table["accelerator"])

@@ -74,24 +74,14 @@ def recommend(
     Raises `InputError` if requests are longer than the model's context, or no offer is within the constraints;
     `OutOfRangeError` if `level` or `confidence` is above what the measurements can guarantee.
 
-    Parameters
-    ----------
-    bundle
-        In service.
-    model
-        Measured or not.
-    confidence
-        Least probability that an unseen LLM meets all limits; each replica is loaded up to it.
-    level
-        Of the intervals reported.
-    n_entry, n_rejection
-        Most entries and rejections returned.
-    references
-        Measurements of the model, or of the user's own stack, to condition the predictions on.
-    baseline
-        Predictor that the entries are compared with; by default that of the bundle if there are references.
-    has_levers
-        Whether to search what would change the cost.
+    - `bundle`: In service.
+    - `model`: Measured or not.
+    - `confidence`: Least probability that an unseen LLM meets all limits; each replica is loaded up to it.
+    - `level`: Of the intervals reported.
+    - `n_entry`, `n_rejection`: Most entries and rejections returned.
+    - `references`: Measurements of the model, or of the user's own stack, to condition the predictions on.
+    - `baseline`: Predictor that the entries are compared with; by default that of the bundle if there are references.
+    - `has_levers`: Whether to search what would change the cost.
     """
     constraints = constraints or Constraints()
     limits = _check(bundle, model, demand, confidence, level)

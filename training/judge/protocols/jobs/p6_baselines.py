@@ -32,16 +32,11 @@ _HARDWARE: Final = ("flop_per_s", "bandwidth_byte_per_s", "memory_byte", "link_b
 class RunPrediction:
     """Prediction of runs, each of shape (n_row,), NaN without an answer.
 
-    Parameters
-    ----------
-    rate
-        Tokens per second and accelerator.
-    memory
-        Peak memory of an accelerator, in bytes.
-    p_out_of_memory
-        Probability that the run does not fit, or 0 and 1.
-    low, high
-        Limits of the 90 % interval of ``throughput`` and ``memory``; empty for methods without intervals.
+    - `rate`: Tokens per second and accelerator.
+    - `memory`: Peak memory of an accelerator, in bytes.
+    - `p_out_of_memory`: Probability that the run does not fit, or 0 and 1.
+    - `low`, `high`: Limits of the 90 % interval of ``throughput`` and ``memory``; empty for methods without
+      intervals.
     """
 
     rate: FloatArray

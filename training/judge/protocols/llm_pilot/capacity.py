@@ -91,14 +91,9 @@ class Outcomes:
 def users_within(latency_s: FloatArray, limit_s: FloatArray | float, users: IntArray) -> IntArray:
     """Return the last number of users before the latency first exceeds its limit; 0 if the first one does.
 
-    Parameters
-    ----------
-    latency_s : shape (..., n_level)
-        Latency by number of users.
-    limit_s : shape (...)
-        Limit that applies to all levels.
-    users : shape (n_level,), rising
-        Numbers of users.
+    - `latency_s`: shape (..., n_level). Latency by number of users.
+    - `limit_s`: shape (...). Limit that applies to all levels.
+    - `users`: shape (n_level,), rising. Numbers of users.
 
     Examples
     --------

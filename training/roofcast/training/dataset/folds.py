@@ -19,14 +19,11 @@ def leave_one_group_out(
 
     Raises `ValueError` if there are fewer than two groups that count, or folds.
 
-    Parameters
-    ----------
-    groups : shape (n_row,)
-    max_fold
-        Largest number of folds; None for one per group.
-    counts : shape (n_row,)
-        Rows that alone decide the number of folds and which groups share one; None for all. Groups without such a
-        row go to these folds in turn, so that rows of API keys do not decide which others are held out together.
+    - `groups`: shape (n_row,)
+    - `max_fold`: Largest number of folds; None for one per group.
+    - `counts`: shape (n_row,). Rows that alone decide the number of folds and which groups share one; None for all.
+      Groups without such a row go to these folds in turn, so that rows of API keys do not decide which others are
+      held out together.
 
     Examples
     --------

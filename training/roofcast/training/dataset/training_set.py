@@ -31,16 +31,12 @@ TRAINED_ON: Final = CAMPAIGNS
 class TrainingSet:
     """Training rows; the tables share one index.
 
-    Parameters
-    ----------
-    X : shape (n_row, n_descriptor)
-    y : shape (n_row, n_metric)
-    groups : shape (n_row,)
-        Fold group of each row's LLM; lineages with the same architecture shape share a group.
-    stacks : shape (n_row,)
-        Stack that measured each row; empty for own measurements, whose stack is that of the queries.
-    attempts
-        Deployments that ran and deployments that ran out of memory.
+    - `X`: shape (n_row, n_descriptor)
+    - `y`: shape (n_row, n_metric)
+    - `groups`: shape (n_row,). Fold group of each row's LLM; lineages with the same architecture shape share a group.
+    - `stacks`: shape (n_row,). Stack that measured each row; empty for own measurements, whose stack is that of the
+      queries.
+    - `attempts`: Deployments that ran and deployments that ran out of memory.
     """
 
     measurements: pd.DataFrame
@@ -76,15 +72,10 @@ def build_training_set(
 
     Raises `InputError` if no row is accepted.
 
-    Parameters
-    ----------
-    measurements
-        With a range index.
-    n_own
-        Number of last rows that were measured on the user's own stack, whatever their campaign.
-    uploaders : shape (n_row,)
-        API key that stored each row, blank for the others; None if none did. Its campaigns and stacks belong to the
-        key, whatever their names, and it neither reports failures nor removes rows of others.
+    - `measurements`: With a range index.
+    - `n_own`: Number of last rows that were measured on the user's own stack, whatever their campaign.
+    - `uploaders`: shape (n_row,). API key that stored each row, blank for the others; None if none did. Its campaigns
+      and stacks belong to the key, whatever their names, and it neither reports failures nor removes rows of others.
     """
     every_id = pd.Series(row_ids(measurements), index=measurements.index, name="id")
     if uploaders is not None:

@@ -42,14 +42,9 @@ WORKLOAD_TOLERANCE: Final = 0.1
 class TrainingPoints:
     """Measurements that the random effects of a predictor are conditioned on.
 
-    Parameters
-    ----------
-    rows
-        Measurements: columns `TRAINING_POINT_COLUMNS` and `METRICS`.
-    keys
-        Hashes of `roofcast.features.descriptors.config_hash`, aligned with `rows`.
-    place
-        Index in `rows` of each training point that measured the metric, as `ErrorDistribution.training_row`.
+    - `rows`: Measurements: columns `TRAINING_POINT_COLUMNS` and `METRICS`.
+    - `keys`: Hashes of `roofcast.features.descriptors.config_hash`, aligned with `rows`.
+    - `place`: Index in `rows` of each training point that measured the metric, as `ErrorDistribution.training_row`.
     """
 
     rows: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=[*TRAINING_POINT_COLUMNS, *METRICS]))

@@ -38,16 +38,11 @@ def rank_measurements(
 ) -> list[NextMeasurement]:
     """Return the settings to measure, in order, that reduce the predictive variance of the targets most.
 
-    Parameters
-    ----------
-    X : shape (n_setting, n_descriptor)
-        Candidate measurements, which are also the settings to predict.
-    metrics
-        Metrics of one run, equally weighted.
-    target : shape (n_setting,)
-        Whether the variance of a setting counts; None for all.
-    is_measured : shape (n_setting,)
-        Whether a setting is only to predict, because it is measured already; None for none.
+    - `X`: shape (n_setting, n_descriptor). Candidate measurements, which are also the settings to predict.
+    - `metrics`: Metrics of one run, equally weighted.
+    - `target`: shape (n_setting,). Whether the variance of a setting counts; None for all.
+    - `is_measured`: shape (n_setting,). Whether a setting is only to predict, because it is measured already; None
+      for none.
 
     Notes
     -----

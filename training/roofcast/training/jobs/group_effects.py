@@ -150,16 +150,11 @@ def same_groups(keys: KeyArray, other: KeyArray) -> dict[tuple[str, ...], npt.ND
 class GroupEffects:
     """Gaussian process of standardised errors over groups, conditioned on n runs.
 
-    Parameters
-    ----------
-    sd : shape (n_effect + 1,)
-        Standard deviation of each of `TERMS`, `SLOPES` and `SMOOTH`, and of the noise.
-    space
-        Of the columns of jobs.
-    keys : shape (n, n_term)
-    x : shape (n, n_column)
-    error, noise : shape (n,)
-        Errors of the runs, and the variance of the noise of each.
+    - `sd`: shape (n_effect + 1,). Standard deviation of each of `TERMS`, `SLOPES` and `SMOOTH`, and of the noise.
+    - `space`: Of the columns of jobs.
+    - `keys`: shape (n, n_term)
+    - `x`: shape (n, n_column)
+    - `error`, `noise`: shape (n,). Errors of the runs, and the variance of the noise of each.
     """
 
     sd: FloatArray

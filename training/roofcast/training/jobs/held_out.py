@@ -49,19 +49,12 @@ _ACCELERATOR, _METHOD_FRAMEWORK = (tuple(TERMS).index(term) for term in (("accel
 class ErrorRows:
     """Rows with a known error: arrays of shape (n_row, ...).
 
-    Parameters
-    ----------
-    columns
-        Names of the columns of `x`.
-    error
-        Log(measured / estimated).
-    lineage, owner, stack
-        Groups of each row: those of `lineage` and `owner` are held out together, rows of a `stack` are weighed down
-        by their number.
-    is_measured
-        Whether the error was measured; others are bounds, which condition the effects and nothing else.
-    is_plain
-        Whether the run is one of an ordinary trainer; False of all if these are no class of their own.
+    - `columns`: Names of the columns of `x`.
+    - `error`: Log(measured / estimated).
+    - `lineage`, `owner`, `stack`: Groups of each row: those of `lineage` and `owner` are held out together, rows of a
+      `stack` are weighed down by their number.
+    - `is_measured`: Whether the error was measured; others are bounds, which condition the effects and nothing else.
+    - `is_plain`: Whether the run is one of an ordinary trainer; False of all if these are no class of their own.
     """
 
     columns: Sequence[str]
@@ -132,18 +125,12 @@ class ClassErrors:
 class HeldOutErrors:
     """What rows of held-out groups tell, first by lineage, then by owner of the stack.
 
-    Parameters
-    ----------
-    learns_uploads
-        Whether rows of API keys condition the effects.
-    scale, space, sd
-        Size of the errors, likeness of jobs, standard deviations of the effects.
-    of_class
-        By class of `framework_classes`.
-    correction : shape (2, n_row)
-        Predicted log error of each row from what is learnt without its group.
-    scores : shape (2, n_row)
-        Absolute errors in units of this deviation; NaN for bounds. Scale and effects of a fold did not see it.
+    - `learns_uploads`: Whether rows of API keys condition the effects.
+    - `scale`, `space`, `sd`: Size of the errors, likeness of jobs, standard deviations of the effects.
+    - `of_class`: By class of `framework_classes`.
+    - `correction`: shape (2, n_row). Predicted log error of each row from what is learnt without its group.
+    - `scores`: shape (2, n_row). Absolute errors in units of this deviation; NaN for bounds. Scale and effects of a
+      fold did not see it.
     """
 
     learns_uploads: bool

@@ -42,16 +42,12 @@ OWN: Final = ""
 class JobPrediction:
     """Prediction of training jobs: arrays of shape (n_job,).
 
-    Parameters
-    ----------
-    token_per_s_per_accelerator
-        Tokens per second of one accelerator, the geometric middle of the interval of the asked coverage.
-    peak_memory_byte
-        Peak memory of an accelerator; of the kind that the job's `memory_kind` names, else reserved by the allocator.
-    p_fits
-        Probability that the job runs without exhausting the memory of an accelerator.
-    outside
-        Whether the job is far from everything that was measured.
+    - `token_per_s_per_accelerator`: Tokens per second of one accelerator, the geometric middle of the interval of the
+      asked coverage.
+    - `peak_memory_byte`: Peak memory of an accelerator; of the kind that the job's `memory_kind` names, else reserved
+      by the allocator.
+    - `p_fits`: Probability that the job runs without exhausting the memory of an accelerator.
+    - `outside`: Whether the job is far from everything that was measured.
     """
 
     token_per_s_per_accelerator: FloatArray
@@ -74,18 +70,11 @@ class _LogError:
 class JobPredictor:
     """Analytic core times a learned correction, with intervals.
 
-    Attributes
-    ----------
-    models_
-        Distribution of log errors, by metric.
-    held_out_
-        Held-out errors of the training rows, by metric; not stored.
-    owners_
-        Owners of the stacks of the training rows that no API key stored.
-    limits_
-        Least and greatest value of the columns of rates in these rows: shape (2, n_column).
-    n_run_
-        Measured rates in these rows, by accelerator.
+    - `models_`: Distribution of log errors, by metric.
+    - `held_out_`: Held-out errors of the training rows, by metric; not stored.
+    - `owners_`: Owners of the stacks of the training rows that no API key stored.
+    - `limits_`: Least and greatest value of the columns of rates in these rows: shape (2, n_column).
+    - `n_run_`: Measured rates in these rows, by accelerator.
     """
 
     models_: dict[str, LogErrorModel]
@@ -128,16 +117,11 @@ class JobPredictor:
 
         Raises `OutOfRangeError` if `coverage` exceeds `highest_coverage`.
 
-        Parameters
-        ----------
-        jobs
-            Columns of `roofcast.data.measurements.job_schema.TRAINING_CONFIG_COLUMNS`; absent ones are blank. A
-            column `stack` may name a stack whose owner was measured; other jobs are of a stack that nobody measured,
-            or of the references'.
-        coverage
-            Probability that a measurement lies inside the interval.
-        catalog
-            Holds the models and accelerators of the jobs; None for the training catalogue.
+        - `jobs`: Columns of `roofcast.data.measurements.job_schema.TRAINING_CONFIG_COLUMNS`; absent ones are blank. A
+          column `stack` may name a stack whose owner was measured; other jobs are of a stack that nobody measured, or
+          of the references'.
+        - `coverage`: Probability that a measurement lies inside the interval.
+        - `catalog`: Holds the models and accelerators of the jobs; None for the training catalogue.
         """
         catalog = catalog or job_catalog()
         return self.predict_table(build_job_table(jobs, catalog), coverage=coverage, catalog=catalog)

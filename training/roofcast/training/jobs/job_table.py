@@ -36,19 +36,12 @@ OUT_OF_MEMORY: Final = "out_of_memory"
 class JobTable:
     """Jobs with the fastest plans that fit, by the priors of the core; arrays and series have shape (n_job,).
 
-    Parameters
-    ----------
-    measurements
-        Columns of the training schema; absent ones are blank.
-    jobs
-        Their configurations, joined with the catalogue.
-    choice
-        Plans, and what the priors of the core estimate of them.
-    groups, owners
-        Lineage of the model, the fold group of its spec, and owner of the stack; a blank owner is nobody who was
-        measured.
-    is_decoder
-        Whether every layer sees earlier tokens alone; encoders are not judged.
+    - `measurements`: Columns of the training schema; absent ones are blank.
+    - `jobs`: Their configurations, joined with the catalogue.
+    - `choice`: Plans, and what the priors of the core estimate of them.
+    - `groups`, `owners`: Lineage of the model, the fold group of its spec, and owner of the stack; a blank owner is
+      nobody who was measured.
+    - `is_decoder`: Whether every layer sees earlier tokens alone; encoders are not judged.
     """
 
     measurements: pd.DataFrame

@@ -24,16 +24,11 @@ from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
 class LogErrorModel:
     """Distribution of log(measured / estimated) of one metric.
 
-    Parameters
-    ----------
-    scale
-        Size of the errors of jobs.
-    effects
-        In units of the scale.
-    of_class
-        By class of frameworks: tuned ones and ordinary trainers, or all together.
-    of_lineage, of_owner
-        Distributions of standardised errors whose lineage, or whose stack's owner, was held out, by class.
+    - `scale`: Size of the errors of jobs.
+    - `effects`: In units of the scale.
+    - `of_class`: By class of frameworks: tuned ones and ordinary trainers, or all together.
+    - `of_lineage`, `of_owner`: Distributions of standardised errors whose lineage, or whose stack's owner, was held
+      out, by class.
     """
 
     scale: ErrorScaleModel

@@ -39,12 +39,8 @@ class ResidualRegressor(Estimator):
     Averaging members with different seeds, which count up from `random_state`, removes most of the scatter that a
     single seed has on few groups. Settings are those of XGBoost.
 
-    Attributes
-    ----------
-    median_
-        Of the targets.
-    members_
-        Boosters fitted to the targets less their median, as XGBoost's UBJSON.
+    - `median_`: Of the targets.
+    - `members_`: Boosters fitted to the targets less their median, as XGBoost's UBJSON.
 
     References
     ----------
@@ -164,14 +160,10 @@ _NO_CHILD: Final = -1
 class NumpyBooster:
     """Trees of boosters of one output, padded to one depth, nodes level by level from the left.
 
-    Parameters
-    ----------
-    column, threshold : shape ((2 ** depth - 1) * n_tree,)
-        Of each node of each tree, node by node; rows go left whose column is below the threshold.
-    value : shape (2 ** depth * n_tree,)
-        Of the leaves.
-    base_score : shape (n_booster,)
-        Of each booster; all have the same number of trees.
+    - `column`, `threshold`: shape ((2 ** depth - 1) * n_tree,). Of each node of each tree, node by node; rows go left
+      whose column is below the threshold.
+    - `value`: shape (2 ** depth * n_tree,). Of the leaves.
+    - `base_score`: shape (n_booster,). Of each booster; all have the same number of trees.
     """
 
     column: IndexArray

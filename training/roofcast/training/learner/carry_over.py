@@ -20,13 +20,9 @@ def fit_carry_over(
     It has the least absolute error over the rows whose stack the model never saw. An owner of n rows has the weight
     sqrt(n). Derived metrics are left out, for they follow from others.
 
-    Parameters
-    ----------
-    folds
-        Models and the rows of the stacks that they did not see.
-    X, y : shapes (n_row, n_descriptor) and (n_row, n_metric)
-    owners : shape (n_row,)
-        Owner of each row's stack.
+    - `folds`: Models and the rows of the stacks that they did not see.
+    - `X`, `y`: shapes (n_row, n_descriptor) and (n_row, n_metric)
+    - `owners`: shape (n_row,). Owner of each row's stack.
     """
     parts: dict[str, list[tuple[FloatArray, FloatArray, pd.Series]]] = {}
     for fold in folds:

@@ -34,16 +34,11 @@ REPEAT_SD: Final = 0.02
 class Loads:
     """Kind of load of each query; arrays of shape (n_query,).
 
-    Parameters
-    ----------
-    is_derived
-        By metric of `DERIVED`, the queries in which it follows from TTFT and TPOT: E2E latency in closed and open
-        loops, throughput in closed loops. Static batches are measured as a whole, and an offline run has all its
-        requests at once.
-    is_open_loop
-        Requests arrive at a rate, so throughput is that rate.
-    n_later_token
-        Output tokens after the first.
+    - `is_derived`: By metric of `DERIVED`, the queries in which it follows from TTFT and TPOT: E2E latency in closed
+      and open loops, throughput in closed loops. Static batches are measured as a whole, and an offline run has all
+      its requests at once.
+    - `is_open_loop`: Requests arrive at a rate, so throughput is that rate.
+    - `n_later_token`: Output tokens after the first.
     """
 
     is_derived: dict[str, BoolArray]
@@ -69,14 +64,11 @@ def reconcile(
     its shape and order. Throughput is of the run, whatever percentile the query names; of an open loop it is the
     estimate, the rate.
 
-    Parameters
-    ----------
-    value, estimates
-        By metric, of shapes that end in (n_query,); the estimates of the statistics that the queries name.
-    mean_correction
-        Predicted over estimated mean of `SOURCES`, of the same shapes; empty where one is not predicted.
-    estimate
-        Of means.
+    - `value`, `estimates`: By metric, of shapes that end in (n_query,); the estimates of the statistics that the
+      queries name.
+    - `mean_correction`: Predicted over estimated mean of `SOURCES`, of the same shapes; empty where one is not
+      predicted.
+    - `estimate`: Of means.
     """
     result = dict(value)
     if THROUGHPUT in value:

@@ -43,12 +43,8 @@ class OutOfMemoryClassifier(Estimator):
 
     `l2` is the penalty on the squared slopes of columns scaled to a variance of 1.
 
-    Attributes
-    ----------
-    slope_
-        Change of the log odds with each column, zero or less: shape (n_column,).
-    intercept_
-        Log odds where all columns are zero.
+    - `slope_`: Change of the log odds with each column, zero or less: shape (n_column,).
+    - `intercept_`: Log odds where all columns are zero.
     """
 
     def __init__(self, l2: float = 0.01) -> None:
@@ -157,14 +153,10 @@ def build_attempts(
 ) -> Attempts:
     """Return the hardest run and the easiest failure of each deployment.
 
-    Parameters
-    ----------
-    rows
-        Sound measurements. If LLM-Pilot's are among them, failures are inferred from its missing profiles.
-    failed
-        Measurements that ran out of memory; those that `review` would set aside had they run are left out.
-    starts
-        Starts of servers, see `tried_starts`, that held a request of their longest context or ran out of memory.
+    - `rows`: Sound measurements. If LLM-Pilot's are among them, failures are inferred from its missing profiles.
+    - `failed`: Measurements that ran out of memory; those that `review` would set aside had they run are left out.
+    - `starts`: Starts of servers, see `tried_starts`, that held a request of their longest context or ran out of
+      memory.
     """
     unsound = review(failed.assign(status="ok"), models, accelerators) if len(failed) else failed
     missing = missing_profiles(rows[rows["campaign"] == LLM_PILOT])

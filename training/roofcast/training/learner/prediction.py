@@ -21,20 +21,12 @@ class Prediction:
     The logarithm of a metric is symmetric about that of its median. Its error in standard deviations has the
     conformal distribution of held-out lineages.
 
-    Parameters
-    ----------
-    medians
-        By metric, in SI units.
-    log_sds
-        Standard deviations of the logarithms by metric; 0 where the metric is certain.
-    errors
-        Conformal distribution of standardised errors, by metric.
-    estimate
-        The analytic estimate.
-    features : shape (n_query, n_feature)
-        Columns of the learner.
-    index
-        Of the queries.
+    - `medians`: By metric, in SI units.
+    - `log_sds`: Standard deviations of the logarithms by metric; 0 where the metric is certain.
+    - `errors`: Conformal distribution of standardised errors, by metric.
+    - `estimate`: The analytic estimate.
+    - `features`: shape (n_query, n_feature). Columns of the learner.
+    - `index`: Of the queries.
     """
 
     medians: Mapping[str, FloatArray]

@@ -73,22 +73,14 @@ MIN_STACK: Final = 3
 class RoofcastPredictor(RatioModel):
     """`RatioModel` with the distribution of its errors.
 
-    Attributes
-    ----------
-    held_out_
-        Predictions of the training rows with their lineage held out: shape (n_row, n_metric).
-    stack_held_out_
-        The same with the owner of their stack held out; NaN where too few owners are known.
-    scores_
-        Absolute standardised errors by metric: shape (3, n_row), as in `pool_scores`.
-    error_distributions_
-        `ErrorDistribution` by metric. A metric measured for only one lineage has none and is not predicted.
-    stack_
-        Measured stack of all queries, or of each by its index; empty for a stack that nobody measured.
-    feature_range_
-        Least and greatest value of each feature in training: shape (2, n_feature).
-    points_
-        Calibration points that `condition_on` was called with.
+    - `held_out_`: Predictions of the training rows with their lineage held out: shape (n_row, n_metric).
+    - `stack_held_out_`: The same with the owner of their stack held out; NaN where too few owners are known.
+    - `scores_`: Absolute standardised errors by metric: shape (3, n_row), as in `pool_scores`.
+    - `error_distributions_`: `ErrorDistribution` by metric. A metric measured for only one lineage has none and is
+      not predicted.
+    - `stack_`: Measured stack of all queries, or of each by its index; empty for a stack that nobody measured.
+    - `feature_range_`: Least and greatest value of each feature in training: shape (2, n_feature).
+    - `points_`: Calibration points that `condition_on` was called with.
     """
 
     stack_: str | pd.Series = ""
@@ -351,18 +343,11 @@ class RoofcastPredictor(RatioModel):
 class CalibrationPoints:
     """Measurements of the LLM in question, or of the user's own stack.
 
-    Parameters
-    ----------
-    X : shape (n_row, n_descriptor)
-    y : shape (n_row, n_metric)
-        Measured values; NaN or no column where unknown.
-    stacks : shape (n_row,)
-        Stack of each row, aligned by index; None for that of the queries.
+    - `X`: shape (n_row, n_descriptor)
+    - `y`: shape (n_row, n_metric). Measured values; NaN or no column where unknown.
+    - `stacks`: shape (n_row,). Stack of each row, aligned by index; None for that of the queries.
 
-    Attributes
-    ----------
-    conditioned
-        Cache: the error distributions that a predictor has conditioned on these points, by metric.
+    - `conditioned`: Cache: the error distributions that a predictor has conditioned on these points, by metric.
     """
 
     X: pd.DataFrame

@@ -71,16 +71,12 @@ the variation of lengths."""
 class RatioPrediction:
     """Medians of the ratio model and what they are computed from; arrays have shape (n_query,).
 
-    Parameters
-    ----------
-    value, estimates
-        Predictions and analytic estimates of the statistics that the queries name, by metric.
-    mean_correction
-        Predicted over estimated mean of `SOURCES`; empty where no derived metric is predicted from them.
-    features : shape (n_query, n_feature)
-        Columns of the learner.
-    estimate, loads, keys, index
-        The estimate of means, the loads of the queries, their group keys about `TARGET_STACK`, and their index.
+    - `value`, `estimates`: Predictions and analytic estimates of the statistics that the queries name, by metric.
+    - `mean_correction`: Predicted over estimated mean of `SOURCES`; empty where no derived metric is predicted from
+      them.
+    - `features`: shape (n_query, n_feature). Columns of the learner.
+    - `estimate`, `loads`, `keys`, `index`: The estimate of means, the loads of the queries, their group keys about
+      `TARGET_STACK`, and their index.
     """
 
     value: dict[str, FloatArray]
@@ -133,20 +129,13 @@ class RatioModel(Estimator):
 
     `coefficients` are those of the estimate; None to fit them, or take the priors, as `config.calibrate` says.
 
-    Attributes
-    ----------
-    coefficients_
-        Of the estimate, for a stack that nobody measured.
-    owner_offsets_
-        What the owners of measured stacks add to them.
-    regressors_
-        Fitted `ResidualRegressor` by metric.
-    gates_
-        `SupportGate` by metric of `GATED`.
-    metrics_
-        The metrics that the training rows hold.
-    carry_over_
-        Share of the log correction that carries over to a stack that nobody measured, by metric; 1 if absent.
+    - `coefficients_`: Of the estimate, for a stack that nobody measured.
+    - `owner_offsets_`: What the owners of measured stacks add to them.
+    - `regressors_`: Fitted `ResidualRegressor` by metric.
+    - `gates_`: `SupportGate` by metric of `GATED`.
+    - `metrics_`: The metrics that the training rows hold.
+    - `carry_over_`: Share of the log correction that carries over to a stack that nobody measured, by metric; 1 if
+      absent.
     """
 
     carry_over_: Mapping[str, float] = MappingProxyType({})
@@ -164,17 +153,12 @@ class RatioModel(Estimator):
     def fit(self, X: pd.DataFrame, y: pd.DataFrame, groups: pd.Series, *, stacks: pd.Series | None = None) -> Self:
         """Calibrate the estimate, fit one regressor a metric, and return the model.
 
-        Parameters
-        ----------
-        X : shape (n_row, n_descriptor)
-        y : shape (n_row, n_metric)
-            Columns `METRICS`; NaN where unknown.
-        groups : shape (n_row,)
-            LLM lineage of each row.
-        stacks : shape (n_row,)
-            Stack that measured each row; None for one stack. The estimate of a row has the offsets of its owner. The
-            rows of an API key have a limited weight in the joint fit of the calibration and in the trees, and count
-            as one lineage of the gates.
+        - `X`: shape (n_row, n_descriptor)
+        - `y`: shape (n_row, n_metric). Columns `METRICS`; NaN where unknown.
+        - `groups`: shape (n_row,). LLM lineage of each row.
+        - `stacks`: shape (n_row,). Stack that measured each row; None for one stack. The estimate of a row has the
+          offsets of its owner. The rows of an API key have a limited weight in the joint fit of the calibration and
+          in the trees, and count as one lineage of the gates.
         """
         config = self.config or TrainingConfig()
         stacks = pd.Series("", index=X.index) if stacks is None else stacks
@@ -310,20 +294,12 @@ def fit_held_out(
 ) -> list[HeldOutModel]:
     """Return a ratio model for each fold of rows that it does not see; rows of no API key decide the folds.
 
-    Parameters
-    ----------
-    predictor
-        Its settings are used; it is not fitted.
-    X, y, groups, stacks
-        As in `RatioModel.fit`.
-    progress
-        Called as ``progress(folds, n_fold, label)``; passes the folds on.
-    trainable : shape (n_row,)
-        Rows that may be trained on; None for all. Folds that leave none have no model.
-    held_out : shape (n_row,)
-        What is held out in place of `groups`.
-    judged : shape (n_row,)
-        Rows that are predicted later, None for all. Folds without any have no model.
+    - `predictor`: Its settings are used; it is not fitted.
+    - `X`, `y`, `groups`, `stacks`: As in `RatioModel.fit`.
+    - `progress`: Called as ``progress(folds, n_fold, label)``; passes the folds on.
+    - `trainable`: shape (n_row,). Rows that may be trained on; None for all. Folds that leave none have no model.
+    - `held_out`: shape (n_row,). What is held out in place of `groups`.
+    - `judged`: shape (n_row,). Rows that are predicted later, None for all. Folds without any have no model.
     """
     from joblib import Parallel, delayed  # noqa: PLC0415  (serving fits nothing)
 

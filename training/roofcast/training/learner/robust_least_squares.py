@@ -24,14 +24,10 @@ with 1e-6 its joint fit on the shipped rows takes 31 trials instead of 17, to a 
 class Blocks:
     """Blocks of residuals: those of block b depend on ``origin[b] + shared[b] @ x_shared + own[b] @ x_own[b]`` alone.
 
-    Parameters
-    ----------
-    shared : shape (n_block, k, n)
-        Derivatives of the k local coordinates of a block by the n coordinates that blocks share.
-    own : shape (n_block, k, m)
-        Derivatives of the local coordinates by the m coordinates of the block alone.
-    origin : shape (n_block, k)
-        Local coordinates at x = 0.
+    - `shared`: shape (n_block, k, n). Derivatives of the k local coordinates of a block by the n coordinates that
+      blocks share.
+    - `own`: shape (n_block, k, m). Derivatives of the local coordinates by the m coordinates of the block alone.
+    - `origin`: shape (n_block, k). Local coordinates at x = 0.
     """
 
     shared: FloatArray
@@ -116,17 +112,11 @@ def levenberg_marquardt(
     The normal equations are far smaller here than the Jacobian that scipy's solvers decompose in each iteration.
     A residual depends on the own coordinates of one block, so these are eliminated block by block.
 
-    Parameters
-    ----------
-    residuals, jacobian
-        Map x to the residuals, shape (n_residual,), and x and its residuals to their derivatives by the k local
-        coordinates of their block: shape (n_residual, k).
-    blocks
-        How the coordinates of x enter, or their number where all residuals depend on all of them.
-    weight
-        Multiplies each residual's loss.
-    block
-        Block of each residual, from 0; needed if there is more than one.
+    - `residuals`, `jacobian`: Map x to the residuals, shape (n_residual,), and x and its residuals to their
+      derivatives by the k local coordinates of their block: shape (n_residual, k).
+    - `blocks`: How the coordinates of x enter, or their number where all residuals depend on all of them.
+    - `weight`: Multiplies each residual's loss.
+    - `block`: Block of each residual, from 0; needed if there is more than one.
 
     References
     ----------

@@ -54,21 +54,14 @@ D = TypeVar("D", bound=LearningRows, default=TrainingSet)
 class LearnedTarget(Generic[D, B]):
     """A target of predictors.
 
-    Parameters
-    ----------
-    predictor_file, limits_file
-        Shipped predictor, and shipped limits of the quarantine.
-    join_stored
-        Returns shipped and stored rows, each distinct one once, by both, the API key of each stored one and the
-        catalogue.
-    predict_sample
-        Returns what predicts some rows by a bundle, and their number.
-    score
-        Returns held-out errors of a predictor that was just fitted: columns `held_out`, `group`, `metric`, scores.
-    load_ratios
-        Returns the shipped rows and their ratios, of which `RatioLimits` are fitted.
-    descriptors
-        Returns the queries by which MLflow serves bundles; None if it does not serve any.
+    - `predictor_file`, `limits_file`: Shipped predictor, and shipped limits of the quarantine.
+    - `join_stored`: Returns shipped and stored rows, each distinct one once, by both, the API key of each stored one
+      and the catalogue.
+    - `predict_sample`: Returns what predicts some rows by a bundle, and their number.
+    - `score`: Returns held-out errors of a predictor that was just fitted: columns `held_out`, `group`, `metric`,
+      scores.
+    - `load_ratios`: Returns the shipped rows and their ratios, of which `RatioLimits` are fitted.
+    - `descriptors`: Returns the queries by which MLflow serves bundles; None if it does not serve any.
     """
 
     bundles: type[B]

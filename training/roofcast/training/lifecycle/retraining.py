@@ -26,22 +26,13 @@ RETRAINING: Final = "a retraining"
 class RetrainingReport(Spec):
     """Result of a retraining.
 
-    Parameters
-    ----------
-    version
-        Registered version of the candidate.
-    promoted, reason
-        Promotion decision.
-    is_challenger
-        Whether the candidate answers beside the champion instead.
-    candidate_error, champion_error
-        Mean absolute log error on the same held-out lineages.
-    n_row, n_group
-        Size of the training set.
-    set_aside
-        Number of measurements that were not trained on, by rule of `roofcast.training.dataset.review`.
-    scores
-        Held-out errors of the candidate by metric.
+    - `version`: Registered version of the candidate.
+    - `promoted`, `reason`: Promotion decision.
+    - `is_challenger`: Whether the candidate answers beside the champion instead.
+    - `candidate_error`, `champion_error`: Mean absolute log error on the same held-out lineages.
+    - `n_row`, `n_group`: Size of the training set.
+    - `set_aside`: Number of measurements that were not trained on, by rule of `roofcast.training.dataset.review`.
+    - `scores`: Held-out errors of the candidate by metric.
     """
 
     version: str

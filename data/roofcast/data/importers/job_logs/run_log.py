@@ -63,16 +63,11 @@ Hits = Mapping[str, Sequence[Hit]]
 class RunLog:
     """One training run.
 
-    Parameters
-    ----------
-    cells
-        Columns of the training table that the log has.
-    line
-        Line of the last step, for messages.
-    shape
-        Layers and width of the model, by field of `roofcast.data.specs.ModelSpec`; empty where the log has none.
-    rate_per_accelerator
-        Tokens per second of one accelerator; None where the log has the time of a step.
+    - `cells`: Columns of the training table that the log has.
+    - `line`: Line of the last step, for messages.
+    - `shape`: Layers and width of the model, by field of `roofcast.data.specs.ModelSpec`; empty where the log has
+      none.
+    - `rate_per_accelerator`: Tokens per second of one accelerator; None where the log has the time of a step.
     """
 
     cells: Mapping[str, Any]

@@ -57,14 +57,9 @@ METADATA: Final = sa.MetaData()
 class MeasurementTables:
     """Tables of the measurements of one target.
 
-    Parameters
-    ----------
-    schema
-        Columns of the measurements.
-    measurement
-        Measurements with the claim that prevails: see `roofcast.data.store.claims`.
-    claim
-        Claims to measurements, by their id, that another claim precedes.
+    - `schema`: Columns of the measurements.
+    - `measurement`: Measurements with the claim that prevails: see `roofcast.data.store.claims`.
+    - `claim`: Claims to measurements, by their id, that another claim precedes.
     """
 
     target: Target

@@ -119,18 +119,12 @@ def efficiency_of(
 ) -> KernelEfficiency:
     """Return the parameters of all kinds of kernels for each row, from the shipped coefficients.
 
-    Parameters
-    ----------
-    accelerator, family : shape (n_row,)
-        Catalogue id and its `family_of`. An accelerator without measured kernels gets its family's mean, an
-        unmeasured family the typical values.
-    precision : shape (n_row,)
-        Precision of the products with weights: one of the specs, or ``fp8_block``, ``mxfp4`` (four-bit weights, FP8
-        activations), ``mxfp4_weight`` (16-bit activations), ``int8_weight``.
-    attention_precision : shape (n_row,)
-        ``bf16``, ``fp8_cache`` (FP8 cache, 16-bit computation) or ``fp8``.
-    engine : shape (n_row,)
-        ``trtllm``, ``sglang``, ``vllm``; others get the typical values.
+    - `accelerator`, `family`: shape (n_row,). Catalogue id and its `family_of`. An accelerator without measured
+      kernels gets its family's mean, an unmeasured family the typical values.
+    - `precision`: shape (n_row,). Precision of the products with weights: one of the specs, or ``fp8_block``,
+      ``mxfp4`` (four-bit weights, FP8 activations), ``mxfp4_weight`` (16-bit activations), ``int8_weight``.
+    - `attention_precision`: shape (n_row,). ``bf16``, ``fp8_cache`` (FP8 cache, 16-bit computation) or ``fp8``.
+    - `engine`: shape (n_row,). ``trtllm``, ``sglang``, ``vllm``; others get the typical values.
     """
     columns = [np.asarray(c, dtype=object) for c in (accelerator, family, precision, attention_precision, engine)]
     first, inverse = _distinct(columns)

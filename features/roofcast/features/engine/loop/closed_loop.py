@@ -21,27 +21,18 @@ _TINY = 1e-9
 class Requests:
     """Requests to one replica and its scheduling; every array has shape (n_row,).
 
-    Parameters
-    ----------
-    n_output, prefill_s
-        Mean output tokens, and prefill time of a mean prompt without other work.
-    fixed_s
-        Time of a request outside the engine's passes, part of TTFT.
-    n_chunk
-        Prompt tokens over the chunk size of a mixed step, possibly below 1; 0 if prompts are prefilled whole while
-        decoding stops.
-    n_together
-        Prompts in one prefill pass, at least 1; with chunked prefill, chunk size over prompt tokens if larger.
-    poll_step
-        Steps between polls for new requests; 1 polls at each step.
-    interference_ratio
-        Time that another request's prefill takes from decoding, over `prefill_s`; 1 without overlap.
-    spread
-        Output lengths are uniform between ``1 - spread`` and 1 of the nominal length; 0 if fixed.
-    requests_per_slot
-        Requests of each client after a simultaneous start; infinite for a steady state.
-    length_variation
-        Coefficient of variation of the output lengths; None for that of `spread`, which is bounded.
+    - `n_output`, `prefill_s`: Mean output tokens, and prefill time of a mean prompt without other work.
+    - `fixed_s`: Time of a request outside the engine's passes, part of TTFT.
+    - `n_chunk`: Prompt tokens over the chunk size of a mixed step, possibly below 1; 0 if prompts are prefilled whole
+      while decoding stops.
+    - `n_together`: Prompts in one prefill pass, at least 1; with chunked prefill, chunk size over prompt tokens if
+      larger.
+    - `poll_step`: Steps between polls for new requests; 1 polls at each step.
+    - `interference_ratio`: Time that another request's prefill takes from decoding, over `prefill_s`; 1 without
+      overlap.
+    - `spread`: Output lengths are uniform between ``1 - spread`` and 1 of the nominal length; 0 if fixed.
+    - `requests_per_slot`: Requests of each client after a simultaneous start; infinite for a steady state.
+    - `length_variation`: Coefficient of variation of the output lengths; None for that of `spread`, which is bounded.
     """
 
     n_output: FloatArray
@@ -82,28 +73,19 @@ class Requests:
 class Loop:
     """Solution of the loop; every array has shape (n_row,). Times are means over requests unless stated otherwise.
 
-    Parameters
-    ----------
-    concurrency, running, batch
-        Requests in flight, those with a slot, and those in a decode step.
-    step_s
-        Decode step without prefill.
-    arrival_per_step, crowd
-        Arrivals per decode step, and the factor on their density: answers that begin together end together.
-    ahead, later_ahead
-        Prompts that a request waits for: mean, and mean after the startup burst.
-    delay_ratio, delay_s, look_s
-        Share of requests that find the chunked or open-loop prefill busy, the mean wait over all requests, and the
-        longest wait for the next poll.
-    queue_s, later_queue_s, queue_ratio
-        Queueing time for a slot: mean, mean after the startup burst, and the share of open-loop requests that queue.
-    ttft_s, tpot_s, e2e_s, request_per_s
-        Means, and completed requests per second over the whole run.
-    deviation, slope_s, step_slope_s
-        Standard deviation of the number of requests in an open loop, and the increase of TPOT per request, in all and
-        without prefills.
-    is_open, is_saturated
-        Whether requests arrive at a rate, and whether the rate exceeds saturation.
+    - `concurrency`, `running`, `batch`: Requests in flight, those with a slot, and those in a decode step.
+    - `step_s`: Decode step without prefill.
+    - `arrival_per_step`, `crowd`: Arrivals per decode step, and the factor on their density: answers that begin
+      together end together.
+    - `ahead`, `later_ahead`: Prompts that a request waits for: mean, and mean after the startup burst.
+    - `delay_ratio`, `delay_s`, `look_s`: Share of requests that find the chunked or open-loop prefill busy, the mean
+      wait over all requests, and the longest wait for the next poll.
+    - `queue_s`, `later_queue_s`, `queue_ratio`: Queueing time for a slot: mean, mean after the startup burst, and the
+      share of open-loop requests that queue.
+    - `ttft_s`, `tpot_s`, `e2e_s`, `request_per_s`: Means, and completed requests per second over the whole run.
+    - `deviation`, `slope_s`, `step_slope_s`: Standard deviation of the number of requests in an open loop, and the
+      increase of TPOT per request, in all and without prefills.
+    - `is_open`, `is_saturated`: Whether requests arrive at a rate, and whether the rate exceeds saturation.
     """
 
     requests: Requests

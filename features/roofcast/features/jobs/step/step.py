@@ -50,20 +50,14 @@ torchtune's README (70B, eight A100: 120 GB/s).
 class JobTime:
     """Time of one optimizer step by part, in seconds, each of shape (n_row,); the step takes their sum.
 
-    Parameters
-    ----------
-    compute_s
-        Forward and backward of the micro-batches of the slowest stage, with launches that exceed them.
-    recomputation_s
-        Forward operators that run again in the backward pass.
-    tensor_s, context_s, expert_s, stage_s
-        Collectives and messages of tensor, context, expert and pipeline parallelism that do not overlap.
-    bubble_s
-        Time in which the slowest stage waits for the pipeline to fill and drain.
-    data_s
-        Data-parallel collectives that do not overlap, those of sharded weights included.
-    optimizer_s, offload_s, overhead_s
-        Update of the weights, transfers to the host, and what is outside the model.
+    - `compute_s`: Forward and backward of the micro-batches of the slowest stage, with launches that exceed them.
+    - `recomputation_s`: Forward operators that run again in the backward pass.
+    - `tensor_s`, `context_s`, `expert_s`, `stage_s`: Collectives and messages of tensor, context, expert and pipeline
+      parallelism that do not overlap.
+    - `bubble_s`: Time in which the slowest stage waits for the pipeline to fill and drain.
+    - `data_s`: Data-parallel collectives that do not overlap, those of sharded weights included.
+    - `optimizer_s`, `offload_s`, `overhead_s`: Update of the weights, transfers to the host, and what is outside the
+      model.
     """
 
     compute_s: FloatArray

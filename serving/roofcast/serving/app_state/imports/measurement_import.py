@@ -36,15 +36,10 @@ logger = logging.getLogger(__name__)
 class ImportOptions(TypedDict, total=False):
     """Options of an import.
 
-    Parameters
-    ----------
-    origin
-        Who imports; None for the operator.
-    dry_run
-        Count only: nothing is written, created or migrated.
-    claim_of_keys
-        Whether rows that API keys own become the operator's, if the operator imports them; they stay the keys'
-        otherwise.
+    - `origin`: Who imports; None for the operator.
+    - `dry_run`: Count only: nothing is written, created or migrated.
+    - `claim_of_keys`: Whether rows that API keys own become the operator's, if the operator imports them; they stay
+      the keys' otherwise.
     """
 
     origin: Origin | None

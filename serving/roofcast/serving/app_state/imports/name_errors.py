@@ -28,14 +28,9 @@ def check_names(
 
     An unknown engine is stored, so it refuses no import; an import that is refused for another reason lists it too.
 
-    Parameters
-    ----------
-    configs
-        Name and ``config.json`` of each model that the catalogue does not have.
-    dry_run
-        Whether the store is neither created nor migrated.
-    model_cure
-        Returns how to import a model of an unknown name; the first such error says it.
+    - `configs`: Name and ``config.json`` of each model that the catalogue does not have.
+    - `dry_run`: Whether the store is neither created nor migrated.
+    - `model_cure`: Returns how to import a model of an unknown name; the first such error says it.
     """
 
     @functools.cache

@@ -49,16 +49,10 @@ def _figure(metric: str, name: str, answer: Mapping[str, Any]) -> str:
 def prediction_text(answers: Sequence[dict[str, Any]], lines: Sequence[int], out: Path, *, why: bool) -> str:
     """Return the summary in lines of up to 80 characters.
 
-    Parameters
-    ----------
-    answers
-        Status, reason and assumed columns of each row.
-    lines
-        Of the file of questions, on which each row stands.
-    out
-        File of the answers.
-    why
-        Whether to name every failed row and every assumed column.
+    - `answers`: Status, reason and assumed columns of each row.
+    - `lines`: Of the file of questions, on which each row stands.
+    - `out`: File of the answers.
+    - `why`: Whether to name every failed row and every assumed column.
     """
     return "\n".join(_paragraphs(answers, lines, out, why=why)) + "\n"
 

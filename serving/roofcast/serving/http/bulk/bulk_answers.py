@@ -48,14 +48,9 @@ def answer_body(
 
     Raises `InputError` if the body cannot be read; `OutOfRangeError` if the measurements cannot support the level.
 
-    Parameters
-    ----------
-    kinds
-        Media types of the body and of the response.
-    version
-        Of the predictor.
-    stack
-        What the request's stack is, for a response that has a place for it.
+    - `kinds`: Media types of the body and of the response.
+    - `version`: Of the predictor.
+    - `stack`: What the request's stack is, for a response that has a place for it.
     """
     kind, accepted = kinds
     if kind == Kind.PARQUET:

@@ -24,22 +24,13 @@ MAX_TEXT: Final = 1_000
 class Chunk:
     """Rows that are answered together.
 
-    Parameters
-    ----------
-    columns
-        Input columns; a row that could not be read is blank.
-    unit
-        Name of a row in messages, such as ``line``; empty to leave reasons without a row number.
-    numbers
-        Number of each row in the request.
-    errors
-        Messages of the rows that could not be read, by their index.
-    echoes
-        Rows as they were sent, JSON objects without their closing brace; None if they were not sent as JSON.
-    batch
-        Rows as they were sent in Parquet; None if they were not.
-    models
-        Models that rows bring along; None if they cannot.
+    - `columns`: Input columns; a row that could not be read is blank.
+    - `unit`: Name of a row in messages, such as ``line``; empty to leave reasons without a row number.
+    - `numbers`: Number of each row in the request.
+    - `errors`: Messages of the rows that could not be read, by their index.
+    - `echoes`: Rows as they were sent, JSON objects without their closing brace; None if they were not sent as JSON.
+    - `batch`: Rows as they were sent in Parquet; None if they were not.
+    - `models`: Models that rows bring along; None if they cannot.
     """
 
     columns: Table

@@ -22,12 +22,8 @@ class InlineModels:
     Two rows may give the same name to different configurations, and the name may be one of the catalogue. So each
     configuration gets an id that no name can equal.
 
-    Attributes
-    ----------
-    specs
-        Models by id.
-    names
-        Names in the rows by id.
+    - `specs`: Models by id.
+    - `names`: Names in the rows by id.
     """
 
     def __init__(self, catalog: Catalog) -> None:

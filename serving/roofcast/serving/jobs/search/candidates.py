@@ -21,22 +21,13 @@ NOT_FOR_TRAINING: Final = ("aws-inferentia1", "aws-inferentia2")
 class JobDemand:
     """What is trained, and within which limits.
 
-    Parameters
-    ----------
-    total_token
-        Tokens of all epochs.
-    n_token, n_batch
-        Tokens of a sequence, and sequences of an optimizer step.
-    deadline_h, budget_usd
-        Infinite where there is none.
-    adapter_targets
-        Separated by spaces; blank for the usual.
-    compute_precision
-        Blank for BF16, or FP16 where that is missing.
-    frameworks
-        Empty for those that the method is usually run with.
-    adapter
-        Variant of an adapter method; blank for LoRA.
+    - `total_token`: Tokens of all epochs.
+    - `n_token`, `n_batch`: Tokens of a sequence, and sequences of an optimizer step.
+    - `deadline_h`, `budget_usd`: Infinite where there is none.
+    - `adapter_targets`: Separated by spaces; blank for the usual.
+    - `compute_precision`: Blank for BF16, or FP16 where that is missing.
+    - `frameworks`: Empty for those that the method is usually run with.
+    - `adapter`: Variant of an adapter method; blank for LoRA.
     """
 
     model: ModelSpec

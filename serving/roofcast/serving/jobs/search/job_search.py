@@ -33,18 +33,11 @@ _BOUNDS: Final = tuple(
 class Runs:
     """Planned jobs on offers, with their predictions; arrays have shape (n_run,).
 
-    Parameters
-    ----------
-    job, offer
-        Indices of the planned job and of the offer.
-    hours, cost
-        Median time, and US dollars.
-    usd_per_h
-        Of all instances.
-    p_deadline, p_budget
-        Probability that time and cost are within their limits; 1 without a limit.
-    p_met
-        Probability that the job fits, and meets both.
+    - `job`, `offer`: Indices of the planned job and of the offer.
+    - `hours`, `cost`: Median time, and US dollars.
+    - `usd_per_h`: Of all instances.
+    - `p_deadline`, `p_budget`: Probability that time and cost are within their limits; 1 without a limit.
+    - `p_met`: Probability that the job fits, and meets both.
     """
 
     job: RowIndex

@@ -33,15 +33,11 @@ MODEST: Final = 1.5
 class PlannedJobs:
     """Jobs with their plans; arrays have shape (n_job,).
 
-    Parameters
-    ----------
-    table
-        Training table with the plans stated, the index of the hardware, and how lean the settings are: 0 where they
-        are the framework's conventions.
-    leanest_byte
-        Least memory in use on the device of any plan, by hardware; infinite without a plan: shape (n_hardware,).
-    n_plan
-        Plans that were compared.
+    - `table`: Training table with the plans stated, the index of the hardware, and how lean the settings are: 0 where
+      they are the framework's conventions.
+    - `leanest_byte`: Least memory in use on the device of any plan, by hardware; infinite without a plan: shape
+      (n_hardware,).
+    - `n_plan`: Plans that were compared.
     """
 
     table: pd.DataFrame

@@ -38,20 +38,13 @@ _RANK: Final = {reason: i for i, reason in enumerate(REASONS)}
 class Rejections:
     """Why each replica is rejected; arrays have shape (n_replica,).
 
-    Parameters
-    ----------
-    reason
-        Index in `REASONS`; -1 for a replica of an entry.
-    excess
-        Need over limit; infinite if far beyond, or next to an entry that costs nothing.
-    cost, score
-        In US dollars per hour, and what the objective minimises, or their lower bounds; infinite if there are none.
-    is_known
-        Whether the score is known and not a lower bound.
-    limit
-        Index of the limit with the largest excess.
-    best
-        Score of the first entry; infinite if there is none.
+    - `reason`: Index in `REASONS`; -1 for a replica of an entry.
+    - `excess`: Need over limit; infinite if far beyond, or next to an entry that costs nothing.
+    - `cost`, `score`: In US dollars per hour, and what the objective minimises, or their lower bounds; infinite if
+      there are none.
+    - `is_known`: Whether the score is known and not a lower bound.
+    - `limit`: Index of the limit with the largest excess.
+    - `best`: Score of the first entry; infinite if there is none.
     """
 
     reason: IndexArray

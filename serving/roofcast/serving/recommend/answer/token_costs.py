@@ -28,15 +28,10 @@ def token_costs(
 ) -> TokenCosts:
     """Return the token costs at the load given; instances are also paid for off the peak.
 
-    Parameters
-    ----------
-    usd_per_h
-        Of the whole deployment; without a load of one replica.
-    in_flight, request_rate_per_s
-        Requests in flight on a replica at its share of the peak, and those completed per second. They give the rate
-        of one user, which is taken to be the same off the peak.
-    input_ratio
-        The prompt's share of a request's cost, from `prefill_share`.
+    - `usd_per_h`: Of the whole deployment; without a load of one replica.
+    - `in_flight`, `request_rate_per_s`: Requests in flight on a replica at its share of the peak, and those completed
+      per second. They give the rate of one user, which is taken to be the same off the peak.
+    - `input_ratio`: The prompt's share of a request's cost, from `prefill_share`.
 
     Notes
     -----

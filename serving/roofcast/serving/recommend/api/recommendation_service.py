@@ -236,14 +236,9 @@ def resolve_constraints(
     Raises `InputError` if no accelerator named is made by a vendor named; `UnknownNameError` if no offer has such a
     provider or region, or there is no such vendor, accelerator, engine or pricing.
 
-    Parameters
-    ----------
-    today
-        Date of the prices of the inventory, which the age of others is counted to.
-    engines
-        Known engines.
-    deployment
-        Kind of artefact; that of an engine constrains the engines to it unless others are named.
+    - `today`: Date of the prices of the inventory, which the age of others is counted to.
+    - `engines`: Known engines.
+    - `deployment`: Kind of artefact; that of an engine constrains the engines to it unless others are named.
     """
     accelerators = catalog.accelerators.values()
     vendors = _resolve_names("constraints.vendors", request.vendors, {spec.vendor for spec in accelerators})

@@ -19,14 +19,9 @@ Objective = Literal["cost", "tokens", "throughput", "accelerators"]
 class Speculation:
     """Speculative decoding of a replica.
 
-    Parameters
-    ----------
-    kind
-        Of `roofcast.data.measurements.schema.SPECULATIONS`.
-    n_token
-        Speculated tokens per step.
-    chain_acceptance_ratio
-        Probability that a speculated token is accepted; None for the engine's coefficient.
+    - `kind`: Of `roofcast.data.measurements.schema.SPECULATIONS`.
+    - `n_token`: Speculated tokens per step.
+    - `chain_acceptance_ratio`: Probability that a speculated token is accepted; None for the engine's coefficient.
     """
 
     kind: str
@@ -47,40 +42,24 @@ _OFFER_FIELDS: Final = ("accelerator", "pricing", "provider", "region")
 class Constraints:
     """Constraints on the choice; an empty set admits everything.
 
-    Parameters
-    ----------
-    accelerators
-        Ids.
-    max_usd_per_h
-        Budget of the whole deployment.
-    kv_precision
-        Blank for the engine's default.
-    server_settings
-        Values of `SERVER_SETTINGS` that every replica has; others are the engine's defaults.
-    weight_precisions
-        Empty for the checkpoint's own.
-    weight_bits
-        Bits of a weight to search by precision, where others than the usual are meant; None is the usual.
-    max_nodes
-        Most nodes that one replica may span.
-    speculations
-        Kinds of speculative decoding to search; None is without.
-    draft_model
-        Checkpoint of the draft model or head, for artefacts.
-    inventory
-        Owned nodes; providers, regions and pricing do not apply to them.
-    oldest_price
-        Date before which a price is old; None if none is.
-    has_old_prices
-        Whether an old price counts where its accelerator has no younger one of the same kind.
-    checkpoints
-        Repositories of the model's weights by precision, beside its own.
-    published
-        Precisions of those of its publisher, which are searched unless precisions are named.
-    objective
-        What decides between deployments within the constraints.
-    marketplaces
-        Whether to admit instances of third-party hosts; those of a provider that is named are admitted anyway.
+    - `accelerators`: Ids.
+    - `max_usd_per_h`: Budget of the whole deployment.
+    - `kv_precision`: Blank for the engine's default.
+    - `server_settings`: Values of `SERVER_SETTINGS` that every replica has; others are the engine's defaults.
+    - `weight_precisions`: Empty for the checkpoint's own.
+    - `weight_bits`: Bits of a weight to search by precision, where others than the usual are meant; None is the
+      usual.
+    - `max_nodes`: Most nodes that one replica may span.
+    - `speculations`: Kinds of speculative decoding to search; None is without.
+    - `draft_model`: Checkpoint of the draft model or head, for artefacts.
+    - `inventory`: Owned nodes; providers, regions and pricing do not apply to them.
+    - `oldest_price`: Date before which a price is old; None if none is.
+    - `has_old_prices`: Whether an old price counts where its accelerator has no younger one of the same kind.
+    - `checkpoints`: Repositories of the model's weights by precision, beside its own.
+    - `published`: Precisions of those of its publisher, which are searched unless precisions are named.
+    - `objective`: What decides between deployments within the constraints.
+    - `marketplaces`: Whether to admit instances of third-party hosts; those of a provider that is named are admitted
+      anyway.
     """
 
     providers: frozenset[str] = frozenset()

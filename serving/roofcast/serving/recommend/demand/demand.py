@@ -27,35 +27,21 @@ class Demand:
 
     Raises `InputError` if neither or both loads are given, or a value is out of its range.
 
-    Parameters
-    ----------
-    n_input_token, n_output_token
-        Mean lengths of a request.
-    users
-        Clients of a closed loop: each sends a request, waits for the response, thinks, and sends the next one. Of a
-        batch its requests, infinite without an end.
-    request_rate_per_s
-        Arrival rate of an open loop.
-    think_time_s
-        Mean time of a user between a response and the next request; 0 keeps every user's request in flight.
-    headroom
-        Share of the capacity that is kept free at the peak.
-    peak_factor
-        Peak load over the load given; 1 if the load given is the peak.
-    length_variation, input_variation
-        Coefficients of variation of the output and input lengths; NaN if unknown. Predictions ignore that of the
-        input: all prompts have the mean length.
-    prefix_cache_ratio
-        Share of the input that is found in the prefix cache; NaN if unknown.
-    n_batch_request
-        Requests of a batch; None of another load.
+    - `n_input_token`, `n_output_token`: Mean lengths of a request.
+    - `users`: Clients of a closed loop: each sends a request, waits for the response, thinks, and sends the next one.
+      Of a batch its requests, infinite without an end.
+    - `request_rate_per_s`: Arrival rate of an open loop.
+    - `think_time_s`: Mean time of a user between a response and the next request; 0 keeps every user's request in
+      flight.
+    - `headroom`: Share of the capacity that is kept free at the peak.
+    - `peak_factor`: Peak load over the load given; 1 if the load given is the peak.
+    - `length_variation`, `input_variation`: Coefficients of variation of the output and input lengths; NaN if
+      unknown. Predictions ignore that of the input: all prompts have the mean length.
+    - `prefix_cache_ratio`: Share of the input that is found in the prefix cache; NaN if unknown.
+    - `n_batch_request`: Requests of a batch; None of another load.
 
-    Attributes
-    ----------
-    peak_load
-        Users, or requests per second, at the peak.
-    required_load
-        Load that all replicas together must be able to serve: the peak with headroom.
+    - `peak_load`: Users, or requests per second, at the peak.
+    - `required_load`: Load that all replicas together must be able to serve: the peak with headroom.
 
     Examples
     --------

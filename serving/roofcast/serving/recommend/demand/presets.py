@@ -25,22 +25,14 @@ _PERCENTILE: Final = re.compile(r"p(\d{1,2}(?:\.\d{1,3})?)", re.ASCII)
 class Preset:
     """An observed workload.
 
-    Parameters
-    ----------
-    n_input_token, n_output_token
-        Mean lengths of a request; the input includes history and tools.
-    observed
-        Year, or year and month, of the requests.
-    source, basis
-        Where the figures are published, and how they follow from it.
-    length_variation
-        Coefficient of variation of the output lengths; NaN if the source does not have it.
-    prefix_cache_ratio
-        Share of the input that was found in the prefix cache; NaN if the source does not have it.
-    think_time_s
-        Mean time between a response and the next request of the user or agent; NaN if it was not measured.
-    think_source, think_basis
-        Where it is published, and how it follows from it.
+    - `n_input_token`, `n_output_token`: Mean lengths of a request; the input includes history and tools.
+    - `observed`: Year, or year and month, of the requests.
+    - `source`, `basis`: Where the figures are published, and how they follow from it.
+    - `length_variation`: Coefficient of variation of the output lengths; NaN if the source does not have it.
+    - `prefix_cache_ratio`: Share of the input that was found in the prefix cache; NaN if the source does not have it.
+    - `think_time_s`: Mean time between a response and the next request of the user or agent; NaN if it was not
+      measured.
+    - `think_source`, `think_basis`: Where it is published, and how it follows from it.
     """
 
     name: str

@@ -48,21 +48,12 @@ _NAME_OF: Final = {metric: name for name, metric in reversed(METRIC_OF.items())}
 class Limit:
     """A limit on one statistic of one metric.
 
-    Parameters
-    ----------
-    statistic
-        Over requests (TTFT, nTTFT, TPOT, E2E), token gaps (ITL) or the run (throughput).
-    value
-        In the metric's SI unit.
-    text
-        As the caller wrote it.
-    is_floor
-        Whether it is a lower bound, on the throughput of the whole deployment.
+    - `statistic`: Over requests (TTFT, nTTFT, TPOT, E2E), token gaps (ITL) or the run (throughput).
+    - `value`: In the metric's SI unit.
+    - `text`: As the caller wrote it.
+    - `is_floor`: Whether it is a lower bound, on the throughput of the whole deployment.
 
-    Attributes
-    ----------
-    quantity
-        Metric and statistic.
+    - `quantity`: Metric and statistic.
     """
 
     metric: str

@@ -35,19 +35,12 @@ class Capacities:
     A load that is known to miss the limits bounds the capacity even if a higher one meets them, so a lower confidence
     never has a lower capacity.
 
-    Parameters
-    ----------
-    level, bound
-        Last level of the grid before the first that misses the limits, and before the first that is known to; -1 for
-        none.
-    is_known
-        Whether the model was evaluated at `level` and the level above it.
-    load, served
-        Highest load that meets the limits, and the load that a replica serves there; 0 for none.
-    missed_load
-        Lowest load that is known to miss them; infinite for none.
-    max_served
-        Upper bound of the load that a replica serves at its capacity.
+    - `level`, `bound`: Last level of the grid before the first that misses the limits, and before the first that is
+      known to; -1 for none.
+    - `is_known`: Whether the model was evaluated at `level` and the level above it.
+    - `load`, `served`: Highest load that meets the limits, and the load that a replica serves there; 0 for none.
+    - `missed_load`: Lowest load that is known to miss them; infinite for none.
+    - `max_served`: Upper bound of the load that a replica serves at its capacity.
     """
 
     level: IndexArray

@@ -38,15 +38,11 @@ class Medians:
 class LimitModel:
     """Limits of a demand on each replica, and the probability of meeting them.
 
-    Attributes
-    ----------
-    limits
-        Limits that a replica may miss. At a request rate, `check_floors` decides on the floors on throughput.
-    errors
-        Conformal distribution of the standardised errors of each limited metric; throughput is, by a deadline.
-    p_deadline
-        Probability with which replicas reach the rates of `request_rate`: with that of the other limits it makes the
-        confidence. 1 without a deadline.
+    - `limits`: Limits that a replica may miss. At a request rate, `check_floors` decides on the floors on throughput.
+    - `errors`: Conformal distribution of the standardised errors of each limited metric; throughput is, by a
+      deadline.
+    - `p_deadline`: Probability with which replicas reach the rates of `request_rate`: with that of the other limits
+      it makes the confidence. 1 without a deadline.
     """
 
     def __init__(self, demand: Demand, predictor: RoofcastPredictor, confidence: float) -> None:

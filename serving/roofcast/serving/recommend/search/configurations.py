@@ -50,14 +50,9 @@ def enumerate_replicas(
 ) -> tuple[list[Replica], dict[str, str]]:
     """Return the configurations on the accelerators of the offers, and why accelerators have none, by id.
 
-    Parameters
-    ----------
-    accelerators
-        Specs by id.
-    offers
-        Within the constraints.
-    measured
-        Runs of the store, which override the support table.
+    - `accelerators`: Specs by id.
+    - `offers`: Within the constraints.
+    - `measured`: Runs of the store, which override the support table.
 
     Notes
     -----

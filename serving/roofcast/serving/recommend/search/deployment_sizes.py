@@ -43,14 +43,9 @@ class Market(Protocol):
 class Sizes:
     """Sizes of deployments, arrays of one shape.
 
-    Parameters
-    ----------
-    n_replica, n_instance
-        Infinite if a replica serves nothing.
-    cost
-        In US dollars per hour; infinite if there are not enough instances or it is above the budget.
-    score
-        What the objective minimises; infinite like the cost.
+    - `n_replica`, `n_instance`: Infinite if a replica serves nothing.
+    - `cost`: In US dollars per hour; infinite if there are not enough instances or it is above the budget.
+    - `score`: What the objective minimises; infinite like the cost.
     """
 
     n_replica: FloatArray
@@ -63,20 +58,12 @@ class Sizes:
 class Pairs:
     """Pairs of a replica and an offer that has room for it; arrays have shape (n_pair,).
 
-    Parameters
-    ----------
-    row, offer
-        Indices of the replica and of the offer.
-    per_instance
-        Replicas on one instance; less than 1 where a replica spans several.
-    price
-        Of an instance, in US dollars per hour.
-    n_node
-        Number of instances available.
-    n_accelerator
-        Of a replica.
-    objective, budget
-        What decides between deployments, and their highest cost in US dollars per hour.
+    - `row`, `offer`: Indices of the replica and of the offer.
+    - `per_instance`: Replicas on one instance; less than 1 where a replica spans several.
+    - `price`: Of an instance, in US dollars per hour.
+    - `n_node`: Number of instances available.
+    - `n_accelerator`: Of a replica.
+    - `objective`, `budget`: What decides between deployments, and their highest cost in US dollars per hour.
     """
 
     row: IndexArray
@@ -132,15 +119,10 @@ class Pairs:
     def size(self, pair: IndexArray | slice, required_load: float, served: FloatArray) -> Sizes:
         """Return replicas, instances and cost of deployments that serve a load.
 
-        Parameters
-        ----------
-        pair : shape (n,)
-            Indices of the pairs.
-        required_load
-            Of all replicas together; infinite for as many replicas as the fewest instances hold, or, for throughput,
-            as the budget pays for.
-        served : shape (n,)
-            Load that one replica serves; 0 if none.
+        - `pair`: shape (n,). Indices of the pairs.
+        - `required_load`: Of all replicas together; infinite for as many replicas as the fewest instances hold, or,
+          for throughput, as the budget pays for.
+        - `served`: shape (n,). Load that one replica serves; 0 if none.
         """
         per_instance, price, most = self.per_instance[pair], self.price[pair], self.n_node[pair]
         if math.isfinite(required_load):

@@ -54,22 +54,14 @@ def user_levels(highest: float) -> FloatArray:
 class Evaluator:
     """Estimates and predicts replicas at loads.
 
-    Parameters
-    ----------
-    predictor
-        Conditioned on the reference measurements, if there are any.
-    descriptors : shape (n_replica, n_descriptor)
-    is_open
-        Whether loads are requests per second; otherwise they are requests in flight.
-    think_time_s
-        Mean time of a user between a response and the next request, while the prefix cache keeps the context.
+    - `predictor`: Conditioned on the reference measurements, if there are any.
+    - `descriptors`: shape (n_replica, n_descriptor)
+    - `is_open`: Whether loads are requests per second; otherwise they are requests in flight.
+    - `think_time_s`: Mean time of a user between a response and the next request, while the prefix cache keeps the
+      context.
 
-    Attributes
-    ----------
-    d
-        Descriptors as arrays.
-    n_predicted
-        Rows predicted so far.
+    - `d`: Descriptors as arrays.
+    - `n_predicted`: Rows predicted so far.
     """
 
     def __init__(

@@ -29,18 +29,11 @@ _MAX_NODE: Final = 2_000
 class FleetType:
     """Instance type of a fleet.
 
-    Parameters
-    ----------
-    cost
-        Of one instance, in any unit.
-    served
-        Load that one instance serves, in the unit of the demand.
-    most
-        Number of instances available.
-    pool
-        Name of the accelerator pool that it shares with other types; empty if none.
-    n_accelerator
-        Accelerators of the pool that one instance takes.
+    - `cost`: Of one instance, in any unit.
+    - `served`: Load that one instance serves, in the unit of the demand.
+    - `most`: Number of instances available.
+    - `pool`: Name of the accelerator pool that it shares with other types; empty if none.
+    - `n_accelerator`: Accelerators of the pool that one instance takes.
     """
 
     cost: float
@@ -73,14 +66,9 @@ def cheapest_fleet(
 
     Raises `InputError` if a cost, a load or the demand is negative or not a number.
 
-    Parameters
-    ----------
-    types
-        Their order only decides between identical types.
-    pools
-        Accelerators of each pool; a pool that is not named is unlimited.
-    max_kinds
-        Most types in a fleet; None for any number.
+    - `types`: Their order only decides between identical types.
+    - `pools`: Accelerators of each pool; a pool that is not named is unlimited.
+    - `max_kinds`: Most types in a fleet; None for any number.
 
     Returns
     -------

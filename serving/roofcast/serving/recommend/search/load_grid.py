@@ -33,14 +33,9 @@ RATE: Final[Quantity] = (THROUGHPUT, "mean")
 class Points:
     """Evaluated loads between the levels, arrays of shape (n_point,).
 
-    Parameters
-    ----------
-    row
-        Index of the replica.
-    p_met
-        Probability that all limits are met; 0 where the load overloads the replica.
-    served
-        Load that the replica serves.
+    - `row`: Index of the replica.
+    - `p_met`: Probability that all limits are met; 0 where the load overloads the replica.
+    - `served`: Load that the replica serves.
     """
 
     row: IndexArray
@@ -56,25 +51,15 @@ class LoadGrid:
     the highest level of each replica; -1 to exclude it. Levels that overload the replica by the estimate are excluded
     too (`LimitModel.is_overload`).
 
-    Attributes
-    ----------
-    is_cut : shape (n_replica,)
-        Whether such levels are excluded.
-    quantities
-        Quantities that the search depends on.
-    is_known
-        Cells that the model was evaluated at.
-    medians
-        Log medians and standard deviations by quantity: the prediction at known cells, elsewhere the estimate
-        corrected by interpolation.
-    p_met
-        Probability that all limits are met.
-    served, max_served
-        Load that one replica serves at this level or a lower one, and an upper bound for it.
-    points
-        Evaluated between the levels.
-    log_latency
-        Log of the estimated mean end-to-end latency.
+    - `is_cut`: shape (n_replica,). Whether such levels are excluded.
+    - `quantities`: Quantities that the search depends on.
+    - `is_known`: Cells that the model was evaluated at.
+    - `medians`: Log medians and standard deviations by quantity: the prediction at known cells, elsewhere the
+      estimate corrected by interpolation.
+    - `p_met`: Probability that all limits are met.
+    - `served`, `max_served`: Load that one replica serves at this level or a lower one, and an upper bound for it.
+    - `points`: Evaluated between the levels.
+    - `log_latency`: Log of the estimated mean end-to-end latency.
     """
 
     def __init__(self, evaluator: Evaluator, limits: LimitModel, loads: FloatArray, top: IndexArray) -> None:

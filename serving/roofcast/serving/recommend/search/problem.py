@@ -30,24 +30,16 @@ REPORTED: Final = (("ttft_s", "p50"), ("tpot_s", "p50"), ("e2e_s", "p50"), (THRO
 class SearchProblem:
     """Demand, constraints and the search space.
 
-    Parameters
-    ----------
-    bundle
-        In service, its predictor conditioned on the reference measurements.
-    unconditioned
-        The predictor without reference measurements; None if there are none.
-    baseline
-        The predictor without reference measurements and without the stack, for comparison; None without either.
-    references
-        Reference measurements; None if there are none.
-    offers
-        Those within the constraints.
-    replicas, table, descriptors
-        Configurations of a replica, and their prediction input and descriptors, in one order.
-    confidence
-        Least probability of meeting all limits.
-    level
-        Of the intervals reported.
+    - `bundle`: In service, its predictor conditioned on the reference measurements.
+    - `unconditioned`: The predictor without reference measurements; None if there are none.
+    - `baseline`: The predictor without reference measurements and without the stack, for comparison; None without
+      either.
+    - `references`: Reference measurements; None if there are none.
+    - `offers`: Those within the constraints.
+    - `replicas`, `table`, `descriptors`: Configurations of a replica, and their prediction input and descriptors, in
+      one order.
+    - `confidence`: Least probability of meeting all limits.
+    - `level`: Of the intervals reported.
     """
 
     bundle: ModelBundle

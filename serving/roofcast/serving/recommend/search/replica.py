@@ -18,16 +18,11 @@ REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
 class Replica:
     """Configuration of a replica.
 
-    Parameters
-    ----------
-    accelerator
-        Catalogue id.
-    tp, pp, dp, ep
-        Degrees of parallelism; `dp` is of attention, with the experts spread over `ep` accelerators.
-    weight_precision, weight_bit
-        As served; bits are None for the usual ones of the precision.
-    checkpoint
-        Repository that is published in that precision; blank for the model's own or a copy to be made.
+    - `accelerator`: Catalogue id.
+    - `tp`, `pp`, `dp`, `ep`: Degrees of parallelism; `dp` is of attention, with the experts spread over `ep`
+      accelerators.
+    - `weight_precision`, `weight_bit`: As served; bits are None for the usual ones of the precision.
+    - `checkpoint`: Repository that is published in that precision; blank for the model's own or a copy to be made.
     """
 
     accelerator: str

@@ -78,18 +78,11 @@ class SearchState:
 class Deployment:
     """Replicas of one kind on instances of one kind.
 
-    Parameters
-    ----------
-    row, offer
-        Indices of the replica and of the offer.
-    load
-        Of a replica at its share of the peak: requests in flight, or requests per second.
-    capacity
-        Highest load that is known to meet the limits.
-    share
-        That share of the peak: users, requests of a batch, or requests per second.
-    cost
-        In US dollars per hour.
+    - `row`, `offer`: Indices of the replica and of the offer.
+    - `load`: Of a replica at its share of the peak: requests in flight, or requests per second.
+    - `capacity`: Highest load that is known to meet the limits.
+    - `share`: That share of the peak: users, requests of a batch, or requests per second.
+    - `cost`: In US dollars per hour.
     """
 
     row: int
@@ -105,11 +98,8 @@ class Deployment:
 class Search:
     """Search space and state: grid of replica x load, and pairs of replica and offer.
 
-    Attributes
-    ----------
-    loads, top
-        Levels of each replica, shape (n_replica, n_level), and the index of the highest; -1 if it does not fit. The
-        grid has those that distinguish costs.
+    - `loads`, `top`: Levels of each replica, shape (n_replica, n_level), and the index of the highest; -1 if it does
+      not fit. The grid has those that distinguish costs.
     """
 
     def __init__(self, problem: SearchProblem, limits: LimitModel) -> None:

@@ -84,21 +84,16 @@ class ErrorDistribution:
     The error is a scale, given the features, times a Gaussian process. Queries are about a stack that nobody
     measured; `on_measured_stack` is the distribution of others.
 
-    Parameters
-    ----------
-    effects
-        The process, conditioned on what carries over of the errors on `training_row`, rows of the fit, and after
-        these on imputed errors of the user's own stack.
-    conformal
-        Distribution of standardised errors whose stack was held out.
-    stack_points
-        Rows of named stacks with imputed errors: further training points of answers about a measured stack.
-    stack_error : shape (n_training_point + n_stack_point,)
-        Standardised errors with the stack's part: of the training points of `effects`, then of `stack_points`.
-    shared_factor
-        Of `SHARED_FACTORS`; multiplies the variances of the effects that LLMs share on a measured stack.
-    lineage_conformal
-        Distribution of standardised errors whose lineage was held out and whose stack was known.
+    - `effects`: The process, conditioned on what carries over of the errors on `training_row`, rows of the fit, and
+      after these on imputed errors of the user's own stack.
+    - `conformal`: Distribution of standardised errors whose stack was held out.
+    - `stack_points`: Rows of named stacks with imputed errors: further training points of answers about a measured
+      stack.
+    - `stack_error`: shape (n_training_point + n_stack_point,). Standardised errors with the stack's part: of the
+      training points of `effects`, then of `stack_points`.
+    - `shared_factor`: Of `SHARED_FACTORS`; multiplies the variances of the effects that LLMs share on a measured
+      stack.
+    - `lineage_conformal`: Distribution of standardised errors whose lineage was held out and whose stack was known.
     """
 
     scale: ErrorScaleModel
@@ -213,14 +208,10 @@ class ErrorDistribution:
 class FoldErrors(NamedTuple):
     """Errors of the models that never saw some lineages, on all rows.
 
-    Parameters
-    ----------
-    fold : shape (n_row,)
-        Index of the model that never saw the row's lineage.
-    error : shape (n_fold, n_row)
-        Logarithm of measurement over the prediction of each model about the row's own stack.
-    is_own : shape (n_row,)
-        Whether the predicted metric has an error of its own there, see `Loads.is_own`.
+    - `fold`: shape (n_row,). Index of the model that never saw the row's lineage.
+    - `error`: shape (n_fold, n_row). Logarithm of measurement over the prediction of each model about the row's own
+      stack.
+    - `is_own`: shape (n_row,). Whether the predicted metric has an error of its own there, see `Loads.is_own`.
     """
 
     fold: npt.NDArray[np.intp]
@@ -253,23 +244,15 @@ def fit_error_distribution(
        others. On a measured stack these are the rows of other lineages, and what their residuals explain is taken off
        the error; for a query about `TARGET_STACK` they are the rows of other stacks.
 
-    Parameters
-    ----------
-    features : shape (n_row, n_feature)
-    held_out_error : shape (2, n_row)
-        Logarithm of measurement over the prediction that never saw the row's lineage, and over that which never saw
-        its stack; the latter is NaN where too few stacks are known.
-    groups
-        Lineage of each row, and owner of its stack: shapes (n_row,).
-    residual : shape (n_row,)
-        Logarithm of measurement over the prediction that learnt from all rows, as far as it carries over to other
-        stacks.
-    stack_residual : shape (n_row,)
-        The same of the prediction about the row's own stack.
-    fold_errors
-        Errors by which the factor is chosen.
-    is_central : shape (n_row,)
-        Whether the row is a mean or a median.
+    - `features`: shape (n_row, n_feature)
+    - `held_out_error`: shape (2, n_row). Logarithm of measurement over the prediction that never saw the row's
+      lineage, and over that which never saw its stack; the latter is NaN where too few stacks are known.
+    - `groups`: Lineage of each row, and owner of its stack: shapes (n_row,).
+    - `residual`: shape (n_row,). Logarithm of measurement over the prediction that learnt from all rows, as far as it
+      carries over to other stacks.
+    - `stack_residual`: shape (n_row,). The same of the prediction about the row's own stack.
+    - `fold_errors`: Errors by which the factor is chosen.
+    - `is_central`: shape (n_row,). Whether the row is a mean or a median.
 
     Returns
     -------
@@ -319,14 +302,10 @@ def fit_error_distribution(
 class _FoldResiduals:
     """What models without some lineages leave on training points of other lineages.
 
-    Parameters
-    ----------
-    keys, scale, fold : of n_row
-        Group keys, scale of the errors with the lineage held out, and the model that never saw the lineage.
-    points : shape (n_point,)
-        Rows that are training points.
-    error : shape (n_fold, n_point)
-        Standardised errors of each model.
+    - `keys`, `scale`, `fold`: of n_row. Group keys, scale of the errors with the lineage held out, and the model that
+      never saw the lineage.
+    - `points`: shape (n_point,). Rows that are training points.
+    - `error`: shape (n_fold, n_point). Standardised errors of each model.
     """
 
     keys: GroupKeys

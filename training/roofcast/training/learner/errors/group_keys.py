@@ -66,14 +66,10 @@ WORKLOAD_GRID: Final = 0.5 * float(np.log(2))
 class GroupKeys:
     """Group keys and workload coordinates of n rows.
 
-    Parameters
-    ----------
-    keys : shape (n, n_term)
-        Hash of each row's level in each of `TERMS`.
-    workload : shape (n, 3)
-        Natural logarithms of input length, output length and load, rounded to `WORKLOAD_GRID`.
-    stack : shape (n,)
-        Key of the stack that measured the row; `TARGET_STACK` for the user's own and for queries.
+    - `keys`: shape (n, n_term). Hash of each row's level in each of `TERMS`.
+    - `workload`: shape (n, 3). Natural logarithms of input length, output length and load, rounded to
+      `WORKLOAD_GRID`.
+    - `stack`: shape (n,). Key of the stack that measured the row; `TARGET_STACK` for the user's own and for queries.
     """
 
     keys: HashArray

@@ -29,13 +29,9 @@ class GroupedConformal:
     For n groups of equal weight that probability is ``level * n / (n + 1)`` at least; with a `size_exponent` over 0
     it is lower if large groups are the hard ones.
 
-    Parameters
-    ----------
-    scores : shape (n_row,)
-        Absolute errors of rows whose group was held out; NaN rows are left out.
-    groups : shape (n_row,)
-    size_exponent
-        A group of n rows weighs ``n ** size_exponent``: 0 is one vote a group, 1 one vote a row.
+    - `scores`: shape (n_row,). Absolute errors of rows whose group was held out; NaN rows are left out.
+    - `groups`: shape (n_row,)
+    - `size_exponent`: A group of n rows weighs ``n ** size_exponent``: 0 is one vote a group, 1 one vote a row.
 
     References
     ----------

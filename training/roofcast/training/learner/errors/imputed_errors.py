@@ -33,14 +33,9 @@ def condition_on_imputed_errors(
 
     Means come before medians.
 
-    Parameters
-    ----------
-    y : shape (n_row, n_metric)
-        NaN in rows of API keys.
-    predictions
-        About a stack that nobody measured, and about the row's own.
-    keys : of n rows
-        About the row's own stack.
+    - `y`: shape (n_row, n_metric). NaN in rows of API keys.
+    - `predictions`: About a stack that nobody measured, and about the row's own.
+    - `keys`: of n rows. About the row's own stack.
     """
     result, cells = dict(distributions), keys.cells()
     features = without_columns(predictions[0].features, DATE)

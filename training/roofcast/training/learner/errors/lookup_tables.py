@@ -31,32 +31,23 @@ class LookupTables:
     of the training points' errors and k that with a query, a sum of terms, the entries are the terms of the mean
     ``k K ** -1 errors`` and of the variance explained ``k K ** -1 k``.
 
-    Parameters
-    ----------
-    level : shape (n_level,)
-        Keys of far effects that training points have, sorted.
-    mean : shape (n_level + 1,)
-        Contribution of each level to the mean; the last is 0, for unknown keys.
-    cell : shape (n_cell, n_far)
-        Levels of each set of points that share all far keys and the stack.
-    cell_covariance : shape (n_cell, n_far)
-        Covariance of its points with queries that share a level.
-    cell_precision : shape (n_cell * (n_cell + 1) / 2,)
-        Sums of the inverse covariance over the points of two cells, lower triangle row by row.
-    explained : shape (n_level + 1, n_level + 1)
-        Contribution of each pair of levels to the variance explained; computed from the cells, which are far fewer.
-    near_variance
-        Variances of the two near effects.
-    signature : shape (n_signature,)
-        Hashes of all keys of a training point, sorted; the arrays that follow have a row for each.
-    configuration : shape (n_configuration,)
-        Keys of the last term that training points have, sorted.
-    workload : shape (n_signature, n_most, 3)
-        Workloads of the training points of the same last key.
-    weight, cross : shape (n_signature, n_most)
-        Factors of near covariance with each of them in the mean and in the variance explained; 0 where there is none.
-    precision : shape (n_signature, n_most, n_most)
-        Factors of near covariance with two of them in the variance explained.
+    - `level`: shape (n_level,). Keys of far effects that training points have, sorted.
+    - `mean`: shape (n_level + 1,). Contribution of each level to the mean; the last is 0, for unknown keys.
+    - `cell`: shape (n_cell, n_far). Levels of each set of points that share all far keys and the stack.
+    - `cell_covariance`: shape (n_cell, n_far). Covariance of its points with queries that share a level.
+    - `cell_precision`: shape (n_cell * (n_cell + 1) / 2,). Sums of the inverse covariance over the points of two
+      cells, lower triangle row by row.
+    - `explained`: shape (n_level + 1, n_level + 1). Contribution of each pair of levels to the variance explained;
+      computed from the cells, which are far fewer.
+    - `near_variance`: Variances of the two near effects.
+    - `signature`: shape (n_signature,). Hashes of all keys of a training point, sorted; the arrays that follow have a
+      row for each.
+    - `configuration`: shape (n_configuration,). Keys of the last term that training points have, sorted.
+    - `workload`: shape (n_signature, n_most, 3). Workloads of the training points of the same last key.
+    - `weight`, `cross`: shape (n_signature, n_most). Factors of near covariance with each of them in the mean and in
+      the variance explained; 0 where there is none.
+    - `precision`: shape (n_signature, n_most, n_most). Factors of near covariance with two of them in the variance
+      explained.
     """
 
     level: HashArray
@@ -110,14 +101,10 @@ def build_lookup_tables(
 ) -> LookupTables:
     """Return the tables of a process, for queries about `TARGET_STACK`.
 
-    Parameters
-    ----------
-    covariance : shape (n, n_term)
-        Of each of n training points with queries that share its key of a term; of the last term, the same for all.
-    inverse : shape (n, n)
-        Of the covariance of the training points' errors.
-    weights : shape (n,)
-        That inverse times the errors.
+    - `covariance`: shape (n, n_term). Of each of n training points with queries that share its key of a term; of the
+      last term, the same for all.
+    - `inverse`: shape (n, n). Of the covariance of the training points' errors.
+    - `weights`: shape (n,). That inverse times the errors.
     """
     keys, n_point, n_far = points.keys, len(points.keys), points.keys.shape[1] - 1
     level, of_point = np.unique(keys_by_term(keys[:, :-1]), return_inverse=True)
@@ -155,18 +142,11 @@ def build_lookup_tables(
 class Projection:
     """Product of the covariance of queries about `TARGET_STACK` with the training points, and a matrix.
 
-    Parameters
-    ----------
-    level : shape (n_level,)
-        Keys of far effects that training points have, sorted.
-    far : shape (n_level + 1, k)
-        Contribution of each level to the product; the last is 0, for unknown keys.
-    configuration, member
-        Keys of the last term, sorted, and the training points of each, padded with -1.
-    workload, matrix : shape (n, 3), shape (n, k)
-        Of the n training points.
-    near_variance
-        Variances of the two near effects; see `LookupTables`.
+    - `level`: shape (n_level,). Keys of far effects that training points have, sorted.
+    - `far`: shape (n_level + 1, k). Contribution of each level to the product; the last is 0, for unknown keys.
+    - `configuration`, `member`: Keys of the last term, sorted, and the training points of each, padded with -1.
+    - `workload`, `matrix`: shape (n, 3), shape (n, k). Of the n training points.
+    - `near_variance`: Variances of the two near effects; see `LookupTables`.
     """
 
     level: HashArray

@@ -57,12 +57,9 @@ class RandomEffects(Estimator):
 
     The search for them takes `n_iteration` steps at most; 0 keeps the prior medians.
 
-    Attributes
-    ----------
-    sd_
-        Standard deviation of each of `TERMS`, of each of `STACK_TERMS`, of the workload's effect and of the noise.
-    training_points_, errors_
-        What the process is conditioned on.
+    - `sd_`: Standard deviation of each of `TERMS`, of each of `STACK_TERMS`, of the workload's effect and of the
+      noise.
+    - `training_points_`, `errors_`: What the process is conditioned on.
 
     References
     ----------
@@ -190,13 +187,9 @@ class RandomEffects(Estimator):
         on whether points of others are faults. Where all weights are 1, this equals `predict` of each group by the
         process conditioned on the points of all other groups.
 
-        Parameters
-        ----------
-        X, y : of n rows
-            Calibration points and their errors.
-        groups : shape (n,)
-        is_point : shape (n,)
-            Whether other groups are conditioned on the row.
+        - `X`, `y`: of n rows. Calibration points and their errors.
+        - `groups`: shape (n,)
+        - `is_point`: shape (n,). Whether other groups are conditioned on the row.
 
         Notes
         -----
@@ -363,17 +356,11 @@ class RandomEffects(Estimator):
 class _Calibration:
     """Conditioning of a process on k calibration points.
 
-    Parameters
-    ----------
-    error, noise : shape (k,)
-        Their errors, and the variance of the noise of each.
-    explained
-        Covariance of queries with the training points, times the inverse covariance of these, times their covariance
-        with the calibration points.
-    factor : shape (k, k)
-        Cholesky factor of the posterior covariance of the calibration points, noise included.
-    weights : shape (k,)
-        The inverse of that covariance times the errors' distance from their posterior mean.
+    - `error`, `noise`: shape (k,). Their errors, and the variance of the noise of each.
+    - `explained`: Covariance of queries with the training points, times the inverse covariance of these, times their
+      covariance with the calibration points.
+    - `factor`: shape (k, k). Cholesky factor of the posterior covariance of the calibration points, noise included.
+    - `weights`: shape (k,). The inverse of that covariance times the errors' distance from their posterior mean.
     """
 
     process: RandomEffects

@@ -37,14 +37,9 @@ def sha256(path: Path) -> str:
 class Bundle(ABC):
     """A fitted predictor with its metadata: one class for each target, which has a registered model of its own.
 
-    Parameters
-    ----------
-    fingerprint
-        `layout` of the version that fitted it.
-    data_digest, row_ids
-        Of the measurements it was fitted to.
-    scores
-        Held-out errors by metric.
+    - `fingerprint`: `layout` of the version that fitted it.
+    - `data_digest`, `row_ids`: Of the measurements it was fitted to.
+    - `scores`: Held-out errors by metric.
     """
 
     target: ClassVar[Target]

@@ -64,14 +64,10 @@ def compare(
     It is refused if it lacks a value that the champion predicted, predicted no measured value, has an error more than
     `TOLERANCE` above the champion's, or is significantly worse on a slice, see `find_regressions`.
 
-    Parameters
-    ----------
-    candidate, champion : shape (n_row, n_metric)
-        Predictions of the same rows, each with the same group of rows held out; None if there is no champion.
-    slices : shape (n_row, n_column)
-        As in `find_regressions`.
-    significance
-        As in `find_regressions`.
+    - `candidate`, `champion`: shape (n_row, n_metric). Predictions of the same rows, each with the same group of rows
+      held out; None if there is no champion.
+    - `slices`: shape (n_row, n_column). As in `find_regressions`.
+    - `significance`: As in `find_regressions`.
     """
     groups = slices["lineage"]
     alone = held_out_error(y, candidate, groups)

@@ -69,14 +69,11 @@ def find_regressions(
 ) -> list[Regression]:
     """Return the slices on which the candidate is significantly worse than the rival by more than `TOLERANCE`.
 
-    Parameters
-    ----------
-    y, candidate, rival : shape (n_row, n_metric)
-        Measured values, and predictions of both; NaN rows are left out.
-    slices : shape (n_row, n_column)
-        `lineage` and `cell` of each row, which are resampled, and in every other column its slice.
-    significance
-        Probability that any slice of an equal candidate is found worse by this comparison.
+    - `y`, `candidate`, `rival`: shape (n_row, n_metric). Measured values, and predictions of both; NaN rows are left
+      out.
+    - `slices`: shape (n_row, n_column). `lineage` and `cell` of each row, which are resampled, and in every other
+      column its slice.
+    - `significance`: Probability that any slice of an equal candidate is found worse by this comparison.
 
     Notes
     -----

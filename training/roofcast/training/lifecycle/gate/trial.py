@@ -22,14 +22,9 @@ HELD_OUT: Final = ("", ", stacks held out")
 class Recipe:
     """A recipe that a candidate is compared with.
 
-    Parameters
-    ----------
-    learns : shape (n_row,)
-        Rows that it learns from.
-    judged : tuple of shape (n_row,)
-        Sets of rows that judge, one after the other.
-    holds_out_stacks
-        Whether owners of stacks are held out, besides lineages.
+    - `learns`: shape (n_row,). Rows that it learns from.
+    - `judged`: tuple of shape (n_row,). Sets of rows that judge, one after the other.
+    - `holds_out_stacks`: Whether owners of stacks are held out, besides lineages.
     """
 
     name: str

@@ -22,16 +22,11 @@ FILE_NAME: Final = "champion_changes.jsonl"
 class ChampionChange:
     """A change of the champion or the challenger.
 
-    Parameters
-    ----------
-    at
-        Time, ISO 8601, UTC.
-    action
-        ``promotion`` or ``rollback`` of the champion, ``shadow`` (another challenger) or ``withdrawal`` (of it).
-    caller
-        A key (``key:NAME``), an address, ``the command line`` or ``a retraining``.
-    version_before, version
-        Champions, or challengers; ``none`` if there was or is none.
+    - `at`: Time, ISO 8601, UTC.
+    - `action`: ``promotion`` or ``rollback`` of the champion, ``shadow`` (another challenger) or ``withdrawal`` (of
+      it).
+    - `caller`: A key (``key:NAME``), an address, ``the command line`` or ``a retraining``.
+    - `version_before`, `version`: Champions, or challengers; ``none`` if there was or is none.
     """
 
     at: str

@@ -98,17 +98,11 @@ class Registry(Generic[B]):
 
     Raises `NotReadyError` from every method, if the store cannot be reached.
 
-    Parameters
-    ----------
-    home
-        Folder of the embedded store (an SQLite file and a folder of artefacts) and of fetched bundles.
-    tracking_uri
-        Address of an MLflow server; None for the embedded store.
-    shipped
-        Champion where no version is promoted; `promote` and `rollback` accept it like a registered version.
-    key_file
-        Key that signs the versions registered here, and must have signed those that are loaded; by default one of the
-        state folder.
+    - `home`: Folder of the embedded store (an SQLite file and a folder of artefacts) and of fetched bundles.
+    - `tracking_uri`: Address of an MLflow server; None for the embedded store.
+    - `shipped`: Champion where no version is promoted; `promote` and `rollback` accept it like a registered version.
+    - `key_file`: Key that signs the versions registered here, and must have signed those that are loaded; by default
+      one of the state folder.
     """
 
     def __init__(
