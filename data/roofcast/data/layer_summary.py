@@ -6,7 +6,7 @@ reader of that form.
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from roofcast.data.layer_kinds import (
     Attention,
@@ -21,6 +21,9 @@ from roofcast.data.layer_kinds import (
     text_param,
 )
 
+_STATE_HEAD_DIM: Final = 64
+"""Width of a head where no layer attends: what ranks of tensors share is the width of the states."""
+
 
 def summarise(layers: Layers, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the figures of a `ModelSpec` that its layers determine.
@@ -32,7 +35,7 @@ def summarise(layers: Layers, fields: Mapping[str, Any]) -> dict[str, Any]:
     """
     hidden, n_layer = int(fields["hidden_size"]), int(fields["n_layer"])
     return {
-        **_summarise_attention(of_kind(layers, Attention), n_layer),
+        **_summarise_mixers(of_kind(layers, Attention), of_kind(layers, Recurrent), n_layer),
         **_summarise_mlps(of_kind(layers, Mlp), of_kind(layers, Experts), n_layer, hidden),
         **_count(layers, hidden, fields),
         "n_encoder_layer": sum(e.n for e in of_kind(layers, Encoder)),
@@ -40,7 +43,10 @@ def summarise(layers: Layers, fields: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _summarise_attention(kinds: list[Attention], n_layer: int) -> dict[str, Any]:
+def _summarise_mixers(kinds: list[Attention], states: list[Recurrent], n_layer: int) -> dict[str, Any]:
+    if not kinds:
+        n_head = max(max(k.out_width for k in states) // _STATE_HEAD_DIM, 1)
+        return {"n_head": n_head, "n_kv_head": n_head, "head_dim": _STATE_HEAD_DIM, "n_linear_layer": n_layer}
     main = max(kinds, key=lambda k: (not k.is_sliding, not k.is_shared, k.n))
     name = "mla" if main.latent else "mha" if main.n_kv_head == main.n_head else "gqa"
     sliding, sparse = [k for k in kinds if k.is_sliding], [k for k in kinds if k.top_k]

@@ -201,7 +201,7 @@ class ModelSpec(Spec):
             raise ValueError(f"n_param_lookup ({self.n_param_lookup}) must be below n_param_active ({most})")
         if self.n_expert and not (1 <= self.n_expert_per_token <= self.n_expert and self.moe_intermediate_size):
             raise ValueError("an MoE model needs 1 <= n_expert_per_token <= n_expert and moe_intermediate_size")
-        if not self.n_expert and not self.intermediate_size:
+        if not self.n_expert and not self.intermediate_size and self.n_linear_layer < self.n_layer:
             raise ValueError("intermediate_size must be given for a model without experts")
         if self.n_dense_layer > self.n_layer:
             raise ValueError(f"n_dense_layer ({self.n_dense_layer}) must not exceed n_layer ({self.n_layer})")

@@ -65,9 +65,9 @@ DELTA: Final = (
     "linear_num_value_heads", "linear_num_key_heads", "linear_key_head_dim", "linear_value_head_dim",
     "linear_conv_kernel_dim",
 )  # fmt: skip
-MAMBA_HEADS: Final = ("mamba_n_heads", "mamba_num_heads")
+MAMBA_HEADS: Final = ("mamba_n_heads", "mamba_num_heads", "n_mamba_heads")
 MAMBA_HEAD_DIM: Final = ("mamba_d_head", "mamba_head_dim")
-MAMBA_GROUPS: Final = ("mamba_n_groups", "n_groups")
+MAMBA_GROUPS: Final = ("mamba_n_groups", "n_groups", "mamba_ngroups")
 MAMBA_STATE: Final = ("mamba_d_state", "ssm_state_size")
 MAMBA_TAPS: Final = ("mamba_d_conv", "conv_kernel", "mamba_conv_kernel_size")
 STATE_DTYPE: Final = ("mamba_ssm_dtype", "mamba_ssm_cache_dtype", "ssm_dtype", "linear_state_dtype")

@@ -25,6 +25,7 @@ from roofcast.data.model_config.model_parts import (
     read_tables,
 )
 from roofcast.data.model_config.quantisation import read_quantisation
+from roofcast.data.model_config.recurrent_types import usual_fields
 from roofcast.data.model_config.schedules import Mixer, Mlp, read_mixers, read_mlps, separate_blocks
 from roofcast.data.specs import ModelSpec
 
@@ -170,6 +171,8 @@ def _text_model(config: Mapping[str, Any]) -> tuple[ConfigReader, str, Family | 
     if not section:  # a file of its own states its size
         defaults = {k: v for k, v in defaults.items() if k not in {*names.HIDDEN, *names.LAYERS}}
     reader = ConfigReader(text, *parts, shared, defaults=defaults)
+    if usual := usual_fields(model_type, reader):
+        reader = ConfigReader({**text, **usual}, *parts, shared, defaults=defaults)
     if reader.flag("is_encoder_decoder") and model_type not in T5_TYPES:
         raise InputError(
             "is_encoder_decoder", "only encoder-decoders of the T5 kind are read; give a decoder-only model"

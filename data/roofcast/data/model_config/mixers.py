@@ -31,14 +31,15 @@ class Model:
 def read_mixer_layers(model: Model, mixers: list[Mixer]) -> list[LayerKind]:
     """Return the attention and recurrent layers of a model.
 
-    Raises `InputError` if a field is missing or wrong, or no layer attends.
+    Raises `InputError` if a field is missing or wrong, or no layer attends or recurs.
     """
     reader, n_layer = model.reader, model.n_layer
-    if not any(mixer in {"full", "sliding", "both"} for mixer in mixers):
+    if not {*mixers} - {"none"}:
         field = next((name for name in names.MIXER_SCHEDULES if reader.has(name)), "layer_types")
-        raise InputError(field, "leaves no layer of attention; a state-space model is not read")
+        raise InputError(field, "leaves no layer of attention and none with a state")
     listed = "num_attention_heads_per_layer"
-    heads = reader.per_layer(*((listed,) if reader.has(listed) else names.HEADS), n_layer=n_layer)
+    default = None if {*mixers} & {"full", "sliding", "both"} else 1
+    heads = reader.per_layer(*((listed,) if reader.has(listed) else names.HEADS), n_layer=n_layer, default=default)
     kv_heads = _kv_heads(model, heads)
     windows = read_windows(reader, n_layer)
     ratios, sparse, indexed = _ratios(reader, n_layer), _sparse_blocks(reader, n_layer), _indexers(model, mixers)
@@ -206,9 +207,25 @@ def _with_further(model: Model, kind: Attention, ratio: int) -> Attention:
         further += 2 * kind.qk_dim
     if kind.is_shared and model.model_type.startswith("gemma3n"):
         further += hidden * key_value  # the checkpoint holds matrices that no layer uses
+    if n_block := reader.count_or_none("num_mem_blocks", high=1_000):
+        further += _shared_block(model, kind, n_block)
     is_gated = reader.flag("attn_output_gate", "mla_use_output_gate", default=family.gate == "element")
     further += hidden * out if is_gated else hidden * kind.n_head if family.gate == "head" else 0
     return dataclasses.replace(kind, n_param_further=further)
+
+
+def _shared_block(model: Model, kind: Attention, n_block: int) -> int:
+    """Return what a layer has more than attention and an MLP of its own where layers share blocks (Zamba2).
+
+    A block attends to tokens and their embeddings side by side; each layer has an adapter and a matrix of its own.
+    """
+    reader, hidden = model.reader, model.hidden
+    widths = [n for n in reader.numbers("intermediate_size") if n]
+    mlp, width = 3 * hidden * widths[0], kind.n_head * kind.qk_dim
+    block = 3 * 2 * hidden * width + width * hidden + mlp
+    rank = reader.count_or_none("adapter_rank", "lora_rank", high=_HIGH)
+    own = rank * (hidden + 2 * widths[0]) + hidden * hidden
+    return n_block * block // len(widths) + own - kind.n_param(hidden) - mlp
 
 
 def _compressed_weights(model: Model, kind: Attention, ratio: int) -> int:
@@ -274,11 +291,13 @@ def _recurrent(model: Model, n_head: int) -> Recurrent:
             conv_width=2 * n_key * key + n_value * value, n_tap=reader.count(names.DELTA[4], default=4, high=64),
             state_precision=_state_precision(reader),
         )  # fmt: skip
-    if model.model_type.startswith("minimax") or reader.states("group_norm_size"):
+    rank = reader.count_or_none("shift_rank", high=_HIGH)  # of RWKV-7, which reads the token before
+    if rank or model.model_type.startswith("minimax") or reader.states("group_norm_size"):
         dim = head_dim(reader, hidden, n_head)
         return Recurrent(
             n=1, recurrence="lightning", n_head=n_head, key_dim=dim, value_dim=dim,
-            state_precision=_state_precision(reader),
+            conv_width=2 * hidden if rank else 0, n_tap=2 if rank else 1, state_precision=_state_precision(reader),
+            n_param_further=hidden * (2 * rank - n_head * dim) if rank else 0,
         )  # fmt: skip
     n_state, dim = _kimi_shape(reader, linear, n_head)
     if n_state:

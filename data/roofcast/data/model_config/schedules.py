@@ -16,6 +16,7 @@ EntryT = TypeVar("EntryT")
 _LETTERS: Final = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
 _SEPARATE: Final = frozenset({"mlp", "moe"})
 _MIXERS: Final[tuple[tuple[Mixer, str], ...]] = (
+    ("both", r"^both$"),
     ("sliding", r"sliding|local|window|swa"),
     ("linear", r"linear|mamba|ssm|conv|recurrent|kda|delta|lightning"),
     ("full", r"attention|global|full|hybrid|dense"),

@@ -156,8 +156,8 @@ def _window_block(kinds: Sequence[Attention]) -> float:
 
 def _widths(name: str, kinds: Sequence[Attention]) -> dict[str, float]:
     return {
-        name.format("n_head"): _mean(kinds, lambda k: k.n_head),
-        name.format("n_kv_head"): _mean(kinds, lambda k: 1 if k.latent else k.n_kv_head),
+        name.format("n_head"): _mean(kinds, lambda k: k.n_head) or 1.0,
+        name.format("n_kv_head"): _mean(kinds, lambda k: 1 if k.latent else k.n_kv_head) or 1.0,
         name.format("decode_qk_dim"): _mean(kinds, lambda k: k.latent + k.rope_dim if k.latent else k.qk_dim),
         name.format("decode_v_dim"): _mean(kinds, lambda k: k.latent or k.v_dim),
         name.format("kv_width_layer"): _mean(kinds, lambda k: k.cache_width),

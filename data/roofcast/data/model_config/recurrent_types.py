@@ -1,0 +1,83 @@
+"""Fields of state-space models and hybrids that name their layers otherwise, by the names of other models."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from roofcast.data.model_config import field_names as names
+from roofcast.data.model_config.config_reader import ConfigReader
+
+_HIGH: Final = 100_000
+
+
+def usual_fields(model_type: str, reader: ConfigReader) -> Mapping[str, Any]:
+    """Return the fields that say of a type of `_TYPES` what others say by their usual names; none for other types.
+
+    References
+    ----------
+    Transformers 5.24, ``configuration_mamba.py``, ``configuration_mamba2.py``, ``configuration_zamba2.py``;
+    plamo-2-8b, ``modeling_plamo.py`` (`is_mamba`); flash-linear-attention, ``configuration_rwkv7.py``.
+
+    Examples
+    --------
+    >>> fields = usual_fields("plamo2", ConfigReader({"num_hidden_layers": 4, "hidden_size_per_head": 128}))
+    >>> fields["layer_types"], fields["head_dim"]
+    (['mamba', 'sliding_attention', 'mamba', 'sliding_attention'], 128)
+    """
+    find = _TYPES.get(model_type)
+    return find(reader, reader.count(*names.LAYERS, high=2_000)) if find else {}
+
+
+def _mamba1(reader: ConfigReader, n_layer: int) -> dict[str, Any]:
+    hidden, rank = reader.count(*names.HIDDEN, high=200_000), "time_step_rank"
+    return {
+        "hybrid_override_pattern": "M" * n_layer,
+        "mamba_d_state": reader.count("state_size", default=16, high=_HIGH),
+        "mamba_expand": max(reader.count("intermediate_size", default=2 * hidden) // hidden, 1),
+        "mamba_dt_rank": "auto" if reader.holds_text(rank) else reader.count(rank, default=-(-hidden // 16)),
+    }
+
+
+def _mamba2(reader: ConfigReader, n_layer: int) -> dict[str, Any]:
+    return {
+        "hybrid_override_pattern": "M" * n_layer,
+        "mamba_num_heads": reader.count("num_heads", high=_HIGH),
+        "mamba_head_dim": reader.count("head_dim", default=64, high=_HIGH),
+        "ssm_state_size": reader.count("state_size", default=128, high=_HIGH),
+    }
+
+
+def _rwkv7(reader: ConfigReader, n_layer: int) -> dict[str, Any]:
+    hidden = reader.count(*names.HIDDEN, high=200_000)
+    ranks = [reader.count(f"{name}_low_rank_dim", default=64, high=_HIGH) for name in ("decay", "a", "v", "gate")]
+    dim = reader.count("head_dim", "head_size", default=64, high=hidden)
+    width = reader.count("intermediate_size", default=4 * hidden)
+    heads = {"num_attention_heads": hidden // dim, "head_dim": dim, "num_key_value_heads": hidden // dim}
+    mixers = {"layer_types": ["linear_attention"] * n_layer, "shift_rank": sum(ranks)}
+    return {**mixers, **heads, "intermediate_size": width, "max_position_embeddings": None}
+
+
+def _zamba2(reader: ConfigReader, n_layer: int) -> dict[str, Any]:
+    kinds = reader.texts("layers_block_type") or ["mamba"] * n_layer
+    width = reader.count("intermediate_size")
+    mlps = [width if kind == "hybrid" else 0 for kind in kinds]
+    return {
+        "layer_types": ["both" if n else "mamba" for n in mlps],
+        "layers_block_type": None,
+        "intermediate_size": mlps,
+    }
+
+
+def _plamo2(reader: ConfigReader, n_layer: int) -> dict[str, Any]:
+    step, full = reader.count("mamba_step", default=2, high=n_layer), reader.indices("full_attention_idx")
+    attends = [i == n_layer - 1 if n_layer <= step // 2 else i % step == step // 2 for i in range(n_layer)]
+    kinds = [
+        "full_attention" if i in full else "sliding_attention" if on else "mamba" for i, on in enumerate(attends)
+    ]
+    dim = reader.count("hidden_size_per_head", high=_HIGH)
+    return {"layer_types": kinds, "head_dim": dim, "mamba_head_dim": dim}
+
+
+_TYPES: Final[Mapping[str, Callable[[ConfigReader, int], dict[str, Any]]]] = {
+    "mamba": _mamba1, "falcon_mamba": _mamba1, "mamba2": _mamba2, "rwkv7": _rwkv7, "zamba2": _zamba2,
+    "plamo2": _plamo2,
+}  # fmt: skip
