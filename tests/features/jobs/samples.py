@@ -17,10 +17,13 @@ ROW: dict[str, Any] = {
 }  # fmt: skip
 
 
+def table_of(*changes: dict[str, Any]) -> pd.DataFrame:
+    return pd.DataFrame([{**ROW, **change} for change in changes])
+
+
 def jobs_of(*changes: dict[str, Any], has_offload: bool = False) -> Jobs:
     catalog = job_catalog()
-    table = pd.DataFrame([{**ROW, **change} for change in changes])
-    return build_jobs(table, catalog.models, catalog.accelerators, has_offload=has_offload)
+    return build_jobs(table_of(*changes), catalog.models, catalog.accelerators, has_offload=has_offload)
 
 
 def runs_of(*changes: dict[str, Any]) -> JobRuns:
