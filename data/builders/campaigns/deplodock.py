@@ -21,7 +21,10 @@ SIZES: Final = {
     "pp": ("pipeline-parallel-size", "pp-size"),
     "dp": ("data-parallel-size", "dp"),
 }
-OPTIONS: Final = ("kv-cache-dtype", "max-num-seqs", "max-running-requests", "max-model-len", "context-length")
+OPTIONS: Final = (
+    "kv-cache-dtype", "gpu-memory-utilization", "mem-fraction-static", "max-num-seqs", "max-running-requests",
+    "max-model-len", "context-length",
+)  # fmt: skip
 PARTS: Final = ("Serving Benchmark Result", "Docker Compose Configuration", "Benchmark Command")
 
 _SECTION: Final = re.compile(r"^=+ ([A-Z][\w ]+?) =+$", re.MULTILINE)

@@ -30,6 +30,7 @@ ALIASES: Final = {
     "max-num-tokens": "chunk", "max-num-batched-tokens": "chunk", "chunked-prefill-size": "chunk",
     "max-num-seqs": "seqs", "max-running-requests": "seqs", "max-batch-size": "seqs",
     "max-model-len": "context", "context-length": "context", "max-seq-len": "context",
+    "gpu-memory-utilization": "memory", "mem-fraction-static": "memory",
 }  # fmt: skip
 """Names of one option in the engines' command lines."""
 
