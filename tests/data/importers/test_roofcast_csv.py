@@ -52,6 +52,10 @@ def test_line_ends_and_a_byte_order_mark_are_ignored(file: Path, ending: str) ->
     assert len(read(file, b"\xef\xbb\xbf" + f"{HEADER}\n{LINE}{ending}".encode())) == 1
 
 
+def test_blank_lines_are_no_rows(file: Path) -> None:
+    assert len(read(file, f"{HEADER}\n\n{LINE}\n  \n{LINE}")) == 2
+
+
 def test_rows_survive_writing_and_reading(file: Path) -> None:
     table = many_rows(200)
     table.to_csv(file, index=False)
@@ -77,7 +81,6 @@ def test_rows_survive_writing_and_reading(file: Path) -> None:
         (LINE + ",more", ""),
         ("m,a,1,128,32,4,0.1,a\x00b", ""),
         ('m,a,1,128,32,4,0.1,"open', ""),
-        ("", ""),
     ],
 )
 def test_an_invalid_line_is_refused_with_file_line_and_field(file: Path, cells: str, field: str) -> None:

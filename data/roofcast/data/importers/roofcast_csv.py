@@ -1,6 +1,5 @@
 """roofcast's own CSV: columns of the measurement table, one measurement a line."""
 
-import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -9,7 +8,7 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 import pandas as pd
 
-from roofcast.data.csv_rows import check_width
+from roofcast.data.csv_rows import check_width, iter_csv
 from roofcast.data.errors import SchemaError
 from roofcast.data.importers.format import Format, Overrides
 from roofcast.data.importers.name_check import NameCheck
@@ -20,7 +19,6 @@ from roofcast.data.measurements.schema import MEASUREMENT_COLUMNS, OUTCOME_COLUM
 
 MAX_LINE_BYTE: Final = 64 * 2**10
 _CHUNK_ROW: Final = 5_000
-_CHUNK_BYTE: Final = 2**20
 _REQUIRED: Final = (*EXAMPLES, "request_rate", "load")
 _OTHER_SEPARATORS: Final = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
@@ -77,25 +75,11 @@ def _check_required(table: pd.DataFrame, name: str, lines: Sequence[int]) -> Non
 
 
 def iter_rows(source: Source) -> Iterator[tuple[int, list[str]]]:
-    """Yield each row with the line on which it starts; a line break in a quoted cell becomes a space."""
-    reader = csv.reader(_iter_lines(source.stream, source.name), strict=True)
-    line = 1
-    try:
-        for row in reader:
-            cells = [" ".join(cell.splitlines()).strip() for cell in row]
-            if not any(cells) and len(cells) < 2:
-                _check_rest_is_blank(source, line)
-                return
+    """Yield each row that is not blank with the line on which it starts; a quoted line break becomes a space."""
+    for line, row in iter_csv(_iter_lines(source.stream, source.name), source.name):
+        cells = [" ".join(cell.splitlines()).strip() for cell in row]
+        if any(cells) or len(cells) > 1:
             yield line, cells
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise SchemaError("", f"is not valid CSV: {error}", source.name, line) from error
-
-
-def _check_rest_is_blank(source: Source, line: int) -> None:
-    while chunk := source.stream.read(_CHUNK_BYTE):
-        if not chunk.isspace():
-            raise SchemaError("", "is blank; remove it", source.name, line)
 
 
 def _iter_lines(stream: BinaryIO, name: str) -> Iterator[str]:
