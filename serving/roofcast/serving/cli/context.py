@@ -90,6 +90,17 @@ StackOption = Annotated[
 ]
 
 
+def print_option(name: str, text: str, help_: str) -> Any:
+    """Return a flag that prints a text in place of running its command."""
+
+    def show(is_requested: bool) -> None:
+        if is_requested:
+            print(text.removesuffix("\n"))
+            raise typer.Exit
+
+    return typer.Option(name, callback=show, is_eager=True, help=help_)
+
+
 def check_target(name: str) -> Target:
     """Return a target by its name. Raises `InputError` if there is no such target."""
     for target in TARGETS:

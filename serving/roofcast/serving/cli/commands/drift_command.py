@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from roofcast.data.errors import InputError, RoofcastError
+from roofcast.serving.cli.arguments.request_check import check_level
 from roofcast.serving.cli.console import EXIT_INPUT, spinner, step
 from roofcast.serving.cli.context import AsJson, Level, Server, load_predictor, open_service
 from roofcast.serving.cli.remote import ask
@@ -91,7 +92,6 @@ def _ask(server: str, settings: dict[str, Any]) -> DriftReport:
 def _check(days: float | None, level: float, max_change: float) -> None:
     if days is not None and not 0 < days <= MAX_DAYS:
         raise InputError("days", f"must be positive and at most {MAX_DAYS:,}, got {days:g}")
-    if not 0 < level < 1:
-        raise InputError("level", f"must lie between 0 and 1, got {level:g}")
+    check_level(level)
     if not max_change > 1:
         raise InputError("max_change", f"must be greater than 1, got {max_change:g}")

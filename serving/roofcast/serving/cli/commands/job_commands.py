@@ -41,6 +41,7 @@ from roofcast.serving.cli.context import (
     SetColumns,
     load_predictor,
     open_service,
+    print_option,
     today,
 )
 from roofcast.serving.cli.files import (
@@ -68,15 +69,11 @@ JobReferenceFile = Annotated[
     ),
 ]
 
+Example = Annotated[bool, print_option("--example", EXAMPLE_JOBS, "Print a file for --rows, and exit.")]
+
 N_MISS_JSON: Final = 500
 
 training = typer.Typer(no_args_is_help=True, help="Training and fine-tuning: time, memory, hardware and plan.")
-
-
-def _print_example(is_requested: bool) -> None:
-    if is_requested:
-        print(EXAMPLE_JOBS, end="")
-        raise typer.Exit
 
 
 def _job_options() -> dict[str, Option]:
@@ -109,10 +106,7 @@ def predict(
     out: OutFile = None,
     reference: JobReferenceFile = None,
     level: Level = DEFAULT_LEVEL,
-    example: Annotated[  # noqa: ARG001  (its callback does it all)
-        bool,
-        typer.Option("--example", callback=_print_example, is_eager=True, help="Print a file for --rows, and exit."),
-    ] = False,
+    example: Example = False,  # noqa: ARG001  (its callback does it all)
     server: Server = "",
     as_json: AsJson = False,
 ) -> None:

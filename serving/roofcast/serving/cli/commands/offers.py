@@ -85,43 +85,27 @@ def offers(
         from roofcast.serving.app_state.catalog.user_catalog import OWNED_TEMPLATE
 
         print(OWNED_TEMPLATE, end="")
-    elif add:
-        _add_offers(add, rate or [], replace=replace, as_json=as_json)
-    elif add_owned:
-        _add_owned(add_owned, as_json=as_json)
-    elif add_skypilot:
-        _add_skypilot(add_skypilot, _stated("add-skypilot", provider, as_of), licence, as_json=as_json)
+    elif add or add_owned or add_skypilot:
+        from roofcast.serving.app_state.catalog import user_catalog
+        from roofcast.serving.app_state.settings import load_settings
+
+        home, catalog = load_settings().home, open_catalog()
+        if add:
+            added = user_catalog.add_offers(add, home, catalog, parse_rates(rate or []), replace=replace)
+        elif add_owned:
+            added = user_catalog.add_owned(add_owned, home, catalog, today())
+        elif add_skypilot:
+            name, day = _stated("add-skypilot", provider, as_of)
+            added = user_catalog.add_skypilot(
+                add_skypilot, home, catalog, provider=name, as_of=day, licence=licence or ""
+            )
+        _show_added(added, as_json=as_json)
     elif refresh:
         is_published = refresh in {SKYPILOT, PRICE_INDEX}
         refreshes = _refresh_published(refresh, provider) if is_published else [_refresh(refresh, provider, as_of)]
         show([asdict(part) for part in refreshes], as_json=as_json)
     else:
         _list_offers(open_catalog(), (provider, region, accelerator, pricing), as_json=as_json)
-
-
-def _add_offers(file: Path, rates: list[str], *, replace: bool, as_json: bool) -> None:
-    from roofcast.serving.app_state.catalog.user_catalog import add_offers
-    from roofcast.serving.app_state.settings import load_settings
-
-    parsed = parse_rates(rates)
-    added = add_offers(file, load_settings().home, open_catalog(), parsed, replace=replace)
-    _show_added(added, as_json=as_json)
-
-
-def _add_owned(file: Path, *, as_json: bool) -> None:
-    from roofcast.serving.app_state.catalog.user_catalog import add_owned
-    from roofcast.serving.app_state.settings import load_settings
-
-    _show_added(add_owned(file, load_settings().home, open_catalog(), today()), as_json=as_json)
-
-
-def _add_skypilot(file: Path, about: tuple[str, dt.date], licence: str | None, *, as_json: bool) -> None:
-    from roofcast.serving.app_state.catalog.user_catalog import add_skypilot
-    from roofcast.serving.app_state.settings import load_settings
-
-    home, (name, day) = load_settings().home, about
-    added = add_skypilot(file, home, open_catalog(), provider=name, as_of=day, licence=licence or "")
-    _show_added(added, as_json=as_json)
 
 
 def _stated(option: str, provider: str | None, as_of: dt.datetime | None) -> tuple[str, dt.date]:

@@ -25,6 +25,7 @@ from roofcast.serving.cli.context import (
     load_predictor,
     note_stack,
     open_service,
+    print_option,
 )
 from roofcast.serving.cli.files import (
     EXAMPLE_QUESTIONS,
@@ -39,6 +40,8 @@ from roofcast.serving.cli.text.prediction_text import prediction_text, question_
 from roofcast.serving.cli.text.text_tables import fold
 from roofcast.serving.defaults import DEFAULT_LEVEL
 
+Example = Annotated[bool, print_option("--example", EXAMPLE_QUESTIONS, "Print a file for --rows, and exit.")]
+
 TEXT_COLUMNS: Final = ("status", "reason", "assumed")
 
 if TYPE_CHECKING:
@@ -47,12 +50,6 @@ if TYPE_CHECKING:
     from roofcast.data.catalog import Catalog
     from roofcast.serving.composition import Service
     from roofcast.serving.csv_table import CsvTable
-
-
-def _print_example(is_requested: bool) -> None:
-    if is_requested:
-        print(EXAMPLE_QUESTIONS, end="")
-        raise typer.Exit
 
 
 @with_options(question_options)
@@ -72,10 +69,7 @@ def predict(
     reference: ReferenceFile = None,
     stack: StackOption = "",
     level: Level = DEFAULT_LEVEL,
-    example: Annotated[  # noqa: ARG001  (its callback does it all)
-        bool,
-        typer.Option("--example", callback=_print_example, is_eager=True, help="Print a file for --rows, and exit."),
-    ] = False,
+    example: Example = False,  # noqa: ARG001  (its callback does it all)
     why: Annotated[bool, typer.Option("--why", help="Name every failed row and every assumed column.")] = False,
     server: Server = "",
     as_json: AsJson = False,

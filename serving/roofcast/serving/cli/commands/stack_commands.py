@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from roofcast.data.errors import InputError
+from roofcast.serving.cli.arguments.request_check import check_level
 from roofcast.serving.cli.console import note, show, spinner, track, warn
 from roofcast.serving.cli.context import (
     AsJson,
@@ -141,8 +142,7 @@ def show_(
         with ask(server) as client:
             report: dict[str, Any] = dict(client.stack(name, level=level, n_next=n))
     else:
-        if not 0 < level < 1:
-            raise InputError("level", f"must be a probability between 0 and 1, got {level:g}")
+        check_level(level)
         from roofcast.serving.stacks.stack_report import stack_report
 
         with spinner("leaving out each run"):
