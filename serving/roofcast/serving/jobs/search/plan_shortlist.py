@@ -58,7 +58,8 @@ def shortlist_plans(
 ) -> PlannedJobs:
     """Return the plans of each hardware and leaner setting that are fastest within the `FILLED` shares of its memory.
 
-    Of those with which no plan fits, the leanest is returned if it needs at most `MODEST` times the memory.
+    Of those with which no plan stays within the least share, the leanest is returned if it needs at most `MODEST`
+    times the memory.
 
     `has_offload`: whether the host may hold what the convention leaves on the device.
     """
@@ -95,8 +96,8 @@ def _choose(group: RowIndex, filled: FloatArray, rate: FloatArray) -> RowIndex:
         rows = np.flatnonzero(filled <= share)
         order = rows[np.lexsort((-rate[rows], group[rows]))]
         chosen.append(order[np.unique(group[order], return_index=True)[1]])
-    has_plan = np.isin(group, group[chosen[0]])
-    rows = np.flatnonzero(~has_plan & (filled <= MODEST))
+    is_lean = np.isin(group, group[chosen[-1]])
+    rows = np.flatnonzero(~is_lean & (filled <= MODEST))
     order = rows[np.lexsort((filled[rows], group[rows]))]
     chosen.append(order[np.unique(group[order], return_index=True)[1]])
     return np.asarray(np.unique(np.concatenate(chosen)), dtype=np.intp)
