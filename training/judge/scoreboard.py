@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ import pandas as pd
 
 from judge.peers.llm_pilot_peers import PEERS
 from judge.protocols.campaign_rows import CampaignRows, load_campaign_rows
-from judge.protocols.fold_lines import DERIVED, method_figures
+from judge.protocols.fold_lines import DERIVED, Fit, method_figures, store_fits
 from judge.protocols.jobs.p6_baselines import METHODS as RUN_METHODS
 from judge.protocols.jobs.p6_baselines import RunMethod
 from judge.protocols.jobs.p6_jobs import N_FOLD as N_FOLD_TRAINING
@@ -185,7 +186,7 @@ def run_scoreboard(
       peers, the cheapest profile by the point predictions.
     - `methods_silicon`: Methods of P3 by name.
     - `silicon`, `campaigns`: Rows of P3, and of P4 and P5; None for the shipped campaigns.
-    - `config`: Settings of the predictor under P3 to P5; None for the defaults.
+    - `config`: Settings of the predictor; None for the defaults.
     - `n_fold`: Number of folds under P4 to P8; None for the protocols' own.
     - `training`: Rows of P6; None for the shipped training campaigns.
     """
@@ -193,16 +194,18 @@ def run_scoreboard(
     for name in names:
         if name not in PROTOCOLS:
             raise UnknownNameError("protocol", name, PROTOCOLS)
-    inputs = _Inputs(campaigns, silicon, methods_silicon, training, config, n_fold, progress)
     results: dict[str, ProtocolResult] = {}
     if demands := [name for name in names if name in DEMANDS]:
         runs = [_Run(method, 0, peer_predictions(method)) for method in PEERS]
         if predict_llm_pilot is not None:
             runs += _own_runs(predict_llm_pilot, n_seed, progress, rule_llm_pilot)
         results = {name: _llm_pilot_result(name, runs) for name in demands}
-    for shared, run in _RUNS.items():
-        if set(shared) & set(names):
-            results |= run(inputs)
+    with TemporaryDirectory() as folder:
+        fit = store_fits(Path(folder), config)
+        inputs = _Inputs(campaigns, silicon, methods_silicon, training, fit, n_fold, progress)
+        for shared, run in _RUNS.items():
+            if set(shared) & set(names):
+                results |= run(inputs)
     return Scoreboard({name: results[name] for name in _in_order(names, results)})
 
 
@@ -214,7 +217,7 @@ class _Inputs:
     silicon: SiliconCampaign | None
     methods_silicon: Mapping[str, Method]
     training: JobTable | None
-    config: TrainingConfig | None
+    fit: Fit
     n_fold: int | None
     progress: Progress | None
 
@@ -279,7 +282,7 @@ def _leaves(
 
 def _run_silicon(inputs: _Inputs) -> dict[str, ProtocolResult]:
     campaign = inputs.silicon or load_silicon_campaign(inputs.campaigns)
-    dump = predict_silicon(campaign, inputs.methods_silicon, inputs.progress, inputs.config)
+    dump = predict_silicon(campaign, inputs.methods_silicon, inputs.progress, inputs.fit)
     tables = {"P3": dump, "P3_parts": figures_by_part(dump)}
     return {
         "P3": ProtocolResult(silicon_figures(dump), tables),
@@ -289,7 +292,7 @@ def _run_silicon(inputs: _Inputs) -> dict[str, ProtocolResult]:
 
 def _run_campaigns(inputs: _Inputs) -> dict[str, ProtocolResult]:
     rows = inputs.campaigns
-    dump = with_sources(predict_campaigns(rows, inputs.config, inputs.progress, inputs.n_fold or N_FOLD), rows)
+    dump = with_sources(predict_campaigns(rows, inputs.fit, inputs.progress, inputs.n_fold or N_FOLD), rows)
     lines = dump[[name for name in map(str, dump) if "_draw_" not in name]]
     prices = least_prices()
     candidates = decision_candidates(lines, prices)
@@ -329,7 +332,7 @@ def _run_training(inputs: _Inputs) -> dict[str, ProtocolResult]:
 
 
 def _run_stacks(inputs: _Inputs) -> dict[str, ProtocolResult]:
-    dump = predict_stacks(inputs.campaigns, inputs.config, inputs.progress, inputs.n_fold or N_FOLD_STACK)
+    dump = predict_stacks(inputs.campaigns, inputs.fit, inputs.progress, inputs.n_fold or N_FOLD_STACK)
     plain = dump[[name for name in map(str, dump) if not name.endswith(_OWN_RUN_COLUMNS)]]
     others = {name for name in map(str, dump) if name.startswith("by_")}
     own = dump.loc[dump["metric"] != DERIVED, [name for name in map(str, dump) if name not in others]]
@@ -349,12 +352,12 @@ def _run_starts(_: _Inputs) -> dict[str, ProtocolResult]:
 
 
 def _run_parts(inputs: _Inputs) -> dict[str, ProtocolResult]:
-    dump = predict_parts(inputs.campaigns, inputs.config, inputs.progress)
+    dump = predict_parts(inputs.campaigns, inputs.fit, inputs.progress)
     return {"P11": ProtocolResult(part_figures(dump), {"P11": dump})}
 
 
 def _run_named_stacks(inputs: _Inputs) -> dict[str, ProtocolResult]:
-    dump = predict_on_stacks(inputs.campaigns, inputs.config, inputs.progress)
+    dump = predict_on_stacks(inputs.campaigns, inputs.fit, inputs.progress)
     return {"P12": ProtocolResult(on_stack_figures(dump), {"P12": dump})}
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Final, TypeVar
 
 import numpy as np
@@ -39,6 +41,8 @@ _ROW_COLUMNS: Final = (
 
 IndexArray = npt.NDArray[np.intp]
 Progress = Callable[[str, int, int], None]
+
+Fit = Callable[[CampaignRows], RoofcastPredictor]
 
 FoldT = TypeVar("FoldT")
 
@@ -79,9 +83,24 @@ def fit_predictor(rows: CampaignRows, config: TrainingConfig | None = None) -> R
     return RoofcastPredictor(config, COLUMNS).fit(rows.X, rows.y, rows.groups, stacks=rows.stacks)
 
 
-def predict_fold(
-    further: Further, rows: CampaignRows, config: TrainingConfig | None, fold: tuple[IndexArray, IndexArray]
-) -> pd.DataFrame:
+def store_fits(folder: Path, config: TrainingConfig | None = None) -> Fit:
+    """Return a fit that keeps predictors in a folder, for protocols that leave out the same rows of one table."""
+    from joblib import Memory  # noqa: PLC0415  (serving fits nothing)
+
+    return partial(_fit_once, Memory(folder, verbose=0).cache(_fit, ignore=["rows"]), config)
+
+
+def _fit_once(
+    fit: Callable[..., RoofcastPredictor], config: TrainingConfig | None, rows: CampaignRows
+) -> RoofcastPredictor:
+    return fit(rows.X.index.to_numpy(), config, rows)
+
+
+def _fit(_: IndexArray, config: TrainingConfig | None, rows: CampaignRows) -> RoofcastPredictor:
+    return fit_predictor(rows, config)
+
+
+def predict_fold(further: Further, rows: CampaignRows, fit: Fit, fold: tuple[IndexArray, IndexArray]) -> pd.DataFrame:
     """Return the lines of a fold: roofcast, the baselines, and what `further` predicts.
 
     Training rows that are runs of the fold published again, by any owner, are left out.
@@ -90,7 +109,7 @@ def predict_fold(
     run = rows.measurements["run"]
     is_repeat = run.iloc[train].isin(run.iloc[test]).to_numpy()
     train_rows = rows.take(train[rows.is_sound[train] & ~is_repeat])
-    fitted = FittedFold(fit_predictor(train_rows, config), train_rows, rows, test)
+    fitted = FittedFold(fit(train_rows), train_rows, rows, test)
     answers = {
         **plain_predictions(fitted.predictor, rows, test),
         **baseline_predictions(fitted),

@@ -18,15 +18,16 @@ from judge.protocols.campaign_rows import CampaignRows
 from judge.protocols.fold_lines import (
     COLUMNS,
     THROUGHPUT,
+    Fit,
     FittedFold,
     IndexArray,
     Progress,
+    fit_predictor,
     map_folds,
     method_figures,
     predict_fold,
 )
 from roofcast.data.measurements.schema import QUESTION_COLUMNS
-from roofcast.training.config import TrainingConfig
 
 PART_FOLDS: Final = (
     ("H100",), ("H200",), ("B200", "MI300X"), ("B300", "A100"), ("GB200", "MI325X"), ("GB300", "MI355X"),
@@ -72,22 +73,27 @@ N_CONFIGURATION: Final = 10
 BoolArray = npt.NDArray[np.bool_]
 
 
-def predict_parts(
-    rows: CampaignRows, config: TrainingConfig | None = None, progress: Progress | None = None
-) -> pd.DataFrame:
+def predict_parts(rows: CampaignRows, fit: Fit = fit_predictor, progress: Progress | None = None) -> pd.DataFrame:
     """Return the dump of P11: as of `p4_p5_campaigns.predict_campaigns`, with `part` and `PART_METHODS`."""
-    part, is_judged, folds = part_numbers(rows.measurements["accelerator"]), _is_judged(rows), []
-    for names in PART_FOLDS:
-        is_out = part.isin([*names, *(variant for name in names for variant in VARIANTS.get(name, ()))])
-        folds.append(_fold(~is_out.to_numpy(), part.isin(names).to_numpy() & is_judged))
-    predict = partial(predict_fold, _part_predictions, rows, config)
+    part, is_judged = part_numbers(rows.measurements["accelerator"]), _is_judged(rows)
+    folds = [_fold(is_kept, part.isin(names).to_numpy() & is_judged) for names, is_kept in part_folds(rows)]
+    predict = partial(predict_fold, _part_predictions, rows, fit)
     dump = map_folds(predict, [fold for fold in folds if len(fold[1])], progress, "campaigns, leave one part out")
     return dump.assign(part=part_numbers(dump["accelerator"]))
 
 
+def part_folds(rows: CampaignRows) -> list[tuple[tuple[str, ...], BoolArray]]:
+    """Return the judged part numbers of each fold, and the mask of rows that do not tell of them."""
+    part = part_numbers(rows.measurements["accelerator"])
+    return [
+        (names, ~part.isin([*names, *(variant for name in names for variant in VARIANTS.get(name, ()))]).to_numpy())
+        for names in PART_FOLDS
+    ]
+
+
 def predict_on_stacks(
     rows: CampaignRows,
-    config: TrainingConfig | None = None,
+    fit: Fit = fit_predictor,
     progress: Progress | None = None,
     least_row: int = LEAST_ROW,
 ) -> pd.DataFrame:
@@ -95,7 +101,7 @@ def predict_on_stacks(
     is_judged, is_drawn = _is_judged(rows), draw_configurations(rows, least_row)
     is_later, is_earlier = split_dates(rows, least_row)
     folds = [_fold(is_earlier, is_later & is_judged), _fold(~is_drawn, is_drawn & is_judged)]
-    predict = partial(predict_fold, _stack_predictions, rows, config)
+    predict = partial(predict_fold, _stack_predictions, rows, fit)
     dump = map_folds(predict, folds, progress, "campaigns, with the stack named")
     return dump.assign(split=dump["fold"].map(dict(enumerate(SPLITS, start=1))))
 

@@ -1,9 +1,9 @@
 """P3: TTFT and TPOT of serving engines for unmeasured LLMs and unmeasured accelerators.
 
 The rows are the 3,619 aggregated rows of aiconfigurator's silicon sample, of which 2,826 are distinct measurements.
-Each distinct one is predicted once with its lineage or its accelerator held out; a published row takes the prediction
-of the measurement that it repeats. Methods train on the other rows of the campaign, or on all campaigns without the
-held-out lineage or accelerator. Rows that a written rule marks as faulty (`builders.campaigns.silicon.faults.FAULTS`)
+Each distinct one is predicted once with its lineage, and once with its part number held out, in the folds of P4 and
+P11; a published row takes the prediction of the measurement that it repeats. Methods train on the other rows of the
+campaign, or of all campaigns. Rows that a written rule marks as faulty (`builders.campaigns.silicon.faults.FAULTS`)
 are never used for training. They count in P3, not in P3_clean, which counts each measurement once.
 """
 
@@ -25,11 +25,12 @@ from judge.protocols.campaign_rows import (
     load_campaign_rows,
     split_totals,
 )
-from judge.protocols.fold_lines import Progress, map_folds
+from judge.protocols.fold_lines import Fit, Progress, fit_predictor, map_folds
+from judge.protocols.p4_p5_campaigns import N_FOLD
+from judge.protocols.p11_p12_transfer import part_folds, part_numbers
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import Catalog, load_catalog
 from roofcast.features.descriptors.descriptor_table import describe
-from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.targets import outcomes
 from roofcast.training.evaluation.metrics import error_summary
@@ -84,20 +85,19 @@ class Fold:
     - `train`: Training rows of the campaign.
     - `everything`: Training rows of all campaigns, including `train`.
     - `test`: Rows to predict.
-    - `config`: None for the defaults.
+    - `fit`: Of roofcast's predictor.
     """
 
     split: str
     train: SiliconRows
     everything: CampaignRows
     test: SiliconRows
-    config: TrainingConfig | None = None
+    fit: Fit = fit_predictor
 
     @cached_property
     def predictor(self) -> RoofcastPredictor:
         """Return roofcast's predictor fitted to `everything`, shared by the methods of a fold."""
-        rows = self.everything
-        return RoofcastPredictor(self.config, COLUMNS).fit(rows.X, rows.y, rows.groups, stacks=rows.stacks)
+        return self.fit(self.everything)
 
 
 Method = Callable[[Fold], pd.DataFrame]
@@ -157,29 +157,37 @@ def build_silicon_campaign(
     return SiliconCampaign(rows, published, everything)
 
 
-def silicon_folds(campaign: SiliconCampaign, config: TrainingConfig | None = None) -> Iterator[Fold]:
-    """Yield all folds of all splits.
+def silicon_folds(campaign: SiliconCampaign, fit: Fit = fit_predictor) -> Iterator[Fold]:
+    """Yield all folds of all splits: those of P4 and of P11 that have rows of the campaign.
 
-    The accelerator, or all lineages of the held-out fold groups, are excluded from every campaign.
+    The accelerators, or all lineages of the held-out fold groups, are excluded from every campaign.
     """
-    rows = campaign.rows
+    rows, everything = campaign.rows, campaign.everything
     can_train = (rows.measurements["fault"] == "").to_numpy()
-    all_rows = campaign.everything.measurements
-    for split, column in SPLITS.items():
-        for train, test in leave_one_group_out(rows.measurements[column]):
-            test_rows = rows.take(test)
-            is_held_out = all_rows[column].isin(test_rows.measurements[column])
-            if column == "lineage":
-                is_held_out |= campaign.everything.groups.isin(test_rows.measurements["group"])
-            others = campaign.everything.take(campaign.everything.is_sound & ~is_held_out.to_numpy())
-            yield Fold(split, rows.take(train[can_train[train]]), others, test_rows, config)
+    group, part = rows.measurements["group"], part_numbers(rows.measurements["accelerator"])
+    by_split = {
+        "leave_one_lineage_out": (
+            (group.isin(everything.groups.iloc[test]), train)
+            for train, test in leave_one_group_out(everything.groups, N_FOLD)
+        ),
+        "leave_one_accelerator_out": (
+            (part.isin(names), np.flatnonzero(is_kept)) for names, is_kept in part_folds(everything)
+        ),
+    }
+    for split, folds in by_split.items():
+        for is_held_out, train in folds:
+            is_test = is_held_out.to_numpy()
+            if is_test.any():
+                others = everything.take(train[everything.is_sound[train]])
+                own = rows.take(np.flatnonzero(can_train & ~is_test))
+                yield Fold(split, own, others, rows.take(np.flatnonzero(is_test)), fit)
 
 
 def predict_silicon(
     campaign: SiliconCampaign,
     methods: Mapping[str, Method],
     progress: Progress | None = None,
-    config: TrainingConfig | None = None,
+    fit: Fit = fit_predictor,
 ) -> pd.DataFrame:
     """Return the dump of P3: the prediction of each published row by each method under each split.
 
@@ -188,7 +196,7 @@ def predict_silicon(
     One row per split, method and published row with `fold` (what was held out), `id`, `row`, `is_clean`, the query,
     measured `ttft_s` and `tpot_s`, and `predicted_ttft_s` and `predicted_tpot_s`
     """
-    table = map_folds(partial(_predict_fold, methods), [*silicon_folds(campaign, config)], progress, "silicon")
+    table = map_folds(partial(_predict_fold, methods), [*silicon_folds(campaign, fit)], progress, "silicon")
     table = table.merge(campaign.published, on="row")
     table["is_clean"] = table["is_own"] & (table["fault"] == "")
     first = ["split", "fold", "method", "id", "row", "is_clean"]

@@ -19,16 +19,17 @@ from judge.protocols.fold_lines import (
     COLUMNS,
     LEVELS,
     SCORED_METRICS,
+    Fit,
     FittedFold,
     Progress,
     by_stack,
+    fit_predictor,
     interval_scores,
     is_unanswered,
     map_folds,
     predict_fold,
     scored_lines,
 )
-from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.evaluation.metrics import error_summary
 from roofcast.training.learner.predictor import CalibrationPoints
@@ -46,7 +47,7 @@ PARTS: Final = ("campaign", "accelerator", "lineage", "engine", "load", "statist
 
 def predict_campaigns(
     rows: CampaignRows,
-    config: TrainingConfig | None = None,
+    fit: Fit = fit_predictor,
     progress: Progress | None = None,
     n_fold: int = N_FOLD,
 ) -> pd.DataFrame:
@@ -61,7 +62,7 @@ def predict_campaigns(
     """
     folds = list(leave_one_group_out(rows.groups, n_fold))
     return map_folds(
-        partial(predict_fold, _reference_predictions, rows, config),
+        partial(predict_fold, _reference_predictions, rows, fit),
         folds,
         progress,
         "campaigns, leave one lineage out",

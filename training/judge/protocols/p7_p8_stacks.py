@@ -19,9 +19,11 @@ from judge.protocols.fold_lines import (
     BASELINES,
     LEVELS,
     SCORED_METRICS,
+    Fit,
     FittedFold,
     Progress,
     compared_summary,
+    fit_predictor,
     interval_scores,
     is_unanswered,
     map_folds,
@@ -29,7 +31,6 @@ from judge.protocols.fold_lines import (
     scored_lines,
 )
 from roofcast.data.campaigns import FIRST_CAMPAIGNS
-from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.stacks import stack_owners
 from roofcast.training.evaluation.metrics import error_summary, median_ape
@@ -55,7 +56,7 @@ _SETTING: Final = ("stack", "engine", "accelerator")
 
 def predict_stacks(
     rows: CampaignRows,
-    config: TrainingConfig | None = None,
+    fit: Fit = fit_predictor,
     progress: Progress | None = None,
     n_fold: int = N_FOLD,
 ) -> pd.DataFrame:
@@ -69,7 +70,7 @@ def predict_stacks(
     """
     folds = list(leave_one_group_out(rows.owners, n_fold))
     return map_folds(
-        partial(predict_fold, _own_run_predictions, rows, config), folds, progress, "campaigns, leave one stack out"
+        partial(predict_fold, _own_run_predictions, rows, fit), folds, progress, "campaigns, leave one stack out"
     )
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from judge import scoreboard
-from judge.protocols import fold_lines, p3_silicon
+from judge.protocols import fold_lines
 from judge.protocols.campaign_rows import CampaignRows
 from judge.protocols.p3_methods import METHODS
 from judge.protocols.p4_p5_campaigns import predict_campaigns
@@ -23,7 +23,7 @@ def test_a_protocol_is_printed_and_written_as_json_rows_and_page(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scoreboard, "load_silicon_campaign", lambda _: a_silicon_campaign())
-    monkeypatch.setattr(p3_silicon, "RoofcastPredictor", GuessingPredictor)
+    monkeypatch.setattr(fold_lines, "RoofcastPredictor", GuessingPredictor)
     monkeypatch.setattr(fold_lines, "N_PROCESS", 1)
     paths = {"--json": tmp_path / "new" / "board.json", "--dump": tmp_path / "dump", "--docs": tmp_path / "docs"}
     out = run.ok("scoreboard", "--protocol", "P3", *(part for pair in paths.items() for part in pair))

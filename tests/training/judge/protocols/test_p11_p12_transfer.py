@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -6,6 +7,7 @@ import pytest
 
 from judge.protocols.baselines import capability_forest, copy_nearest
 from judge.protocols.campaign_rows import CampaignRows
+from judge.protocols.fold_lines import store_fits
 from judge.protocols.p11_p12_transfer import (
     CONFIGURATION,
     CONFIGURATIONS,
@@ -104,6 +106,15 @@ def test_a_configuration_is_left_out_with_all_its_runs(rows: CampaignRows) -> No
     assert (whole["all"] == whole["any"]).all()
     assert 0.05 < is_out.mean() < 0.3
     assert not draw_configurations(rows, least_row=10_000).any()
+
+
+def test_a_fit_is_shared_by_protocols_that_leave_out_the_same_rows(
+    rows: CampaignRows, fitted: list[pd.DataFrame], tmp_path: Path
+) -> None:
+    fit = store_fits(tmp_path)
+    for part in (rows, rows.take(np.arange(50)), rows):
+        assert fit(part).predict(part.X).shape == (len(part.X), 3)
+    assert [len(learnt) for learnt in fitted] == [len(rows.X), 50]
 
 
 def test_the_nearest_load_of_the_same_key_is_copied() -> None:

@@ -1,4 +1,5 @@
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from judge.peers.silicon_peers import load_silicon_index
 from judge.protocols.campaign_rows import build_campaign_rows
+from judge.protocols.fold_lines import fit_predictor
 from judge.protocols.p3_methods import METHODS, nearest_measured
 from judge.protocols.p3_silicon import (
     SPLITS,
@@ -17,10 +19,13 @@ from judge.protocols.p3_silicon import (
     predict_silicon,
     silicon_folds,
 )
+from judge.protocols.p4_p5_campaigns import N_FOLD
+from judge.protocols.p11_p12_transfer import part_folds
 from judge.scoreboard import Scoreboard, figure_rows, run_scoreboard
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog
 from roofcast.features.descriptors.config_hash import config_hashes
+from roofcast.training.dataset.folds import leave_one_group_out
 from tests.training.builders import QUICK
 from tests.training.judge.protocols.campaign_builders import all_campaign_rows
 from tests.training.judge.protocols.silicon_builders import N_OWN, a_silicon_campaign, exact, half_off
@@ -80,8 +85,17 @@ def test_the_held_out_stands_in_no_campaign_that_is_learnt_from(shipped: Silicon
         else:
             assert not set(learnt["accelerator"]) & set(asked["accelerator"])
             assert not set(of_row[learnt.index]) & set(config_hashes(fold.test.X)["accelerator"])
-    assert len(n_learnt) == 10 + 5
+    assert len(n_learnt) == 9 + 5
     assert 10_000 < min(n_learnt) < max(n_learnt) < shipped.everything.is_sound.sum()
+
+
+@pytest.mark.slow  # reviews every shipped campaign
+def test_fits_are_those_of_the_protocols_of_campaigns(shipped: SiliconCampaign) -> None:
+    rows = shipped.everything
+    of_groups = [train for train, _ in leave_one_group_out(rows.groups, N_FOLD)]
+    of_parts = [np.flatnonzero(is_kept) for _, is_kept in part_folds(rows)]
+    known = {tuple(rows.X.index[train[rows.is_sound[train]]]) for train in of_groups + of_parts}
+    assert all(tuple(fold.everything.X.index) in known for fold in silicon_folds(shipped))
 
 
 @pytest.mark.slow  # reviews every shipped campaign
@@ -151,7 +165,7 @@ def test_a_total_without_a_split_is_taken_by_halves(campaign: SiliconCampaign) -
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_answers_for_every_row_it_is_asked(campaign: SiliconCampaign, name: str) -> None:
-    fold = next(silicon_folds(campaign, QUICK))
+    fold = next(silicon_folds(campaign, partial(fit_predictor, config=QUICK)))
     predicted = METHODS[name](fold)
     assert predicted.index.equals(fold.test.X.index)
     assert {"ttft_s", "tpot_s"} <= set(predicted)
@@ -165,7 +179,7 @@ def test_the_nearest_measurement_of_a_known_question_is_its_own(campaign: Silico
 
 
 def test_methods_of_a_fold_share_one_predictor(campaign: SiliconCampaign) -> None:
-    fold = next(silicon_folds(campaign, QUICK))
+    fold = next(silicon_folds(campaign, partial(fit_predictor, config=QUICK)))
     assert fold.predictor is fold.predictor
     assert len(fold.predictor.held_out_) == len(fold.everything.X)
 

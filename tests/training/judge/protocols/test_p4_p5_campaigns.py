@@ -1,4 +1,5 @@
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from judge.protocols import p4_p5_campaigns
 from judge.protocols.campaign_rows import UNANSWERED, CampaignRows, merge_equal_runs
-from judge.protocols.fold_lines import BASELINES, DERIVED, scored_lines
+from judge.protocols.fold_lines import BASELINES, DERIVED, fit_predictor, scored_lines
 from judge.protocols.p4_p5_campaigns import FAULTY, campaign_parts, predict_campaigns
 from judge.scoreboard import Scoreboard, figure_rows
 from roofcast.training.config import TrainingConfig
@@ -169,7 +170,7 @@ def test_the_real_predictor_answers(rows: CampaignRows, monkeypatch: pytest.Monk
     monkeypatch.setattr(p4_p5_campaigns, "N_REFERENCE", (1,))
     monkeypatch.setattr(p4_p5_campaigns, "N_DRAW", 1)
     config = TrainingConfig(n_estimators=5, n_fold=2, calibrate=False)
-    lines = predict_campaigns(rows.of(("dgx_spark", "silicon")), config, n_fold=2)
+    lines = predict_campaigns(rows.of(("dgx_spark", "silicon")), partial(fit_predictor, config=config), n_fold=2)
     lines = lines[(lines["rule"] == "") & (lines["metric"] != DERIVED)]
     assert set(lines["metric"]) == {"ttft", "tpot"}
     assert (lines["low_90"] <= lines["low_50"]).all()

@@ -1,10 +1,12 @@
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from judge.protocols import fold_lines, p7_p8_stacks
 from judge.protocols.campaign_rows import CampaignRows
-from judge.protocols.fold_lines import scored_lines
+from judge.protocols.fold_lines import fit_predictor, scored_lines
 from judge.protocols.p7_p8_stacks import (
     OWN_RUN_COUNTS,
     OWN_RUNS,
@@ -113,7 +115,9 @@ def test_tables_show_intervals_beside_errors(board: Scoreboard) -> None:
 @pytest.mark.slow
 def test_the_real_predictor_answers(rows: CampaignRows) -> None:
     config = TrainingConfig(n_estimators=5, n_fold=2, calibrate=False)
-    lines = predict_stacks(rows.of(("dgx_spark", "silicon", "llm_pilot")), config, n_fold=2)
+    lines = predict_stacks(
+        rows.of(("dgx_spark", "silicon", "llm_pilot")), partial(fit_predictor, config=config), n_fold=2
+    )
     lines = scored_lines(lines)
     answered = lines[lines["predicted"].notna()]
     assert len(answered) > len(lines) / 2
