@@ -63,12 +63,12 @@ SECTIONS: Final = (
     ),
     Section(
         "P3: engines on NVIDIA silicon",
-        "15 checkpoints on H100 to GB200 under TensorRT-LLM, SGLang and vLLM. All rows of a lineage (or "
-        "part number) are held out of all campaigns, in the folds of P4 (and P11). *Clean* rows are distinct measurements that no rule marks as "
-        "faulty ([rules](scoreboard/P3_faults.csv)); P3.csv has all published rows. *analytic_calibrated_all* is "
-        "the estimate with the predictor's coefficients, *analytic_calibrated* with coefficients of the other "
-        "folds of these rows, *analytic_priors* with priors; aiconfigurator's are recorded answers. The "
-        "estimate's structure and kernels saw these accelerators: its errors are optimistic.",
+        "15 checkpoints on H100 to GB200 under TensorRT-LLM, SGLang and vLLM. All rows of a lineage (or part number) "
+        "are held out of all campaigns, in the folds of P4 (and P11). *Clean* rows are distinct measurements that no "
+        "rule marks as faulty ([rules](scoreboard/P3_faults.csv)); P3.csv has all published rows. "
+        "*analytic_calibrated_all* is the estimate with the predictor's coefficients, *analytic_calibrated* with "
+        "coefficients of the other folds of these rows, *analytic_priors* with priors; aiconfigurator's are recorded "
+        "answers. The estimate's structure and kernels saw these accelerators: its errors are optimistic.",
         {"P3_clean": "Clean rows, lineage held out"},
         _ERRORS,
         {"split": ("leave_one_lineage_out",)},
