@@ -39,6 +39,13 @@ _SWITCHES: Final = {"true": "on", "false": "off"}
 _NOTES: Final = {"variant": 60, "note": 160, "doubt": 160}
 """Most characters of each text that becomes a note."""
 
+_STATED: Final = {
+    "gpu_memory_utilization": re.compile(r"\bgpu[-_]memory[-_]utilization[ =](0\.\d+)"),
+    "chunk_size_token": re.compile(r"\bmax[-_]num[-_]batched[-_]tokens[ =](\d+)"),
+    "max_context_token": re.compile(r"\bmax[-_]model[-_]len[ =](\d+)"),
+}
+"""Settings that notes state by their names in vLLM."""
+
 _SHARED_PREFIX: Final = re.compile(r"prefixes, hit rate not told|share most of their text")
 """Texts of `doubt` about prompts that share a prefix, where the share that the cache held is not stated."""
 
@@ -120,6 +127,7 @@ def _settings(cells: Cells) -> Row:
         "prefix_caching": _SWITCHES.get(cells["prefix_caching"], ""),
         "graphs": "off" if cells["eager"] == "true" else "", "note": note, **_speculation(cells["speculation"]),
     }  # fmt: skip
+    row |= {name: float(stated[1]) for name, text in _STATED.items() if (stated := text.search(cells["note"]))}
     row |= _pools(cells)
     if hits := cells.get("prefix_hit_rate"):
         row["prefix_cache_ratio"] = number_of(hits)
