@@ -48,7 +48,7 @@ def declared_scope(dependant: Dependant) -> api_keys.Scope:
 class Gate:
     """Admits callers to routes.
 
-    `require`: whether only writing needs a key, or all. `rates`: none without a limit.
+    `require`: whether only writing needs a key, or all. `rates`: None without a limit.
     """
 
     def __init__(self, require: RequireKey, rates: RateLimits | None, keys: KeyCache) -> None:

@@ -67,7 +67,7 @@ ROUTERS = (
 def create_app(settings: Settings | None = None) -> FastAPI:
     """Return the application; it opens the store and loads the champion at startup, and starts without either.
 
-    `settings`: none to read them from the environment. Raises `InputError` if a setting in the environment is
+    `settings`: None to read them from the environment. Raises `InputError` if a setting in the environment is
     invalid.
     """
     end_with_parent()

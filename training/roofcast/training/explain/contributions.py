@@ -79,7 +79,7 @@ def contributions(
     Contributions of columns are exact SHAP values of the trees summed by group, see `importance.shap_values`. The
     correction that keeps percentiles monotone counts as part of the workload.
 
-    `X`: shape (n_row, n_descriptor). `metrics`: none for all.
+    `X`: shape (n_row, n_descriptor). `metrics`: None for all.
 
     Returns
     -------
