@@ -1,65 +1,14 @@
 """Names for people of the codes in answers: engines, metrics, precisions, pricing. JSON keeps the codes."""
 
+import tomllib
+from pathlib import Path
 from typing import Final
 
 from roofcast.data.prices.regions import UNKNOWN_REGION
 
-_ENGINES: Final = {
-    "deepspeed": "DeepSpeed",
-    "deepspeed-mii": "DeepSpeed-MII",
-    "fastertransformer": "FasterTransformer",
-    "lmdeploy": "LMDeploy",
-    "mlc-llm": "MLC LLM",
-    "optimum-habana": "Optimum Habana",
-    "sglang": "SGLang",
-    "tgi": "TGI",
-    "tgis": "TGIS",
-    "transformers": "Transformers",
-    "transformers-neuronx": "Transformers NeuronX",
-    "trtllm": "TensorRT-LLM",
-    "turbomind": "TurboMind",
-    "vllm": "vLLM",
-}
-_PROVIDERS: Final = {
-    "aws": "AWS",
-    "azure": "Azure",
-    "coreweave": "CoreWeave",
-    "crusoe": "Crusoe",
-    "dataoorts": "Dataoorts",
-    "digitalocean": "DigitalOcean",
-    "gcp": "Google Cloud",
-    "genesis-cloud": "Genesis Cloud",
-    "gpuhub": "GPUhub",
-    "hyperstack": "Hyperstack",
-    "jarvis-labs": "Jarvislabs",
-    "lambda": "Lambda",
-    "modal": "Modal",
-    "nebius": "Nebius",
-    "novita": "Novita",
-    "oci": "Oracle Cloud",
-    "packet-ai": "Packet.ai",
-    "qubrid": "Qubrid",
-    "runpod": "Runpod",
-    "runpod-community": "Runpod (community)",
-    "runpod-secure": "Runpod (secure)",
-    "scaleway": "Scaleway",
-    "tensordock": "TensorDock",
-    "verda": "Verda",
-    "vultr": "Vultr",
-}
-_PRICING: Final = {
-    "capacity_block": "capacity block, reserved for days",
-    "on_demand": "on demand",
-    "reserved_1y": "reserved for 1 year",
-    "reserved_3y": "reserved for 3 years",
-}
-_METRICS: Final = {
-    "e2e": "E2E",
-    "itl": "ITL",
-    "nttft": "nTTFT",
-    "tpot": "TPOT",
-    "ttft": "TTFT",
-}
+_NAMES: Final[dict[str, dict[str, str]]] = tomllib.loads(
+    Path(__file__).with_name("display_names.toml").read_text(encoding="utf-8")
+)
 _UNITS: Final = ("_token_per_s", "_per_s", "_s_per_token", "_s", "_w")
 
 
@@ -71,7 +20,7 @@ def engine_name(engine: str) -> str:
     >>> engine_name("trtllm"), engine_name("llama.cpp")
     ('TensorRT-LLM', 'llama.cpp')
     """
-    return _ENGINES.get(engine, engine)
+    return _NAMES["engines"].get(engine, engine)
 
 
 def precision_name(precision: str, weight_bit: float | None = None) -> str:
@@ -93,7 +42,7 @@ def provider_name(provider: str) -> str:
     >>> provider_name("gcp"), provider_name("my-cloud")
     ('Google Cloud', 'my-cloud')
     """
-    return _PROVIDERS.get(provider, provider)
+    return _NAMES["providers"].get(provider, provider)
 
 
 def region_name(region: str) -> str:
@@ -115,7 +64,7 @@ def pricing_name(pricing: str) -> str:
     >>> pricing_name("on_demand"), pricing_name("spot")
     ('on demand', 'spot')
     """
-    return _PRICING.get(pricing, pricing)
+    return _NAMES["pricing"].get(pricing, pricing)
 
 
 def metric_name(metric: str) -> str:
@@ -127,7 +76,7 @@ def metric_name(metric: str) -> str:
     ('TTFT', 'nTTFT', 'output throughput')
     """
     name = without_unit(metric)
-    return _METRICS.get(name, name.replace("_", " "))
+    return _NAMES["metrics"].get(name, name.replace("_", " "))
 
 
 def without_unit(metric: str) -> str:

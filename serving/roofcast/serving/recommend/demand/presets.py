@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from statistics import NormalDist, linear_regression
 from typing import Final
 
@@ -16,8 +18,6 @@ MAX_TOKEN: Final = 10_000_000.0
 _ROUNDING: Final = 1e-9
 _N_INTERVAL: Final = 1000
 
-_AZURE: Final = "https://github.com/Azure/AzurePublicDataset/blob/master/"
-_MLPERF: Final = "https://github.com/mlcommons/inference/tree/master/language/"
 _PERCENTILE: Final = re.compile(r"p(\d{1,2}(?:\.\d{1,3})?)", re.ASCII)
 
 
@@ -50,53 +50,9 @@ class Preset:
 
 
 PRESETS: Final[Mapping[str, Preset]] = {
-    preset.name: preset
-    for preset in (
-        Preset(
-            "chat", "a turn of a conversation with an assistant, history included", 1155, 211, "2023-11",
-            _AZURE + "AzureLLMInferenceDataset2023.md",
-            "means over the 19,366 requests of the conversation trace",
-            think_time_s=100.0,
-            think_source="https://arxiv.org/abs/2505.09999",
-            think_basis="times between the turns of a conversation, the response included, concentrate there",
-        ),
-        Preset(
-            "rag", "a question answered from retrieved passages", 3050, 290, "2025-09",
-            "https://github.com/flashserve/RAGPulse",
-            "means and variation over 233 of the 7,106 requests of the first release, from four parts of its week",
-            length_variation=0.70,
-            think_time_s=47.0,
-            think_source="https://github.com/flashserve/RAGPulse",
-            think_basis="mean of the 29 times between requests of a session among the first 59, with the response",
-        ),
-        Preset(
-            "code", "a completion in an editor", 2048, 28, "2023-11",
-            _AZURE + "AzureLLMInferenceDataset2023.md",
-            "means over the 8,819 requests of the code trace",
-        ),
-        Preset(
-            "summarisation", "a news article in a few sentences", 871, 82, "2025-09",
-            _MLPERF + "llama3.1-8b",
-            "means and variation over the 13,368 articles and reference summaries of the MLPerf Inference benchmark",
-            length_variation=0.448,
-        ),
-        Preset(
-            "agents", "a step of a coding agent, its tools and its history in the context", 67_800, 527, "2026-06",
-            _AZURE + "GitHubCopilotCodingAgentDataset2026.md",
-            "prompt, completion and cached tokens of the week over its 9.31 million model calls",
-            prefix_cache_ratio=0.857,
-            think_time_s=16.8,
-            think_source="https://github.com/uw-syfi/TraceLab",
-            think_basis="mean time of the tools of a step, over 4,258 sessions of two coding agents",
-        ),
-        Preset(
-            "long_context", "a question about long documents", 9429, 685, "2025-04",
-            _MLPERF + "llama3.1-405b",
-            "means and variation over the 8,313 documents and reference answers of the MLPerf Inference benchmark",
-            length_variation=0.381,
-        ),
-    )
-}  # fmt: skip
+    name: Preset(name, **fields)
+    for name, fields in tomllib.loads(Path(__file__).with_name("presets.toml").read_text(encoding="utf-8")).items()
+}
 
 
 def find_preset(name: str, field: str = "preset") -> Preset:
