@@ -1,6 +1,8 @@
 """Messages for errors of SQLite and PostgreSQL: the problem of the database, and its cure."""
 
 import re
+import tomllib
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import sqlalchemy as sa
@@ -21,63 +23,9 @@ class Problem(NamedTuple):
     words: str = ""
 
 
-PROBLEMS: Final = (
-    Problem("has no schema yet", "bring it up to date with migrate() first", ("42P01",), "no such table"),
-    Problem(
-        "has an older schema",
-        "bring it up to date with migrate() first",
-        ("42703",),
-        "no such column|has no column named",
-    ),
-    Problem(LOCKED, "try again when that process has finished", ("55P03",), "is locked"),
-    Problem(
-        "is no database or a damaged one",
-        "restore it from a copy, or name another file",
-        words="not a database|malformed|is encrypted",
-    ),
-    Problem("has no room left", "free space on its disk", ("53100",), "disk is full"),
-    Problem(
-        "may not be written",
-        "give this user write permission, for a file also on its folder",
-        ("25006", "42501"),
-        "readonly database",
-    ),
-    Problem(
-        "cannot be opened",
-        "check that its folder is there and that this user may read and write in it",
-        words="unable to open",
-    ),
-    Problem(
-        "refuses the user or the password",
-        "correct them in the URL",
-        ("28000", "28P01"),
-        'password authentication failed|no password supplied|role "[^"]*" does not exist|no pg_hba.conf entry',
-    ),
-    Problem(
-        "is not on its server",
-        "create it, or correct its name in the URL",
-        ("3D000",),
-        'database "[^"]*" does not exist',
-    ),
-    Problem(
-        "has no connection free",
-        "try again, or raise its limit of connections",
-        ("53300",),
-        "too many clients|connection slots|QueuePool limit",
-    ),
-    Problem("was changed by another process at the same moment", "try again", ("40001", "40P01")),
-    Problem(
-        "lost a prepared statement",
-        "connect to the server itself, or to a pooler in session mode",
-        ("26000", "42P05"),
-    ),
-    Problem(
-        "does not answer",
-        "check host and port in the URL, and that the server runs",
-        ("57P01", "57P03", "08000", "08003", "08006"),
-        "connection refused|failed to resolve|could not translate|time(d )?out|unreachable|no route to host"
-        "|starting up|closed the connection|connection is bad|connection timeout",
-    ),
+PROBLEMS: Final = tuple(
+    Problem(one["text"], one["cure"], tuple(one.get("states", ())), one.get("words", ""))
+    for one in tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))["problem"]
 )
 """The first match counts."""
 

@@ -31,27 +31,12 @@ MAX_OWNED_FILE_BYTE: Final = 65_536
 
 UNSTATED: Final = "not stated by the source"
 
-OWNED_TEMPLATE: Final = """\
-# Cost of one server of your own, in US dollars.
-name = "rack-1"                      # your name for it
-accelerator = "nvidia-l40s-48gb"     # a name of `roofcast accelerators`
-n_accelerator = 4
-capex_usd = 60000
-lifetime_year = 4
-power_w = 2200                       # at the plug, in use
-power_price_usd_per_kwh = 0.20
-utilisation_ratio = 0.6              # the share of all hours in which it serves; the others cost as well
-residual_usd = 0                     # optional, as is all that follows: what it is worth at the end
-other_usd_per_year = 1500            # rent, spare parts, people
-idle_power_w = 400
-pue_ratio = 1.3                      # the facility's energy over that of its machines
-host_memory_gib = 512
-vcpu = 64
-region = "own"
-source = "own figures"
-"""
-
 OWNED_FIELDS: Final = (*(name for name in OwnedHardware.model_fields if name != "memory_byte"), "host_memory_gib")
+
+
+def owned_template() -> str:
+    """Return a file for `add_owned` with every field."""
+    return Path(__file__).with_name("owned_template.toml").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)

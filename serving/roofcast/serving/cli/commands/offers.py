@@ -82,9 +82,9 @@ def offers(
     require_with("add-skypilot", add_skypilot, {"licence": licence})
     require_with("add-skypilot", add_skypilot or refresh, {"as-of": as_of})
     if owned_template:
-        from roofcast.serving.app_state.catalog.user_catalog import OWNED_TEMPLATE
+        from roofcast.serving.app_state.catalog import user_catalog
 
-        print(OWNED_TEMPLATE, end="")
+        print(user_catalog.owned_template(), end="")
     elif add or add_owned or add_skypilot:
         from roofcast.serving.app_state.catalog import user_catalog
         from roofcast.serving.app_state.settings import load_settings
