@@ -342,6 +342,7 @@ def _stated(rows: PredictionInput, framework: ColumnArray, job: Job, model: Mode
     loss = _or_convention(rows, "loss", framework)
     offload = _or_convention(rows, "offload", framework).astype(str)
     held = [(np.char.find(offload, word) >= 0).astype(float) for word in ("optimizer", "parameters", "activations")]
+    held[1] *= stage > 2.0  # no framework offloads weights that are not sharded: DeepSpeed ignores it below stage 3
     held[0] = np.maximum(held[0], held[1] * _convention(framework, "is_offload_whole"))
     chunk = _convention(framework, "chunk_ratio")
     own_logit_share = np.broadcast_to(model.hidden_size / model.vocab_size, len(tp))

@@ -89,9 +89,17 @@ def test_chunks_of_interleaved_stages_hold_more_micro_batches() -> None:
     assert interleaved == pytest.approx((1 + 3 / 8) * whole)
 
 
+def test_deepspeed_ignores_offloaded_weights_below_stage_3() -> None:
+    """Falcon-7B on eight A100 with ZeRO-2: 36 GB were measured with ``offload_param`` set."""
+    run = {"framework": "deepspeed", "method": "full", "sharding": "zero2"}
+    both, optimizer = (estimate_memory(runs_of(run | {"offload": o})) for o in ("optimizer+parameters", "optimizer"))
+    assert both.device[0] == optimizer.device[0]
+
+
 def test_weights_on_the_host_pass_through_a_buffer() -> None:
     """Llama-2-7B: 202.4 million weights of a layer, two layers in 16 bits, and the embedding of 32,000 by 4,096."""
-    plain, offloaded = (estimate_memory(runs_of({"offload": offload})).first for offload in ("none", "parameters"))
+    settings = ({"offload": "none"}, {"offload": "parameters", "sharding": "fsdp"})
+    plain, offloaded = (estimate_memory(runs_of(one)).first for one in settings)
     assert offloaded.weights[0] == 0
     assert offloaded.buffers[0] - plain.buffers[0] == pytest.approx(2 * (2 * 202.4e6 + 32_000 * 4096), rel=1e-3)
 
@@ -181,7 +189,7 @@ def test_deepspeed_holds_gradients_in_32_bits_and_buckets() -> None:
 @pytest.mark.parametrize("framework", ["torchtune", "fsdp", "transformers", "torchtitan"])
 def test_parts_add_up_where_no_states_are_on_the_device(framework: str, ratio: float) -> None:
     offloaded = {
-        "framework": framework, "method": "full", "n_accelerator": 1, "sharding": "ddp",
+        "framework": framework, "method": "full", "n_accelerator": 1, "sharding": "fsdp",
         "offload": "optimizer+parameters", "n_global_batch_sequence": 1, "n_token_per_sequence": 32_768,
     }  # fmt: skip
     memory = estimate_memory(runs_of(offloaded))

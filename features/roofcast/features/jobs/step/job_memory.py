@@ -221,7 +221,7 @@ def _moments(runs: JobRuns, gradients: FloatArray, kept: FloatArray) -> tuple[Fl
 
 
 def _gathered_byte(runs: JobRuns, local: LocalParameters, held: FloatArray) -> FloatArray:
-    """Return the bytes of weights and gradients that ranks hold for a time where weights are sharded or on the host.
+    """Return the bytes of weights and gradients that ranks hold for a time where weights are sharded.
 
     Two layers, one in use and one on its way, or as many as ZeRO-3 keeps live, and the embedding. A pipeline may keep
     the weights of its stage gathered over the micro-batches, and sum their gradients before it scatters them.
@@ -235,7 +235,7 @@ def _gathered_byte(runs: JobRuns, local: LocalParameters, held: FloatArray) -> F
     layers = job.element_byte * (np.maximum(2.0 * _layer_weight(local), live) + local.embedding)
     gradient_byte = np.where(job.is_frozen > 0, 0.0, job.reduced_byte)
     byte = np.where(gathers_once(runs), (job.element_byte + gradient_byte) * held, layers)
-    return np.where(plan.zero_stage > 2, byte, plan.offload_parameter * layers)
+    return np.where(plan.zero_stage > 2, byte, 0.0)
 
 
 def layer_activation_byte(runs: JobRuns) -> tuple[FloatArray, FloatArray, FloatArray]:
