@@ -49,7 +49,7 @@ def test_names_as_people_type_them_are_accepted_and_the_answer_says_what_they_me
     typed, plain, ambiguous, wide = predict(
         shared,
         a_question(accelerator="4090", weight_precision="Q4_K_M"),
-        a_question(accelerator="nvidia-rtx-4090-24gb", weight_precision="int4"),
+        a_question(accelerator="nvidia-rtx-4090-24gb", engine="llama.cpp", weight_precision="int4"),
         a_question(accelerator="a100"),
         a_question(accelerator="nvidia-rtx-4090-24gb", weight_precision="Q6_K"),
     )
@@ -278,3 +278,20 @@ def test_the_next_measurements_are_ranked(shared: Client) -> None:
     assert 0 < answer["n_compared"] <= answer["n_setting"]
     problem = problem_of(shared.post("/v1/next-measurements", {"models": ["llama-9"]}), 404)
     assert "no 'llama-9' is known" in problem["detail"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "engine"),
+    [
+        ({"accelerator": "nvidia-rtx-4090-24gb", "weight_precision": "Q4_K_M"}, "llama.cpp"),
+        ({"accelerator": "apple-m4-max-128gb"}, "llama.cpp"),
+        ({"accelerator": "apple-m4-max-128gb", "weight_precision": "mlx 6bit"}, "mlx-lm"),
+        ({"accelerator": "nvidia-rtx-4090-24gb"}, "other"),
+    ],
+)
+def test_a_blank_engine_is_that_of_the_format_or_the_one_that_runs_there(
+    shared: Client, changes: dict[str, Any], engine: str
+) -> None:
+    (row,) = predict(shared, a_question(**{"engine": "", **changes}))
+    assert row["status"] == "ok"
+    assert f"engine={engine} " in row["assumed"]

@@ -207,6 +207,8 @@ def _with_further(model: Model, kind: Attention, ratio: int) -> Attention:
         further += 2 * kind.qk_dim
     if kind.is_shared and model.model_type.startswith("gemma3n"):
         further += hidden * key_value  # the checkpoint holds matrices that no layer uses
+    if rank := reader.count_or_none("share_q_dim", high=100_000):  # queries of Step-3 share a projection
+        further += rank * (hidden + query) - hidden * query
     if n_block := reader.count_or_none("num_mem_blocks", high=1_000):
         further += _shared_block(model, kind, n_block)
     is_gated = reader.flag("attn_output_gate", "mla_use_output_gate", default=family.gate == "element")

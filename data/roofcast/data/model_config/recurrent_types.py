@@ -58,7 +58,7 @@ def _rwkv7(reader: ConfigReader, n_layer: int) -> dict[str, Any]:
 
 def _zamba2(reader: ConfigReader, n_layer: int) -> dict[str, Any]:
     kinds = reader.texts("layers_block_type") or ["mamba"] * n_layer
-    width = reader.count("intermediate_size")
+    width = reader.count("intermediate_size", default=4 * reader.count(*names.HIDDEN, high=200_000))
     mlps = [width if kind == "hybrid" else 0 for kind in kinds]
     return {
         "layer_types": ["both" if n else "mamba" for n in mlps],

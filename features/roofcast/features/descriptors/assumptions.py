@@ -13,7 +13,8 @@ from roofcast.features.descriptors.prediction_input import ColumnArray, factoriz
 from roofcast.features.queries import Queries
 
 USUAL: Final = {
-    "engine": "that of engines without coefficients of their own",
+    "engine": "that of the format of the weights, of GGUF and MLX; llama.cpp where no server is known to run; else "
+    "that of engines without coefficients of their own",
     "engine_version": "the newest",
     "weight_precision": "the checkpoint's",
     "kv_precision": "16 bits; FP8 for TensorRT-LLM with weights of eight or four bits",
@@ -41,6 +42,12 @@ ASSUMED_LOAD: Final = "load_is_assumed"
 
 ASSUMED_PRECISION: Final = "precision_is_assumed"
 """Column likewise: True where the engine does not serve the checkpoint's precision, and serves the one of the row."""
+
+ASSUMED_ENGINE: Final = "engine_is_assumed"
+"""Column likewise: True where the engine of the row is that of the weights' format, or the one that runs there."""
+
+ASSUMED: Final = {"weight_precision": ASSUMED_PRECISION, "engine": ASSUMED_ENGINE}
+"""Columns by the one whose values they say are assumed."""
 
 
 def assumed_values(
@@ -95,10 +102,10 @@ def _values(
 ) -> ColumnArray:
     if name in _DESCRIPTORS:
         return np.round(np.asarray(queries[_DESCRIPTORS[name]], dtype=float), 4)
-    if name == "weight_precision":
+    if name in ASSUMED:
         own = {id_: served_precision(models[str(id_)].weight_precision) for id_ in dict.fromkeys(table["model"])}
-        given = table["weight_precision"]
-        return np.where(given == "", np.array([own[id_] for id_ in table["model"]], dtype=object), given)
+        usual = np.array([_WORDS.get(name) or own[id_] for id_ in table["model"]], dtype=object)
+        return np.where(table[name] == "", usual, table[name])
     if name == "kv_precision":
         return np.array(
             [_KV_PRECISION.get(byte, byte) for byte in queries["config.kv_byte_per_element"]], dtype=object
@@ -142,8 +149,9 @@ def assumption_masks(table: Mapping[str, ColumnArray], is_load_assumed: ColumnAr
     for name in USUAL:
         is_blank = is_load_assumed if name == "concurrency" else _is_blank(table, name, everywhere)
         masks[name] = is_blank & has_effect[name] if name in has_effect else is_blank
-    if ASSUMED_PRECISION in table:
-        masks["weight_precision"] |= table[ASSUMED_PRECISION]
+    for name, column in ASSUMED.items():
+        if column in table:
+            masks[name] |= table[column]
     return masks
 
 

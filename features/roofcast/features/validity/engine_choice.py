@@ -57,6 +57,22 @@ def default_precision(stack: Stack) -> str:
     return next((one for one, status in statuses.items() if status == "unknown"), "")
 
 
+def default_engine(model: ModelSpec, accelerator: AcceleratorSpec) -> str:
+    """Return the engine of desks that runs a model where no server is known to; blank where one is, or none does.
+
+    Examples
+    --------
+    >>> from roofcast.data.catalog import load_catalog
+    >>> catalog = load_catalog()
+    >>> parts = (catalog.accelerator(name) for name in ("M4 Max", "4090", "tpu v6e"))
+    >>> [default_engine(catalog.model("qwen3-8b"), part) for part in parts]
+    ['llama.cpp', '', '']
+    """
+    stacks = {name: Stack(name, accelerator, model=model) for name in (*SERVERS, DESK_ENGINES[0])}
+    runs = [name for name, stack in stacks.items() if support_of(stack).status == "runs"]
+    return DESK_ENGINES[0] if runs == [DESK_ENGINES[0]] else ""
+
+
 def searched_pairs(
     model: ModelSpec,
     accelerator: AcceleratorSpec,

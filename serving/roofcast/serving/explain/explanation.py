@@ -25,7 +25,7 @@ from roofcast.features.analysis.breakdown import (
 from roofcast.features.analysis.power import replica_power_w
 from roofcast.features.analysis.whatif import DRAM_BYTE_PER_S, FACTORS, NODES, parse_steps, sweep
 from roofcast.features.columns import DESCRIPTOR_NAMES
-from roofcast.features.descriptors.assumptions import ASSUMED_LOAD, ASSUMED_PRECISION, assumed_values
+from roofcast.features.descriptors.assumptions import ASSUMED, ASSUMED_LOAD, assumed_values
 from roofcast.features.descriptors.descriptor_table import describe_service
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import Estimate, estimate
@@ -142,7 +142,7 @@ class Explanation:
         n = len(self.operators)
         rows = self._breakdown.iloc[i * n : (i + 1) * n].drop(columns="question")
         return {
-            "question": rows_from_table(self.table.iloc[[i]].drop(columns=[ASSUMED_LOAD, ASSUMED_PRECISION]))[0],
+            "question": rows_from_table(self.table.iloc[[i]].drop(columns=[ASSUMED_LOAD, *ASSUMED.values()]))[0],
             "accelerator": self.parts[i].model_dump(mode="json"),
             "estimate": {name: value if isfinite(value) else None for name, value in self.metrics(i).items()},
             "is_saturated": bool(self.estimate.is_saturated[i]),

@@ -10,7 +10,7 @@ from roofcast.data.errors import SchemaError, join_errors
 from roofcast.data.measurements.cells import CellParser, Finding
 from roofcast.data.measurements.column_names import LONG_NAMES, column_cure
 from roofcast.data.measurements.schema import INPUT_COLUMNS, OUTCOME_COLUMNS, REFERENCE_METRICS
-from roofcast.features.descriptors.assumptions import ASSUMED_LOAD, ASSUMED_PRECISION
+from roofcast.features.descriptors.assumptions import ASSUMED, ASSUMED_LOAD
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.serving.predict.question_rows import table_from_rows
 from roofcast.serving.predict.row_checks import capacity_problems, check_table, table_columns
@@ -86,7 +86,7 @@ def check_references(
     if not usable:
         _raise_first(problems, source, lines)
     X, table, measured = (part.iloc[usable].reset_index(drop=True) for part in (X, table, measured))
-    parsed = table.drop(columns=[ASSUMED_LOAD, ASSUMED_PRECISION]).join(measured)
+    parsed = table.drop(columns=[ASSUMED_LOAD, *ASSUMED.values()]).join(measured)
     return CalibrationPoints(X, _with_derived(measured, table)), parsed, problems
 
 

@@ -9,17 +9,22 @@ import pandas as pd
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, SchemaError
-from roofcast.data.measurements.cells import ColumnArray, Finding, Table, object_column
-from roofcast.data.precision_names import parse_weights, split_copy_name
+from roofcast.data.measurements.cells import ColumnArray, Finding, Table, object_column, strip_cells, with_short_names
+from roofcast.data.precision_names import format_engine, parse_weights, split_copy_name
 from roofcast.data.specs import ModelSpec
 from roofcast.data.units import BYTE_PER_GB
 from roofcast.features.columns import ENGINES
-from roofcast.features.descriptors.assumptions import ASSUMED_PRECISION
+from roofcast.features.descriptors.assumptions import ASSUMED_ENGINE, ASSUMED_PRECISION
 from roofcast.features.descriptors.precisions import served_precision
 from roofcast.features.descriptors.prediction_input import factorize
 from roofcast.features.engine.estimate import Estimate
 from roofcast.features.queries import QueryTable
-from roofcast.features.validity.engine_choice import default_precision, is_engine, unknown_engine_error
+from roofcast.features.validity.engine_choice import (
+    default_engine,
+    default_precision,
+    is_engine,
+    unknown_engine_error,
+)
 from roofcast.features.validity.engine_support import Stack, support_error, support_remark
 from roofcast.features.validity.model_limits import (
     assumed_split_error,
@@ -65,7 +70,7 @@ def table_columns(table: pd.DataFrame) -> dict[str, ColumnArray]:
 def check_rows(
     columns: Mapping[str, ColumnArray], catalog: Catalog, engines: Collection[str] | None = None
 ) -> tuple[Table, list[Problem | None]]:
-    """Return typed columns with catalogue ids, `ASSUMED_LOAD` and `ASSUMED_PRECISION`, and the problems of each row.
+    """Return typed columns with catalogue ids, `ASSUMED_LOAD` and `ASSUMED`, and the problems of each row.
 
     `engines`: engines of the training data, known besides those of the support table; None admits any name, and
     stacks that the table refuses: rows that were measured. Raises `SchemaError` if a column is unknown, or `model` or
@@ -73,6 +78,7 @@ def check_rows(
     """
     table, problems = parse_rows(columns)
     _resolve_names(table, problems, catalog)
+    _fill_engines(table, with_short_names(columns)[0], catalog if engines is not None else None)
     _check_splits(table, problems, catalog)
     _check_engines(table, problems, catalog, engines)
     _check_contexts(table, problems, catalog)
@@ -125,6 +131,25 @@ def fill_copy_format(
     filled = {"weight_precision": np.where(is_blank, object_column(len(names), [*own]), precision)}
     bits = np.where(is_blank, bit, table.get("weight_bit", np.nan))
     return filled if np.isnan(bits).all() else {**filled, "weight_bit": bits}
+
+
+def _fill_engines(table: Table, columns: Mapping[str, ColumnArray], catalog: Catalog | None) -> None:
+    """Fill blank engines by `default_engine`; none without a catalogue."""
+    is_blank = table["engine"] == ""
+    given = (strip_cells(columns.get(name, table[name])) for name in ("weight_precision", "model"))
+    keys = zip(*given, *(table[name] for name in ("accelerator", "model")), strict=True)
+    found: dict[_Key, str] = {}
+    engines = table["engine"].copy()
+    for i, key in enumerate(keys if catalog and is_blank.any() else ()):
+        if not is_blank[i] or None in key:
+            continue
+        if catalog and key not in found:
+            precision, name, accelerator, model = key
+            own = format_engine(precision or split_copy_name(name).quantisation)
+            found[key] = own or default_engine(catalog.models[model], catalog.accelerators[accelerator])
+        engines[i] = found[key]
+    table[ASSUMED_ENGINE] = np.asarray(engines != table["engine"], dtype=bool)
+    table["engine"] = engines
 
 
 def _check_splits(table: Table, problems: list[Problem | None], catalog: Catalog) -> None:

@@ -193,7 +193,8 @@ def _unpriced_warnings(names: Iterable[str], catalog: Catalog, constraints: Cons
     ids = sorted({catalog.accelerator(name).id for name in names})
     priced = {offer.accelerator for offer in (*catalog.offers, *constraints.inventory)}
     unpriced = [id_ for id_ in ids if id_ not in priced]
-    cure = "add one with `roofcast offers --add FILE` or `--add-owned FILE`"
+    cure = "add one with `roofcast offers --add FILE`"
+    cure += f", or give `--inventory {unpriced[0]}=1,1,0` if you own it" if unpriced else ""
     if unpriced and unpriced == ids:
         raise InputError("constraints.accelerators", f"{', '.join(unpriced)}: no price is known; {cure}")
     return [f"{id_} is left out: no price is known; {cure}" for id_ in unpriced]
