@@ -49,7 +49,7 @@ class Section:
 
 
 _ERRORS: Final = ("mape", "median_ape")
-_INTERVALS: Final = (*_ERRORS, "coverage_90", "width_90")
+_INTERVALS: Final = (*_ERRORS, "coverage_90", "width_90", "interval_score")
 
 SECTIONS: Final = (
     Section(
@@ -77,9 +77,9 @@ SECTIONS: Final = (
         "P4: all campaigns, lineage held out",
         "Each row is predicted without rows of its lineage, for the stack that measured it: the harness is known, "
         "the LLM is not. *Coverage*: share of measurements inside the 90 % interval; *width*: median ratio of its "
-        "limits. Rows near saturation by the estimate are not scored. The decisions choose, for one LLM and "
-        "workload measured on several accelerators, the least predicted cost of a token; the regret is the "
-        "measured cost over the least.",
+        "limits; *interval score*: Winkler's, of logarithms. Rows near "
+        "saturation by the estimate are not scored. The decisions choose, for one LLM and workload measured on "
+        "several accelerators, the least predicted cost of a token; the regret is the measured cost over the least.",
         {"P4": "roofcast", "P4_methods": "Baselines on the same folds", "decisions": "Decisions"},
         (*_INTERVALS, "median_regret", "p90_regret", "within_5", "n_decision"),
         {"method": ("analytic_calibrated", "analytic_priors", "nearest_measured", "xgboost_raw")},

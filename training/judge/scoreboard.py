@@ -11,14 +11,21 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from judge.peers.llm_pilot_peers import PEERS
 from judge.protocols.campaign_rows import CampaignRows, load_campaign_rows
-from judge.protocols.fold_lines import DERIVED, Fit, method_figures, store_fits
+from judge.protocols.fold_lines import (
+    DERIVED,
+    Fit,
+    class_parts,
+    method_figures,
+    store_fits,
+    with_classes,
+)
 from judge.protocols.jobs.p6_baselines import METHODS as RUN_METHODS
 from judge.protocols.jobs.p6_baselines import RunMethod
 from judge.protocols.jobs.p6_jobs import N_FOLD as N_FOLD_TRAINING
@@ -237,7 +244,7 @@ def _in_order(names: Iterable[str], results: Mapping[str, object]) -> list[str]:
     return [part for name in names for part in (name, *included.get(name, ())) if part in results]
 
 
-def figure_rows(protocol: str, figures: Mapping[str, object]) -> list[dict[str, object]]:
+def figure_rows(protocol: str, figures: Mapping[str, Any]) -> list[dict[str, object]]:
     """Return a protocol's scores as rows of one table.
 
     Examples
@@ -249,14 +256,23 @@ def figure_rows(protocol: str, figures: Mapping[str, object]) -> list[dict[str, 
     >>> figure_rows("decisions", {"median_regret": 0.0})
     [{'median_regret': 0.0}]
     """
+    figures = _without_classes(figures)
     if protocol == "P5":  # P3's rows are one level higher than P4's
         figures = {k: _by_questions(of) for k, of in figures.items() if isinstance(of, Mapping)}
     if protocol in {"P7", "P7_all"}:
-        figures = {m: {k: _nested(of, "intervals") for k, of in by.items()} for m, by in figures.items()}  # type: ignore[attr-defined]
+        figures = {m: {k: _nested(of, "intervals") for k, of in by.items()} for m, by in figures.items()}
     if protocol == "P10":
         figures = _nested(figures, "decisions")
     names = _PATHS.get(protocol, ("method",))
     return [{**dict(zip(names, path, strict=True)), **values} for path, values in _leaves(figures, ())]
+
+
+def _without_classes(figures: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: _without_classes(of) if isinstance(of, Mapping) else of
+        for name, of in figures.items()
+        if name != "classes"
+    }
 
 
 def _by_questions(figures: Mapping[str, object]) -> dict[str, object]:
@@ -298,8 +314,10 @@ def _run_campaigns(inputs: _Inputs) -> dict[str, ProtocolResult]:
     candidates = decision_candidates(lines, prices)
     n_left_out = sum(without_price(lines, prices).values())
     decided = {**regret_figures(regrets(candidates)), "n_without_price": n_left_out}
+    figures = with_classes(campaign_figures(lines), lines)
+    tables = {"P4": lines, "P4_parts": campaign_parts(lines), "P4_class_parts": class_parts(figures)}
     return {
-        "P4": ProtocolResult(campaign_figures(lines), {"P4": lines, "P4_parts": campaign_parts(lines)}),
+        "P4": ProtocolResult(figures, tables),
         "P4_methods": ProtocolResult(method_figures(lines), {}),
         "decisions": ProtocolResult(decided, {"decisions": candidates}),
         "P5": _reference_result(dump),
@@ -338,9 +356,15 @@ def _run_stacks(inputs: _Inputs) -> dict[str, ProtocolResult]:
     own = dump.loc[dump["metric"] != DERIVED, [name for name in map(str, dump) if name not in others]]
     limits, candidates = state_limits(plain), rent(plain, least_prices())
     stated = {"P10": limits, "P10_parts": reliability_parts(limits), "P10_candidates": candidates}
+    first, whole = (
+        figures | {OWN: with_classes(figures[OWN], of)}
+        for of in (of_first_campaigns(plain), plain)
+        for figures in [stack_figures(of)]
+    )
+    tables = {"P7": plain, "P7_parts": stack_parts(plain), "P7_class_parts": class_parts(whole[OWN])}
     return {
-        "P7": ProtocolResult(stack_figures(of_first_campaigns(plain)), {"P7": plain, "P7_parts": stack_parts(plain)}),
-        "P7_all": ProtocolResult(stack_figures(plain), {}),
+        "P7": ProtocolResult(first, tables),
+        "P7_all": ProtocolResult(whole, {}),
         "P8": ProtocolResult(own_run_figures(own), {"P8": own.reset_index(drop=True)}),
         "P10": ProtocolResult(reliability_figures(limits, candidates), stated),
     }

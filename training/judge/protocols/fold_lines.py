@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ import pandas as pd
 
 from judge.protocols.baselines import analytic_estimate, boosted_raw, nearest_measured
 from judge.protocols.campaign_rows import UNANSWERED, CampaignRows
+from roofcast.data.catalog import load_catalog
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.stacks import stack_owners
@@ -31,6 +32,12 @@ BASELINES: Final = ("analytic_calibrated", "analytic_priors", "nearest_measured"
 """Baseline methods; their predictions are in columns ``by_NAME`` of the dump."""
 
 LEVELS: Final = (0.5, 0.8, 0.9)
+IN_FLIGHT: Final = (0.0, 1.0, 8.0, 64.0, 512.0, np.inf)
+"""Bounds of the classes of requests in flight."""
+
+LEAST_CLASS: Final = 200
+"""Rows that a class has at least."""
+
 N_PROCESS: Final = 2
 """Folds fitted at once."""
 
@@ -221,7 +228,54 @@ def method_figures(
 
 
 def interval_scores(answered: pd.DataFrame, bounds: str) -> dict[str, float]:
-    """Return coverage and median width of the 90 % interval in these columns."""
-    low, high = answered[f"low_{bounds}"], answered[f"high_{bounds}"]
-    is_inside = answered["measured"].between(low, high)
-    return {"coverage_90": float(is_inside.mean()), "width_90": float((high / low).median())}
+    """Return coverage, median width and mean interval score of the 90 % interval in these columns.
+
+    The interval score (Winkler, 1972) is the logarithm of the width, plus by how much a measurement is outside
+    over half of one minus the level; lower is better.
+    """
+    low, high, measured = (answered[name].astype(float) for name in (f"low_{bounds}", f"high_{bounds}", "measured"))
+    missed = (low / measured).clip(lower=1.0) * (measured / high).clip(lower=1.0)
+    return {
+        "coverage_90": float(measured.between(low, high).mean()),
+        "width_90": float((high / low).median()),
+        "interval_score": float(np.log(high / low * missed ** (2.0 / (1.0 - LEVELS[-1]))).mean()),
+    }
+
+
+def class_scores(lines: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """Return `interval_scores` of the answered lines of a metric, by class of `LEAST_CLASS` rows or more."""
+    answered = lines[lines["predicted"].notna()]
+    in_flight = (
+        pd.cut(answered["concurrency"].astype(float), IN_FLIGHT)
+        .astype(str)
+        .where(answered["load"] != "open_loop", "open loop")
+    )
+    architecture = answered["accelerator"].map(
+        {part.id: part.architecture for part in load_catalog().accelerators.values()}
+    )
+    classes = {
+        "engine": answered["engine"], "statistic": answered["statistic"], "in flight": in_flight,
+        "architecture": architecture,
+    }  # fmt: skip
+    return {
+        f"{name} {value}": {"n": len(part), **interval_scores(part, "90")}
+        for name, values in classes.items()
+        for value, part in answered.groupby(values)
+        if len(part) >= LEAST_CLASS
+    }
+
+
+def with_classes(figures: Mapping[str, Mapping[str, Any]], dump: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """Return figures by metric with `class_scores` of the dump's lines as `classes`."""
+    lines = scored_lines(dump)
+    return {m: {**of, "classes": class_scores(lines[lines["metric"] == m])} for m, of in figures.items()}
+
+
+def class_parts(figures: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
+    """Return the `classes` of figures by metric as a table."""
+    rows = [
+        {"metric": metric, "class": name, **scores}
+        for metric, of in figures.items()
+        for name, scores in of["classes"].items()
+    ]
+    return pd.DataFrame(rows, columns=["metric", "class", "n", "coverage_90", "width_90", "interval_score"])

@@ -163,7 +163,7 @@ def _coverage(answered: pd.DataFrame, owner: pd.Series) -> dict[str, float]:
         coverage[f"coverage_{level}"] = float(by_stack.mean())
     is_large = answered.groupby(owner).size() >= LEAST_ROW
     worst = float(by_stack[is_large].min()) if is_large.any() else float("nan")
-    return coverage | {"coverage_90_worst": worst, "width_90": interval_scores(answered, "90")["width_90"]}
+    return interval_scores(answered, "90") | coverage | {"coverage_90_worst": worst}
 
 
 def own_run_figures(dump: pd.DataFrame) -> dict[str, dict[str, dict[str, dict[str, float]]]]:

@@ -52,12 +52,13 @@ def test_the_json_has_the_promised_keys(board: Scoreboard) -> None:
     figures = json.loads(board.to_json())
     assert list(figures) == ["P4", "P4_methods", "decisions", "P5", "P7", "P7_all", "P8", "P10"]
     assert set(figures["P4"]) == METRICS
-    assert set(figures["P4"]["tpot"]) == {*ERRORS, "coverage_50", "coverage_80", "coverage_90", "width_90"}
+    of_intervals = {"coverage_90", "width_90", "interval_score"}
+    assert set(figures["P4"]["tpot"]) == {*ERRORS, "coverage_50", "coverage_80", *of_intervals, "classes"}
     assert set(figures["P4_methods"]) == {"roofcast", *BASELINES}
     assert list(figures["P5"]) == ["1", "3", "5"]
     assert set(figures["P5"]["3"]) == {"tpot", "ttft", "P4"}
     assert set(figures["P5"]["3"]["P4"]) == METRICS
-    assert set(figures["P5"]["3"]["tpot"]) == {*ERRORS, "coverage_90", "width_90"}
+    assert set(figures["P5"]["3"]["tpot"]) == {*ERRORS, *of_intervals}
 
 
 def test_the_dump_gives_every_figure_of_p4_back(board: Scoreboard, dump: dict[str, pd.DataFrame]) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from judge.protocols import fold_lines, p7_p8_stacks
 from judge.protocols.campaign_rows import CampaignRows
-from judge.protocols.fold_lines import fit_predictor, scored_lines
+from judge.protocols.fold_lines import class_scores, fit_predictor, interval_scores, scored_lines
 from judge.protocols.p7_p8_stacks import (
     OWN_RUN_COUNTS,
     OWN_RUNS,
@@ -109,7 +109,9 @@ def test_every_number_of_own_runs_is_scored_on_the_same_rows(board: Scoreboard) 
 def test_tables_show_intervals_beside_errors(board: Scoreboard) -> None:
     table = pd.DataFrame(figure_rows("P7", board.results["P7"].figures))
     assert {"pooled", "mean_of_stacks", "intervals"} <= set(table["over"])
-    assert table.loc[table["over"] == "intervals", "coverage_90"].notna().all()
+    of_intervals = table[table["over"] == "intervals"]
+    assert of_intervals[["coverage_90", "interval_score"]].notna().all(axis=None)
+    assert "classes" in board.results["P7"].figures["roofcast"]["tpot"]  # type: ignore[index]
 
 
 @pytest.mark.slow
@@ -123,3 +125,27 @@ def test_the_real_predictor_answers(rows: CampaignRows) -> None:
     assert len(answered) > len(lines) / 2
     assert answered["predicted"].between(answered["low_50"], answered["high_50"]).all()
     assert 0 < lines["predicted_asked_llm_3"].notna().mean() < 1
+
+
+def test_an_interval_is_scored_by_its_width_and_by_what_it_misses() -> None:
+    lines = pd.DataFrame({"measured": [1.0, 2.0 * np.e], "low_90": 0.5, "high_90": 2.0})
+    scores = interval_scores(lines, "90")
+    assert [scores["coverage_90"], scores["width_90"]] == pytest.approx([0.5, 4.0])
+    assert scores["interval_score"] == pytest.approx(np.log(4.0) + 0.5 * 20.0)
+
+
+def test_classes_of_many_rows_have_scores_of_their_own() -> None:
+    line = {
+        "measured": 1.0,
+        "predicted": 1.0,
+        "low_90": 0.5,
+        "high_90": 2.0,
+        "statistic": "mean",
+        "load": "closed_loop",
+    }
+    lines = pd.DataFrame([line | {"engine": "vllm", "concurrency": 4.0, "accelerator": "nvidia-gb200"}] * 200)
+    few = lines.head(10).assign(engine="sglang", concurrency=2.0)
+    classes = class_scores(pd.concat([lines, few, lines.assign(predicted=np.nan)]))
+    assert {name: of["n"] for name, of in classes.items()} == {
+        "engine vllm": 200, "statistic mean": 210, "in flight (1.0, 8.0]": 210, "architecture Blackwell": 210
+    }  # fmt: skip

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from judge.protocols.fold_lines import Progress
+from judge.protocols.fold_lines import Progress, interval_scores
 from judge.protocols.jobs.p6_baselines import METHODS, RunMethod, RunPrediction
 from judge.protocols.jobs.p6_methods import (
     TEN_RUNS,
@@ -179,7 +179,7 @@ def _scores(lines: pd.DataFrame, column: str) -> dict[str, dict[str, float]]:
         summary = error_summary(part["measured"], part[column])
         median = float(np.nanmedian(by_stack)) if np.isfinite(by_stack).any() else float("nan")
         scores[quantity] = summary | {"median_of_stacks": median} | _owner_scores(part, column)
-        scores[quantity] |= _interval_scores(part, column)
+        scores[quantity] |= _interval_scores(part, column.removeprefix("by_"))
     part = lines[lines["quantity"] == OUT_OF_MEMORY]
     return scores | {OUT_OF_MEMORY: fit_scores(part["measured"].to_numpy(), part[column].to_numpy())}
 
@@ -197,13 +197,10 @@ def _owner_scores(lines: pd.DataFrame, column: str) -> dict[str, float]:
     return scores
 
 
-def _interval_scores(lines: pd.DataFrame, column: str) -> dict[str, float]:
-    """Return the share of measurements inside the interval, and the median ratio of its limits; empty without one."""
-    low, high = (column.replace("by_", prefix, 1) for prefix in ("low_", "high_"))
-    if low not in lines or not lines[low].notna().any():
-        return {}
-    inside = lines["measured"].between(lines[low], lines[high])
-    return {"coverage_90": float(inside.mean()), "width_90": float((lines[high] / lines[low]).median())}
+def _interval_scores(lines: pd.DataFrame, name: str) -> dict[str, float]:
+    """Return the scores of a method's interval; empty without one."""
+    has_interval = f"low_{name}" in lines and lines[f"low_{name}"].notna().any()
+    return interval_scores(lines, name) if has_interval else {}
 
 
 def fit_scores(measured: FloatArray, probability: FloatArray) -> dict[str, float]:
@@ -234,7 +231,7 @@ def training_parts(dump: pd.DataFrame, by: str = "campaign") -> pd.DataFrame:
     Returns
     -------
     Columns `split`, the part, `quantity`, `n_row`, and `mape` and `median_ape` of each method as ``NAME_mape`` and
-    ``NAME_median_ape``, with `coverage_90` and `width_90` of those with intervals
+    ``NAME_median_ape``, with `interval_scores` of those with intervals
     """
     table: list[dict[str, object]] = []
     lines = dump[dump["quantity"].isin(QUANTITIES)]
@@ -243,6 +240,6 @@ def training_parts(dump: pd.DataFrame, by: str = "campaign") -> pd.DataFrame:
         for name in _method_names(dump):
             summary = error_summary(of["measured"], of[f"by_{name}"])
             line |= {f"{name}_{score}": summary[score] for score in ("mape", "median_ape")}
-            line |= {f"{name}_{score}": value for score, value in _interval_scores(of, f"by_{name}").items()}
+            line |= {f"{name}_{score}": value for score, value in _interval_scores(of, name).items()}
         table.append(line)
     return pd.DataFrame(table)
