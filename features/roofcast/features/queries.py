@@ -12,7 +12,10 @@ import pandas as pd
 
 from roofcast.features.columns import DESCRIPTOR_NAMES
 
+BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float64]
+IndexArray = npt.NDArray[np.intp]
+SingleArray = npt.NDArray[np.float32]
 
 Queries = Mapping[str, FloatArray]
 """Descriptors of queries by name: arrays of shape (n_row,), which `freeze` and `descriptor_arrays` make read-only."""
@@ -20,7 +23,7 @@ Queries = Mapping[str, FloatArray]
 QueryTable = pd.DataFrame | Queries
 """Queries, or a table of them: shape (n_row, n_descriptor)."""
 
-RowIndex = npt.NDArray[np.intp]
+RowIndex = IndexArray
 
 
 def freeze(block: FloatArray) -> Queries:

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from roofcast.training.learner.robust_least_squares import Blocks, FloatArray, levenberg_marquardt
+from roofcast.features.queries import FloatArray
+from roofcast.training.learner.robust_least_squares import Blocks, levenberg_marquardt
 
 
 def linear(design: FloatArray, wanted: FloatArray) -> FloatArray:

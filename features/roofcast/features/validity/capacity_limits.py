@@ -8,10 +8,8 @@ import numpy.typing as npt
 
 from roofcast.features.engine.cache_pages import admitted_byte, running_byte
 from roofcast.features.engine.memory import Memory, context_token
-from roofcast.features.queries import Queries
+from roofcast.features.queries import FloatArray, Queries
 from roofcast.features.validity.model_limits import context_limits
-
-FloatArray = npt.NDArray[np.float64]
 
 _BIT: Final = 40
 """Contexts are below two to this power, in whole tokens."""

@@ -3,14 +3,10 @@
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from roofcast.features.engine.memory import Memory
-from roofcast.features.queries import Queries
+from roofcast.features.queries import BoolArray, Queries
 from roofcast.features.validity.model_limits import context_limits
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 FLAGS: Final[dict[str, str]] = {
     "context_too_long": "input and output together exceed the model's longest context",

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.measurements.speculation import speculates
@@ -15,10 +14,7 @@ from roofcast.data.units import ms_from_s
 from roofcast.features.descriptors.prediction_input import column_arrays
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import estimate
-from roofcast.features.queries import Queries, descriptor_arrays
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
+from roofcast.features.queries import BoolArray, FloatArray, Queries, descriptor_arrays
 
 SLACK: Final = 0.9
 """Share of a bound below which a measurement breaks it; it allows for rounded data sheets and counts."""

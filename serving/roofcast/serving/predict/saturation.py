@@ -4,13 +4,10 @@ from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from roofcast.features.engine.estimate import Estimate
-from roofcast.features.queries import Queries
+from roofcast.features.queries import BoolArray, Queries
 from roofcast.serving.counts import quantity_text, three_digits
-
-BoolArray = npt.NDArray[np.bool_]
 
 SATURATED: Final = "saturated"
 """Status of a question whose request rate is more than one replica sustains."""

@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-IndexArray = npt.NDArray[np.intp]
-BoolArray = npt.NDArray[np.bool_]
+from roofcast.features.queries import BoolArray, IndexArray
 
 
 def leave_one_group_out(

@@ -7,8 +7,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.features.pipeline import METRICS
-
-FloatArray = npt.NDArray[np.float64]
+from roofcast.features.queries import FloatArray
 
 
 def log_ratio(measured: FloatArray, estimate: FloatArray) -> FloatArray:

@@ -3,14 +3,12 @@
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.figure import Figure
 
 from roofcast.features.engine.coefficients import PRIORS, Coefficients
+from roofcast.features.queries import FloatArray
 from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
-
-FloatArray = npt.NDArray[np.float64]
 
 N_NAMED = 10
 """Largest groups shown in a colour of their own."""

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from roofcast.features.columns import FEATURE_NAMES
 from roofcast.features.descriptors.config_hash import config_hashes
 from roofcast.features.pipeline import METRICS
+from roofcast.features.queries import IndexArray
 from roofcast.training.dataset.stacks import is_uploaded
 from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.dataset.training_set import TrainingSet
@@ -19,8 +19,6 @@ from roofcast.training.learner.derived_metrics import E2E, SOURCES, THROUGHPUT, 
 from roofcast.training.learner.errors.group_keys import build_group_keys
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 from roofcast.training.learner.ratio_model import RatioPrediction
-
-IndexArray = npt.NDArray[np.intp]
 
 PARTS: Final = ("estimate", "typical_ratio", *group_blocks(FEATURE_NAMES), "effects", "references")
 """Additive terms of a prediction in natural logarithms: the analytic estimate; the typical ratio over it; the SHAP

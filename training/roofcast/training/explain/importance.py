@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from roofcast.features.queries import FloatArray
 from roofcast.training.learner.boosted_trees import ResidualRegressor
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def shap_values(regressor: ResidualRegressor, features: pd.DataFrame) -> tuple[pd.DataFrame, float]:

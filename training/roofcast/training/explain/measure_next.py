@@ -10,10 +10,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.features.pipeline import build_features
+from roofcast.features.queries import FloatArray
 from roofcast.training.learner.errors.group_keys import build_group_keys
 from roofcast.training.learner.predictor import RoofcastPredictor
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

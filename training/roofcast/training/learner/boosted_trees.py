@@ -15,6 +15,7 @@ from roofcast.features.columns import ENGINES, FEATURE_NAMES
 from roofcast.features.descriptors.config_hash import HashArray
 from roofcast.features.descriptors.descriptor_table import QUANTILE
 from roofcast.features.engine.kernels.row_kernels import MEASURED_ENGINES
+from roofcast.features.queries import FloatArray, IndexArray, SingleArray
 from roofcast.training.learner.errors.group_keys import TERMS, GroupKeys
 from roofcast.training.learner.estimator import Estimator, check_is_fitted
 from roofcast.training.learner.library_booster import LibraryBooster
@@ -22,7 +23,6 @@ from roofcast.training.learner.library_booster import LibraryBooster
 if TYPE_CHECKING:
     from xgboost import Booster
 
-FloatArray = npt.NDArray[np.float64]
 
 MAX_NUMPY_ROW: Final = 20
 """Rows up to which `NumpyBooster` is faster than a call of the library."""
@@ -146,9 +146,6 @@ class ResidualRegressor(Estimator):
         members = [XGBRegressor(**settings, random_state=seed + i) for i in range(n_member)]
         return [member.fit(X, y, sample_weight=weight).get_booster() for member in members]
 
-
-SingleArray = npt.NDArray[np.float32]
-IndexArray = npt.NDArray[np.intp]
 
 _FIELDS: Final = ("left_children", "right_children", "split_indices", "split_conditions")
 """Fields of a tree in XGBoost's JSON; the last holds the thresholds of splits and the values of leaves."""

@@ -22,14 +22,11 @@ from roofcast.features.engine.estimate import estimate
 from roofcast.features.engine.kernels.row_kernels import MEASURED_ENGINES
 from roofcast.features.engine.memo import Memo
 from roofcast.features.pipeline import estimate_metrics
-from roofcast.features.queries import Queries, descriptor_arrays, take_rows
+from roofcast.features.queries import FloatArray, IndexArray, Queries, descriptor_arrays, take_rows
 from roofcast.training.dataset.stacks import is_uploaded, separate_uploads, stack_owners
 from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.learner.robust_least_squares import Blocks, levenberg_marquardt
 from roofcast.training.learner.upload_limit import limit_uploads
-
-FloatArray = npt.NDArray[np.float64]
-IndexArray = npt.NDArray[np.intp]
 
 ERROR_SCALE: Final = {"ttft_s": 0.15, "itl_s": 0.08, "tpot_s": 0.08, "output_throughput_token_per_s": 0.15}
 """Error, in natural logarithms, up to which a metric's loss is quadratic: what is left after a good fit.

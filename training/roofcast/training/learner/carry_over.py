@@ -6,10 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from roofcast.features.queries import FloatArray
 from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.learner.ratio_model import HeldOutModel
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def fit_carry_over(

@@ -10,13 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Final, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from roofcast.features.engine.estimate import Estimate
-from roofcast.features.queries import QueryTable, descriptor_arrays
+from roofcast.features.queries import BoolArray, FloatArray, QueryTable, descriptor_arrays
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 ByMetric = Mapping[str, FloatArray]
 
 SOURCES: Final = ("ttft_s", "tpot_s")

@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-SingleArray = npt.NDArray[np.float32]
+from roofcast.features.queries import FloatArray, SingleArray
 
 _MARGIN: Final = 0
 _CONTRIBUTIONS: Final = 2

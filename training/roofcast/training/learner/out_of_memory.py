@@ -17,13 +17,10 @@ from roofcast.data.specs import AcceleratorSpec, ModelSpec
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, Coefficients
 from roofcast.features.engine.memory import Memory, estimate_memory
-from roofcast.features.queries import QueryTable, descriptor_arrays
+from roofcast.features.queries import BoolArray, FloatArray, QueryTable, descriptor_arrays
 from roofcast.training.dataset.review import review
 from roofcast.training.learner.errors.lazy_scipy import optimize
 from roofcast.training.learner.estimator import Estimator, check_is_fitted
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 DEPLOYMENT: Final = ("model", "accelerator", "n_accelerator", "engine", "weight_precision", "tp", "pp", "dp", "ep")
 """Columns that identify a deployment."""

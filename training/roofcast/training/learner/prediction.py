@@ -4,14 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from roofcast.features.engine.estimate import Estimate
-from roofcast.features.queries import build_frame
+from roofcast.features.queries import FloatArray, build_frame
 from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

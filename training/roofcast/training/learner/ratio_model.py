@@ -21,7 +21,7 @@ from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, Coeffici
 from roofcast.features.engine.estimate import Estimate
 from roofcast.features.engine.estimate import estimate as estimate_queries
 from roofcast.features.pipeline import METRICS, build_features, estimate_statistics, feature_matrix
-from roofcast.features.queries import QueryTable, build_frame, descriptor_arrays, query_index
+from roofcast.features.queries import FloatArray, QueryTable, build_frame, descriptor_arrays, query_index
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.stacks import is_uploaded, separate_uploads, stack_owners
@@ -45,7 +45,6 @@ from roofcast.training.learner.upload_limit import limit_uploads
 
 Progress = Callable[[Iterable[Any], int, str], Iterable[Any]]
 
-FloatArray = npt.NDArray[np.float64]
 
 N_THREAD: Final = 2
 """Folds fitted at once, by threads (XGBoost and NumPy release the interpreter) unless a joblib backend is set."""

@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-IndexArray = npt.NDArray[np.intp]
+from roofcast.features.queries import FloatArray, IndexArray
 
 N_ITERATION: Final = 25
 N_TRIAL: Final = 8

@@ -7,14 +7,12 @@ from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.measurements.row_owners import UNPROVEN
 from roofcast.features.descriptors.config_hash import HashArray, joint_hash
+from roofcast.features.queries import FloatArray
 from roofcast.training.dataset.stacks import UPLOADED, is_uploaded, stack_owners
-
-FloatArray = npt.NDArray[np.float64]
 
 MAX_SHARE: Final = 0.1
 """Greatest weight of one key over that of the rows that no key stored, in each group: judgement. Medians of a group

@@ -10,12 +10,9 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from roofcast.training.dataset.stacks import name_stacks, stack_owners
-
-FloatArray = npt.NDArray[np.float64]
 
 ALIKE: Final = (("engine", "accelerator", "load"), ("engine", "load"), ("load",), ())
 """Columns that alike rows share, the most specific first."""

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from roofcast.data.units import H_PER_MONTH, S_PER_H
 from roofcast.features.analysis.breakdown import bottleneck, break_down
 from roofcast.features.analysis.power import replica_power_w
 from roofcast.features.descriptors.assumptions import assumed_values
-from roofcast.features.queries import take_rows
+from roofcast.features.queries import FloatArray, IndexArray, take_rows
 from roofcast.features.validity.engine_choice import needs_copy
 from roofcast.features.validity.engine_support import Stack, support_remark
 from roofcast.serving.predict.row_answers import outside_columns
@@ -33,9 +32,6 @@ from roofcast.serving.recommend.search.replica import Replica
 from roofcast.serving.recommend.search.search import Deployment, Search
 from roofcast.training.learner.derived_metrics import THROUGHPUT
 from roofcast.training.learner.out_of_memory import memory_columns, memory_of
-
-FloatArray = npt.NDArray[np.float64]
-IndexArray = npt.NDArray[np.intp]
 
 N_NEAREST: Final = 1
 

@@ -3,13 +3,10 @@
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from roofcast.features.queries import FloatArray, IndexArray
 from roofcast.serving.recommend.search.fleet_mix import FleetType, cheapest_fleet
 from roofcast.serving.recommend.search.search import Deployment, Search, SearchTarget
-
-IndexArray = npt.NDArray[np.intp]
-FloatArray = npt.NDArray[np.float64]
 
 MAX_TYPES: Final = 30
 """Kinds of instances in the mix: those that serve most for their price."""

@@ -4,13 +4,11 @@ from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from roofcast.data.specs import Offer
+from roofcast.features.queries import IndexArray
 from roofcast.serving.recommend.answer.parts import OtherOffer, offer_fields
 from roofcast.serving.recommend.search.search import Search, SearchTarget
-
-IndexArray = npt.NDArray[np.intp]
 
 MAX_OTHER: Final = 5
 

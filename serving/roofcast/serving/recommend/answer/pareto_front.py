@@ -5,14 +5,11 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from roofcast.features.queries import FloatArray, IndexArray
 from roofcast.serving.recommend.answer.parts import Entry, FrontPoint, offer_fields, replica_fields
 from roofcast.serving.recommend.search.deployment_sizes import Pairs, Sizes
 from roofcast.serving.recommend.search.search import Search
-
-FloatArray = npt.NDArray[np.float64]
-IndexArray = npt.NDArray[np.intp]
 
 LATENCY: Final = ("e2e_s", "p50")
 MEAN_LATENCY: Final = ("e2e_s", "mean")

@@ -6,9 +6,9 @@ from decimal import ROUND_DOWN, ROUND_UP, Context
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from roofcast.data.units import BYTE_PER_GB, S_PER_H, TOKEN_PER_MTOKEN, ms_from_s
+from roofcast.features.queries import BoolArray, FloatArray, IndexArray
 from roofcast.serving.display_names import engine_name, precision_name
 from roofcast.serving.recommend.answer.parts import Rejection, replica_fields
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
@@ -16,10 +16,6 @@ from roofcast.serving.recommend.demand.slo import Limit, describe_limit
 from roofcast.serving.recommend.search.confidence import MAX_EXCESS_RATIO, deployment_throughput
 from roofcast.serving.recommend.search.replica import REASONS
 from roofcast.serving.recommend.search.search import Search, SearchTarget
-
-FloatArray = npt.NDArray[np.float64]
-IndexArray = npt.NDArray[np.intp]
-BoolArray = npt.NDArray[np.bool_]
 
 ROUND_DOWN_3, ROUND_UP_3 = (Context(prec=3, rounding=rounding) for rounding in (ROUND_DOWN, ROUND_UP))
 """Rounding to three digits in the conservative direction."""

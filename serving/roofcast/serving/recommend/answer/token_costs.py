@@ -4,14 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from roofcast.data.units import S_PER_H, TOKEN_PER_MTOKEN
 from roofcast.features.analysis.breakdown import BOUNDS, OperatorTime, Phase, bound_seconds
 from roofcast.features.engine.estimate import Estimate
+from roofcast.features.queries import FloatArray
 from roofcast.serving.recommend.demand.demand import Demand
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Self, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from roofcast.data.errors import InputError
+from roofcast.features.queries import FloatArray
 from roofcast.serving.recommend.demand.presets import Lengths
 from roofcast.serving.recommend.demand.slo import Limit
-
-FloatArray = npt.NDArray[np.float64]
 
 ENDLESS_S: Final = 1e7
 """Time over which the requests of an endless batch are counted: long next to any response time."""

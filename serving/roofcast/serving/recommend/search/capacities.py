@@ -4,13 +4,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from roofcast.features.queries import BoolArray, FloatArray, IndexArray
 from roofcast.serving.recommend.search.load_grid import LoadGrid
-
-FloatArray = npt.NDArray[np.float64]
-IndexArray = npt.NDArray[np.intp]
-BoolArray = npt.NDArray[np.bool_]
 
 ROUNDING: Final = 1e-6
 """Share of a missed rate by which a rate has to be lower to be another one."""

@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from roofcast.data.errors import InputError, OutOfRangeError
 from roofcast.features.engine.estimate import Estimate
+from roofcast.features.queries import BoolArray, FloatArray
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.slo import PREFILL_METRICS, Limit
 from roofcast.training.learner.derived_metrics import THROUGHPUT
 from roofcast.training.learner.predictor import RoofcastPredictor
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 Quantity = tuple[str, str]
 """A metric and its statistic."""
 

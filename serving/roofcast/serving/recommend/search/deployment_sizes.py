@@ -7,20 +7,15 @@ from dataclasses import dataclass
 from typing import Final, Protocol, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from roofcast.data.catalog.support_rows import MeasuredStack
 from roofcast.data.specs import AcceleratorSpec, Offer
 from roofcast.features.descriptors.descriptor_table import HOST_SIZE
+from roofcast.features.queries import BoolArray, FloatArray, IndexArray
 from roofcast.serving.recommend.demand.constraints import Constraints, Objective
 from roofcast.serving.recommend.demand.demand import ENDLESS_S
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.recommend.search.replica import Replica
-
-FloatArray = npt.NDArray[np.float64]
-IndexArray = npt.NDArray[np.intp]
-BoolArray = npt.NDArray[np.bool_]
-
 
 TIE: Final = 1e-9
 """Accelerators that a US dollar per hour weighs: among as few of them the cheapest are preferred."""

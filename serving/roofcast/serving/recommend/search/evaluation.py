@@ -5,23 +5,19 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from roofcast.features.descriptors.descriptor_table import QUANTILE
 from roofcast.features.engine.estimate import Estimate, estimate_at_loads, load_independent
 from roofcast.features.engine.kept_prefixes import kept_ratio
 from roofcast.features.engine.memory import Memory
 from roofcast.features.pipeline import estimate_statistics
-from roofcast.features.queries import Queries, put_rows, take_rows
+from roofcast.features.queries import FloatArray, IndexArray, Queries, put_rows, take_rows
 from roofcast.serving.abandonment import stop_if_abandoned
 from roofcast.serving.recommend.search.confidence import Medians, Quantity
 from roofcast.training.learner.errors.group_keys import build_group_keys, workload_coordinates
 from roofcast.training.learner.prediction import Prediction
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
-
-FloatArray = npt.NDArray[np.float64]
-IndexArray = npt.NDArray[np.intp]
 
 STEP: Final = 0.5
 """Distance of two numbers of users, as a power of two."""

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from roofcast.data.errors import InputError
-
-FloatArray = npt.NDArray[np.float64]
+from roofcast.features.queries import FloatArray
 
 TOLERANCE: Final = 1e-6
 """Share of the demand that may stay unserved, for rounding of the solver."""

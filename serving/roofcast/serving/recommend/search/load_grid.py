@@ -8,17 +8,12 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from roofcast.features.engine.estimate import Estimate
-from roofcast.features.queries import take_rows
+from roofcast.features.queries import BoolArray, FloatArray, IndexArray, take_rows
 from roofcast.serving.recommend.search.confidence import MAX_EXCESS_RATIO, LimitModel, Medians, Quantity
 from roofcast.serving.recommend.search.evaluation import Evaluator
 from roofcast.training.learner.derived_metrics import THROUGHPUT
-
-FloatArray = npt.NDArray[np.float64]
-IndexArray = npt.NDArray[np.intp]
-BoolArray = npt.NDArray[np.bool_]
 
 TYPICAL_SD: Final = 0.3
 """Standard deviation of the logarithm at cells that were not evaluated; it only steers the search."""

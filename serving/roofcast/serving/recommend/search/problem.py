@@ -4,9 +4,6 @@ import math
 from dataclasses import dataclass, replace
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-
 from roofcast.data.specs import ModelSpec, Offer
 from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.features.queries import Queries
@@ -19,8 +16,6 @@ from roofcast.serving.recommend.search.replica import Replica
 from roofcast.training.learner.derived_metrics import THROUGHPUT
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
-
-FloatArray = npt.NDArray[np.float64]
 
 REPORTED: Final = (("ttft_s", "p50"), ("tpot_s", "p50"), ("e2e_s", "p50"), (THROUGHPUT, "mean"))
 """Quantities of every entry, besides those limited."""

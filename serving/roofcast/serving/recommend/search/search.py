@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Final, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from roofcast.data.specs import Offer
+from roofcast.features.queries import BoolArray, FloatArray, IndexArray
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.search.capacities import (
     Capacities,
@@ -29,10 +29,6 @@ from roofcast.serving.recommend.search.deployment_sizes import Pairs, Sizes
 from roofcast.serving.recommend.search.evaluation import Evaluator, max_users_per_accelerator, user_levels
 from roofcast.serving.recommend.search.load_grid import LoadGrid
 from roofcast.serving.recommend.search.problem import SearchProblem
-
-FloatArray = npt.NDArray[np.float64]
-IndexArray = npt.NDArray[np.intp]
-BoolArray = npt.NDArray[np.bool_]
 
 N_AROUND: Final = 1
 """Levels evaluated to either side of an estimated capacity: one call costs as much as hundreds of rows."""

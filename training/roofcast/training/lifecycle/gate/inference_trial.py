@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from roofcast.features.descriptors.config_hash import CELL, config_hashes, joint_hash
+from roofcast.features.queries import BoolArray
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.stacks import is_uploaded, stack_owners
 from roofcast.training.dataset.training_set import TrainingSet
@@ -19,7 +20,7 @@ from roofcast.training.learner.ratio_model import (
     predict_by_fold,
     predict_held_out,
 )
-from roofcast.training.lifecycle.gate.trial import BoolArray, Recipe, Trial
+from roofcast.training.lifecycle.gate.trial import Recipe, Trial
 
 
 class InferenceTrial(Trial):

@@ -10,12 +10,13 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from roofcast.features.queries import BoolArray
 from roofcast.training.dataset.stacks import is_uploaded, stack_owners
 from roofcast.training.learner.ratio_model import Progress
 from roofcast.training.lifecycle.bundles.bundle_io import Bundle
 from roofcast.training.lifecycle.gate.comparison import PromotionDecision, compare
 from roofcast.training.lifecycle.gate.slice_bootstrap import SIGNIFICANCE
-from roofcast.training.lifecycle.gate.trial import HELD_OUT, BoolArray, Recipe, Trial
+from roofcast.training.lifecycle.gate.trial import HELD_OUT, Recipe, Trial
 
 LEVELS: Final = (0.5, 0.8, 0.9)
 COVERAGE_SLACK: Final = 0.03

@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from roofcast.features.queries import FloatArray
 from roofcast.training.dataset.targets import log_ratio
-
-FloatArray = npt.NDArray[np.float64]
 
 TOLERANCE: Final = 0.01
 """Relative increase of the error that counts as not worse."""

@@ -5,14 +5,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from roofcast.features.queries import BoolArray
 from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
 from roofcast.training.learner.ratio_model import Progress
-
-BoolArray = npt.NDArray[np.bool_]
 
 HELD_OUT: Final = ("", ", stacks held out")
 """What is held out in each table of predictions, in reasons: lineages, and owners of stacks."""
