@@ -37,6 +37,12 @@ class Message(BaseModel):
 
 Config = dict[str, Any]
 
+
+def examples(*requests: Config) -> ConfigDict:
+    """Return the configuration of a request with examples for its schema."""
+    return ConfigDict(json_schema_extra={"examples": [*requests]})
+
+
 Level = Annotated[float, Field(gt=0, lt=1, description="Probability of the intervals, for an unseen LLM.")]
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from roofcast.data.errors import InputError
 from roofcast.data.precision_names import PrecisionName
@@ -19,6 +19,7 @@ from roofcast.serving.request_fields import (
     Message,
     ModelChoice,
     Row,
+    examples,
 )
 
 Method = Literal["pretrain", "full", "lora", "qlora", "adapter"]
@@ -57,7 +58,7 @@ class JobPredictionRequest(Message):
     references: JobReferences = Field(default_factory=list)
     level: Level = DEFAULT_LEVEL
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"rows": [EXAMPLE_JOB]}]})
+    model_config = examples({"rows": [EXAMPLE_JOB]})
 
 
 class JobConstraintsRequest(OfferConstraintsRequest):
@@ -150,21 +151,17 @@ class JobRecommendationRequest(Message):
     n_entry: Annotated[int, Field(ge=1, le=200, description="Most entries."), Flag("--n-entry --top")] = 10
     n_rejection: Annotated[int, Field(ge=0, le=500)] = 20
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"model": "meta-llama/Llama-3.1-8B", "method": "qlora", "n_token": 20_000_000, "n_epoch": 3},
-                {
-                    "model": "meta-llama/Llama-3.1-70B",
-                    "method": "full",
-                    "n_token": 1_000_000_000,
-                    "n_token_per_sequence": 4096,
-                    "deadline_h": 72,
-                    "budget_usd": 20_000,
-                    "constraints": {"vendors": ["NVIDIA"], "max_nodes": 16},
-                },
-            ]
-        }
+    model_config = examples(
+        {"model": "meta-llama/Llama-3.1-8B", "method": "qlora", "n_token": 20_000_000, "n_epoch": 3},
+        {
+            "model": "meta-llama/Llama-3.1-70B",
+            "method": "full",
+            "n_token": 1_000_000_000,
+            "n_token_per_sequence": 4096,
+            "deadline_h": 72,
+            "budget_usd": 20_000,
+            "constraints": {"vendors": ["NVIDIA"], "max_nodes": 16},
+        },
     )
 
     @model_validator(mode="after")

@@ -2,12 +2,12 @@
 
 from typing import Annotated, Final
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from roofcast.serving.http.schemas.resources import RowsAdded
 from roofcast.serving.jobs.imports.run_accuracy import JobImportErrors
 from roofcast.serving.jobs.job_request import EXAMPLE_JOB
-from roofcast.serving.request_fields import InlineModelList, MeasuredRow, Message
+from roofcast.serving.request_fields import InlineModelList, MeasuredRow, Message, examples
 
 MAX_ROW: Final = 20_000
 """Largest number of rows of a request."""
@@ -19,17 +19,8 @@ class JobMeasurementsRequest(Message):
     rows: Annotated[list[MeasuredRow], Field(min_length=1, max_length=MAX_ROW)]
     models: InlineModelList = Field(default_factory=list)
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "rows": [
-                        EXAMPLE_JOB
-                        | {"campaign": "nightly", "framework": "torchtitan", "throughput_token_per_s": 58_000}
-                    ]
-                }
-            ]
-        }
+    model_config = examples(
+        {"rows": [EXAMPLE_JOB | {"campaign": "nightly", "framework": "torchtitan", "throughput_token_per_s": 58_000}]}
     )
 
 

@@ -3,7 +3,7 @@
 import datetime as dt
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from roofcast.data.measurements.target import INFERENCE, Target
 from roofcast.data.store.measurement_store import MAX_REASON
@@ -23,6 +23,7 @@ from roofcast.serving.request_fields import (
     StackResponse,
     Text,
     Tokens,
+    examples,
 )
 from roofcast.training.drift.drift_report import DriftReport
 
@@ -46,7 +47,7 @@ class _RowsRequest(Message):
     stack: StackName = None
     level: Level = DEFAULT_LEVEL
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"rows": [EXAMPLE_ROW]}]})
+    model_config = examples({"rows": [EXAMPLE_ROW]})
 
 
 class PredictionRequest(_RowsRequest):
@@ -80,7 +81,7 @@ class NextMeasurementsRequest(Message):
     concurrency: Annotated[float, Field(ge=1, le=1_000_000)] = 16
     n: Annotated[int, Field(ge=1, le=100, description="Number of measurements.")] = 5
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"models": ["llama-3.1-8b"], "n": 3}]})
+    model_config = examples({"models": ["llama-3.1-8b"], "n": 3})
 
 
 class NextMeasurementsResponse(BaseModel):
@@ -107,25 +108,21 @@ class MeasurementsRequest(Message):
     rows: Annotated[list[MeasuredRow], Field(min_length=1, max_length=50_000)]
     models: InlineModelList = Field(default_factory=list)
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
+    model_config = examples(
+        {
+            "rows": [
                 {
-                    "rows": [
-                        {
-                            "campaign": "nightly",
-                            "model": "meta-llama/Llama-3.1-8B",
-                            "accelerator": "nvidia-a100-pcie-80gb",
-                            "n_accelerator": 1,
-                            "engine": "vllm",
-                            "n_input_token": 120,
-                            "n_output_token": 20,
-                            "concurrency": 16,
-                            "statistic": "p50",
-                            "ttft_s": 0.061,
-                            "itl_s": 0.0132,
-                        }
-                    ]
+                    "campaign": "nightly",
+                    "model": "meta-llama/Llama-3.1-8B",
+                    "accelerator": "nvidia-a100-pcie-80gb",
+                    "n_accelerator": 1,
+                    "engine": "vllm",
+                    "n_input_token": 120,
+                    "n_output_token": 20,
+                    "concurrency": 16,
+                    "statistic": "p50",
+                    "ttft_s": 0.061,
+                    "itl_s": 0.0132,
                 }
             ]
         }
@@ -206,7 +203,7 @@ class MeasurementSelection(Message):
         ),
     ] = None
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"import_id": "9f0c3a5c1d7e4b0f8a2b6c4d5e6f7a8b"}]})
+    model_config = examples({"import_id": "9f0c3a5c1d7e4b0f8a2b6c4d5e6f7a8b"})
 
 
 class MeasurementsChanged(BaseModel):
@@ -324,7 +321,7 @@ class PromotionRequest(Message):
     version: Text
     target: Target = INFERENCE
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"version": "1"}]})
+    model_config = examples({"version": "1"})
 
 
 class ChallengerRequest(Message):
@@ -332,7 +329,7 @@ class ChallengerRequest(Message):
 
     version: Text
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"version": "3"}]})
+    model_config = examples({"version": "3"})
 
 
 class TargetRequest(Message):
@@ -340,7 +337,7 @@ class TargetRequest(Message):
 
     target: Target = INFERENCE
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"target": "training"}]})
+    model_config = examples({"target": "training"})
 
 
 DEFAULT_TARGET: Final = TargetRequest()

@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from roofcast.data.store.stack_profiles import MAX_ROW
-from roofcast.serving.request_fields import InlineModelList, Message, Row, Text
+from roofcast.serving.request_fields import InlineModelList, Message, Row, Text, examples
 
 
 class StackRequest(Message):
@@ -15,27 +15,23 @@ class StackRequest(Message):
     rows: Annotated[list[Row], Field(min_length=1, max_length=MAX_ROW)]
     models: InlineModelList = Field(default_factory=list)
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
+    model_config = examples(
+        {
+            "name": "rack-1",
+            "rows": [
                 {
-                    "name": "rack-1",
-                    "rows": [
-                        {
-                            "model": "meta-llama/Llama-3.1-8B",
-                            "accelerator": "nvidia-a100-pcie-80gb",
-                            "n_accelerator": 1,
-                            "engine": "vllm",
-                            "n_input_token": 120,
-                            "n_output_token": 20,
-                            "concurrency": 16,
-                            "statistic": "mean",
-                            "ttft_s": 0.06,
-                            "tpot_s": 0.02,
-                        }
-                    ],
+                    "model": "meta-llama/Llama-3.1-8B",
+                    "accelerator": "nvidia-a100-pcie-80gb",
+                    "n_accelerator": 1,
+                    "engine": "vllm",
+                    "n_input_token": 120,
+                    "n_output_token": 20,
+                    "concurrency": 16,
+                    "statistic": "mean",
+                    "ttft_s": 0.06,
+                    "tpot_s": 0.02,
                 }
-            ]
+            ],
         }
     )
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
     AfterValidator,
-    ConfigDict,
     Discriminator,
     Field,
     ModelWrapValidatorHandler,
@@ -45,6 +44,7 @@ from roofcast.serving.request_fields import (
     StackName,
     Text,
     Tokens,
+    examples,
 )
 
 if TYPE_CHECKING:
@@ -142,13 +142,9 @@ class WorkloadRequest(Message):
         float, Field(ge=0, le=0.99, description="Share of the capacity kept free at the peak."), Flag()
     ] = 0.0
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"preset": "chat", "users": 300, "think_time_s": 20, "peak_factor": 1.5, "headroom": 0.2},
-                {"n_input_token": {"p50": 300, "p95": 1200}, "n_output_token": 150, "request_rate_per_s": 4},
-            ]
-        }
+    model_config = examples(
+        {"preset": "chat", "users": 300, "think_time_s": 20, "peak_factor": 1.5, "headroom": 0.2},
+        {"n_input_token": {"p50": 300, "p95": 1200}, "n_output_token": 150, "request_rate_per_s": 4},
     )
 
     @model_validator(mode="after")
@@ -393,21 +389,17 @@ class RecommendationRequest(Message):
         Flag(),
     ] = ""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "model": {"name": "my-14b", "config": QWEN_LIKE_CONFIG},
-                    "workload": {"n_input_token": 120, "n_output_token": 20, "users": 200},
-                    "limits": ["nttft:p50<=100ms", "itl:p50<=50ms"],
-                },
-                {
-                    "model": "meta-llama/Llama-3.1-8B",
-                    "workload": {"n_input_token": 500, "n_output_token": 100, "request_rate_per_s": 5},
-                    "limits": ["ttft:p95<=2s", "tpot:mean<=80ms"],
-                    "confidence": 0.9,
-                    "constraints": {"providers": ["aws", "gcp"], "max_usd_per_h": 50, "engines": ["vllm"]},
-                },
-            ]
-        }
+    model_config = examples(
+        {
+            "model": {"name": "my-14b", "config": QWEN_LIKE_CONFIG},
+            "workload": {"n_input_token": 120, "n_output_token": 20, "users": 200},
+            "limits": ["nttft:p50<=100ms", "itl:p50<=50ms"],
+        },
+        {
+            "model": "meta-llama/Llama-3.1-8B",
+            "workload": {"n_input_token": 500, "n_output_token": 100, "request_rate_per_s": 5},
+            "limits": ["ttft:p95<=2s", "tpot:mean<=80ms"],
+            "confidence": 0.9,
+            "constraints": {"providers": ["aws", "gcp"], "max_usd_per_h": 50, "engines": ["vllm"]},
+        },
     )

@@ -5,14 +5,14 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Annotated, Final, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import Count, Money, Offer
 from roofcast.serving.app_state.catalog.user_files import OWNED
 from roofcast.serving.predict.unknown_names import unknown_name_error
-from roofcast.serving.request_fields import Message, Text
+from roofcast.serving.request_fields import Message, Text, examples
 
 REGION: Final = "own"
 MAX_USD_PER_H: Final = 100_000
@@ -35,11 +35,7 @@ class InventoryItem(Message):
     usd_per_h: Annotated[float, Field(ge=0, le=10_000, description="Of one accelerator; 0 if the cost is sunk.")]
     name: Annotated[str, Field(max_length=200, description="Name of the nodes in the response.")] = ""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"accelerator": "h100-sxm-80gb", "count": 16, "n_per_node": 8, "usd_per_h": 1.2}]
-        }
-    )
+    model_config = examples({"accelerator": "h100-sxm-80gb", "count": 16, "n_per_node": 8, "usd_per_h": 1.2})
 
     def offer(self, field: str, catalog: Catalog, today: dt.date) -> OwnedNodes:
         """Return the item as an offer; `field` is its place in the request, for messages.
@@ -84,9 +80,7 @@ class PriceOverride(Message):
         Text | None, Field(description="on_demand, spot, reserved_1y, reserved_3y, capacity_block")
     ] = None
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"provider": "aws", "accelerator": "h100-sxm-80gb", "price_usd_per_h": 31.5}]}
-    )
+    model_config = examples({"provider": "aws", "accelerator": "h100-sxm-80gb", "price_usd_per_h": 31.5})
 
     @model_validator(mode="after")
     def _check(self) -> Self:
