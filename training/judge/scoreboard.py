@@ -259,8 +259,6 @@ def figure_rows(protocol: str, figures: Mapping[str, Any]) -> list[dict[str, obj
     figures = _without_classes(figures)
     if protocol == "P5":  # P3's rows are one level higher than P4's
         figures = {k: _by_questions(of) for k, of in figures.items() if isinstance(of, Mapping)}
-    if protocol in {"P7", "P7_all"}:
-        figures = {m: {k: _nested(of, "intervals") for k, of in by.items()} for m, by in figures.items()}
     if protocol == "P10":
         figures = _nested(figures, "decisions")
     names = _PATHS.get(protocol, ("method",))
@@ -357,7 +355,7 @@ def _run_stacks(inputs: _Inputs) -> dict[str, ProtocolResult]:
     limits, candidates = state_limits(plain), rent(plain, least_prices())
     stated = {"P10": limits, "P10_parts": reliability_parts(limits), "P10_candidates": candidates}
     first, whole = (
-        figures | {OWN: with_classes(figures[OWN], of)}
+        figures | {OWN: with_classes(figures[OWN], of[of["is_competent"]])}
         for of in (of_first_campaigns(plain), plain)
         for figures in [stack_figures(of)]
     )

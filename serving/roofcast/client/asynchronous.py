@@ -130,12 +130,18 @@ class AsyncClient:
         models: Sequence[ModelConfig] = (),
         references: Sequence[Row] = (),
         stack: str | None = None,
+        operator: str | None = None,
         level: float | None = None,
     ) -> PredictionResponse: ...
 
     @overload
     async def predict(
-        self, rows: pd.DataFrame, *, stack: str | None = None, level: float | None = None
+        self,
+        rows: pd.DataFrame,
+        *,
+        stack: str | None = None,
+        operator: str | None = None,
+        level: float | None = None,
     ) -> pd.DataFrame: ...
 
     async def predict(
@@ -145,6 +151,7 @@ class AsyncClient:
         models: Sequence[ModelConfig] = (),
         references: Sequence[Row] = (),
         stack: str | None = None,
+        operator: str | None = None,
         level: float | None = None,
     ) -> PredictionResponse | pd.DataFrame:
         """Predict any number of rows; a table is answered with a table.
@@ -152,11 +159,13 @@ class AsyncClient:
         - `models`: Configurations of models that are not in the catalogue.
         - `references`: Reference measurements to condition the predictions on.
         - `stack`: Name of a stack profile whose rows condition them too, or of a measured stack that they are about.
+        - `operator`: Whose stack the predictions are about where none is named: competent or any.
         - `level`: Probability of the intervals; None for the service's default.
         """
+        given = {"stack": stack, "operator": operator, "level": level}
         if not isinstance(rows, Sequence):
-            return bulk.join_tables([await self._send(call) for call in bulk.table_calls(rows, stack, level)])
-        calls = bulk.prediction_calls(rows, models, references, stack, level)
+            return bulk.join_tables([await self._send(call) for call in bulk.table_calls(rows, **given)])
+        calls = bulk.prediction_calls(rows, models, references, **given)
         return bulk.join_responses([await self._send(call) for call in calls])
 
     async def predict_training(self, **request: Unpack[JobPredictionRequest]) -> JobPredictionResponse:

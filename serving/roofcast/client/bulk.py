@@ -12,7 +12,7 @@ from pydantic_core import from_json, to_json
 
 from roofcast.client.answers import PredictionResponse
 from roofcast.client.calls import Call, Row, post
-from roofcast.client.requests import ModelConfig, PredictionRequest
+from roofcast.client.requests import ModelConfig
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,27 +37,22 @@ def prediction_calls(
     rows: Sequence[Row],
     models: Sequence[ModelConfig],
     references: Sequence[Row],
-    stack: str | None,
-    level: float | None,
+    **options: Any,
 ) -> Iterator[Call[PredictionResponse]]:
-    """Yield the calls that predict rows: of `MAX_BULK_ROW` each, or of `MAX_JSON_ROW` with models or references."""
+    """Yield the calls that predict rows: of `MAX_BULK_ROW` each, or of `MAX_JSON_ROW` with models or references.
+
+    `options` are fields of the request that all its rows share, None where left to the service.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
     if len(rows) > MAX_JSON_ROW and not models and not references:
         for start in range(0, len(rows), MAX_BULK_ROW):
             part = rows[start : start + MAX_BULK_ROW]
             lines = b"".join(to_json(row, inf_nan_mode="null") + b"\n" for row in part)
-            yield _bulk_call(lines, NDJSON, _read_response, stack, level)
+            yield _bulk_call(lines, NDJSON, _read_response, given)
         return
     for start in range(0, len(rows) or 1, MAX_JSON_ROW):
-        request: PredictionRequest = {
-            "rows": list(rows[start : start + MAX_JSON_ROW]),
-            "models": list(models),
-            "references": list(references),
-        }
-        if stack is not None:
-            request["stack"] = stack
-        if level is not None:
-            request["level"] = level
-        yield post(PATH, request)
+        part = list(rows[start : start + MAX_JSON_ROW])
+        yield post(PATH, {"rows": part, "models": list(models), "references": list(references), **given})
 
 
 def join_responses(responses: Sequence[PredictionResponse]) -> PredictionResponse:
@@ -65,8 +60,8 @@ def join_responses(responses: Sequence[PredictionResponse]) -> PredictionRespons
     return {**responses[-1], "rows": [row for response in responses for row in response["rows"]]}
 
 
-def table_calls(table: pd.DataFrame, stack: str | None, level: float | None) -> Iterator[Call[pd.DataFrame]]:
-    """Yield the calls that predict the rows of a table, in parts of `MAX_BULK_ROW`.
+def table_calls(table: pd.DataFrame, **options: Any) -> Iterator[Call[pd.DataFrame]]:
+    """Yield the calls that predict the rows of a table, in parts of `MAX_BULK_ROW`; `options` as of rows.
 
     Raises `ValueError` if it has no row, or two columns of one name.
     """
@@ -75,10 +70,11 @@ def table_calls(table: pd.DataFrame, stack: str | None, level: float | None) -> 
     if not table.columns.is_unique:
         raise ValueError("a column is given twice; keep one")
     table = table.astype(dict.fromkeys(table.columns[table.isna().all()], object))
+    given = {name: value for name, value in options.items() if value is not None}
     is_parquet = len(table) > MIN_PARQUET_ROW and importlib.util.find_spec("pyarrow") is not None
     for start in range(0, len(table), MAX_BULK_ROW):
         part = table.iloc[start : start + MAX_BULK_ROW]
-        yield _parquet_call(part, stack, level) if is_parquet else _lines_call(part, stack, level)
+        yield _parquet_call(part, given) if is_parquet else _lines_call(part, given)
 
 
 def join_tables(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -88,26 +84,22 @@ def join_tables(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
 
 
-def _parquet_call(table: pd.DataFrame, stack: str | None, level: float | None) -> Call[pd.DataFrame]:
+def _parquet_call(table: pd.DataFrame, given: dict[str, Any]) -> Call[pd.DataFrame]:
     content = io.BytesIO()
     table.to_parquet(content, index=False, engine="pyarrow")
-    return _bulk_call(content.getvalue(), PARQUET, _read_parquet, stack, level)
+    return _bulk_call(content.getvalue(), PARQUET, _read_parquet, given)
 
 
-def _lines_call(table: pd.DataFrame, stack: str | None, level: float | None) -> Call[pd.DataFrame]:
+def _lines_call(table: pd.DataFrame, given: dict[str, Any]) -> Call[pd.DataFrame]:
     plain = table.astype(object).where(table.notna(), None)
     lines = b"".join(
         to_json(row, inf_nan_mode="null", fallback=_plain_number) + b"\n" for row in plain.to_dict("records")
     )
-    return _bulk_call(lines, NDJSON, lambda response: _table(_read_rows(response), table), stack, level)
+    return _bulk_call(lines, NDJSON, lambda response: _table(_read_rows(response), table), given)
 
 
-def _bulk_call(
-    content: bytes, kind: str, read: Callable[[httpx.Response], T], stack: str | None, level: float | None
-) -> Call[T]:
-    given = {"stack": stack, "level": level}
-    params = {name: value for name, value in given.items() if value is not None}
-    return Call("POST", PATH, read, params, content, kind, accept=kind)
+def _bulk_call(content: bytes, kind: str, read: Callable[[httpx.Response], T], given: dict[str, Any]) -> Call[T]:
+    return Call("POST", PATH, read, given, content, kind, accept=kind)
 
 
 def _plain_number(value: Any) -> Any:

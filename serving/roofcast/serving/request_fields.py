@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, TypeAdapter, WithJsonSchema
 
+from roofcast.serving.defaults import OPERATOR_TEXT, Operator
+
 if TYPE_CHECKING:
     from roofcast.serving.stacks.stack_choice import StackUsed
 
@@ -79,6 +81,9 @@ StackName = Annotated[
         "that stack.",
     ),
 ]
+
+
+OperatorName = Annotated[Operator, Field(description=OPERATOR_TEXT)]
 
 
 class StackResponse(BaseModel):

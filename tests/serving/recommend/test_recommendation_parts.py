@@ -165,9 +165,9 @@ def a_limit_model(*limits: str) -> LimitModel:
 
 
 def p_met(**limits: float) -> float:
-    """Return the probability of meeting limits in seconds on metrics, or their percentiles, whose medians are 1 s."""
+    """Return the probability of meeting limits in seconds on metrics, or percentiles, of 1 s, at least .5 s."""
     model = a_limit_model(*(f"{name.replace('_', ':')}<={value}s" for name, value in limits.items()))
-    medians = {limit.quantity: Medians(np.zeros(1), np.full(1, 0.3)) for limit in model.limits}
+    medians = {limit.quantity: Medians(np.zeros(1), np.full(1, 0.3), np.log([0.5])) for limit in model.limits}
     return float(model.p_met(medians, np.ones(1))[0])
 
 
@@ -175,6 +175,11 @@ def test_limits_on_two_metrics_are_met_independently() -> None:
     assert p_met(ttft_p50=1) == p_met(itl_p50=1) == 0.5
     assert p_met(ttft_p50=1, itl_p50=1) == 0.25
     assert p_met(ttft_p50=1, itl_p50=1.2) == pytest.approx(0.5 * p_met(itl_p50=1.2))
+
+
+def test_no_limit_beyond_physics_is_met() -> None:
+    assert p_met(ttft_p50=0.51) > 0
+    assert p_met(ttft_p50=0.49) == 0
 
 
 def test_limits_on_one_metric_share_its_error_so_the_strictest_counts() -> None:

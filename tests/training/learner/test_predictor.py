@@ -124,6 +124,21 @@ def test_the_probability_of_a_limit_fits_the_interval(predictor: RoofcastPredict
     np.testing.assert_allclose(prediction.p_below("tpot_s", 1e9, slice(3)), np.full(3, 0.95), atol=1e-12)
 
 
+def test_no_interval_reaches_beyond_physics_and_no_limit_beyond_it_is_met(
+    predictor: RoofcastPredictor, campaign: TrainingSet
+) -> None:
+    prediction = predictor.predict_distribution(campaign.X.head(20))
+    for ratio in (0.999, 1.1):  # of the medians: a median that is beyond the bound is its own
+        bounds = {m: value * (1 / ratio if m == THROUGHPUT else ratio) for m, value in prediction.medians.items()}
+        some = replace(prediction, physical=bounds)
+        low, high = some.bounds(0.9)
+        for metric, value in prediction.medians.items():
+            end, side = (high[metric], 1 / 0.999) if metric == THROUGHPUT else (low[metric], 0.999)
+            np.testing.assert_allclose(end, value * (side if ratio < 1 else 1.0))
+            beyond = end * (1.00001 if metric == THROUGHPUT else 0.99999)
+            assert (some.p_below(metric, beyond) == float(metric == THROUGHPUT)).all()
+
+
 def test_a_certain_metric_is_below_its_limit_or_not(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
     prediction = predictor.predict_distribution(campaign.X.head(2))
     certain = replace(prediction, log_sds={metric: 0 * sd for metric, sd in prediction.log_sds.items()})

@@ -1,7 +1,7 @@
 """Lines of a fold: measurements beside the predictions of roofcast and of the baselines."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -148,16 +148,22 @@ def plain_predictions(
 ) -> dict[str, pd.DataFrame]:
     """Return predictions and bounds without reference points; NaN if saturated or of rule `UNANSWERED`.
 
+    Bounds are of a competent operator's stack, and at the highest of `LEVELS` of anybody's too: ``low_90_any``.
+
     The service does answer such rows, with a warning, up to four times the rate that saturates a replica. Their
     errors are not scored.
     """
-    names = [f"{side}_{level * 100:.0f}" for level in LEVELS for side in ("low", "high")]
+    of_level = [f"{level * 100:.0f}" for level in LEVELS]
+    names = [f"{side}_{of}" for of in (*of_level, f"{of_level[-1]}_any") for side in ("low", "high")]
     answers = {name: pd.DataFrame(np.nan, rows.X.index[test], list(COLUMNS)) for name in ("predicted", *names)}
     for about, rows_of in by_stack(predictor, rows.stacks.iloc[test]):
         part = test[rows_of]
         prediction = about.predict_distribution(rows.X.iloc[part])
         is_blank = is_unanswered(rows, part) | prediction.estimate.is_saturated
         bounds = [table for level in LEVELS for table in prediction.interval(level)]
+        bounds += replace(prediction, errors={m: e.everyone or e for m, e in prediction.errors.items()}).interval(
+            LEVELS[-1]
+        )
         for name, table in zip(answers, (prediction.median, *bounds), strict=True):
             answers[name].loc[table.index, table.columns] = table.mask(is_blank, axis=0)
     return answers

@@ -32,7 +32,7 @@ from judge.protocols.fold_lines import (
 )
 from roofcast.data.campaigns import FIRST_CAMPAIGNS
 from roofcast.training.dataset.folds import leave_one_group_out
-from roofcast.training.dataset.stacks import stack_owners
+from roofcast.training.dataset.stacks import competent_rows, stack_owners
 from roofcast.training.evaluation.metrics import error_summary, median_ape
 from roofcast.training.learner.predictor import CalibrationPoints
 
@@ -69,9 +69,10 @@ def predict_stacks(
     stack measured too few LLMs.
     """
     folds = list(leave_one_group_out(rows.owners, n_fold))
-    return map_folds(
+    dump = map_folds(
         partial(predict_fold, _own_run_predictions, rows, fit), folds, progress, "campaigns, leave one stack out"
     )
+    return dump.assign(is_competent=competent_rows(rows.X, rows.stacks).to_numpy()[dump["row"]])
 
 
 def _own_run_predictions(fold: FittedFold) -> dict[str, pd.DataFrame]:
@@ -126,8 +127,9 @@ def stack_figures(dump: pd.DataFrame) -> dict[str, dict[str, dict[str, object]]]
 
     Errors are pooled over rows (``pooled``), averaged over stacks (``mean_of_stacks``), and of the worst stack of
     `LEAST_ROW` rows (``worst_stack``), a stack being all of one owner; ``bias`` is the median of
-    log(measured / predicted). All methods are compared on the rows that roofcast answers. Coverages are means over
-    stacks; ``coverage_90_worst`` and ``width_90`` (the median) belong to the 90 % interval.
+    log(measured / predicted). All methods are compared on the rows that roofcast answers. Intervals, which are of
+    competent operators, are judged by the rows of these (``competent``), those of any operator by all (``any``):
+    coverage means over stacks, that of the worst, and `interval_scores` over rows.
     """
     lines = scored_lines(dump)
     columns = {"roofcast": "predicted", **{name: f"by_{name}" for name in BASELINES}}
@@ -151,19 +153,17 @@ def _method_scores(lines: pd.DataFrame, column: str, *, has_interval: bool) -> d
         scores["worst_stack"] = _floats(by_stack[is_large].max()[["mape", "median_ape"]])
     if has_interval:
         answered = lines[predicted.notna()]
-        scores |= _coverage(answered, stack_owners(answered["stack"]))
+        scores["competent"] = _coverage(answered[answered["is_competent"]], "90")
+        scores["any"] = _coverage(answered, "90_any")
     return scores
 
 
-def _coverage(answered: pd.DataFrame, owner: pd.Series) -> dict[str, float]:
-    coverage = {}
-    for level in (f"{level * 100:.0f}" for level in LEVELS):
-        is_inside = answered["measured"].between(answered[f"low_{level}"], answered[f"high_{level}"])
-        by_stack = is_inside.groupby(owner).mean()
-        coverage[f"coverage_{level}"] = float(by_stack.mean())
-    is_large = answered.groupby(owner).size() >= LEAST_ROW
-    worst = float(by_stack[is_large].min()) if is_large.any() else float("nan")
-    return interval_scores(answered, "90") | coverage | {"coverage_90_worst": worst}
+def _coverage(answered: pd.DataFrame, bounds: str) -> dict[str, float]:
+    owner = stack_owners(answered["stack"])
+    is_inside = answered["measured"].between(answered[f"low_{bounds}"], answered[f"high_{bounds}"])
+    by_stack, is_large = is_inside.groupby(owner).mean(), answered.groupby(owner).size() >= LEAST_ROW
+    coverage = {"coverage_90_of_stacks": float(by_stack.mean()), "coverage_90_worst": float(by_stack[is_large].min())}
+    return interval_scores(answered, bounds) | coverage
 
 
 def own_run_figures(dump: pd.DataFrame) -> dict[str, dict[str, dict[str, dict[str, float]]]]:

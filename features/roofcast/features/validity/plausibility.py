@@ -1,7 +1,4 @@
-"""Physical bounds of measurements: rows that break one are errors.
-
-A bound assumes data-sheet peaks, perfect scaling over all accelerators and the least possible work.
-"""
+"""Measurements that break physical bounds or contradict each other: they are errors."""
 
 from collections.abc import Callable
 from typing import Final
@@ -15,6 +12,7 @@ from roofcast.features.descriptors.prediction_input import column_arrays
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.estimate import estimate
 from roofcast.features.queries import BoolArray, FloatArray, Queries, descriptor_arrays
+from roofcast.features.validity.physical_bounds import flop_per_token, least_step_s, peak_flop_per_s
 
 SLACK: Final = 0.9
 """Share of a bound below which a measurement breaks it; it allows for rounded data sheets and counts."""
@@ -141,31 +139,6 @@ def millisecond_columns(measurements: pd.DataFrame, descriptors: pd.DataFrame) -
     return {column: ratio for column, ratio in ratios.items() if low < ratio < high}
 
 
-def least_step_s(d: Queries) -> FloatArray:
-    """Return the least time of a decode step: all accelerators together read the weights of one token.
-
-    Examples
-    --------
-    14 GB over 2 TB/s:
-
-    >>> from roofcast.features.examples import example_descriptors
-    >>> least_step_s(example_descriptors())
-    array([0.007])
-    """
-    bandwidth = d["config.n_accelerator"] * d["hardware.bandwidth_byte_per_s"]
-    return _n_param_per_token(d) * d["config.weight_byte_per_element"] / bandwidth
-
-
-def flop_per_token(d: Queries) -> FloatArray:
-    """Return the least operations of one token: two for each of its weights."""
-    return 2 * _n_param_per_token(d)
-
-
-def _n_param_per_token(d: Queries) -> FloatArray:
-    expert_ratio = d["model.n_expert_per_token"] / np.maximum(d["model.n_expert"], 1.0)
-    return d["model.n_param_dense"] + d["model.n_param_expert"] * expert_ratio
-
-
 def _faster_than_memory(rows: pd.DataFrame, d: Queries) -> Violation:
     gap = rows[["itl_s", "tpot_s"]].min(axis=1).to_numpy(dtype=float)
     is_plain = ~speculates(column_arrays(rows)) & rows["statistic"].isin(["mean", "p50"]).to_numpy()
@@ -173,9 +146,8 @@ def _faster_than_memory(rows: pd.DataFrame, d: Queries) -> Violation:
 
 
 def _faster_than_compute(rows: pd.DataFrame, d: Queries) -> Violation:
-    peak = d["config.n_accelerator"] * d["hardware.flop_per_s"]
     is_encoder = d["model.n_encoder_layer"] > 0
-    least = flop_per_token(d) * d["workload.n_input_token"] / peak
+    least = flop_per_token(d) * d["workload.n_input_token"] / peak_flop_per_s(d)
     is_cold = (rows["prefix_caching"] != "on").to_numpy() & ~(rows["prefix_cache_ratio"] > 0).to_numpy()
     is_mean = (rows["statistic"] == "mean").to_numpy()
     is_broken = is_mean & is_cold & ~is_encoder & (rows["ttft_s"].to_numpy(dtype=float) < SLACK * least)
@@ -183,9 +155,8 @@ def _faster_than_compute(rows: pd.DataFrame, d: Queries) -> Violation:
 
 
 def _more_than_peak(rows: pd.DataFrame, d: Queries) -> Violation:
-    peak = d["config.n_accelerator"] * d["hardware.flop_per_s"]
-    is_broken = rows["output_throughput_token_per_s"].to_numpy(dtype=float) * flop_per_token(d) * SLACK > peak
-    return is_broken, "more tokens a second than the peak operations can make"
+    least_flop_per_s = rows["output_throughput_token_per_s"].to_numpy(dtype=float) * flop_per_token(d)
+    return least_flop_per_s * SLACK > peak_flop_per_s(d), "more tokens a second than the peak operations can make"
 
 
 def _inconsistent_throughput(rows: pd.DataFrame, d: Queries) -> Violation:

@@ -17,6 +17,7 @@ from roofcast.data.errors import InputError, choice_error
 from roofcast.data.measurements.target import INFERENCE, TARGETS, Target
 from roofcast.serving.cli.arguments.completion import complete_names
 from roofcast.serving.cli.console import note, warn
+from roofcast.serving.defaults import OPERATOR_TEXT, Operator
 
 if TYPE_CHECKING:
     from roofcast.data.catalog import Catalog
@@ -77,6 +78,8 @@ Claim = Annotated[
 ]
 OutFile = Annotated[Path | None, typer.Option(metavar="FILE", help="With --rows: CSV to write.")]
 Level = Annotated[float, typer.Option(help="Probability of the intervals.")]
+
+OperatorOption = Annotated[Operator, typer.Option("--operator", help=OPERATOR_TEXT)]
 
 StackOption = Annotated[
     str,

@@ -14,6 +14,7 @@ from roofcast.features.pipeline import METRICS
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.counts import count_text
+from roofcast.serving.defaults import DEFAULT_OPERATOR, Operator
 from roofcast.serving.keyed_cache import KeyedCache
 from roofcast.serving.stacks.measured import MeasuredStackSummary, match_stack, measured_stacks
 from roofcast.serving.stacks.profiles import Profile, load_stored
@@ -74,8 +75,8 @@ class Stacks:
     """The stacks that requests may name, with what makes them quick to answer about: threads share it.
 
     Cached are profiles with their points, these points with the references of requests, so that predictors are
-    conditioned once on those that many requests have, and the champion's bundles about measured stacks, the first of
-    which computes error distributions that take seconds.
+    conditioned once on those that many requests have, and the champion's bundles about any operator and about
+    measured stacks, the first of which computes error distributions that take seconds.
 
     `build`: returns the profile of a name and its stored rows, which the catalogue and the predictor admit.
     """
@@ -102,25 +103,30 @@ class Stacks:
         owner: str,
         name: str | None,
         references: CalibrationPoints | None = None,
+        *,
+        operator: Operator = DEFAULT_OPERATOR,
     ) -> StackChoice:
         """Return what answers a request that names a stack, or none, and has references.
 
         A name is that of the owner's profile, or else of a shared one, or else of a measured stack: its full name, or
         its owner's if this has one alone.
 
-        `owner`: API key whose profiles the request may name; empty for the command line. Raises `UnknownNameError` if
-        there is none of this name; `InputError` if the name is that of an owner of several measured stacks, or no row
-        of the profile can be used.
+        `owner`: API key whose profiles the request may name; empty for the command line. `operator`: whose stack the
+        answer is about, unless it is a measured one. Raises `UnknownNameError` if there is none of this name;
+        `InputError` if the name is that of an owner of several measured stacks, or no row of the profile can be used.
         """
+        bundle = active.bundle
+        if operator == "any":
+            bundle = self._bundles.get(active.champion.sha256, operator, lambda: _bundle_of_any(active.bundle))
         if not name:
-            return StackChoice(active.bundle, references)
+            return StackChoice(bundle, references)
         try:
             profile = self.load_profile(catalog, active, owner, name)
         except UnknownNameError as error:
             return self._choose_measured(active, name, references, error)
         kind: Kind = "shared_profile" if profile.is_shared else "profile"
         points = profile.central if references is None else self._join(active, profile.central, references)
-        return StackChoice(active.bundle, points, StackUsed(name, kind, profile.notes))
+        return StackChoice(bundle, points, StackUsed(name, kind, profile.notes))
 
     def load_profile(self, catalog: Catalog, active: LoadedModel, owner: str, name: str) -> Profile:
         """Return the owner's profile of a name, or else the shared one.
@@ -152,6 +158,10 @@ class Stacks:
             raise UnknownNameError("stack", name, [*no_profile.args[2], *known])
         bundle = self._bundles.get(active.champion.sha256, stack, lambda: _bundle_about(active.bundle, stack))
         return StackChoice(bundle, references, StackUsed(stack, "measured", (_measured_text(known[stack]),)))
+
+
+def _bundle_of_any(bundle: ModelBundle) -> ModelBundle:
+    return replace(bundle, predictor=bundle.predictor.of_any_operator())
 
 
 def _bundle_about(bundle: ModelBundle, stack: str) -> ModelBundle:

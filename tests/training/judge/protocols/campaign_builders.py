@@ -58,7 +58,7 @@ class GuessingPredictor:
         whole: Any = estimate(descriptor_arrays(X), DEFAULT_COEFFICIENTS)
         medians = {str(metric): value[metric].to_numpy() for metric in value}
         ones, errors = {metric: np.ones(len(X)) for metric in medians}, dict.fromkeys(self.metrics_, _ErrorsByLevel())
-        return Prediction(medians, ones, errors, whole, X.to_numpy(), X.index)
+        return Prediction(medians, ones, errors, medians, whole, X.to_numpy(), X.index)
 
 
 class _ErrorsByLevel(GroupedConformal):

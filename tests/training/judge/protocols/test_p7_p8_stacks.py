@@ -1,4 +1,5 @@
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -78,21 +79,27 @@ def test_figures_are_those_of_the_dump(board: Scoreboard) -> None:
         assert figures["mean_of_stacks"]["mape"] == pytest.approx(np.nanmean(by_owner))
 
 
-def test_coverage_is_the_mean_over_stacks() -> None:
+def test_intervals_of_competent_operators_are_judged_by_their_rows_and_those_of_any_by_all() -> None:
     line = {"metric": "tpot", "rule": "", "measured": 1.0, "predicted": 1.5}
-    bounds = {f"{side}_{level}": value for level in (50, 80, 90) for side, value in (("low", 0.5), ("high", 2.0))}
-    lines = pd.DataFrame([line | bounds | {"stack": "a"}] * 3 + [line | bounds | {"stack": "b/x", "measured": 3.0}])
+    line |= {"low_90": 0.5, "high_90": 2.0, "low_90_any": 0.25, "high_90_any": 2.5}
+    outside = {"stack": "b/x", "measured": 3.0}
+    lines = pd.DataFrame([line | {"stack": "a"}] * 3 + [line | outside]).assign(is_competent=[True] * 3 + [False])
     lines = lines.assign(**{f"by_{name}": 1.0 for name in fold_lines.BASELINES})
     figures = stack_figures(lines)
-    assert figures["roofcast"]["tpot"]["coverage_90"] == 0.5
+    scores: Any = figures["roofcast"]["tpot"]
+    assert (scores["competent"]["coverage_90"], scores["competent"]["width_90"]) == (1.0, pytest.approx(4.0))
+    assert scores["competent"]["interval_score"] == pytest.approx(np.log(4.0))
+    assert (scores["any"]["coverage_90"], scores["any"]["coverage_90_of_stacks"]) == (0.75, 0.5)
+    assert scores["any"]["interval_score"] == pytest.approx(np.log(10.0) + 20 * np.log(3.0 / 2.5) / 4)
     assert figures["roofcast"]["tpot"]["pooled"]["mape"] == 0.5  # type: ignore[index]
-    assert "coverage_90" not in figures["analytic_priors"]["tpot"]
+    assert "any" not in figures["analytic_priors"]["tpot"]
 
 
 def test_baselines_are_compared_on_the_rows_that_roofcast_answers() -> None:
     lines = pd.DataFrame({"metric": "tpot", "rule": "", "measured": 1.0, "predicted": [1.0, np.nan], "stack": "a"})
+    lines["is_competent"] = True
     lines = lines.assign(**{f"by_{name}": [1.5, 9.0] for name in fold_lines.BASELINES})
-    lines = lines.assign(**{f"{side}_{level}": 1.0 for level in (50, 80, 90) for side in ("low", "high")})
+    lines = lines.assign(**{f"{side}_{level}": 1.0 for level in ("90", "90_any") for side in ("low", "high")})
     pooled = stack_figures(lines)["xgboost_raw"]["tpot"]["pooled"]
     assert (pooled["median_ape"], pooled["answered"]) == (0.5, 1.0)  # type: ignore[index]
 
@@ -108,8 +115,8 @@ def test_every_number_of_own_runs_is_scored_on_the_same_rows(board: Scoreboard) 
 
 def test_tables_show_intervals_beside_errors(board: Scoreboard) -> None:
     table = pd.DataFrame(figure_rows("P7", board.results["P7"].figures))
-    assert {"pooled", "mean_of_stacks", "intervals"} <= set(table["over"])
-    of_intervals = table[table["over"] == "intervals"]
+    assert {"pooled", "mean_of_stacks", "competent", "any"} <= set(table["over"])
+    of_intervals = table[table["over"] == "any"]
     assert of_intervals[["coverage_90", "interval_score"]].notna().all(axis=None)
     assert "classes" in board.results["P7"].figures["roofcast"]["tpot"]  # type: ignore[index]
 

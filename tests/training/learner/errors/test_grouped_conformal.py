@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roofcast.data.errors import OutOfRangeError
-from roofcast.training.learner.errors.grouped_conformal import MIN_OWNER, GroupedConformal, pool_scores
+from roofcast.training.learner.errors.grouped_conformal import (
+    MIN_COMPETENT_OWNER,
+    MIN_OWNER,
+    GroupedConformal,
+    Origins,
+    pool_scores,
+)
 
 ROWS = st.lists(st.tuples(st.sampled_from("abcdef"), st.floats(1e-9, 10)), min_size=1, max_size=80)
 
@@ -106,8 +112,22 @@ def test_scores_of_stacks_count_alone_once_enough_owners_have_any() -> None:
     owner = pd.Series([f"owner {i}" for i in range(MIN_OWNER)])
     lineage = pd.Series(["a", "b", *["c"] * (MIN_OWNER - 2)])
     scores = np.stack([np.full(MIN_OWNER, size) for size in (9.0, 1.0, 5.0)])
-    alone = pool_scores(scores, (lineage, owner))
+    nobody = pd.Series(False, index=owner.index)
+    alone = pool_scores(scores, Origins(lineage, owner, nobody))
     assert (alone.n_group, alone.quantile(0.9)) == (MIN_OWNER, 1.0)
     scores[1, 0] = np.nan
-    pooled = pool_scores(scores, (lineage, owner))
+    pooled = pool_scores(scores, Origins(lineage, owner, nobody))
     assert (pooled.n_group, pooled.quantile(0.7), pooled.quantile(0.9)) == (MIN_OWNER - 1 + 3, 1.0, 5.0)
+
+
+def test_scores_of_competent_operators_count_alone_up_to_the_level_that_they_support() -> None:
+    owner = pd.Series([f"owner {i}" for i in range(MIN_OWNER)])
+    scores = np.stack([np.where(np.arange(MIN_OWNER) < MIN_COMPETENT_OWNER, 1.0, 5.0)] * 3)
+    competent = pool_scores(scores, Origins(owner, owner, pd.Series(scores[1] < 5)))
+    assert competent.n_group == MIN_COMPETENT_OWNER
+    assert (competent.quantile(0.9), competent.quantile(0.95)) == (1.0, 5.0)
+    assert competent.everyone is not None
+    assert competent.everyone.quantile(0.9) == 5.0
+    assert competent.highest_level == competent.everyone.highest_level == pytest.approx(0.95)
+    few = pd.Series(scores[1] < 5) & (owner != "owner 0")
+    assert pool_scores(scores, Origins(owner, owner, few)).n_group == MIN_OWNER

@@ -4,6 +4,12 @@ from typing import Final
 
 import pandas as pd
 
+RECENT_YEAR: Final = 2.0
+MIN_REQUEST: Final = 10
+MIN_WAVE: Final = 2.0
+MIN_ROW: Final = 100
+"""Of `competent_rows`."""
+
 UPLOADED: Final = "key:"
 """Start of the owner of stacks whose rows an API key of the service stored; the key's name follows."""
 
@@ -22,6 +28,21 @@ def stack_owners(stacks: pd.Series) -> pd.Series:
     ['mlperf', 'dstack']
     """
     return stacks.str.split("/", n=1).str[0]
+
+
+def competent_rows(X: pd.DataFrame, stacks: pd.Series) -> pd.Series:
+    """Return whether each row measures a competent operator's steady service: shape (n_row,).
+
+    Its software is of the last `RECENT_YEAR` years before the newest published row. Requests arrive at a rate, or
+    some are always in flight; their number is told, is no handful, and fills the slots at least `MIN_WAVE` times. Its
+    stack's owner has `MIN_ROW` such rows.
+    """
+    newest = X.loc[~is_uploaded(stacks), "config.date"].max()
+    is_steady = (X["workload.is_static"] == 0) & (X["workload.n_request"] >= MIN_REQUEST)
+    is_steady &= X["workload.request_rate_per_s"].notna() | (X["workload.n_wave"] >= MIN_WAVE)
+    rows = is_steady & (X["config.date"] >= newest - RECENT_YEAR)
+    is_large: pd.Series = rows.groupby(stack_owners(stacks)).transform("sum") >= MIN_ROW
+    return pd.Series(rows & is_large, X.index)
 
 
 def is_uploaded(stacks: pd.Series) -> pd.Series:

@@ -58,7 +58,8 @@ _DATACLASSES: Final = (
 CLASSES: Final[Classes] = {
     JobPredictor: ("models_", "owners_", "limits_", "n_run_"),
     **{cls: stored_fields(cls) for cls in _DATACLASSES},
-    **{cls: INFERENCE_CLASSES[cls] for cls in (GroupedConformal, ResidualRegressor)},
+    GroupedConformal: ("n_group", "_scores", "_cumulative"),
+    ResidualRegressor: INFERENCE_CLASSES[ResidualRegressor],
 }
 """Classes of a bundle file, each with its stored attributes."""
 

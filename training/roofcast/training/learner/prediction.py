@@ -8,6 +8,7 @@ import pandas as pd
 
 from roofcast.features.engine.estimate import Estimate
 from roofcast.features.queries import FloatArray, build_frame
+from roofcast.training.learner.derived_metrics import THROUGHPUT
 from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
 
 
@@ -15,12 +16,14 @@ from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
 class Prediction:
     """Predictive distribution of each metric; arrays have shape (n_query,).
 
-    The logarithm of a metric is symmetric about that of its median. Its error in standard deviations has the
-    conformal distribution of held-out lineages.
+    The logarithm of a metric is symmetric about that of its median, up to the bound of physics, where all that lies
+    beyond is gathered. Its error in standard deviations has the conformal distribution of held-out errors.
 
     - `medians`: By metric, in SI units.
     - `log_sds`: Standard deviations of the logarithms by metric; 0 where the metric is certain.
     - `errors`: Conformal distribution of standardised errors, by metric.
+    - `physical`: Least latency, or greatest throughput, that physics allows, by metric; a median beyond it is its own
+      bound.
     - `estimate`: The analytic estimate.
     - `features`: shape (n_query, n_feature). Columns of the learner.
     - `index`: Of the queries.
@@ -29,6 +32,7 @@ class Prediction:
     medians: Mapping[str, FloatArray]
     log_sds: Mapping[str, FloatArray]
     errors: Mapping[str, GroupedConformal]
+    physical: Mapping[str, FloatArray]
     estimate: Estimate
     features: FloatArray
     index: pd.Index
@@ -55,7 +59,13 @@ class Prediction:
         """
         half = {metric: sd * self.errors[metric].quantile(level) for metric, sd in self.log_sds.items()}
         low = {metric: median * np.exp(-half[metric]) for metric, median in self.medians.items()}
-        return low, {metric: median * np.exp(half[metric]) for metric, median in self.medians.items()}
+        high = {metric: median * np.exp(half[metric]) for metric, median in self.medians.items()}
+        for metric, median in self.medians.items():
+            if metric == THROUGHPUT:
+                high[metric] = np.minimum(high[metric], np.maximum(self.physical[metric], median))
+            else:
+                low[metric] = np.maximum(low[metric], np.minimum(self.physical[metric], median))
+        return low, high
 
     def _table(self, columns: Mapping[str, FloatArray]) -> pd.DataFrame:
         return build_frame(columns, tuple(columns), self.index)
@@ -65,4 +75,9 @@ class Prediction:
         median, sd = self.medians[metric][rows], self.log_sds[metric][rows]
         with np.errstate(divide="ignore", invalid="ignore"):
             z = np.log(limit / median) / sd
-        return np.where(sd > 0, self.errors[metric].p_below(z), np.asarray(median <= limit, dtype=float))
+        p, physical = self.errors[metric].p_below(z), self.physical[metric][rows]
+        if metric == THROUGHPUT:
+            p = np.where(limit >= np.maximum(physical, median), 1.0, p)
+        else:
+            p = np.where(limit < np.minimum(physical, median), 0.0, p)
+        return np.where(sd > 0, p, np.asarray(median <= limit, dtype=float))

@@ -32,8 +32,9 @@ import pandas as pd
 from roofcast.data.errors import InputError, OutOfRangeError
 from roofcast.features.columns import FEATURE_NAMES
 from roofcast.features.engine.estimate import Estimate
-from roofcast.features.queries import QueryTable
-from roofcast.training.dataset.stacks import is_uploaded, stack_owners
+from roofcast.features.queries import QueryTable, descriptor_arrays
+from roofcast.features.validity.physical_bounds import physical_bounds
+from roofcast.training.dataset.stacks import competent_rows, is_uploaded, stack_owners
 from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.learner.carry_over import fit_carry_over
 from roofcast.training.learner.derived_metrics import (
@@ -48,6 +49,7 @@ from roofcast.training.learner.errors.error_distribution import (
     fit_error_distribution,
 )
 from roofcast.training.learner.errors.group_keys import TARGET_STACK, GroupKeys, stack_keys
+from roofcast.training.learner.errors.grouped_conformal import Origins
 from roofcast.training.learner.errors.imputed_errors import condition_on_imputed_errors
 from roofcast.training.learner.errors.prediction_errors import calibration_surprises, derived_sds
 from roofcast.training.learner.estimator import check_is_fitted
@@ -104,6 +106,7 @@ class RoofcastPredictor(RatioModel):
         self.__dict__.pop("_on_measured_stacks", None)
         stacks = pd.Series("", index=X.index) if stacks is None else stacks.reindex(X.index)
         owners, is_public = stack_owners(stacks), ~is_uploaded(stacks).to_numpy()
+        origins = Origins(groups, owners, competent_rows(X, stacks))
         lineage_folds = fit_held_out(self, X, y, groups, progress, stacks=stacks)
         fold, by_fold = predict_by_model(lineage_folds, X, stacks)
         by_lineage = {m: np.where(fold >= 0, table[fold, np.arange(len(X))], np.nan) for m, table in by_fold.items()}
@@ -138,7 +141,7 @@ class RoofcastPredictor(RatioModel):
                 features[known],
                 keys.take(known),
                 error[:, known],
-                (groups.iloc[known], owners.iloc[known]),
+                origins.take(known),
                 residual=_own_residuals(log_ratio(measured, prediction.value[metric]), keys)[known],
                 stack_residual=log_ratio(measured, full.value[metric])[known],
                 fold_errors=FoldErrors(fold[known], fold_errors, prediction.is_own(metric)[known]),
@@ -152,7 +155,7 @@ class RoofcastPredictor(RatioModel):
             for metric, scores in derived_scores(shares, prediction.loads, errors, expected).items():
                 self.scores_[metric] = scores
                 distribution = self.error_distributions_[metric]
-                self.error_distributions_[metric] = distribution.with_scores(scores, (groups, owners))
+                self.error_distributions_[metric] = distribution.with_scores(scores, origins)
         self.error_distributions_ = condition_on_imputed_errors(
             self.error_distributions_, X, public, (prediction, full), keys
         )
@@ -177,7 +180,7 @@ class RoofcastPredictor(RatioModel):
         keys = self._keys_on_stack(prediction)
         own = [metric for metric in names if not prediction.follows(metric)]
         errors = {metric: distributions[metric].predict(prediction.features, keys) for metric in own}
-        return _build_prediction(prediction, distributions, errors)
+        return _build_prediction(X, prediction, distributions, errors)
 
     def predict_left_out(
         self, points: CalibrationPoints, groups: npt.NDArray[np.intp], is_point: npt.NDArray[np.bool_]
@@ -194,7 +197,7 @@ class RoofcastPredictor(RatioModel):
             metric: distributions[metric].predict_left_out(features, keys, error[metric], groups, is_point)
             for metric in self.metrics_
         }
-        return _build_prediction(prediction, distributions, errors)
+        return _build_prediction(points.X, prediction, distributions, errors)
 
     def select_metrics(self, metrics: Collection[str] | None = None) -> tuple[str, ...]:
         """Return the predicted metrics among `metrics`, or all if None, and the sources of derived ones."""
@@ -252,6 +255,12 @@ class RoofcastPredictor(RatioModel):
         other.points_ = ()
         for points in self.points_:
             other = other.condition_on(points)
+        return other
+
+    def of_any_operator(self) -> RoofcastPredictor:
+        """Return the predictor of a stack that anybody runs, instead of a competent operator (`competent_rows`)."""
+        other = copy.copy(self)
+        other.error_distributions_ = {m: one.of_any_operator() for m, one in self.error_distributions_.items()}
         return other
 
     def knows_stacks(self, names: pd.Series) -> BoolArray:
@@ -367,6 +376,7 @@ def _own_residuals(residual: FloatArray, keys: GroupKeys) -> FloatArray:
 
 
 def _build_prediction(
+    X: QueryTable,
     prediction: RatioPrediction,
     distributions: Mapping[str, ErrorDistribution],
     errors: Mapping[str, LogError],
@@ -377,6 +387,7 @@ def _build_prediction(
         medians,
         {metric: sds[metric] for metric in medians},
         {metric: distributions[metric].conformal for metric in medians},
+        physical_bounds(descriptor_arrays(X), prediction.estimate),
         prediction.estimate,
         prediction.features,
         prediction.index,

@@ -18,6 +18,7 @@ from roofcast.serving.cli.console import note, show, spinner, warn
 from roofcast.serving.cli.context import (
     AsJson,
     Level,
+    OperatorOption,
     ReferenceFile,
     Server,
     StackOption,
@@ -29,7 +30,7 @@ from roofcast.serving.cli.files import read_references_table
 from roofcast.serving.cli.remote import ask
 from roofcast.serving.cli.text.explanation_text import explanation_text
 from roofcast.serving.cli.text.text_tables import WIDTH, cell_text, fold
-from roofcast.serving.defaults import DEFAULT_LEVEL
+from roofcast.serving.defaults import DEFAULT_LEVEL, DEFAULT_OPERATOR, Operator
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,6 +64,7 @@ def explain(
     level: Level = DEFAULT_LEVEL,
     reference: ReferenceFile = None,
     stack: StackOption = "",
+    operator: OperatorOption = DEFAULT_OPERATOR,
     plot: PlotFile = None,
     server: Server = "",
     as_json: AsJson = False,
@@ -86,10 +88,10 @@ def explain(
             raise InputError(
                 "server", "cannot be combined with --scale or --plot, which need the command's own predictor"
             )
-        (document,) = _ask_service(server, question, level, references, stack)
+        (document,) = _ask_service(server, question, level, references, stack, operator=operator)
     else:
         with spinner("explaining"):
-            explanation = _explain(question, scale or [], level, (references, reference), stack)
+            explanation = _explain(question, scale or [], level, (references, reference), (stack, operator))
         if plot:
             from roofcast.serving.explain.explanation_plots import plot_explanation
 
@@ -106,7 +108,7 @@ def _explain(
     scale: list[str],
     level: float,
     references: tuple[CsvTable | None, Path | None],
-    stack: str,
+    stack: tuple[str, Operator],
 ) -> Explanation:
     from roofcast.serving.explain.explanation import explain as explain_questions
     from roofcast.serving.explain.explanation import scale_accelerator
@@ -115,7 +117,7 @@ def _explain(
     service = open_service()
     table, catalog = question_table(question, service)
     part = scale_accelerator(catalog.accelerator(question["accelerator"]), scale)
-    active = _active_model(service, stack)
+    active = _active_model(service, stack[0])
     bundle = active.bundle if active else None
     known = None
     if rows and reference:
@@ -125,25 +127,32 @@ def _explain(
             raise InputError("reference", "needs a predictor; run `roofcast retrain`")
         known = read_references(rows.frame(), catalog, bundle.predictor, reference.name, rows.lines)
     if active:
-        bundle, known = _choose_stack(service, active, stack, known)
+        bundle, known = _choose_stack(service, active, *stack, known)
     return explain_questions(table, catalog, bundle, parts=[part], level=level, references=known)
 
 
 def _choose_stack(
-    service: Service, active: LoadedModel, stack: str, known: CalibrationPoints | None = None
+    service: Service, active: LoadedModel, stack: str, operator: Operator, known: CalibrationPoints | None = None
 ) -> tuple[ModelBundle, CalibrationPoints | None]:
-    bundle, points, used = service.stacks.choose(service.catalog, active, "", stack, known)
+    bundle, points, used = service.stacks.choose(service.catalog, active, "", stack, known, operator=operator)
     note_stack(used)
     return bundle, points
 
 
 def _ask_service(
-    url: str, question: dict[str, str], level: float, table: CsvTable | None, stack: str, sweep: str = ""
+    url: str,
+    question: dict[str, str],
+    level: float,
+    table: CsvTable | None,
+    stack: str,
+    sweep: str = "",
+    operator: Operator = DEFAULT_OPERATOR,
 ) -> list[dict[str, Any]]:
     row, configs = question_row(question, url)
     references = table.records() if table else []
     request: dict[str, Any] = {"rows": [row], "models": configs, "references": references, "level": level}
-    request |= {name: value for name, value in {"stack": stack, "sweep": sweep}.items() if value}
+    given = {"stack": stack, "sweep": sweep, "operator": operator}
+    request |= {name: value for name, value in given.items() if value}
     with ask(url) as client:
         response = client.explain(**request)
     note_stack(response.get("stack"))
@@ -214,7 +223,7 @@ def _explain_sweep(question: dict[str, str], sweep: str, stack: str) -> Explanat
         table, catalog = question_table(question, service)
         repeated, parts = sweep_question(table, catalog, sweep)
         active = _active_model(service, stack)
-        bundle, points = _choose_stack(service, active, stack) if active else (None, None)
+        bundle, points = _choose_stack(service, active, stack, DEFAULT_OPERATOR) if active else (None, None)
         return explain_questions(repeated, catalog, bundle, parts=parts, references=points)
 
 

@@ -18,6 +18,7 @@ from roofcast.serving.cli.console import spinner
 from roofcast.serving.cli.context import (
     AsJson,
     Level,
+    OperatorOption,
     OutFile,
     ReferenceFile,
     Server,
@@ -38,7 +39,7 @@ from roofcast.serving.cli.remote import ask
 from roofcast.serving.cli.text.measured_errors import SUFFIX, errors_text, measured_errors
 from roofcast.serving.cli.text.prediction_text import prediction_text, question_text
 from roofcast.serving.cli.text.text_tables import fold
-from roofcast.serving.defaults import DEFAULT_LEVEL
+from roofcast.serving.defaults import DEFAULT_LEVEL, DEFAULT_OPERATOR, Operator
 
 Example = Annotated[bool, print_option("--example", EXAMPLE_QUESTIONS, "Print a file for --rows, and exit.")]
 
@@ -68,6 +69,7 @@ def predict(
     out: OutFile = None,
     reference: ReferenceFile = None,
     stack: StackOption = "",
+    operator: OperatorOption = DEFAULT_OPERATOR,
     level: Level = DEFAULT_LEVEL,
     example: Example = False,  # noqa: ARG001  (its callback does it all)
     why: Annotated[bool, typer.Option("--why", help="Name every failed row and every assumed column.")] = False,
@@ -99,7 +101,7 @@ def predict(
         check_level(level)
     check_calibration(problems, references, reference, stack, server)
     problems.raise_all()
-    asked = _Asked(references, reference, stack, level, server)
+    asked = _Asked(references, reference, stack, operator, level, server)
     if table and rows and out:
         _predict_file(table, rows.name, out, asked, why=why, as_json=as_json)
     else:
@@ -110,6 +112,7 @@ class _Asked(NamedTuple):
     references: CsvTable | None
     reference_file: Path | None
     stack: str
+    operator: Operator
     level: float
     server: str
 
@@ -176,7 +179,9 @@ def _predict(questions: pd.DataFrame, service: Service, catalog: Catalog, asked:
     if asked.references and asked.reference_file:
         rows, name = asked.references, asked.reference_file.name
         known = read_references(rows.frame(), catalog, bundle.predictor, name, rows.lines)
-    bundle, points, used = service.stacks.choose(catalog, service.active_model, "", asked.stack, known)
+    bundle, points, used = service.stacks.choose(
+        catalog, service.active_model, "", asked.stack, known, operator=asked.operator
+    )
     note_stack(used)
     answers = answer(questions, PredictOptions(bundle, catalog, asked.level, points))
     return [
@@ -188,6 +193,13 @@ def _predict(questions: pd.DataFrame, service: Service, catalog: Catalog, asked:
 def _ask_service(rows: Sequence[dict[str, Any]], models: Sequence[Any], asked: _Asked) -> list[dict[str, Any]]:
     with ask(asked.server) as client:
         known = asked.references.records() if asked.references else ()
-        response = client.predict(rows, models=models, references=known, stack=asked.stack or None, level=asked.level)
+        response = client.predict(
+            rows,
+            models=models,
+            references=known,
+            stack=asked.stack or None,
+            operator=asked.operator,
+            level=asked.level,
+        )
     note_stack(response.get("stack"))
     return [dict(row) for row in response["rows"]]

@@ -14,7 +14,7 @@ from roofcast.serving.abandonment import stop_if_abandoned
 from roofcast.serving.app_state.catalog.model_admission import with_configs
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.composition import Service
-from roofcast.serving.defaults import DEFAULT_LEVEL
+from roofcast.serving.defaults import DEFAULT_LEVEL, DEFAULT_OPERATOR, Operator
 from roofcast.serving.explain.explanation import explain, sweep_question
 from roofcast.serving.http.access import READ
 from roofcast.serving.http.bulk.bulk_answers import answer_body, answer_chunks, has_parquet
@@ -41,6 +41,7 @@ from roofcast.serving.predict.row_answers import PredictOptions, answer_columns
 from roofcast.serving.request_fields import (
     Level,
     ModelConfig,
+    OperatorName,
     Row,
     StackName,
     StackResponse,
@@ -77,6 +78,9 @@ QueryStack = Annotated[
 ]
 
 
+QueryOperator = Annotated[OperatorName | None, Query(description="Overrides the body's operator.")]
+
+
 @bulk.post(PATH, dependencies=READ, include_in_schema=False)
 async def post_bulk(
     request: Request,
@@ -87,6 +91,7 @@ async def post_bulk(
     reference: QueryReferences,
     level: QueryLevel = None,
     stack: QueryStack = None,
+    operator: QueryOperator = None,
 ) -> Response:
     """Predict the rows of an NDJSON or Parquet body, chunk by chunk."""
     kind = bulk_kind(request.scope) or Kind.NDJSON
@@ -96,7 +101,7 @@ async def post_bulk(
             "unsupported-media-type", f"send the body without content-encoding, or as {Kind.PARQUET}, which is small"
         )
     _check_parquet(kind, accepted)
-    own = OwnRuns(owner, stack, _parse_references(reference))
+    own = OwnRuns(owner, stack, _parse_references(reference), operator or DEFAULT_OPERATOR)
     options, used = await run_in_threadpool(_options, service, active, level or DEFAULT_LEVEL, [], own)
     version, max_row = active.champion.version, service.settings.max_bulk_row
     parts = answer_body(
@@ -106,11 +111,12 @@ async def post_bulk(
 
 
 class OwnRuns(NamedTuple):
-    """What conditions the predictions of a request: the stack that it names, if any, and references."""
+    """What the predictions of a request are about: the stack that it names, if any, references, and the operator."""
 
     owner: str
     stack: str | None
     references: list[Row]
+    operator: Operator
 
 
 def _options(
@@ -118,7 +124,9 @@ def _options(
 ) -> tuple[PredictOptions, StackUsed | None]:
     catalog, _ = with_configs(service.catalog, [(model.name, model.config) for model in models])
     references = references_of(own.references, catalog, active.bundle.predictor)
-    bundle, points, used = service.stacks.choose(catalog, active, own.owner, own.stack, references)
+    bundle, points, used = service.stacks.choose(
+        catalog, active, own.owner, own.stack, references, operator=own.operator
+    )
     return PredictOptions(bundle, catalog, level, points), used
 
 
@@ -159,6 +167,7 @@ def post_predictions(
     reference: QueryReferences,
     level: QueryLevel = None,
     stack: QueryStack = None,
+    operator: QueryOperator = None,
 ) -> Any:
     """Predict TTFT, TPOT and output throughput of each row, with intervals; an invalid row gets its own status.
 
@@ -174,9 +183,8 @@ def post_predictions(
     rows, version = request.rows, active.champion.version
     if len(rows) > service.settings.max_row:
         raise InputError("rows", f"must be at most {service.settings.max_row}, got {len(rows)}; send them in parts")
-    own = OwnRuns(
-        owner, stack or request.stack, [*request.references, *(_parse_references(reference) if reference else ())]
-    )
+    references = [*request.references, *(_parse_references(reference) if reference else ())]
+    own = OwnRuns(owner, stack or request.stack, references, operator or request.operator)
     options, used = _options(service, active, level or request.level, request.models, own)
     if accepted == Kind.JSON:
         columns = columns_from_rows(rows)
@@ -199,7 +207,7 @@ def post_explanations(
     request: ExplanationRequest, service: Parts, active: ActiveModel, owner: Owner
 ) -> ExplanationsResponse:
     """Explain each row: operators and their bounds, memory, and the factors of its prediction."""
-    own = OwnRuns(owner, request.stack, request.references)
+    own = OwnRuns(owner, request.stack, request.references, request.operator)
     options, used = _options(service, active, request.level, request.models, own)
     table = table_from_rows(request.rows)
     parts: Sequence[AcceleratorSpec] = ()

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from roofcast.data.measurements.target import INFERENCE, Target
 from roofcast.data.store.measurement_store import MAX_REASON
 from roofcast.serving.app_state.published_figures import ProtocolFigures
-from roofcast.serving.defaults import DEFAULT_LEVEL
+from roofcast.serving.defaults import DEFAULT_LEVEL, DEFAULT_OPERATOR
 from roofcast.serving.request_fields import (
     Config,
     InlineModelList,
@@ -16,6 +16,7 @@ from roofcast.serving.request_fields import (
     MeasuredRow,
     Message,
     ModelChoice,
+    OperatorName,
     References,
     Row,
     RowValue,
@@ -45,6 +46,7 @@ class _RowsRequest(Message):
     models: InlineModelList = Field(default_factory=list)
     references: References = Field(default_factory=list)
     stack: StackName = None
+    operator: OperatorName = DEFAULT_OPERATOR
     level: Level = DEFAULT_LEVEL
 
     model_config = examples({"rows": [EXAMPLE_ROW]})

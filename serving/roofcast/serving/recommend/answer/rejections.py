@@ -95,7 +95,8 @@ def find_rejections(
         limit[missed] = ratios.argmax(axis=1)
         reason[missed] = _RANK["misses_limit"]
         highest = ratios.max(axis=1)
-        ratio = np.maximum(highest, target.confidence / search.grid.p_met[missed, 0])
+        p_met = search.grid.p_met[missed, 0]
+        ratio = np.maximum(highest, target.confidence / np.where(p_met > 0, p_met, target.confidence))
         excess[missed] = np.where(highest >= MAX_EXCESS_RATIO, np.inf, ratio)
     reason[~has_offer], excess[~has_offer] = _RANK["no_offer"], 1.0
     reason[~memory.fits] = _RANK["does_not_fit"]

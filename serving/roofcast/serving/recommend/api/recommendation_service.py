@@ -75,7 +75,7 @@ def answer_recommendation(
     constraints = _of_format(replace(constraints, **choices), request, model, catalog)
     unpriced = _unpriced_warnings(request.constraints.accelerators, market, constraints)
     references = _references(request, model, catalog, loaded.bundle)
-    bundle, points, used = stacks.choose(catalog, loaded, owner, request.stack, references)
+    bundle, points, used = stacks.choose(catalog, loaded, owner, request.stack, references, operator=request.operator)
     result = recommend(
         bundle,
         model,

@@ -22,7 +22,7 @@ from roofcast.data.errors import InputError, join_errors
 from roofcast.data.measurements.schema import ACCEPTANCES, INPUT_COLUMNS, NO_SPECULATION
 from roofcast.data.precision_names import PrecisionName, WeightName
 from roofcast.data.units import S_PER_H
-from roofcast.serving.defaults import DEFAULT_CONFIDENCE, DEFAULT_LEVEL
+from roofcast.serving.defaults import DEFAULT_CONFIDENCE, DEFAULT_LEVEL, DEFAULT_OPERATOR
 from roofcast.serving.recommend.api.offer_constraints import (
     Inventory,
     Marketplaces,
@@ -40,6 +40,7 @@ from roofcast.serving.request_fields import (
     Level,
     Message,
     ModelChoice,
+    OperatorName,
     References,
     StackName,
     Text,
@@ -377,6 +378,7 @@ class RecommendationRequest(Message):
     price_overrides: Annotated[list[PriceOverride], Field(max_length=200)] = Field(default_factory=list)
     references: References = Field(default_factory=list)
     stack: StackName = None
+    operator: Annotated[OperatorName, Flag()] = DEFAULT_OPERATOR
     level: Annotated[Level, Flag()] = DEFAULT_LEVEL
     n_entry: Annotated[int, Field(ge=1, le=200, description="Most entries."), Flag("--n-entry --top")] = 10
     n_rejection: Annotated[int, Field(ge=0, le=500)] = 20

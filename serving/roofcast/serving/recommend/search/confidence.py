@@ -27,10 +27,11 @@ MAX_EXCESS_RATIO: Final = 1e12
 
 @dataclass(frozen=True, slots=True)
 class Medians:
-    """Log medians of one metric and the standard deviations of the logarithms, arrays of one shape."""
+    """Logarithms of one metric, of one shape: medians, standard deviations and bounds of physics, NaN if unknown."""
 
     log_value: FloatArray
     sd: FloatArray
+    log_physical: FloatArray
 
 
 class LimitModel:
@@ -55,14 +56,15 @@ class LimitModel:
     def p_met(self, medians: Mapping[Quantity, Medians], load: FloatArray) -> FloatArray:
         """Return the probability that all limits are met, of the shape of `load` (of one replica).
 
-        Limits on one metric share its error, so the least probability counts. Errors of different metrics count as
-        independent, which is conservative: they are positively correlated.
+        No limit beyond physics is met. Limits on one metric share its error, so the least probability counts. Errors
+        of different metrics count as independent, which is conservative: they are positively correlated.
         """
         least: dict[str, FloatArray] = {}
         for limit in self.limits:
             prediction = medians[limit.quantity]
-            z = -self.log_excess(limit, prediction.log_value, load) / prediction.sd
-            p = self.errors[limit.metric].p_below(z)
+            excess = self.log_excess(limit, prediction.log_value, load)
+            is_impossible = (excess > 0) & (self.log_excess(limit, prediction.log_physical, load) > 0)
+            p = np.where(is_impossible, 0.0, self.errors[limit.metric].p_below(-excess / prediction.sd))
             least[limit.metric] = np.minimum(least.get(limit.metric, p), p)
         joint = np.full_like(load, self.p_deadline)
         for p in least.values():

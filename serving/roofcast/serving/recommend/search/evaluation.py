@@ -168,7 +168,8 @@ class Evaluator:
 
 def medians_of(prediction: Prediction, metric: str, rows: slice = slice(None)) -> Medians:
     """Return the predicted medians of one metric."""
-    return Medians(np.log(prediction.medians[metric][rows]), prediction.log_sds[metric][rows])
+    value, physical = (np.log(table[metric][rows]) for table in (prediction.medians, prediction.physical))
+    return Medians(value, prediction.log_sds[metric][rows], physical)
 
 
 def _metrics_by_statistic(quantities: Iterable[Quantity]) -> dict[str, list[str]]:

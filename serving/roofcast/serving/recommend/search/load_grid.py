@@ -70,6 +70,7 @@ class LoadGrid:
         self._point_parts: list[tuple[IndexArray, FloatArray, dict[Quantity, Medians], BoolArray]] = []
         self._offsets = {quantity: np.zeros(shape) for quantity in self.quantities}
         self._sds = {quantity: np.full(shape, TYPICAL_SD) for quantity in self.quantities}
+        self._physicals = {quantity: np.full(shape, np.nan) for quantity in self.quantities}
         self.p_met: FloatArray = np.empty(shape)
         self.served = self.max_served = loads
         if self.has_think_time:
@@ -89,6 +90,7 @@ class LoadGrid:
             log_estimate = self._log_estimates[quantity][rows, levels]
             self._offsets[quantity][rows, levels] = medians[quantity].log_value - log_estimate
             self._sds[quantity][rows, levels] = medians[quantity].sd
+            self._physicals[quantity][rows, levels] = medians[quantity].log_physical
         self.is_known[rows, levels] = True
         changed = np.unique(rows)
         self._interpolate(changed)
@@ -123,9 +125,13 @@ class LoadGrid:
         return grid
 
     def medians(self, rows: IndexArray) -> dict[Quantity, Medians]:
-        """Return the log medians and standard deviations of some replicas at every level."""
+        """Return the log medians, standard deviations and bounds of some replicas at every level."""
         return {
-            quantity: Medians(self._log_estimates[quantity][rows] + self._offsets[quantity][rows], sd[rows])
+            quantity: Medians(
+                self._log_estimates[quantity][rows] + self._offsets[quantity][rows],
+                sd[rows],
+                self._physicals[quantity][rows],
+            )
             for quantity, sd in self._sds.items()
         }
 
@@ -159,7 +165,7 @@ class LoadGrid:
     def _interpolate(self, rows: IndexArray) -> None:
         left, right, share = _known_neighbours(self.is_known[rows])
         at = np.arange(len(rows))[:, None]
-        for values in (*self._offsets.values(), *self._sds.values()):
+        for values in (*self._offsets.values(), *self._sds.values(), *self._physicals.values()):
             own = values[rows]
             values[rows] = own[at, left] * (1 - share) + own[at, right] * share
 

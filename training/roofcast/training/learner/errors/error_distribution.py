@@ -2,7 +2,7 @@
 
 The logarithm of measurement over prediction is ``scale(features) * effect``. The effect is a Gaussian process: its
 posterior mean shifts the prediction. The half-width of an interval is its posterior standard deviation times the
-scale and a conformal quantile of held-out lineages.
+scale and a conformal quantile of held-out stacks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from roofcast.training.learner.errors.group_keys import (
     select_informative_rows,
     select_training_points,
 )
-from roofcast.training.learner.errors.grouped_conformal import GroupedConformal, pool_scores
+from roofcast.training.learner.errors.grouped_conformal import GroupedConformal, Origins, pool_scores
 from roofcast.training.learner.errors.random_effects import RandomEffects
 
 FloatArray = npt.NDArray[np.float64]
@@ -86,7 +86,8 @@ class ErrorDistribution:
 
     - `effects`: The process, conditioned on what carries over of the errors on `training_row`, rows of the fit, and
       after these on imputed errors of the user's own stack.
-    - `conformal`: Distribution of standardised errors whose stack was held out.
+    - `conformal`: Distribution of standardised errors of competent operators' stacks that were held out, see
+      `pool_scores`.
     - `stack_points`: Rows of named stacks with imputed errors: further training points of answers about a measured
       stack.
     - `stack_error`: shape (n_training_point + n_stack_point,). Standardised errors with the stack's part: of the
@@ -116,6 +117,10 @@ class ErrorDistribution:
             shared_factor=1.0,
         )
 
+    def of_any_operator(self) -> ErrorDistribution:
+        """Return the distribution of queries about a stack that anybody runs."""
+        return replace(self, conformal=self.conformal.everyone or self.conformal)
+
     def with_imputed_errors(
         self, features: FloatArray, keys: GroupKeys, residual: FloatArray, stack_residual: FloatArray
     ) -> ErrorDistribution:
@@ -143,11 +148,10 @@ class ErrorDistribution:
         """Return the prior correlation of each query's error with those on `training_row`: shape (n, n_row)."""
         return self.effects.correlation(keys)[:, : len(self.training_row)]
 
-    def with_scores(self, scores: FloatArray, groups: tuple[pd.Series, pd.Series]) -> ErrorDistribution:
+    def with_scores(self, scores: FloatArray, origins: Origins) -> ErrorDistribution:
         """Return the distribution with other held-out scores, as of `pool_scores`."""
-        return replace(
-            self, conformal=pool_scores(scores, groups), lineage_conformal=GroupedConformal(scores[0], groups[0])
-        )
+        of_lineages = GroupedConformal(scores[0], origins.lineage)
+        return replace(self, conformal=pool_scores(scores, origins), lineage_conformal=of_lineages)
 
     def build_cache(self) -> None:
         """Build lookup caches eagerly."""
@@ -223,7 +227,7 @@ def fit_error_distribution(
     features: FloatArray,
     keys: GroupKeys,
     held_out_error: FloatArray,
-    groups: tuple[pd.Series, pd.Series],
+    origins: Origins,
     *,
     residual: FloatArray,
     stack_residual: FloatArray,
@@ -232,10 +236,10 @@ def fit_error_distribution(
 ) -> tuple[ErrorDistribution, FloatArray, FloatArray]:
     """Return the distribution, the remaining held-out errors, and their expected standard deviations, NaN for tails.
 
-    1. A scale model predicts the size of held-out errors. It does not see the lineage, or the stack, whose errors it
-       scales.
-    2. The standard deviations of the random effects are fitted to standardised errors of means and medians whose
-       stack was held out, or whose lineage was where no stack could be; tails share these effects.
+    1. A scale model predicts the size of errors whose stack was held out, or whose lineage was where no stack could
+       be. It does not see the lineage, or the stack, whose errors it scales.
+    2. The standard deviations of the random effects are fitted to the standardised ones of means and medians; tails
+       share these effects.
     3. The process is conditioned on residuals instead of held-out errors: the trees learnt from all rows, residuals
        are what is left, and nothing is counted twice.
     4. On a measured stack, the variances of the effects that LLMs share are multiplied by a factor: the one of least
@@ -247,7 +251,6 @@ def fit_error_distribution(
     - `features`: shape (n_row, n_feature)
     - `held_out_error`: shape (2, n_row). Logarithm of measurement over the prediction that never saw the row's
       lineage, and over that which never saw its stack; the latter is NaN where too few stacks are known.
-    - `groups`: Lineage of each row, and owner of its stack: shapes (n_row,).
     - `residual`: shape (n_row,). Logarithm of measurement over the prediction that learnt from all rows, as far as it
       carries over to other stacks.
     - `stack_residual`: shape (n_row,). The same of the prediction about the row's own stack.
@@ -258,23 +261,22 @@ def fit_error_distribution(
     -------
     the distribution; shapes (3, n_row), as in `pool_scores`
     """
-    scale, final_scale = _fit_scales(features, keys, held_out_error, groups)
+    scale, final_scale = _fit_scales(features, keys, held_out_error, origins)
     central = np.flatnonzero(is_central)
     rows = central[select_training_points(keys.take(central))]
     standardised = held_out_error / scale
-    unseen = np.where(np.isnan(standardised[1]), standardised[0], standardised[1])
-    effects = RandomEffects().fit(keys.take(rows), unseen[rows])
+    effects = RandomEffects().fit(keys.take(rows), _unseen(standardised)[rows])
     size = final_scale.predict(features[rows])
     residuals = _FoldResiduals(keys, scale[0], fold_errors.fold, rows, fold_errors.error[:, rows] / size)
     factor = _fit_shared_factor(
-        effects, residuals, central[fold_errors.is_own[central]], held_out_error[0], groups[1]
+        effects, residuals, central[fold_errors.is_own[central]], held_out_error[0], origins.owner
     )
     on_stack, remaining = effects.with_errors(effects.errors_, factor), held_out_error[[0, 1, 0]]
     remaining[0, central] -= residuals.explain(on_stack, central)
     expected = np.full(remaining.shape, np.nan)
     splits = ((0, on_stack, keys), (1, effects, keys.on_target_stack()), (0, effects, keys))
     for i, (split, process, queries) in enumerate(splits):
-        known, group = central[~np.isnan(standardised[split, central])], groups[split].to_numpy()
+        known, group = central[~np.isnan(standardised[split, central])], origins[split].to_numpy()
         if i == 2 and factor == 1.0:
             expected[2] = expected[0]
         elif len(known):
@@ -286,12 +288,12 @@ def fit_error_distribution(
         ErrorDistribution(
             final_scale,
             effects.with_errors(residual[rows] / size),
-            pool_scores(scores, groups),
+            pool_scores(scores, origins),
             rows,
             keys.take(np.empty(0, dtype=np.intp)),
             stack_residual[rows] / size,
             factor,
-            GroupedConformal(scores[0], groups[0]),
+            GroupedConformal(scores[0], origins.lineage),
         ),
         remaining,
         expected,
@@ -344,15 +346,16 @@ def _fit_shared_factor(
     return min(losses, key=losses.__getitem__)
 
 
+def _unseen(by_split: FloatArray) -> FloatArray:
+    return np.asarray(np.where(np.isnan(by_split[1]), by_split[0], by_split[1]))
+
+
 def _fit_scales(
-    features: FloatArray, keys: GroupKeys, held_out_error: FloatArray, groups: tuple[pd.Series, pd.Series]
+    features: FloatArray, keys: GroupKeys, held_out_error: FloatArray, origins: Origins
 ) -> tuple[FloatArray, ErrorScaleModel]:
-    split, row = np.nonzero(~np.isnan(held_out_error))
-    error, weight = held_out_error[split, row], row_weights(keys.keys[:, -1])[row]
+    error, weight = _unseen(held_out_error), row_weights(keys.keys[:, -1])
     scale = np.full(held_out_error.shape, np.nan)
-    for i in np.unique(split):
-        for train, test in leave_one_group_out(groups[i], N_SCALE_FOLD):
-            is_train = np.isin(row, train)
-            fold = ErrorScaleModel.fit(features[row[is_train]], error[is_train], weight[is_train])
-            scale[i, test] = fold.predict(features[test])
-    return scale, ErrorScaleModel.fit(features[row], error, weight)
+    for i in np.flatnonzero(~np.isnan(held_out_error).all(axis=1)):
+        for train, test in leave_one_group_out(origins[i], N_SCALE_FOLD):
+            scale[i, test] = ErrorScaleModel.fit(features[train], error[train], weight[train]).predict(features[test])
+    return scale, ErrorScaleModel.fit(features, error, weight)

@@ -1,7 +1,9 @@
 """Conformal quantiles: the distribution of held-out scores, by which an interval's half-width is scaled."""
 
+from __future__ import annotations
+
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +18,9 @@ MIN_QUANTILE: Final = 1e-9
 
 MIN_OWNER: Final = 19
 """Owners of stacks whose scores alone support intervals of 95 %."""
+
+MIN_COMPETENT_OWNER: Final = 9
+"""Owners of stacks of competent operators whose scores alone support intervals of 90 %."""
 
 N_LEVEL: Final = 50
 """Levels from 0 to 1 at which the distribution of standardised errors is tabulated; it is linear between them."""
@@ -32,6 +37,7 @@ class GroupedConformal:
     - `scores`: shape (n_row,). Absolute errors of rows whose group was held out; NaN rows are left out.
     - `groups`: shape (n_row,)
     - `size_exponent`: A group of n rows weighs ``n ** size_exponent``: 0 is one vote a group, 1 one vote a row.
+    - `everyone`: Distribution of a wider population, from which quantiles come that these groups are too few for.
 
     References
     ----------
@@ -40,7 +46,15 @@ class GroupedConformal:
     Y. Lee, R. F. Barber and R. Willett, "Distribution-free inference with hierarchical data", 2023: the bound.
     """
 
-    def __init__(self, scores: FloatArray, groups: pd.Series, size_exponent: float = 0.5) -> None:
+    everyone: GroupedConformal | None = None
+
+    def __init__(
+        self,
+        scores: FloatArray,
+        groups: pd.Series,
+        size_exponent: float = 0.5,
+        everyone: GroupedConformal | None = None,
+    ) -> None:
         known = ~np.isnan(scores)
         codes, names = pd.factorize(np.asarray(groups, dtype=object)[known])
         order = np.argsort(scores[known], kind="stable")
@@ -50,10 +64,15 @@ class GroupedConformal:
         self.n_group = len(names)
         self._scores = scores[known][order]
         self._cumulative = np.cumsum(mass[order])
+        self.everyone = everyone
 
     @property
     def highest_level(self) -> float:
-        """Highest level that this many groups support: n / (n + 1)."""
+        """Highest level that this many groups, or `everyone`, support: n / (n + 1)."""
+        return max(self._own_level, self.everyone.highest_level if self.everyone else 0.0)
+
+    @property
+    def _own_level(self) -> float:
         return self.n_group / (self.n_group + 1.0)
 
     def quantile(self, level: float) -> float:
@@ -75,8 +94,10 @@ class GroupedConformal:
                 f"a level of {level:g} needs {int(np.ceil(level / (1 - level) - 1e-9))} groups of measurements, "
                 f"there are {self.n_group}; ask for at most {np.floor(self.highest_level * 10**3) / 10**3:.3f}"
             )
-        index = int(np.searchsorted(self._cumulative, level - 1e-9))
-        return max(float(self._scores[min(index, len(self._scores) - 1)]), MIN_QUANTILE)
+        own_level = min(level, self._own_level)
+        index = int(np.searchsorted(self._cumulative, own_level - 1e-9))
+        of_everyone = self.everyone.quantile(level) if self.everyone and level > self._own_level + 1e-9 else 0.0
+        return max(float(self._scores[min(index, len(self._scores) - 1)]), of_everyone, MIN_QUANTILE)
 
     def p_below(self, z: FloatArray) -> FloatArray:
         """Return the probability that a signed standardised error is below `z`, of any shape.
@@ -105,18 +126,33 @@ class GroupedConformal:
         return np.array([0.0, *levels]), np.array([0.0, *map(self.quantile, levels)])
 
 
-def pool_scores(scores: FloatArray, groups: tuple[pd.Series, pd.Series]) -> GroupedConformal:
-    """Return the conformal distribution of held-out scores: of stacks left out, a vote an owner, if enough have any.
+class Origins(NamedTuple):
+    """Where rows come from, shapes (n_row,): their lineage, the owner of their stack, and `competent_rows`."""
 
-    With fewer than `MIN_OWNER` owners they are those of lineages and stacks together. Queries are about a stack that
-    nobody measured.
+    lineage: pd.Series
+    owner: pd.Series
+    is_competent: pd.Series
+
+    def take(self, rows: npt.NDArray[np.intp] | npt.NDArray[np.bool_]) -> Origins:
+        """Return the origins of some rows."""
+        return Origins(*(values.iloc[rows] for values in self))
+
+
+def pool_scores(scores: FloatArray, origins: Origins) -> GroupedConformal:
+    """Return the conformal distribution of held-out scores: of stacks of competent operators, a vote an owner.
+
+    Queries are about a stack that nobody measured, run by such an operator. `everyone` of the distribution is of all
+    stacks; with fewer than `MIN_COMPETENT_OWNER` owners it is the distribution. With fewer than `MIN_OWNER` owners
+    of any stack it is of lineages and stacks together.
 
     `scores`: shape (3, n_row): with the lineage held out on a measured stack, with the stack held out, and with the
-    lineage held out where residuals do not shift predictions; NaN if unknown. `groups`: the lineage and the owner of
-    the stack of each row.
+    lineage held out where residuals do not shift predictions; NaN if unknown.
     """
-    lineage, owner = groups
+    lineage, owner, is_competent = origins
     if owner[~np.isnan(scores[1])].nunique() >= MIN_OWNER:
-        return GroupedConformal(scores[1], owner, size_exponent=0.0)
-    names = [group.astype(str).add(f" {i}") for i, group in enumerate((owner, lineage))]
-    return GroupedConformal(scores[1:].ravel(), pd.concat(names))
+        everyone = GroupedConformal(scores[1], owner, size_exponent=0.0)
+    else:
+        names = [group.astype(str).add(f" {i}") for i, group in enumerate((owner, lineage))]
+        everyone = GroupedConformal(scores[1:].ravel(), pd.concat(names))
+    competent = GroupedConformal(np.where(is_competent, scores[1], np.nan), owner, 0.0, everyone)
+    return competent if competent.n_group >= MIN_COMPETENT_OWNER else everyone

@@ -58,7 +58,8 @@ class ModelBundle(Bundle):
         >>> len(ModelBundle.layout())
         16
         """
-        stored = sorted((kind.__name__, tuple(names)) for kind, names in cls.classes.items())
+        named = {kind.__name__: tuple(n for n in names if n not in OPTIONAL) for kind, names in cls.classes.items()}
+        stored = sorted(named.items())
         parts = repr((fingerprint(), [*TERMS], [*STACK_TERMS], WORKLOAD_GRID, LENGTH_SCALE, _example_keys(), stored))
         return hashlib.blake2b(parts.encode(), digest_size=8).hexdigest()
 
@@ -74,8 +75,11 @@ _DATACLASSES: Final = (
     SupportGate, TrainingConfig, TrainingPoints,
 )  # fmt: skip
 
+OPTIONAL: Final = ("everyone",)
+"""Attributes that a file may lack, for which their class has a default."""
+
 CLASSES: Final[Classes] = {cls: stored_fields(cls) for cls in _DATACLASSES} | {
-    GroupedConformal: ("n_group", "_scores", "_cumulative"),
+    GroupedConformal: ("n_group", "_scores", "_cumulative", "everyone"),
     ModelBundle: (
         "predictor", "fingerprint", "data_digest", "row_ids", "engines", "accelerators", "scores", "roofcast_version",
         "anchors", "feasibility",

@@ -8,10 +8,10 @@ import pandas as pd
 from roofcast.features.descriptors.config_hash import CELL, config_hashes, joint_hash
 from roofcast.features.queries import BoolArray
 from roofcast.training.config import TrainingConfig
-from roofcast.training.dataset.stacks import is_uploaded, stack_owners
+from roofcast.training.dataset.stacks import competent_rows, is_uploaded, stack_owners
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.learner.carry_over import fit_carry_over
-from roofcast.training.learner.errors.grouped_conformal import GroupedConformal, pool_scores
+from roofcast.training.learner.errors.grouped_conformal import GroupedConformal, Origins, pool_scores
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.learner.ratio_model import (
     Progress,
@@ -53,11 +53,11 @@ class InferenceTrial(Trial):
         """Yield the quantiles of all metrics that rows of others' stacks have."""
         stacks = self._data.stacks
         others = (~is_uploaded(stacks) & (stacks != "")).to_numpy()
-        groups = self._data.groups[others], stack_owners(stacks[others])
+        origins = Origins(self._data.groups, stack_owners(stacks), competent_rows(self._data.X, stacks)).take(others)
         for metric, scores in self._predictor.scores_.items():
             if not np.isnan(scores[:, others]).all():
                 conformal = self._predictor.error_distributions_[metric].conformal
-                yield metric, conformal, pool_scores(scores[:, others], groups)
+                yield metric, conformal, pool_scores(scores[:, others], origins)
 
     @staticmethod
     def settings(predictor: RoofcastPredictor) -> TrainingConfig:
