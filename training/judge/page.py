@@ -144,17 +144,17 @@ SECTIONS: Final = (
         "an LLM at a workload and load: *success* is the share that meets them, *overspend* the mean excess of those "
         "over the cheapest that does, *answered* the share of decisions with such a configuration.",
         {"P10": "roofcast"},
-        ("largest_gap", "brier", "n_limit", "overspend_80", "success_80", "answered_80", "n_decision"),
+        ("largest_gap", "brier", "overspend_80", "success_80", "answered_80"),
     ),
     Section(
         "P11: accelerators that nobody measured",
         "All rows of a part number are left out of every fit: all its boards and memory sizes, and variants of its "
         "silicon that are not judged themselves (GH200, H800 and H20 with H100 and H200, MI350X with MI355X). Parts "
         "with a die in common and numbers of their own stay, such as GB200 beside B200. Parts of two makers, or two "
-        "generations apart, are left out together. The stack is known; means and medians are judged. *nearest_part* "
-        "takes the values, of an accelerator, of the nearest load on another part (same LLM, engine, precision and "
-        "statistic) and answers where there is one; *capability_forest* is a forest on capabilities, model size and "
-        "workload.",
+        "generations apart, are left out together. The stack is known; means and medians are judged, throughputs "
+        "that a source derived from other outcomes too. *nearest_part* takes the values, of an accelerator, of the "
+        "nearest load on another part (same LLM, engine, precision and statistic) and answers where there is one; "
+        "*capability_forest* is a forest on capabilities, model size and workload.",
         {"P11": "Part left out"},
         _ERRORS,
     ),

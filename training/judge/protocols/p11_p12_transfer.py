@@ -17,6 +17,7 @@ from judge.protocols.baselines import capability_forest, copy_nearest
 from judge.protocols.campaign_rows import CampaignRows
 from judge.protocols.fold_lines import (
     COLUMNS,
+    DERIVED,
     THROUGHPUT,
     Fit,
     FittedFold,
@@ -169,7 +170,7 @@ def _is_judged(rows: CampaignRows) -> BoolArray:
 
 def _part_predictions(fold: FittedFold) -> dict[str, pd.DataFrame]:
     queries = fold.rows.X.iloc[fold.test]
-    forest = capability_forest(fold.train.X, _per_accelerator(fold.train.y, fold.train.X), queries, COLUMNS)
+    forest = capability_forest(fold.train.X, _per_accelerator(fold.train), queries, COLUMNS)
     of_queries = {"by_capability_forest": forest, "by_nearest_part": _copy_alike(fold, ALIKE)}
     return {name: _whole(table, queries) for name, table in of_queries.items()}
 
@@ -185,12 +186,13 @@ def _copy_alike(fold: FittedFold, columns: tuple[str, ...]) -> pd.DataFrame:
         of.measurements.assign(stack=of.stacks)[list(columns)].astype(str).agg("|".join, axis=1)
         for of in (train, fold.rows.take(fold.test))
     ]
-    measured = _per_accelerator(train.y, train.X)
-    return copy_nearest(train.X, measured, fold.rows.X.iloc[fold.test], COLUMNS, (keys[0], keys[1]))
+    return copy_nearest(train.X, _per_accelerator(train), fold.rows.X.iloc[fold.test], COLUMNS, (keys[0], keys[1]))
 
 
-def _per_accelerator(outcomes: pd.DataFrame, X: pd.DataFrame) -> pd.DataFrame:
-    return outcomes.assign(**{THROUGHPUT: outcomes[THROUGHPUT] / X["config.n_accelerator"]})
+def _per_accelerator(rows: CampaignRows) -> pd.DataFrame:
+    """Return the outcomes with throughputs of an accelerator, derived ones too."""
+    derived = rows.measurements[THROUGHPUT].where(rows.measurements["load"] != "open_loop")
+    return rows.y.assign(**{THROUGHPUT: rows.y[THROUGHPUT].fillna(derived) / rows.X["config.n_accelerator"]})
 
 
 def _whole(predicted: pd.DataFrame, X: pd.DataFrame) -> pd.DataFrame:
@@ -198,7 +200,8 @@ def _whole(predicted: pd.DataFrame, X: pd.DataFrame) -> pd.DataFrame:
 
 
 def part_figures(dump: pd.DataFrame) -> dict[str, dict[str, dict[str, dict[str, float]]]]:
-    """Return P11's scores by method, part number and metric; throughputs are those of an accelerator."""
+    """Return P11's scores by method, part number and metric; throughputs are those of an accelerator, derived too."""
+    dump = dump.assign(metric=dump["metric"].replace(DERIVED, "output_throughput"))
     figures: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
     for part, lines in dump.groupby("part"):
         for method, by_metric in method_figures(lines, PART_METHODS).items():
