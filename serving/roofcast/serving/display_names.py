@@ -23,6 +23,10 @@ def engine_name(engine: str) -> str:
     return _NAMES["engines"].get(engine, engine)
 
 
+OBJECTIVE_NAMES: Final = _NAMES["objectives"]
+"""Names of objectives by code."""
+
+
 def precision_name(precision: str, weight_bit: float | None = None) -> str:
     """Return the name of a precision, with the bits of a weight where they are not its usual ones.
 

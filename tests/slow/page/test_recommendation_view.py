@@ -6,7 +6,7 @@ import csv
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import pytest
 
@@ -51,6 +51,28 @@ def test_a_moved_slider_gives_a_new_ranking_and_address(service: Service, tab: T
     workload = question_of(tab)["workload"]
     assert isinstance(workload, dict)
     assert workload["users"] > 300
+
+
+@pytest.mark.parametrize(
+    ("objective", "budget", "has_load"),
+    [("accelerators", "", True), ("tokens", "", False), ("throughput", "40", False)],
+)
+def test_the_objective_is_chosen_and_kept_by_the_link(
+    service: Service, tab: Tab, objective: str, budget: str, has_load: bool
+) -> None:
+    open_answer(tab, service.url)
+    page = tab.page
+    page.locator("#constraints-fold > summary").click()
+    page.locator("#max_usd_per_h").fill(budget)
+    page.locator("#objective").select_option(objective)
+    page.wait_for_function('name => decodeURIComponent(location.href).includes(`objective":"${name}`)', arg=objective)
+    asked = question_of(tab)
+    assert ("users" in asked["workload"]) is has_load
+    page.locator(".card.first").wait_for()
+    page.goto("about:blank")
+    open_answer(tab, f"{service.url}/#/recommend?q={quote(json.dumps(asked))}")
+    assert page.locator("#objective").input_value() == objective
+    assert question_of(tab) == asked
 
 
 def test_an_error_removes_the_answer_and_a_correction_brings_one(service: Service, tab: Tab) -> None:

@@ -9,7 +9,14 @@ from pydantic import BaseModel, Field
 
 from roofcast.data.prices.regions import offered_areas
 from roofcast.data.specs import Precision, Pricing
-from roofcast.serving.display_names import engine_name, precision_name, pricing_name, provider_name, region_name
+from roofcast.serving.display_names import (
+    OBJECTIVE_NAMES,
+    engine_name,
+    precision_name,
+    pricing_name,
+    provider_name,
+    region_name,
+)
 from roofcast.serving.http.access import READ
 from roofcast.serving.http.dependencies import ActiveModel, Parts
 from roofcast.serving.http.guarded_routes import GuardedRoute
@@ -52,9 +59,11 @@ class ChoicesResponse(BaseModel):
     engines: list[str]
     weight_precisions: list[str]
     speculations: list[str]
+    objectives: list[str]
     deployments: list[str]
     names: Annotated[
-        dict[str, str], Field(description="Names for people of the codes in engines, weight_precisions and pricing.")
+        dict[str, str],
+        Field(description="Names for people of the codes in engines, weight_precisions, pricing and objectives."),
     ]
     highest_level: float
 
@@ -84,11 +93,13 @@ def get_choices(service: Parts, active: ActiveModel) -> ChoicesResponse:
         engines=[*engines],
         weight_precisions=[*precisions],
         speculations=[*get_args(SpeculationKind)],
+        objectives=[*OBJECTIVE_NAMES],
         deployments=[kind for kind in get_args(Artefact) if kind],
         names={
             **{engine: engine_name(engine) for engine in engines},
             **{precision: precision_name(precision) for precision in precisions},
             **{kind: pricing_name(kind) for kind in pricing},
+            **OBJECTIVE_NAMES,
             **{provider: provider_name(provider) for provider in providers},
             **{region: region_name(region) for region in sorted(regions) if region_name(region) != region},
         },

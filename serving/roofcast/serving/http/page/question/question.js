@@ -1,7 +1,7 @@
 // The form and the request that it stands for.
 
 import { at, h, prose } from "../shared/dom.js";
-import { few } from "../shared/format.js";
+import { few, nameOf } from "../shared/format.js";
 import { SHOWN_CONSTRAINTS, buildConstraints, readConstraints, writeConstraints } from "./constraints.js";
 import { isModelShown, isNames, isNumber, keptFields } from "./kept.js";
 import { addLimit, readLimits, writeLimits } from "./limits.js";
@@ -15,7 +15,10 @@ const TYPING_MS = 300;
 const NO_THINK_TIME = "It states no think time: with 0 s each user always has a request in flight. ";
 const presets = new Map();
 const presetOf = (name) => presets.get(name?.trim().toLowerCase().replaceAll("-", "_"));
+const OF_NO_LOAD = ["tokens", "throughput"];
 const isOfUsers = (value, workload) => isNumber(value) && !("request_rate_per_s" in workload);
+
+const hasOption = (id, name) => [...at(id).options].some(({ value }) => value === name);
 
 /** What the form shows of a request, see `keptFields`. */
 const SHOWN = {
@@ -27,7 +30,8 @@ const SHOWN = {
   },
   limits: isNames,
   confidence: isNumber,
-  stack: (name) => [...at("stack").options].some(({ value }) => value === name),
+  objective: (name) => hasOption("objective", name),
+  stack: (name) => hasOption("stack", name),
   constraints: SHOWN_CONSTRAINTS,
 };
 
@@ -42,6 +46,7 @@ export function buildForm(changed) {
   addLimit("tpot", changed);
   at("preset").addEventListener("change", choosePreset);
   for (const radio of document.querySelectorAll("input[name=kind]")) radio.addEventListener("change", showKind);
+  at("objective").addEventListener("change", chooseObjective);
   for (const name of LENGTHS) {
     for (const id of [name, `${name}-range`]) at(id).addEventListener("input", (event) => { if (event.isTrusted) leavePreset(); });
   }
@@ -55,6 +60,7 @@ export function fillChoices(choices, changed) {
   presets.clear();
   for (const preset of choices.presets) presets.set(preset.name, preset);
   at("preset").append(...choices.presets.map(({ name }) => h("option", { value: name }, name.replaceAll("_", " "))));
+  at("objective").append(...choices.objectives.map((name) => h("option", { value: name }, nameOf(name))));
   buildConstraints(choices, changed);
   at("preset").value = presets.has(USUAL) ? USUAL : "";
   choosePreset();
@@ -95,6 +101,14 @@ function showPreset() {
     ? [...prose(`${preset.meaning}: ${preset.basis}, ${preset.observed}. ${preset.think_time_s ? "" : NO_THINK_TIME}`), h("a", { href: preset.source, rel: "noreferrer" }, "Source")] : []));
 }
 
+/** Leave the load out where the objective makes replicas as busy as pays. */
+function chooseObjective() {
+  if (OF_NO_LOAD.includes(at("objective").value)) chooseKind("none");
+  showKind();
+}
+
+const chooseKind = (name) => { document.querySelector(`input[name=kind][value=${name}]`).checked = true; };
+
 function showKind() {
   for (const one of ["users", "request_rate_per_s"]) slider(one).hidden = one !== kind();
   slider("think_time_s").hidden = kind() !== "users";
@@ -107,13 +121,13 @@ const slider = (name) => document.querySelector(`.slider[data-name=${name}]`);
 
 /** Return the request of the form; throws if a pasted config.json is no JSON. */
 function readQuestion() {
-  const workload = { [kind()]: number(kind()) };
+  const workload = kind() === "none" ? {} : { [kind()]: number(kind()) };
   if (kind() === "users" && number("think_time_s") !== usualThinkTime()) workload.think_time_s = number("think_time_s");
   const preset = presets.get(at("preset").value);
   if (preset) workload.preset = preset.name;
   for (const name of LENGTHS) if (number(name) !== preset?.[name]) workload[name] = number(name);
   const request = { model: readModel(), workload, limits: readLimits(), confidence: shareOf("confidence"), constraints: readConstraints() };
-  if (at("stack").value) request.stack = at("stack").value;
+  for (const name of ["objective", "stack"]) if (at(name).value) request[name] = at(name).value;
   return request;
 }
 
@@ -122,14 +136,13 @@ function writeQuestion(request, changed) {
   const { workload = {} } = request;
   writeModel(request.model);
   at("preset").value = presetOf(workload.preset)?.name ?? "";
-  const radio = document.querySelector(`input[name=kind][value=${"request_rate_per_s" in workload ? "request_rate_per_s" : "users"}]`);
-  radio.checked = true;
+  chooseKind(["request_rate_per_s", "users"].find((name) => name in workload) ?? "none");
   choosePreset();
   for (const name of ["users", "request_rate_per_s", ...LENGTHS]) setSlider(name, workload[name]);
   setSlider("think_time_s", workload.think_time_s ?? usualThinkTime());
   if (request.limits) writeLimits(request.limits, changed);
   setShare("confidence", request.confidence ?? USUAL_CONFIDENCE);
-  at("stack").value = request.stack ?? "";
+  for (const name of ["objective", "stack"]) at(name).value = request[name] ?? "";
   writeConstraints(request.constraints ?? {}, changed);
   showKind();
 }
@@ -146,7 +159,7 @@ export function summary() {
   const request = readQuestion();
   const { workload } = request;
   const name = typeof request.model === "string" ? request.model : request.model.name;
-  const load = workload.users ? `${few(workload.users)} users` : `${few(workload.request_rate_per_s)} requests/s`;
+  const load = kind() === "none" ? "no load" : workload.users ? `${few(workload.users)} users` : `${few(workload.request_rate_per_s)} requests/s`;
   return [name.split("/").at(-1), load, ...request.limits.map(words), ...question.names()].join(" · ");
 }
 

@@ -60,7 +60,8 @@ export const replicaName = (r) => `${nAccelerator(r) > 1 ? `${nAccelerator(r)} Ã
 /** Return how a replica runs, such as vLLM, FP8, TP2, eagle with 3 tokens. */
 export function runs(replica) {
   const draft = replica.speculation ? `${replica.speculation.kind} with ${plural(replica.speculation.n_token, "token")}` : "";
-  return [nameOf(replica.engine), nameOf(replica.weight_precision), split(replica), draft].filter(Boolean).join(", ");
+  const bits = replica.weight_bit ? ` of ${few(replica.weight_bit)} bits a weight` : "";
+  return [nameOf(replica.engine), nameOf(replica.weight_precision) + bits, split(replica), draft].filter(Boolean).join(", ");
 }
 export const offer = (o) =>
   [nameOf(o.provider), o.instance_type, nameOf(o.region), nameOf(o.pricing)].filter(Boolean).join(" Â· ");
