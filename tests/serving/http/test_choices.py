@@ -11,8 +11,8 @@ def test_the_choices_are_names_that_a_request_may_have(shared: Client) -> None:
     assert "vllm" in choices["engines"]
     assert "on_demand" in choices["pricing"]
     assert {one["id"] for one in choices["accelerators"]} <= set(shared.service.catalog.accelerators)
-    codes = {*choices["engines"], *choices["weight_precisions"], *choices["pricing"], *choices["providers"]}
-    assert set(choices["names"]) == codes | {"unknown"}
+    fields = ("engines", "weight_precisions", "pricing", "providers", "objectives")
+    assert set(choices["names"]) == {code for field in fields for code in choices[field]} | {"unknown"}
     assert choices["names"]["gcp"] == "Google Cloud"
     assert choices["names"]["vllm"] == "vLLM"
     assert choices["names"]["on_demand"] == "on demand"
