@@ -37,9 +37,10 @@ def compress(values: Sequence[Any]) -> dict[str, Any] | None:
 
 def read_class(config_class: type) -> dict[str, Any]:
     """Return the defaults of a configuration class that `model_config` reads; empty if it has no defaults."""
+    invalid = importlib.import_module("huggingface_hub.errors").StrictDataclassError
     try:
         fields = config_class().to_dict()
-    except Exception:
+    except (ValueError, invalid):  # a part whose type has to be named, or defaults that its validators refuse
         return {}
     stated = {name: getattr(config_class, name, None) for name in fields}
     lists = {name: compress(v) for name, v in fields.items() if isinstance(v, list) and len(v) >= _SHORTEST}
