@@ -51,6 +51,8 @@ def split_error(model: ModelSpec, tp: float = 1, ep: float = 1, engine: str = ""
         return InputError("tp", f"{expected}, got {tp:g}")
     if ep > 1 and not model.n_expert:
         return InputError("ep", f"must be 1, as the model has no experts, got {ep:g}")
+    if ep > 1 and engine in NO_EXPERT_PARALLEL_ENGINES:
+        return InputError("ep", f"must be 1: {engine} spreads no whole experts, got {ep:g}")
     if ep > max(model.n_expert, 1):
         return InputError("ep", f"must be at most the model's {model.n_expert} experts, got {ep:g}")
     return None

@@ -21,7 +21,6 @@ from roofcast.features.validity.engine_choice import searched_pairs
 from roofcast.features.validity.engine_support import DESK_ENGINES, Stack, model_kinds, support_error
 from roofcast.features.validity.model_limits import (
     NO_ATTENTION_DP_ENGINES,
-    NO_EXPERT_PARALLEL_ENGINES,
     split_error,
 )
 from roofcast.serving.recommend.demand.constraints import Constraints
@@ -84,7 +83,6 @@ def enumerate_replicas(
         for speculation in constraints.speculations
         if (tp, ep, engine) not in impossible
         and not (dp > 1 and engine in NO_ATTENTION_DP_ENGINES)
-        and not (ep > 1 and engine in NO_EXPERT_PARALLEL_ENGINES)
         and not (speculation and (pp > 1 or engine in NO_SPECULATION_ENGINES))
     ]
     return replicas, {name: reason for name, (pairs, reason) in served.items() if not pairs}
