@@ -137,8 +137,8 @@ SECTIONS: Final = (
     ),
     Section(
         "P10: stated probabilities",
-        "On P7's predictions of all stacks: the stated probability that TTFT or TPOT is below a limit of .5 to 3 "
-        "times the predicted value, against how often it is. *Largest gap*: of the deciles of said probability "
+        "On P7's predictions of competent operators: the stated probability that TTFT or TPOT is below a limit of .5 "
+        "to 3 times the predicted value, against how often it is. *Largest gap*: of the deciles of said probability "
         "([P10_parts.csv](scoreboard/P10_parts.csv)); *Brier*: mean squared error. A decision rents the cheapest "
         "configuration that meets limits on both at a probability of .8, among those with which one owner measured "
         "an LLM at a workload and load: *success* is the share that meets them, *overspend* the mean excess of those "

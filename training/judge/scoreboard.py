@@ -352,7 +352,8 @@ def _run_stacks(inputs: _Inputs) -> dict[str, ProtocolResult]:
     plain = dump[[name for name in map(str, dump) if not name.endswith(_OWN_RUN_COLUMNS)]]
     others = {name for name in map(str, dump) if name.startswith("by_")}
     own = dump.loc[dump["metric"] != DERIVED, [name for name in map(str, dump) if name not in others]]
-    limits, candidates = state_limits(plain), rent(plain, least_prices())
+    competent = plain[plain["is_competent"]]
+    limits, candidates = state_limits(competent), rent(competent, least_prices())
     stated = {"P10": limits, "P10_parts": reliability_parts(limits), "P10_candidates": candidates}
     first, whole = (
         figures | {OWN: with_classes(figures[OWN], of[of["is_competent"]])}

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import ndtr, ndtri
 
-from judge.decision_metrics import mean_overspend, overspends, success_share
+from judge.decision_metrics import mean_overspend, overspends
 from judge.protocols.fold_lines import LEVELS, scored_lines
 from judge.protocols.regret import HARDWARE
 from roofcast.training.dataset.stacks import stack_owners
@@ -104,7 +104,7 @@ def rent(dump: pd.DataFrame, price_usd_per_h: Mapping[str, float]) -> pd.DataFra
     of_metric = (ttft, tpot.loc[ttft.index])
     table = ttft.assign(
         owner=stack_owners(ttft["stack"]),
-        cost_usd_per_h=ttft["accelerator"].map(dict(price_usd_per_h)) * ttft["n_accelerator"],
+        cost_usd_per_h=ttft["accelerator"].map(dict(price_usd_per_h)).astype(float) * ttft["n_accelerator"],
     )[[*QUESTION, *HARDWARE, "cost_usd_per_h"]]
     question = table.groupby(list(QUESTION), dropna=False).ngroup()
     typical = [of["measured"].groupby(question).transform("median") for of in of_metric]
@@ -117,7 +117,7 @@ def rent(dump: pd.DataFrame, price_usd_per_h: Mapping[str, float]) -> pd.DataFra
         tables.append(table.assign(factor=factor, said=said, happened=happened))
     candidates = pd.concat(tables).reset_index()
     by_decision = candidates.groupby(list(DECISION), dropna=False)
-    hardware = candidates["accelerator"] + candidates["n_accelerator"].map(" x {:g}".format)
+    hardware = candidates.groupby(list(HARDWARE)).ngroup()
     has_choice = hardware.groupby(by_decision.ngroup()).transform("nunique") > 1
     return candidates[has_choice & by_decision["happened"].transform("any")].reset_index(drop=True)
 
@@ -138,7 +138,7 @@ def decision_figures(candidates: pd.DataFrame) -> dict[str, float]:
     overspend = overspends(rented["cost_usd_per_h"], least.loc[rented.index])
     return {
         "overspend_80": mean_overspend(overspend, rented["happened"]),
-        "success_80": success_share(rented["happened"]),
+        "success_80": float(rented["happened"].astype(float).mean()),
         "answered_80": len(rented) / max(len(least), 1),
         "n_decision": len(least),
     }

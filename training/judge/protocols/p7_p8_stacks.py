@@ -129,7 +129,8 @@ def stack_figures(dump: pd.DataFrame) -> dict[str, dict[str, dict[str, object]]]
     `LEAST_ROW` rows (``worst_stack``), a stack being all of one owner; ``bias`` is the median of
     log(measured / predicted). All methods are compared on the rows that roofcast answers. Intervals, which are of
     competent operators, are judged by the rows of these (``competent``), those of any operator by all (``any``):
-    coverage means over stacks, that of the worst, and `interval_scores` over rows.
+    coverage means over stacks, that of the worst, and `interval_scores` over rows. Those of ``competent`` are at the
+    top too, where ``coverage_90`` is the mean over stacks.
     """
     lines = scored_lines(dump)
     columns = {"roofcast": "predicted", **{name: f"by_{name}" for name in BASELINES}}
@@ -153,7 +154,8 @@ def _method_scores(lines: pd.DataFrame, column: str, *, has_interval: bool) -> d
         scores["worst_stack"] = _floats(by_stack[is_large].max()[["mape", "median_ape"]])
     if has_interval:
         answered = lines[predicted.notna()]
-        scores["competent"] = _coverage(answered[answered["is_competent"]], "90")
+        own = _coverage(answered[answered["is_competent"]], "90")
+        scores |= own | {"coverage_90": own["coverage_90_of_stacks"], "competent": own}
         scores["any"] = _coverage(answered, "90_any")
     return scores
 
