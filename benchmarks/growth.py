@@ -74,7 +74,7 @@ def measure(factor: int, *, training: bool) -> dict[str, float]:
     effects = RandomEffects().fit(keys.take(points), error[points])
     effects.predict_sd_left_out(keys.on_target_stack(), lineage, lineage[points])
     fitted = time.process_time()
-    started = effects.with_errors(error[points]).build_cache()
+    started = effects.with_points(keys.take(points), error[points]).build_cache()
     figures = {
         "n_row": float(len(rows)),
         "n_candidate": float(len(select_training_points(keys, len(rows)))),

@@ -1,9 +1,12 @@
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
+from roofcast.data.campaigns import load_campaigns
 from roofcast.data.measurements.schema import INPUT_COLUMNS
+from roofcast.serving.predict.question_rows import rows_from_table
 from roofcast.serving.predict.row_answers import LOAD_REMARK
 from tests.serving.http_client import CONFIG, MODEL, Client, a_full_question, a_question, problem_of
 
@@ -295,3 +298,21 @@ def test_a_blank_engine_is_that_of_the_format_or_the_one_that_runs_there(
     (row,) = predict(shared, a_question(**{"engine": "", **changes}))
     assert row["status"] == "ok"
     assert f"engine={engine} " in row["assumed"]
+
+
+def test_what_was_measured_stands_beside_the_answer_and_its_stack_is_reached(shared: Client) -> None:
+    measured = load_campaigns(["inferencemax"])
+    measured = measured[(measured["statistic"] == "mean") & measured["tpot_s"].notna()].iloc[::60]
+    rows, truth = rows_from_table(measured[[*INPUT_COLUMNS]]), measured["tpot_s"].to_numpy()
+    named, unknown = predict(shared, *rows, stack="inferencex"), predict(shared, *rows)
+    known = [i for i, row in enumerate(unknown) if row["observed_stack"] == "inferencex"]
+    assert len(known) > max(5, 0.7 * len(rows))
+    assert all(unknown[i]["support"] == named[i]["support"] == "measured" for i in known)
+    assert all(unknown[i]["observed_date"] for i in known)
+    assert np.median([abs(unknown[i]["observed_tpot_s"] / truth[i] - 1) for i in known]) < 0.02
+    errors = [np.median([abs(answers[i]["tpot_s"] / truth[i] - 1) for i in known]) for answers in (named, unknown)]
+    assert errors[0] < 0.07
+    assert errors[0] < errors[1]
+    far = predict(shared, a_question(engine="sglang", accelerator="nvidia-t4-16gb"), a_question(tp=7))
+    assert [row["support"] for row in far] == ["extrapolated", ""]
+    assert far[0]["observed_tpot_s"] is None

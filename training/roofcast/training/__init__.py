@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from roofcast.training.config import TrainingConfig
-    from roofcast.training.explain.contributions import TrainingPoints, contributions, nearest_measurements
+    from roofcast.training.explain.contributions import contributions, nearest_measurements
     from roofcast.training.explain.measure_next import rank_measurements
+    from roofcast.training.explain.measured_points import MeasuredPoints
     from roofcast.training.learner.prediction import Prediction
     from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
     from roofcast.training.learner.ratio_model import RatioModel
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CalibrationPoints",
+    "MeasuredPoints",
     "ModelBundle",
     "Prediction",
     "RatioModel",
     "RoofcastPredictor",
     "TrainingConfig",
-    "TrainingPoints",
     "contributions",
     "load_bundle",
     "nearest_measurements",
@@ -32,7 +33,7 @@ __all__ = [
 ]
 
 _MODULE_OF: Final = {
-    "TrainingPoints": "explain.contributions",
+    "MeasuredPoints": "explain.measured_points",
     "ModelBundle": "lifecycle.bundles.bundle",
     "RatioModel": "learner.ratio_model",
     "Prediction": "learner.prediction",

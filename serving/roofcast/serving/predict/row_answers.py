@@ -20,6 +20,12 @@ from roofcast.features.engine.estimate import Estimate
 from roofcast.features.queries import FloatArray, Queries
 from roofcast.features.validity.checks import FLAGS, find_flags
 from roofcast.serving.defaults import DEFAULT_LEVEL
+from roofcast.serving.predict.measured_values import (
+    MEASURED_COLUMNS,
+    MEASURED_TEXTS,
+    blank_columns,
+    fill_measured,
+)
 from roofcast.serving.predict.name_remarks import name_remarks
 from roofcast.serving.predict.row_checks import (
     assumed_split_problems,
@@ -30,14 +36,15 @@ from roofcast.serving.predict.row_checks import (
 )
 from roofcast.serving.predict.saturation import LENGTH_REMARK, SATURATED, saturation_text, undefined_metrics
 from roofcast.serving.row_problems import Problem
+from roofcast.training.learner.errors.group_keys import build_group_keys
 from roofcast.training.learner.prediction import Prediction
 from roofcast.training.learner.predictor import CalibrationPoints
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 
 ANSWER_METRICS: Final = ("ttft_s", "tpot_s", "itl_s", "e2e_s", "output_throughput_token_per_s")
 METRIC_COLUMNS: Final = tuple(f"{metric}{end}" for metric in ANSWER_METRICS for end in ("", "_lo", "_hi"))
-TEXT_COLUMNS: Final = ("status", "reason", "assumed")
-ANSWER_COLUMNS: Final = (*METRIC_COLUMNS, "status", "reason", "outside", "assumed")
+TEXT_COLUMNS: Final = ("status", "reason", "assumed", *MEASURED_TEXTS)
+ANSWER_COLUMNS: Final = (*METRIC_COLUMNS, *MEASURED_COLUMNS, "status", "reason", "outside", "assumed")
 
 UNCALIBRATED: Final = "_uncalibrated"
 UNCALIBRATED_COLUMNS: Final = tuple(
@@ -83,6 +90,7 @@ def answer_columns(columns: Mapping[str, ColumnArray], options: PredictOptions) 
     table, problems = check_rows(columns, options.catalog, options.bundle.engines)
     n_row = len(problems)
     answers: dict[str, ColumnArray] = {name: np.full(n_row, np.nan) for name in METRIC_COLUMNS}
+    answers |= blank_columns(n_row)
     answers |= {"status": object_column(n_row, "ok"), "reason": object_column(n_row, "")}
     answers |= {"outside": np.zeros(n_row, dtype=bool), "assumed": object_column(n_row, "")}
     answers |= {name: np.full(n_row, np.nan) for name in (UNCALIBRATED_COLUMNS if options.references else ())}
@@ -104,10 +112,12 @@ def _predict(
     predictor, catalog = options.bundle.predictor, options.catalog
     subset = table if len(rows) == len(problems) else {name: cells[rows] for name, cells in table.items()}
     queries = describe_service(subset, catalog.models, catalog.accelerators)
-    prediction = predictor.predict_distribution(queries, options.references, metrics=ANSWER_METRICS)
+    keys = build_group_keys(queries)
+    prediction = predictor.predict_distribution(queries, options.references, metrics=ANSWER_METRICS, keys=keys)
+    fill_measured(answers, rows, options.bundle.anchors, queries, keys)
     _fill_numbers(answers, rows, prediction, options.level)
     if options.references:
-        uncalibrated = predictor.predict_distribution(queries, metrics=ANSWER_METRICS)
+        uncalibrated = predictor.predict_distribution(queries, metrics=ANSWER_METRICS, keys=keys)
         _fill_numbers(answers, rows, uncalibrated, options.level, UNCALIBRATED)
     outside = outside_columns(prediction.features, subset, options.bundle, catalog.accelerators)
     answers["outside"][rows] = [bool(columns) for columns in outside]
@@ -130,7 +140,8 @@ def _predict(
         if is_undefined is not None:
             answers[name][rows[is_undefined]] = np.nan
     answers["status"][rows[prediction.estimate.is_saturated]] = SATURATED
-    answers["assumed"][failed] = ""
+    for name in ("assumed", *MEASURED_TEXTS):
+        answers[name][failed] = ""
 
 
 def _fill_numbers(

@@ -10,7 +10,6 @@ import pandas as pd
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import UnknownNameError
-from roofcast.features.pipeline import METRICS
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.counts import count_text
@@ -33,7 +32,7 @@ MAX_JOINED_ROW: Final = 600
 """Points of profiles joined with references in memory, and the rows of these together."""
 
 MAX_BUNDLE: Final = 32
-"""Bundles about measured stacks in memory; those of one champion share its error distributions."""
+"""Bundles about measured stacks in memory; each has the factors of its own rows, 30 MB of the largest stack."""
 
 _MAX_LISTED: Final = 12
 """Engines, and accelerators, of a measured stack that a note lists."""
@@ -76,7 +75,7 @@ class Stacks:
 
     Cached are profiles with their points, these points with the references of requests, so that predictors are
     conditioned once on those that many requests have, and the champion's bundles about any operator and about
-    measured stacks, the first of which computes error distributions that take seconds.
+    measured stacks.
 
     `build`: returns the profile of a name and its stored rows, which the catalogue and the predictor admit.
     """
@@ -165,7 +164,7 @@ def _bundle_of_any(bundle: ModelBundle) -> ModelBundle:
 
 
 def _bundle_about(bundle: ModelBundle, stack: str) -> ModelBundle:
-    return replace(bundle, predictor=bundle.predictor.on_stack(stack).build_cache(METRICS))
+    return replace(bundle, predictor=bundle.predictor.on_stack(stack))
 
 
 def _join(points: CalibrationPoints, references: CalibrationPoints) -> CalibrationPoints:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from roofcast.serving.cli.text.prediction_text import MAX_REASON, prediction_text, question_text
+from roofcast.serving.cli.text.prediction_text import MAX_REASON, prediction_text, question_text, support_text
 from roofcast.serving.cli.text.text_tables import WIDTH
 
 OK = {"status": "ok", "reason": "", "assumed": "kv_precision graphs engine date"}
@@ -38,5 +38,18 @@ def test_a_table_without_failures_and_assumptions_has_one_line() -> None:
 def test_an_answered_question_has_the_reason_to_doubt_it() -> None:
     question = {"model": "m", "accelerator": "l40s", "n_accelerator": "4"}
     answer = OK | {"tpot_s": 0.02, "tpot_s_lo": 0.01, "tpot_s_hi": 0.04, "outside": False, "reason": "tp spans nodes"}
+    answer["support"] = "near"
     assert question_text(question, answer, 0.9).endswith("\ntp spans nodes\n")
     assert "None" not in question_text(question, answer | {"reason": None}, 0.9)
+
+
+def test_an_answer_says_what_it_rests_on_and_who_measured_the_same() -> None:
+    answer = {"support": "measured", "observed_ttft_s": None, "observed_tpot_s": 0.0141}
+    answer |= {"observed_stack": "a lab/rig", "observed_engine_version": "0.5.12", "observed_date": "2026-06-03"}
+    assert support_text(answer) == (
+        "measured: TPOT 14.1 ms (a lab/rig, 0.5.12, 2026-06-03); --stack 'a lab/rig' answers as they run it"
+    )
+    own = answer | {"observed_stack": None}
+    assert support_text(own) == "measured: TPOT 14.1 ms (0.5.12, 2026-06-03)"
+    for support in ("near", "extrapolated"):
+        assert support_text({"support": support}).startswith(f"{support}: ")

@@ -72,7 +72,7 @@ def test_a_configuration_of_another_kind_is_solved_without_tables() -> None:
 def test_equal_keys_of_two_terms_are_distinct() -> None:
     keys = np.full((4, len(TERMS)), 7, dtype=np.uint64)
     keys[:, -1] = np.arange(4)
-    keys[1, 0] = 9
+    keys[1, 1] = 9
     X = GroupKeys(keys, np.zeros((4, 3)), np.zeros(4, dtype=np.uint64))
     assert_formula(RandomEffects(n_iteration=0).fit(X, np.arange(4.0)), X)
 

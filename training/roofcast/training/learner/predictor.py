@@ -20,7 +20,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import compress
 from typing import Final, Self
 from weakref import WeakKeyDictionary
@@ -103,7 +102,6 @@ class RoofcastPredictor(RatioModel):
         row; empty for the user's own, None if all rows are. Rows of an API key have a limited weight in the joint fit
         of the calibration and in the trees, and none in the distribution of errors.
         """
-        self.__dict__.pop("_on_measured_stacks", None)
         stacks = pd.Series("", index=X.index) if stacks is None else stacks.reindex(X.index)
         owners, is_public = stack_owners(stacks), ~is_uploaded(stacks).to_numpy()
         origins = Origins(groups, owners, competent_rows(X, stacks))
@@ -144,7 +142,7 @@ class RoofcastPredictor(RatioModel):
                 origins.take(known),
                 residual=_own_residuals(log_ratio(measured, prediction.value[metric]), keys)[known],
                 stack_residual=log_ratio(measured, full.value[metric])[known],
-                fold_errors=FoldErrors(fold[known], fold_errors, prediction.is_own(metric)[known]),
+                fold_errors=FoldErrors(fold[known], fold_errors),
                 is_central=is_central[known],
             )
             self.error_distributions_[metric], errors[metric][:, known], expected[metric][:, known] = fitted
@@ -251,7 +249,10 @@ class RoofcastPredictor(RatioModel):
             raise ValueError(f"the stacks have several owners, ask about one at a time: {[owner, *others]}")
         other = self._with_full_correction()
         other.coefficients_ = self.owner_offsets_.of_owner(owner, self.coefficients_)
-        other.stack_, other.error_distributions_ = stack, dict(self._on_measured_stacks)
+        other.stack_, keys = stack, np.unique(stack_keys(names.to_numpy(dtype=object)))
+        other.error_distributions_ = {
+            metric: one.on_measured_stacks(keys) for metric, one in self.error_distributions_.items()
+        }
         other.points_ = ()
         for points in self.points_:
             other = other.condition_on(points)
@@ -264,19 +265,15 @@ class RoofcastPredictor(RatioModel):
         return other
 
     def knows_stacks(self, names: pd.Series) -> BoolArray:
-        """Return whether training points of the random effects are of each stack: shape (n_name,)."""
-        parts = [(d.effects.training_points_.stack, d.stack_points.stack) for d in self.error_distributions_.values()]
-        return np.isin(stack_keys(names.to_numpy(dtype=object)), np.concatenate(sum(parts, ())))
+        """Return whether the predictor learnt from rows of each stack: shape (n_name,)."""
+        known = np.concatenate([one.stack_points.stack for one in self.error_distributions_.values()])
+        return np.isin(stack_keys(names.to_numpy(dtype=object)), known)
 
     def _keys_on_stack(self, prediction: RatioPrediction) -> GroupKeys:
         keys, index = prediction.keys, prediction.index
         if isinstance(self.stack_, str):
             return keys.on_stacks(pd.Series(self.stack_, index), index) if self.stack_ else keys
         return keys.on_stacks(self.stack_, index)
-
-    @cached_property
-    def _on_measured_stacks(self) -> dict[str, ErrorDistribution]:
-        return {metric: known.on_measured_stack() for metric, known in self.error_distributions_.items()}
 
     def _with_full_correction(self) -> RoofcastPredictor:
         other = copy.copy(self)

@@ -16,7 +16,7 @@ from roofcast.training.dataset.stacks import is_uploaded, stack_owners
 from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.dataset.training_set import TrainingSet, build_training_set
 from roofcast.training.evaluation.metrics import error_summary
-from roofcast.training.explain.contributions import build_training_points
+from roofcast.training.explain.contributions import build_measured_points
 from roofcast.training.learner.out_of_memory import fit_out_of_memory
 from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.learner.ratio_model import Progress
@@ -61,7 +61,7 @@ def fit_bundle(
         engines=tuple(sorted(set(data.measurements["engine"]) - {""})),
         accelerators=tuple(sorted(set(data.measurements["accelerator"]))),
         scores={str(m): {str(k): float(v) for k, v in row.items()} for m, row in scores.iterrows()},
-        anchors=build_training_points(predictor, data),
+        anchors=build_measured_points(predictor, data),
         feasibility=fit_out_of_memory(data.attempts, predictor.coefficients_) if data.attempts else None,
     )
 

@@ -1,16 +1,24 @@
 """Text of the answer to one question, and summary of those to a file: rows by status, reasons, assumed columns."""
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from roofcast.serving.cli.text.text_tables import INDENT, fold, table_text
-from roofcast.serving.counts import interval_text
+from roofcast.serving.counts import interval_text, quantity_text
 from roofcast.serving.display_names import metric_name
 
 UNCALIBRATED: Final = "_uncalibrated"
 """End of the columns without own runs."""
+
+MEASURED_METRICS: Final = ("ttft_s", "tpot_s", "output_throughput_token_per_s")
+
+SUPPORT_TEXT: Final = {
+    "near": "near: model, engine and accelerator were measured, this configuration and load were not",
+    "extrapolated": "extrapolated: the model was not measured with the engine on the accelerator",
+}
 
 MAX_REASON: Final = 3
 """Failed rows whose reasons are printed without `--why`."""
@@ -33,6 +41,7 @@ def question_text(question: Mapping[str, str], answer: Mapping[str, Any], level:
             row["without own runs"] = _figure(name, f"{name}{UNCALIBRATED}", answer)
         rows.append(row)
     lines = [fold(f"{question['model']} on {on}"), table_text(rows)]
+    lines.append(fold(support_text(answer)))
     if answer["assumed"]:
         lines.append(fold(f"assumed, as not given: {', '.join(answer['assumed'].split())}"))
     if answer["outside"] in {True, "True"}:
@@ -40,6 +49,18 @@ def question_text(question: Mapping[str, str], answer: Mapping[str, Any], level:
     if answer["reason"]:
         lines.append(fold(answer["reason"]))
     return "\n".join(lines) + "\n"
+
+
+def support_text(answer: Mapping[str, Any]) -> str:
+    """Return what an answer rests on, and who measured the same, as one sentence."""
+    if answer["support"] != "measured":
+        return SUPPORT_TEXT[answer["support"]]
+    values = [(name, answer.get(f"observed_{name}")) for name in MEASURED_METRICS]
+    told = [f"{metric_name(name)} {quantity_text(name, value)}" for name, value in values if value is not None]
+    stack, version, date = (answer[f"observed_{name}"] for name in ("stack", "engine_version", "date"))
+    by = ", ".join(filter(None, (stack, version, date)))
+    advice = f"; --stack {shlex.quote(stack)} answers as they run it" if stack else ""
+    return f"measured: {', '.join(told)} ({by}){advice}"
 
 
 def _figure(metric: str, name: str, answer: Mapping[str, Any]) -> str:

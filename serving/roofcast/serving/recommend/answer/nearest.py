@@ -7,7 +7,8 @@ import numpy as np
 from roofcast.data.measurements.cells import object_column
 from roofcast.features.queries import FloatArray
 from roofcast.serving.predict.question_rows import rows_from_columns
-from roofcast.training.explain.contributions import WORKLOAD, TrainingPoints
+from roofcast.training.explain.contributions import WORKLOAD
+from roofcast.training.explain.measured_points import MeasuredPoints
 from roofcast.training.learner.errors.group_keys import build_group_keys
 from roofcast.training.learner.predictor import RoofcastPredictor
 
@@ -21,21 +22,22 @@ SHOWN: Final = (
 
 
 def nearest(
-    predictor: RoofcastPredictor, training_points: TrainingPoints, d: dict[str, FloatArray], metric: str, n: int
+    predictor: RoofcastPredictor, points: MeasuredPoints, d: dict[str, FloatArray], metric: str, n: int
 ) -> list[tuple[dict[str, Any], ...]]:
     """Return up to `n` measurements of each query whose errors correlate most with its own, as JSON values.
 
     Among equal correlations the nearest workload comes first. Measurements below `LEAST_CORRELATION` are left out.
 
-    `predictor` and `training_points`: of one bundle, not conditioned on reference measurements. `metric`: measured
+    `predictor` and `points`: of one bundle, not conditioned on reference measurements. `metric`: measured
     metric.
     """
-    n_query, indices = len(d["config.engine"]), training_points.place.get(metric)
+    n_query, indices = len(d["config.engine"]), points.place.get(metric)
     if indices is None or not len(indices) or not n_query:
         return [()] * n_query
-    correlations = predictor.error_distributions_[metric].correlation(build_group_keys(d))
+    effects = predictor.error_distributions_[metric].effects
+    correlations = effects.correlation(build_group_keys(d), points.group_keys.take(indices))
     workload = np.stack([d[f"workload.{name}"] for name in (*WORKLOAD[:3], "request_rate_per_s")], axis=1)
-    measured = np.stack([training_points.rows[name].to_numpy(dtype=float)[indices] for name in WORKLOAD], axis=1)
+    measured = np.stack([points.rows[name].to_numpy(dtype=float)[indices] for name in WORKLOAD], axis=1)
     best_of_row = []
     for own, correlation in zip(workload, correlations, strict=True):
         rounded = correlation.round(6)
@@ -46,7 +48,7 @@ def nearest(
         best_of_row.append(candidates[order[:n]])
     selected = np.concatenate(best_of_row)
     rows, back = np.unique(indices[selected], return_inverse=True)
-    values = {name: training_points.rows[name].array.take(rows).to_numpy() for name in (*SHOWN, metric)}
+    values = {name: points.rows[name].array.take(rows).to_numpy() for name in (*SHOWN, metric)}
     columns = {name: np.asarray(values[name]) for name in SHOWN}
     columns |= {"metric": object_column(len(rows), metric), "measured": np.asarray(values[metric])}
     json_rows = rows_from_columns(columns)

@@ -13,15 +13,14 @@ from typing import Final, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
+from roofcast.features.descriptors.config_hash import HashArray
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.targets import row_weights
 from roofcast.training.learner.boosted_trees import QUANTILE_INDEX, ResidualRegressor, at_quantile
 from roofcast.training.learner.errors.group_keys import (
     TARGET_STACK,
     GroupKeys,
-    select_informative_rows,
     select_training_points,
 )
 from roofcast.training.learner.errors.grouped_conformal import GroupedConformal, Origins, pool_scores
@@ -37,11 +36,8 @@ SCALE_LIMITS: Final = (0.05, 1.0)
 
 N_SCALE_FOLD: Final = 5
 
-SHARED_FACTORS: Final = (1.0, 0.3, 0.1, 0.03, 0.01, 0.0)
-"""Factors tried for the variances of the effects that LLMs share on a measured stack."""
-
-N_FACTOR_POINT: Final = 1000
-"""Training points, the most informative ones, by which the factor is chosen."""
+N_ERROR_DIGIT: Final = 3
+"""Digits after the point of the errors of stack points, which are thousands of times the noise."""
 
 ONE_SD_LEVEL: Final = 0.6827
 """Share of a normal distribution within one standard deviation."""
@@ -82,18 +78,15 @@ class ErrorDistribution:
     """Distribution of log(measurement / prediction) of one metric.
 
     The error is a scale, given the features, times a Gaussian process. Queries are about a stack that nobody
-    measured; `on_measured_stack` is the distribution of others.
+    measured; `on_measured_stacks` is the distribution of others.
 
     - `effects`: The process, conditioned on what carries over of the errors on `training_row`, rows of the fit, and
       after these on imputed errors of the user's own stack.
     - `conformal`: Distribution of standardised errors of competent operators' stacks that were held out, see
       `pool_scores`.
-    - `stack_points`: Rows of named stacks with imputed errors: further training points of answers about a measured
-      stack.
-    - `stack_error`: shape (n_training_point + n_stack_point,). Standardised errors with the stack's part: of the
-      training points of `effects`, then of `stack_points`.
-    - `shared_factor`: Of `SHARED_FACTORS`; multiplies the variances of the effects that LLMs share on a measured
-      stack.
+    - `stack_points`: All means and medians of named stacks, then their rows with imputed errors: the training points
+      of answers about a measured stack are its own.
+    - `stack_error`: shape (n_stack_point,). Their standardised errors, of the prediction about the row's own stack.
     - `lineage_conformal`: Distribution of standardised errors whose lineage was held out and whose stack was known.
     """
 
@@ -103,19 +96,13 @@ class ErrorDistribution:
     training_row: npt.NDArray[np.intp]
     stack_points: GroupKeys
     stack_error: FloatArray
-    shared_factor: float
     lineage_conformal: GroupedConformal
 
-    def on_measured_stack(self) -> ErrorDistribution:
-        """Return the distribution of queries about stacks of the training rows."""
-        effects = self.effects.with_errors(self.stack_error, self.shared_factor, self.stack_points)
-        return replace(
-            self,
-            effects=effects,
-            conformal=self.lineage_conformal,
-            stack_points=self.stack_points.take(np.empty(0, dtype=np.intp)),
-            shared_factor=1.0,
-        )
+    def on_measured_stacks(self, stacks: HashArray) -> ErrorDistribution:
+        """Return the distribution of queries about some stacks, conditioned on all their rows and on no others."""
+        is_own = np.isin(self.stack_points.stack, stacks)
+        effects = self.effects.with_points(self.stack_points.take(is_own), self.stack_error[is_own])
+        return replace(self, effects=effects, conformal=self.lineage_conformal)
 
     def of_any_operator(self) -> ErrorDistribution:
         """Return the distribution of queries about a stack that anybody runs."""
@@ -134,19 +121,15 @@ class ErrorDistribution:
         `fit_error_distribution`.
         """
         size = self.scale.predict(features)
-        is_own = keys.stack == TARGET_STACK
-        order = np.concatenate([np.flatnonzero(is_own), np.flatnonzero(~is_own)])
-        errors = np.append(self.effects.errors_, (residual / size)[is_own])
+        is_own, effects = keys.stack == TARGET_STACK, self.effects
+        errors = np.append(effects.errors_, (residual / size)[is_own])
+        stack_error = (stack_residual / size)[~is_own].round(N_ERROR_DIGIT)
         return replace(
             self,
-            effects=self.effects.with_errors(errors, further=keys.take(is_own)),
-            stack_points=keys.take(~is_own),
-            stack_error=np.append(self.stack_error, (stack_residual / size)[order]),
+            effects=effects.with_points(effects.training_points_.append(keys.take(is_own)), errors),
+            stack_points=self.stack_points.append(keys.take(~is_own)),
+            stack_error=np.append(self.stack_error, stack_error),
         )
-
-    def correlation(self, keys: GroupKeys) -> FloatArray:
-        """Return the prior correlation of each query's error with those on `training_row`: shape (n, n_row)."""
-        return self.effects.correlation(keys)[:, : len(self.training_row)]
 
     def with_scores(self, scores: FloatArray, origins: Origins) -> ErrorDistribution:
         """Return the distribution with other held-out scores, as of `pool_scores`."""
@@ -215,12 +198,10 @@ class FoldErrors(NamedTuple):
     - `fold`: shape (n_row,). Index of the model that never saw the row's lineage.
     - `error`: shape (n_fold, n_row). Logarithm of measurement over the prediction of each model about the row's own
       stack.
-    - `is_own`: shape (n_row,). Whether the predicted metric has an error of its own there, see `Loads.is_own`.
     """
 
     fold: npt.NDArray[np.intp]
     error: FloatArray
-    is_own: npt.NDArray[np.bool_]
 
 
 def fit_error_distribution(
@@ -242,10 +223,8 @@ def fit_error_distribution(
        share these effects.
     3. The process is conditioned on residuals instead of held-out errors: the trees learnt from all rows, residuals
        are what is left, and nothing is counted twice.
-    4. On a measured stack, the variances of the effects that LLMs share are multiplied by a factor: the one of least
-       absolute error on held-out lineages, given the residuals that the model without a lineage leaves on others.
-    5. Conformal scores are errors in units of the standard deviation that the process predicts for the row from the
-       others. On a measured stack these are the rows of other lineages, and what their residuals explain is taken off
+    4. Conformal scores are errors in units of the standard deviation that the process predicts for the row from the
+       others. On a measured stack these are its rows of other lineages, and what their residuals explain is taken off
        the error; for a query about `TARGET_STACK` they are the rows of other stacks.
 
     - `features`: shape (n_row, n_feature)
@@ -254,7 +233,7 @@ def fit_error_distribution(
     - `residual`: shape (n_row,). Logarithm of measurement over the prediction that learnt from all rows, as far as it
       carries over to other stacks.
     - `stack_residual`: shape (n_row,). The same of the prediction about the row's own stack.
-    - `fold_errors`: Errors by which the factor is chosen.
+    - `fold_errors`: Residuals of the models without a lineage on other lineages.
     - `is_central`: shape (n_row,). Whether the row is a mean or a median.
 
     Returns
@@ -268,31 +247,28 @@ def fit_error_distribution(
     effects = RandomEffects().fit(keys.take(rows), _unseen(standardised)[rows])
     size = final_scale.predict(features[rows])
     residuals = _FoldResiduals(keys, scale[0], fold_errors.fold, rows, fold_errors.error[:, rows] / size)
-    factor = _fit_shared_factor(
-        effects, residuals, central[fold_errors.is_own[central]], held_out_error[0], origins.owner
-    )
-    on_stack, remaining = effects.with_errors(effects.errors_, factor), held_out_error[[0, 1, 0]]
+    on_stack = effects.with_points(keys.take(rows).within_stacks(), effects.errors_)
+    remaining = held_out_error[[0, 1, 0]]
     remaining[0, central] -= residuals.explain(on_stack, central)
     expected = np.full(remaining.shape, np.nan)
-    splits = ((0, on_stack, keys), (1, effects, keys.on_target_stack()), (0, effects, keys))
+    splits = ((0, on_stack, keys.within_stacks()), (1, effects, keys.on_target_stack()), (0, effects, keys))
     for i, (split, process, queries) in enumerate(splits):
         known, group = central[~np.isnan(standardised[split, central])], origins[split].to_numpy()
-        if i == 2 and factor == 1.0:
-            expected[2] = expected[0]
-        elif len(known):
+        if len(known):
             expected[i, known] = scale[split, known] * process.predict_sd_left_out(
                 queries.take(known), group[known], group[rows]
             )
     scores = np.abs(remaining) / expected
+    named = central[keys.stack[central] != TARGET_STACK]
+    stack_error = stack_residual[named] / final_scale.predict(features[named])
     return (
         ErrorDistribution(
             final_scale,
-            effects.with_errors(residual[rows] / size),
+            effects.with_points(keys.take(rows), residual[rows] / size),
             pool_scores(scores, origins),
             rows,
-            keys.take(np.empty(0, dtype=np.intp)),
-            stack_residual[rows] / size,
-            factor,
+            keys.take(named),
+            stack_error.round(N_ERROR_DIGIT),
             GroupedConformal(scores[0], origins.lineage),
         ),
         remaining,
@@ -316,34 +292,11 @@ class _FoldResiduals:
     points: npt.NDArray[np.intp]
     error: FloatArray
 
-    def take(self, points: npt.NDArray[np.intp]) -> _FoldResiduals:
-        return replace(self, points=self.points[points], error=self.error[:, points])
-
     def explain(self, process: RandomEffects, rows: npt.NDArray[np.intp]) -> FloatArray:
         fold = self.fold[rows]
-        mean = process.predict_mean_left_out(self.keys.take(rows), fold, self.fold[self.points], self.error)
+        keys = self.keys.take(rows).within_stacks()
+        mean = process.predict_mean_left_out(keys, fold, self.fold[self.points], self.error)
         return self.scale[rows] * mean
-
-
-def _fit_shared_factor(
-    effects: RandomEffects,
-    residuals: _FoldResiduals,
-    rows: npt.NDArray[np.intp],
-    error: FloatArray,
-    owners: pd.Series,
-) -> float:
-    if not len(rows):
-        return SHARED_FACTORS[0]
-    points = effects.training_points_
-    if len(points.keys) > N_FACTOR_POINT:
-        chosen = np.sort(select_informative_rows(points, N_FACTOR_POINT))
-        effects, residuals = effects.take(chosen), residuals.take(chosen)
-    weight = row_weights(owners.iloc[rows])
-    losses = {}
-    for factor in SHARED_FACTORS:
-        explained = residuals.explain(effects.with_errors(effects.errors_, factor), rows)
-        losses[factor] = float((weight * np.abs(error[rows] - explained)).sum())
-    return min(losses, key=losses.__getitem__)
 
 
 def _unseen(by_split: FloatArray) -> FloatArray:

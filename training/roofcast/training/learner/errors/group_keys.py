@@ -17,24 +17,22 @@ BoolArray = npt.NDArray[np.bool_]
 IndexArray = npt.NDArray[np.intp]
 
 TERMS: Final[dict[tuple[str, ...], float]] = {
-    (): 0.05,
-    ("engine", "load"): 0.4,
     ("accelerator",): 0.2,
     ("accelerator", "engine", "load"): 0.4,
     ("accelerator", "engine", "precision"): 0.3,
-    ("kind", "engine"): 0.2,
     ("kind", "engine", "accelerator", "precision"): 0.3,
-    ("model",): 0.2,
-    ("model", "engine"): 0.2,
     ("model", "engine", "accelerator"): 0.3,
     ("model", "engine", "accelerator", "precision", "load"): 0.3,
     ("model", "engine", "accelerator", "precision", "load", "split"): 0.3,
 }
-"""Terms of the crossed random effects, each a grouping, and the prior median of its standard deviation."""
+"""Terms of the crossed random effects, each a grouping, and the prior median of its standard deviation.
+
+All are within one accelerator: what was measured on a generation says little about errors on another, see P8. So the
+covariance has a block for each accelerator; the first term is its key.
+"""
 
 STACK_TERMS: Final[dict[tuple[str, ...], float]] = {
-    (): 0.3,
-    ("engine", "load"): 0.2,
+    ("accelerator",): 0.3,
     ("accelerator", "engine", "load"): 0.3,
     ("model", "engine", "accelerator", "precision", "load"): 0.3,
 }
@@ -46,11 +44,11 @@ WORKLOAD_SD: Final = 0.5
 NOISE_SD: Final = 0.4
 """Prior medians of the standard deviation of the workload's effect and of the noise."""
 
-IS_SHARED: Final = np.array(["model" not in term for term in (*TERMS, *STACK_TERMS)])
-"""Mask of the terms without the LLM: of `TERMS`, then of `STACK_TERMS`."""
-
 TARGET_STACK: Final = 0
 """Key of the stack that queries are about: the user's own."""
+
+STACK_FACTOR: Final = np.uint64(0x9E3779B1)
+"""Odd number that mixes the key of a stack into other keys."""
 
 CONFIGURATION: Final = tuple(TERMS)[-1]
 """Most specific grouping; the workload kernel applies only within it."""
@@ -61,14 +59,24 @@ MAX_TRAINING_POINT: Final = 3000
 WORKLOAD_GRID: Final = 0.5 * float(np.log(2))
 """Grid of the workload coordinates, in natural logarithms: half an octave."""
 
+DATE_RATE: Final = 2.8
+"""Distance of workloads a year apart: in half a year software moves as much as a load times four."""
+
+MEAN_DISTANCE: Final = 0.7
+"""Distance of a mean from a percentile of the same workload."""
+
+N_COORDINATE: Final = 5
+LOAD: Final = 2
+"""Workload coordinates, and the index of the load among them."""
+
 
 @dataclass(frozen=True, slots=True)
 class GroupKeys:
     """Group keys and workload coordinates of n rows.
 
     - `keys`: shape (n, n_term). Hash of each row's level in each of `TERMS`.
-    - `workload`: shape (n, 3). Natural logarithms of input length, output length and load, rounded to
-      `WORKLOAD_GRID`.
+    - `workload`: shape (n, N_COORDINATE). Natural logarithms of input length, output length and load, the date times
+      `DATE_RATE`, and the statistic, all but the last rounded to `WORKLOAD_GRID`.
     - `stack`: shape (n,). Key of the stack that measured the row; `TARGET_STACK` for the user's own and for queries.
     """
 
@@ -90,6 +98,10 @@ class GroupKeys:
         workload = (self.workload + 0.0).view(np.uint64)  # not -0.0
         table = np.hstack([self.stack[:, None], self.keys[:, -1:], workload])
         return np.asarray(pd.util.hash_pandas_object(pd.DataFrame(table), index=False))
+
+    def within_stacks(self) -> GroupKeys:
+        """Return the same rows with keys that rows of other stacks do not share; those of `TARGET_STACK` stay."""
+        return GroupKeys(self.keys ^ (self.stack[:, None] * STACK_FACTOR), self.workload, self.stack)
 
     def on_target_stack(self) -> GroupKeys:
         """Return the same rows as queries about `TARGET_STACK`."""
@@ -113,10 +125,12 @@ def build_group_keys(descriptors: QueryTable, stacks: pd.Series | None = None) -
 
 
 def workload_coordinates(d: Queries) -> FloatArray:
-    """Return the workload of each row as in `GroupKeys`: shape (n_row, 3)."""
+    """Return the workload of each row as in `GroupKeys`: shape (n_row, N_COORDINATE)."""
     load = np.where(np.isnan(d["workload.concurrency"]), d["workload.request_rate_per_s"], d["workload.concurrency"])
     sizes = [d["workload.n_input_token"], d["workload.n_output_token"], np.where(np.isnan(load), 1.0, load)]
-    return np.asarray(np.rint(np.log(np.stack(sizes, axis=1)) / WORKLOAD_GRID) * WORKLOAD_GRID, dtype=np.float64)
+    continuous = np.stack([*np.log(sizes), DATE_RATE * d["config.date"]], axis=1)
+    gridded = np.rint(continuous / WORKLOAD_GRID) * WORKLOAD_GRID
+    return np.column_stack([gridded, MEAN_DISTANCE * (d["workload.is_mean"] == 1)])
 
 
 def stack_keys(names: npt.NDArray[np.object_]) -> HashArray:
@@ -131,7 +145,7 @@ def select_training_points(X: GroupKeys, limit: int = MAX_TRAINING_POINT) -> Ind
     The two neighbours separate noise from the effect that fades with distance. If they are more than `limit`,
     `select_informative_rows` chooses among them.
     """
-    table = pd.DataFrame({"key": X.keys[:, -1], "stack": X.stack, "load": X.workload[:, -1]})
+    table = pd.DataFrame({"key": X.keys[:, -1], "stack": X.stack, "load": X.workload[:, LOAD]})
     table = table.sort_values(["key", "stack", "load"], kind="stable")
     groups = table.groupby(["key", "stack"])["load"]
     last, rank = groups.transform("size").to_numpy() - 1, groups.cumcount().to_numpy()
@@ -155,7 +169,7 @@ def select_informative_rows(X: GroupKeys, n: int) -> IndexArray:
     Fisher, G. L. Nemhauser and L. A. Wolsey, "An analysis of approximations for maximizing submodular set functions",
     1978 (the greedy rule).
     """
-    keys = [*X.keys.T, *(X.keys[:, i] ^ (X.stack * np.uint64(0x9E3779B1)) for i in STACK_TERM_INDEX)]
+    keys = [*X.keys.T, *(X.keys[:, i] ^ (X.stack * STACK_FACTOR) for i in STACK_TERM_INDEX)]
     variances = np.array([*TERMS.values(), *STACK_TERMS.values()]) ** 2
     score = np.where(X.stack == TARGET_STACK, 2.0, 1.0) * variances.sum()
     members, of_row = [], []

@@ -19,7 +19,7 @@ LENGTH_SCALE: Final = 1.4
 
 
 def workload_kernel(distance: FloatArray) -> FloatArray:
-    """Return the squared-exponential correlation at a distance: shape (..., 3) to shape (...)."""
+    """Return the squared-exponential correlation at a distance: shape (..., n_coordinate) to shape (...)."""
     return np.asarray(np.exp(-0.5 * (distance**2).sum(axis=-1) / LENGTH_SCALE**2), dtype=np.float64)
 
 
@@ -43,7 +43,7 @@ class LookupTables:
     - `signature`: shape (n_signature,). Hashes of all keys of a training point, sorted; the arrays that follow have a
       row for each.
     - `configuration`: shape (n_configuration,). Keys of the last term that training points have, sorted.
-    - `workload`: shape (n_signature, n_most, 3). Workloads of the training points of the same last key.
+    - `workload`: shape (n_signature, n_most, n_coordinate). Workloads of the training points of the same last key.
     - `weight`, `cross`: shape (n_signature, n_most). Factors of near covariance with each of them in the mean and in
       the variance explained; 0 where there is none.
     - `precision`: shape (n_signature, n_most, n_most). Factors of near covariance with two of them in the variance
@@ -97,7 +97,11 @@ class LookupTables:
 
 
 def build_lookup_tables(
-    points: GroupKeys, covariance: FloatArray, workload_variance: float, inverse: FloatArray, weights: FloatArray
+    points: GroupKeys,
+    covariance: FloatArray,
+    near_variance: tuple[float, float],
+    inverse: FloatArray,
+    weights: FloatArray,
 ) -> LookupTables:
     """Return the tables of a process, for queries about `TARGET_STACK`.
 
@@ -128,7 +132,7 @@ def build_lookup_tables(
         cell=sets[of_cell, :-1],
         cell_covariance=covariance[of_cell, :-1],
         cell_precision=cell_precision[np.tril_indices(len(of_cell))],
-        near_variance=(float(covariance[0, -1]), workload_variance),
+        near_variance=near_variance,
         signature=signature,
         configuration=configuration,
         workload=points.workload[row],
@@ -145,7 +149,7 @@ class Projection:
     - `level`: shape (n_level,). Keys of far effects that training points have, sorted.
     - `far`: shape (n_level + 1, k). Contribution of each level to the product; the last is 0, for unknown keys.
     - `configuration`, `member`: Keys of the last term, sorted, and the training points of each, padded with -1.
-    - `workload`, `matrix`: shape (n, 3), shape (n, k). Of the n training points.
+    - `workload`, `matrix`: shape (n, n_coordinate), shape (n, k). Of the n training points.
     - `near_variance`: Variances of the two near effects; see `LookupTables`.
     """
 
@@ -174,14 +178,13 @@ class Projection:
 
 
 def build_projection(
-    points: GroupKeys, covariance: FloatArray, workload_variance: float, matrix: FloatArray
+    points: GroupKeys, covariance: FloatArray, near_variance: tuple[float, float], matrix: FloatArray
 ) -> Projection:
     """Return the projection by a matrix, shape (n, k); the other parameters are as of `build_lookup_tables`."""
     level, of_point = np.unique(keys_by_term(points.keys[:, :-1]), return_inverse=True)
     far = np.zeros((len(level) + 1, matrix.shape[1]))
-    for at, size in zip(of_point.reshape(len(points.keys), -1).T, covariance.T, strict=False):
+    for at, size in zip(of_point.reshape(covariance[:, :-1].shape).T, covariance.T, strict=False):
         np.add.at(far, at, size[:, None] * matrix)
-    near_variance = (float(covariance[0, -1]), workload_variance)
     return Projection(level, far, *_members(points.keys[:, -1]), points.workload, matrix, near_variance)
 
 
@@ -205,5 +208,7 @@ def key_signatures(keys: HashArray) -> HashArray:
 
 
 def _search(values: HashArray, wanted: HashArray) -> tuple[IndexArray, BoolArray]:
+    if not len(values):
+        return np.zeros(wanted.shape, dtype=np.intp), np.zeros(wanted.shape, dtype=bool)
     index = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
     return index, values[index] == wanted

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from roofcast.training.learner.errors.block_cholesky import BlockCholesky
 from roofcast.training.learner.errors.effect_sizes import fit_standard_deviations
 from roofcast.training.learner.errors.group_keys import (
-    IS_SHARED,
     STACK_TERM_INDEX,
     TARGET_STACK,
     TERMS,
@@ -83,28 +83,15 @@ class RandomEffects(Estimator):
         self.sd_, self.training_points_, self.errors_ = sd, X, errors
         return self
 
-    def with_errors(
-        self, errors: FloatArray, shared_factor: float = 1.0, further: GroupKeys | None = None
-    ) -> RandomEffects:
-        """Return the process conditioned on other errors of its training points, and on `further` points after these.
+    def with_points(self, points: GroupKeys, errors: FloatArray) -> RandomEffects:
+        """Return the process conditioned on these points instead, with their errors: shape (n_point,).
 
-        `errors` has one for each of these points; `shared_factor` multiplies the variances of the effects that LLMs
-        share, see `IS_SHARED`. Errors of `TARGET_STACK` are not winsorised: the user's own stack may lie far from all
-        others.
+        Errors of `TARGET_STACK` are not winsorised: the user's own stack may lie far from all others.
         """
         check_is_fitted(self)
         other = RandomEffects(self.n_iteration)
-        other.sd_, points = self.sd_.copy(), self.training_points_
-        other.training_points_ = points if further is None else points.append(further)
-        other.sd_[: len(IS_SHARED)][IS_SHARED] *= np.sqrt(shared_factor)
+        other.sd_, other.training_points_ = self.sd_, points
         other.errors_ = other._winsorise(errors)
-        return other
-
-    def take(self, rows: IndexArray) -> RandomEffects:
-        """Return the process conditioned on some of its training points."""
-        other = RandomEffects(self.n_iteration)
-        other.sd_, other.errors_ = self.sd_, self.errors_[rows]
-        other.training_points_ = self.training_points_.take(rows)
         return other
 
     def covariance(self, X: GroupKeys, other: GroupKeys) -> FloatArray:
@@ -138,11 +125,11 @@ class RandomEffects(Estimator):
         if before is not None:
             X, y, noise = before.points.append(X), np.append(before.error, y), np.append(before.noise, noise)
         cross = self.covariance(X, self.training_points_)
-        gain = linalg.cho_solve((self._factor, True), cross.T, check_finite=False)
+        gain = self._factor.solve(cross.T)
         posterior = self.covariance(X, X) - cross @ gain + np.diag(noise)
         factor = np.asarray(np.linalg.cholesky(posterior), dtype=np.float64)
         weights = linalg.cho_solve((factor, True), y - gain.T @ self.errors_)
-        explained = build_projection(self.training_points_, self._target_covariance, self._variances[2], gain)
+        explained = build_projection(self.training_points_, self._target_covariance, self._near_variance, gain)
         other = RandomEffects(self.n_iteration)
         other.__dict__.update(self.__dict__, _calibration=_Calibration(self, X, y, noise, explained, factor, weights))
         return other
@@ -171,7 +158,7 @@ class RandomEffects(Estimator):
         check_is_fitted(self)
         cross = self.covariance(X, self.training_points_)
         mean = cross @ self._weights
-        covariance = self.covariance(X, X) - cross @ linalg.cho_solve((self._factor, True), cross.T)
+        covariance = self.covariance(X, X) - cross @ self._factor.solve(cross.T)
         if self._calibration is not None:
             further = self._calibration.covariance(X)
             mean = mean + further @ self._calibration.weights
@@ -269,11 +256,10 @@ class RandomEffects(Estimator):
             (mean[rows],) = self._by_kind(X.take(rows), solve)
         return mean
 
-    def correlation(self, X: GroupKeys) -> FloatArray:
-        """Return the prior correlation of each query's error with that of each training point: shape (n, n_point)."""
+    def correlation(self, X: GroupKeys, other: GroupKeys) -> FloatArray:
+        """Return the prior correlation of two sets of errors: shape (n, n_other)."""
         check_is_fitted(self)
-        variance = float((self.sd_[:-1] ** 2).sum())
-        return self.covariance(X, self.training_points_) / variance
+        return self.covariance(X, other) / float((self.sd_[:-1] ** 2).sum())
 
     def build_cache(self) -> Self:
         """Build lookup caches eagerly and return the estimator."""
@@ -304,33 +290,35 @@ class RandomEffects(Estimator):
         is_target = self.training_points_.stack == TARGET_STACK
         return np.asarray(variance + stack_variance * is_target[:, None], dtype=np.float64)
 
+    @property
+    def _near_variance(self) -> tuple[float, float]:
+        variance, _, workload_variance = self._variances
+        return float(variance[-1]), workload_variance
+
     @cached_property
-    def _factor(self) -> FloatArray:
-        covariance = self.covariance(self.training_points_, self.training_points_)
-        covariance[np.diag_indices(len(self.errors_))] += self._noise
-        return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+    def _factor(self) -> BlockCholesky:
+        return BlockCholesky.factorise(self.training_points_, self.covariance, self._noise)
 
     @cached_property
     def _precision(self) -> FloatArray:
-        return np.asarray(linalg.cho_solve((self._factor, True), np.eye(len(self.errors_))), dtype=np.float64)
+        return self._factor.inverse()
 
     @cached_property
     def _weights(self) -> FloatArray:
-        return np.asarray(linalg.cho_solve((self._factor, True), self.errors_), dtype=np.float64)
+        return self._factor.solve(self.errors_)
 
     @cached_property
     def _tables(self) -> LookupTables:
-        weights, inverse = self._weights, inverse_from_factor(self._factor)
+        weights, inverse = self._weights, self._factor.inverse()
         tables = build_lookup_tables(
-            self.training_points_, self._target_covariance, self._variances[2], inverse, weights
+            self.training_points_, self._target_covariance, self._near_variance, inverse, weights
         )
         self.__dict__.pop("_factor", None)
         return tables
 
     def _solve(self, X: GroupKeys) -> tuple[FloatArray, FloatArray]:
         cross = self.covariance(X, self.training_points_)
-        explained = linalg.solve_triangular(self._factor, cross.T, lower=True, check_finite=False) ** 2
-        return cross @ self._weights, explained.sum(axis=0)
+        return cross @ self._weights, self._factor.squared_norms(cross.T)
 
     def _by_kind(self, X: GroupKeys, solve: Callable[[GroupKeys], tuple[FloatArray, ...]]) -> list[FloatArray]:
         """Return what `solve` does, arrays of shape (n,), computed in chunks for one query of each kind.
@@ -412,11 +400,3 @@ def student_t_weights(errors: FloatArray, covariance: FloatArray, noise: float) 
         if np.array_equal(before, weight):
             break
     return weight
-
-
-def inverse_from_factor(factor: FloatArray) -> FloatArray:
-    """Return the inverse of a matrix from its lower Cholesky factor, whose upper half is zero."""
-    half = linalg.lapack.dpotri(factor, lower=1)[0]
-    inverse = half + half.T
-    inverse[np.diag_indices(len(factor))] *= 0.5
-    return np.asarray(inverse)

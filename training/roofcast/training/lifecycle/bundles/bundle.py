@@ -15,7 +15,7 @@ from roofcast.features.engine.coefficients import Coefficients, OwnerOffsets
 from roofcast.features.fingerprint import fingerprint
 from roofcast.features.pipeline import METRICS
 from roofcast.training.config import TrainingConfig
-from roofcast.training.explain.contributions import TrainingPoints
+from roofcast.training.explain.measured_points import MeasuredPoints
 from roofcast.training.learner.boosted_trees import NumpyBooster, ResidualRegressor, SupportGate
 from roofcast.training.learner.errors.error_distribution import ErrorDistribution, ErrorScaleModel
 from roofcast.training.learner.errors.group_keys import STACK_TERMS, TERMS, WORKLOAD_GRID, GroupKeys, build_group_keys
@@ -32,7 +32,7 @@ from roofcast.training.lifecycle.bundles.bundle_io import FILE_NAME, Bundle, che
 class ModelBundle(Bundle):
     """A fitted predictor of inference and its metadata.
 
-    `anchors`: training points of the random effects; explanations list the nearest of them. `feasibility`:
+    `anchors`: measurements that it learnt from; explanations list the nearest of them. `feasibility`:
     Out-of-memory classifier: the probability that a deployment runs. None if all did in the measurements.
     """
 
@@ -41,7 +41,7 @@ class ModelBundle(Bundle):
     predictor: RoofcastPredictor
     engines: tuple[str, ...]
     accelerators: tuple[str, ...]
-    anchors: TrainingPoints = field(default_factory=TrainingPoints)
+    anchors: MeasuredPoints = field(default_factory=MeasuredPoints)
     feasibility: OutOfMemoryClassifier | None = None
 
     def save(self, path: Path) -> str:
@@ -72,7 +72,7 @@ class ModelBundle(Bundle):
 
 _DATACLASSES: Final = (
     Coefficients, ErrorDistribution, ErrorScaleModel, GroupKeys, LookupTables, NumpyBooster, OwnerOffsets,
-    SupportGate, TrainingConfig, TrainingPoints,
+    SupportGate, TrainingConfig, MeasuredPoints,
 )  # fmt: skip
 
 OPTIONAL: Final = ("everyone",)
