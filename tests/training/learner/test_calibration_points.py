@@ -89,11 +89,11 @@ def test_three_points_cut_the_error_where_they_were_measured_to_a_third(world: W
     assert error[1] < error[0] / 3
 
 
-def test_elsewhere_the_llm_is_taken_to_be_slower_too_but_less(world: World) -> None:
+def test_points_say_nothing_of_another_accelerator(world: World) -> None:
     shift, q = world.shift(world.points(3)), world.questions
-    there = ((q["model"] == NEW) & (q["engine"] == ENGINES[1]) & (q["accelerator"] == PARTS[1])).to_numpy()
-    assert (shift[there] > 0).all()
-    assert shift[there].max() < 0.5 * shift[world.here].min()
+    elsewhere = (q["accelerator"] != PARTS[0]).to_numpy()
+    assert elsewhere.any()
+    np.testing.assert_allclose(shift[elsewhere], 0.0, atol=1e-9)
 
 
 def test_other_llms_elsewhere_move_little(world: World) -> None:

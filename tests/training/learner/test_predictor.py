@@ -209,7 +209,7 @@ def test_a_measured_stack_is_predicted_by_what_it_measured(subset: TrainingSet) 
     before, after = fitted.condition_on(points).on_stack("slow/b"), fitted.on_stack("slow/b").condition_on(points)
     first, then = (about.predict_distribution(asked).median["tpot_s"] for about in (before, after))
     pd.testing.assert_series_equal(first, then)
-    assert (first >= value["slow/b"]).all()
+    assert (first >= (1 - 1e-9) * value["slow/b"]).all()
     assert (first > value["slow/b"]).any()
     with pytest.raises(ValueError, match="several owners, ask about one at a time"):
         fitted.on_stack(pd.Series(["slow/b", "fast/a"]))
