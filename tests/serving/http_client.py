@@ -129,7 +129,7 @@ def a_question(**changes: Any) -> dict[str, Any]:
 def a_full_question(**changes: Any) -> dict[str, Any]:
     """Return a row with a value in every column that can be given together."""
     configuration = {
-        "n_accelerator": 2, "engine": "vllm", "engine_version": "0.11.0", "weight_precision": "bf16",
+        "n_accelerator": 2, "engine": "vllm", "engine_version": "0.11.0", "weight_precision": "int8",
         "kv_precision": "bf16", "tp": 1, "pp": 1, "dp": 1, "ep": 1, "request_rate": None, "statistic": "p50",
         "flash_attention": True, "load": "closed_loop", "n_node": 1, "cp": 1, "moe_tp": 1,
         "n_prefill_accelerator": 1, "n_decode_accelerator": 1, "activation_precision": "bf16", "lora_rank": 16,

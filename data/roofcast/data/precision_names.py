@@ -71,15 +71,16 @@ class QuantisedName(NamedTuple):
 
 
 def parse_precision(name: str) -> str:
-    """Return the precision that a name means; blank if it means none of `PRECISIONS` with its usual bits.
+    """Return the precision that a name means; blank if it means none of `PRECISIONS`, scales apart.
 
     Examples
     --------
-    >>> [parse_precision(name) for name in ("Q4_K_M", "q4", "AWQ", "bfloat16", "W8A8", "mxfp8", "nvfp4", "Q6_K")]
+    >>> [parse_precision(name) for name in ("Q4_K_M", "q4_0", "AWQ", "bfloat16", "W8A8", "mxfp8", "nvfp4", "Q6_K")]
     ['int4', 'int4', 'int4', 'bf16', 'int8', 'fp8', 'fp4', '']
     """
     found = parse_weights(name)
-    return found.precision if math.isnan(found.bit) else ""
+    has_usual = math.isnan(found.bit) or parse_gguf_name(name).precision == found.precision
+    return found.precision if has_usual else ""
 
 
 def parse_weights(name: str) -> WeightFormat:
@@ -157,10 +158,14 @@ def parse_gguf_name(name: str) -> QuantisedName:
 def split_copy_name(name: str) -> QuantisedName:
     """Return the model that a quantised copy's name is of, without the owner of the copy; the name itself of another.
 
+    The quantisation of a copy for MLX, by its owner or its own name, says so.
+
     Examples
     --------
     >>> split_copy_name("unsloth/Llama-3.3-70B-Instruct-GGUF"), split_copy_name("Qwen/Qwen3-32B")[0]
     (QuantisedName(model='Llama-3.3-70B-Instruct', quantisation='GGUF', precision='int4'), 'Qwen/Qwen3-32B')
+    >>> split_copy_name("mlx-community/Qwen3-32B-6bit")
+    QuantisedName(model='Qwen3-32B', quantisation='MLX 6BIT', precision='int4')
     """
     tail = name.strip()[:MAX_LENGTH].rpartition("/")[2]
     file = parse_gguf_name(tail)
@@ -170,4 +175,5 @@ def split_copy_name(name: str) -> QuantisedName:
     if not kinds or not rest:
         return QuantisedName(name, "", "")
     stated = next((kind for kind in reversed(kinds) if kind != "GGUF" and parse_weights(kind).precision), kinds[-1])
-    return QuantisedName(rest, stated, parse_weights(stated).precision)
+    is_mlx = "mlx" in name.lower() and stated != "MLX"
+    return QuantisedName(rest, f"MLX {stated}" if is_mlx else stated, parse_weights(stated).precision)

@@ -110,6 +110,7 @@ def test_every_id_and_alias_means_itself() -> None:
     ("name", "precision"),
     [
         ("Q4_K_M", "int4"), ("q4", "int4"), ("Q8_0", "int8"), ("UD-Q4_K_XL", "int4"),
+        ("q4_0", "int4"), ("q4_1", "int4"), ("IQ4_NL", "int4"),
         ("gguf", "int4"), ("AWQ", "int4"), ("GPTQ", "int4"), ("GPTQ-Int8", "int8"), ("bnb-4bit", "int4"),
         ("nf4", "int4"), ("4-bit", "int4"), ("8 bit", "int8"), ("w4a16", "int4"), ("W8A8", "int8"),
         ("bfloat16", "bf16"), ("half", "fp16"), ("FP16", "fp16"), ("float8_e4m3fn", "fp8"), ("fp8_e4m3", "fp8"),

@@ -290,14 +290,31 @@ def test_the_next_measurements_are_ranked(shared: Client) -> None:
         ({"accelerator": "apple-m4-max-128gb"}, "llama.cpp"),
         ({"accelerator": "apple-m4-max-128gb", "weight_precision": "mlx 6bit"}, "mlx-lm"),
         ({"accelerator": "nvidia-rtx-4090-24gb"}, "other"),
+        ({"accelerator": "nvidia-rtx-4090-24gb", "model": "bartowski/Llama-3.1-8B-Instruct-Q6_K-GGUF"}, "llama.cpp"),
+        ({"accelerator": "apple-m4-max-128gb", "model": "mlx-community/Llama-3.1-8B-Instruct-6bit"}, "mlx-lm"),
     ],
 )
 def test_a_blank_engine_is_that_of_the_format_or_the_one_that_runs_there(
     shared: Client, changes: dict[str, Any], engine: str
 ) -> None:
-    (row,) = predict(shared, a_question(**{"engine": "", **changes}))
-    assert row["status"] == "ok"
-    assert f"engine={engine} " in row["assumed"]
+    question = a_question(**{"engine": "", **changes})
+    for blanks in ({}, {"weight_precision": ""}):
+        (row,) = predict(shared, blanks | question)
+        assert row["status"] == "ok"
+        assert f"engine={engine} " in row["assumed"]
+
+
+def test_stated_bits_of_a_weight_are_kept_beside_copies_and_refused_where_weights_are_whole(shared: Client) -> None:
+    copy = a_question(model="Qwen/Qwen3-30B-A3B-FP8", accelerator="nvidia-h100-sxm-80gb")
+    few, usual, whole = {**copy, "weight_bit": 5.0}, copy, a_question(weight_bit=5.0)
+    alone = [predict(shared, row)[0] for row in (few, usual, whole)]
+    other = a_question(model="bartowski/Llama-3.1-8B-Instruct-Q6_K-GGUF")
+    together = predict(shared, few, usual, whole, other)[:3]
+    for one, beside in zip(alone, together, strict=True):
+        assert {name: beside[name] for name in one} == one, "an answer depends on its own row only"
+    assert alone[0]["tpot_s"] < alone[1]["tpot_s"]
+    assert (alone[2]["status"], alone[2]["tpot_s"]) == ("invalid", None)
+    assert alone[2]["reason"].startswith("weight_bit: belongs to weights of eight bits or fewer, and these are bf16")
 
 
 def test_what_was_measured_stands_beside_the_answer_and_its_stack_is_reached(shared: Client) -> None:
@@ -313,6 +330,6 @@ def test_what_was_measured_stands_beside_the_answer_and_its_stack_is_reached(sha
     errors = [np.median([abs(answers[i]["tpot_s"] / truth[i] - 1) for i in known]) for answers in (named, unknown)]
     assert errors[0] < 0.07
     assert errors[0] < errors[1]
-    far = predict(shared, a_question(engine="sglang", accelerator="nvidia-t4-16gb"), a_question(tp=7))
+    far = predict(shared, a_question(engine="sglang", accelerator="nvidia-a40-48gb"), a_question(tp=7))
     assert [row["support"] for row in far] == ["extrapolated", ""]
     assert far[0]["observed_tpot_s"] is None

@@ -25,7 +25,7 @@ from roofcast.features.validity.engine_choice import (
     is_engine,
     unknown_engine_error,
 )
-from roofcast.features.validity.engine_support import Stack, support_error, support_remark
+from roofcast.features.validity.engine_support import WIDE, Stack, support_error, support_remark
 from roofcast.features.validity.model_limits import (
     assumed_split_error,
     context_error,
@@ -41,6 +41,9 @@ MAX_SUGGESTION: Final = 20
 
 SUPPORT_COLUMNS: Final = ("engine", "model", "accelerator", "weight_precision", "kv_precision", "engine_version")
 """Columns that decide whether a row runs."""
+
+WHOLE: Final = frozenset({*WIDE, "tf32"})
+"""Precisions of weights that are not quantised."""
 
 _Key = tuple[str, ...]
 
@@ -81,6 +84,7 @@ def check_rows(
     _fill_engines(table, with_short_names(columns)[0], catalog if engines is not None else None)
     _check_splits(table, problems, catalog)
     _check_engines(table, problems, catalog, engines)
+    _check_weight_bits(table, problems, catalog)
     _check_contexts(table, problems, catalog)
     return table, problems
 
@@ -129,14 +133,16 @@ def fill_copy_format(
     own, bit = zip(*(copies.get(name, ("", math.nan)) for name in names.tolist()), strict=True)
     is_blank = precision == ""
     filled = {"weight_precision": np.where(is_blank, object_column(len(names), [*own]), precision)}
-    bits = np.where(is_blank, bit, table.get("weight_bit", np.nan))
+    stated = table.get("weight_bit", np.nan)
+    bits = np.where(is_blank & np.isnan(stated), bit, stated)
     return filled if np.isnan(bits).all() else {**filled, "weight_bit": bits}
 
 
 def _fill_engines(table: Table, columns: Mapping[str, ColumnArray], catalog: Catalog | None) -> None:
     """Fill blank engines by `default_engine`; none without a catalogue."""
     is_blank = table["engine"] == ""
-    given = (strip_cells(columns.get(name, table[name])) for name in ("weight_precision", "model"))
+    blank = object_column(len(is_blank), "")
+    given = (strip_cells(columns.get(name, blank)) for name in ("weight_precision", "model"))
     keys = zip(*given, *(table[name] for name in ("accelerator", "model")), strict=True)
     found: dict[_Key, str] = {}
     engines = table["engine"].copy()
@@ -187,6 +193,20 @@ def _check_engines(
         precisions[i] = "" if filled[key] == own and not key[3] else filled[key]
     table[ASSUMED_PRECISION] = np.asarray(precisions != table["weight_precision"], dtype=bool)
     table["weight_precision"] = precisions
+
+
+def _check_weight_bits(table: Table, problems: list[Problem | None], catalog: Catalog) -> None:
+    stated = table.get("weight_bit", np.full(len(problems), np.nan))
+    for i in np.flatnonzero(~np.isnan(stated)).tolist():
+        model = table["model"][i]
+        precision = table["weight_precision"][i] or (
+            model and served_precision(catalog.models[model].weight_precision)
+        )
+        if precision in WHOLE:
+            text = (
+                f"belongs to weights of eight bits or fewer, and these are {precision}; give their weight_precision"
+            )
+            add_problem(problems, i, Problem("invalid", "weight_bit", text), ("weight_precision", "model"))
 
 
 def support_remarks(table: Mapping[str, ColumnArray], catalog: Catalog) -> list[str]:

@@ -10,7 +10,7 @@ from roofcast.serving.recommend.answer.parts import PredictedMetric
 from roofcast.serving.recommend.api.calibration_text import calibration_text
 from roofcast.serving.recommend.search.replica import Replica
 from tests.serving.http.test_stacks import add
-from tests.serving.http_client import Client, a_demand
+from tests.serving.http_client import ACCELERATOR, Client, a_demand
 from tests.serving.stacks.test_profiles import a_run
 
 REPLICA = Replica("nvidia-h100-sxm-80gb", engine="vllm", weight_precision="bf16")
@@ -84,7 +84,8 @@ def test_without_a_comparison_the_answer_is_named() -> None:
 
 def test_the_answer_without_a_stack_is_that_of_a_request_without_it(shared: Client) -> None:
     add(shared, "slower", a_run(slower=3), a_run(64, slower=3))
-    demand = a_demand(limits=["tpot:p50<=1s"], constraints={"engines": ["vllm"]}, n_entry=1)
+    constraints = {"engines": ["vllm"], "accelerators": [ACCELERATOR]}
+    demand = a_demand(limits=["tpot:p50<=1s"], constraints=constraints, n_entry=1)
     plain, calibrated = (
         shared.post("/v1/recommendations", demand | more).json() for more in ({}, {"stack": "slower"})
     )
