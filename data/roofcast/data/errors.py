@@ -87,17 +87,19 @@ class UnknownNameError(InputError):
     --------
     >>> str(UnknownNameError("accelerator", "nvidia-h10", ["nvidia-h100", "t4"]))
     "accelerator: no 'nvidia-h10' is known; did you mean 'nvidia-h100'?"
+    >>> str(UnknownNameError("accelerator", "abacus", ["t4"], "`roofcast accelerators` lists them"))
+    "accelerator: no 'abacus' is known; `roofcast accelerators` lists them"
     """
 
-    def __init__(self, field: str, name: str, known: Iterable[str] = ()) -> None:
+    def __init__(self, field: str, name: str, known: Iterable[str] = (), advice: str = "") -> None:
         names = sorted(set(known))
         near = near_misses(name, names)
-        cure = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-        super().__init__(field, f"no {name!r} is known{cure}")
+        cure = f"did you mean {' or '.join(map(repr, near))}?" if near else advice
+        super().__init__(field, f"no {name!r} is known{'; ' if cure else ''}{cure}")
         self.near = near
         self.name = name
         self.given = name
-        self.args = (field, name, names)
+        self.args = (field, name, names, advice)
 
 
 class AmbiguousNameError(UnknownNameError):

@@ -68,3 +68,4 @@ def test_a_model_that_does_not_fit_may_stay_in_the_host_where_the_engine_can(ser
     named = [[name for name in ("cpu_offload_gib", "n_gpu_layer") if name in text] for text in result["reason"]]
     assert named == [["cpu_offload_gib"], ["n_gpu_layer"], [], []]
     assert "over the bus" in result["reason"].iloc[3]
+    assert "n_cpu_moe" not in result["reason"].iloc[1], "the model has no experts"

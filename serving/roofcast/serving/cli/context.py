@@ -7,6 +7,7 @@ it asks the registry.
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -110,6 +111,12 @@ def check_target(name: str) -> Target:
         if name == target:
             return target
     raise choice_error("target", name, TARGETS)
+
+
+def row_error(reason: str) -> InputError:
+    """Return the error of the one row that has no answer, for this reason; it names options in place of columns."""
+    field, _, problem = reason.partition(": ")
+    return InputError(field, problem, re.findall(r"\w+_\w+", problem))
 
 
 def note_stack(used: Mapping[str, Any] | StackUsed | None) -> None:

@@ -34,7 +34,10 @@ from roofcast.serving.recommend.demand.inventory import override_prices
 from roofcast.serving.request_fields import ModelConfig
 from roofcast.training.jobs.job_bundle import JobBundle
 
-CURE: Final = "; where it does not fit, admit more nodes, or try shorter sequences or a method such as qlora"
+CURE: Final = (
+    "; where it does not fit, admit more nodes, or try shorter sequences or a method such as qlora; "
+    "a training prediction also tries the memory of the host"
+)
 
 
 def answer_training_predictions(

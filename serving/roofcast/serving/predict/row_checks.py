@@ -271,7 +271,7 @@ def assumed_split_problems(
 
 
 OFFLOAD: Final = {
-    "llama.cpp": "a lower n_gpu_layer, or n_cpu_moe", "vllm": "cpu_offload_gib", "sglang": "cpu_offload_gib",
+    "llama.cpp": "a lower n_gpu_layer", "vllm": "cpu_offload_gib", "sglang": "cpu_offload_gib",
 }  # fmt: skip
 """Settings of engines that keep weights in the memory of the host."""
 
@@ -279,6 +279,7 @@ OFFLOAD: Final = {
 def capacity_problems(queries: QueryTable, estimate: Estimate) -> list[Problem | None]:
     """Return, for each row, the problem if it does not fit into memory."""
     memory, engine = estimate.memory, np.asarray(queries["config.engine"], dtype=int)
+    n_expert = np.asarray(queries["model.n_expert"], dtype=int)
     is_weight = memory.needed_byte - memory.weight_byte <= memory.usable_byte
     problems: list[Problem | None] = [None] * len(memory.fits)
     for i in np.flatnonzero(~memory.fits).tolist():
@@ -286,5 +287,6 @@ def capacity_problems(queries: QueryTable, estimate: Estimate) -> list[Problem |
         message = f"weights and one request need {needed:.1f} GB; {usable:.1f} GB are usable; use more accelerators"
         if is_weight[i] and (setting := OFFLOAD.get(ENGINES[engine[i]])):
             message += f", or keep weights in the memory of the host, which takes longer: {setting}"
+            message += ", or n_cpu_moe" if setting == OFFLOAD["llama.cpp"] and n_expert[i] else ""
         problems[i] = Problem("does_not_fit", "n_accelerator", message)
     return problems

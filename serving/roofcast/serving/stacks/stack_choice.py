@@ -37,6 +37,11 @@ MAX_BUNDLE: Final = 32
 _MAX_LISTED: Final = 12
 """Engines, and accelerators, of a measured stack that a note lists."""
 
+_STACK_LISTS: Final = (
+    "`roofcast stacks list`, and --measured, list them; over HTTP /v1/stacks and /v1/measured-stacks"
+)
+"""Where the names of stacks are."""
+
 Kind = Literal["profile", "shared_profile", "measured"]
 
 _KIND_TEXT: Final[dict[Kind, str]] = {
@@ -154,7 +159,7 @@ class Stacks:
     ) -> StackChoice:
         known = {stack.name: stack for stack in measured_stacks(active.bundle.predictor)}
         if (stack := match_stack(name, known)) is None:
-            raise UnknownNameError("stack", name, [*no_profile.args[2], *known])
+            raise UnknownNameError("stack", name, [*no_profile.args[2], *known], _STACK_LISTS)
         bundle = self._bundles.get(active.champion.sha256, stack, lambda: _bundle_about(active.bundle, stack))
         return StackChoice(bundle, references, StackUsed(stack, "measured", (_measured_text(known[stack]),)))
 

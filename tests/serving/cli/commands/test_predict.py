@@ -85,3 +85,9 @@ def test_a_path_without_a_file_names_its_line(run: Run, tmp_path: Path) -> None:
 )
 def test_a_question_and_a_file_exclude_each_other(run: Run, arguments: tuple[str, ...], problem: str) -> None:
     assert problem in run.error("predict", *arguments)
+
+
+def test_a_question_that_does_not_fit_names_the_option_that_helps(run: Run) -> None:
+    part = ("--accelerator", "nvidia-l40s-48gb", "--engine", "llama.cpp", "--weight-precision", "bf16")
+    error = run.error("predict", "--model", "Qwen/Qwen3-32B", *part, "--isl", "120", "--osl", "20")
+    assert error.rstrip().endswith("a lower --n-gpu-layer")

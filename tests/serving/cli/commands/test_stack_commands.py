@@ -48,6 +48,7 @@ def test_a_stack_calibrates_predictions_explanations_and_sweeps(run: Run, home: 
 
 def test_an_unknown_stack_is_an_error(run: Run, home: Path) -> None:
     assert "stack: no 'rack-8' is known" in run.error("explain", *QUESTION, "--stack", "rack-8")
+    assert "`roofcast stacks list`" in run.error("explain", *QUESTION, "--stack", "like-no-other")
 
 
 def test_a_file_without_metrics_is_an_error(run: Run, home: Path, tmp_path: Path) -> None:

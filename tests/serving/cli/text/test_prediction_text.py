@@ -47,9 +47,11 @@ def test_an_answer_says_what_it_rests_on_and_who_measured_the_same() -> None:
     answer = {"support": "measured", "observed_ttft_s": None, "observed_tpot_s": 0.0141}
     answer |= {"observed_stack": "a lab/rig", "observed_engine_version": "0.5.12", "observed_date": "2026-06-03"}
     assert support_text(answer) == (
-        "measured: TPOT 14.1 ms (a lab/rig, 0.5.12, 2026-06-03); --stack 'a lab/rig' answers as they run it"
+        "measured: TPOT 14.1 ms (a lab/rig, engine 0.5.12, 2026-06-03); --stack 'a lab/rig' answers as they run it"
     )
+    asked = "measured: TPOT 14.1 ms (a lab/rig, engine 0.5.12, 2026-06-03)"
+    assert support_text(answer, "a lab/rig") == support_text(answer, "a lab") == asked
     own = answer | {"observed_stack": None}
-    assert support_text(own) == "measured: TPOT 14.1 ms (0.5.12, 2026-06-03)"
+    assert support_text(own) == "measured: TPOT 14.1 ms (engine 0.5.12, 2026-06-03)"
     for support in ("near", "extrapolated"):
         assert support_text({"support": support}).startswith(f"{support}: ")

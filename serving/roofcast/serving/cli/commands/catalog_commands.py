@@ -89,39 +89,47 @@ def accelerators(
         show([spec.model_dump(mode="json") for spec in specs] if as_json else rows, as_json=as_json)
 
 
+_PROVENANCE: Final = {"source", "date", "evidence"}
+"""Cells of a fact that only JSON has."""
+
+
 def engines(
     engine: Annotated[str, typer.Option(help="Facts about this engine alone.")] = "",
     accelerator: Annotated[str, typer.Option(help="Facts about this accelerator alone.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """List what runs and what does not: engine, versions, targets of accelerators, formats, kinds of models."""
+    """List what runs and what does not: engine, versions, targets of accelerators, formats, kinds of models.
+
+    JSON has the source and date of each fact too.
+    """
     from roofcast.data.catalog.support_rows import load_support, target_of
     from roofcast.features.validity.engine_choice import is_engine, unknown_engine_error
     from roofcast.features.validity.engine_support import canonical_engine, rows_of_target
 
     if engine and not is_engine(engine):
         raise unknown_engine_error(engine)
-    target = target_of(open_catalog().accelerator(accelerator)) if accelerator else ""
-    rows = rows_of_target(target) if accelerator else load_support()
+    part = open_catalog().accelerator(accelerator) if accelerator else None
+    target = target_of(part) if part else ""
+    rows = rows_of_target(target) if part else load_support()
     facts = [row.model_dump() for row in rows if engine in ("", row.engine) or row.engine == canonical_engine(engine)]
-    short = ("engine", "first_version", "last_version", "targets", "formats", "kv_precisions", "models", "status")
-    cells = [{name: row[name] for name in short} for row in facts]
+    cells = [{name: value for name, value in row.items() if name not in _PROVENANCE} for row in facts]
     for row in cells:
         row["targets"] = (target,) if target and "*" not in row["targets"] else row["targets"]
     words = [{name: " ".join(one) if isinstance(one, tuple) else one for name, one in row.items()} for row in cells]
     show(facts if as_json else words, as_json=as_json)
     if not as_json:
-        _explain_targets({name for row in cells for name in row["targets"]} | {target})
+        _explain_targets({name for row in cells for name in row["targets"]} | {target}, part.name if part else "")
 
 
-def _explain_targets(shown: set[str]) -> None:
+def _explain_targets(shown: set[str], part: str) -> None:
     from roofcast.data.catalog.support_rows import target_names, target_of
 
     parts: dict[str, list[str]] = {}
     for spec in open_catalog().accelerators.values():
         parts.setdefault(target_of(spec), []).append(spec.name)
     meanings = [
-        f"{code} = {name.removesuffix(f' ({code})')}: {', '.join(parts[code][:: -(-len(parts[code]) // N_EXAMPLE)])}"
+        f"{code} = {name.removesuffix(f' ({code})')}: "
+        f"{part or ', '.join(parts[code][:: -(-len(parts[code]) // N_EXAMPLE)])}"
         for code, name in sorted(target_names().items())
         if code in shown & parts.keys() and name.endswith(f"({code})")
     ]

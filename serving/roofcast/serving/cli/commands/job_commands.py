@@ -42,6 +42,7 @@ from roofcast.serving.cli.context import (
     load_predictor,
     open_service,
     print_option,
+    row_error,
     today,
 )
 from roofcast.serving.cli.files import (
@@ -142,8 +143,7 @@ def predict(
     elif answer["status"] == "ok":
         print(job_text(answer, level), end="")
     if answer["status"] != "ok":
-        field, _, problem = answer["reason"].partition(": ")
-        raise InputError(field, problem)
+        raise row_error(answer["reason"])
 
 
 def _check_references(rows: list[dict[str, Any]]) -> None:

@@ -27,6 +27,7 @@ from roofcast.serving.cli.context import (
     note_stack,
     open_service,
     print_option,
+    row_error,
 )
 from roofcast.serving.cli.files import (
     EXAMPLE_QUESTIONS,
@@ -127,11 +128,9 @@ def _predict_one(question: Mapping[str, str], asked: _Asked, *, as_json: bool) -
         with spinner("predicting"):
             answer = _predict(table, service, catalog, asked)[0]
     if answer["status"] not in {"ok", "saturated"}:
-        field, _, problem = answer["reason"].partition(": ")
-        raise InputError(field, problem)
-    print(
-        json.dumps(answer) if as_json else question_text(question, answer, asked.level), end="\n" if as_json else ""
-    )
+        raise row_error(answer["reason"])
+    text = f"{json.dumps(answer)}\n" if as_json else question_text(question, answer, asked.level, asked.stack)
+    print(text, end="")
 
 
 def _predict_file(table: CsvTable, source: str, out: Path, asked: _Asked, *, why: bool, as_json: bool) -> None:

@@ -27,10 +27,10 @@ MAX_ASSUMED: Final = 3
 """Assumed columns that are named without `--why`."""
 
 
-def question_text(question: Mapping[str, str], answer: Mapping[str, Any], level: float) -> str:
+def question_text(question: Mapping[str, str], answer: Mapping[str, Any], level: float, stack: str = "") -> str:
     """Return the metrics of an answered question with their intervals, in lines of up to 80 characters.
 
-    Metrics conditioned on own runs have a column without them.
+    Metrics conditioned on own runs have a column without them. `stack`: the one that the answer is about.
     """
     on = f"{question['n_accelerator'] or 1} x {question['accelerator']}"
     rows = []
@@ -41,25 +41,26 @@ def question_text(question: Mapping[str, str], answer: Mapping[str, Any], level:
             row["without own runs"] = _figure(name, f"{name}{UNCALIBRATED}", answer)
         rows.append(row)
     lines = [fold(f"{question['model']} on {on}"), table_text(rows)]
-    lines.append(fold(support_text(answer)))
+    lines.append(fold(support_text(answer, stack)))
     if answer["assumed"]:
         lines.append(fold(f"assumed, as not given: {', '.join(answer['assumed'].split())}"))
     if answer["outside"] in {True, "True"}:
-        lines.append("extrapolates: rests on the analytic estimate")
+        lines.append("outside the range of the measurements: rests on the analytic estimate")
     if answer["reason"]:
         lines.append(fold(answer["reason"]))
     return "\n".join(lines) + "\n"
 
 
-def support_text(answer: Mapping[str, Any]) -> str:
-    """Return what an answer rests on, and who measured the same, as one sentence."""
+def support_text(answer: Mapping[str, Any], asked: str = "") -> str:
+    """Return what an answer about a stack, or about none, rests on, and who measured the same, as one sentence."""
     if answer["support"] != "measured":
         return SUPPORT_TEXT[answer["support"]]
     values = [(name, answer.get(f"observed_{name}")) for name in MEASURED_METRICS]
     told = [f"{metric_name(name)} {quantity_text(name, value)}" for name, value in values if value is not None]
     stack, version, date = (answer[f"observed_{name}"] for name in ("stack", "engine_version", "date"))
-    by = ", ".join(filter(None, (stack, version, date)))
-    advice = f"; --stack {shlex.quote(stack)} answers as they run it" if stack else ""
+    by = ", ".join(filter(None, (stack, version and f"engine {version}", date)))
+    is_asked = not stack or asked in {stack, stack.partition("/")[0]}
+    advice = "" if is_asked else f"; --stack {shlex.quote(stack)} answers as they run it"
     return f"measured: {', '.join(told)} ({by}){advice}"
 
 

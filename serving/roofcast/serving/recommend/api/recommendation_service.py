@@ -171,7 +171,8 @@ def _objective(request: RecommendationRequest, demand: Demand) -> Objective:
             problem = "throughput needs a workload without a load: leave out users, rate and deadline"
             raise InputError("objective", problem)
         if request.constraints.max_usd_per_h is None:
-            raise InputError("objective", "throughput needs a budget: give constraints.max_usd_per_h")
+            budget = "constraints.max_usd_per_h"
+            raise InputError("objective", f"throughput needs a budget: give {budget}", [budget])
     if request.objective in ("throughput", "accelerators"):
         return request.objective
     return "tokens" if demand.is_endless else "cost"
