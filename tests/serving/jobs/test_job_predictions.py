@@ -92,7 +92,9 @@ def test_what_the_host_cannot_hold_is_refused_with_the_memory_it_needs() -> None
     assert small["status"] == "does_not_fit"
     assert "host_memory_byte: the leanest plan with optimizer+parameters" in small["reason"]
     assert "on the host needs 113.5 GB of its memory, of 51.5 GB" in small["reason"]
+    (blank,) = predict(job | {"host_memory_byte": " "})
     assert "host_memory_byte=5.15396e+10" in small["assumed"]
+    assert blank["assumed"] == small["assumed"], "a blank is no value"
     (large,) = predict(job | {"host_memory_byte": 114e9})
     assert large["status"] == "ok"
     assert 0.9 * 114e9 > large["memory_host_byte"] > 51.5e9

@@ -88,7 +88,9 @@ def answer_jobs(rows: Sequence[Mapping[str, Any]], options: JobOptions) -> Colum
         _answer(table, chunk, answers, problems, options)
     meant = name_remarks(columns_from_rows(rows), options.catalog) if valid else []
     for i in valid:
-        given = {LONG_NAMES.get(name, name) for name, cell in rows[i].items() if cell not in ("", None)}
+        given = {
+            LONG_NAMES.get(name, name) for name, cell in rows[i].items() if str("" if cell is None else cell).strip()
+        }
         filled = [f"{name}={_text(jobs[i][name])}" for name in DEFAULTED if name not in given]
         answers["assumed"][i] = ", ".join([*filled, answers["assumed"][i]])
     for i, problem in enumerate(problems):
