@@ -26,6 +26,9 @@ def engine_name(engine: str) -> str:
 OBJECTIVE_NAMES: Final = _NAMES["objectives"]
 """Names of objectives by code."""
 
+OPERATOR_NAMES: Final = _NAMES["operators"]
+"""Names of operators by code, the default first."""
+
 
 def precision_name(precision: str, weight_bit: float | None = None) -> str:
     """Return the name of a precision, with the bits of a weight where they are not its usual ones.

@@ -34,6 +34,7 @@ def an_entry(
         **replica_fields(replica or Replica(accelerator, tp)),
         rank=1,
         users_per_replica=in_flight,
+        support="near",
         in_flight_per_replica=in_flight,
         request_rate_per_replica=8.0,
         n_replica=3,

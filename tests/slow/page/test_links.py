@@ -46,6 +46,7 @@ INFERENCE: list[dict[str, Any]] = [
             "draft_model": "lab/draft",
         },
         "references": [{"accelerator": "nvidia-h100-sxm-80gb", "ttft_s": 0.2}], "stack": "own stack",
+        "operator": "any",
         "levers": False, "deployment": "kubernetes",
     },
     {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
@@ -146,6 +147,27 @@ def test_reasons_deployment_and_comparison_open(service: Service, tab: Tab) -> N
         page.locator(".card").nth(i).get_by_role("checkbox", name="Compare").check()
     page.locator(".compare-bar button").click()
     assert page.locator("#dialog table thead th").count() == 2
+
+
+def test_a_measurement_of_the_same_stands_in_the_reasons_and_its_stack_is_chosen(service: Service, tab: Tab) -> None:
+    request = {
+        "model": "openai/gpt-oss-120b", "limits": ["tpot:p50<=100ms", "ttft:p50<=20s"], "operator": "any",
+        "workload": {"n_input_token": 1024, "n_output_token": 1024, "users": 64, "think_time_s": 0},
+        "constraints": {"accelerators": ["amd-mi300x-192gb"], "engines": ["vllm"]},
+    }  # fmt: skip
+    open_answer(tab, f"{service.url}/#/recommend?q={json.dumps(request)}")
+    page = tab.page
+    first = page.locator(".card.first")
+    assert "measured at these lengths and this load" in first.locator(".tags").inner_text()
+    first.get_by_role("button", name="Why this?").click()
+    line = page.locator("#dialog .support")
+    line.wait_for()
+    told = re.search(r"measured: Throughput [\d,]+ tokens/s \((.+), .+, 20\d\d-\d\d-\d\d\)", line.inner_text())
+    assert told is not None
+    line.get_by_role("button", name="As they run it").click()
+    page.wait_for_function('name => decodeURIComponent(location.href).includes(`stack":"${name}`)', arg=told[1])
+    assert (page.locator("#stack").input_value(), page.locator("#operator").input_value()) == (told[1], "any")
+    assert question_of(tab)["operator"] == "any"
 
 
 def test_a_late_answer_to_an_earlier_choice_of_deployment_is_not_shown(service: Service, tab: Tab) -> None:

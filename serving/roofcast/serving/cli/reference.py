@@ -26,7 +26,8 @@ from roofcast.serving.app_state.catalog.user_catalog import OWNED_FIELDS
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.jobs.job_predictions import ANSWER_COLUMNS as JOB_ANSWERS
 from roofcast.serving.jobs.rows import JOB_COLUMNS
-from roofcast.serving.predict.row_answers import ANSWER_COLUMNS, STATUSES, UNCALIBRATED_COLUMNS
+from roofcast.serving.predict.column_meanings import MEANINGS
+from roofcast.serving.predict.row_answers import UNCALIBRATED_COLUMNS
 from roofcast.serving.recommend.demand.slo import FLOORS, METRIC_OF
 
 
@@ -77,13 +78,8 @@ def _usual_values() -> Iterator[str]:
 
 
 def _answer_columns() -> Iterator[str]:
-    yield from (
-        _names(ANSWER_COLUMNS),
-        "",
-        f"`status` is one of {_names(STATUSES)}. With references there follow",
-        "",
-    )
-    yield _names(UNCALIBRATED_COLUMNS) + "."
+    yield from _table(("column", "unit", "meaning"), ((f"`{name}`", *of) for name, of in MEANINGS.items()))
+    yield from ("", "With references there follow, without them,", "", _names(UNCALIBRATED_COLUMNS) + ".")
 
 
 def _section(title: str, lines: Iterable[str]) -> Iterator[str]:

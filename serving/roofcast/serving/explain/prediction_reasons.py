@@ -1,18 +1,22 @@
 """Factors of predictions, intervals with and without references, and nearest training measurements."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
 from roofcast.data.specs import AcceleratorSpec
 from roofcast.features.descriptors.prediction_input import column_arrays
-from roofcast.features.queries import descriptor_arrays
-from roofcast.serving.predict.question_rows import rows_from_table
+from roofcast.features.queries import Queries, descriptor_arrays
+from roofcast.serving.predict.measured_values import blank_columns, fill_measured
+from roofcast.serving.predict.question_rows import rows_from_columns, rows_from_table
 from roofcast.serving.predict.row_answers import ANSWER_METRICS, outside_columns
 from roofcast.serving.predict.row_checks import capacity_problems
 from roofcast.serving.predict.saturation import SATURATED, saturation_text, undefined_metrics
+from roofcast.serving.row_problems import Problem
 from roofcast.training.explain.contributions import contributions, nearest_measurements
+from roofcast.training.learner.errors.group_keys import build_group_keys
 from roofcast.training.learner.prediction import Prediction
 from roofcast.training.learner.predictor import CalibrationPoints
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
@@ -48,12 +52,14 @@ def explain_predictions(
     near = {m: nearest_measurements(predictor, bundle.anchors, descriptors, m, N_NEAREST) for m in metrics}
     beyond = outside_columns(prediction.features, column_arrays(table), bundle, accelerators)
     d, answers = descriptor_arrays(descriptors), []
+    problems = capacity_problems(descriptors, prediction.estimate)
+    measured = _measured_values(bundle, d, problems)
     undefined = undefined_metrics(d, prediction.estimate)
-    for i, problem in enumerate(capacity_problems(descriptors, prediction.estimate)):
+    for i, problem in enumerate(problems):
         status, reason = (problem.status, str(problem)) if problem else ("ok", "")
         if problem is None and prediction.estimate.is_saturated[i]:
             status, reason = SATURATED, saturation_text(d, prediction.estimate, i)
-        answer = {"status": status, "reason": reason, "level": level, "outside": list(beyond[i])}
+        answer = {"status": status, "reason": reason, "level": level, "outside": list(beyond[i]), **measured[i]}
         for metric in metrics if problem is None else ():
             if metric in undefined and undefined[metric][i]:
                 continue
@@ -65,6 +71,13 @@ def explain_predictions(
             }
         answers.append(answer)
     return answers
+
+
+def _measured_values(bundle: ModelBundle, d: Queries, problems: Sequence[Problem | None]) -> list[dict[str, Any]]:
+    n = len(problems)
+    columns, (blank,) = blank_columns(n), rows_from_columns(blank_columns(1))
+    fill_measured(columns, np.arange(n), bundle.anchors, d, build_group_keys(d))
+    return [blank if problem else row for row, problem in zip(rows_from_columns(columns), problems, strict=True)]
 
 
 def _intervals(prediction: Prediction, level: float) -> dict[str, pd.DataFrame]:

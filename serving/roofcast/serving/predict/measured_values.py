@@ -37,6 +37,5 @@ def fill_measured(
     known = match.row >= 0
     if not known.any():
         return
-    measured = points.rows.iloc[match.row[known]]
     for name in (*MEASURED_METRICS, *_TOLD):
-        answers[f"observed_{name}"][rows[known]] = measured[name].to_numpy()
+        answers[f"observed_{name}"][rows[known]] = points.rows[name].array.take(match.row[known]).to_numpy()

@@ -15,12 +15,12 @@ def an_entry(**changes: Any) -> dict[str, Any]:
     return {
         "provider": "aws", "region": "us-east-1", "instance_type": "p5.48xlarge", "pricing": "on_demand",
         "price_as_of": "2026-10-10", "accelerator": "nvidia-h100-sxm-80gb", "engine": "vllm",
-        "weight_precision": "bf16", "checkpoint": None, "tp": 2, "pp": 1, "dp": 1,
+        "weight_precision": "bf16", "weight_bit": None, "checkpoint": None, "tp": 2, "pp": 1, "dp": 1,
         "ep": 1, "speculation": None, "n_instance": 1, "n_replica": 4, "cost_usd_per_h": 98.32,
         "cost_usd_per_month": 71_773.6, "batch_h": None, "batch_usd": None, "cost_usd_per_million_input_token": 0.1,
         "cost_usd_per_million_output_token": 1.0, "load_per_replica": 1.23456, "in_flight_per_replica": 3.0,
         "users_per_replica": 2.0, "request_rate_per_replica": 4.0, "p_limits_met": 0.9, "outside": False,
-        "outside_columns": [], "assumed": ["kv_precision=fp16"],
+        "outside_columns": [], "support": "near", "assumed": ["kv_precision=fp16"],
         "bottleneck": "memory bandwidth", "predictions": [limited], "warnings": [], **changes,
     }  # fmt: skip
 

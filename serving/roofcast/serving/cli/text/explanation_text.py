@@ -5,6 +5,7 @@ from math import exp
 from typing import Any
 
 from roofcast.data.units import BYTE_PER_GB, ms_from_s
+from roofcast.serving.cli.text.prediction_text import support_text
 from roofcast.serving.cli.text.text_tables import INDENT, fold, table_text
 from roofcast.serving.counts import interval_text, quantity_text, three_digits
 from roofcast.serving.display_names import engine_name, metric_name, precision_name
@@ -23,6 +24,8 @@ def _sections(document: Mapping[str, Any]) -> Iterator[str]:
     yield table_text(
         [_metric(name, value, metrics.get(name)) for name, value in document["estimate"].items() if value is not None]
     )
+    if prediction.get("support"):
+        yield fold(support_text(prediction))
     yield "\nshare of the time by bound"
     yield table_text([{"metric": metric_name(name), **_shares(of)} for name, of in document["bounds"].items()])
     yield "\noperators: prefill and queue make TTFT, decode makes TPOT"

@@ -16,6 +16,7 @@ UNCALIBRATED: Final = "_uncalibrated"
 MEASURED_METRICS: Final = ("ttft_s", "tpot_s", "output_throughput_token_per_s")
 
 SUPPORT_TEXT: Final = {
+    "measured": "measured: this configuration was measured at these lengths and this load",
     "near": "near: model, engine and accelerator were measured, this configuration and load were not",
     "extrapolated": "extrapolated: the model was not measured with the engine on the accelerator",
 }

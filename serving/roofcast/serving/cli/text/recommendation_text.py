@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from math import floor
 from typing import Any, Final
 
+from roofcast.serving.cli.text.prediction_text import SUPPORT_TEXT
 from roofcast.serving.cli.text.text_tables import INDENT, NO_BREAK, counts_text, fold
 from roofcast.serving.counts import count_text, interval_text, price_date_text, quantity_text, three_digits, usd_text
 from roofcast.serving.display_names import engine_name, metric_name, precision_name, pricing_name, region_name
@@ -92,6 +93,7 @@ def _entry(entry: dict[str, Any], label: str, today: dt.date, *, why: bool, is_e
         columns = ", ".join(entry["outside_columns"])
         yield fold(f"extrapolates{f' in {columns}' if columns else ''}: rests on the analytic estimate", INDENT)
     if why:
+        yield fold(SUPPORT_TEXT[entry["support"]], INDENT)
         yield fold(_capacity(entry), INDENT)
         yield fold(
             f"{usd_text(entry['cost_usd_per_million_input_token'])} USD per million input tokens, "

@@ -11,6 +11,7 @@ from roofcast.data.prices.regions import offered_areas
 from roofcast.data.specs import Precision, Pricing
 from roofcast.serving.display_names import (
     OBJECTIVE_NAMES,
+    OPERATOR_NAMES,
     engine_name,
     precision_name,
     pricing_name,
@@ -60,10 +61,11 @@ class ChoicesResponse(BaseModel):
     weight_precisions: list[str]
     speculations: list[str]
     objectives: list[str]
+    operators: Annotated[list[str], Field(description="The default first.")]
     deployments: list[str]
     names: Annotated[
         dict[str, str],
-        Field(description="Names for people of the codes in engines, weight_precisions, pricing and objectives."),
+        Field(description="Names of codes in engines, weight_precisions, pricing, objectives and operators."),
     ]
     highest_level: float
 
@@ -94,12 +96,14 @@ def get_choices(service: Parts, active: ActiveModel) -> ChoicesResponse:
         weight_precisions=[*precisions],
         speculations=[*get_args(SpeculationKind)],
         objectives=[*OBJECTIVE_NAMES],
+        operators=[*OPERATOR_NAMES],
         deployments=[kind for kind in get_args(Artefact) if kind],
         names={
             **{engine: engine_name(engine) for engine in engines},
             **{precision: precision_name(precision) for precision in precisions},
             **{kind: pricing_name(kind) for kind in pricing},
             **OBJECTIVE_NAMES,
+            **OPERATOR_NAMES,
             **{provider: provider_name(provider) for provider in providers},
             **{region: region_name(region) for region in sorted(regions) if region_name(region) != region},
         },

@@ -5,7 +5,9 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 from roofcast.data.specs import AcceleratorSpec
+from roofcast.serving.predict.column_meanings import describe_column
 from roofcast.serving.request_fields import StackResponse, Value
+from roofcast.training.explain.measured_points import Support
 
 
 class IntervalResponse(BaseModel):
@@ -50,7 +52,21 @@ class MetricReasons(IntervalResponse):
     nearest: list[NearMeasurement]
 
 
-class PredictionReasons(BaseModel):
+class MeasuredValues(BaseModel):
+    """What an answer rests on, and the newest measurement of the same, as in rows of predictions."""
+
+    support: Annotated[Support | Literal[""], Field(description=describe_column("support"))]
+    observed_ttft_s: Annotated[float | None, Field(description=describe_column("observed_ttft_s"))]
+    observed_tpot_s: Annotated[float | None, Field(description=describe_column("observed_tpot_s"))]
+    observed_output_throughput_token_per_s: Annotated[
+        float | None, Field(description=describe_column("observed_output_throughput_token_per_s"))
+    ]
+    observed_stack: Annotated[str, Field(description=describe_column("observed_stack"))]
+    observed_engine_version: Annotated[str, Field(description=describe_column("observed_engine_version"))]
+    observed_date: Annotated[str, Field(description=describe_column("observed_date"))]
+
+
+class PredictionReasons(MeasuredValues):
     """Predictions of a row, or the reason why it has none."""
 
     status: Literal["ok", "saturated", "does_not_fit"]

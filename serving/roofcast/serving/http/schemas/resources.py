@@ -3,12 +3,13 @@
 import datetime as dt
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, TypeAdapter, WithJsonSchema
 
 from roofcast.data.measurements.target import INFERENCE, Target
 from roofcast.data.store.measurement_store import MAX_REASON
 from roofcast.serving.app_state.published_figures import ProtocolFigures
 from roofcast.serving.defaults import DEFAULT_LEVEL, DEFAULT_OPERATOR
+from roofcast.serving.predict.column_meanings import MEANINGS, column_schema
 from roofcast.serving.request_fields import (
     Config,
     InlineModelList,
@@ -95,13 +96,21 @@ class NextMeasurementsResponse(BaseModel):
     rows: list[dict[str, RowValue]]
 
 
+_ANSWERED_ROW: Final = {
+    "type": "object",
+    "description": "The columns of the question, then those of the answer.",
+    "properties": {name: column_schema(name) for name in MEANINGS},
+    "additionalProperties": TypeAdapter(RowValue).json_schema(),
+}
+
+
 class PredictionResponse(BaseModel):
     """The rows with their answers."""
 
     predictor_version: str
     level: float
     stack: StackResponse | None = None
-    rows: list[dict[str, RowValue]]
+    rows: list[Annotated[dict[str, RowValue], WithJsonSchema(_ANSWERED_ROW)]]
 
 
 class MeasurementsRequest(Message):

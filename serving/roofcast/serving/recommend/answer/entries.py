@@ -31,6 +31,7 @@ from roofcast.serving.recommend.search.problem import REPORTED, reported_limits
 from roofcast.serving.recommend.search.replica import Replica
 from roofcast.serving.recommend.search.search import Deployment, Search
 from roofcast.training.learner.derived_metrics import THROUGHPUT
+from roofcast.training.learner.errors.group_keys import build_group_keys
 from roofcast.training.learner.out_of_memory import memory_columns, memory_of
 
 N_NEAREST: Final = 1
@@ -108,6 +109,7 @@ class PredictedDeployments:
         predictor = problem.unconditioned or bundle.predictor
         metric = next((limit.metric for limit in problem.demand.limits), REPORTED[1][0])
         self.nearest = nearest(predictor, bundle.anchors, d, metric, N_NEAREST)
+        self.support = bundle.anchors.match(d, build_group_keys(d)).support
         self.outside_columns = outside_columns(
             self.prediction.features[: len(row)],
             {name: cells[row] for name, cells in problem.table.items()},
@@ -143,6 +145,7 @@ class PredictedDeployments:
             bottleneck=str(self.bottleneck[k]),
             outside=bool(self.outside_columns[k]),
             outside_columns=self.outside_columns[k],
+            support=self.support[k],
             assumed=tuple(self.assumed[k].split()),
             warnings=tuple(warnings),
         )

@@ -14,6 +14,7 @@ from roofcast.serving.recommend.answer.nearest import LEAST_CORRELATION
 from roofcast.serving.recommend.demand.constraints import Objective
 from roofcast.serving.recommend.search.replica import Reason, Replica
 from roofcast.serving.request_fields import StackResponse
+from roofcast.training.explain.measured_points import Support
 
 LeverKind = Literal["precision", "users", "limit", "pricing", "region", "provider"]
 """Kinds of changes that may lower the cost."""
@@ -169,6 +170,13 @@ class FleetPart(SizedDeployment):
     bottleneck: Annotated[str, Field(description="Bound of most of the time of a request, as in `/v1/explanations`.")]
     outside: Annotated[bool, Field(description="Whether the deployment extrapolates.")]
     outside_columns: tuple[str, ...]
+    support: Annotated[
+        Support,
+        Field(
+            description="Whether the deployment was `measured` at its load, by its means, is `near` one, or "
+            "neither, as of a row of predictions."
+        ),
+    ]
     assumed: tuple[str, ...] = Field(default=(), description="What is not given and assumed, as column=value.")
     warnings: Annotated[
         tuple[str, ...], Field(description="Such as a number of accelerators that few providers have.")

@@ -41,10 +41,16 @@ function dearer({ entries }, entry) {
 const tokenPrice = (entry) =>
   `per million tokens ${usd(entry.cost_usd_per_million_input_token)} in, ${usd(entry.cost_usd_per_million_output_token)} out`;
 
+const SUPPORT = {
+  measured: ["measured at these lengths and this load", "good"],
+  extrapolated: ["the model was not measured with the engine on the accelerator", "doubt"],
+};
+
 function tags(entry) {
   const list = [[`${percent(entry.p_limits_met)} likely to meet all limits`, "good"], [`bound by ${entry.bottleneck}`, ""]];
   if (entry.p_runs !== null && entry.p_runs < 0.95) list.push([`${percent(entry.p_runs)} likely to fit in memory`, "doubt"]);
   if (entry.outside) list.push([`extrapolates: ${entry.outside_columns.length ? entry.outside_columns.join(", ") : "outside what was measured"}`, "doubt"]);
+  if (SUPPORT[entry.support]) list.push(SUPPORT[entry.support]);
   if (entry.market === "marketplace") list.push(["marketplace of third-party hosts", "doubt"]);
   if (entry.needs_quantised_copy) list.push(["needs a quantised checkpoint", "doubt"]);
   for (const text of entry.warnings ?? []) list.push([text, "doubt"]);

@@ -1,14 +1,15 @@
 // Why this: where the time of an entry goes, the corrections that were learnt, and the nearest measurements.
 
-import { h, problemBox, prose, showDialog, table } from "../shared/dom.js";
+import { at, h, problemBox, prose, showDialog, table } from "../shared/dom.js";
 import { ask } from "../shared/api.js";
 import { few, METRICS, nAccelerator, nameOf, ofMetric, percent, replicaName, runs, seconds } from "../shared/format.js";
 import { showRoofline } from "../charts/roofline.js";
 import { showTimes } from "../charts/times.js";
-import { lengthsOf } from "../question/question.js";
+import { isNumber } from "../question/kept.js";
+import { chooseStack, isStack, lengthsOf } from "../question/question.js";
 
 const STEADY = 1e9;
-const STATISTIC = "p50";
+const STATISTIC = "mean";
 
 /** Show the explanation of an entry. */
 export async function showReasons(request, answer, entry) {
@@ -37,14 +38,15 @@ function questionOf(request, entry, level) {
     row.n_speculative_token = entry.speculation.n_token;
     row.chain_acceptance_ratio = entry.speculation.chain_acceptance_ratio;
   }
-  return { rows: [row], level, models: isNamed ? [] : [request.model] };
+  const { stack, operator } = request;
+  return { rows: [row], level, stack, operator, models: isNamed ? [] : [request.model] };
 }
 
 function show(place, answer, entry, row) {
   const roofline = h("div", { class: "chart" });
   const times = h("div", { class: "chart" });
   place.replaceChildren(...[
-    h("p", {}, sentence(answer, entry)),
+    h("p", {}, sentence(answer, entry)), row.prediction && support(row.prediction),
     row.remarks.length ? h("ul", { class: "warning box" }, row.remarks.map((text) => h("li", {}, prose(text)))) : null,
     h("h3", {}, "Where the time goes"), times,
     h("h3", {}, "Operators under the roofs of one accelerator"), roofline,
@@ -60,6 +62,22 @@ function sentence(answer, entry) {
   const first = `It meets all limits with a probability of ${percent(entry.p_limits_met)} and is bound by ${entry.bottleneck}.`;
   if (entry.rank > 1 || other === null || !entry.cost_usd_per_h) return first;
   return `${first} The cheapest on another accelerator costs ${few(other / entry.cost_usd_per_h)} times as much.`;
+}
+
+const SUPPORT = {
+  near: "The model was measured with the engine on the accelerator, but not this configuration at this load.",
+  extrapolated: "The model was not measured with the engine on the accelerator.",
+};
+
+/** What a prediction rests on: the newest measurement of the same, and a button to be answered as those run it who made it. */
+function support(prediction) {
+  if (prediction.support !== "measured") return SUPPORT[prediction.support] ? h("p", { class: "support" }, SUPPORT[prediction.support]) : null;
+  const { observed_stack: stack, observed_engine_version: version, observed_date: date } = prediction;
+  const values = Object.keys(METRICS).filter((metric) => isNumber(prediction[`observed_${metric}`]))
+    .map((metric) => `${METRICS[metric]} ${ofMetric(metric, prediction[`observed_${metric}`])}`);
+  const asRun = () => { at("dialog").close(); chooseStack(stack); };
+  return h("p", { class: "support" }, `The same was measured: ${values.join(", ")} (${[stack, version, date].filter(Boolean).join(", ")}). `,
+    isStack(stack) ? h("button", { type: "button", on: { click: asRun } }, "As they run it") : null);
 }
 
 const GROUPS = {

@@ -18,6 +18,9 @@ const presetOf = (name) => presets.get(name?.trim().toLowerCase().replaceAll("-"
 const OF_NO_LOAD = ["tokens", "throughput"];
 const isOfUsers = (value, workload) => isNumber(value) && !("request_rate_per_s" in workload);
 
+/** Fields whose first option is what a request without them means. */
+const CHOSEN = ["objective", "stack", "operator"];
+const usualOf = (name) => at(name).options[0]?.value ?? "";
 const hasOption = (id, name) => [...at(id).options].some(({ value }) => value === name);
 
 /** What the form shows of a request, see `keptFields`. */
@@ -32,6 +35,7 @@ const SHOWN = {
   confidence: isNumber,
   objective: (name) => hasOption("objective", name),
   stack: (name) => hasOption("stack", name),
+  operator: (name) => hasOption("operator", name),
   constraints: SHOWN_CONSTRAINTS,
 };
 
@@ -61,6 +65,7 @@ export function fillChoices(choices, changed) {
   for (const preset of choices.presets) presets.set(preset.name, preset);
   at("preset").append(...choices.presets.map(({ name }) => h("option", { value: name }, name.replaceAll("_", " "))));
   at("objective").append(...choices.objectives.map((name) => h("option", { value: name }, nameOf(name))));
+  at("operator").append(...choices.operators.map((name) => h("option", { value: name }, nameOf(name))));
   buildConstraints(choices, changed);
   at("preset").value = presets.has(USUAL) ? USUAL : "";
   choosePreset();
@@ -75,6 +80,13 @@ export function fillStacks(profiles, measured) {
   at("stack").replaceChildren(h("option", { value: "" }, "none"), ...group("Profiles of own runs", profiles), ...group("Measured stacks", others));
   at("stack").value = [...profiles, ...others].some(({ name }) => name === chosen) ? chosen : "";
   at("own-runs").hidden = !profiles.length && !others.length;
+}
+
+/** Whether the form offers a stack, and ask again with it. */
+export const isStack = (name) => name !== "" && hasOption("stack", name);
+export function chooseStack(name) {
+  at("stack").value = name;
+  at("stack").dispatchEvent(new Event("change", { bubbles: true }));
 }
 
 /** Whether a field can be read while it is being typed; a name can once it is one of the catalogue. */
@@ -127,7 +139,7 @@ function readQuestion() {
   if (preset) workload.preset = preset.name;
   for (const name of LENGTHS) if (number(name) !== preset?.[name]) workload[name] = number(name);
   const request = { model: readModel(), workload, limits: readLimits(), confidence: shareOf("confidence"), constraints: readConstraints() };
-  for (const name of ["objective", "stack"]) if (at(name).value) request[name] = at(name).value;
+  for (const name of CHOSEN) if (at(name).value !== usualOf(name)) request[name] = at(name).value;
   return request;
 }
 
@@ -142,7 +154,7 @@ function writeQuestion(request, changed) {
   setSlider("think_time_s", workload.think_time_s ?? usualThinkTime());
   if (request.limits) writeLimits(request.limits, changed);
   setShare("confidence", request.confidence ?? USUAL_CONFIDENCE);
-  for (const name of ["objective", "stack"]) at(name).value = request[name] ?? "";
+  for (const name of CHOSEN) at(name).value = request[name] ?? usualOf(name);
   writeConstraints(request.constraints ?? {}, changed);
   showKind();
 }
