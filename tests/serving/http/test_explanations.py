@@ -37,7 +37,9 @@ def test_every_column_of_a_question_is_read(shared: Client) -> None:
 
 
 def test_an_explanation_lists_the_nearest_measurements(shared: Client) -> None:
-    (row,) = explain(shared, a_question(model="meta-llama/Llama-2-13b-hf", engine="tgis"))
+    (row,) = explain(
+        shared, a_question(model="meta-llama/Llama-2-13b-hf", engine="tgis", accelerator="nvidia-h100-sxm-80gb")
+    )
     near = row["prediction"]["ttft_s"]["nearest"]
     assert 1 <= len(near) <= 3
     assert near[0]["measured"] > 0
