@@ -34,6 +34,7 @@ class NearMeasurement(BaseModel):
     concurrency: float | None
     request_rate: float | None
     statistic: str
+    stack: str
     campaign: str
     date: str
     measured: float
