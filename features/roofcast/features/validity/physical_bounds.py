@@ -36,8 +36,8 @@ def physical_bounds(d: Queries, e: Estimate) -> dict[str, FloatArray]:
 
     TTFT computes the prompt outside the prefix cache, the output head for its last token alone, and reads the weights
     once. TPOT reads the weights of one token and the cache of the running requests, if attention is not sparse, for
-    as many tokens as are drafted. Throughput computes the output tokens, and keeps a stated number of requests in
-    flight for the least latency.
+    as many tokens as are drafted. Throughput computes the prompt and the output tokens, and keeps a stated number of
+    requests in flight for the least latency.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def physical_bounds(d: Queries, e: Estimate) -> dict[str, FloatArray]:
     tpot_s = (step_s + cache_s) / (1 + d["config.n_draft_token"])
     e2e_s = ttft_s + (n_output - 1) * tpot_s
     request_s = np.nan_to_num(e2e_s / d["workload.concurrency"])
-    request_s = np.maximum(request_s, n_output * flop_per_token(d) / peak_flop_per_s(d))
+    request_s = np.maximum(request_s, prompt_s + (n_output - 1) * flop_per_token(d) / peak_flop_per_s(d))
     return {
         "ttft_s": ttft_s,
         "nttft_s_per_token": ttft_s / d["workload.n_input_token"],

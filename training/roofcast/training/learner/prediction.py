@@ -22,8 +22,8 @@ class Prediction:
     - `medians`: By metric, in SI units.
     - `log_sds`: Standard deviations of the logarithms by metric; 0 where the metric is certain.
     - `errors`: Conformal distribution of standardised errors, by metric.
-    - `physical`: Least latency, or greatest throughput, that physics allows, by metric; a median beyond it is its own
-      bound.
+    - `physical`: Least latency, or greatest throughput, that physics allows, by metric; a median that measurements
+      move beyond it is its own bound.
     - `estimate`: The analytic estimate.
     - `features`: shape (n_query, n_feature). Columns of the learner.
     - `index`: Of the queries.

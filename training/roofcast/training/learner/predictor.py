@@ -39,6 +39,7 @@ from roofcast.training.learner.carry_over import fit_carry_over
 from roofcast.training.learner.derived_metrics import (
     DERIVED,
     SOURCES,
+    THROUGHPUT,
     derived_scores,
 )
 from roofcast.training.learner.errors.error_distribution import (
@@ -379,12 +380,16 @@ def _build_prediction(
     errors: Mapping[str, LogError],
 ) -> Prediction:
     medians = prediction.apply_shifts({metric: error.mean for metric, error in errors.items()})
-    sds = derived_sds(prediction, errors)
+    sds, physical = derived_sds(prediction, errors), physical_bounds(descriptor_arrays(X), prediction.estimate)
+    is_measured = np.any([error.mean != 0 for error in errors.values()], axis=0)
+    for metric, median in medians.items():
+        possible = (np.minimum if metric == THROUGHPUT else np.maximum)(median, physical[metric])
+        medians[metric] = np.where(is_measured, median, possible)
     return Prediction(
         medians,
         {metric: sds[metric] for metric in medians},
         {metric: distributions[metric].conformal for metric in medians},
-        physical_bounds(descriptor_arrays(X), prediction.estimate),
+        physical,
         prediction.estimate,
         prediction.features,
         prediction.index,
