@@ -11,8 +11,8 @@ from roofcast.serving.composition import Service
 from roofcast.serving.predict.row_answers import PredictOptions, answer
 
 ROUGH = {"tpot_s": 1.1, "ttft_s": 1.3}
-"""Ratio up to which a measurement may say otherwise: the longest TTFTs of short prompts are measured in bursts, and the
-trees follow them."""
+"""Ratio up to which a measurement may say otherwise: the longest TTFTs of short prompts are measured in bursts, and
+the trees follow them."""
 
 BASE = {"accelerator": "nvidia-h100-sxm-80gb", "n_accelerator": 8, "tp": 8, "weight_precision": "fp8"}
 FOUR = {"n_accelerator": 4, "tp": 4}
