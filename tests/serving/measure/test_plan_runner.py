@@ -72,7 +72,7 @@ def test_an_interrupted_plan_goes_on_where_it_stopped(
     wait, interrupts = Popen.wait, iter([KeyboardInterrupt])
     log = tmp_path / "out" / f"{RUNS[2].name}.1.log"
 
-    def wait_for_interrupt(process: subprocess.Popen[bytes], timeout: float | None = None) -> int:
+    def wait_for_interrupt(process: Popen[bytes], timeout: float | None = None) -> int:
         if len(processes) == len(RUNS) and (interrupt := next(interrupts, None)):
             wait_until(lambda: b"127.0.0.1" in log.read_bytes())
             raise interrupt
