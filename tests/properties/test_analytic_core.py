@@ -162,7 +162,8 @@ def test_every_estimate_is_finite_and_positive(
 @given(question=questions())
 def test_memory_adds_up(question: Question) -> None:
     memory = estimate(question, C).memory
-    assert memory.needed_byte[0] == memory.weight_byte[0] + memory.kv_byte_per_sequence[0]
+    assert memory.needed_byte[0] == memory.weight_byte[0] + memory.longest_byte[0]
+    assert memory.longest_byte[0] >= memory.kv_byte_per_sequence[0]
     held = memory.weight_byte[0] + memory.capacity[0] * memory.kv_byte_per_sequence[0]
     if memory.capacity[0] > 0 and question["model.n_encoder_layer"][0] == 0:
         assert held <= memory.usable_byte[0] * SLACK
@@ -173,7 +174,10 @@ def test_memory_adds_up(question: Question) -> None:
     assert both <= 2 * (one + n * graph_byte(question)[0]) * SLACK
     assert weight_byte(two)[0] == pytest.approx(memory.weight_byte[0])
     copies = scale_columns(question, 2.0, "config.n_accelerator", "config.dp")
-    assert weight_byte(copies)[0] == pytest.approx(2 * memory.weight_byte[0])
+    if question["config.engine"][0] == ENGINES.index("sglang"):  # its attention ranks hold whole embeddings
+        assert weight_byte(copies)[0] >= 2 * memory.weight_byte[0] * (1 - 1e-9)
+    else:
+        assert weight_byte(copies)[0] == pytest.approx(2 * memory.weight_byte[0])
 
 
 @random_queries

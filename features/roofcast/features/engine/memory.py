@@ -105,5 +105,5 @@ def estimate_memory(d: Queries, c: RowCoefficients) -> Memory:
     padded = np.where(d["config.flash_attention"] > 0.5, 1.0, c["kv_waste_padded"])
     served = d["config.served_context_token"] * budget_column(d, "is_checked")
     longest = np.where(served > 0, admitted_byte(d, np.maximum(served, 1.0)), admitted)
-    capacity = np.maximum(free - (admitted - kv), 0.0) / (kv * padded)
+    capacity = np.maximum(free - d["config.dp"] * (admitted - kv), 0.0) / (kv * padded)
     return Memory(np.maximum(weight + free, 0.0), weight, kv, longest, capacity)

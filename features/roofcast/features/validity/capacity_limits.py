@@ -68,7 +68,7 @@ def capacity_limits(d: Queries, memory: Memory) -> CapacityLimits:
 
 
 def _chunk_byte(d: Queries, context: FloatArray) -> FloatArray:
-    return admitted_byte(d, context) - running_byte(d, context)
+    return d["config.dp"] * (admitted_byte(d, context) - running_byte(d, context))
 
 
 def _longest_context(byte: FloatArray, n_request: FloatArray, d: Queries) -> FloatArray:

@@ -58,5 +58,5 @@ def test_all_campaigns_are_predicted_once_for_both_protocols(
     out = run.ok("scoreboard", "--protocol", "P4,P5", "--json", tmp_path / "board.json", "--dump", tmp_path)
     assert len(GuessingPredictor.fitted) == N_FOLD
     assert list(json.loads((tmp_path / "board.json").read_text())) == ["P4", "P4_methods", "decisions", "P5"]
-    assert {path.stem for path in tmp_path.glob("*.csv")} == {"P4", "P4_parts", "decisions", "P5"}
+    assert {path.stem for path in tmp_path.glob("*.csv")} == {"P4", "P4_parts", "P4_class_parts", "decisions", "P5"}
     assert "median_regret" in out

@@ -16,9 +16,14 @@ const TITLES = {
   P6: "P6: training and fine-tuning, the first campaigns",
   P6_all: "P6: training and fine-tuning, all campaigns",
   P6_judges: "P6: training, tables that no fit reads",
+  P6_ordinary: "P6: jobs of ordinary trainers",
   P7: "P7: every stack held out, the first campaigns",
   P7_all: "P7: every stack held out, all campaigns",
   P8: "P8: a few runs of one's own stack",
+  P9: "P9: memory of servers as they start",
+  P10: "P10: probabilities of meeting limits",
+  P11: "P11: an accelerator held out",
+  P12: "P12: later dates and other configurations of a measured stack",
 };
 
 const FIRST = "P4_methods";
