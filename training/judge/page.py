@@ -127,8 +127,8 @@ SECTIONS: Final = (
         "accelerator, and requests of the longest context that the cache holds, as median and 90 % quantile of the "
         "absolute logarithm of predicted over reported. *Recall*: servers that ran out of memory, at the margin that "
         "3 % of those that started do not reach. What vLLM and SGLang keep for themselves leaves the judged lineage "
-        "out; that of other engines, and all constants of graphs and ranks, were set with these starts in view: the "
-        "errors of roofcast are optimistic. "
+        "out; that of other engines, and all constants of graphs, ranks and unified memory, were set with these "
+        "starts in view: the errors of roofcast are optimistic. "
         "*rule_of_thumb*: parameters times bytes, and keys and values in nine tenths of the memory that they leave; "
         "`accelerate estimate-memory` answers only with the hub at hand, so no peer stands beside. "
         "[P9.csv](scoreboard/P9.csv) has the figures.",
@@ -138,7 +138,8 @@ SECTIONS: Final = (
     Section(
         "P10: stated probabilities",
         "On P7's predictions of competent operators: the stated probability that TTFT or TPOT is below a limit of .5 "
-        "to 3 times the predicted value, against how often it is. *Largest gap*: of the deciles of said probability "
+        "to 3 times the predicted value, against how often it is. *Largest gap*: of the deciles of the stated "
+        "probability "
         "([P10_parts.csv](scoreboard/P10_parts.csv)); *Brier*: mean squared error. A decision rents the cheapest "
         "configuration that meets limits on both at a probability of .8, among those with which one owner measured "
         "an LLM at a workload and load: *success* is the share that meets them, *overspend* the mean excess of those "
@@ -164,7 +165,8 @@ SECTIONS: Final = (
         "after the month that leaves nearest to three tenths of them for later; *later_dates_copied*: those with a "
         "row to copy. *configurations*: one in ten of each stack's configurations, the load included, is left out "
         "with its runs on all dates. *nearest_of_stack* copies the nearest load of the same LLM, accelerator, "
-        "engine, precision and statistic of the stack. Means and medians are judged.",
+        "engine, precision and statistic of the stack. Means and medians are judged. The ranges "
+        "of the learner's kernel were set with configurations of InferenceX and rocm_vllm in view: the errors of roofcast are optimistic.",
         {"P12": "Stack named"},
         _ERRORS,
     ),

@@ -170,11 +170,11 @@ class Catalog:
 
     @functools.cached_property
     def _host_memory(self) -> Mapping[str, float]:
-        told: dict[str, list[float]] = {}
+        host_bytes: dict[str, list[float]] = {}
         for offer in self.offers:
             if offer.memory_byte:
-                told.setdefault(offer.accelerator, []).append(offer.memory_byte / offer.n_accelerator)
-        return {name: statistics.median(values) for name, values in told.items()}
+                host_bytes.setdefault(offer.accelerator, []).append(offer.memory_byte / offer.n_accelerator)
+        return {name: statistics.median(values) for name, values in host_bytes.items()}
 
     @functools.cached_property
     def _model_index(self) -> Mapping[str, str]:

@@ -35,9 +35,9 @@ _MEANINGS: Final = {
         )
         for metric in MEASURED_METRICS
     },
-    "observed_stack": Meaning("", "who measured it: a name that `stack` takes; blank where it is not told"),
-    "observed_engine_version": Meaning("", "version of the engine there; blank where it is not told"),
-    "observed_date": Meaning("", "date of the measurement, as YYYY-MM-DD; blank where it is not told"),
+    "observed_stack": Meaning("", "who measured it: a name that `stack` takes; blank if unknown"),
+    "observed_engine_version": Meaning("", "version of the engine there; blank if unknown"),
+    "observed_date": Meaning("", "date of the measurement, as YYYY-MM-DD; blank if unknown"),
     "status": Meaning("", f"one of {', '.join(f'`{name}`' for name in STATUSES)}"),
     "reason": Meaning("", "why there is no answer, or what is doubtful about it; blank otherwise"),
     "outside": Meaning("", "whether the row is beyond the range of the measurements"),

@@ -34,8 +34,8 @@ def competent_rows(X: pd.DataFrame, stacks: pd.Series) -> pd.Series:
     """Return whether each row measures a competent operator's steady service: shape (n_row,).
 
     Its software is of the last `RECENT_YEAR` years before the newest published row. Requests arrive at a rate, or
-    some are always in flight; their number is told, is no handful, and fills the slots at least `MIN_WAVE` times. Its
-    stack's owner has `MIN_ROW` such rows.
+    some are always in flight; their number is stated, at least `MIN_REQUEST`, and fills the slots at least `MIN_WAVE`
+    times. Its stack's owner has `MIN_ROW` such rows.
     """
     newest = X.loc[~is_uploaded(stacks), "config.date"].max()
     is_steady = (X["workload.is_static"] == 0) & (X["workload.n_request"] >= MIN_REQUEST)

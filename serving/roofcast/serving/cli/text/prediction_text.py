@@ -57,12 +57,12 @@ def support_text(answer: Mapping[str, Any], asked: str = "") -> str:
     if answer["support"] != "measured":
         return SUPPORT_TEXT[answer["support"]]
     values = [(name, answer.get(f"observed_{name}")) for name in MEASURED_METRICS]
-    told = [f"{metric_name(name)} {quantity_text(name, value)}" for name, value in values if value is not None]
+    figures = [f"{metric_name(name)} {quantity_text(name, value)}" for name, value in values if value is not None]
     stack, version, date = (answer[f"observed_{name}"] for name in ("stack", "engine_version", "date"))
     by = ", ".join(filter(None, (stack, version and f"engine {version}", date)))
     is_asked = not stack or asked in {stack, stack.partition("/")[0]}
     advice = "" if is_asked else f"; --stack {shlex.quote(stack)} answers as they run it"
-    return f"measured: {', '.join(told)} ({by}){advice}"
+    return f"measured: {', '.join(figures)} ({by}){advice}"
 
 
 def _figure(metric: str, name: str, answer: Mapping[str, Any]) -> str:
