@@ -166,7 +166,8 @@ SECTIONS: Final = (
         "row to copy. *configurations*: one in ten of each stack's configurations, the load included, is left out "
         "with its runs on all dates. *nearest_of_stack* copies the nearest load of the same LLM, accelerator, "
         "engine, precision and statistic of the stack. Means and medians are judged. The ranges "
-        "of the learner's kernel were set with configurations of InferenceX and rocm_vllm in view: the errors of roofcast are optimistic.",
+        "of the learner's kernel were set with configurations of InferenceX and rocm_vllm in view: the errors of "
+        "roofcast are optimistic.",
         {"P12": "Stack named"},
         _ERRORS,
     ),
