@@ -22,10 +22,14 @@ def test_an_import_and_the_report_of_the_latest_days_tell_a_change(client: Clien
     assert (report["n_row"], report["n_repeat"], report["n_changed"]) == (6, 6, 3)
     same = client.get(f"/v1/drift?import_id={second['import_id']}").json()
     assert same == second["drift"]
-    client.run(client.app.state.health_monitor.check_drift)
-    client.app.state.health_monitor.drift._due_s = 0.0
-    client.run(client.app.state.health_monitor.check_drift)
-    assert 'roofcast_drift_n_row{metric="ttft_s"} 6.0' in client.get("/metrics").text
+    monitor = client.app.state.health_monitor
+
+    def shows_drift() -> bool:
+        monitor.drift._due_s = 0.0
+        client.run(monitor.check_drift)
+        return 'roofcast_drift_n_row{metric="ttft_s"} 6.0' in client.get("/metrics").text
+
+    wait_until(shows_drift)
 
 
 def test_an_unknown_import_is_404(shared: Client) -> None:
