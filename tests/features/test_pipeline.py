@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 
 from roofcast.data.catalog import load_catalog
+from roofcast.data.model_config.huggingface import model_from_config
 from roofcast.data.specs import ModelSpec
 from roofcast.features.columns import FEATURE_NAMES
 from roofcast.features.descriptors.descriptor_table import describe
@@ -21,6 +22,13 @@ from tests.builders import a_question, describe_questions
 
 NAN = float("nan")
 GB200 = "nvidia-gb200"
+RECURRENT = model_from_config(
+    {
+        "model_type": "mamba", "num_hidden_layers": 64, "hidden_size": 2560, "intermediate_size": 5120,
+        "state_size": 16, "time_step_rank": 160, "vocab_size": 50280, "tie_word_embeddings": True,
+    },
+    "ours/mamba",
+)  # fmt: skip
 
 
 def test_features_come_in_the_order_of_the_registry() -> None:
@@ -33,15 +41,16 @@ def test_features_come_in_the_order_of_the_registry() -> None:
 
 def test_every_model_on_every_accelerator_is_finite() -> None:
     catalog = load_catalog()
+    models = dict(catalog.models) | {RECURRENT.id: RECURRENT}
     questions = pd.DataFrame(
         [
             a_question(model=model, accelerator=part, n_accelerator=n, concurrency=users, request_rate=rate)
-            for model in catalog.models
+            for model in models
             for part in catalog.accelerators
             for n, users, rate in [(1, 1, NAN), (8, 512, NAN), (2, NAN, 0.001), (2, NAN, 1e5)]
         ]
     )
-    features, estimates, _ = build_features(describe(questions, catalog.models, catalog.accelerators), C)
+    features, estimates, _ = build_features(describe(questions, models, catalog.accelerators), C)
     assert np.isfinite(features.to_numpy()).all()
     for metric in METRICS:
         assert np.isfinite(estimates[metric]).all()
@@ -147,6 +156,7 @@ MIXTRAL = load_catalog().model("mixtral-8x7b")
     [
         (None, {}, PLAIN),
         (load_catalog().model("deepseek-v3"), {}, LATENT),
+        (RECURRENT, {}, {"model.kv_ratio": 0, "model.is_linear": 1}),
         (MIXTRAL, {}, {"model.active_ratio": MIXTRAL.n_param_active / MIXTRAL.n_param}),
         (None, {"concurrency": NAN, "request_rate": 2.0, "load": "open_loop"}, PLAIN | {"workload.is_open": 1}),
         (None, {"concurrency": NAN, "load": "offline"}, PLAIN | {"workload.is_offline": 1}),

@@ -1,12 +1,12 @@
 """An example query with round numbers for doctests."""
 
 import numpy as np
-import numpy.typing as npt
 
 from roofcast.features.engine.kernels.row_kernels import measured_hardware
+from roofcast.features.queries import FloatArray
 
 
-def example_descriptors() -> dict[str, npt.NDArray[np.float64]]:
+def example_descriptors() -> dict[str, FloatArray]:
     """Return the descriptors of a dense model of 7e9 weights on one accelerator of 80 GB, 2 TB/s, 300 TFLOP/s.
 
     32 layers, 32 heads of width 128, 16-bit weights and cache, 1000 input and 200 output tokens, concurrency 8.

@@ -92,7 +92,7 @@ def _query_columns(d: Queries) -> dict[str, FloatArray]:
         "model.is_mla": (d["model.n_mla_layer"] > 0) * 1.0,
         "model.is_linear": (d["model.n_linear_layer"] > 0) * 1.0,
         "model.active_ratio": 1 - d["model.n_param_expert"] * (1 - active_expert_ratio) / d["model.n_param"],
-        "model.kv_ratio": d["model.kv_width_layer"] / (d["model.n_head"] * d["model.qk_dim"]),
+        "model.kv_ratio": d["model.kv_width_layer"] / np.maximum(d["model.n_head"] * d["model.qk_dim"], 1.0),
         "hardware.bandwidth_log": np.log(bandwidth * d["config.tp"]),
         "hardware.balance_log": np.log(d["hardware.flop_per_s"] / bandwidth),
         "hardware.link_ratio_log": np.log(d["hardware.link_byte_per_s"] / bandwidth) * (d["config.tp"] > 1),

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from roofcast.features.queries import FloatArray
 
 
 @dataclass(frozen=True, slots=True)

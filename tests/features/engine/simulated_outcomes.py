@@ -12,13 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from roofcast.features.engine.loop.closed_loop import Requests
+from roofcast.features.queries import FloatArray
 from tests.features.engine.serving_simulation import Engine, Load, Outcome, simulate
-
-FloatArray = npt.NDArray[np.float64]
 
 FILE = Path(__file__).with_name("simulated_outcomes.csv")
 LEVELS = (0.5, 0.9, 0.95, 0.99)

@@ -1,7 +1,6 @@
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,8 +20,8 @@ from roofcast.features.engine.links import (
     ring_all_reduce_s,
     tree_all_reduce_s,
 )
+from roofcast.features.queries import FloatArray
 
-FloatArray = npt.NDArray[np.float64]
 Collective = Callable[[FloatArray, float, Links], FloatArray]
 Algorithm = Callable[[FloatArray, float, float, float], FloatArray]
 COLLECTIVES: tuple[Collective, ...] = (all_reduce_s, all_gather_s, reduce_scatter_s, all_to_all_s)

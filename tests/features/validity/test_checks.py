@@ -1,7 +1,5 @@
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pytest
 
@@ -11,12 +9,12 @@ from roofcast.data.specs import ModelSpec
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.features.engine.memory import estimate_memory
-from roofcast.features.queries import descriptor_arrays
+from roofcast.features.queries import BoolArray, descriptor_arrays
 from roofcast.features.validity.checks import FLAGS, find_flags
 from tests.builders import a_model, a_question, describe_questions
 
 
-def masks(table: pd.DataFrame) -> dict[str, npt.NDArray[np.bool_]]:
+def masks(table: pd.DataFrame) -> dict[str, BoolArray]:
     d = descriptor_arrays(table)
     return find_flags(d, estimate_memory(d, DEFAULT_COEFFICIENTS.by_row(d["config.engine"])))
 

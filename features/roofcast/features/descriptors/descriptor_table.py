@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.errors import InputError
@@ -54,7 +53,7 @@ from roofcast.features.engine.kernels.row_kernels import hardware_codes
 from roofcast.features.engine.links import NETWORKS
 from roofcast.features.engine.loaded_weights import loaded_byte
 from roofcast.features.engine.pass_cost import chain_acceptance
-from roofcast.features.queries import FloatArray, Queries, build_frame, freeze
+from roofcast.features.queries import BoolArray, FloatArray, IndexArray, Queries, build_frame, freeze
 
 QUANTILE: Final = {"mean": 0.5, "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 
@@ -151,7 +150,7 @@ def describe_queries(
     return freeze(np.array([columns[name] for name in DESCRIPTOR_NAMES], dtype=float))
 
 
-def _model(queries: PredictionInput, specs: list[ModelSpec], codes: npt.NDArray[np.intp]) -> dict[str, FloatArray]:
+def _model(queries: PredictionInput, specs: list[ModelSpec], codes: IndexArray) -> dict[str, FloatArray]:
     rows = [describe_model(spec) for spec in specs]
     columns = {name: np.array([row[name] for row in rows], dtype=float)[codes] for name in MODEL_NAMES}
     kept_ratio = 1 - number_column(queries, "expert_pruned_ratio", 0.0)
@@ -167,8 +166,8 @@ def _model(queries: PredictionInput, specs: list[ModelSpec], codes: npt.NDArray[
 def _store(
     columns: dict[str, FloatArray],
     specs: list[ModelSpec],
-    codes: npt.NDArray[np.intp],
-    is_own: npt.NDArray[np.bool_],
+    codes: IndexArray,
+    is_own: BoolArray,
 ) -> None:
     """Replace the bytes of weights by those that a checkpoint states, where it is served as it is."""
     rows = [stored_bytes(spec) for spec in specs]
@@ -182,7 +181,7 @@ def _state_bits(
     byte: FloatArray,
     kernel: Names,
     outside: Names,
-    is_whole: npt.NDArray[np.bool_],
+    is_whole: BoolArray,
 ) -> None:
     """Replace the bytes of weights by those of the question, where they are quantised."""
     if np.isnan(byte).all():
@@ -199,7 +198,7 @@ def _state_bits(
 
 
 def _hardware(
-    accelerator_specs: list[AcceleratorSpec], codes: npt.NDArray[np.intp], kernel: Names, outside: Names
+    accelerator_specs: list[AcceleratorSpec], codes: IndexArray, kernel: Names, outside: Names
 ) -> dict[str, FloatArray]:
     kernel_codes = [hardware_codes(accelerator.id, accelerator.architecture) for accelerator in accelerator_specs]
     values = {
@@ -227,7 +226,7 @@ def _limit_power(columns: dict[str, FloatArray], power_limit_w: FloatArray) -> N
     columns["hardware.tdp_w"] = np.fmin(columns["hardware.tdp_w"], power_limit_w)
 
 
-def _peaks(accelerator_specs: list[AcceleratorSpec], codes: npt.NDArray[np.intp], kernel: Names) -> FloatArray:
+def _peaks(accelerator_specs: list[AcceleratorSpec], codes: IndexArray, kernel: Names) -> FloatArray:
     if not accelerator_specs:
         return np.empty(0)
     kernel_codes, kernels = factorize(kernel)
@@ -247,9 +246,7 @@ def _network(queries: PredictionInput) -> dict[str, FloatArray]:
     }
 
 
-def _host_size(
-    queries: PredictionInput, accelerator_specs: list[AcceleratorSpec], codes: npt.NDArray[np.intp]
-) -> FloatArray:
+def _host_size(queries: PredictionInput, accelerator_specs: list[AcceleratorSpec], codes: IndexArray) -> FloatArray:
     # A known number of hosts bounds it, unless the scale-up domain is larger than a host.
     own = np.array([accelerator.link_domain_size for accelerator in accelerator_specs], dtype=float)[codes]
     is_pcie = np.array([accelerator.link.startswith("pcie") for accelerator in accelerator_specs], dtype=bool)[codes]
@@ -261,9 +258,7 @@ def _host_size(
     return np.where((own <= HOST_SIZE) & (n_node > 1), np.minimum(size, per_node), size)
 
 
-def _element_bytes(
-    kernel: Names, outside: Names, is_whole: npt.NDArray[np.bool_], is_fine: npt.NDArray[np.bool_]
-) -> dict[str, FloatArray]:
+def _element_bytes(kernel: Names, outside: Names, is_whole: BoolArray, is_fine: BoolArray) -> dict[str, FloatArray]:
     # One kernel of llama.cpp multiplies all four-bit weights.
     is_four_bit = np.isin(kernel.astype(str), FOUR_BIT)
     weight, dense = (bytes_per_element(names, WEIGHT_BYTE) for names in (kernel, outside))
@@ -285,7 +280,7 @@ def _element_bytes(
     }
 
 
-def _kv_precision(engine: Names, precision: Names, specs: list[ModelSpec], codes: npt.NDArray[np.intp]) -> Names:
+def _kv_precision(engine: Names, precision: Names, specs: list[ModelSpec], codes: IndexArray) -> Names:
     stored = np.array([spec.kv_precision or "" for spec in specs], dtype=object)[codes]
     return np.where(stored == "", default_kv_precision(engine, precision), stored).astype(object)
 
@@ -326,7 +321,7 @@ def _speculation(queries: PredictionInput) -> dict[str, FloatArray]:
 
 
 def _server_settings(
-    queries: PredictionInput, engine: Names, memory_byte: FloatArray, is_small: npt.NDArray[np.bool_]
+    queries: PredictionInput, engine: Names, memory_byte: FloatArray, is_small: BoolArray
 ) -> dict[str, FloatArray]:
     memory_byte = np.where(is_small, np.minimum(memory_byte, LARGE_GIB * GIB - 1), memory_byte)
     most = default_setting(MAX_NUM_SEQS, engine, memory_byte, np.inf)

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from roofcast.features.columns import ENGINES
 from roofcast.features.descriptors.precisions import Names
 from roofcast.features.descriptors.prediction_input import factorize
-from roofcast.features.queries import FloatArray
+from roofcast.features.queries import BoolArray, FloatArray
 
 OTHER: Final = ENGINES[-1]
 
@@ -62,8 +61,8 @@ class EngineColumns:
 
     name: Names
     code: FloatArray
-    is_whole: npt.NDArray[np.bool_]
-    is_eager: npt.NDArray[np.bool_]
+    is_whole: BoolArray
+    is_eager: BoolArray
 
 
 def describe_engines(engine: Names) -> EngineColumns:

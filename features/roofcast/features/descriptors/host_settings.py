@@ -3,11 +3,10 @@
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from roofcast.data.specs import AcceleratorSpec
 from roofcast.features.descriptors.prediction_input import PredictionInput, number_column, text_column
-from roofcast.features.queries import FloatArray
+from roofcast.features.queries import FloatArray, IndexArray
 
 IDLE_RATIO: Final = 0.29
 """Share of the thermal design power that does not depend on the clock."""
@@ -85,7 +84,7 @@ def host_byte_per_s(spec: AcceleratorSpec) -> float:
 
 
 def describe_links(
-    queries: PredictionInput, accelerators: list[AcceleratorSpec], codes: npt.NDArray[np.intp]
+    queries: PredictionInput, accelerators: list[AcceleratorSpec], codes: IndexArray
 ) -> dict[str, FloatArray]:
     """Return whether accelerators read each other's memory, their link bandwidth in both directions, and the host's.
 

@@ -3,7 +3,6 @@
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from roofcast.data.specs import AcceleratorSpec
 from roofcast.features.columns import ENGINES
@@ -12,7 +11,7 @@ from roofcast.features.descriptors.prediction_input import PredictionInput, numb
 from roofcast.features.descriptors.server_settings import vllm_minor
 from roofcast.features.engine.engine_budgets import BUDGETS, OTHER_BUDGET
 from roofcast.features.engine.loaded_weights import loaded_byte
-from roofcast.features.queries import FloatArray
+from roofcast.features.queries import BoolArray, FloatArray
 
 GIB: Final = 2.0**30
 MIB: Final = 2.0**20
@@ -99,7 +98,7 @@ def describe_memory(queries: PredictionInput, engine: Names, columns: dict[str, 
     }
 
 
-def _is_since(queries: PredictionInput, engine: Names, first_minor: float, first_date: str) -> npt.NDArray[np.bool_]:
+def _is_since(queries: PredictionInput, engine: Names, first_minor: float, first_date: str) -> BoolArray:
     minor = vllm_minor(queries, engine)
     dates = text_column(queries, "date", first_date).astype(str)
     is_since = np.where(np.isnan(minor), dates >= first_date, minor >= first_minor)

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from roofcast.data.errors import InputError
 from roofcast.features.descriptors.prediction_input import PredictionInput, number_column, text_column
-from roofcast.features.queries import FloatArray
+from roofcast.features.queries import BoolArray, FloatArray
 
 MAX_DEFAULT_TP: Final = 8.0
 """Largest tensor parallelism assumed; a larger replica with a blank split runs attention data-parallel with experts
@@ -21,9 +20,9 @@ cache."""
 
 def split_devices(
     queries: PredictionInput,
-    is_mla: npt.NDArray[np.bool_],
+    is_mla: BoolArray,
     weight_ratio: FloatArray,
-    is_layered: npt.NDArray[np.bool_],
+    is_layered: BoolArray,
 ) -> dict[str, FloatArray]:
     """Return the parallelism descriptors.
 
@@ -82,7 +81,7 @@ def split_devices(
     }
 
 
-def _is_for_throughput(queries: PredictionInput) -> npt.NDArray[np.bool_]:
+def _is_for_throughput(queries: PredictionInput) -> BoolArray:
     return np.isin(text_column(queries, "load", "").astype(str), ("offline", "open_loop"))
 
 
@@ -104,7 +103,7 @@ def _check_split(
     split: Mapping[str, FloatArray],
     n_worker: FloatArray,
     n_accelerator: FloatArray,
-    is_apart: npt.NDArray[np.bool_],
+    is_apart: BoolArray,
 ) -> None:
     product = n_worker * np.prod(list(split.values()), axis=0)
     wrong = ~np.isclose(product, n_accelerator) | (split["tp"] % 1 != 0) | (split["tp"] < 1)

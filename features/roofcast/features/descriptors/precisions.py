@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from roofcast.data.specs import AcceleratorSpec
 from roofcast.features.engine.kernels.row_kernels import PRECISIONS
-from roofcast.features.queries import FloatArray
+from roofcast.features.queries import BoolArray, FloatArray
 
 Names = npt.NDArray[np.object_]
 
@@ -86,9 +86,7 @@ def peak_flop_per_s(accelerator: AcceleratorSpec, precision: str) -> float:
     return next(peaks[name] for name in COMPUTE_PRECISIONS[peak_precision] if name in peaks)
 
 
-def kernel_precision(
-    precision: Names, native: Names, is_moe: npt.NDArray[np.bool_], has: Mapping[str, npt.NDArray[np.bool_]]
-) -> Names:
+def kernel_precision(precision: Names, native: Names, is_moe: BoolArray, has: Mapping[str, BoolArray]) -> Names:
     """Return the kernel precision of each row: a name in `roofcast.features.engine.kernels.row_kernels.PRECISIONS`.
 
     - `precision`, `native`: shape (n_row,). Served precision, and the precision of the published checkpoint.
@@ -112,7 +110,7 @@ def kernel_precision(
     return chosen
 
 
-def computed_precision(kernel: Names, on_int8: npt.NDArray[np.bool_]) -> Names:
+def computed_precision(kernel: Names, on_int8: BoolArray) -> Names:
     """Return the precision whose peak products reach: int8 for quantised weights where `on_int8`, else the kernel's.
 
     References
@@ -132,9 +130,9 @@ def computed_precision(kernel: Names, on_int8: npt.NDArray[np.bool_]) -> Names:
 def outside_precision(
     kernel: Names,
     native: Names,
-    is_moe: npt.NDArray[np.bool_],
-    is_whole: npt.NDArray[np.bool_],
-    has_fp8: npt.NDArray[np.bool_],
+    is_moe: BoolArray,
+    is_whole: BoolArray,
+    has_fp8: BoolArray,
 ) -> Names:
     """Return the kernel precision of the weights outside the experts.
 

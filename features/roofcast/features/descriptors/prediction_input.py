@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.queries import FloatArray
+from roofcast.features.queries import FloatArray, IndexArray
 
 ColumnArray = npt.NDArray[Any]
 
@@ -42,7 +42,7 @@ def number_column(queries: PredictionInput, name: str, default: float | FloatArr
     return np.where(np.isnan(values), default, values)
 
 
-def factorize(cells: ColumnArray) -> tuple[npt.NDArray[np.intp], list[Hashable]]:
+def factorize(cells: ColumnArray) -> tuple[IndexArray, list[Hashable]]:
     """Return a code for each cell and the distinct values in order of first appearance.
 
     Examples

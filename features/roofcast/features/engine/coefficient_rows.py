@@ -1,12 +1,9 @@
 """Rows of queries that each coefficient acts on."""
 
 import numpy as np
-import numpy.typing as npt
 
 from roofcast.features.engine.coefficients import NAMES
-from roofcast.features.queries import Queries
-
-BoolArray = npt.NDArray[np.bool_]
+from roofcast.features.queries import BoolArray, Queries
 
 
 def coefficient_rows(d: Queries) -> dict[str, BoolArray]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.features.columns import ENGINES
-from roofcast.features.queries import FloatArray
+from roofcast.features.queries import FloatArray, IndexArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ class OwnerOffsets:
     """
 
     owner: tuple[str, ...] = ()
-    engine: npt.NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    engine: IndexArray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     offset: FloatArray = field(default_factory=lambda: np.zeros((0, len(NAMES))))
 
     def of_owner(self, owner: str, c: Coefficients) -> Coefficients:
@@ -206,7 +206,7 @@ class StackCoefficients:
     """
 
     log: FloatArray
-    unit: npt.NDArray[np.intp]
+    unit: IndexArray
 
     def shift(self, names: Collection[str], by: float) -> StackCoefficients:
         """Return a copy with the logarithms of some coefficients increased by `by`."""
@@ -226,7 +226,7 @@ class CoefficientSource(Protocol):
         """Return every coefficient by row, from engine codes: shape (n_row,) each."""
 
 
-def _take_rows(log: FloatArray, row: npt.NDArray[np.intp]) -> RowCoefficients:
+def _take_rows(log: FloatArray, row: IndexArray) -> RowCoefficients:
     table = np.clip(np.exp(log), _LOWEST, _HIGHEST).T
     return dict(zip(NAMES, table.take(row, axis=1), strict=True))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from roofcast.features.columns import ENGINES
 from roofcast.features.engine.coefficients import CoefficientSource, RowCoefficients
@@ -32,7 +31,7 @@ from roofcast.features.engine.operators import (
 )
 from roofcast.features.engine.pass_communication import EngineInputs, prefill_descriptors, transfer_s
 from roofcast.features.engine.pass_cost import pipelined_s, stage_ratio, token_cost
-from roofcast.features.queries import FloatArray, Queries, RowIndex, take_rows
+from roofcast.features.queries import BoolArray, FloatArray, Queries, RowIndex, take_rows
 
 _MIN_CONCURRENCY = 1e-12
 _BEYOND_CAPACITY = 16.0
@@ -91,7 +90,7 @@ class Estimate:
     rate_ratio: FloatArray
 
     @property
-    def is_saturated(self) -> npt.NDArray[np.bool_]:
+    def is_saturated(self) -> BoolArray:
         """Whether the queue grows until the run ends; the queue of an endless run is cut at 16 times the capacity."""
         return self.rate_ratio >= 1
 

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from roofcast.features.queries import FloatArray
+from roofcast.features.queries import BoolArray, FloatArray
 
 TYPICAL_REQUESTS_PER_SLOT: Final = 10.0
 """Requests per slot assumed where unknown: the number of most published benchmarks."""
@@ -30,7 +29,7 @@ def requests_per_slot(d: Mapping[str, FloatArray]) -> FloatArray:
     return np.where(np.isnan(d["workload.request_rate_per_s"]), given, np.inf)
 
 
-def is_all_at_once(d: Mapping[str, FloatArray]) -> npt.NDArray[np.bool_]:
+def is_all_at_once(d: Mapping[str, FloatArray]) -> BoolArray:
     """Return whether the run is offline with a known number of requests, which are all in flight from the start."""
     is_offline = np.isnan(d["workload.concurrency"]) & np.isnan(d["workload.request_rate_per_s"])
     return np.asarray(is_offline & ~np.isnan(d["workload.n_request"]))

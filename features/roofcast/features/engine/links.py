@@ -4,10 +4,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from roofcast.features.engine.kernels.efficiency import LinkEfficiency, Number
-from roofcast.features.queries import FloatArray
+from roofcast.features.queries import BoolArray, FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +206,7 @@ def all_to_all_s(message_byte: FloatArray, n: Number, links: Links) -> FloatArra
     return _among_several(n, links.launch_s + np.maximum(inside, across))
 
 
-def point_to_point_s(message_byte: FloatArray, is_inside: npt.NDArray[np.bool_], links: Links) -> FloatArray:
+def point_to_point_s(message_byte: FloatArray, is_inside: BoolArray, links: Links) -> FloatArray:
     """Return the time of one message between two ranks, inside a domain or across the network.
 
     References

@@ -4,14 +4,13 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from roofcast.features.columns import ENGINES
 from roofcast.features.engine.cache_pages import admitted_byte, running_byte
 from roofcast.features.engine.coefficients import RowCoefficients
 from roofcast.features.engine.engine_budgets import budget_column, cache_ratio, usable_byte
 from roofcast.features.engine.loaded_weights import loaded_byte
-from roofcast.features.queries import FloatArray, Queries
+from roofcast.features.queries import BoolArray, FloatArray, Queries
 
 _SGLANG: Final = float(ENGINES.index("sglang"))
 
@@ -40,7 +39,7 @@ class Memory:
         return self.weight_byte + np.maximum(self.kv_byte_per_sequence, self.longest_byte)
 
     @property
-    def fits(self) -> npt.NDArray[np.bool_]:
+    def fits(self) -> BoolArray:
         """Whether the weights and the KV cache of one request fit."""
         return self.needed_byte <= self.usable_byte
 

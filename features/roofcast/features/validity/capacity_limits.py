@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from roofcast.features.engine.cache_pages import admitted_byte, running_byte
 from roofcast.features.engine.memory import Memory, context_token
-from roofcast.features.queries import FloatArray, Queries
+from roofcast.features.queries import BoolArray, FloatArray, Queries
 from roofcast.features.validity.model_limits import context_limits
 
 _BIT: Final = 40
@@ -72,7 +71,7 @@ def _chunk_byte(d: Queries, context: FloatArray) -> FloatArray:
 
 
 def _longest_context(byte: FloatArray, n_request: FloatArray, d: Queries) -> FloatArray:
-    def has_room(context: FloatArray) -> npt.NDArray[np.bool_]:
+    def has_room(context: FloatArray) -> BoolArray:
         return n_request * running_byte(d, context) + _chunk_byte(d, context) <= byte
 
     low, high = np.zeros_like(byte), np.full_like(byte, 2.0**_BIT)

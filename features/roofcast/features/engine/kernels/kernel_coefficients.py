@@ -18,7 +18,7 @@ from roofcast.features.engine.kernels.efficiency import (
     MoeEfficiency,
     PrefillAttentionEfficiency,
 )
-from roofcast.features.queries import FloatArray
+from roofcast.features.queries import FloatArray, IndexArray
 
 FACTORS: Final = ("architecture", "accelerator", "precision", "engine")
 """Factors that a parameter may depend on."""
@@ -148,7 +148,7 @@ def efficiency_of(
     return KernelEfficiency(**values)
 
 
-def _distinct(columns: Sequence[npt.NDArray[np.object_]]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def _distinct(columns: Sequence[npt.NDArray[np.object_]]) -> tuple[IndexArray, IndexArray]:
     code = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
         codes, names = pd.factorize(column)

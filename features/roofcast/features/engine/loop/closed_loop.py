@@ -7,11 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from roofcast.features.queries import FloatArray
+from roofcast.features.queries import BoolArray, FloatArray
 
-BoolArray = npt.NDArray[np.bool_]
 StepTimes = Callable[[FloatArray], FloatArray]
 
 _TINY = 1e-9

@@ -6,7 +6,6 @@ from itertools import product
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from roofcast.features.engine.coefficients import CoefficientSource
 from roofcast.features.engine.estimate import Estimate
@@ -15,7 +14,7 @@ from roofcast.features.engine.loop.closed_loop import Loop, Requests, closed_loo
 from roofcast.features.engine.loop.open_loop import open_loop
 from roofcast.features.engine.loop.percentiles import e2e_quantile, itl_quantile, tpot_quantile, ttft_quantile
 from roofcast.features.engine.memory import n_slot
-from roofcast.features.queries import FloatArray, Queries
+from roofcast.features.queries import FloatArray, IndexArray, Queries
 
 _MAX_SPREAD = 0.9
 _LARGEST_RATIO = 50.0
@@ -68,7 +67,7 @@ def _quantile(metric: str, loop: Loop, q: float) -> tuple[FloatArray, FloatArray
     return np.maximum(itl_quantile(loop, q), loop.step_s) if q > 0.5 else loop.step_s, loop.step_s
 
 
-def _loop(d: Queries, c: CoefficientSource, e: Estimate, rows: npt.NDArray[np.intp], *, at_rate: bool) -> Loop:
+def _loop(d: Queries, c: CoefficientSource, e: Estimate, rows: IndexArray, *, at_rate: bool) -> Loop:
     variation = d["workload.length_variation"][rows]
     width = variation * np.sqrt(12.0)
     n_rank = d["config.dp"][rows]
@@ -97,7 +96,7 @@ def _loop(d: Queries, c: CoefficientSource, e: Estimate, rows: npt.NDArray[np.in
     return closed_loop(e.concurrency[rows] / n_rank, capacity, lambda _batch: gap, requests)
 
 
-def _step_slope_s(d: Queries, e: Estimate, rows: npt.NDArray[np.intp]) -> FloatArray:
+def _step_slope_s(d: Queries, e: Estimate, rows: IndexArray) -> FloatArray:
     # Products of few tokens read the same weights whatever their number.
     step, n_expert, n_choice = e.step, d["model.n_expert"][rows], d["model.n_expert_per_token"][rows]
     batch = np.maximum(e.batch[rows] / d["config.dp"][rows], 1.0)

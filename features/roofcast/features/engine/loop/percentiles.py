@@ -4,8 +4,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from roofcast.features.engine.loop.closed_loop import BoolArray, Loop
-from roofcast.features.queries import FloatArray
+from roofcast.features.engine.loop.closed_loop import Loop
+from roofcast.features.queries import BoolArray, FloatArray
 
 _TINY = 1e-9
 _LEVELS = (0.5, 0.9, 0.95, 0.99)
