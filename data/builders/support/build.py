@@ -167,7 +167,8 @@ def _measured(rows: list[SupportRow]) -> Iterator[SupportRow]:
         engine, part, precision, model = map(str, key)  # type: ignore[call-overload]
         target = target_of(parts[part])
         own = hardware_formats(rows, engine, target)
-        for name in weight_formats(engine, precision, models[model], target) if precision and model in models else ():
+        has_format = precision and model in models
+        for name in sorted(weight_formats(engine, precision, models[model], target)) if has_format else ():
             if name not in own:
                 groups[engine, target][name] = max(groups[engine, target].get(name, ""), date)
     for (engine, target), formats in sorted(groups.items()):

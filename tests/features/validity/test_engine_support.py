@@ -49,6 +49,9 @@ DOES_NOT_RUN = [
     ("llama.cpp", H100, "DeepSeek-R1", "fp8", "vllm"),
     ("llama.cpp", "google-tpu-v6e", LLAMA, "", "vllm"),
     ("vllm", "aws-inferentia2", LLAMA, "", "vllm 0.16"),
+    ("mlx-lm", V100, LLAMA, "", "llama.cpp"),
+    ("trtllm", H100, "LFM2-24B-A2B", "", "vllm"),
+    ("trtllm", H100, "Kimi-Linear-48B-A3B-Instruct", "", "vllm"),
 ]
 RUNS = [
     ("vllm", A100, QWEN, "fp8", ""),
@@ -66,6 +69,8 @@ RUNS = [
     ("llama.cpp", "apple-m4-max-128gb", GPT_OSS, "", ""),
     ("llama.cpp", H100, "DeepSeek-R1", "", ""),
     ("mlx-lm", "apple-m4-max-128gb", LLAMA, "int4", ""),
+    ("mlx-lm", "nvidia-rtx-4090-24gb", LLAMA, "int4", ""),
+    ("ollama", "nvidia-rtx-4090-24gb", LLAMA, "", ""),
     ("atom", MI355X, "DeepSeek-R1", "fp4", ""),
 ]
 UNKNOWN = [
@@ -75,6 +80,7 @@ UNKNOWN = [
     ("vllm", T4, "Qwen3.5-35B-A3B", "fp16", ""),
     ("trtllm", H200, KIMI, "", ""),
     ("homemade", H100, LLAMA, "", ""),
+    ("trtllm", H100, "dots.llm1.inst", "", ""),
     ("vllm", V100, LLAMA, "fp16", "main 2026-07"),
 ]
 
@@ -106,6 +112,25 @@ def test_what_runs_and_what_is_unknown_is_answered(case: tuple[str, ...], status
 
 
 @pytest.mark.parametrize(
+    ("kind", "engines"),
+    [
+        ("jamba", "vllm llama.cpp mlx-lm"),
+        ("mamba2", "vllm sglang llama.cpp mlx-lm"),
+        ("falcon_h1", "vllm sglang llama.cpp mlx-lm"),
+        ("bamba", "llama.cpp"),
+        ("zamba2", "vllm"),
+        ("rwkv7", "llama.cpp mlx-lm"),
+        ("olmo_hybrid", "vllm mlx-lm"),
+    ],
+)
+def test_recurrent_models_run_by_the_engines_that_have_their_layers(kind: str, engines: str) -> None:
+    model = CATALOG.model("Qwen3-Next-80B-A3B-Instruct").model_copy(update={"model_type": kind})
+    searched = ("vllm", "sglang", "trtllm", "llama.cpp", "mlx-lm")
+    runs = [name for name in searched if support_of(Stack(name, PARTS[H100], model=model)).status == "runs"]
+    assert runs == engines.split()
+
+
+@pytest.mark.parametrize(
     ("engine", "part", "model", "version", "status"),
     [
         ("vllm", PRO, DSA, "0.22.1", "does_not_run"),
@@ -113,6 +138,9 @@ def test_what_runs_and_what_is_unknown_is_answered(case: tuple[str, ...], status
         ("vllm", H100, V4, "0.19.0", "does_not_run"),
         ("vllm", H100, V4, "0.20.0", "runs"),
         ("vllm", H100, GPT_OSS, "0.10.0", "does_not_run"),
+        ("vllm", H100, "Qwen3-Next-80B-A3B-Instruct", "0.10.0", "does_not_run"),
+        ("mlx-lm", "nvidia-rtx-4090-24gb", LLAMA, "0.26.0", "does_not_run"),
+        ("mlx-lm", "nvidia-rtx-4090-24gb", LLAMA, "0.28.0", "runs"),
         ("trtllm", V100, "llama-2-7b-hf", "0.13.0", "runs"),
         ("trtllm", V100, "llama-2-7b-hf", "1.2.0", "does_not_run"),
         ("sglang", T4, "qwen3-4b", "0.4.6", "runs"),

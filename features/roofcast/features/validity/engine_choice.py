@@ -86,8 +86,8 @@ def searched_pairs(
     """Return the precisions and engines that a recommendation searches on an accelerator; none if none runs there.
 
     Unasked these are servers that run the model, with engines of desks on `is_home` accelerators; else engines of
-    desks; else those of which it is unknown. Engines that quantise checkpoints themselves do so if the weights do not
-    fit otherwise.
+    desks, of which MLX is for Apple's; else those of which it is unknown. Engines that quantise checkpoints themselves
+    do so if the weights do not fit otherwise.
 
     - `engines`, `precisions`: Named ones; with named engines, stacks of which it is unknown whether they run are
       searched.
@@ -106,9 +106,10 @@ def searched_pairs(
     llama.cpp
     sglang vllm
     """
-    first = (*SERVERS, *DESK_ENGINES) if is_home(accelerator) else SERVERS
-    attempts: list[tuple[Collection[str], str]] = [(first, "runs"), (DESK_ENGINES, "runs")]
-    attempts.append(((*SERVERS, *DESK_ENGINES), "runs unknown"))
+    desks = DESK_ENGINES if accelerator.vendor == "Apple" else DESK_ENGINES[:1]
+    first = (*SERVERS, *desks) if is_home(accelerator) else SERVERS
+    attempts: list[tuple[Collection[str], str]] = [(first, "runs"), (desks, "runs")]
+    attempts.append(((*SERVERS, *desks), "runs unknown"))
     if engines or not rows_of_target(target_of(accelerator)):
         attempts = [(engines or (ANY_ENGINE,), "runs unknown")]
     for tried, admitted in attempts:

@@ -320,7 +320,8 @@ def _nearest(stack: Stack, parts: Iterable[AcceleratorSpec]) -> Iterable[str]:
 def _other_version(stack: Stack) -> str:
     engine = canonical_engine(stack.engine)
     rows = (row for row in rows_of_target(target_of(stack.accelerator)) if row.engine == engine)
-    versions = ("", *sorted({row.last_version for row in rows if row.last_version}, reverse=True))
+    bounds = {row.last_version for row in rows if row.last_version}
+    versions = ("", *sorted(bounds, key=lambda bound: _version(bound) or (), reverse=True))
     found = next((one for one in versions if one != stack.version and _runs(stack, version=one)), None)
     return "" if found is None else f"{stack.engine} {found or 'of today'}"
 
