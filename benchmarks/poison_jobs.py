@@ -18,10 +18,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.training.jobs.held_out import ErrorRows, HeldOutErrors
+from roofcast.training.jobs.held_out import ErrorRows, HeldOutErrors, LogErrorModel
 from roofcast.training.jobs.job_predictor import LEARNS_UPLOADS, RATE, MetricErrors
 from roofcast.training.jobs.job_trial import JobTrial, build_slices
-from roofcast.training.jobs.log_error_model import LogErrorModel
 from roofcast.training.lifecycle.gate.judgement import BASELINE, compare_with
 from roofcast.training.lifecycle.gate.slice_bootstrap import SIGNIFICANCE
 from roofcast.training.lifecycle.gate.trial import HELD_OUT, Recipe
@@ -48,7 +47,7 @@ class Bench:
 
 def take(rows: ErrorRows, index: npt.NDArray[np.intp]) -> ErrorRows:
     """Return some rows."""
-    names = ("x", "keys", "error", "lineage", "owner", "stack", "is_measured")
+    names = ("x", "keys", "error", "lineage", "owner", "stack", "is_measured", "is_plain")
     return dataclasses.replace(rows, **{name: getattr(rows, name)[index] for name in names})
 
 
@@ -89,20 +88,19 @@ def joined(
             x[:, own.columns.index(name)] += shift
         own = dataclasses.replace(own, x=x, lineage=np.array([f"invented-{i}" for i in of_row], dtype=object))
         slices = slices.assign(lineage=own.lineage)
-    names = ("x", "keys", "error", "lineage", "owner", "stack", "is_measured")
+    names = ("x", "keys", "error", "lineage", "owner", "stack", "is_measured", "is_plain")
     both = {name: np.concatenate([getattr(bench.public, name), getattr(own, name)]) for name in names}
     return dataclasses.replace(bench.public, **both), pd.concat([bench.slices, slices], ignore_index=True)
 
 
-def fit(rows: ErrorRows) -> tuple[HeldOutErrors, LogErrorModel]:
-    """Return the held-out errors of rows, and the model fitted to them."""
-    held_out = HeldOutErrors.fit(rows, learns_uploads=LEARNS_UPLOADS[RATE])
-    return held_out, LogErrorModel.fit(rows, held_out)
+def fit(rows: ErrorRows) -> HeldOutErrors:
+    """Return the held-out errors of rows, with the model fitted to them."""
+    return HeldOutErrors.fit(rows, learns_uploads=LEARNS_UPLOADS[RATE])
 
 
 def hidden_error(bench: Bench, model: LogErrorModel) -> float:
     """Return the mean absolute log error on the hidden lineages, over rows and then lineages."""
-    mean, _ = model.predict(bench.hidden.x, bench.hidden.keys)
+    mean, _ = model.predict(bench.hidden.x, bench.hidden.keys, bench.hidden.is_plain)
     error = pd.Series(np.abs(bench.hidden.error - mean))
     return float(error.groupby(bench.hidden.lineage).mean().mean())
 
@@ -111,7 +109,7 @@ def run(bench: Bench, scenario: str, clean: float) -> dict[str, Any]:
     """Return the figures of a scenario."""
     start = time.process_time()
     rows, slices = joined(bench, scenario, np.random.default_rng(0))
-    held_out, model = fit(rows)
+    held_out = fit(rows)
     errors = {RATE: MetricErrors(rows, np.arange(len(rows.error)))}
     is_public = np.asarray(slices["stack"] != OWNER, dtype=bool)
     trial = JobTrial(errors, {RATE: held_out.correction}, slices)
@@ -121,8 +119,8 @@ def run(bench: Bench, scenario: str, clean: float) -> dict[str, Any]:
     alike = bench.alike.iloc[np.random.default_rng(0).choice(len(bench.public.error), N_UPLOAD, replace=False)]
     ratios = pd.DataFrame({"throughput_token_per_s": rows.error[own]}, index=alike.index)
     reasons = shipped_limits("training").reasons(alike, ratios)
-    limited = hidden_error(bench, model) / clean - 1
-    unguarded = hidden_error(bench, fit(joined(bench, scenario, np.random.default_rng(0), owner="rig")[0])[1])
+    limited = hidden_error(bench, held_out.model) / clean - 1
+    unguarded = hidden_error(bench, fit(joined(bench, scenario, np.random.default_rng(0), owner="rig")[0]).model)
     return {
         "scenario": scenario,
         "n_upload": N_UPLOAD,
@@ -144,7 +142,7 @@ def main() -> None:
     options = parser.parse_args()
     bench = build_bench(options.runs)
     print(f"{len(bench.public.error)} runs, {len(bench.hidden.error)} of hidden lineages", flush=True)
-    clean = hidden_error(bench, fit(bench.public)[1])
+    clean = hidden_error(bench, fit(bench.public).model)
     figures = []
     for scenario in options.scenario:
         figures.append(run(bench, scenario, clean))

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from roofcast.training.jobs.group_effects import TERMS
 from roofcast.training.jobs.held_out import ErrorRows
+from roofcast.training.jobs.job_effects import TERMS
 
 N_LINEAGE, N_OWNER, N_ACCELERATOR = 8, 6, 3
 

@@ -6,11 +6,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from roofcast.training.jobs.group_effects import TERMS
-from roofcast.training.jobs.held_out import ErrorRows, HeldOutErrors
+from roofcast.training.jobs.held_out import ErrorRows, HeldOutErrors, LogErrorModel
+from roofcast.training.jobs.job_effects import TERMS
 from roofcast.training.jobs.job_predictor import MEMORY, MetricErrors
 from roofcast.training.jobs.job_trial import JobTrial
-from roofcast.training.jobs.log_error_model import LogErrorModel
 from roofcast.training.lifecycle.gate.judgement import BASELINE, compare_with
 from roofcast.training.lifecycle.gate.slice_bootstrap import SIGNIFICANCE
 from roofcast.training.lifecycle.gate.trial import Recipe
@@ -22,9 +21,9 @@ N = 240
 def test_rows_of_a_key_move_no_metric_that_does_not_learn_from_them() -> None:
     rows = error_rows(N)
     poisoned = with_upload(rows, n=60, error=-2.3)
-    clean, dirty = (LogErrorModel.fit(one, HeldOutErrors.fit(one, learns_uploads=False)) for one in (rows, poisoned))
-    np.testing.assert_array_equal(clean.effects.error, dirty.effects.error)
-    assert [one.n_group for one in clean.of_owner] == [one.n_group for one in dirty.of_owner]
+    clean, dirty = (HeldOutErrors.fit(one, learns_uploads=False).model for one in (rows, poisoned))
+    np.testing.assert_array_equal(clean.effects.errors_, dirty.effects.errors_)
+    assert [one.of_owner.n_group for one in clean.of_class] == [one.of_owner.n_group for one in dirty.of_class]
     np.testing.assert_allclose(mean_of(clean, rows), mean_of(dirty, rows), atol=0.05)
 
 
@@ -62,9 +61,9 @@ def test_uploads_change_nothing_learnt_from_held_out_rows(
     more = uploaded(rows, 60)
     clean, dirty = HeldOutErrors.fit(rows, learns_uploads=False), HeldOutErrors.fit(more, learns_uploads=False)
     public = more.is_public
-    np.testing.assert_array_equal(clean.scale.predict(rows.x), dirty.scale.predict(rows.x))
-    np.testing.assert_array_equal(clean.sd, dirty.sd)
-    assert [one.carry_over for one in clean.of_class] == [one.carry_over for one in dirty.of_class]
+    np.testing.assert_array_equal(clean.model.scale.predict(rows.x), dirty.model.scale.predict(rows.x))
+    np.testing.assert_array_equal(clean.model.effects.sd_, dirty.model.effects.sd_)
+    assert [one.carry_over for one in clean.model.of_class] == [one.carry_over for one in dirty.model.of_class]
     np.testing.assert_allclose(clean.correction, dirty.correction[:, public], atol=1e-9)
     np.testing.assert_allclose(clean.scores, dirty.scores[:, public], atol=1e-9)
 
@@ -77,7 +76,7 @@ def test_every_fold_learns_from_public_rows() -> None:
 def test_what_a_key_s_rows_change_for_others_is_bounded() -> None:
     rows = error_rows(N)
     poisoned = with_upload(rows, n=N, error=-2.3)
-    clean, dirty = (LogErrorModel.fit(one, HeldOutErrors.fit(one, learns_uploads=True)) for one in (rows, poisoned))
+    clean, dirty = (HeldOutErrors.fit(one, learns_uploads=True).model for one in (rows, poisoned))
     moved = np.abs(mean_of(dirty, rows) - mean_of(clean, rows))
     assert 0.0 < moved.mean() < 0.1
     taught = (mean_of(dirty, poisoned) - mean_of(clean, poisoned))[N : 2 * N]

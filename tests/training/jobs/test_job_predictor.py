@@ -85,7 +85,7 @@ def test_measured_stacks_narrow_the_interval(predictor: JobPredictor) -> None:
     is_known = ~np.isclose(before, after, rtol=1e-9)  # stacks of which only memory was published stay as they are
     assert is_known.sum() > 40
     ratio = (after / before)[is_known]
-    assert (ratio < 1).mean() > 0.8
+    assert (ratio < 1).mean() > 0.75
     assert np.median(ratio) < 0.8
 
 

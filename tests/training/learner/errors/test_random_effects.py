@@ -10,7 +10,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from roofcast.features.descriptors.config_hash import config_hashes, joint_hash
-from roofcast.training.learner.errors import random_effects
+from roofcast.training.learner.errors import gaussian_process, random_effects
+from roofcast.training.learner.errors.gaussian_process import ERROR_CLIP, student_t_weights
 from roofcast.training.learner.errors.group_keys import (
     CONFIGURATION,
     NOISE_SD,
@@ -27,7 +28,7 @@ from roofcast.training.learner.errors.group_keys import (
     select_training_points,
 )
 from roofcast.training.learner.errors.lookup_tables import LENGTH_SCALE
-from roofcast.training.learner.errors.random_effects import ERROR_CLIP, RandomEffects, student_t_weights
+from roofcast.training.learner.errors.random_effects import RandomEffects
 from tests.builders import a_question, describe_questions
 from tests.training.builders import places_of, random_places
 
@@ -229,7 +230,8 @@ def test_points_are_reweighted_once_for_all_groups_left_out(monkeypatch: pytest.
     points, y = random_places(30, seed=5), np.append(errors_of(29, seed=6), 9.0)
     weights = student_t_weights(y, fitted.covariance(points, points), fitted.sd_[-1] ** 2)
     reweight = Mock(return_value=weights)
-    monkeypatch.setattr(random_effects, "student_t_weights", reweight)
+    for module in (random_effects, gaussian_process):
+        monkeypatch.setattr(module, "student_t_weights", reweight)
     mean, sd = fitted.predict_left_out(points, y, np.arange(30), np.ones(30, dtype=bool))
     assert reweight.call_count == 1
     others = np.arange(30) != 3

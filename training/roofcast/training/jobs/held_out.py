@@ -5,7 +5,7 @@ that carries over and the scores are those of the other rows.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Self
 
@@ -13,34 +13,25 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.queries import FloatArray, RowIndex
+from roofcast.features.queries import BoolArray, FloatArray, RowIndex
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.stacks import is_uploaded
 from roofcast.training.dataset.targets import row_weights
-from roofcast.training.jobs.group_effects import (
-    MAX_POINT,
-    TERMS,
-    GroupEffects,
-    JobSpace,
-    KeyArray,
-    condition_effects,
-    fit_standard_deviations,
-    select_runs,
-)
+from roofcast.training.jobs.job_effects import MAX_POINT, TERMS, JobEffects, JobSpace, KeyArray, select_runs
 from roofcast.training.jobs.job_features import PARTS
+from roofcast.training.learner.carry_over import carry_over_share
 from roofcast.training.learner.errors.error_distribution import ERROR_FLOOR, ErrorScaleModel
+from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
 from roofcast.training.learner.ratio_model import Progress
 from roofcast.training.learner.upload_limit import MAX_SHARE, limit_uploads
-
-BoolArray = npt.NDArray[np.bool_]
 
 N_FOLD: Final = 5
 
 LEAST_OWNER: Final = 9
 """Owners of a class of frameworks from which intervals of 90 % follow."""
 
-LEAST_CORRECTION: Final = 1e-9
-"""Corrections, and variances of deviations, below do not tell how much of them carries over."""
+LEAST_VARIANCE: Final = 1e-9
+"""Variance of log deviations below which they do not tell how much of their differences carries over."""
 
 _ACCELERATOR, _METHOD_FRAMEWORK = (tuple(TERMS).index(term) for term in (("accelerator",), ("method", "framework")))
 
@@ -72,6 +63,21 @@ class ErrorRows:
         """Whether no API key stored the row."""
         return ~is_uploaded(pd.Series(self.owner, dtype=object)).to_numpy(dtype=bool)
 
+    @property
+    def held_out_groups(self) -> tuple[npt.NDArray[np.object_], ...]:
+        """What is held out first, and then."""
+        return self.lineage, self.owner
+
+    def classes(self, counts: BoolArray) -> list[BoolArray]:
+        """Return the rows of tuned frameworks and of ordinary trainers; all if one class has too few owners.
+
+        `counts`: shape (n_row,): rows whose owners count.
+        """
+        classes = [~self.is_plain, self.is_plain]
+        if min(len(set(self.owner[inside & counts])) for inside in classes) < LEAST_OWNER:
+            return [np.ones(len(self.error), dtype=bool)]
+        return classes
+
 
 @dataclass(frozen=True)
 class CarriedDeviation:
@@ -94,11 +100,10 @@ class CarriedDeviation:
         >>> CarriedDeviation.fit(np.full(3, 0.3), predicted, group).slope
         0.0
         """
-        weight = 1.0 / np.sqrt(pd.Series(group).groupby(group).transform("size").to_numpy())
-        x, y = np.log(predicted), np.log(error + ERROR_FLOOR)
+        weight, x, y = row_weights(group), np.log(predicted), np.log(error + ERROR_FLOOR)
         center = float(np.average(x, weights=weight))
         variance = float(np.average((x - center) ** 2, weights=weight))
-        if variance < LEAST_CORRECTION:
+        if variance < LEAST_VARIANCE:
             return cls(center, 1.0)
         slope = float(np.average((x - center) * y, weights=weight)) / variance
         return cls(center, min(max(slope, 0.0), 1.0))
@@ -112,32 +117,79 @@ class CarriedDeviation:
 class ClassErrors:
     """What held-out rows of a class of frameworks tell of lineages, and of owners, that nobody measured.
 
-    `carry_over`: share of the correction that applies to other owners. `lineage` and `owner`: how much of the
-    differences between predicted deviations others have.
+    - `carry_over`: Share of the correction that applies to other owners.
+    - `lineage`, `owner`: How much of the differences between predicted deviations others have.
+    - `of_lineage`, `of_owner`: Distributions of standardised errors.
     """
 
     carry_over: float
     lineage: CarriedDeviation
     owner: CarriedDeviation
+    of_lineage: GroupedConformal
+    of_owner: GroupedConformal
+
+
+@dataclass(frozen=True)
+class LogErrorModel:
+    """Distribution of log(measured / estimated) of one metric.
+
+    - `scale`: Size of the errors of jobs.
+    - `space`, `effects`: Likeness of jobs, and effects in units of the scale.
+    - `of_class`: By class of frameworks: tuned ones and ordinary trainers, or all together.
+    """
+
+    scale: ErrorScaleModel
+    space: JobSpace
+    effects: JobEffects
+    of_class: tuple[ClassErrors, ...]
+
+    @property
+    def highest_level(self) -> float:
+        """Highest level that the number of lineages, and of owners of each class, supports."""
+        return min(q.highest_level for one in self.of_class for q in (one.of_lineage, one.of_owner))
+
+    def predict(self, x: FloatArray, keys: KeyArray, plain: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """Return mean and standard deviation of the log error of each job: shapes (n_job,).
+
+        `plain`: shape (n_job,): whether the job is one of an ordinary trainer.
+        """
+        size = self.scale.predict(x)
+        mean, spread = self.effects.predict(self.space.points(keys, x))
+        share, sd = np.ones(len(size)), size * spread
+        for inside, own, is_known in self._cells(keys, plain):
+            share[inside] = 1.0 if is_known else own.carry_over
+            sd[inside] = (own.lineage if is_known else own.owner).carry(sd[inside])
+        return share * size * mean, sd
+
+    def condition_on(self, x: FloatArray, keys: KeyArray, error: FloatArray) -> Self:
+        """Return the distribution that also knows the errors of own runs."""
+        points = self.space.points(keys, x)
+        return replace(self, effects=self.effects.condition_on(points, error / self.scale.predict(x)))
+
+    def distribution(self, keys: KeyArray, plain: BoolArray) -> list[tuple[BoolArray, GroupedConformal]]:
+        """Return flags of jobs that share a distribution of standardised errors, each with it."""
+        cells = self._cells(keys, plain)
+        return [(inside, own.of_lineage if is_known else own.of_owner) for inside, own, is_known in cells]
+
+    def _cells(self, keys: KeyArray, plain: BoolArray) -> list[tuple[BoolArray, ClassErrors, bool]]:
+        known = self.effects.knows_stack(keys)
+        classes = [~plain, plain] if len(self.of_class) > 1 else [np.ones(len(plain), dtype=bool)]
+        pairs = [(inside & (known == flag), own, flag) for inside, own in zip(classes, self.of_class, strict=True)
+                 for flag in (False, True)]  # fmt: skip
+        return [pair for pair in pairs if pair[0].any()]
 
 
 @dataclass(frozen=True)
 class HeldOutErrors:
     """What rows of held-out groups tell, first by lineage, then by owner of the stack.
 
-    - `learns_uploads`: Whether rows of API keys condition the effects.
-    - `scale`, `space`, `sd`: Size of the errors, likeness of jobs, standard deviations of the effects.
-    - `of_class`: By class of `framework_classes`.
+    - `model`: Distribution fitted to all rows, by what was learnt with groups of the same rows held out.
     - `correction`: shape (2, n_row). Predicted log error of each row from what is learnt without its group.
     - `scores`: shape (2, n_row). Absolute errors in units of this deviation; NaN for bounds. Scale and effects of a
       fold did not see it.
     """
 
-    learns_uploads: bool
-    scale: ErrorScaleModel
-    space: JobSpace
-    sd: FloatArray
-    of_class: tuple[ClassErrors, ...]
+    model: LogErrorModel
     correction: FloatArray
     scores: FloatArray
 
@@ -153,69 +205,63 @@ class HeldOutErrors:
     ) -> Self:
         """Return the errors of rows in folds of their lineages and owners, which public rows alone decide.
 
-        The effects of each fold give the share that carries over, and the scores.
-
-        `learns`: shape (n_row,): rows that are learnt from, of which a row of any group is predicted; None for all.
-        `label`: of the folds, for `progress`.
+        - `learns_uploads`: Whether rows of API keys condition the effects.
+        - `learns`: shape (n_row,): rows that are learnt from, of which a row of any group is predicted; None for all.
+        - `label`: Of the folds, for `progress`.
         """
         learns = np.ones(len(rows.error), dtype=bool) if learns is None else learns
-        teaches = learns & rows.is_public
         splits = [
             (i, train[learns[train]], test)
-            for i, groups in enumerate((rows.lineage, rows.owner))
+            for i, groups in enumerate(rows.held_out_groups)
             for train, test in leave_one_group_out(pd.Series(groups), N_FOLD, rows.is_public)
         ]
         steps: Iterable[Any] = progress(splits, len(splits), label) if progress else splits
-        counts = rows.is_measured & teaches
+        counts = rows.is_measured & learns & rows.is_public
         at = np.flatnonzero(counts)
-        scale, space = fit_scale(rows, at), JobSpace.fit(rows.columns, rows.x[at], PARTS)
-        sd = fit_standard_deviations(space, rows.keys[at], rows.x[at], rows.error[at] / scale.predict(rows.x[at]))
+        scale, space = _fit_scale(rows, at), JobSpace.fit(rows.columns, rows.x[at], PARTS)
+        points, size = space.points(rows.keys, rows.x), scale.predict(rows.x)
+        prior = JobEffects().fit(points.take(at), rows.error[at] / size[at])
+
+        def condition(train: RowIndex, size: FloatArray) -> JobEffects:
+            chosen, weight = _training_runs(rows, train, learns_uploads=learns_uploads)
+            return prior.with_points(points.take(chosen), rows.error[chosen] / size[chosen], weight)
+
         correction, spread = np.empty((2, len(rows.error))), np.empty((2, len(rows.error)))
         for i, train, test in steps:
-            size = fit_scale(rows, train[counts[train]]).predict(rows.x)
-            effects = fit_effects(sd, space, rows, train, size, learns_uploads=learns_uploads)
-            mean, own = effects.predict(rows.keys[test], rows.x[test])
-            correction[i, test], spread[i, test] = size[test] * mean, size[test] * own
-        of_class = []
-        for inside in framework_classes(rows, counts):
-            among = np.flatnonzero(inside & counts)
-            share = carry_over_share(correction[1, among], rows.error[among], rows.owner[among])
-            correction[1, inside] *= share
-            error = np.abs(rows.error - correction)[:, among]
-            deviations = [
-                CarriedDeviation.fit(error[i], spread[i, among], groups[among])
-                for i, groups in enumerate((rows.lineage, rows.owner))
-            ]
-            of_class.append(ClassErrors(share, *deviations))
-            spread[:, inside] = [one.carry(spread[i, inside]) for i, one in enumerate(deviations)]
-        scores = np.abs(rows.error - correction) / spread
-        scores[:, ~rows.is_measured] = np.nan
-        return cls(learns_uploads, scale, space, sd, tuple(of_class), correction, scores)
+            own_size = _fit_scale(rows, train[counts[train]]).predict(rows.x)
+            mean, own = condition(train, own_size).predict(points.take(test))
+            correction[i, test], spread[i, test] = own_size[test] * mean, own_size[test] * own
+        of_class, scores = _fit_classes(rows, counts, correction, spread)
+        effects = condition(np.flatnonzero(learns), size)
+        return cls(LogErrorModel(scale, space, effects, of_class), correction, scores)
 
 
-def framework_classes(rows: ErrorRows, counts: BoolArray) -> list[BoolArray]:
-    """Return the rows of tuned frameworks and of ordinary trainers; all together if one class has too few owners.
+def _fit_classes(
+    rows: ErrorRows, counts: BoolArray, correction: FloatArray, spread: FloatArray
+) -> tuple[tuple[ClassErrors, ...], FloatArray]:
+    """Return what each class tells, and the scores; owners' corrections become those that carry over."""
+    of_class, scores = [], np.empty(correction.shape)
+    for inside in rows.classes(counts):
+        among = np.flatnonzero(inside & counts)
+        share = carry_over_share(correction[1, among], rows.error[among], rows.owner[among], size_exponent=0.0)
+        correction[1, inside] *= share
+        error = np.abs(rows.error - correction)
+        deviations, conformals = [], []
+        for i, groups in enumerate(rows.held_out_groups):
+            deviations.append(CarriedDeviation.fit(error[i, among], spread[i, among], groups[among]))
+            scores[i, inside] = error[i, inside] / deviations[i].carry(spread[i, inside])
+            conformals.append(GroupedConformal(scores[i, among], pd.Series(groups[among])))
+        of_class.append(ClassErrors(share, deviations[0], deviations[1], conformals[0], conformals[1]))
+    scores[:, ~rows.is_measured] = np.nan
+    return tuple(of_class), scores
 
-    `counts`: shape (n_row,): rows whose owners count.
-    """
-    classes = [~rows.is_plain, rows.is_plain]
-    if min(len(set(rows.owner[inside & counts])) for inside in classes) < LEAST_OWNER:
-        return [np.ones(len(rows.error), dtype=bool)]
-    return classes
 
-
-def fit_scale(rows: ErrorRows, at: RowIndex) -> ErrorScaleModel:
-    """Return the size of errors, fitted to some rows."""
+def _fit_scale(rows: ErrorRows, at: RowIndex) -> ErrorScaleModel:
     return ErrorScaleModel.fit(rows.x[at], rows.error[at], row_weights(rows.stack[at]))
 
 
-def fit_effects(
-    sd: FloatArray, space: JobSpace, rows: ErrorRows, train: RowIndex, size: FloatArray, *, learns_uploads: bool
-) -> GroupEffects:
-    """Return the effects given some rows, thinned; those of keys weigh at most as `limit_uploads` says.
-
-    `size`: shape (n_row,): of the error of each row.
-    """
+def _training_runs(rows: ErrorRows, train: RowIndex, *, learns_uploads: bool) -> tuple[RowIndex, FloatArray]:
+    """Return the rows that effects are conditioned on, and their weights: those of keys have limited ones."""
     keys, is_public = rows.keys[train], rows.is_public[train]
     public, own = np.flatnonzero(is_public), np.flatnonzero(~is_public)
     chosen, weight = public[select_runs(keys[public])], np.ones(len(train))
@@ -224,24 +270,4 @@ def fit_effects(
         job["load"] = np.zeros(len(train), dtype=np.uint64)
         weight = limit_uploads(weight, pd.Series(rows.stack[train], dtype=object), job)
         chosen = np.append(chosen, own[select_runs(keys[own], int(MAX_SHARE * MAX_POINT))])
-    at = train[chosen]
-    return condition_effects(sd, space, rows.keys[at], rows.x[at], rows.error[at] / size[at], weight=weight[chosen])
-
-
-def carry_over_share(correction: FloatArray, error: FloatArray, owner: npt.NDArray[np.object_]) -> float:
-    """Return the factor, from 0 to 1, with the least sum of ``|error - factor * correction|``, each owner a vote.
-
-    Examples
-    --------
-    >>> carry_over_share(np.array([1.0, -1.0, 2.0]), np.array([0.5, -0.4, 1.0]), np.array(["a", "a", "b"]))
-    0.5
-    """
-    moves = np.abs(correction) > LEAST_CORRECTION
-    correction, error, owner = correction[moves], error[moves], owner[moves]
-    if not len(correction):
-        return 1.0
-    share = error / correction
-    weight = np.abs(correction) / pd.Series(owner).groupby(owner).transform("size").to_numpy()
-    order = np.argsort(share, kind="stable")
-    middle = np.searchsorted(np.cumsum(weight[order]), weight.sum() / 2.0)
-    return float(np.clip(share[order][middle], 0.0, 1.0))
+    return train[chosen], weight[chosen]

@@ -9,11 +9,10 @@ import pandas as pd
 
 from roofcast.data.job_campaigns import job_catalog
 from roofcast.data.measurements.target import TRAINING
-from roofcast.training.jobs.group_effects import SLOPES, SMOOTH, TERMS, GroupEffects, JobSpace, group_keys
-from roofcast.training.jobs.held_out import CarriedDeviation, ClassErrors
+from roofcast.training.jobs.held_out import CarriedDeviation, ClassErrors, LogErrorModel
+from roofcast.training.jobs.job_effects import SLOPES, SMOOTH, TERMS, JobEffects, JobPoints, JobSpace, group_keys
 from roofcast.training.jobs.job_predictor import COLUMNS, JobPredictor
 from roofcast.training.jobs.job_table import build_job_table
-from roofcast.training.jobs.log_error_model import LogErrorModel
 from roofcast.training.learner.boosted_trees import ResidualRegressor
 from roofcast.training.learner.errors.error_distribution import ErrorScaleModel
 from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
@@ -51,12 +50,13 @@ _DATACLASSES: Final = (
     ClassErrors,
     CarriedDeviation,
     JobSpace,
-    GroupEffects,
+    JobPoints,
     ErrorScaleModel,
 )
 
 CLASSES: Final[Classes] = {
     JobPredictor: ("models_", "owners_", "limits_", "n_run_"),
+    JobEffects: ("n_iteration", "sd_", "training_points_", "errors_", "weight_"),
     **{cls: stored_fields(cls) for cls in _DATACLASSES},
     GroupedConformal: ("n_group", "_scores", "_cumulative"),
     ResidualRegressor: INFERENCE_CLASSES[ResidualRegressor],

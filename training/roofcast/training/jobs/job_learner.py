@@ -10,7 +10,7 @@ from roofcast.data.errors import InputError
 from roofcast.training.config import TrainingConfig
 from roofcast.training.dataset.stacks import is_uploaded
 from roofcast.training.evaluation.metrics import error_summary
-from roofcast.training.jobs import group_effects, held_out
+from roofcast.training.jobs import held_out, job_effects
 from roofcast.training.jobs.job_bundle import JobBundle
 from roofcast.training.jobs.job_predictor import JobPrediction, JobPredictor
 from roofcast.training.jobs.run_set import RunSet
@@ -85,4 +85,4 @@ def fit_parameters(predictor: JobPredictor) -> dict[str, Any]:
         for name, model in predictor.models_.items()
         for i, one in enumerate(model.of_class)
     }
-    return {"n_fold": held_out.N_FOLD, "max_point": group_effects.MAX_POINT, **carry_over}
+    return {"n_fold": held_out.N_FOLD, "max_point": job_effects.MAX_POINT, **carry_over}

@@ -4,26 +4,20 @@ from dataclasses import dataclass, replace
 from typing import Final, Self
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.job_campaigns import job_catalog
-from roofcast.features.jobs.plan_enumeration import USABLE_RATIO
-from roofcast.features.queries import FloatArray, RowIndex
+from roofcast.features.jobs.plan_enumeration import USABLE_RATIO, host_ratio
+from roofcast.features.jobs.step.step import mfu_ratio
+from roofcast.features.queries import BoolArray, FloatArray, RowIndex
 from roofcast.training.dataset.stacks import is_uploaded, name_stacks
 from roofcast.training.jobs.chip_order import chip_peers
-from roofcast.training.jobs.group_effects import KeyArray, group_keys
-from roofcast.training.jobs.held_out import ErrorRows, HeldOutErrors
+from roofcast.training.jobs.held_out import ErrorRows, HeldOutErrors, LogErrorModel
+from roofcast.training.jobs.job_effects import KeyArray, group_keys
 from roofcast.training.jobs.job_features import is_plain, memory_columns, outside_range, rate_columns
-from roofcast.training.jobs.job_table import (
-    JobTable,
-    build_job_table,
-)
-from roofcast.training.jobs.log_error_model import LogErrorModel
+from roofcast.training.jobs.job_table import JobTable, build_job_table
 from roofcast.training.learner.ratio_model import Progress
-
-BoolArray = npt.NDArray[np.bool_]
 
 RATE: Final = "rate"
 MEMORY: Final = "memory"
@@ -43,10 +37,10 @@ class JobPrediction:
     """Prediction of training jobs: arrays of shape (n_job,).
 
     - `token_per_s_per_accelerator`: Tokens per second of one accelerator, the geometric middle of the interval of the
-      asked coverage.
+      asked coverage, whose upper end is at most that of the peak: an MFU of 1.
     - `peak_memory_byte`: Peak memory of an accelerator; of the kind that the job's `memory_kind` names, else reserved
       by the allocator.
-    - `p_fits`: Probability that the job runs without exhausting the memory of an accelerator.
+    - `p_fits`: Probability that the job runs without exhausting the memory of an accelerator, or of the host.
     - `outside`: Whether the job is far from everything that was measured.
     """
 
@@ -95,10 +89,9 @@ class JobPredictor:
         self.held_out_, self.models_ = {}, {}
         for name, errors in metric_errors(rows).items():
             label = f"candidate, {name}, held-out lineages and stacks"
-            held_out = HeldOutErrors.fit(
-                errors.rows, learns_uploads=LEARNS_UPLOADS[name], progress=progress, label=label
-            )
-            self.held_out_[name], self.models_[name] = held_out, LogErrorModel.fit(errors.rows, held_out)
+            learns = LEARNS_UPLOADS[name]
+            held_out = HeldOutErrors.fit(errors.rows, learns_uploads=learns, progress=progress, label=label)
+            self.held_out_[name], self.models_[name] = held_out, held_out.model
             if name == RATE:
                 x = errors.rows.x[errors.rows.is_public]
                 self.limits_ = np.array([x.min(axis=0), x.max(axis=0)])
@@ -133,13 +126,12 @@ class JobPredictor:
         table = self._with_known_owners(table)
         keys = group_keys(table)
         rate, memory = (self._log_error(name, table, keys, coverage) for name in (RATE, MEMORY))
-        rate_value = self._in_chip_order(
-            table, keys, table.estimated_rate * np.exp(rate.mean), catalog or job_catalog()
-        )
+        roof = table.estimated_rate / mfu_ratio(table.runs, table.time)
+        rate_value = np.minimum(self._in_chip_order(table, keys, rate.mean, catalog or job_catalog()), roof)
         memory_value = table.estimated_memory * np.exp(memory.mean)
         outside = outside_range(np.column_stack(list(rate_columns(table).values())), self.limits_)
         return JobPrediction(
-            rate_value, rate_value * np.exp(-rate.half), rate_value * np.exp(rate.half),
+            rate_value, rate_value * np.exp(-rate.half), np.minimum(rate_value * np.exp(rate.half), roof),
             memory_value, memory_value * np.exp(-memory.half), memory_value * np.exp(memory.half),
             self._p_fits(table, keys, memory), outside,
         )  # fmt: skip
@@ -174,12 +166,11 @@ class JobPredictor:
         mean, sd = model.predict(_matrix(name, table), keys, plain)
         half = np.empty(len(table))
         for rows, conformal in model.distribution(keys, plain):
-            if rows.any():
-                half[rows] = conformal.quantile(coverage) * sd[rows]
+            half[rows] = conformal.quantile(coverage) * sd[rows]
         return _LogError(mean, sd, half)
 
-    def _in_chip_order(self, table: JobTable, keys: KeyArray, rate: FloatArray, catalog: Catalog) -> FloatArray:
-        model = self.models_[RATE]
+    def _in_chip_order(self, table: JobTable, keys: KeyArray, mean: FloatArray, catalog: Catalog) -> FloatArray:
+        model, rate = self.models_[RATE], table.estimated_rate * np.exp(mean)
         peers = chip_peers(table, catalog, self.n_run_, ~model.effects.knows_accelerator(keys))
         if peers is None:
             return rate
@@ -190,11 +181,12 @@ class JobPredictor:
         return ordered
 
     def _p_fits(self, table: JobTable, keys: KeyArray, memory: _LogError) -> FloatArray:
-        z = (_room(table) - memory.mean) / memory.sd
+        with np.errstate(divide="ignore"):  # nothing on the host
+            on_host = np.log(USABLE_RATIO / host_ratio(table.runs, table.memory))
+        z = np.minimum(_room(table) - memory.mean, on_host) / memory.sd
         p = np.empty(len(table))
         for rows, conformal in self.models_[MEMORY].distribution(keys, is_plain(table)):
-            if rows.any():
-                p[rows] = conformal.p_below(z[rows])
+            p[rows] = conformal.p_below(z[rows])
         return p
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from roofcast.features.queries import FloatArray
-from roofcast.training.jobs.held_out import HeldOutErrors, framework_classes
+from roofcast.training.jobs.held_out import HeldOutErrors
 from roofcast.training.jobs.job_predictor import LEARNS_UPLOADS, JobPredictor, MetricErrors
 from roofcast.training.jobs.job_table import framework_families
 from roofcast.training.jobs.run_set import RunSet
@@ -74,11 +74,12 @@ class JobTrial(Trial):
         for name, one in self._errors.items():
             rows, model = one.rows, self._predictor.models_[name]
             others = rows.is_public & (rows.owner != "")
-            pairs = ((rows.lineage, model.of_lineage), (rows.owner, model.of_owner))
-            classes = [others & one for one in framework_classes(rows, rows.is_measured & rows.is_public)]
-            for scores, (groups, conformals) in zip(self._predictor.held_out_[name].scores, pairs, strict=True):
-                for at, conformal in zip(classes, conformals, strict=True):
-                    yield name, conformal, GroupedConformal(scores[at], pd.Series(groups[at]))
+            scores = self._predictor.held_out_[name].scores
+            for i, groups in enumerate(rows.held_out_groups):
+                for inside, own in zip(rows.classes(rows.is_measured & rows.is_public), model.of_class, strict=True):
+                    at = others & inside
+                    conformal = (own.of_lineage, own.of_owner)[i]
+                    yield name, conformal, GroupedConformal(scores[i, at], pd.Series(groups[at]))
 
     @staticmethod
     def settings(predictor: JobPredictor) -> None:

@@ -32,15 +32,20 @@ def fit_carry_over(
             is_own = ~np.isnan(error) & prediction.is_own(metric)
             correction = np.log(value / estimate)
             parts.setdefault(metric, []).append((correction[is_own], error[is_own], owners.iloc[fold.test][is_own]))
-    return {metric: _share(*map(np.concatenate, zip(*tables, strict=True))) for metric, tables in parts.items()}
+    joined = {metric: map(np.concatenate, zip(*tables, strict=True)) for metric, tables in parts.items()}
+    return {metric: carry_over_share(*columns) for metric, columns in joined.items()}
 
 
-def _share(correction: FloatArray, error: FloatArray, owner: npt.NDArray[np.object_]) -> float:
-    """Return the factor of the correction with the least sum of ``|error - factor * correction|``, an owner a group.
+def carry_over_share(
+    correction: FloatArray, error: FloatArray, owner: npt.NDArray[np.object_], *, size_exponent: float = 0.5
+) -> float:
+    """Return the factor from 0 to 1 of the correction with the least sum of ``|error - factor * correction|``.
+
+    An owner of n rows weighs ``n ** size_exponent``.
 
     Examples
     --------
-    >>> _share(np.array([1.0, -1.0, 2.0]), np.array([0.5, -0.4, 1.0]), np.array(["a", "a", "b"], dtype=object))
+    >>> carry_over_share(np.array([1.0, -1.0, 2.0]), np.array([0.5, -0.4, 1.0]), np.array(["a", "a", "b"]))
     0.5
     """
     moves = np.abs(correction) > 1e-9
@@ -48,7 +53,7 @@ def _share(correction: FloatArray, error: FloatArray, owner: npt.NDArray[np.obje
     if not len(correction):
         return 1.0
     _, code, size = np.unique(owner.astype(str), return_inverse=True, return_counts=True)
-    share, weight = error / correction, np.abs(correction) / np.sqrt(size[code])
+    share, weight = error / correction, np.abs(correction) / size[code] ** (1.0 - size_exponent)
     order = np.argsort(share, kind="stable")
     middle = np.searchsorted(np.cumsum(weight[order]), weight.sum() / 2)
     return float(np.clip(share[order][middle], 0.0, 1.0))

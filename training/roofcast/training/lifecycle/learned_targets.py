@@ -115,8 +115,11 @@ _LIMITS_CODE: Final = (
 )
 
 _JOB_MODULES: Final = (
-    "chip_order", "group_effects", "held_out", "job_bundle", "job_features", "job_learner", "job_predictor",
-    "job_table", "log_error_model", "run_set",
+    "chip_order", "held_out", "job_bundle", "job_effects", "job_features", "job_learner", "job_predictor",
+    "job_table", "run_set",
+)  # fmt: skip
+_ERROR_MODULES: Final = (
+    "block_cholesky", "effect_sizes", "error_distribution", "gaussian_process", "grouped_conformal",
 )  # fmt: skip
 _JOB_CODE: Final = (
     (roofcast.features, "jobs"),
@@ -126,7 +129,8 @@ _JOB_CODE: Final = (
     (roofcast.training, "dataset/stacks.py"),
     (roofcast.training, "dataset/targets.py"),
     (roofcast.training, "learner/boosted_trees.py"),
-    (roofcast.training, "learner/errors/error_distribution.py"),
+    (roofcast.training, "learner/carry_over.py"),
+    *((roofcast.training, f"learner/errors/{name}.py") for name in _ERROR_MODULES),
     (roofcast.training, "learner/upload_limit.py"),
     (roofcast.training, "lifecycle/bundles/bundle_file.py"),
     (roofcast.data, "measurements/job_schema.py"),

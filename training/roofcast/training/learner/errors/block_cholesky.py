@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 
-from roofcast.training.learner.errors.group_keys import FloatArray, GroupKeys, IndexArray
+from roofcast.features.queries import BoolArray, FloatArray, IndexArray
 from roofcast.training.learner.errors.lazy_scipy import linalg
+
+
+class Points(Protocol):
+    """What a covariance reads of n rows."""
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+
+    def take(self, rows: IndexArray | BoolArray) -> Self:
+        """Return some rows."""
+
+    def append(self, other: Self) -> Self:
+        """Return these rows, then the others."""
+
+
+P = TypeVar("P", bound=Points)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +36,13 @@ class BlockCholesky:
 
     @classmethod
     def factorise(
-        cls, points: GroupKeys, covariance: Callable[[GroupKeys, GroupKeys], FloatArray], noise: float
+        cls, points: P, code: IndexArray, covariance: Callable[[P, P], FloatArray], noise: FloatArray
     ) -> Self:
-        """Return the factors of the covariance of points plus a variance of noise; a block is an accelerator."""
-        _, code = np.unique(points.keys[:, 0], return_inverse=True)
+        """Return the factors of the covariance of points plus variances of noise; `code` is the block of each."""
         blocks = []
         for rows in (np.flatnonzero(code == i) for i in range(code.max(initial=-1) + 1)):
             block = covariance(points.take(rows), points.take(rows))
-            block[np.diag_indices(len(rows))] += noise
+            block[np.diag_indices(len(rows))] += noise[rows]
             blocks.append((rows, np.asarray(np.linalg.cholesky(block), dtype=np.float64)))
         return cls(tuple(blocks))
 

@@ -84,6 +84,9 @@ class GroupKeys:
     workload: FloatArray
     stack: HashArray
 
+    def __len__(self) -> int:
+        return len(self.keys)
+
     def take(self, rows: IndexArray | BoolArray) -> GroupKeys:
         """Return some rows."""
         return GroupKeys(self.keys[rows], self.workload[rows], self.stack[rows])

@@ -9,16 +9,20 @@ calibration points condition the process without a new fit.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.training.learner.errors.block_cholesky import BlockCholesky
 from roofcast.training.learner.errors.effect_sizes import fit_standard_deviations
+from roofcast.training.learner.errors.gaussian_process import (
+    CACHES,
+    ERROR_CLIP,
+    GaussianProcess,
+    student_t_weights,
+)
 from roofcast.training.learner.errors.group_keys import (
     STACK_TERM_INDEX,
     TARGET_STACK,
@@ -36,40 +40,17 @@ from roofcast.training.learner.errors.lookup_tables import (
     build_projection,
     workload_kernel,
 )
-from roofcast.training.learner.estimator import Estimator, check_is_fitted
-
-ERROR_CLIP: Final = 3.0
-"""Errors are winsorised at this many scaled units."""
-
-DEGREES_OF_FREEDOM: Final = 4.0
-"""Of Student's t noise of calibration points: low, for a queue or a cold start makes a point many times slower."""
-
-N_REWEIGHTING: Final = 10
-
-CHUNK: Final = 2048
-"""Queries whose covariance with the training points is held at once."""
-
-_CACHES: Final = ("_factor", "_precision", "_weights", "_tables")
+from roofcast.training.learner.estimator import check_is_fitted
 
 
-class RandomEffects(Estimator):
+class RandomEffects(GaussianProcess[GroupKeys]):
     """Gaussian process over errors of prediction; its standard deviations have the greatest posterior density.
 
     The search for them takes `n_iteration` steps at most; 0 keeps the prior medians.
 
     - `sd_`: Standard deviation of each of `TERMS`, of each of `STACK_TERMS`, of the workload's effect and of the
       noise.
-    - `training_points_`, `errors_`: What the process is conditioned on.
-
-    References
-    ----------
-    C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for Machine Learning", 2006, chapters 2 and 5.
     """
-
-    _calibration: _Calibration | None = None
-
-    def __init__(self, n_iteration: int = 15) -> None:
-        self.n_iteration = n_iteration
 
     def fit(self, X: GroupKeys, y: FloatArray) -> Self:
         """Fit the standard deviations, condition on n training points and return the estimator.
@@ -78,21 +59,10 @@ class RandomEffects(Estimator):
         """
         errors = np.clip(y, -ERROR_CLIP, ERROR_CLIP)
         sd = fit_standard_deviations(X, errors, self.n_iteration)
-        for name in (*_CACHES, "_calibration"):
+        for name in (*CACHES, "_tables", "_calibration"):
             self.__dict__.pop(name, None)
         self.sd_, self.training_points_, self.errors_ = sd, X, errors
         return self
-
-    def with_points(self, points: GroupKeys, errors: FloatArray) -> RandomEffects:
-        """Return the process conditioned on these points instead, with their errors: shape (n_point,).
-
-        Errors of `TARGET_STACK` are not winsorised: the user's own stack may lie far from all others.
-        """
-        check_is_fitted(self)
-        other = RandomEffects(self.n_iteration)
-        other.sd_, other.training_points_ = self.sd_, points
-        other.errors_ = other._winsorise(errors)
-        return other
 
     def covariance(self, X: GroupKeys, other: GroupKeys) -> FloatArray:
         """Return the prior covariance of errors, without noise: shape (n, n_other).
@@ -112,35 +82,14 @@ class RandomEffects(Estimator):
         total[near] += workload_variance * workload_kernel(X.workload[near[0]] - other.workload[near[1]])
         return total
 
-    def condition_on(self, X: GroupKeys, y: FloatArray) -> RandomEffects:
-        """Return the process that also knows the errors of calibration points, without a new fit.
-
-        A point that is far off and alone in it has a smaller weight; see `student_t_weights`.
-        """
+    def condition_on(self, X: GroupKeys, y: FloatArray) -> Self:
+        """Return the process that also knows the errors of calibration points, without a new fit."""
         check_is_fitted(self)
         if (X.stack == TARGET_STACK).any():
             self.build_cache()
-        noise = self._noise / student_t_weights(y, self.covariance(X, X), self._noise)
-        before = self._calibration
-        if before is not None:
-            X, y, noise = before.points.append(X), np.append(before.error, y), np.append(before.noise, noise)
-        cross = self.covariance(X, self.training_points_)
-        gain = self._factor.solve(cross.T)
-        posterior = self.covariance(X, X) - cross @ gain + np.diag(noise)
-        factor = np.asarray(np.linalg.cholesky(posterior), dtype=np.float64)
-        weights = linalg.cho_solve((factor, True), y - gain.T @ self.errors_)
-        explained = build_projection(self.training_points_, self._target_covariance, self._near_variance, gain)
-        other = RandomEffects(self.n_iteration)
-        other.__dict__.update(self.__dict__, _calibration=_Calibration(self, X, y, noise, explained, factor, weights))
-        return other
+        return super().condition_on(X, y)
 
-    def predict(self, X: GroupKeys) -> tuple[FloatArray, FloatArray]:
-        """Return mean and standard deviation of the error of a new measurement: shapes (n,).
-
-        With K the covariance of the training points' errors, noise included, and k that with the query, the mean is
-        ``k K ** -1 errors`` and the variance explained ``k K ** -1 k``.
-        """
-        check_is_fitted(self)
+    def _predict_by_training(self, X: GroupKeys) -> tuple[FloatArray, FloatArray]:
         mean, explained, is_cached = np.zeros(len(X.keys)), np.zeros(len(X.keys)), X.stack == TARGET_STACK
         if is_cached.any():
             mean, explained, has_entry = self._tables.look_up(X.keys, X.workload)
@@ -148,10 +97,7 @@ class RandomEffects(Estimator):
         rest = np.flatnonzero(~is_cached)
         if len(rest):
             mean[rest], explained[rest] = self._by_kind(X.take(rest), self._solve)
-        if self._calibration is not None and len(X.keys):
-            shift, further = self._by_kind(X, self._calibration.solve)
-            mean, explained = mean + shift, explained + further
-        return mean, np.sqrt(np.maximum((self.sd_**2).sum() - explained, self._noise))
+        return mean, explained
 
     def predict_joint(self, X: GroupKeys) -> tuple[FloatArray, FloatArray]:
         """Return mean, shape (n,), and covariance, shape (n, n), of errors together, without noise."""
@@ -160,7 +106,7 @@ class RandomEffects(Estimator):
         mean = cross @ self._weights
         covariance = self.covariance(X, X) - cross @ self._factor.solve(cross.T)
         if self._calibration is not None:
-            further = self._calibration.covariance(X)
+            further = self._posterior_covariance(X)
             mean = mean + further @ self._calibration.weights
             covariance = covariance - further @ linalg.cho_solve((self._calibration.factor, True), further.T)
         return mean, covariance
@@ -266,17 +212,10 @@ class RandomEffects(Estimator):
         _ = self._tables
         return self
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state without caches, which are a hundred times as large."""
-        return {name: value for name, value in vars(self).items() if name not in _CACHES}
-
     def _winsorise(self, errors: FloatArray) -> FloatArray:
+        # the user's own stack may lie far from all others
         is_target = self.training_points_.stack == TARGET_STACK
         return np.where(is_target, errors, np.clip(errors, -ERROR_CLIP, ERROR_CLIP))
-
-    @property
-    def _noise(self) -> float:
-        return float(self.sd_[-1] ** 2)
 
     @property
     def _variances(self) -> tuple[FloatArray, FloatArray, float]:
@@ -295,17 +234,18 @@ class RandomEffects(Estimator):
         variance, _, workload_variance = self._variances
         return float(variance[-1]), workload_variance
 
-    @cached_property
-    def _factor(self) -> BlockCholesky:
-        return BlockCholesky.factorise(self.training_points_, self.covariance, self._noise)
+    @property
+    def _blocks(self) -> IndexArray:
+        return np.unique(self.training_points_.keys[:, 0], return_inverse=True)[1]
 
     @cached_property
-    def _precision(self) -> FloatArray:
-        return self._factor.inverse()
+    def _projection(self) -> Projection:
+        return build_projection(self.training_points_, self._target_covariance, self._near_variance, self._known.gain)
 
-    @cached_property
-    def _weights(self) -> FloatArray:
-        return self._factor.solve(self.errors_)
+    def _project(self, X: GroupKeys) -> FloatArray:
+        if (X.stack == TARGET_STACK).all():
+            return self._projection.apply(X.keys, X.workload)
+        return super()._project(X)
 
     @cached_property
     def _tables(self) -> LookupTables:
@@ -316,87 +256,17 @@ class RandomEffects(Estimator):
         self.__dict__.pop("_factor", None)
         return tables
 
-    def _solve(self, X: GroupKeys) -> tuple[FloatArray, FloatArray]:
-        cross = self.covariance(X, self.training_points_)
-        return cross @ self._weights, self._factor.squared_norms(cross.T)
-
     def _by_kind(self, X: GroupKeys, solve: Callable[[GroupKeys], tuple[FloatArray, ...]]) -> list[FloatArray]:
         """Return what `solve` does, arrays of shape (n,), computed in chunks for one query of each kind.
 
         The process cannot distinguish queries of one kind: keys that no known point has are alike, and workloads
         matter only where a configuration is known.
         """
-        known = self.training_points_.keys
-        if self._calibration is not None:
-            known = np.vstack([known, self._calibration.points.keys])
         keys = np.zeros_like(X.keys)
-        for i, column in enumerate(known.T):
+        for i, column in enumerate(self.known_points.keys.T):
             keys[:, i] = np.where(np.isin(X.keys[:, i], column), X.keys[:, i], 0)
         workload = X.workload * (keys[:, -1:] != 0)
         table = np.hstack([keys, workload.view(np.uint64), X.stack[:, None]])
         kinds = pd.util.hash_pandas_object(pd.DataFrame(table), index=False)
         _, first, back = np.unique(kinds.to_numpy(), return_index=True, return_inverse=True)
-        chunks = [solve(X.take(first[i : i + CHUNK])) for i in range(0, len(first), CHUNK)]
-        return [np.concatenate(parts)[back] for parts in zip(*chunks, strict=True)]
-
-
-@dataclass(frozen=True, slots=True)
-class _Calibration:
-    """Conditioning of a process on k calibration points.
-
-    - `error`, `noise`: shape (k,). Their errors, and the variance of the noise of each.
-    - `explained`: Covariance of queries with the training points, times the inverse covariance of these, times their
-      covariance with the calibration points.
-    - `factor`: shape (k, k). Cholesky factor of the posterior covariance of the calibration points, noise included.
-    - `weights`: shape (k,). The inverse of that covariance times the errors' distance from their posterior mean.
-    """
-
-    process: RandomEffects
-    points: GroupKeys
-    error: FloatArray
-    noise: FloatArray
-    explained: Projection
-    factor: FloatArray
-    weights: FloatArray
-
-    def covariance(self, X: GroupKeys) -> FloatArray:
-        prior = self.process.covariance(X, self.points)
-        if (X.stack == TARGET_STACK).all():
-            return prior - self.explained.apply(X.keys, X.workload)
-        return prior - self.process.covariance(X, self.process.training_points_) @ self.explained.matrix
-
-    def solve(self, X: GroupKeys) -> tuple[FloatArray, FloatArray]:
-        cross = self.covariance(X)
-        explained = linalg.solve_triangular(self.factor, cross.T, lower=True, check_finite=False) ** 2
-        return cross @ self.weights, explained.sum(axis=0)
-
-
-def student_t_weights(errors: FloatArray, covariance: FloatArray, noise: float) -> FloatArray:
-    """Return the weight of each measurement under Student's t noise, 0 to 1, by iterative reweighting.
-
-    One point that is far off is as likely a fault as a slow machine and has a small weight; several that agree are
-    not. The n errors have prior mean 0, and their covariance leaves out the noise, a variance.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> one, shared = np.array([5.0]), np.ones((3, 3))
-    >>> student_t_weights(one, shared[:1, :1], 0.1).round(2)
-    array([0.19])
-    >>> student_t_weights(np.array([5.0, 5.1, 4.9]), shared, 0.1).round(2)
-    array([1., 1., 1.])
-
-    References
-    ----------
-    C. Liu and D. B. Rubin, "ML estimation of the t distribution using EM and its extensions", Statistica Sinica 1995.
-    """
-    weight = np.ones(len(errors))
-    for _ in range(N_REWEIGHTING):
-        precision = np.linalg.inv(covariance + np.diag(noise / weight))
-        own = np.diag(precision)
-        spread = 1 / own - noise / weight + noise
-        distance = (precision @ errors / own) ** 2 / spread
-        before, weight = weight, np.minimum((DEGREES_OF_FREEDOM + 1) / (DEGREES_OF_FREEDOM + distance), 1.0)
-        if np.array_equal(before, weight):
-            break
-    return weight
+        return [values[back] for values in super()._by_kind(X.take(first), solve)]

@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from roofcast.features.queries import FloatArray
-from roofcast.training.jobs.group_effects import TERMS, JobSpace, condition_effects
-from roofcast.training.jobs.held_out import CarriedDeviation, carry_over_share
+from roofcast.training.jobs.held_out import CarriedDeviation
+from roofcast.training.learner.carry_over import carry_over_share
 from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
 
 MANY = np.array(["a"] * 8 + ["b", "c"], dtype=object)
@@ -24,17 +24,7 @@ MANY = np.array(["a"] * 8 + ["b", "c"], dtype=object)
 def test_the_share_that_carries_over_is_the_median_of_owners(
     correction: FloatArray, factor: FloatArray | float, owner: npt.NDArray[np.object_], share: float
 ) -> None:
-    assert carry_over_share(correction, factor * correction, owner) == pytest.approx(share)
-
-
-def test_a_stack_is_an_owner_with_its_framework() -> None:
-    keys = np.arange(2 * len(TERMS), dtype=np.uint64).reshape(2, -1)
-    effects = condition_effects(
-        np.full(len(TERMS) + 6, 0.3), JobSpace(1, np.zeros(2)), keys[:1], np.zeros((1, 2)), np.zeros(1)
-    )
-    other = keys[:1].copy()
-    other[0, list(TERMS).index(("owner", "framework"))] = 99
-    assert effects.knows_stack(np.vstack([keys, other])).tolist() == [True, False, False]
+    assert carry_over_share(correction, factor * correction, owner, size_exponent=0.0) == pytest.approx(share)
 
 
 @pytest.mark.parametrize("slope", [0.0, 0.5, 1.0])
