@@ -175,14 +175,16 @@ def is_engine(engine: str, measured: Collection[str] = ()) -> bool:
 
 
 def unknown_engine_error(engine: str, measured: Collection[str] = ()) -> UnknownNameError:
-    """Return the error for a name that no engine has, with near misses.
+    """Return the error for a name that no engine has, with near misses or where the names are listed.
 
     Examples
     --------
     >>> print(unknown_engine_error("vlm"))
     engine: no 'vlm' is known; did you mean 'vllm' or 'vllm-mlx' or 'llm-d'?
+    >>> print(unknown_engine_error("homemade"))
+    engine: no 'homemade' is known; `roofcast engines` lists them
     """
-    return UnknownNameError("engine", engine, {*known_engines(), *measured} - {""})
+    return UnknownNameError("engine", engine, {*known_engines(), *measured} - {""}, "`roofcast engines` lists them")
 
 
 @cache
