@@ -15,60 +15,9 @@ from urllib.parse import quote
 import httpx
 from pydantic_core import to_json
 
-from roofcast.client import bulk
-from roofcast.client.answers import (
-    AcceleratorSpec,
-    CampaignInfo,
-    CampaignReport,
-    CampaignRows,
-    ChallengerResponse,
-    ChallengerWithdrawn,
-    ChangeResponse,
-    ChoicesResponse,
-    DriftReport,
-    ExplanationsResponse,
-    FileAdded,
-    ImportSummary,
-    JobMeasurementsAdded,
-    JobPredictionResponse,
-    JobRecommendationResponse,
-    MeasuredStackSummary,
-    MeasurementsAdded,
-    MeasurementsChanged,
-    ModelSpec,
-    NextMeasurementsResponse,
-    Offer,
-    OwnCampaign,
-    PredictionResponse,
-    PredictorResponse,
-    ReadinessResponse,
-    RecommendationResponse,
-    RetrainingResponse,
-    RetrainingScheduleResponse,
-    ScoreboardResponse,
-    StackAdded,
-    StackRemoved,
-    StackReport,
-    StackSummary,
-    VersionComparison,
-    VersionResponse,
-)
+from roofcast.client import answers, bulk, requests
 from roofcast.client.calls import Call, Row, Target, client_options, get, post, read_json, upload
 from roofcast.client.errors import UnreachableError
-from roofcast.client.requests import (
-    ChallengerRequest,
-    ExplanationRequest,
-    JobMeasurementsRequest,
-    JobPredictionRequest,
-    JobRecommendationRequest,
-    MeasurementSelection,
-    MeasurementsRequest,
-    ModelConfig,
-    NextMeasurementsRequest,
-    PromotionRequest,
-    RecommendationRequest,
-    StackRequest,
-)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,7 +67,7 @@ class AsyncClient:
             raise UnreachableError(f"{type(error).__name__}: {error}") from error
         return call.result(response)
 
-    async def recommend(self, **request: Unpack[RecommendationRequest]) -> RecommendationResponse:
+    async def recommend(self, **request: Unpack[requests.RecommendationRequest]) -> answers.RecommendationResponse:
         """Rank hardware and configurations by cost under the limits."""
         return await self._send(post("/v1/recommendations", request))
 
@@ -127,12 +76,12 @@ class AsyncClient:
         self,
         rows: Sequence[Row],
         *,
-        models: Sequence[ModelConfig] = (),
+        models: Sequence[requests.ModelConfig] = (),
         references: Sequence[Row] = (),
         stack: str | None = None,
         operator: str | None = None,
         level: float | None = None,
-    ) -> PredictionResponse: ...
+    ) -> answers.PredictionResponse: ...
 
     @overload
     async def predict(
@@ -148,12 +97,12 @@ class AsyncClient:
         self,
         rows: Sequence[Row] | pd.DataFrame,
         *,
-        models: Sequence[ModelConfig] = (),
+        models: Sequence[requests.ModelConfig] = (),
         references: Sequence[Row] = (),
         stack: str | None = None,
         operator: str | None = None,
         level: float | None = None,
-    ) -> PredictionResponse | pd.DataFrame:
+    ) -> answers.PredictionResponse | pd.DataFrame:
         """Predict any number of rows; a table is answered with a table.
 
         - `models`: Configurations of models that are not in the catalogue.
@@ -168,25 +117,31 @@ class AsyncClient:
         calls = bulk.prediction_calls(rows, models, references, **given)
         return bulk.join_responses([await self._send(call) for call in calls])
 
-    async def predict_training(self, **request: Unpack[JobPredictionRequest]) -> JobPredictionResponse:
+    async def predict_training(
+        self, **request: Unpack[requests.JobPredictionRequest]
+    ) -> answers.JobPredictionResponse:
         """Predict step time, throughput, MFU and peak memory of training jobs."""
         return await self._send(post("/v1/training/predictions", request))
 
-    async def recommend_training(self, **request: Unpack[JobRecommendationRequest]) -> JobRecommendationResponse:
+    async def recommend_training(
+        self, **request: Unpack[requests.JobRecommendationRequest]
+    ) -> answers.JobRecommendationResponse:
         """Rank hardware and plans of a training job by cost, within its deadline and budget."""
         return await self._send(post("/v1/training/recommendations", request))
 
-    async def explain(self, **request: Unpack[ExplanationRequest]) -> ExplanationsResponse:
+    async def explain(self, **request: Unpack[requests.ExplanationRequest]) -> answers.ExplanationsResponse:
         """Explain each row: operators and their bounds, memory, and the factors of its prediction."""
         return await self._send(post("/v1/explanations", request))
 
-    async def measure_next(self, **request: Unpack[NextMeasurementsRequest]) -> NextMeasurementsResponse:
+    async def measure_next(
+        self, **request: Unpack[requests.NextMeasurementsRequest]
+    ) -> answers.NextMeasurementsResponse:
         """Rank the measurements that would narrow the intervals most, each given the ones before it."""
         return await self._send(post("/v1/next-measurements", request))
 
     async def add_measurements(
-        self, *, compare: bool = False, claim: bool = False, **request: Unpack[MeasurementsRequest]
-    ) -> MeasurementsAdded:
+        self, *, compare: bool = False, claim: bool = False, **request: Unpack[requests.MeasurementsRequest]
+    ) -> answers.MeasurementsAdded:
         """Store measured rows and the models that they bring along: all of them, or none.
 
         `compare`: wait for a comparison with predictions and earlier rows; `drift` has it later, by `import_id`.
@@ -205,7 +160,7 @@ class AsyncClient:
         dry_run: bool = False,
         claim: bool = False,
         compare: bool = False,
-    ) -> FileAdded:
+    ) -> answers.FileAdded:
         """Import the file of a benchmark client as it is: all of its rows, or none.
 
         - `format_`: A name of `roofcast formats`; detected by default.
@@ -220,8 +175,8 @@ class AsyncClient:
         return await self._send(upload("/v1/measurements/files", file, values, **params, compare=compare))
 
     async def add_training_measurements(
-        self, *, compare: bool = True, claim: bool = False, **request: Unpack[JobMeasurementsRequest]
-    ) -> JobMeasurementsAdded:
+        self, *, compare: bool = True, claim: bool = False, **request: Unpack[requests.JobMeasurementsRequest]
+    ) -> answers.JobMeasurementsAdded:
         """Store measured training jobs as `add_measurements` does: all of them, or none."""
         return await self._send(post("/v1/training/measurements", request, compare=compare, claim=claim))
 
@@ -235,7 +190,7 @@ class AsyncClient:
         dry_run: bool = False,
         claim: bool = False,
         compare: bool = True,
-    ) -> JobMeasurementsAdded:
+    ) -> answers.JobMeasurementsAdded:
         """Import a CSV file of measured training jobs, or a log of torchtitan or Megatron-LM: all rows, or none.
 
         - `name`: Name of the file for messages; its own by default.
@@ -258,72 +213,78 @@ class AsyncClient:
         """List the measurements stored at the service."""
         return await self._send(get("/v1/measurements", campaign=campaign, offset=offset, limit=limit))
 
-    async def add_stack(self, **request: Unpack[StackRequest]) -> StackAdded:
+    async def add_stack(self, **request: Unpack[requests.StackRequest]) -> answers.StackAdded:
         """Add rows to a stack profile, which is made if it is new: all of them, or none."""
         return await self._send(post("/v1/stacks", request))
 
-    async def stacks(self) -> list[StackSummary]:
+    async def stacks(self) -> list[answers.StackSummary]:
         """List the stack profiles."""
         return await self._send(get("/v1/stacks"))
 
-    async def measured_stacks(self) -> list[MeasuredStackSummary]:
+    async def measured_stacks(self) -> list[answers.MeasuredStackSummary]:
         """List the stacks of the shipped measurements that the predictor knows."""
         return await self._send(get("/v1/measured-stacks"))
 
-    async def stack(self, name: str, level: float = 0.8, n_next: int = 3) -> StackReport:
+    async def stack(self, name: str, level: float = 0.8, n_next: int = 3) -> answers.StackReport:
         """Return a stack profile's errors without it and with its other runs, and what to measure next for it."""
         return await self._send(get(f"/v1/stacks/{quote(name, safe='')}", level=level, n_next=n_next))
 
-    async def remove_stack(self, name: str) -> StackRemoved:
+    async def remove_stack(self, name: str) -> answers.StackRemoved:
         """Remove a stack profile."""
         return await self._send(Call("DELETE", f"/v1/stacks/{quote(name, safe='')}", read_json, is_idempotent=False))
 
-    async def imports(self) -> list[ImportSummary]:
+    async def imports(self) -> list[answers.ImportSummary]:
         """List the imports of measurements, the latest first."""
         return await self._send(get("/v1/measurements/imports"))
 
     async def drift(
         self, days: float | None = None, import_id: str | None = None, level: float = 0.9, max_change: float = 1.5
-    ) -> DriftReport:
+    ) -> answers.DriftReport:
         """Compare imported rows with the predictor and with earlier measurements of the same configurations."""
         return await self._send(get("/v1/drift", days=days, import_id=import_id, level=level, max_change=max_change))
 
-    async def withdraw_measurements(self, **request: Unpack[MeasurementSelection]) -> MeasurementsChanged:
+    async def withdraw_measurements(
+        self, **request: Unpack[requests.MeasurementSelection]
+    ) -> answers.MeasurementsChanged:
         """Withdraw the measurements of one import, campaign or key: the next retraining does without them."""
         return await self._send(post("/v1/measurements/withdrawals", request))
 
-    async def restore_measurements(self, **request: Unpack[MeasurementSelection]) -> MeasurementsChanged:
+    async def restore_measurements(
+        self, **request: Unpack[requests.MeasurementSelection]
+    ) -> answers.MeasurementsChanged:
         """Undo withdrawals of one import, campaign or key; an operator's needs a key of the scope admin."""
         return await self._send(post("/v1/measurements/restorations", request))
 
-    async def confirm_measurements(self, **request: Unpack[MeasurementSelection]) -> MeasurementsChanged:
+    async def confirm_measurements(
+        self, **request: Unpack[requests.MeasurementSelection]
+    ) -> answers.MeasurementsChanged:
         """Confirm measurements in quarantine: the next retraining uses them."""
         return await self._send(post("/v1/measurements/confirmations", request))
 
-    async def retrain(self, target: Target = "inference") -> RetrainingResponse:
+    async def retrain(self, target: Target = "inference") -> answers.RetrainingResponse:
         """Queue a retraining of the predictor of inference or of training jobs."""
         content = to_json({"target": target})
         return await self._send(Call("POST", "/v1/retrainings", read_json, content=content, is_idempotent=False))
 
-    async def retraining(self, retraining_id: str) -> RetrainingResponse:
+    async def retraining(self, retraining_id: str) -> answers.RetrainingResponse:
         """Return a retraining, with its report once it is done."""
         return await self._send(get(f"/v1/retrainings/{quote(retraining_id, safe='')}"))
 
-    async def cancel_retraining(self, retraining_id: str) -> RetrainingResponse:
+    async def cancel_retraining(self, retraining_id: str) -> answers.RetrainingResponse:
         """Cancel a retraining that waits or runs."""
         return await self._send(post(f"/v1/retrainings/{quote(retraining_id, safe='')}/cancellation", {}))
 
-    async def retrainings(self, limit: int = 100) -> list[RetrainingResponse]:
+    async def retrainings(self, limit: int = 100) -> list[answers.RetrainingResponse]:
         """List the retrainings, the latest first."""
         return await self._send(get("/v1/retrainings", limit=limit))
 
-    async def retraining_schedule(self) -> RetrainingScheduleResponse:
+    async def retraining_schedule(self) -> answers.RetrainingScheduleResponse:
         """Return when the service retrains by itself."""
         return await self._send(get("/v1/retraining-schedule"))
 
     async def wait_for_retraining(
         self, retraining_id: str, *, timeout_s: float = 3600.0, poll_s: float = 1.0
-    ) -> RetrainingResponse:
+    ) -> answers.RetrainingResponse:
         """Return a retraining once it is done, has failed or was cancelled.
 
         Raises `TimeoutError` if that takes longer than `timeout_s`.
@@ -335,81 +296,81 @@ class AsyncClient:
             await asyncio.sleep(poll_s)
         return record
 
-    async def models(self) -> list[ModelSpec]:
+    async def models(self) -> list[answers.ModelSpec]:
         """List the models of the catalogue and those registered at the service."""
         return await self._send(get("/v1/models"))
 
-    async def remove_model(self, name: str) -> ModelSpec:
+    async def remove_model(self, name: str) -> answers.ModelSpec:
         """Remove a registered model and return it."""
         return await self._send(Call("DELETE", f"/v1/models/{quote(name, safe='')}", read_json, is_idempotent=False))
 
-    async def accelerators(self) -> list[AcceleratorSpec]:
+    async def accelerators(self) -> list[answers.AcceleratorSpec]:
         """List the accelerators."""
         return await self._send(get("/v1/accelerators"))
 
-    async def offers(self) -> list[Offer]:
+    async def offers(self) -> list[answers.Offer]:
         """List the dated prices."""
         return await self._send(get("/v1/offers"))
 
-    async def campaigns(self) -> list[CampaignInfo | OwnCampaign]:
+    async def campaigns(self) -> list[answers.CampaignInfo | answers.OwnCampaign]:
         """List the measurement campaigns."""
         return await self._send(get("/v1/campaigns"))
 
-    async def campaign_report(self) -> list[CampaignReport]:
+    async def campaign_report(self) -> list[answers.CampaignReport]:
         """Report the imported campaigns: rows stored, rows that training uses, and why it skips the others."""
         return await self._send(get("/v1/campaigns/report"))
 
-    async def campaign_rows(self, name: str, limit: int = 300) -> CampaignRows:
+    async def campaign_rows(self, name: str, limit: int = 300) -> answers.CampaignRows:
         """List measurements of a campaign, evenly spread, and whether the predictor has learnt from each."""
         return await self._send(get(f"/v1/campaigns/{quote(name, safe='')}/measurements", limit=limit))
 
-    async def choices(self) -> ChoicesResponse:
+    async def choices(self) -> answers.ChoicesResponse:
         """Return the valid names of request fields."""
         return await self._send(get("/v1/choices"))
 
-    async def predictor(self, target: Target = "inference") -> PredictorResponse:
+    async def predictor(self, target: Target = "inference") -> answers.PredictorResponse:
         """Return the active predictor of a target: version, training data and held-out errors."""
         return await self._send(get("/v1/predictor", target=target))
 
-    async def scoreboard(self) -> ScoreboardResponse:
+    async def scoreboard(self) -> answers.ScoreboardResponse:
         """Return the held-out errors of the active predictor, and the figures of the evaluation protocols."""
         return await self._send(get("/v1/scoreboard"))
 
-    async def versions(self, target: Target = "inference") -> list[VersionResponse]:
+    async def versions(self, target: Target = "inference") -> list[answers.VersionResponse]:
         """List the versions of a target's predictor, the newest first."""
         return await self._send(get("/v1/predictor/versions", target=target))
 
-    async def changes(self, limit: int = 100) -> list[ChangeResponse]:
+    async def changes(self, limit: int = 100) -> list[answers.ChangeResponse]:
         """List the changes of champion and challenger, the latest first, with their callers."""
         return await self._send(get("/v1/predictor/changes", limit=limit))
 
-    async def challenger(self) -> ChallengerResponse:
+    async def challenger(self) -> answers.ChallengerResponse:
         """Return the version that answers beside the champion; raises `NoAnswerError` if there is none."""
         return await self._send(get("/v1/predictor/challenger"))
 
-    async def shadow(self, **request: Unpack[ChallengerRequest]) -> ChallengerResponse:
+    async def shadow(self, **request: Unpack[requests.ChallengerRequest]) -> answers.ChallengerResponse:
         """Let a version of the registry answer a sample of the requests beside the champion, unseen."""
         return await self._send(Call("PUT", "/v1/predictor/challenger", read_json, content=to_json(request)))
 
-    async def withdraw_challenger(self) -> ChallengerWithdrawn:
+    async def withdraw_challenger(self) -> answers.ChallengerWithdrawn:
         """Leave the champion without a challenger; raises `NoAnswerError` if there is none."""
         return await self._send(Call("DELETE", "/v1/predictor/challenger", read_json, is_idempotent=False))
 
-    async def compare_version(self, version: str, days: float | None = None) -> VersionComparison:
+    async def compare_version(self, version: str, days: float | None = None) -> answers.VersionComparison:
         """Compare a version with the champion: its answers beside it, and the errors of both on measurements."""
         return await self._send(get(f"/v1/predictor/versions/{quote(version, safe='')}/comparison", days=days))
 
-    async def promote(self, **request: Unpack[PromotionRequest]) -> PredictorResponse:
+    async def promote(self, **request: Unpack[requests.PromotionRequest]) -> answers.PredictorResponse:
         """Promote a version of the registry."""
         return await self._send(Call("PUT", "/v1/predictor", read_json, content=to_json(request)))
 
-    async def roll_back(self, target: Target = "inference") -> PredictorResponse:
+    async def roll_back(self, target: Target = "inference") -> answers.PredictorResponse:
         """Promote the version before the champion; a second rollback promotes the one before that."""
         content = to_json({"target": target})
         call = Call("POST", "/v1/predictor/rollback", read_json, content=content, is_idempotent=False)
         return await self._send(call)
 
-    async def ready(self) -> ReadinessResponse:
+    async def ready(self) -> answers.ReadinessResponse:
         """Return the state of the service's parts; raises `NotReadyError` if it does not predict."""
         return await self._send(get("/readyz"))
 

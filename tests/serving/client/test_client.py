@@ -115,7 +115,7 @@ def parameters_of(method: Callable[..., Any]) -> set[str]:
     names: set[str] = set()
     for name, parameter in list(inspect.signature(method).parameters.items())[1:]:
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            request = re.search(r"Unpack\[(\w+)\]", str(parameter.annotation))
+            request = re.search(r"Unpack\[requests\.(\w+)\]", str(parameter.annotation))
             assert request
             names |= set(TYPES[request[1]].__annotations__)
         else:
