@@ -3,16 +3,13 @@
 import ast
 import hashlib
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pandas as pd
 
 from roofcast.data.catalog import Catalog
-
-Code = Sequence[tuple[ModuleType, str]]
-"""Packages, each with the path of a file or folder in it."""
 
 
 def rows_fingerprint(rows: pd.DataFrame) -> str:
@@ -28,10 +25,15 @@ def catalog_fingerprint(catalog: Catalog) -> str:
     return hashlib.blake2b("\n".join(spec.model_dump_json() for spec in specs).encode(), digest_size=8).hexdigest()
 
 
-def code_fingerprint(code: Code) -> str:
-    """Return a digest of the syntax trees of files, which comments, docstrings and formatting do not change."""
+def code_fingerprint(paths: Sequence[str]) -> str:
+    """Return a digest of the syntax trees of files, which comments, docstrings and formatting do not change.
+
+    `paths`: of files and folders in the namespace, such as ``data/units.py``.
+    """
     digest = hashlib.blake2b(digest_size=8)
-    for package, name in code:
+    for path in paths:
+        package_name, _, name = path.partition("/")
+        package = import_module(f"roofcast.{package_name}")
         root = Path(package.__path__[0], name)
         for file in sorted(root.rglob("*.py")) if root.is_dir() else [root]:
             digest.update(f"{package.__name__}/{file.relative_to(package.__path__[0]).as_posix()}\n".encode())

@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, Generic
 import pandas as pd
 from typing_extensions import TypeVar
 
-import roofcast.data
-import roofcast.features
-import roofcast.training
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import Catalog, load_catalog
 from roofcast.data.job_campaigns import job_catalog, load_job_campaigns
@@ -89,62 +86,6 @@ class LearnedTarget(Generic[D, B]):
         return self.join_stored(self.predictor_file.load_rows(), own, uploaders, catalog)
 
 
-_DESCRIPTORS: Final = ("queries.py", "columns.py", "descriptors", "engine", "pipeline.py")
-
-_INFERENCE_CODE: Final = (
-    *((roofcast.features, name) for name in (*_DESCRIPTORS, "validity")),
-    (roofcast.training, "learner"),
-    (roofcast.training, "dataset"),
-    (roofcast.training, "config.py"),
-    (roofcast.training, "explain/contributions.py"),
-    (roofcast.training, "evaluation/metrics.py"),
-    (roofcast.training, "lifecycle/bundles/bundle.py"),
-    (roofcast.training, "lifecycle/bundles/bundle_file.py"),
-    (roofcast.training, "lifecycle/inference_learner.py"),
-    (roofcast.data, "measurements"),
-    (roofcast.data, "units.py"),
-    (roofcast.data, "specs.py"),
-)
-_LIMITS_CODE: Final = (
-    *((roofcast.features, name) for name in _DESCRIPTORS),
-    (roofcast.training, "dataset/estimate_ratios.py"),
-    (roofcast.training, "dataset/stacks.py"),
-    (roofcast.training, "dataset/targets.py"),
-    (roofcast.training, "lifecycle/ratio_limits.py"),
-    (roofcast.data, "units.py"),
-)
-
-_JOB_MODULES: Final = (
-    "chip_order", "held_out", "job_bundle", "job_effects", "job_features", "job_learner", "job_predictor",
-    "job_table", "run_set",
-)  # fmt: skip
-_ERROR_MODULES: Final = (
-    "block_cholesky", "effect_sizes", "error_distribution", "gaussian_process", "grouped_conformal",
-)  # fmt: skip
-_JOB_CODE: Final = (
-    (roofcast.features, "jobs"),
-    (roofcast.features, "engine/kernels"),
-    *((roofcast.training, f"jobs/{name}.py") for name in _JOB_MODULES),
-    (roofcast.training, "dataset/folds.py"),
-    (roofcast.training, "dataset/stacks.py"),
-    (roofcast.training, "dataset/targets.py"),
-    (roofcast.training, "learner/boosted_trees.py"),
-    (roofcast.training, "learner/carry_over.py"),
-    *((roofcast.training, f"learner/errors/{name}.py") for name in _ERROR_MODULES),
-    (roofcast.training, "learner/upload_limit.py"),
-    (roofcast.training, "lifecycle/bundles/bundle_file.py"),
-    (roofcast.data, "measurements/job_schema.py"),
-    (roofcast.data, "measurements/job_validation.py"),
-)
-_JOB_LIMITS_CODE: Final = (
-    (roofcast.features, "jobs"),
-    (roofcast.features, "engine/kernels"),
-    (roofcast.training, "dataset/stacks.py"),
-    (roofcast.training, "jobs/job_table.py"),
-    (roofcast.training, "jobs/run_ratios.py"),
-    (roofcast.training, "lifecycle/ratio_limits.py"),
-)
-
 _COMMANDS: Final = {INFERENCE: "make predictor", TRAINING: "make job-predictor"}
 _LIMITS_COMMANDS: Final = {
     target: f"python -m roofcast.training.lifecycle.shipped {target} limits" for target in _COMMANDS
@@ -152,12 +93,8 @@ _LIMITS_COMMANDS: Final = {
 
 INFERENCE_TARGET: Final[LearnedTarget[TrainingSet, ModelBundle]] = LearnedTarget(
     bundles=ModelBundle,
-    predictor_file=ShippedFile(
-        "predictor.roofcast", _COMMANDS[INFERENCE], _INFERENCE_CODE, load_campaigns, load_catalog
-    ),
-    limits_file=ShippedFile(
-        "ratio_limits.csv", _LIMITS_COMMANDS[INFERENCE], _LIMITS_CODE, load_campaigns, load_catalog
-    ),
+    predictor_file=ShippedFile("predictor.roofcast", _COMMANDS[INFERENCE], load_campaigns, load_catalog),
+    limits_file=ShippedFile("ratio_limits.csv", _LIMITS_COMMANDS[INFERENCE], load_campaigns, load_catalog),
     join_stored=join_stored_rows,
     fit=fit_bundle,
     trial=InferenceTrial,
@@ -172,10 +109,8 @@ INFERENCE_TARGET: Final[LearnedTarget[TrainingSet, ModelBundle]] = LearnedTarget
 )
 JOB_TARGET: Final[LearnedTarget[RunSet, JobBundle]] = LearnedTarget(
     bundles=JobBundle,
-    predictor_file=ShippedFile("jobs.roofcast", _COMMANDS[TRAINING], _JOB_CODE, load_job_campaigns, job_catalog),
-    limits_file=ShippedFile(
-        "job_ratio_limits.csv", _LIMITS_COMMANDS[TRAINING], _JOB_LIMITS_CODE, load_job_campaigns, job_catalog
-    ),
+    predictor_file=ShippedFile("jobs.roofcast", _COMMANDS[TRAINING], load_job_campaigns, job_catalog),
+    limits_file=ShippedFile("job_ratio_limits.csv", _LIMITS_COMMANDS[TRAINING], load_job_campaigns, job_catalog),
     join_stored=build_run_set,
     fit=fit_job_bundle,
     trial=JobTrial.of,

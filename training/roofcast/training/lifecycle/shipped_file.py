@@ -1,6 +1,7 @@
 """Files of the package that are computed from shipped rows, each beside a manifest with fingerprints."""
 
 import json
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ import pandas as pd
 from roofcast.data.catalog import Catalog
 from roofcast.data.specs import Spec
 from roofcast.training.lifecycle.bundles.bundle_io import sha256
-from roofcast.training.lifecycle.fingerprints import Code, catalog_fingerprint, code_fingerprint, rows_fingerprint
+from roofcast.training.lifecycle.fingerprints import catalog_fingerprint, code_fingerprint, rows_fingerprint
 
 FOLDER: Final = Path(__file__).parents[1] / "shipped"
 
@@ -38,7 +39,6 @@ class ShippedFile:
 
     name: str
     command: str
-    code: Code
     load_rows: Callable[[], pd.DataFrame]
     load_catalog: Callable[[], Catalog]
 
@@ -46,6 +46,13 @@ class ShippedFile:
     def file(self) -> Path:
         """Path of the file."""
         return FOLDER / self.name
+
+    @property
+    def code(self) -> list[str]:
+        """Files and folders of code that it follows from."""
+        with Path(__file__).with_name("shipped_code.toml").open("rb") as file:
+            paths: list[str] = tomllib.load(file)[self.name]
+        return paths
 
     def read_manifest(self) -> Manifest:
         """Return the stored manifest.
