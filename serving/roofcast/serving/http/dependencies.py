@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends, Query, Request, Response
 
@@ -22,36 +22,23 @@ if TYPE_CHECKING:
     from roofcast.data.store.provenance import Origin
 
 
-async def parts(request: Request) -> Service:
-    """Return the parts of the service of this process."""
-    service: Service = request.app.state.service
-    return service
+def _state(name: str) -> Any:
+    async def part(request: Request) -> Any:
+        return getattr(request.app.state, name)
+
+    return Depends(part)
 
 
-Parts = Annotated[Service, Depends(parts)]
+Parts = Annotated[Service, _state("service")]
+ShadowQueue = Annotated[Shadow, _state("shadow")]
+Jobs = Annotated[JobQueue, _state("jobs")]
+Health = Annotated[HealthMonitor, _state("health_monitor")]
+"""Parts of this process: see `roofcast.serving.http.app`."""
 
 
 async def active_model(service: Parts) -> LoadedModel:
     """Return the champion; `NotReadyError` becomes 503."""
     return service.active_model
-
-
-async def shadow(request: Request) -> Shadow:
-    """Return the queue of the challenger in this process."""
-    queue: Shadow = request.app.state.shadow
-    return queue
-
-
-async def job_queue(request: Request) -> JobQueue:
-    """Return the job queue of this process."""
-    queue: JobQueue = request.app.state.jobs
-    return queue
-
-
-async def health_monitor(request: Request) -> HealthMonitor:
-    """Return the health monitor of this process."""
-    monitor: HealthMonitor = request.app.state.health_monitor
-    return monitor
 
 
 async def today() -> dt.date:
@@ -95,8 +82,6 @@ async def dry_run(
 
 
 ActiveModel = Annotated[LoadedModel, Depends(active_model)]
-ShadowQueue = Annotated[Shadow, Depends(shadow)]
-Jobs = Annotated[JobQueue, Depends(job_queue)]
 Today = Annotated[dt.date, Depends(today)]
 Owner = Annotated[str, Depends(owner)]
 Viewer = Annotated[str | None, Depends(viewer)]
@@ -131,4 +116,3 @@ ClaimOfKeys = Annotated[bool, Depends(claim_of_keys)]
 DryRun = Annotated[bool, Depends(dry_run)]
 Compare = Annotated[bool, Query(description="Compare the new rows with the predictor before the answer.")]
 TargetQuery = Annotated[Target, Query(description="What the predictor is about: inference, or training jobs.")]
-Health = Annotated[HealthMonitor, Depends(health_monitor)]

@@ -5,7 +5,6 @@ from contextlib import aclosing
 from typing import Final
 
 from anyio import CapacityLimiter, to_thread
-from anyio.lowlevel import RunVar
 from starlette.responses import StreamingResponse
 from starlette.types import Send
 
@@ -14,15 +13,7 @@ from roofcast.serving.http.media import Kind
 N_THREAD: Final = 1
 """Chunks that a process computes at once; bulk requests take turns, so memory stays bounded."""
 
-_LIMITER: Final[RunVar[CapacityLimiter]] = RunVar("bulk chunks")
-
-
-def _limiter() -> CapacityLimiter:
-    try:
-        return _LIMITER.get()
-    except LookupError:
-        _LIMITER.set(CapacityLimiter(N_THREAD))
-        return _LIMITER.get()
+_LIMITER: Final = CapacityLimiter(N_THREAD)
 
 
 async def stream(parts: Iterator[bytes], kind: Kind, headers: Mapping[str, str]) -> StreamingResponse:
@@ -30,14 +21,14 @@ async def stream(parts: Iterator[bytes], kind: Kind, headers: Mapping[str, str])
 
     The first part is computed before the response begins, so an error of the whole request gets a status.
     """
-    first = await to_thread.run_sync(next, parts, limiter=_limiter())
+    first = await to_thread.run_sync(next, parts, limiter=_LIMITER)
     return _Stream(_continue(first, parts), media_type=kind, headers=headers)
 
 
 async def _continue(part: bytes | None, parts: Iterator[bytes]) -> AsyncIterator[bytes]:
     while part is not None:
         yield part
-        part = await to_thread.run_sync(next, parts, None, limiter=_limiter())
+        part = await to_thread.run_sync(next, parts, None, limiter=_LIMITER)
 
 
 class _Stream(StreamingResponse):

@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 
 from roofcast.data.errors import NotReadyError, RoofcastError
@@ -40,6 +41,7 @@ class HealthMonitor:
         self._registry = Check(ok=True)
         self._store = Check(ok=True)
         self._memory = MemoryReturn()
+        self._problems: dict[str, str] = {}
 
     @property
     def checks(self) -> dict[str, Check]:
@@ -58,66 +60,38 @@ class HealthMonitor:
 
     async def check_registry(self) -> None:
         """Activate new champions of both targets; where that fails, the active one stays."""
-        problems = [await self._refresh(target) for target in TARGETS]
-        problem = next(filter(None, problems), "")
-        self._registry = Check(ok=not problem, detail=problem)
+        activations = {f"registry check of {target}": partial(self._activate, target) for target in TARGETS}
+        errors = [await self._attempt(what, activate) for what, activate in activations.items()]
+        error = next(filter(None, errors), None)
+        self._registry = Check(ok=error is None, detail=str(error or ""))
 
-    async def _refresh(self, target: Target) -> str:
-        try:
-            champion = self._service.champions[target]
-            if await asyncio.to_thread(champion.refresh):
-                version = champion.active_model.champion.version
-                logger.info("champion activated: target=%s version=%s", target, version)
-        except RoofcastError as error:
-            logger.warning("registry check failed: target=%s: %s", target, error)
-            return str(error)
-        except Exception:
-            logger.exception("registry check failed: target=%s", target)
-            return UNEXPECTED
-        return ""
+    def _activate(self, target: Target) -> None:
+        champion = self._service.champions[target]
+        if champion.refresh():
+            version = champion.active_model.champion.version
+            logger.info("champion activated: target=%s version=%s", target, version)
 
     async def check_challenger(self) -> None:
-        """Load a new challenger, or drop a withdrawn one, and read the ratios of its answers.
+        """Load a new challenger, or drop a withdrawn one, and read the ratios of its answers."""
+        await self._attempt("challenger check", self._refresh_challenger)
 
-        The checks of registry and store report those that are down.
-        """
-        try:
-            await asyncio.to_thread(self._service.challenger.refresh)
-            self.shadow_ratios = await asyncio.to_thread(self._load_ratios)
-        except RoofcastError as error:
-            logger.warning("challenger not checked: %s", error)
-        except Exception:
-            logger.exception("challenger not checked")
+    def _refresh_challenger(self) -> None:
+        self._service.challenger.refresh()
+        self.shadow_ratios = self._load_ratios()
 
     async def check_store(self) -> None:
         """Count the retrainings; check that the store answers, and that its file is there, undamaged and writable."""
-        try:
-            self.retrainings = await asyncio.to_thread(self._count_retrainings)
-            self._store, self.is_store_lost = Check(ok=True), False
-        except RoofcastError as error:
-            self.is_store_lost = isinstance(error, DatabaseLostError)
-            if self._store.ok:
-                logger.warning("store check failed: %s", error)
-            self._store = Check(ok=False, detail=str(error))
-        except Exception:
-            logger.exception("store check failed")
-            self._store = Check(ok=False, detail=UNEXPECTED)
+        error = await self._attempt("store check", self._count_retrainings)
+        self.is_store_lost = isinstance(error, DatabaseLostError)
+        self._store = Check(ok=error is None, detail=str(error or ""))
 
     async def refresh_catalog(self) -> None:
         """Read the user's files and the registered models again: others' changes are known within an interval."""
-        try:
-            await asyncio.to_thread(self._service.catalogs.refresh)
-        except Exception:
-            logger.exception("catalogue not refreshed")
+        await self._attempt("refresh of the catalogue", self._service.catalogs.refresh)
 
     async def check_drift(self) -> None:
         """Refresh the gauges of drift; if that fails, the last ones stay."""
-        try:
-            await asyncio.to_thread(self._refresh_drift)
-        except RoofcastError as error:
-            logger.warning("drift not computed: %s", error)
-        except Exception:
-            logger.exception("drift not computed")
+        await self._attempt("drift", self._refresh_drift)
 
     async def return_memory(self) -> None:
         """Return what large requests have freed to the operating system."""
@@ -135,10 +109,25 @@ class HealthMonitor:
         pair = self._service.active_model.champion.sha256, challenger.champion.sha256
         return tuple(summarize(self._service.store.shadow_counts.load(*pair, kind=ALL)[0]))
 
-    def _count_retrainings(self) -> dict[str, int]:
+    def _count_retrainings(self) -> None:
         store = self._service.store
         store.database.check_writable()
-        return store.retrainings.count_by_state()
+        self.retrainings = store.retrainings.count_by_state()
+
+    async def _attempt(self, what: str, work: Callable[[], object]) -> RoofcastError | None:
+        """Run a check in a thread; return its error. One that lasts is logged once."""
+        error: RoofcastError | None = None
+        try:
+            await asyncio.to_thread(work)
+        except RoofcastError as expected:
+            error = expected
+        except Exception:
+            logger.exception("%s failed", what)
+            error = RoofcastError(UNEXPECTED)
+        if error and str(error) != self._problems.get(what):
+            logger.warning("%s failed: %s", what, error)
+        self._problems[what] = str(error or "")
+        return error
 
     async def poll(self, check: Callable[[], Awaitable[None]]) -> None:
         """Repeat a check for ever."""
