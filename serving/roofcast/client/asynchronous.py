@@ -213,7 +213,7 @@ class AsyncClient:
         """List the measurements stored at the service."""
         return await self._send(get("/v1/measurements", campaign=campaign, offset=offset, limit=limit))
 
-    async def add_stack(self, **request: Unpack[requests.StackRequest]) -> answers.StackAdded:
+    async def add_stack(self, **request: Unpack[requests.StackRequest]) -> answers.ProfileAdded:
         """Add rows to a stack profile, which is made if it is new: all of them, or none."""
         return await self._send(post("/v1/stacks", request))
 
@@ -340,7 +340,7 @@ class AsyncClient:
         """List the versions of a target's predictor, the newest first."""
         return await self._send(get("/v1/predictor/versions", target=target))
 
-    async def changes(self, limit: int = 100) -> list[answers.ChangeResponse]:
+    async def changes(self, limit: int = 100) -> list[answers.ChampionChange]:
         """List the changes of champion and challenger, the latest first, with their callers."""
         return await self._send(get("/v1/predictor/changes", limit=limit))
 

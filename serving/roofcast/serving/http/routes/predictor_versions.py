@@ -1,6 +1,5 @@
 """``/v1/predictor``: versions and changes, promotion and rollback, the challenger and its comparison."""
 
-from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
@@ -17,7 +16,6 @@ from roofcast.serving.http.routes.knowledge import predictor_response
 from roofcast.serving.http.schemas.history import (
     ChallengerResponse,
     ChallengerWithdrawn,
-    ChangeResponse,
     VersionResponse,
 )
 from roofcast.serving.http.schemas.resources import (
@@ -29,7 +27,7 @@ from roofcast.serving.http.schemas.resources import (
 )
 from roofcast.serving.shadow.version_comparison import VersionComparison, compare_version
 from roofcast.training.lifecycle.gate.challenger_alias import NO_CHALLENGER, challenger_of, withdraw_challenger
-from roofcast.training.lifecycle.registry.champion_changes import read_changes
+from roofcast.training.lifecycle.registry.champion_changes import ChampionChange, read_changes
 
 router = APIRouter(tags=["knowledge"], route_class=GuardedRoute)
 
@@ -53,10 +51,9 @@ def list_versions(service: Parts, target: TargetQuery = INFERENCE) -> list[Versi
 
 
 @router.get("/v1/predictor/changes", dependencies=READ)
-def list_changes(service: Parts, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[ChangeResponse]:
+def list_changes(service: Parts, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[ChampionChange]:
     """List the changes of champion and challenger made in this state folder, the latest first, with their callers."""
-    changes = read_changes(service.settings.home, limit)
-    return [ChangeResponse.model_validate(asdict(change)) for change in changes]
+    return read_changes(service.settings.home, limit)
 
 
 @router.put("/v1/predictor", dependencies=ADMIN)

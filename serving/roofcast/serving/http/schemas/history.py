@@ -1,11 +1,9 @@
-"""Response models of the predictor's versions, of changes of the champion, and of campaigns in detail."""
+"""Response models of the predictor's versions and of campaigns in detail."""
 
-import datetime as dt
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from roofcast.data.measurements.target import Target
 from roofcast.serving.request_fields import Value
 
 
@@ -18,17 +16,6 @@ class VersionResponse(BaseModel):
     in_service: bool
     is_challenger: bool
     description: Annotated[str, Field(description="What it learnt from, its errors, and why it was promoted or not.")]
-
-
-class ChangeResponse(BaseModel):
-    """A change of the champion or the challenger, and who made it; ``none`` where there was or is none."""
-
-    at: dt.datetime
-    action: Literal["promotion", "rollback", "shadow", "withdrawal"]
-    caller: str
-    version_before: str
-    version: str
-    target: Target
 
 
 class ChallengerResponse(BaseModel):

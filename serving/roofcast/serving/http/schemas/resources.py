@@ -29,7 +29,7 @@ from roofcast.serving.request_fields import (
 )
 from roofcast.training.drift.drift_report import DriftReport
 
-EXAMPLE_ROW: Config = {
+EXAMPLE_ROW: Final[Config] = {
     "model": "meta-llama/Llama-3.1-8B",
     "accelerator": "nvidia-a100-pcie-80gb",
     "n_input_token": 120,
@@ -37,6 +37,8 @@ EXAMPLE_ROW: Config = {
     "concurrency": 16,
     "statistic": "p95",
 }
+EXAMPLE_RUN: Final[Config] = {**EXAMPLE_ROW, "n_accelerator": 1, "engine": "vllm"}
+"""A question, and what a measurement states besides."""
 
 
 Selector = Annotated[str, Field(min_length=1, max_length=400, pattern=r"^[^\x00]*$")]
@@ -120,23 +122,7 @@ class MeasurementsRequest(Message):
     models: InlineModelList = Field(default_factory=list)
 
     model_config = examples(
-        {
-            "rows": [
-                {
-                    "campaign": "nightly",
-                    "model": "meta-llama/Llama-3.1-8B",
-                    "accelerator": "nvidia-a100-pcie-80gb",
-                    "n_accelerator": 1,
-                    "engine": "vllm",
-                    "n_input_token": 120,
-                    "n_output_token": 20,
-                    "concurrency": 16,
-                    "statistic": "p50",
-                    "ttft_s": 0.061,
-                    "itl_s": 0.0132,
-                }
-            ]
-        }
+        {"rows": [EXAMPLE_RUN | {"campaign": "nightly", "statistic": "p50", "ttft_s": 0.061, "itl_s": 0.0132}]}
     )
 
 

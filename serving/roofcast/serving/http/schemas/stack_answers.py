@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from roofcast.data.store.stack_profiles import MAX_ROW
+from roofcast.serving.http.schemas.resources import EXAMPLE_RUN
 from roofcast.serving.request_fields import InlineModelList, Message, Row, Text, examples
 
 
@@ -16,33 +17,8 @@ class StackRequest(Message):
     models: InlineModelList = Field(default_factory=list)
 
     model_config = examples(
-        {
-            "name": "rack-1",
-            "rows": [
-                {
-                    "model": "meta-llama/Llama-3.1-8B",
-                    "accelerator": "nvidia-a100-pcie-80gb",
-                    "n_accelerator": 1,
-                    "engine": "vllm",
-                    "n_input_token": 120,
-                    "n_output_token": 20,
-                    "concurrency": 16,
-                    "statistic": "mean",
-                    "ttft_s": 0.06,
-                    "tpot_s": 0.02,
-                }
-            ],
-        }
+        {"name": "rack-1", "rows": [EXAMPLE_RUN | {"statistic": "mean", "ttft_s": 0.06, "tpot_s": 0.02}]}
     )
-
-
-class StackAdded(BaseModel):
-    """Numbers of added rows that are new to the profile and that it had already, and of all its rows."""
-
-    name: str
-    n_new: int
-    n_known: int
-    n_row: int
 
 
 class StackRemoved(BaseModel):

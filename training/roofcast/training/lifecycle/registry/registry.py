@@ -26,7 +26,7 @@ from roofcast.training.lifecycle.bundles.bundle_key import KEY_NAME, BundleKey
 from roofcast.training.lifecycle.bundles.bundle_types import B
 from roofcast.training.lifecycle.registry.artifact_paths import relocate
 from roofcast.training.lifecycle.registry.beside_sqlite import open_beside_sqlite
-from roofcast.training.lifecycle.registry.champion_changes import record_change
+from roofcast.training.lifecycle.registry.champion_changes import Action, record_change
 from roofcast.training.lifecycle.registry.mlflow_store import create_store, import_mlflow, reachable, set_mlflow_uri
 
 if TYPE_CHECKING:
@@ -297,7 +297,7 @@ class Registry(Generic[B]):
             self._record("rollback", by, champion, target)
         return target
 
-    def _record(self, action: str, by: str, before: Champion | None, champion: Champion) -> None:
+    def _record(self, action: Action, by: str, before: Champion | None, champion: Champion) -> None:
         version_before = before.version if before else "none"
         record_change(self.home, action, by, version_before, champion.version, target=self.kind.target)
 

@@ -1,6 +1,5 @@
 """``/v1/stacks``: profiles of the callers' own runs."""
 
-from dataclasses import asdict
 from http import HTTPStatus
 from typing import Annotated
 
@@ -11,10 +10,10 @@ from roofcast.serving.defaults import DEFAULT_LEVEL
 from roofcast.serving.http.access import READ, WRITE
 from roofcast.serving.http.dependencies import ActiveModel, Owner, Parts
 from roofcast.serving.http.guarded_routes import GuardedRoute
-from roofcast.serving.http.schemas.stack_answers import StackAdded, StackRemoved, StackRequest
+from roofcast.serving.http.schemas.stack_answers import StackRemoved, StackRequest
 from roofcast.serving.request_fields import Level
 from roofcast.serving.stacks.measured import MeasuredStackSummary, measured_stacks
-from roofcast.serving.stacks.profiles import add_rows
+from roofcast.serving.stacks.profiles import ProfileAdded, add_rows
 from roofcast.serving.stacks.stack_report import StackReport, stack_report
 
 router = APIRouter(tags=["stacks"], route_class=GuardedRoute)
@@ -23,14 +22,13 @@ Name = Annotated[str, Path(max_length=100, pattern=r"^[^\x00]*$")]
 
 
 @router.post("/v1/stacks", dependencies=WRITE, status_code=HTTPStatus.CREATED)
-def post_stack(request: StackRequest, service: Parts, active: ActiveModel, owner: Owner) -> StackAdded:
+def post_stack(request: StackRequest, service: Parts, active: ActiveModel, owner: Owner) -> ProfileAdded:
     """Add rows to a stack profile of the caller's key: all of them, or none. The profile is made if it is new."""
     configs = [(model.name, model.config) for model in request.models]
     predictor = active.bundle.predictor
-    added = add_rows(
+    return add_rows(
         service.store.stacks, service.catalogs, predictor, request.rows, configs, name=request.name, owner=owner
     )
-    return StackAdded(**asdict(added))
 
 
 @router.get("/v1/stacks", dependencies=READ)
