@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from roofcast.features.descriptors.config_hash import config_hashes, joint_hash
 from roofcast.training.learner.errors import gaussian_process, random_effects
-from roofcast.training.learner.errors.gaussian_process import ERROR_CLIP, student_t_weights
+from roofcast.training.learner.errors.gaussian_process import student_t_weights
 from roofcast.training.learner.errors.group_keys import (
     CONFIGURATION,
     NOISE_SD,
@@ -146,7 +146,10 @@ def test_the_left_out_mean_is_that_of_the_process_without_the_fold_given_the_err
     for fold in range(4):
         inside, rest = of == fold, folds != fold
         wanted, _ = plain_process(
-            X.take(rest), np.clip(errors[fold, rest], -ERROR_CLIP, ERROR_CLIP), asked.take(inside), fitted.sd_
+            X.take(rest),
+            np.clip(errors[fold, rest], -RandomEffects.clip, RandomEffects.clip),
+            asked.take(inside),
+            fitted.sd_,
         )
         np.testing.assert_allclose(mean[inside], wanted, rtol=1e-7, atol=1e-10)
 
@@ -392,7 +395,7 @@ def test_the_names_of_the_index_do_not_matter() -> None:
 def test_errors_are_winsorised() -> None:
     X, y = distinct_points(12), errors_of(12)
     wild, capped = y.copy(), y.copy()
-    wild[3], capped[3] = 50.0, ERROR_CLIP
+    wild[3], capped[3] = 50.0, RandomEffects.clip
     for one, other in zip(prior().fit(X, wild).predict(X), prior().fit(X, capped).predict(X), strict=True):
         np.testing.assert_array_equal(one, other)
     assert wild[3] == 50.0

@@ -19,7 +19,7 @@ import pandas as pd
 from roofcast.features.queries import BoolArray, FloatArray, RowIndex
 from roofcast.training.jobs.job_table import JobTable
 from roofcast.training.learner.errors.effect_sizes import most_likely_sd
-from roofcast.training.learner.errors.gaussian_process import ERROR_CLIP, GaussianProcess
+from roofcast.training.learner.errors.gaussian_process import GaussianProcess
 
 KeyArray = npt.NDArray[np.uint64]
 Terms = dict[tuple[str, ...], float]
@@ -150,13 +150,14 @@ class JobEffects(GaussianProcess[JobPoints]):
     `sd_`: shape (n_effect + 1,). Standard deviation of each of `TERMS`, `SLOPES` and `SMOOTH`, and of the noise.
     """
 
+    clip = 3.5
     chunk = 256  # the covariance with the runs stays in the processor's cache
 
     def fit(self, X: JobPoints, y: FloatArray) -> Self:
         """Fit the standard deviations, condition on n runs and return the estimator; `y` has shape (n,)."""
         rows = np.random.default_rng(0).permutation(select_runs(X.keys))[:N_SEARCH_POINT]
         prior = np.array([*TERMS.values(), *SLOPES.values(), *SMOOTH.values(), NOISE_SD])
-        errors = np.clip(y, -ERROR_CLIP, ERROR_CLIP)
+        errors = self._winsorise(y)
         self.sd_ = most_likely_sd(_correlations(X.take(rows)), prior, errors[rows], self.n_iteration)
         self.training_points_, self.errors_ = X, errors
         return self

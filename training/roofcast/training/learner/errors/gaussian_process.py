@@ -15,9 +15,6 @@ from roofcast.training.learner.errors.block_cholesky import BlockCholesky, P
 from roofcast.training.learner.errors.lazy_scipy import linalg
 from roofcast.training.learner.estimator import Estimator, check_is_fitted
 
-ERROR_CLIP: Final = 3.0
-"""Errors are winsorised at this many scaled units."""
-
 DEGREES_OF_FREEDOM: Final = 4.0
 """Of Student's t noise of calibration points: low, for a queue or a cold start makes a point many times slower."""
 
@@ -37,6 +34,9 @@ class GaussianProcess(Estimator, ABC, Generic[P]):
     ----------
     C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for Machine Learning", 2006, chapters 2 and 5.
     """
+
+    clip: float = 3.0
+    """Errors of training points are winsorised at this many scaled units."""
 
     chunk: int = 2048
     """Queries whose covariance with the training points is held at once."""
@@ -138,7 +138,7 @@ class GaussianProcess(Estimator, ABC, Generic[P]):
         return self._calibration
 
     def _winsorise(self, errors: FloatArray) -> FloatArray:
-        return np.clip(errors, -ERROR_CLIP, ERROR_CLIP)
+        return np.clip(errors, -self.clip, self.clip)
 
     @property
     def _noise(self) -> float:

@@ -19,7 +19,6 @@ import pandas as pd
 from roofcast.training.learner.errors.effect_sizes import fit_standard_deviations
 from roofcast.training.learner.errors.gaussian_process import (
     CACHES,
-    ERROR_CLIP,
     GaussianProcess,
     student_t_weights,
 )
@@ -57,7 +56,7 @@ class RandomEffects(GaussianProcess[GroupKeys]):
 
         `y`, shape (n,), are errors of predictions that did not know the LLM, in units of their expected scale.
         """
-        errors = np.clip(y, -ERROR_CLIP, ERROR_CLIP)
+        errors = np.clip(y, -self.clip, self.clip)
         sd = fit_standard_deviations(X, errors, self.n_iteration)
         for name in (*CACHES, "_tables", "_calibration"):
             self.__dict__.pop(name, None)
@@ -215,7 +214,7 @@ class RandomEffects(GaussianProcess[GroupKeys]):
     def _winsorise(self, errors: FloatArray) -> FloatArray:
         # the user's own stack may lie far from all others
         is_target = self.training_points_.stack == TARGET_STACK
-        return np.where(is_target, errors, np.clip(errors, -ERROR_CLIP, ERROR_CLIP))
+        return np.where(is_target, errors, np.clip(errors, -self.clip, self.clip))
 
     @property
     def _variances(self) -> tuple[FloatArray, FloatArray, float]:
