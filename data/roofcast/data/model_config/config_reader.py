@@ -1,7 +1,7 @@
 """Reader of typed, bounded fields of a `config.json`; every error names the field."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from roofcast.data.errors import InputError, shorten
 
@@ -34,9 +34,15 @@ class ConfigReader:
         self.read: set[str] = set()
         self.assumed: set[str] = set()
 
+    def with_first(self, *layers: Mapping[str, Any]) -> Self:
+        """Return a reader of the same fields, but for those of `layers`, which count first."""
+        reader = type(self)(*layers, *self._layers, defaults=self._defaults)
+        reader.read, reader.assumed = self.read, self.assumed
+        return reader
+
     def unread(self) -> list[str]:
-        """Return the names of the first mapping's fields that nobody asked for."""
-        return [name for name, value in self._layers[0].items() if name not in self.read and value is not None]
+        """Return the names of the first mapping's fields that nobody asked for, but those of null, false and 0."""
+        return [name for name, value in self._layers[0].items() if value and name not in self.read]
 
     def mapping(self) -> Mapping[str, Any]:
         """Return the first mapping as it is."""

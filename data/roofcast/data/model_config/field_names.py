@@ -14,7 +14,7 @@ KV_HEADS: Final = (
     "num_key_value_heads", "num_kv_heads", "n_head_kv", "kv_n_heads", "n_kv_heads", "multi_query_group_num",
     "num_attention_groups",
 )  # fmt: skip
-HEAD_DIM: Final = ("head_dim", "kv_channels", "d_kv", "attention_head_dim")
+HEAD_DIM: Final = ("head_dim", "attention_head_dim", "kv_channels", "d_kv")
 VOCABULARY: Final = ("vocab_size", "padded_vocab_size")
 CONTEXT: Final = (
     "max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length", "max_sequence_length",
@@ -71,6 +71,7 @@ MAMBA_GROUPS: Final = ("mamba_n_groups", "n_groups", "mamba_ngroups")
 MAMBA_STATE: Final = ("mamba_d_state", "ssm_state_size")
 MAMBA_TAPS: Final = ("mamba_d_conv", "conv_kernel", "mamba_conv_kernel_size")
 STATE_DTYPE: Final = ("mamba_ssm_dtype", "mamba_ssm_cache_dtype", "ssm_dtype", "linear_state_dtype")
+PASSES: Final = ("total_ut_steps", "loop_num_passes", "n_recurrent_loops")
 STREAMS: Final = ("hc_mult", "hc_count")
 
 MIXER_SCHEDULES: Final = (

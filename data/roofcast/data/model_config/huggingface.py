@@ -25,8 +25,8 @@ from roofcast.data.model_config.model_parts import (
     read_tables,
 )
 from roofcast.data.model_config.quantisation import read_quantisation
-from roofcast.data.model_config.recurrent_types import usual_fields
-from roofcast.data.model_config.schedules import Mixer, Mlp, read_mixers, read_mlps, separate_blocks
+from roofcast.data.model_config.schedules import Mixer, Mlp, read_mixers, read_mlps, read_passes, separate_blocks
+from roofcast.data.model_config.type_fields import usual_fields
 from roofcast.data.specs import ModelSpec
 
 MAX_CONFIG_BYTE: Final = 5_000_000
@@ -68,7 +68,7 @@ def model_from_config(config: Mapping[str, Any], name: str) -> ModelSpec:
         **dict.fromkeys(("lineage", "fold_group"), name),
         **dict.fromkeys(("family", "model_type"), model_type),
         "layers": group_layers(layers),
-        "n_layer": model.n_layer,
+        "n_layer": sum(read_passes(reader, model.n_layer)),
         "hidden_size": model.hidden,
         "vocab_size": vocabulary,
         "tie_word_embeddings": is_tied,
@@ -78,7 +78,7 @@ def model_from_config(config: Mapping[str, Any], name: str) -> ModelSpec:
         "stored_bits": stored.bits,
         "kv_precision": stored.kv_precision,
         "assumed": tuple(sorted(reader.assumed & names.SIZES)),
-        "unread": () if family else tuple(name for name in reader.unread() if not names.is_understood(name)),
+        "unread": _unread(reader, is_known=family is not None),
         "source": "config.json",
     })  # fmt: skip
     if spec.n_param > _MOST_PARAM:
@@ -102,6 +102,12 @@ def _read_layers(
     mixers, mlps = read_mixers(reader, family, n_layer), read_mlps(reader, n_layer)
     layers = [*read_mixer_layers(model, mixers), *read_mlp_layers(model, mlps), *read_tables(model)]
     return model, layers, mixers, mlps, 0
+
+
+def _unread(reader: ConfigReader, *, is_known: bool) -> tuple[str, ...]:
+    """Return the fields that no layer is read from, and those of loops: time through a layer counts once."""
+    fields = [] if is_known else [name for name in reader.unread() if not names.is_understood(name)]
+    return (*fields, *(name for name in names.PASSES if reader.states(name)))
 
 
 def group_layers(layers: Iterable[LayerKind]) -> Layers:

@@ -1,6 +1,7 @@
 """Kinds of attention and recurrent layers of a config, one entry a layer."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Final
 
 from roofcast.data.errors import InputError
@@ -8,7 +9,7 @@ from roofcast.data.layer_kinds import Attention, LayerKind, Recurrent, StatePrec
 from roofcast.data.model_config import field_names as names
 from roofcast.data.model_config.config_reader import ConfigReader
 from roofcast.data.model_config.families import Family
-from roofcast.data.model_config.schedules import Mixer, read_windows
+from roofcast.data.model_config.schedules import Mixer, read_passes, read_windows
 
 _HIGH: Final = 10_000
 _INDEXED_RATIO: Final = 4
@@ -44,16 +45,28 @@ def read_mixer_layers(model: Model, mixers: list[Mixer]) -> list[LayerKind]:
     windows = read_windows(reader, n_layer)
     ratios, sparse, indexed = _ratios(reader, n_layer), _sparse_blocks(reader, n_layer), _indexers(model, mixers)
     n_shared = reader.count_or_none("num_kv_shared_layers", high=n_layer)
-    layers: list[LayerKind] = []
+    passes = read_passes(reader, n_layer)
+    layers: list[Attention | Recurrent] = []
     for i, mixer in enumerate(mixers):
+        n_before = len(layers)
         if mixer in {"full", "sliding", "both"}:
-            kind = _attention(model, mixer, (heads[i], kv_heads[i]), windows[i], ratios[i])
+            own = _own_fields(reader, i, is_sliding=mixer == "sliding")
+            kind = _attention(
+                dataclasses.replace(model, reader=own), mixer, (heads[i], kv_heads[i]), windows[i], ratios[i]
+            )
             kind = dataclasses.replace(kind, is_shared=i >= n_layer - n_shared)
             kind = _with_index(model, kind, indexed[i], sparse[i]) if not kind.is_sliding else kind
             layers += [_with_further(model, kind, ratios[i]), *_taps(model, kind)]
         if mixer in {"linear", "both"}:
             layers.append(_recurrent(model, heads[i]))
-    return layers
+        layers += [_again(kind, model.hidden) for kind in layers[n_before:]] * (passes[i] - 1)
+    return [*layers]
+
+
+def _again(kind: Attention | Recurrent, hidden: int) -> Attention | Recurrent:
+    """Return a layer with a cache of its own and the weights of an earlier one."""
+    weights = kind.n_param(hidden)
+    return dataclasses.replace(kind, n_param_further=kind.n_param_further - weights)
 
 
 def _kv_heads(model: Model, heads: list[int]) -> list[int]:
@@ -78,6 +91,27 @@ def _kv_heads(model: Model, heads: list[int]) -> list[int]:
     return kv_heads
 
 
+def _own_fields(reader: ConfigReader, i: int, *, is_sliding: bool) -> ConfigReader:
+    """Return the fields of one layer: of latents its own, those of layers that slide, then those of all."""
+    if not reader.has("kv_lora_rank"):
+        return reader
+    of_layers = {int(k): v for k, v in reader.section("per_layer_config").items() if str(k).isdigit()}
+    own, text = of_layers.get(i, {}), reader.mapping()
+    sliding = {k.removeprefix("swa_"): v for k, v in text.items() if k.startswith("swa_")} if is_sliding else {}
+    return reader.with_first(own if isinstance(own, Mapping) else {}, sliding)
+
+
+def _latent(reader: ConfigReader, n_head: int, n_kv_head: int, window: int) -> Attention:
+    rope = reader.count_or_none("qk_rope_head_dim", high=_HIGH)
+    return Attention(
+        n=1, n_head=reader.count(*names.HEADS, default=n_head, high=_HIGH), rope_dim=rope, window=window,
+        n_kv_head=reader.count(*names.KV_HEADS, default=n_kv_head, high=_HIGH),
+        latent=reader.count("kv_lora_rank", high=100_000),
+        qk_dim=reader.count("qk_nope_head_dim", high=_HIGH) + rope, v_dim=reader.count("v_head_dim", high=_HIGH),
+        query_rank=reader.count_or_none("q_lora_rank", high=100_000),
+    )  # fmt: skip
+
+
 def _attention(model: Model, mixer: Mixer, heads: tuple[int, int], window: int, ratio: int) -> Attention:
     reader = model.reader
     n_head, n_kv_head = heads
@@ -86,12 +120,7 @@ def _attention(model: Model, mixer: Mixer, heads: tuple[int, int], window: int, 
     if ratio >= 0:
         return _compressed(model, n_head, window, ratio)
     if rank:
-        rope = reader.count_or_none("qk_rope_head_dim", high=_HIGH)
-        return Attention(
-            n=1, n_head=n_head, n_kv_head=n_kv_head, window=window, latent=rank, rope_dim=rope,
-            qk_dim=reader.count("qk_nope_head_dim", high=_HIGH) + rope, v_dim=reader.count("v_head_dim", high=_HIGH),
-            query_rank=reader.count_or_none("q_lora_rank", high=100_000),
-        )  # fmt: skip
+        return _latent(reader, n_head, n_kv_head, window)
     dim = head_dim(reader, model.hidden, n_head)
     value = reader.count("v_head_dim", default=dim, high=_HIGH)
     k_eq_v = False
@@ -267,7 +296,7 @@ def read_bias(reader: ConfigReader, family: Family) -> str:
     return family.bias
 
 
-def _taps(model: Model, kind: Attention) -> list[LayerKind]:
+def _taps(model: Model, kind: Attention) -> list[Recurrent]:
     """Return the convolutions over keys, values and the residual stream beside attention (Inkling)."""
     n_tap = model.reader.count_or_none("conv_kernel_size", "sconv_kernel_size", high=64)
     if n_tap < 2 or not model.reader.has("swa_num_key_value_heads"):
@@ -304,12 +333,14 @@ def _recurrent(model: Model, n_head: int) -> Recurrent:
     n_state, dim = _kimi_shape(reader, linear, n_head)
     if n_state:
         width = n_state * dim
-        full_gate = hidden * width - (hidden + width) * dim if linear.flag("use_full_rank_gate") else 0
+        is_full = reader.flag("no_kda_lora", default=model.model_type == "bailing_hybrid")  # Ling 3: decay and gate
+        n_full = 2 if is_full else int(linear.flag("use_full_rank_gate"))
         taps = ConfigReader(linear.mapping(), reader.mapping())
         return Recurrent(
             n=1, recurrence="kimi_delta", n_head=n_state, key_dim=dim, value_dim=dim, conv_width=3 * width,
             n_tap=taps.count("short_conv_kernel_size", "linear_conv_kernel_dim", default=4, high=64),
-            state_precision=_state_precision(reader), n_param_further=full_gate,
+            state_precision=_state_precision(reader),
+            n_param_further=n_full * (hidden * width - (hidden + width) * dim),
         )  # fmt: skip
     if reader.count_or_none(*names.MAMBA_HEADS, high=100_000):
         return _mamba2(reader, hidden)

@@ -112,6 +112,9 @@ def read_tables(model: Model) -> list[LayerKind]:
         n_layer = len(reader.indices("ple_layer_ids"))
         width = reader.count("ple_embed_dim", default=model.hidden, high=_MOST_WIDTH)
         tables += [Lookup(n=n_layer, n_param_table=n_base * width)] if n_layer else []
+    if ratio := reader.count_or_none("ngram_vocab_size_ratio", high=10_000):  # LongCat: tables side by side
+        n_word = ratio * reader.count(*names.VOCABULARY)
+        tables.append(Lookup(n=1, n_param_table=(n_word + model.hidden) * model.hidden))
     return tables
 
 
@@ -163,6 +166,8 @@ def read_modules(model: Model, layers: list[LayerKind], towers: list[ConfigReade
         if "experts" in last:
             weights = last["experts"].n_param(model.hidden) + last["attention"].n_param(model.hidden)
         modules.append(Module(role="prediction", n=n_next, n_param_layer=weights + 2 * model.hidden**2))
+    if weights := model.reader.count_or_none("image_expert_param", high=10**13):
+        modules.append(Module(role="tower", n=1, n_param_layer=weights))
     for tower in towers:
         width = tower.count_or_none("hidden_size", "embed_dim", "width", "vt_hidden_size", high=_MOST_WIDTH)
         n_layer = tower.count_or_none(

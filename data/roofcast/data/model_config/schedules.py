@@ -54,19 +54,33 @@ def read_windows(reader: ConfigReader, n_layer: int) -> list[int]:
     return [window if is_on and not 0 < context <= window else 0 for window in windows]
 
 
+def read_passes(reader: ConfigReader, n_layer: int) -> list[int]:
+    """Return how often a token goes through each layer: more than once in the loop of a looped model.
+
+    References
+    ----------
+    Ouro-2.6B, ``modeling_ouro.py``; Transformers 5.24, ``modeling_inkling2_loop.py``, ``modeling_dory.py``.
+    """
+    n_pass = reader.count(*names.PASSES, default=1, high=64)
+    first = reader.count("loop_layer_index_start", "n_input_layers", default=0, low=0)
+    last = reader.count("loop_layer_index_end", default=n_layer - reader.count_or_none("n_output_layers"))
+    return [n_pass if first <= i < last else 1 for i in range(n_layer)]
+
+
 def separate_blocks(reader: ConfigReader) -> list[str]:
     """Return the blocks of a model whose attention, states and MLPs are layers of their own; empty for others.
 
     Raises `InputError` if a letter of the pattern is unknown.
     """
     pattern = reader.text("hybrid_override_pattern", default="")
-    blocks = reader.texts("layers_block_type") or [_LETTERS.get(letter, letter) for letter in pattern]
+    letters = [_LETTERS.get(letter, letter) for letter in pattern]
+    blocks = reader.texts("layers_block_type") or letters or reader.texts("layer_types")
     if not {*blocks} & _SEPARATE and not pattern:
         return []
     unknown = next((b for b in blocks if pattern and b not in _LETTERS.values()), None)
     if unknown is not None:
-        letters = " ".join(_LETTERS)
-        raise InputError("hybrid_override_pattern", f"must be made of the letters {letters}, got {pattern!r}")
+        known = " ".join(_LETTERS)
+        raise InputError("hybrid_override_pattern", f"must be made of the letters {known}, got {pattern!r}")
     return blocks
 
 
@@ -169,7 +183,7 @@ def _sparse_layers(reader: ConfigReader, n_layer: int) -> list[bool]:
 
 def has_experts(reader: ConfigReader) -> bool:
     """Return whether the model has routed experts; a single expert is a dense MLP."""
-    is_on = reader.flag("enable_moe_block", "use_moe", "enable_moe", default=True)
+    is_on = reader.flag("enable_moe_block", "use_moe", "enable_moe", "is_moe", default=True)
     return is_on and max(reader.per_layer(*names.EXPERTS, n_layer=_n_listed(reader), default=0, low=0)) > 1
 
 

@@ -1,4 +1,4 @@
-"""Fields of state-space models and hybrids that name their layers otherwise, by the names of other models."""
+"""Fields of models that name their layers otherwise, by the names of other models."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -15,7 +15,8 @@ def usual_fields(model_type: str, reader: ConfigReader) -> Mapping[str, Any]:
     References
     ----------
     Transformers 5.24, ``configuration_mamba.py``, ``configuration_mamba2.py``, ``configuration_zamba2.py``;
-    plamo-2-8b, ``modeling_plamo.py`` (`is_mamba`); flash-linear-attention, ``configuration_rwkv7.py``.
+    plamo-2-8b, ``modeling_plamo.py`` (`is_mamba`); flash-linear-attention, ``configuration_rwkv7.py``; Transformers
+    5.24, ``modeling_longcat_flash.py``, ``modeling_ernie4_5_vl_moe.py``.
 
     Examples
     --------
@@ -77,7 +78,34 @@ def _plamo2(reader: ConfigReader, n_layer: int) -> dict[str, Any]:
     return {"layer_types": kinds, "head_dim": dim, "mamba_head_dim": dim}
 
 
+def _longcat(reader: ConfigReader, n_layer: int) -> dict[str, Any]:
+    """A layer has attention and an MLP twice, and experts beside the first; some experts pass the token on."""
+    width, n_expert = reader.count("ffn_hidden_size", high=_HIGH), reader.count(*names.EXPERTS, high=_HIGH)
+    n_idle, top_k = reader.count_or_none("zero_expert_num", high=_HIGH), reader.count(*names.CHOSEN, high=_HIGH)
+    n_layer = reader.count("num_layers", default=n_layer, high=1_000)
+    return {
+        "num_hidden_layers": 2 * n_layer,
+        "intermediate_size": width,
+        "n_routed_experts": [n_expert, 0] * n_layer,
+        "moe_topk": [max(round(top_k * n_expert / (n_expert + n_idle)), 1), 0] * n_layer,
+        "shared_expert_intermediate_size": width,
+    }
+
+
+def _ernie_vl(reader: ConfigReader, n_layer: int) -> dict[str, Any]:
+    """Fields list what tokens of text and of images have: experts of their own."""
+    lists = {name: reader.numbers(name) for name in (*names.EXPERTS, *names.EXPERT_WIDTHS, *names.CHOSEN,
+        *names.FIRST_SPARSE) if reader.holds_list(name)}  # fmt: skip
+    text = {name: values[0] for name, values in lists.items() if values}
+    image = ConfigReader({name: values[-1] for name, values in lists.items() if values}, reader.mapping())
+    n_sparse = n_layer - image.count_or_none(*names.FIRST_SPARSE, high=n_layer)
+    n_expert, width = image.count_or_none(*names.EXPERTS), image.count_or_none(*names.EXPERT_WIDTHS)
+    weights = 3 * reader.count(*names.HIDDEN, high=200_000) * width
+    return {**text, "image_expert_param": n_sparse * n_expert * weights}
+
+
 _TYPES: Final[Mapping[str, Callable[[ConfigReader, int], dict[str, Any]]]] = {
     "mamba": _mamba1, "falcon_mamba": _mamba1, "mamba2": _mamba2, "rwkv7": _rwkv7, "zamba2": _zamba2,
-    "plamo2": _plamo2,
+    "plamo2": _plamo2, **dict.fromkeys(("longcat_flash", "longcat_flash_ngram", "longcat_next"), _longcat),
+    **dict.fromkeys(("ernie4_5_moe_vl", "ernie4_5_vl_moe", "ernie4_5_vl_moe_text"), _ernie_vl),
 }  # fmt: skip
