@@ -47,6 +47,8 @@ _WEIGHTS: Final = re.compile(
 )
 _SHARD: Final = re.compile(r"-[0-9]{5}-of-[0-9]{5}$", re.ASCII)
 _EIGHT: Final = 8
+_FORMAT_WORDS: Final = {name: name for name in ("mlx", "exl2", "exl3", "awq", "gptq", "hqq", "nf4")} | {"bnb": "nf4"}
+_FORMAT_ENGINES: Final = {"gguf": "llama.cpp", "mlx": "mlx-lm", "exl2": "exllama-v2", "exl3": "exllama-v3"}
 MAX_LENGTH: Final = 200
 
 
@@ -119,18 +121,29 @@ def parse_weights(name: str) -> WeightFormat:
     return NAMES.get(kind, WeightFormat(""))
 
 
-def format_engine(name: str) -> str:
-    """Return the engine whose own format of weights a name means, of GGUF and MLX; blank for others.
+def format_name(name: str) -> str:
+    """Return the format of the support table that a name of weights states; blank if it states none.
 
     Examples
     --------
-    >>> [format_engine(name) for name in ("Q5_K_M", "gguf", "mlx 6bit", "AWQ", "BF16")]
-    ['llama.cpp', 'llama.cpp', 'mlx-lm', '', '']
+    >>> [format_name(name) for name in ("Q5_K_M", "gguf", "mlx 6bit", "AWQ", "EXL3 4.0bpw", "BF16")]
+    ['gguf', 'gguf', 'mlx', 'awq', 'exl3', '']
     """
-    if "mlx" in name.lower():
-        return "mlx-lm"
-    is_gguf = name.strip().lower() == "gguf" or parse_gguf_name(name).quantisation[:1] in {"I", "Q", "T"}
-    return "llama.cpp" if is_gguf else ""
+    plain = name.strip().lower()
+    stated = next((kind for word, kind in _FORMAT_WORDS.items() if word in plain), "")
+    is_gguf = plain == "gguf" or parse_gguf_name(name).quantisation[:1] in {"I", "Q", "T"}
+    return stated or ("gguf" if is_gguf else "")
+
+
+def format_engine(name: str) -> str:
+    """Return the engine whose own format of weights a name means, of GGUF, MLX and EXL; blank for others.
+
+    Examples
+    --------
+    >>> [format_engine(name) for name in ("Q5_K_M", "mlx 6bit", "EXL2", "AWQ", "BF16")]
+    ['llama.cpp', 'mlx-lm', 'exllama-v2', '', '']
+    """
+    return _FORMAT_ENGINES.get(format_name(name), "")
 
 
 def parse_gguf_name(name: str) -> QuantisedName:
@@ -158,7 +171,7 @@ def parse_gguf_name(name: str) -> QuantisedName:
 def split_copy_name(name: str) -> QuantisedName:
     """Return the model that a quantised copy's name is of, without the owner of the copy; the name itself of another.
 
-    The quantisation of a copy for MLX, by its owner or its own name, says so.
+    The quantisation of a copy for MLX or ExLlama, by its owner or its own name, says so.
 
     Examples
     --------
@@ -175,5 +188,5 @@ def split_copy_name(name: str) -> QuantisedName:
     if not kinds or not rest:
         return QuantisedName(name, "", "")
     stated = next((kind for kind in reversed(kinds) if kind != "GGUF" and parse_weights(kind).precision), kinds[-1])
-    is_mlx = "mlx" in name.lower() and stated != "MLX"
-    return QuantisedName(rest, f"MLX {stated}" if is_mlx else stated, parse_weights(stated).precision)
+    own = next((kind for kind in ("MLX", "EXL2", "EXL3") if kind in name.upper() and kind != stated), "")
+    return QuantisedName(rest, f"{own} {stated}".lstrip(), parse_weights(stated).precision)

@@ -134,7 +134,7 @@ def test_precisions_by_the_names_of_formats_and_quantisations(name: str, precisi
         ("Q4_K_M", "int4", "llama.cpp"),
         ("MLX 6bit", "int4 of 6.5 bits a weight", "mlx-lm"),
         ("3-bit AWQ", "int4 of 3.25 bits a weight", ""),
-        ("EXL3 3.0bpw", "int4 of 3 bits a weight", ""),
+        ("EXL3 3.0bpw", "int4 of 3 bits a weight", "exllama-v3"),
         ("MXFP6", "fp8 of 6.25 bits a weight", ""),
         ("fp6", "fp8 of 6 bits a weight", ""),
     ],

@@ -50,6 +50,9 @@ DOES_NOT_RUN = [
     ("llama.cpp", "google-tpu-v6e", LLAMA, "", "vllm"),
     ("vllm", "aws-inferentia2", LLAMA, "", "vllm 0.16"),
     ("mlx-lm", V100, LLAMA, "", "llama.cpp"),
+    ("llama.cpp", L40S, LLAMA, "awq", "vllm"),
+    ("vllm", L40S, LLAMA, "exl3", "exllama-v3"),
+    ("vllm", L40S, LLAMA, "gguf", "llama.cpp"),
     ("trtllm", H100, "LFM2-24B-A2B", "", "vllm"),
     ("trtllm", H100, "Kimi-Linear-48B-A3B-Instruct", "", "vllm"),
 ]

@@ -48,6 +48,25 @@ def test_the_first_answer_is_what_people_run(
     assert {name: first[name] for name in expected} == expected
 
 
+@pytest.mark.parametrize(
+    ("model", "engines"),
+    [
+        ("Qwen/Qwen3-14B-AWQ", {"vllm", "sglang", "trtllm"}),
+        ("unsloth/Qwen3-14B-GGUF", {"llama.cpp"}),
+        ("turboderp/Qwen3-14B-exl3", {"exllama-v3"}),
+    ],
+)
+def test_a_copy_is_served_by_engines_that_read_its_format(shared: Client, model: str, engines: set[str]) -> None:
+    answer = ask(shared, model, {"users": 1}, [], constraints=own("nvidia-rtx-4090-24gb"))
+    seen = {one["engine"] for one in (*answer["entries"], *answer["rejections"])}
+    assert answer["entries"]
+    assert seen <= engines
+    question = {"model": model, "accelerator": "4090", "n_input_token": 1000, "n_output_token": 200}
+    rows = [question | {"engine": engine} for engine in ("vllm", "llama.cpp", "exllama-v3")]
+    statuses = {row["engine"]: row["status"] for row in shared.answer("/v1/predictions", {"rows": rows})["rows"]}
+    assert {name for name, status in statuses.items() if status == "ok"} == engines & statuses.keys()
+
+
 def test_a_node_of_eight_h200_costs_what_it_is_sold_at(shared: Client) -> None:
     first = ask(shared, "deepseek-ai/DeepSeek-R1", {"users": 64}, constraints=H200)["entries"][0]
     assert first["n_instance"] == 1

@@ -86,8 +86,8 @@ def searched_pairs(
     """Return the precisions and engines that a recommendation searches on an accelerator; none if none runs there.
 
     Unasked these are servers that run the model, with engines of desks on `is_home` accelerators; else engines of
-    desks, of which MLX is for Apple's; else those of which it is unknown. Engines that quantise checkpoints themselves
-    do so if the weights do not fit otherwise.
+    desks, of which MLX is for Apple's; else those of which it is unknown. Engines that quantise checkpoints do so if
+    the weights do not fit otherwise.
 
     - `engines`, `precisions`: Named ones; with named engines, stacks of which it is unknown whether they run are
       searched.

@@ -22,6 +22,7 @@ DESK_ENGINES: Final = ("llama.cpp", "mlx-lm")
 
 WIDE: Final = ("fp32", "bf16", "fp16")
 _MLX: Final = {"mlx": "mlx-lm"}
+_EXL: Final = {"exllama-v2": frozenset({"exl2", "gptq"}), "exllama-v3": frozenset({"exl3"})}
 _VERSION: Final = re.compile(r"v?(\d+(?:\.\d+)+)")
 _NEWEST: Final = (10**9,)
 _SEVERITY: Final = ("runs", "unknown", "does_not_run")
@@ -47,7 +48,8 @@ class Verdict:
 class Stack:
     """What is to run on what.
 
-    - `precision`: Of the weights; blank for the checkpoint's, or what the engine makes of it by default.
+    - `precision`: Of the weights, or their format, such as ``awq``; blank for the checkpoint's, or what the engine
+      makes of it by default.
     - `model`: None for any.
     - `version`: Blank for the newest.
     - `measured`: Runs of the store.
@@ -183,6 +185,8 @@ def weight_formats(engine: str, precision: str, model: ModelSpec | None, target:
     Four-bit floats are MXFP4 where the checkpoint is published in four bits (gpt-oss), otherwise NVFP4, or on AMD's
     accelerators either.
     """
+    if precision in ("int4", "int8") and engine in _EXL:
+        return _EXL[engine]
     if precision in ("int4", "int8") and is_quantised_whole(engine):
         return frozenset({"mlx" if "mlx" in engine else "gguf"})
     if precision == "fp4":
@@ -297,7 +301,7 @@ def _is_any(name: str, patterns: tuple[str, ...]) -> bool:
 def _nearest(stack: Stack, parts: Iterable[AcceleratorSpec]) -> Iterable[str]:
     part, own = stack.accelerator, canonical_engine(stack.engine)
     kept = f" in {stack.precision}" if stack.precision else ""
-    engines = [one for one in (*SERVERS, *DESK_ENGINES, "ollama", "lmdeploy", "atom") if one != own]
+    engines = [one for one in (*SERVERS, *DESK_ENGINES, "ollama", "lmdeploy", "atom", *_EXL) if one != own]
     if served := [one for one in engines if _runs(stack, engine=one, version="")]:
         yield f"{' or '.join(served[:3])}{kept} on it"
     elif served := [
@@ -305,7 +309,7 @@ def _nearest(stack: Stack, parts: Iterable[AcceleratorSpec]) -> Iterable[str]:
     ]:
         yield f"{served[0]} in int8 on it"
     if stack.precision:
-        byte = BYTE_PER_WEIGHT[stack.precision]
+        byte = BYTE_PER_WEIGHT.get(stack.precision, BYTE_PER_WEIGHT["int4"])
         others = sorted(BYTE_PER_WEIGHT, key=lambda one: abs(BYTE_PER_WEIGHT[one] - byte))
         if served := [one for one in others if one != stack.precision and _runs(stack, precision=one)]:
             yield f"{stack.engine} in {' or '.join(served[:3])} on it"

@@ -10,7 +10,7 @@ import pandas as pd
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.measurements.cells import ColumnArray, Finding, Table, object_column, strip_cells, with_short_names
-from roofcast.data.precision_names import format_engine, parse_weights, split_copy_name
+from roofcast.data.precision_names import format_engine, format_name, parse_weights, split_copy_name
 from roofcast.data.specs import ModelSpec
 from roofcast.data.units import BYTE_PER_GB
 from roofcast.features.columns import ENGINES
@@ -81,9 +81,11 @@ def check_rows(
     """
     table, problems = parse_rows(columns)
     _resolve_names(table, problems, catalog)
-    _fill_engines(table, with_short_names(columns)[0], catalog if engines is not None else None)
+    names = _weight_names(with_short_names(columns)[0])
+    _fill_engines(table, names, catalog if engines is not None else None)
     _check_splits(table, problems, catalog)
     _check_engines(table, problems, catalog, engines)
+    _check_formats(table, names, problems, catalog if engines is not None else None)
     _check_weight_bits(table, problems, catalog)
     _check_contexts(table, problems, catalog)
     return table, problems
@@ -138,21 +140,28 @@ def fill_copy_format(
     return filled if np.isnan(bits).all() else {**filled, "weight_bit": bits}
 
 
-def _fill_engines(table: Table, columns: Mapping[str, ColumnArray], catalog: Catalog | None) -> None:
+def _weight_names(columns: Mapping[str, ColumnArray]) -> list[str]:
+    models = strip_cells(columns["model"])
+    precisions = strip_cells(columns.get("weight_precision", object_column(len(models), "")))
+    pairs = [*zip(models, precisions, strict=True)]
+    names = {pair: pair[1] or split_copy_name(pair[0]).quantisation for pair in dict.fromkeys(pairs)}
+    return [*map(names.__getitem__, pairs)]
+
+
+def _fill_engines(table: Table, names: list[str], catalog: Catalog | None) -> None:
     """Fill blank engines by `default_engine`; none without a catalogue."""
     is_blank = table["engine"] == ""
-    blank = object_column(len(is_blank), "")
-    given = (strip_cells(columns.get(name, blank)) for name in ("weight_precision", "model"))
-    keys = zip(*given, *(table[name] for name in ("accelerator", "model")), strict=True)
+    keys = zip(names, table["accelerator"], table["model"], strict=True)
     found: dict[_Key, str] = {}
     engines = table["engine"].copy()
     for i, key in enumerate(keys if catalog and is_blank.any() else ()):
         if not is_blank[i] or None in key:
             continue
         if catalog and key not in found:
-            precision, name, accelerator, model = key
-            own = format_engine(precision or split_copy_name(name).quantisation)
-            found[key] = own or default_engine(catalog.models[model], catalog.accelerators[accelerator])
+            name, accelerator, model = key
+            found[key] = format_engine(name) or default_engine(
+                catalog.models[model], catalog.accelerators[accelerator]
+            )
         engines[i] = found[key]
     table[ASSUMED_ENGINE] = np.asarray(engines != table["engine"], dtype=bool)
     table["engine"] = engines
@@ -193,6 +202,19 @@ def _check_engines(
         precisions[i] = "" if filled[key] == own and not key[3] else filled[key]
     table[ASSUMED_PRECISION] = np.asarray(precisions != table["weight_precision"], dtype=bool)
     table["weight_precision"] = precisions
+
+
+def _check_formats(table: Table, names: list[str], problems: list[Problem | None], catalog: Catalog | None) -> None:
+    formats = {name: format_name(name) for name in dict.fromkeys(names)}
+    errors: dict[_Key, Problem | None] = {}
+    for i, key in enumerate(_stack_keys(table) if catalog and any(formats.values()) else ()):
+        if not (kind := formats[names[i]]) or not key[0] or None in key or not catalog:
+            continue
+        stated = (*key[:3], kind, *key[4:])
+        if stated not in errors:
+            error = support_error(_stack(stated, catalog), catalog.accelerators.values())
+            errors[stated] = Problem("does_not_run", error.field, error.problem) if error else None
+        add_problem(problems, i, errors[stated], SUPPORT_COLUMNS)
 
 
 def _check_weight_bits(table: Table, problems: list[Problem | None], catalog: Catalog) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final, get_args
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, UnknownNameError, join_errors
 from roofcast.data.model_config.quantisation import is_mlx
-from roofcast.data.precision_names import format_engine, parse_weights, split_copy_name
+from roofcast.data.precision_names import format_engine, format_name, parse_weights, split_copy_name
 from roofcast.data.prices.price_book import MAX_AGE_DAY
 from roofcast.data.prices.regions import resolve_region
 from roofcast.data.specs import ModelSpec, Pricing
@@ -283,9 +283,12 @@ def _with_formats(constraints: Constraints, names: Collection[str]) -> Constrain
     for one in dict.fromkeys(map(parse_weights, names)):
         bits.setdefault(one.precision, []).append(None if math.isnan(one.bit) else one.bit)
     own = frozenset(map(format_engine, names))
+    formats = {(parse_weights(name).precision, format_name(name)) for name in names}
+    is_any = {precision for precision, kind in formats if not kind}
     return replace(
         constraints,
         weight_precisions=frozenset(bits),
+        weight_formats=frozenset(one for one in formats if one[0] not in is_any),
         weight_bits={precision: (*listed,) for precision, listed in bits.items() if any(listed)},
         engines=constraints.engines or (own if "" not in own else frozenset()),
     )

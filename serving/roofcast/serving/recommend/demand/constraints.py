@@ -49,6 +49,7 @@ class Constraints:
     - `weight_precisions`: Empty for the checkpoint's own.
     - `weight_bits`: Bits of a weight to search by precision, where others than the usual are meant; None is the
       usual.
+    - `weight_formats`: Precisions that are meant in one format, such as AWQ, with its name.
     - `max_nodes`: Most nodes that one replica may span.
     - `speculations`: Kinds of speculative decoding to search; None is without.
     - `draft_model`: Checkpoint of the draft model or head, for artefacts.
@@ -72,6 +73,7 @@ class Constraints:
     engines: frozenset[str] = frozenset()
     weight_precisions: frozenset[str] = frozenset()
     weight_bits: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
+    weight_formats: frozenset[tuple[str, str]] = frozenset()
     max_nodes: int = 1
     speculations: tuple[Speculation | None, ...] = (None,)
     draft_model: str = ""

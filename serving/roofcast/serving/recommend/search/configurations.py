@@ -10,6 +10,7 @@ import numpy as np
 from cachetools import LRUCache, cached
 
 from roofcast.data.catalog.support_rows import MeasuredStack
+from roofcast.data.errors import InputError
 from roofcast.data.measurements.schema import NO_SPECULATION
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 from roofcast.features.descriptors.descriptor_table import describe_queries
@@ -67,7 +68,14 @@ def enumerate_replicas(
     served = {}
     for name in sorted(largest):
         memory_byte = largest[name] * constraints.max_nodes * accelerators[name].memory_byte
-        served[name] = _served_pairs(accelerators[name], model, *wanted, measured=measured, memory_byte=memory_byte)
+        served[name] = _served_pairs(
+            accelerators[name],
+            model,
+            *wanted,
+            formats=constraints.weight_formats,
+            measured=measured,
+            memory_byte=memory_byte,
+        )
     engines = {engine for pairs, _ in served.values() for _, engine in pairs}
     checkpoints = {engine: {} if engine in DESK_ENGINES else constraints.checkpoints for engine in engines}
     all_splits = [*splits(model, max(largest.values(), default=0) * constraints.max_nodes)]
@@ -124,16 +132,24 @@ def _served_pairs(
     precisions: frozenset[str],
     published: frozenset[str],
     *,
+    formats: frozenset[tuple[str, str]],
     measured: tuple[MeasuredStack, ...],
     memory_byte: float,
 ) -> tuple[list[tuple[str, str]], str]:
+    def why_not(precision: str, engine: str) -> InputError | None:
+        kinds = [kind for one, kind in formats if one == precision] or [precision]
+        stacks = (Stack(engine, accelerator, kind, model, measured=measured) for kind in kinds)
+        errors = [support_error(stack, [accelerator]) for stack in stacks]
+        return None if None in errors else errors[0]
+
     pairs = searched_pairs(
         model, accelerator, engines, precisions, published=published, measured=measured, memory_byte=memory_byte
     )
+    if formats:
+        pairs = [pair for pair in pairs if not why_not(*pair)]
     if pairs:
         return pairs, ""
-    engine, precision = min(engines, default="vllm"), min(precisions, default="")
-    error = support_error(Stack(engine, accelerator, precision, model, measured=measured), [accelerator])
+    error = why_not(min(precisions, default=""), min(engines, default="vllm"))
     return [], error.problem if error else f"no engine is known to run on {accelerator.vendor} {accelerator.name}"
 
 
