@@ -10,13 +10,11 @@ from roofcast.features.columns import ENGINES, FEATURE_NAMES
 from roofcast.features.engine.coefficients import CoefficientSource
 from roofcast.features.engine.estimate import Estimate, estimate
 from roofcast.features.engine.finite_run import requests_per_slot
-from roofcast.features.engine.loop.percentile_ratios import quantile_ratios
+from roofcast.features.engine.loop.latency_quantiles import latency_quantiles
 from roofcast.features.queries import FloatArray, Queries, QueryTable, descriptor_arrays, query_index
 
 METRICS: Final = ("ttft_s", "nttft_s_per_token", "itl_s", "tpot_s", "e2e_s", "output_throughput_token_per_s")
 """Predicted metrics, latencies first; throughput is the only one where more is better."""
-
-_SHAPED_AS: Final = {"nttft_s_per_token": "ttft_s"}
 
 MAX_REQUESTS_PER_SLOT: Final = 300.0
 """Upper bound of the feature `workload.n_wave_log`; longer runs show no effect of the startup burst."""
@@ -50,8 +48,13 @@ def estimate_statistics(
 ) -> dict[str, FloatArray]:
     """Return the estimate of the requested statistic of each row, by metric."""
     values = estimate_metrics(d, e)
-    ratios = quantile_ratios(d, c, e, {_SHAPED_AS.get(name, name) for name in metrics})
-    return {name: values[name] * ratios.get(_SHAPED_AS.get(name, name), 1.0) for name in METRICS if name in metrics}
+    rows, quantiles = latency_quantiles(d, c, e)
+    if len(rows):
+        quantiles["nttft_s_per_token"] = quantiles["ttft_s"] / d["workload.n_input_token"][rows]
+    for name, value in quantiles.items():
+        values[name] = values[name].copy()
+        values[name][rows] = value
+    return {name: values[name] for name in METRICS if name in metrics}
 
 
 def build_features(

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from roofcast.features.engine.loop.closed_loop import Requests
 from roofcast.features.queries import FloatArray
 from tests.features.engine.serving_simulation import Engine, Load, Outcome, simulate
 
@@ -45,25 +44,6 @@ class Settings:
         bound = np.floor(np.maximum(self.concurrency * log_even(0.2, 3), 1.0))
         self.capacity = np.where(random.random(n) < 0.4, bound, 1e6)
         self.is_steady = is_steady
-
-    def requests(self) -> Requests:
-        mean = 1 - self.spread / 2
-        n_input = self.n_input * mean
-        one = np.ones_like(mean)
-        chunk = self.chunk.astype(float)
-        together = np.where(chunk > 0, chunk / n_input, np.ceil(self.pass_token / n_input))
-        requests_per_slot = np.full_like(mean, np.inf) if self.is_steady else N_WAVE * one
-        return Requests(
-            n_output=self.n_output * mean,
-            prefill_s=self.per_token * n_input,
-            fixed_s=0 * one,
-            n_chunk=np.where(chunk > 0, n_input / np.maximum(chunk, 1), 0.0),
-            n_together=np.maximum(together, 1.0),
-            poll_step=self.poll.astype(float),
-            interference_ratio=one,
-            spread=self.spread,
-            requests_per_slot=requests_per_slot,
-        )
 
     def step_s(self, batch: FloatArray) -> FloatArray:
         return self.fixed_step + self.slope * batch

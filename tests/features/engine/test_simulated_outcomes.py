@@ -1,6 +1,8 @@
+import numpy as np
 import pandas as pd
 import pytest
 
+from tests.features.engine.serving_simulation import Engine, Load, simulate
 from tests.features.engine.simulated_outcomes import (
     OPEN_LOOPS,
     SCENARIOS,
@@ -42,3 +44,23 @@ def test_the_quickest_settings_come_out_as_stored(scenario: str) -> None:
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_every_setting_comes_out_as_stored(scenario: str) -> None:
     assert_as_stored(scenario, stored_scenario(scenario))
+
+
+def test_the_simulation_serves_each_request_once_and_repeats_itself() -> None:
+    engine = Engine(lambda batch, _: 0.01 + 1e-4 * batch, lambda token: 1e-5 * token, capacity_token=10_000)
+    first, again = (simulate(engine, Load(100, 1000, 100, concurrency=20), seed=1) for _ in range(2))
+    assert (first.ttft_s == again.ttft_s).all()
+    assert len(first.e2e_s) == 100
+    np.testing.assert_allclose(
+        first.e2e_s, first.ttft_s + first.tpot_s * np.rint((first.e2e_s - first.ttft_s) / first.tpot_s)
+    )
+    assert (first.ttft_s[:9] < 0.2).all()
+    assert first.ttft_s[19] > 0.8
+
+
+def test_the_simulation_by_hand() -> None:
+    engine = Engine(lambda *_: 0.01, lambda token: 1e-4 * token)
+    o = simulate(engine, Load(2, 1000, 101, concurrency=2, spread=0.0))
+    np.testing.assert_allclose(o.ttft_s, [0.1, 0.2])
+    np.testing.assert_allclose(o.e2e_s, [1.2, 1.2])
+    assert o.gap_quantile_s(0.999) == pytest.approx(0.11)

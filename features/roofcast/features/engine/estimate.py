@@ -60,6 +60,8 @@ class Estimate:
       the batch.
     - `prompt_s`: Time that one prompt adds to the decode steps of others: `operators.prompt_in_step` in the longest
       stage.
+    - `other_prompts_s`, `together_ratio`: Prefills of all requests that one may wait for, and the share of requests
+      that meet these at once: at the start, or in lockstep.
     - `interference_s`: Time that prefills of other requests add to each token.
     - `ttft_s`, `itl_s`, `tpot_s`, `e2e_s`, `output_throughput_token_per_s`: The metrics. TPOT includes prefills of
       other requests; ITL is the gap between tokens without them.
@@ -79,6 +81,8 @@ class Estimate:
     prefill_s: FloatArray
     transfer_s: FloatArray
     prompts_ahead_s: FloatArray
+    other_prompts_s: FloatArray
+    together_ratio: FloatArray
     queue_s: FloatArray
     interference_s: FloatArray
     ttft_s: FloatArray
@@ -289,8 +293,7 @@ def _decoding_ratio(fixed: LoadIndependent, concurrency: FloatArray) -> FloatArr
 def _loop_at_ratio(fixed: LoadIndependent, concurrency: FloatArray, decoding_ratio: FloatArray) -> Estimate:
     """Return the estimate at a concurrency of which a share decodes or waits for a slot, and the rest is prefilled.
 
-    `concurrency` and `decoding_ratio`: shape (n_row,): requests in flight, and the share; 1 unless prefill is
-    disaggregated.
+    `decoding_ratio`: shape (n_row,): the share; 1 unless prefill is disaggregated.
 
     Notes
     -----
@@ -334,13 +337,12 @@ def _loop_at_ratio(fixed: LoadIndependent, concurrency: FloatArray, decoding_rat
     decode_s = (n_output - 1) * tpot
     excess = np.maximum(decoding / batch - 1, 0.0)
     cycle_s = (undisturbed := own + decode_s) + np.where(is_apart, excess * decode_s, 0.0)
-    together = np.maximum(in_step, _IS_GATHERING[d["config.engine"].astype(np.intp)])
-    burst_wait = np.maximum(startup_burst_ratio(d, c["burst"]), together) * other_prompts * stage_s / 2
+    together = np.maximum(np.maximum(in_step, _gathering(d)), startup_burst_ratio(d, c["burst"]))
     random_wait = prompt_wait_s(other_prompts, stage_s, cycle_s, c["collision"])
-    ahead = np.minimum(random_wait + burst_wait, other_prompts * stage_s)
-    ahead = np.where(
-        is_apart, np.maximum(ahead, concurrency / n_prefill_rank * fixed.full_s * stage - cycle_s), ahead
-    )
+    other_prompts_s = other_prompts * stage_s
+    ahead = np.minimum(random_wait + together * other_prompts * stage_s / 2, other_prompts_s)
+    full_passes_s = concurrency / n_prefill_rank * fixed.full_s * stage
+    ahead = np.where(is_apart, np.maximum(ahead, full_passes_s - cycle_s), ahead)
     residence = undisturbed + ahead
     steady_queue = excess * np.where(is_apart, decode_s, residence)
     queue = mean_queue_s(steady_queue, requests_per_slot(d), batch / decoding)
@@ -358,6 +360,8 @@ def _loop_at_ratio(fixed: LoadIndependent, concurrency: FloatArray, decoding_rat
         prefill_s=prefill_s,
         transfer_s=fixed.transfer_s,
         prompts_ahead_s=ahead,
+        other_prompts_s=other_prompts_s,
+        together_ratio=together,
         queue_s=queue,
         interference_s=interference,
         ttft_s=own + ahead + queue,
@@ -368,6 +372,10 @@ def _loop_at_ratio(fixed: LoadIndependent, concurrency: FloatArray, decoding_rat
         request_throughput_per_s=request_per_s,
         rate_ratio=np.zeros_like(concurrency),
     )
+
+
+def _gathering(d: Queries) -> FloatArray:
+    return np.asarray(_IS_GATHERING[d["config.engine"].astype(np.intp)])
 
 
 def _n_prefill_rank(d: Queries) -> FloatArray:

@@ -118,11 +118,16 @@ def arrival_queue_s(
     A. O. Allen, "Probability, Statistics, and Queueing Theory", Academic Press, 1990 (Allen and Cunneen's half);
     J. M. Harrison, "Brownian Motion and Stochastic Flow Systems", Wiley, 1985, section 2.8.
     """
-    p_wait = np.minimum(used_ratio, 1.0) ** (np.sqrt(2 * (n_slot + 1)) - 1)
+    p_wait = waiting_ratio(used_ratio, n_slot)
     with np.errstate(divide="ignore", invalid="ignore"):
         steady = np.where(margin_per_s > 0, p_wait / margin_per_s / 2, np.inf)
         critical = p_wait * _CRITICAL * np.sqrt(n_sent) / limit_per_s
     return np.asarray(np.fmin(steady, critical))
+
+
+def waiting_ratio(used_ratio: FloatArray, n_slot: FloatArray) -> FloatArray:
+    """Return the share of random arrivals that wait for a slot: see `arrival_queue_s`."""
+    return np.asarray(np.minimum(used_ratio, 1.0) ** (np.sqrt(2 * (n_slot + 1)) - 1))
 
 
 _MAX_QUEUED_PROMPT: Final = 4.5
@@ -135,9 +140,9 @@ def prompt_wait_s(
 
     Notes
     -----
-    Machine-repairman model by mean-value analysis: each rival is in prefill for a share ``(prompt + wait) / (cycle +
-    wait)`` of the time, and half of the rival's prompt remains. `collision` multiplies the remainder. The queue is at
-    most 4.5 prompts: an engine that falls further behind prefills several in one pass.
+    Machine-repairman model by mean-value analysis: each other request is in prefill for a share ``(prompt + wait) /
+    (cycle + wait)`` of the time, and half of its prompt remains. `collision` multiplies the remainder. The queue is
+    at most 4.5 prompts: an engine that falls further behind prefills several in one pass.
 
     References
     ----------
@@ -146,7 +151,7 @@ def prompt_wait_s(
 
     Examples
     --------
-    One rival whose prompt takes a hundredth of the cycle; then three other_prompts that only prefill:
+    One other request whose prompt takes a hundredth of the cycle; then three that only prefill:
 
     >>> prompt_wait_s(np.array([1.0, 3.0]), np.ones(2), np.array([100.0, 1.0]), np.ones(2)).round(3)
     array([0.005, 2.581])

@@ -1,1 +1,1 @@
-"""Percentiles over means, by queueing theory of continuous batching; finite runs and the startup burst."""
+"""Quantiles of latency from the estimated means, and the solver of the loop."""
