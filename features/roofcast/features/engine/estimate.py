@@ -303,8 +303,7 @@ def _loop_at_ratio(fixed: LoadIndependent, concurrency: FloatArray, decoding_rat
     synchronised. A static batch enters the engine in its own process, without a server and its tokenizer.
     Disaggregated prefill interrupts nothing, its requests hold no slot of the decode ranks, and the burst is shared
     by the prefill ranks. If these are the bottleneck, the mean time in flight is that of full prefill passes for all
-    requests of a rank. Pipeline stages work on micro-batches in turn, at the pace of the longest stage when all are
-    busy.
+    requests of a rank. Pipeline stages work on micro-batches in turn, at the pace of the longest if all are busy.
 
     References
     ----------
@@ -339,8 +338,7 @@ def _loop_at_ratio(fixed: LoadIndependent, concurrency: FloatArray, decoding_rat
     cycle_s = (undisturbed := own + decode_s) + np.where(is_apart, excess * decode_s, 0.0)
     together = np.maximum(np.maximum(in_step, _gathering(d)), startup_burst_ratio(d, c["burst"]))
     random_wait = prompt_wait_s(other_prompts, stage_s, cycle_s, c["collision"])
-    other_prompts_s = other_prompts * stage_s
-    ahead = np.minimum(random_wait + together * other_prompts * stage_s / 2, other_prompts_s)
+    ahead = np.minimum(random_wait + together * other_prompts * stage_s / 2, other_prompts * stage_s)
     full_passes_s = concurrency / n_prefill_rank * fixed.full_s * stage
     ahead = np.where(is_apart, np.maximum(ahead, full_passes_s - cycle_s), ahead)
     residence = undisturbed + ahead
@@ -360,7 +358,7 @@ def _loop_at_ratio(fixed: LoadIndependent, concurrency: FloatArray, decoding_rat
         prefill_s=prefill_s,
         transfer_s=fixed.transfer_s,
         prompts_ahead_s=ahead,
-        other_prompts_s=other_prompts_s,
+        other_prompts_s=other_prompts * stage_s,
         together_ratio=together,
         queue_s=queue,
         interference_s=interference,
