@@ -140,13 +140,13 @@ def _tpot_s(a: _Asked) -> FloatArray:
     their time by z: so short answers have the widest TPOT. With lengths of variation v the variance of the time lost
     to prompts, over its squared mean, is ``(1 + v ** 2) / n`` (Poisson counts; 1 / z to second order), n the prompts
     that a mean answer meets, one of each other request. A gamma distribution has this mean and variance. Of the first
-    requests the first in line meets all others and the last one none, evenly between, with a variance of 1/3. In
-    an open loop the batch varies too; its mean over an answer has 2/3 of its variance, because the covariance
-    decreases linearly to zero over the length of an answer. Above the median both deviations from it add in squares,
-    as independent ones do; below it they simply add.
+    requests the first in line meets all others and the last one none, evenly between, with a variance of 1/3; the
+    larger of both variances counts. In an open loop the batch varies too; its mean over an answer has 2/3 of its
+    variance, because the covariance decreases linearly to zero over the length of an answer. Above the median both
+    deviations from it add in squares, as independent ones do; below it they simply add.
     """
     variation = a.d["workload.length_variation"]
-    variance = (1 - a.first_ratio) * (1 + variation**2) / a.others + a.first_ratio * _EVEN_VARIANCE
+    variance = np.maximum((1 + variation**2) / a.others, a.first_ratio * _EVEN_VARIANCE)
     middle = _gamma_quantile(variance, np.full_like(a.level, 0.5))
     met = a.e.interference_s * (_gamma_quantile(variance, a.level) - middle)
     varied = ndtri(a.level) * _step_slope_s(a) * _batch_deviation(a)
