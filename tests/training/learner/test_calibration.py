@@ -108,15 +108,15 @@ def test_costs_that_only_come_together_are_recovered_together() -> None:
 
 
 def test_one_engine_that_differs_is_recovered() -> None:
-    true = truth(step_overhead_s=3.0)
+    true = truth(step_overhead_s=2.0)
     fitted = fit(questions(), measured(true, noise=0.02), GROUPS)
     for engine in MEASURED:
         found, wanted = (c.value("step_overhead_s", engine) for c in (fitted, true))
-        assert np.log(found / wanted) == pytest.approx(0.0, abs=0.25), engine
+        assert np.log(found / wanted) == pytest.approx(0.0, abs=0.35), engine
 
 
 def test_a_fit_predicts_what_it_was_fitted_to() -> None:
-    y = measured(truth(step_overhead_s=3.0, request_overhead_s=0.5))
+    y = measured(truth(step_overhead_s=2.0, request_overhead_s=0.5))
     before = measured(DEFAULT_COEFFICIENTS)
     after = measured(fit(questions(), y, GROUPS))
     for metric in ("ttft_s", "tpot_s"):

@@ -5,8 +5,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, OwnerOffsets
+from roofcast.features.queries import FloatArray
 from roofcast.training.dataset.training_set import TrainingSet
+from roofcast.training.learner.boosted_trees import ResidualRegressor
 from roofcast.training.learner.carry_over import fit_carry_over
+from roofcast.training.learner.errors.grouped_conformal import Origins
 from roofcast.training.learner.ratio_model import HeldOutModel, RatioModel, fit_held_out, predict_by_fold
 from tests.training.builders import QUICK
 
@@ -21,9 +25,10 @@ def test_what_trees_learn_from_one_stack_carries_over_as_far_as_others_show_it(s
     owners = pd.Series(np.resize(["a", "b", "c"], len(subset.X)), subset.X.index)
     y = subset.y.assign(**{METRIC: estimate.estimates[METRIC] * np.exp(0.5 * correction)})
     every = [HeldOutModel(model, np.arange(len(subset.X)))]
-    assert fit_carry_over(every, subset.X, y, owners) == {METRIC: pytest.approx(0.5)}
-    assert fit_carry_over(every, subset.X, subset.y * np.nan, owners) == {METRIC: 1.0}
-    predicted = predict_by_fold(every, subset.X, {METRIC: 0.5})[METRIC]
+    origins = build_origins(subset.groups, owners)
+    assert fit_carry_over(every, subset.X, y, origins)[1] == {METRIC: pytest.approx(0.5)}
+    assert fit_carry_over(every, subset.X, subset.y * np.nan, origins)[1] == {METRIC: 1.0}
+    predicted = predict_by_fold([fold.carried_over(1.0, {METRIC: 0.5}) for fold in every], subset.X)[METRIC]
     np.testing.assert_allclose(predicted, y[METRIC], rtol=1e-6)
 
 
@@ -47,8 +52,45 @@ def test_an_owner_weighs_as_the_root_of_its_rows(single: float, share: float) ->
     owners = pd.Series(["four"] * 4 + ["single"])
     correction = np.array([1.0, 1.0, 1.0, 1.0, single])
     prediction = SimpleNamespace(
-        value={METRIC: np.exp(correction)}, estimates={METRIC: np.ones(5)}, is_own=lambda _: np.ones(5, dtype=bool)
+        value={METRIC: np.exp(correction)},
+        estimates={METRIC: np.ones(5)},
+        is_own=lambda _: np.ones(5, dtype=bool),
+        apply_shifts=lambda shifts: {METRIC: np.exp(correction + shifts[METRIC])},
     )
-    model = cast("RatioModel", SimpleNamespace(predict_ratio=lambda _: prediction))
+    model = SimpleNamespace(carried_over=lambda _: SimpleNamespace(predict_ratio=lambda _: prediction))
     y = pd.DataFrame({METRIC: np.exp(correction * np.array([0.2, 0.2, 0.2, 0.2, 0.8]))})
-    assert fit_carry_over([HeldOutModel(model, np.arange(5))], y, y, owners) == {METRIC: pytest.approx(share)}
+    folds = [HeldOutModel(cast("RatioModel", model), np.arange(5))]
+    assert fit_carry_over(folds, y, y, build_origins(owners, owners))[1] == {METRIC: pytest.approx(share)}
+
+
+def build_origins(lineages: pd.Series, owners: pd.Series) -> Origins:
+    return Origins(lineages, owners, pd.Series(False, owners.index))
+
+
+def test_coefficients_carry_over_as_far_as_stacks_left_out_are_between_prior_and_fit(subset: TrainingSet) -> None:
+    """Measurements half way between two estimates, in the logarithms of the coefficients, choose half."""
+    owners = pd.Series(np.resize(["a", "b", "c"], len(subset.X)), subset.X.index)
+    model = RatioModel(QUICK, (METRIC,), DEFAULT_COEFFICIENTS.with_values(dense_ratio=3.0, layer_overhead_s=2e-4))
+    model.fit(subset.X, subset.y * np.nan, subset.groups)
+    model.metrics_, model.regressors_ = (METRIC,), {METRIC: cast("ResidualRegressor", _Constant())}
+    half = model.carried_over(0.5).predict_ratio(subset.X).estimates[METRIC]
+    y = subset.y.assign(**{METRIC: half})
+    every = [HeldOutModel(model, np.arange(len(subset.X)))]
+    assert fit_carry_over(every, subset.X, y, build_origins(subset.groups, owners))[0] == 0.5
+
+
+def test_owners_keep_their_coefficients_when_less_carries_over() -> None:
+    fitted = DEFAULT_COEFFICIENTS.with_values(wait_step=4.0)
+    model = RatioModel()
+    model.coefficients_ = fitted
+    model.owner_offsets_ = OwnerOffsets(("a",), np.array([0]), np.full((1, len(fitted.typical)), 0.1))
+    other = model.carried_over(0.25)
+    for name in ("wait_step", "dense_ratio"):
+        before, after = (m.owner_offsets_.of_owner("a", m.coefficients_).value(name, "vllm") for m in (model, other))
+        assert after == pytest.approx(before)
+    assert other.coefficients_.value("wait_step", "vllm") == pytest.approx(4.0**0.25)
+
+
+class _Constant:
+    def predict_unchecked(self, X: FloatArray) -> FloatArray:
+        return np.zeros(len(X))

@@ -22,7 +22,7 @@ from roofcast.training.dataset.stacks import stack_owners
 FloatArray = npt.NDArray[np.float64]
 
 METRICS: Final = ("ttft", "tpot")
-FACTORS: Final = tuple(float(factor) for factor in np.geomspace(0.5, 3.0, 8).round(3))
+FACTORS: Final = tuple(float(factor) for factor in np.geomspace(0.5, 3.0, 24).round(3))
 CONFIDENCE: Final = 0.8
 """Least probability of both limits at which a candidate is rented."""
 

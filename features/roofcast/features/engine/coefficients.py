@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 import numpy as np
@@ -163,6 +163,11 @@ class Coefficients:
             typical[_INDEX[name]] = np.log(value)
         return Coefficients(typical, self.offset)
 
+    def near_priors(self, share: float) -> Coefficients:
+        """Return the coefficients at a share of the way, in logarithms, from the priors' medians to these."""
+        typical = DEFAULT_COEFFICIENTS.typical
+        return Coefficients(typical + share * (self.typical - typical), share * self.offset)
+
     def by_row(self, engine: FloatArray) -> RowCoefficients:
         """Return every coefficient by row, from engine codes: shape (n_row,) each."""
         return _take_rows(self.typical + self.offset, engine.astype(np.intp))
@@ -179,6 +184,11 @@ class OwnerOffsets:
     owner: tuple[str, ...] = ()
     engine: IndexArray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     offset: FloatArray = field(default_factory=lambda: np.zeros((0, len(NAMES))))
+
+    def relative_to(self, c: Coefficients, before: Coefficients) -> OwnerOffsets:
+        """Return the offsets from other coefficients of the same values, given those that these are offsets from."""
+        by_engine = before.typical + before.offset - c.typical - c.offset
+        return replace(self, offset=self.offset + by_engine[self.engine])
 
     def of_owner(self, owner: str, c: Coefficients) -> Coefficients:
         """Return the coefficients of an owner's stacks; those of `c` for engines that it did not measure."""

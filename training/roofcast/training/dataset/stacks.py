@@ -37,12 +37,16 @@ def competent_rows(X: pd.DataFrame, stacks: pd.Series) -> pd.Series:
     some are always in flight; their number is stated, at least `MIN_REQUEST`, and fills the slots at least `MIN_WAVE`
     times. Its stack's owner has `MIN_ROW` such rows.
     """
-    newest = X.loc[~is_uploaded(stacks), "config.date"].max()
     is_steady = (X["workload.is_static"] == 0) & (X["workload.n_request"] >= MIN_REQUEST)
     is_steady &= X["workload.request_rate_per_s"].notna() | (X["workload.n_wave"] >= MIN_WAVE)
-    rows = is_steady & (X["config.date"] >= newest - RECENT_YEAR)
+    rows = is_steady & (X["config.date"] >= recent_since(X, stacks))
     is_large: pd.Series = rows.groupby(stack_owners(stacks)).transform("sum") >= MIN_ROW
     return pd.Series(rows & is_large, X.index)
+
+
+def recent_since(X: pd.DataFrame, stacks: pd.Series) -> float:
+    """Return the year from which software is recent: `RECENT_YEAR` before the newest published row."""
+    return float(X.loc[~is_uploaded(stacks), "config.date"].max() - RECENT_YEAR)
 
 
 def is_uploaded(stacks: pd.Series) -> pd.Series:

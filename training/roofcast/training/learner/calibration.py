@@ -52,8 +52,11 @@ little."""
 MAX_OPEN_ROWS_PER_CELL: Final = 4
 """`MAX_ROWS_PER_CELL` of open loops, whose estimate costs many times as much."""
 
-UNMEASURED_SPREAD: Final = 3.0
-"""Factor on the prior deviation from the typical engine of engines whose kernels are in no table."""
+ENGINE_SPREAD: Final = 0.5
+"""Factor on the prior deviation of engines from the typical one: owners of one engine differ as much."""
+
+UNMEASURED_SPREAD: Final = 1.5
+"""The same of engines whose kernels are in no table."""
 
 OF_STACKS: Final = ("request_overhead_s", "startup_s", "batch_overhead_s")
 """Coefficients that depend on the stack more than on the engine: host, client and network."""
@@ -299,7 +302,8 @@ class _SearchSpace:
         self.free = np.flatnonzero(engine_sd > 0)
         is_other = self.engine == ENGINES.index("other")
         self.present = np.unique(self.engine[~is_other])
-        spread = np.where(np.isin(np.array(ENGINES)[self.present], MEASURED_ENGINES), 1.0, UNMEASURED_SPREAD)
+        is_measured = np.isin(np.array(ENGINES)[self.present], MEASURED_ENGINES)
+        spread = np.where(is_measured, ENGINE_SPREAD, UNMEASURED_SPREAD)
         self.engine_sd = spread[:, None] * engine_sd[self.free]
         unit_sd = np.where(engine_sd > 0, engine_sd, SHARED_SPREAD * self.sd)
         unit_sd[[NAMES.index(name) for name in OF_STACKS]] = STACK_LOG_SD

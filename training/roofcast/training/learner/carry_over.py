@@ -1,6 +1,8 @@
-"""How much of the trees' correction carries over to a stack that nobody measured."""
+"""How much of what the training rows teach carries over to a stack that nobody measured."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -8,36 +10,90 @@ import pandas as pd
 
 from roofcast.features.queries import FloatArray
 from roofcast.training.dataset.targets import log_ratio
-from roofcast.training.learner.ratio_model import HeldOutModel
+from roofcast.training.learner.derived_metrics import SOURCES, THROUGHPUT
+from roofcast.training.learner.errors.grouped_conformal import MIN_COMPETENT_OWNER, Origins
+from roofcast.training.learner.ratio_model import HeldOutModel, RatioPrediction
+
+CALIBRATION_SHARES: Final = (1.0, 0.75, 0.5, 0.25, 0.0)
+
+TOLERANCE: Final = 0.01
+"""Of the logarithm of a product of errors; less than it varies with the stacks that are left out."""
+
+SMALLEST_ERROR: Final = 1e-9
+
+ObjectArray = npt.NDArray[np.object_]
 
 
 def fit_carry_over(
-    folds: Sequence[HeldOutModel], X: pd.DataFrame, y: pd.DataFrame, owners: pd.Series
-) -> dict[str, float]:
-    """Return the share of the log correction that carries over to stacks left out, from 0 to 1, by metric.
+    folds: Sequence[HeldOutModel], X: pd.DataFrame, y: pd.DataFrame, origins: Origins
+) -> tuple[float, dict[str, float]]:
+    """Return the shares of least absolute log error over stacks left out, as `RatioModel.carried_over` takes them.
 
-    It has the least absolute error over the rows whose stack the model never saw. An owner of n rows has the weight
-    sqrt(n). Derived metrics are left out, for they follow from others.
+    They are learnt from rows of competent operators, whom a question is about by default; from all rows if fewer than
+    `MIN_COMPETENT_OWNER` owners have such. An owner of n rows has the weight sqrt(n). The share of the correction of
+    a metric has the metric's least error; derived metrics have none, for they follow from others. The share of the
+    calibration is the smallest whose product of the errors of TTFT, TPOT and throughput is within `TOLERANCE` of the
+    least one, for the priors have seen none of these stacks.
 
     - `folds`: Models and the rows of the stacks that they did not see.
     - `X`, `y`: shapes (n_row, n_descriptor) and (n_row, n_metric)
-    - `owners`: shape (n_row,). Owner of each row's stack.
+    - `origins`: Of the rows.
     """
-    parts: dict[str, list[tuple[FloatArray, FloatArray, pd.Series]]] = {}
-    for fold in folds:
-        prediction = fold.model.predict_ratio(X.iloc[fold.test])
-        for metric, value in prediction.value.items():
-            estimate = prediction.estimates[metric]
-            error = log_ratio(y[metric].iloc[fold.test].to_numpy(dtype=float), estimate)
-            is_own = ~np.isnan(error) & prediction.is_own(metric)
-            correction = np.log(value / estimate)
-            parts.setdefault(metric, []).append((correction[is_own], error[is_own], owners.iloc[fold.test][is_own]))
-    joined = {metric: map(np.concatenate, zip(*tables, strict=True)) for metric, tables in parts.items()}
-    return {metric: carry_over_share(*columns) for metric, columns in joined.items()}
+    judged = origins.is_competent.to_numpy()
+    if origins.owner[judged].nunique() < MIN_COMPETENT_OWNER:
+        judged = np.ones(len(X), dtype=bool)
+    folds = [replace(fold, test=fold.test[judged[fold.test]]) for fold in folds if judged[fold.test].any()]
+    tried = [_try_share(share, folds, X, y, origins.owner.to_numpy(dtype=object)) for share in CALIBRATION_SHARES]
+    least = min(error for error, _ in tried)
+    return next(shares for error, shares in reversed(tried) if error <= least + TOLERANCE)
+
+
+def _try_share(
+    share: float, folds: Sequence[HeldOutModel], X: pd.DataFrame, y: pd.DataFrame, owner: ObjectArray
+) -> tuple[float, tuple[float, dict[str, float]]]:
+    """Return the logarithm of the product of errors, and the shares, given that of the calibration."""
+    parts = [
+        _Part(fold.model.carried_over(share).predict_ratio(X.iloc[fold.test]), y.iloc[fold.test], owner[fold.test])
+        for fold in folds
+    ]
+    shares: dict[str, float] = {}
+    for metric in dict.fromkeys(metric for part in parts for metric in part.prediction.value):
+        corrections = [part.own_errors(metric) for part in parts if metric in part.prediction.value]
+        shares[metric] = carry_over_share(*map(np.concatenate, zip(*corrections, strict=True)))
+    total = 0.0
+    for metric in shares.keys() & {*SOURCES, THROUGHPUT}:
+        errors = [part.remaining_errors(metric, shares) for part in parts if metric in part.prediction.value]
+        error, owners = map(np.concatenate, zip(*errors, strict=True))
+        if len(error):
+            total += float(np.log(np.average(np.abs(error), weights=owner_weights(owners)) + SMALLEST_ERROR))
+    return total, (share, shares)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Predictions of rows whose stack the model never saw, the rows' measurements, and their owners."""
+
+    prediction: RatioPrediction
+    measured: pd.DataFrame
+    owner: ObjectArray
+
+    def own_errors(self, metric: str) -> tuple[FloatArray, FloatArray, ObjectArray]:
+        """Return log correction, error of the estimate, and owner of rows whose metric follows from no other."""
+        p = self.prediction
+        error = log_ratio(self.measured[metric].to_numpy(dtype=float), p.estimates[metric])
+        rows = ~np.isnan(error) & p.is_own(metric)
+        return np.log(p.value[metric] / p.estimates[metric])[rows], error[rows], self.owner[rows]
+
+    def remaining_errors(self, metric: str, shares: Mapping[str, float]) -> tuple[FloatArray, ObjectArray]:
+        """Return the error, and the owner, of rows where these shares of the corrections are applied."""
+        p = self.prediction
+        shifts = {m: (shares[m] - 1) * np.log(p.value[m] / p.estimates[m]) for m in p.value}
+        error = log_ratio(self.measured[metric].to_numpy(dtype=float), p.apply_shifts(shifts)[metric])
+        return error[~np.isnan(error)], self.owner[~np.isnan(error)]
 
 
 def carry_over_share(
-    correction: FloatArray, error: FloatArray, owner: npt.NDArray[np.object_], *, size_exponent: float = 0.5
+    correction: FloatArray, error: FloatArray, owner: ObjectArray, *, size_exponent: float = 0.5
 ) -> float:
     """Return the factor from 0 to 1 of the correction with the least sum of ``|error - factor * correction|``.
 
@@ -52,8 +108,13 @@ def carry_over_share(
     correction, error, owner = correction[moves], error[moves], owner[moves]
     if not len(correction):
         return 1.0
-    _, code, size = np.unique(owner.astype(str), return_inverse=True, return_counts=True)
-    share, weight = error / correction, np.abs(correction) / size[code] ** (1.0 - size_exponent)
+    share, weight = error / correction, np.abs(correction) * owner_weights(owner, size_exponent)
     order = np.argsort(share, kind="stable")
     middle = np.searchsorted(np.cumsum(weight[order]), weight.sum() / 2)
     return float(np.clip(share[order][middle], 0.0, 1.0))
+
+
+def owner_weights(owner: ObjectArray, size_exponent: float = 0.5) -> FloatArray:
+    """Return the weight of each row, by which an owner of n rows weighs ``n ** size_exponent``: shape (n_row,)."""
+    _, code, size = np.unique(owner.astype(str), return_inverse=True, return_counts=True)
+    return np.asarray(size[code] ** (size_exponent - 1.0), dtype=np.float64)

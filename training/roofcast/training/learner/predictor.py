@@ -29,11 +29,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.errors import InputError, OutOfRangeError
-from roofcast.features.columns import FEATURE_NAMES
+from roofcast.features.columns import ENGINES, FEATURE_NAMES
 from roofcast.features.engine.estimate import Estimate
-from roofcast.features.queries import QueryTable, descriptor_arrays
+from roofcast.features.queries import Queries, QueryTable, descriptor_arrays
 from roofcast.features.validity.physical_bounds import physical_bounds
-from roofcast.training.dataset.stacks import competent_rows, is_uploaded, stack_owners
+from roofcast.training.dataset.stacks import competent_rows, is_uploaded, recent_since, stack_owners
 from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.learner.carry_over import fit_carry_over
 from roofcast.training.learner.derived_metrics import (
@@ -82,6 +82,8 @@ class RoofcastPredictor(RatioModel):
       not predicted.
     - `stack_`: Measured stack of all queries, or of each by its index; empty for a stack that nobody measured.
     - `feature_range_`: Least and greatest value of each feature in training: shape (2, n_feature).
+    - `competent_since_`: Year since which competent operators (`competent_rows`) run an engine, by engine; a question
+      about older software, or about another engine, has the errors of all stacks.
     - `points_`: Calibration points that `condition_on` was called with.
     """
 
@@ -111,18 +113,21 @@ class RoofcastPredictor(RatioModel):
         by_lineage = {m: np.where(fold >= 0, table[fold, np.arange(len(X))], np.nan) for m, table in by_fold.items()}
         self.held_out_ = pd.DataFrame(by_lineage, X.index, columns=list(self.metrics))
         held_out = [self.held_out_, pd.DataFrame(np.nan, index=X.index, columns=list(self.metrics))]
-        self.carry_over_ = {}
+        carry_over: tuple[float, Mapping[str, float]] = (1.0, {})
         public = y.where(np.broadcast_to(is_public[:, None], y.shape))
         if owners[is_public].nunique() >= MIN_STACK:
             folds = fit_held_out(self, X, y, groups, progress, stacks=stacks, held_out=owners)
-            self.carry_over_ = fit_carry_over(folds, X, public, owners)
-            held_out[1] = predict_by_fold(folds, X, self.carry_over_)
+            carry_over = fit_carry_over(folds, X, public, origins)
+            held_out[1] = predict_by_fold([one.carried_over(*carry_over) for one in folds], X)
         self.stack_held_out_ = held_out[1]
         super().fit(X, y, groups, stacks=stacks)
+        vars(self).update(vars(self.carried_over(*carry_over)))
         prediction = self.predict_ratio(X)
         full = self._with_full_correction().predict_ratio(X, coefficients=self.coefficients_on(stacks, X))
         seen = prediction.features[is_public]
         self.feature_range_ = pd.DataFrame([seen.min(axis=0), seen.max(axis=0)], ["min", "max"], [*FEATURE_NAMES])
+        engines = X.loc[origins.is_competent, "config.engine"].unique()
+        self.competent_since_ = {ENGINES[int(code)]: recent_since(X, stacks) for code in engines}
         features = without_columns(prediction.features, DATE)
         keys = prediction.keys.on_stacks(stacks, X.index)
         is_central = (X["workload.quantile"] == 0.5).to_numpy()
@@ -179,7 +184,7 @@ class RoofcastPredictor(RatioModel):
         keys = self._keys_on_stack(prediction)
         own = [metric for metric in names if not prediction.follows(metric)]
         errors = {metric: distributions[metric].predict(prediction.features, keys) for metric in own}
-        return _build_prediction(X, prediction, distributions, errors)
+        return self._build_prediction(X, prediction, distributions, errors)
 
     def predict_left_out(
         self, points: CalibrationPoints, groups: npt.NDArray[np.intp], is_point: npt.NDArray[np.bool_]
@@ -196,7 +201,7 @@ class RoofcastPredictor(RatioModel):
             metric: distributions[metric].predict_left_out(features, keys, error[metric], groups, is_point)
             for metric in self.metrics_
         }
-        return _build_prediction(points.X, prediction, distributions, errors)
+        return self._build_prediction(points.X, prediction, distributions, errors)
 
     def select_metrics(self, metrics: Collection[str] | None = None) -> tuple[str, ...]:
         """Return the predicted metrics among `metrics`, or all if None, and the sources of derived ones."""
@@ -313,6 +318,34 @@ class RoofcastPredictor(RatioModel):
         surprise = calibration_surprises(points.X, points.y, prediction, prediction.apply_shifts(means))
         return prediction, {metric: surprise[metric] + mean for metric, mean in means.items()}, keys
 
+    def _build_prediction(
+        self,
+        X: QueryTable,
+        prediction: RatioPrediction,
+        distributions: Mapping[str, ErrorDistribution],
+        errors: Mapping[str, LogError],
+    ) -> Prediction:
+        medians = prediction.apply_shifts({metric: error.mean for metric, error in errors.items()})
+        d, sds = descriptor_arrays(X), derived_sds(prediction, errors)
+        physical, is_competent = physical_bounds(d, prediction.estimate), self._is_competent(d)
+        is_measured = np.any([error.mean != 0 for error in errors.values()], axis=0)
+        for metric, median in medians.items():
+            possible = (np.minimum if metric == THROUGHPUT else np.maximum)(median, physical[metric])
+            medians[metric] = np.where(is_measured, median, possible)
+        return Prediction(
+            medians,
+            {m: sds[m] * np.where(is_competent, 1.0, distributions[m].conformal.widening) for m in medians},
+            {metric: distributions[metric].conformal for metric in medians},
+            physical,
+            prediction.estimate,
+            prediction.features,
+            prediction.index,
+        )
+
+    def _is_competent(self, d: Queries) -> BoolArray:
+        since = np.array([self.competent_since_.get(engine, np.inf) for engine in ENGINES])
+        return np.asarray(d["config.date"] >= since[d["config.engine"].astype(np.intp)])
+
     def build_cache(self, metrics: Collection[str]) -> Self:
         """Build the lookup caches of some metrics eagerly and return the predictor."""
         for metric in self.error_distributions_.keys() & set(metrics):
@@ -371,26 +404,3 @@ class CalibrationPoints:
 
 def _own_residuals(residual: FloatArray, keys: GroupKeys) -> FloatArray:
     return np.where((keys.stack == TARGET_STACK) | np.isnan(residual), residual, 0.0)
-
-
-def _build_prediction(
-    X: QueryTable,
-    prediction: RatioPrediction,
-    distributions: Mapping[str, ErrorDistribution],
-    errors: Mapping[str, LogError],
-) -> Prediction:
-    medians = prediction.apply_shifts({metric: error.mean for metric, error in errors.items()})
-    sds, physical = derived_sds(prediction, errors), physical_bounds(descriptor_arrays(X), prediction.estimate)
-    is_measured = np.any([error.mean != 0 for error in errors.values()], axis=0)
-    for metric, median in medians.items():
-        possible = (np.minimum if metric == THROUGHPUT else np.maximum)(median, physical[metric])
-        medians[metric] = np.where(is_measured, median, possible)
-    return Prediction(
-        medians,
-        {metric: sds[metric] for metric in medians},
-        {metric: distributions[metric].conformal for metric in medians},
-        physical,
-        prediction.estimate,
-        prediction.features,
-        prediction.index,
-    )

@@ -4,6 +4,8 @@ Trees predict log(measurement / estimate) of each metric. TTFT and TPOT determin
 closed loop; trees of these metrics serve the other loads.
 """
 
+from __future__ import annotations
+
 import copy
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
@@ -162,6 +164,7 @@ class RatioModel(Estimator):
         config = self.config or TrainingConfig()
         stacks = pd.Series("", index=X.index) if stacks is None else stacks
         self.coefficients_, self.owner_offsets_ = self.coefficients or DEFAULT_COEFFICIENTS, OwnerOffsets()
+        self.carry_over_ = {}
         if config.calibrate and self.coefficients is None:
             self.coefficients_, self.owner_offsets_ = fit_coefficients(X, y, groups, stacks)
         features, estimates, _ = build_features(X, self.coefficients_on(stacks, X))
@@ -188,6 +191,18 @@ class RatioModel(Estimator):
             if metric in GATED:
                 self.gates_[metric] = SupportGate.fit(keys.take(rows), lineages[rows])
         return self
+
+    def carried_over(self, calibration: float, correction: Mapping[str, float] = MappingProxyType({})) -> Self:
+        """Return the model whose answers for a stack that nobody measured rely less on what others measured.
+
+        `calibration`: share of the way from the priors to the fitted coefficients; those of measured owners stay.
+        `correction`: `carry_over_`.
+        """
+        other = copy.copy(self)
+        other.coefficients_ = self.coefficients_.near_priors(calibration)
+        other.owner_offsets_ = self.owner_offsets_.relative_to(other.coefficients_, self.coefficients_)
+        other.carry_over_ = correction
+        return other
 
     def coefficients_on(self, stacks: pd.Series, X: pd.DataFrame) -> CoefficientSource:
         """Return the coefficients of queries about stacks, the offsets of owners included where they are known."""
@@ -252,6 +267,10 @@ class HeldOutModel:
 
     model: RatioModel
     test: npt.NDArray[np.intp]
+
+    def carried_over(self, calibration: float, correction: Mapping[str, float]) -> HeldOutModel:
+        """Return it with `RatioModel.carried_over`."""
+        return HeldOutModel(self.model.carried_over(calibration, correction), self.test)
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,18 +369,15 @@ def _fit_fold(
 def predict_by_fold(
     folds: Sequence[HeldOutModel],
     X: pd.DataFrame,
-    carry_over: Mapping[str, float] = MappingProxyType({}),
     stacks: pd.Series | None = None,
 ) -> pd.DataFrame:
     """Return the prediction of each row by the model that never saw its group; NaN where there is none.
 
-    `carry_over` is `RatioModel.carry_over_`; `stacks` the stack of each row, None if no model knows it.
+    `stacks`: of each row; None if no model knows it.
     """
     predicted = pd.DataFrame(np.nan, index=X.index, columns=list(folds[0].model.metrics if folds else ()))
     for fold in folds:
-        model = copy.copy(fold.model)
-        model.carry_over_ = carry_over
-        values = model.predict(X.iloc[fold.test], None if stacks is None else stacks.iloc[fold.test])
+        values = fold.model.predict(X.iloc[fold.test], None if stacks is None else stacks.iloc[fold.test])
         predicted.loc[values.index, values.columns] = values
     return predicted
 

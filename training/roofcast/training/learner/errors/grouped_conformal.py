@@ -19,6 +19,9 @@ MIN_QUANTILE: Final = 1e-9
 MIN_OWNER: Final = 19
 """Owners of stacks whose scores alone support intervals of 95 %."""
 
+WIDENING_LEVEL: Final = 0.8
+"""Level at which the quantile of a population is compared with that of everyone."""
+
 MIN_COMPETENT_OWNER: Final = 9
 """Owners of stacks of competent operators whose scores alone support intervals of 90 %."""
 
@@ -118,6 +121,13 @@ class GroupedConformal:
     def z_at(self, confidence: float) -> float:
         """Return the signed standardised error not exceeded with probability `confidence`, at least one half."""
         return float(np.interp(2 * confidence - 1, *self._table))
+
+    @cached_property
+    def widening(self) -> float:
+        """Factor on the standard deviations of queries that belong to `everyone` but not to these groups."""
+        if self.everyone is None or self.everyone.highest_level < WIDENING_LEVEL:
+            return 1.0
+        return max(self.everyone.quantile(WIDENING_LEVEL) / self.quantile(WIDENING_LEVEL), 1.0)
 
     @cached_property
     def _table(self) -> tuple[FloatArray, FloatArray]:

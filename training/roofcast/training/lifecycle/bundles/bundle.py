@@ -92,7 +92,7 @@ CLASSES: Final[Classes] = {cls: stored_fields(cls) for cls in _DATACLASSES} | {
     ),
     RoofcastPredictor: (
         "config", "metrics", "coefficients", "coefficients_", "owner_offsets_", "metrics_", "regressors_", "gates_",
-        "carry_over_", "feature_range_", "error_distributions_",
+        "carry_over_", "competent_since_", "feature_range_", "error_distributions_",
     ),
 }  # fmt: skip
 """Classes of a bundle file, each with its stored attributes."""

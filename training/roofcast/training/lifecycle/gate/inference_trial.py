@@ -53,7 +53,7 @@ class InferenceTrial(Trial):
         """Yield the quantiles of all metrics that rows of others' stacks have."""
         stacks = self._data.stacks
         others = (~is_uploaded(stacks) & (stacks != "")).to_numpy()
-        origins = Origins(self._data.groups, stack_owners(stacks), competent_rows(self._data.X, stacks)).take(others)
+        origins = build_origins(self._data).take(others)
         for metric, scores in self._predictor.scores_.items():
             if not np.isnan(scores[:, others]).all():
                 conformal = self._predictor.error_distributions_[metric].conformal
@@ -69,6 +69,11 @@ class InferenceTrial(Trial):
         """Return the highest levels, of stacks that nobody measured."""
         distributions = predictor.error_distributions_
         return {metric: distributions[metric].conformal.highest_level for metric in predictor.metrics_}
+
+
+def build_origins(data: TrainingSet) -> Origins:
+    """Return where the rows come from."""
+    return Origins(data.groups, stack_owners(data.stacks), competent_rows(data.X, data.stacks))
 
 
 def build_slices(data: TrainingSet) -> pd.DataFrame:
@@ -89,4 +94,5 @@ def predict_stacks_held_out(
     )  # fmt: skip
     is_public = trainable & ~is_uploaded(data.stacks).to_numpy()
     measured = data.y.where(np.broadcast_to(is_public[:, None], data.y.shape))
-    return predict_by_fold(folds, data.X, fit_carry_over(folds, data.X, measured, owners))
+    shares = fit_carry_over(folds, data.X, measured, build_origins(data))
+    return predict_by_fold([fold.carried_over(*shares) for fold in folds], data.X)
