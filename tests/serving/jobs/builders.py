@@ -11,8 +11,8 @@ from roofcast.features.jobs.plan_enumeration import choose_plans
 from roofcast.features.jobs.run_table import build_jobs
 from roofcast.features.jobs.step.step import throughput_token_per_s
 from roofcast.serving.app_state.champion_loader import LoadedModel
-from roofcast.training.jobs import JobPrediction, JobPredictor
 from roofcast.training.jobs.job_bundle import JobBundle
+from roofcast.training.jobs.job_predictor import JobPrediction, JobPredictor
 from roofcast.training.lifecycle.registry.registry import Champion
 
 LOG_SD = 0.2

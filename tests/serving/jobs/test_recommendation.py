@@ -13,7 +13,7 @@ from roofcast.serving.jobs.conventions import LATENT_ADAPTERS
 from roofcast.serving.jobs.job_answer_parts import JobRecommendationResponse
 from roofcast.serving.jobs.job_request import JobRecommendationRequest
 from roofcast.serving.jobs.memory_parts import MEMORY_PARTS
-from roofcast.training.jobs import load_shipped_job_predictor
+from roofcast.training.lifecycle.shipped import load_shipped_job_predictor
 from tests.serving.jobs.builders import a_training_demand, an_estimate_model
 
 LATENT = {

@@ -7,9 +7,9 @@ import pytest
 
 from roofcast.data.job_campaigns import job_catalog
 from roofcast.data.specs import AcceleratorSpec
-from roofcast.training.jobs import load_shipped_job_predictor
 from roofcast.training.jobs.chip_order import chip_peers
 from roofcast.training.jobs.job_table import build_job_table
+from roofcast.training.lifecycle.shipped import load_shipped_job_predictor
 from tests.training.jobs.test_job_predictor import own_runs
 
 H100, H200, H800 = "nvidia-h100-sxm-80gb", "nvidia-h200-sxm-141gb", "nvidia-h800-sxm-80gb"

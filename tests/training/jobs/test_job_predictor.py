@@ -6,8 +6,9 @@ from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import OutOfRangeError
 from roofcast.data.job_campaigns import load_job_campaigns
 from roofcast.features.jobs.plan_enumeration import USABLE_RATIO
-from roofcast.training.jobs import JobPredictor, load_shipped_job_predictor
+from roofcast.training.jobs.job_predictor import JobPredictor
 from roofcast.training.jobs.job_table import build_job_table
+from roofcast.training.lifecycle.shipped import load_shipped_job_predictor
 
 H100 = "nvidia-h100-sxm-80gb"
 JOB = {

@@ -10,13 +10,18 @@ import pytest
 
 from roofcast.data.errors import InputError
 from roofcast.data.job_campaigns import load_job_campaigns
-from roofcast.training.jobs import JobPredictor, load_shipped_job_predictor
+from roofcast.training.jobs.job_predictor import JobPredictor
 from roofcast.training.lifecycle import shipped_file
 from roofcast.training.lifecycle.bundles.bundle_io import sha256
 from roofcast.training.lifecycle.fingerprints import syntax
 from roofcast.training.lifecycle.inference_learner import fit_bundle
 from roofcast.training.lifecycle.learned_targets import INFERENCE_TARGET, LEARNED_TARGETS, LearnedTarget
-from roofcast.training.lifecycle.shipped import load_shipped, shipped_predictor, shipped_rows
+from roofcast.training.lifecycle.shipped import (
+    load_shipped,
+    load_shipped_job_predictor,
+    shipped_predictor,
+    shipped_rows,
+)
 
 BOTH = pytest.mark.parametrize("target", LEARNED_TARGETS.values(), ids=LEARNED_TARGETS)
 STALE = "the shipped predictor is stale; run `{}` and commit what it writes"

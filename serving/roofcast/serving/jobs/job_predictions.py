@@ -29,7 +29,7 @@ from roofcast.serving.jobs.search.plans import PLAN_COLUMNS, is_sound, keeps_sta
 from roofcast.serving.predict.name_remarks import name_remarks
 from roofcast.serving.predict.question_rows import columns_from_rows
 from roofcast.serving.row_problems import Problem
-from roofcast.training.jobs import JobPrediction, JobPredictor
+from roofcast.training.jobs.job_predictor import JobPrediction, JobPredictor
 
 Columns = dict[str, npt.NDArray[Any]]
 

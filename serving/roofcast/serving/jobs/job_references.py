@@ -14,7 +14,7 @@ from roofcast.features.jobs.run_table import build_jobs
 from roofcast.features.jobs.step.step import mfu_ratio, throughput_token_per_s
 from roofcast.features.queries import FloatArray
 from roofcast.serving.jobs.rows import JOB_COLUMNS, job_table, parse_jobs
-from roofcast.training.jobs import JobPredictor
+from roofcast.training.jobs.job_predictor import JobPredictor
 
 OUTCOMES: Final = ("throughput_token_per_s", "step_time_s", "memory_byte_per_accelerator")
 REFERENCE_COLUMNS: Final = {

@@ -21,7 +21,7 @@ from roofcast.serving.jobs.search.candidates import (
 from roofcast.serving.jobs.search.plan_choice import JUDGE_LEVEL, predict_jobs
 from roofcast.serving.jobs.search.plan_shortlist import PlannedJobs, shortlist_plans
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
-from roofcast.training.jobs import JobPrediction, JobPredictor
+from roofcast.training.jobs.job_predictor import JobPrediction, JobPredictor
 from roofcast.training.learner.errors.lazy_scipy import special
 
 _BOUNDS: Final = tuple(

@@ -11,7 +11,7 @@ from roofcast.features.queries import FloatArray, RowIndex
 from roofcast.serving.defaults import DEFAULT_CONFIDENCE
 from roofcast.serving.jobs.search.plan_shortlist import shortlist_plans
 from roofcast.serving.jobs.search.plans import PLAN_COLUMNS
-from roofcast.training.jobs import JobPrediction, JobPredictor
+from roofcast.training.jobs.job_predictor import JobPrediction, JobPredictor
 
 LEAST_P_FITS: Final = 0.1
 """Probability of fitting below which a job has no times; plans beyond the host's memory come after it."""
