@@ -12,7 +12,7 @@ from roofcast.training.learner.boosted_trees import ResidualRegressor
 from roofcast.training.learner.ratio_model import RatioModel
 
 N_ROW = 120
-SIGNAL, NOISE = "config.flash_attention", "workload.is_mean"
+SIGNAL, NOISE = "config.flash_attention", "config.date"
 """Columns independent of all others: noise is in no formula, signal multiplies the measurements below by e."""
 
 
