@@ -154,6 +154,7 @@ class ModelSpec(Spec):
         default=None, description="bits of a weight by role, if the checkpoint states how it is quantised"
     )
     kv_precision: Precision | None = Field(default=None, description="precision of the cache that it states")
+    weight_format: str = Field(default="", description="format of quantised weights that not every engine reads")
     assumed: tuple[str, ...] = Field(
         default=(), description="fields that the config leaves to the defaults of its class"
     )

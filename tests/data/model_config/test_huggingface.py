@@ -40,7 +40,7 @@ def test_fields_depend_on_the_model_family(name: str) -> None:
 def _same_architecture(left: ModelSpec, right: ModelSpec) -> bool:
     own = {"id", "lineage", "fold_group", "family", "model_type", "source", "note", "released", "weight_precision"}
     counted = {"n_param", "n_param_active", "max_context_token", "n_dense_layer", "layers", "n_param_other"}
-    counted |= {"stored_bits", "kv_precision", "assumed"}
+    counted |= {"stored_bits", "kv_precision", "weight_format", "assumed"}
     counted |= {"n_param_published", "n_param_published_source", "n_param_difference"}
     return left.model_dump(exclude=own | counted) == right.model_dump(exclude=own | counted)
 

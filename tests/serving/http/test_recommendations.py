@@ -9,7 +9,7 @@ from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog
 from roofcast.data.prices.regions import AREAS, COUNTRIES
 from roofcast.features.columns import ENGINES
-from tests.serving.http_client import CONFIG, MODEL, Client, a_demand, problem_of
+from tests.serving.http_client import CONFIG, MODEL, Client, a_demand, a_question, problem_of
 
 PATH = "/v1/recommendations"
 
@@ -401,10 +401,28 @@ def test_an_entry_names_its_degrees_as_rows_do_and_rows_take_either_spelling(sha
     assert explained[0] == explained[1]
 
 
-def test_a_checkpoint_of_mlx_runs_on_its_engine_unless_a_precision_is_named(shared: Client) -> None:
-    model = {"name": "m", "config": CONFIG | {"quantization": {"bits": 4, "group_size": 64}}}
-    assert {entry["engine"] for entry in recommend(shared, model=model, limits=[])["entries"]} == {"mlx-lm"}
-    named = a_demand(model=model, constraints={"engines": ["vllm"]})
-    assert problem_of(shared.post(PATH, named), 422)["field"] == "constraints.engines"
-    other = recommend(shared, model=model, limits=[], constraints={"engines": ["vllm"], "weight_precision": "fp16"})
-    assert {entry["engine"] for entry in other["entries"]} == {"vllm"}
+MLX = {"bits": 4, "group_size": 64}
+AWQ = {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True}
+
+
+@pytest.mark.parametrize(
+    ("fields", "engine", "other"),
+    [
+        ({"quantization": MLX}, "mlx-lm", "vllm"),
+        ({"quantization": MLX, "quantization_config": MLX}, "mlx-lm", "vllm"),
+        ({"quantization_config": AWQ}, "vllm", "llama.cpp"),
+    ],
+)
+def test_a_checkpoint_runs_on_engines_of_its_format_unless_a_precision_is_named(
+    shared: Client, fields: dict[str, Any], engine: str, other: str
+) -> None:
+    model = {"name": "m", "config": CONFIG | fields}
+    assert engine in {entry["engine"] for entry in recommend(shared, model=model, limits=[])["entries"]}
+    refused = recommend(shared, model=model, limits=[], constraints={"engines": [other]})
+    assert not refused["entries"]
+    assert "does not run" in refused["rejections"][0]["detail"]
+    rows = [a_question(model="m", accelerator="4090", engine=name) for name in (engine, other)]
+    body = {"models": [model], "rows": rows}
+    assert [row["status"] for row in shared.answer("/v1/predictions", body)["rows"]] == ["ok", "does_not_run"]
+    wide = recommend(shared, model=model, limits=[], constraints={"engines": [other], "weight_precision": "fp16"})
+    assert {entry["engine"] for entry in wide["entries"]} == {other}

@@ -77,6 +77,7 @@ def model_from_config(config: Mapping[str, Any], name: str) -> ModelSpec:
         "weight_precision": stored.precision,
         "stored_bits": stored.bits,
         "kv_precision": stored.kv_precision,
+        "weight_format": stored.format,
         "assumed": tuple(sorted(reader.assumed & names.SIZES)),
         "unread": _unread(reader, is_known=family is not None),
         "source": "config.json",

@@ -33,11 +33,15 @@ class Scheme:
 
 @dataclass(frozen=True, slots=True)
 class Quantisation:
-    """Main precision of a checkpoint, the bits of its weights by role, and the precision of its cache if stated."""
+    """Main precision of a checkpoint, the bits of its weights by role, the precision of its cache, and its format.
+
+    `format`: As the support table names it, where not every engine reads the method: MLX, AWQ, GPTQ, HQQ, EXL, NF4.
+    """
 
     precision: Precision
     bits: StoredBits | None = None
     kv_precision: Precision | None = None
+    format: str = ""
 
 
 Rule = tuple[Callable[[str], bool], Scheme | None]
@@ -67,21 +71,15 @@ def read_quantisation(outer: ConfigReader, mixers: Sequence[Mixer], mlps: Sequen
     routed = "beside" if outer.text("model_type").startswith("gemma4") else "sparse"
     bits, main = _by_role(rules, mixers, mlps, routed)
     least = min((scheme for _, scheme in rules if scheme), key=lambda s: s.bits)
-    return Quantisation(main or least.precision, bits, _kv_precision(quantised))
+    precision = main or least.precision
+    return Quantisation(precision, bits, _kv_precision(quantised), _format(mlx, quantised, precision))
 
 
-def is_mlx(config: Mapping[str, Any]) -> bool:
-    """Return whether a checkpoint is in MLX's format, which other engines do not read.
-
-    MLX writes a block `quantization`, and copies it to `quantization_config` without the name of a method.
-
-    Examples
-    --------
-    >>> is_mlx({"quantization": {"bits": 4}}), is_mlx({"quantization_config": {"quant_method": "awq", "bits": 4}})
-    (True, False)
-    """
-    own, copied = config.get("quantization"), config.get(_FIELD) or {}
-    return isinstance(own, Mapping) and "bits" in own and "quant_method" not in copied
+def _format(mlx: Mapping[str, Any], quantised: ConfigReader, precision: Precision) -> str:
+    # MLX writes a block `quantization`, and copies it to `quantization_config` without the name of a method.
+    method = quantised.text("quant_method", default="mlx" if "bits" in mlx else "").lower()
+    method = "nf4" if method == "bitsandbytes" and precision == "int4" else method
+    return method if method in _TABLES["formats"] else ""
 
 
 def _by_role(

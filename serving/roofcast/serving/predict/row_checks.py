@@ -81,7 +81,7 @@ def check_rows(
     """
     table, problems = parse_rows(columns)
     _resolve_names(table, problems, catalog)
-    names = _weight_names(with_short_names(columns)[0])
+    names = _weight_names(table, with_short_names(columns)[0], catalog)
     _fill_engines(table, names, catalog if engines is not None else None)
     _check_splits(table, problems, catalog)
     _check_engines(table, problems, catalog, engines)
@@ -140,12 +140,17 @@ def fill_copy_format(
     return filled if np.isnan(bits).all() else {**filled, "weight_bit": bits}
 
 
-def _weight_names(columns: Mapping[str, ColumnArray]) -> list[str]:
-    models = strip_cells(columns["model"])
-    precisions = strip_cells(columns.get("weight_precision", object_column(len(models), "")))
-    pairs = [*zip(models, precisions, strict=True)]
-    names = {pair: pair[1] or split_copy_name(pair[0]).quantisation for pair in dict.fromkeys(pairs)}
-    return [*map(names.__getitem__, pairs)]
+def _weight_names(table: Table, columns: Mapping[str, ColumnArray], catalog: Catalog) -> list[str]:
+    names = strip_cells(columns["model"])
+    precisions = strip_cells(columns.get("weight_precision", object_column(len(names), "")))
+    keys = [*zip(names, precisions, table["model"], strict=True)]
+    formats = {
+        (name, precision, id_): precision
+        or split_copy_name(name).quantisation
+        or (catalog.models[id_].weight_format if id_ else "")
+        for name, precision, id_ in dict.fromkeys(keys)
+    }
+    return [*map(formats.__getitem__, keys)]
 
 
 def _fill_engines(table: Table, names: list[str], catalog: Catalog | None) -> None:

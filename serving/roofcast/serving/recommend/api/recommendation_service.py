@@ -8,7 +8,6 @@ from typing import Any, Final, get_args
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, UnknownNameError, join_errors
-from roofcast.data.model_config.quantisation import is_mlx
 from roofcast.data.precision_names import format_engine, format_name, parse_weights, split_copy_name
 from roofcast.data.prices.price_book import MAX_AGE_DAY
 from roofcast.data.prices.regions import resolve_region
@@ -39,8 +38,6 @@ from roofcast.training.learner.predictor import CalibrationPoints
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 
 basis_of: Final = BasisFactory()
-
-MLX_ENGINE: Final = "mlx-lm"
 
 
 def answer_recommendation(
@@ -153,16 +150,15 @@ def _of_format(
 ) -> Constraints:
     if constraints.weight_precisions:
         return constraints
-    if isinstance(request.model, str):
-        is_copy = model.weight_precision != catalog.models[model.id].weight_precision
+    if isinstance(request.model, str) and model.weight_precision != catalog.models[model.id].weight_precision:
         copy = split_copy_name(request.model).quantisation
-        return _with_formats(constraints, [copy]) if is_copy and parse_weights(copy).precision else constraints
-    if not is_mlx(request.model.config):
-        return constraints
-    if others := sorted(constraints.engines - {MLX_ENGINE}):
-        cure = f"admit {MLX_ENGINE}, or give the precision of another checkpoint as weight_precision"
-        raise InputError("constraints.engines", f"the checkpoint is in MLX's format, got {', '.join(others)}; {cure}")
-    return replace(constraints, engines=frozenset({MLX_ENGINE}))
+        return _with_formats(constraints, [copy]) if parse_weights(copy).precision else constraints
+    own = format_engine(model.weight_format)
+    return replace(
+        constraints,
+        weight_formats=frozenset({(model.weight_precision, model.weight_format)} if model.weight_format else ()),
+        engines=constraints.engines or frozenset({own} - {""}),
+    )
 
 
 def _objective(request: RecommendationRequest, demand: Demand) -> Objective:

@@ -137,7 +137,7 @@ def _served_pairs(
     memory_byte: float,
 ) -> tuple[list[tuple[str, str]], str]:
     def why_not(precision: str, engine: str) -> InputError | None:
-        kinds = [kind for one, kind in formats if one == precision] or [precision]
+        kinds = [kind for one, kind in formats if precision in ("", one)] or [precision]
         stacks = (Stack(engine, accelerator, kind, model, measured=measured) for kind in kinds)
         errors = [support_error(stack, [accelerator]) for stack in stacks]
         return None if None in errors else errors[0]
