@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from roofcast.data.errors import InputError
 from roofcast.data.specs import PRECISIONS
 from roofcast.serving.deployment.engine_config import ENGINES, EngineConfig
-from roofcast.serving.deployment.engines import CACHE_DTYPE, command, options
+from roofcast.serving.deployment.engines import command, options
+from roofcast.serving.deployment.platforms import load_names
 from roofcast.serving.recommend.demand.constraints import Speculation
 from roofcast.serving.recommend.search.replica import Replica
 from tests.builders import a_model
@@ -208,7 +209,7 @@ def test_gaudi_has_its_own_option_for_an_fp8_cache() -> None:
 def test_each_cache_precision_is_an_option_a_default_or_refused(engine: str, precision: str) -> None:
     if precision in ("bf16", "fp16"):
         assert command_with(engine, kv_precision=precision) == command_with(engine)
-    elif precision in CACHE_DTYPE[engine] or (engine, precision) == ("vllm", "fp8"):
+    elif precision in load_names()["caches"][engine] or (engine, precision) == ("vllm", "fp8"):
         assert "dtype" in command_with(engine, kv_precision=precision)
     else:
         with pytest.raises(InputError, match=rf"constraints\.kv_precision: {engine} keeps its cache in bf16, "):

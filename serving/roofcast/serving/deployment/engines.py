@@ -19,6 +19,7 @@ from roofcast.features.descriptors.precisions import served_precision
 from roofcast.serving.deployment.engine_config import EngineConfig, remark
 from roofcast.serving.deployment.names import label_value
 from roofcast.serving.deployment.notes import option_notes
+from roofcast.serving.deployment.platforms import load_names
 
 Option = tuple[str, ...]
 """An option with its value, or the words of a program."""
@@ -26,12 +27,12 @@ Option = tuple[str, ...]
 DTYPE: Final = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 """Names in ``--dtype`` of vLLM and SGLang, which converts between these precisions."""
 
-CACHE_DTYPE: Final[Mapping[str, Mapping[str, str]]] = {
-    "vllm": {"int8": "int8_per_token_head", "fp4": "nvfp4", "int4": "int4_per_token_head"},
-    "sglang": {"fp8": "fp8_e4m3", "fp4": "fp4_e2m1"},
-    "trtllm": {"fp8": "fp8", "fp4": "nvfp4"},
+_PROGRAMS: Final[Mapping[str, Callable[[str], list[Option]]]] = {
+    "vllm": lambda checkpoint: [("vllm", "serve", checkpoint)],
+    "sglang": lambda checkpoint: [("python", "-m", "sglang.launch_server"), ("--model-path", checkpoint)],
+    "trtllm": lambda checkpoint: [("trtllm-serve", checkpoint)],
 }
-"""Names of cache precisions below 16 bits; that of FP8 in vLLM depends on the platform."""
+"""Start of the command line of an engine, by the checkpoint."""
 
 
 def options(config: EngineConfig) -> list[Option]:
@@ -39,7 +40,42 @@ def options(config: EngineConfig) -> list[Option]:
 
     Raises `InputError` if the engine has no option for a precision or a split.
     """
-    return _OPTIONS[config.engine](config)
+    _check(config)
+    names = _names(config)
+    counts_ranks = config.engine == "sglang"  # whose totals are of all data-parallel ranks
+    shares_attention = counts_ranks and config.dp > 1 and config.is_moe
+    return [
+        *_PROGRAMS[config.engine](config.checkpoint),
+        (names["tp"], str(config.tp * config.dp if shares_attention else config.tp)),
+        *_degree(names["pp"], config.pp),
+        *([(names["dp"], str(config.dp))] if config.dp > 1 else []),
+        *([("--enable-dp-attention",)] if shares_attention else []),
+        *([(names["ep"],)] if config.engine == "vllm" and config.ep > 1 else []),
+        *(_degree(names["ep"], config.ep) if config.engine != "vllm" else []),
+        *_weights(config),
+        *_cache(config),
+        (names["length"], str(config.n_token)),
+        (names["sequences"], str(config.n_sequence * config.dp if counts_ranks else config.n_sequence)),
+        *([] if config.memory_ratio is None else [(names["memory"], f"{config.memory_ratio:.2f}")]),
+        *_settings(config),
+        *(_SPECULATION[config.engine](config) if config.speculation else []),
+    ]
+
+
+def _names(config: EngineConfig) -> Mapping[str, str]:
+    names: Mapping[str, str] = load_names()["options"][config.engine]
+    return names
+
+
+def _check(config: EngineConfig) -> None:
+    n_rank = config.tp * config.dp
+    if config.engine == "vllm" and config.ep not in (1, n_rank):
+        raise InputError("ep", f"vllm spreads experts over all of tp x dp = {n_rank}, got {config.ep}")
+    if config.engine == "trtllm" and config.dp > 1:
+        raise InputError("dp", f"trtllm-serve takes it from a configuration file only, got {config.dp}; ask for dp 1")
+    if config.engine == "trtllm" and config.speculation:
+        problem = f"trtllm-serve takes it from a configuration file only, got {config.speculation.kind}"
+        raise InputError("constraints.speculation", f"{problem}; admit the engines vllm or sglang")
 
 
 def command(config: EngineConfig) -> str:
@@ -54,142 +90,65 @@ def command(config: EngineConfig) -> str:
     return f"# {which} on {parts}\n{remark(config)}{option_notes(chosen)}{words}\n"
 
 
-def _vllm(config: EngineConfig) -> list[Option]:
-    if config.ep not in (1, config.tp * config.dp):
-        raise InputError("ep", f"vllm spreads experts over all of tp x dp = {config.tp * config.dp}, got {config.ep}")
-    return [
-        ("vllm", "serve", config.checkpoint),
-        ("--tensor-parallel-size", str(config.tp)),
-        *_degree("--pipeline-parallel-size", config.pp),
-        *_degree("--data-parallel-size", config.dp),
-        *([("--enable-expert-parallel",)] if config.ep > 1 else []),
-        *_weights(config),
-        *_cache("--kv-cache-dtype", config),
-        ("--max-model-len", str(config.n_token)),
-        ("--max-num-seqs", str(config.n_sequence)),
-        *_share("--gpu-memory-utilization", config),
-        *_settings(config),
-        *_vllm_speculation(config),
-    ]
-
-
-def _sglang(config: EngineConfig) -> list[Option]:
-    attention = config.dp > 1 and config.is_moe  # tp-size counts the devices of data-parallel attention too
-    return [
-        ("python", "-m", "sglang.launch_server"),
-        ("--model-path", config.checkpoint),
-        ("--tp-size", str(config.tp * config.dp if attention else config.tp)),
-        *_degree("--pp-size", config.pp),
-        *_degree("--dp-size", config.dp),
-        *([("--enable-dp-attention",)] if attention else []),
-        *_degree("--ep-size", config.ep),
-        *_weights(config),
-        *_cache("--kv-cache-dtype", config),
-        ("--context-length", str(config.n_token)),
-        ("--max-running-requests", str(config.n_sequence * config.dp)),  # of all ranks
-        *_share("--mem-fraction-static", config),
-        *_settings(config),
-        *_sglang_speculation(config),
-    ]
-
-
-def _trtllm(config: EngineConfig) -> list[Option]:
-    if config.dp > 1:
-        raise InputError("dp", f"trtllm-serve takes it from a configuration file only, got {config.dp}; ask for dp 1")
-    if config.speculation:
-        problem = f"trtllm-serve takes it from a configuration file only, got {config.speculation.kind}"
-        raise InputError("constraints.speculation", f"{problem}; admit the engines vllm or sglang")
-    return [
-        ("trtllm-serve", config.checkpoint),
-        ("--tp_size", str(config.tp)),
-        *_degree("--pp_size", config.pp),
-        *_degree("--ep_size", config.ep),
-        *_weights(config),
-        *_cache("--kv_cache_dtype", config),
-        ("--max_seq_len", str(config.n_token)),
-        ("--max_batch_size", str(config.n_sequence)),
-        *_share("--kv_cache_free_gpu_memory_fraction", config),
-        *_settings(config),
-    ]
-
-
-_OPTIONS: Final[Mapping[str, Callable[[EngineConfig], list[Option]]]] = {
-    "vllm": _vllm,
-    "sglang": _sglang,
-    "trtllm": _trtllm,
-}
-
-
-def _draft_model(config: EngineConfig, kind: str) -> str:
-    if kind in ("eagle", "draft") and not config.draft_model:
-        raise InputError(
-            "constraints.draft_model", f"must be given for speculation {kind}: the checkpoint of its drafts"
-        )
-    return config.draft_model if kind in ("eagle", "draft") else ""
+def _speculation(config: EngineConfig) -> tuple[str, int, str]:
+    assert config.speculation  # noqa: S101  (else there is no such option)
+    kind, has_model = config.speculation.kind, config.speculation.kind in ("eagle", "draft")
+    if has_model and not config.draft_model:
+        problem = f"must be given for speculation {kind}: the checkpoint of its drafts"
+        raise InputError("constraints.draft_model", problem)
+    return kind, config.speculation.n_token, config.draft_model if has_model else ""
 
 
 def _vllm_speculation(config: EngineConfig) -> list[Option]:
-    if config.speculation is None:
-        return []
-    kind, n_token = config.speculation.kind, config.speculation.n_token
-    draft_model = _draft_model(config, kind)
+    kind, n_token, draft_model = _speculation(config)
     names = {"eagle": "eagle3", "draft": "draft_model"}
     fields = {"method": names.get(kind, kind), "num_speculative_tokens": n_token}
-    return [("--speculative-config", json.dumps(fields | ({"model": draft_model} if draft_model else {})))]
+    fields |= {"model": draft_model} if draft_model else {}
+    return [(_names(config)["speculation"], json.dumps(fields))]
 
 
 def _sglang_speculation(config: EngineConfig) -> list[Option]:
-    if config.speculation is None:
-        return []
-    kind, n_token = config.speculation.kind, config.speculation.n_token
-    draft_model = _draft_model(config, kind)
+    kind, n_token, draft_model = _speculation(config)
     algorithm = {"mtp": "EAGLE", "eagle": "EAGLE3", "draft": "STANDALONE", "ngram": "NGRAM"}[kind]
     chain = [("--speculative-num-steps", str(n_token)), ("--speculative-eagle-topk", "1")] if kind != "ngram" else []
     return [
-        ("--speculative-algorithm", algorithm),
+        (_names(config)["speculation"], algorithm),
         *([("--speculative-draft-model-path", draft_model)] if draft_model else []),
         *chain,
         ("--speculative-num-draft-tokens", str(n_token + 1)),  # the verified token among them
     ]
 
 
+_SPECULATION: Final = {"vllm": _vllm_speculation, "sglang": _sglang_speculation}
+
+
 def _degree(option: str, degree: int) -> list[Option]:
     return [(option, str(degree))] if degree > 1 else []
 
 
-def _share(option: str, config: EngineConfig) -> list[Option]:
-    return [] if config.memory_ratio is None else [(option, f"{config.memory_ratio:.2f}")]
-
-
-_SETTINGS: Final[Mapping[str, Mapping[str, str]]] = {
-    "vllm": {"chunk_size_token": "--max-num-batched-tokens", "cpu_offload_gib": "--cpu-offload-gb"},
-    "sglang": {"chunk_size_token": "--chunked-prefill-size", "cpu_offload_gib": "--cpu-offload-gb"},
-    "trtllm": {"chunk_size_token": "--max_num_tokens"},
-}
-
-
 def _settings(config: EngineConfig) -> list[Option]:
-    options, given = _SETTINGS[config.engine], config.server_settings
-    return [(option, f"{given[name]:g}") for name, option in options.items() if name in given]
+    given = config.server_settings
+    fixed = (name for name in ("chunk_size_token", "cpu_offload_gib") if name in given)
+    return [(option, f"{given[name]:g}") for name in fixed if (option := _names(config).get(name))]
 
 
 def _weights(config: EngineConfig) -> list[Option]:
     stored, precision = config.stored_precision, config.weight_precision
     if config.copy_of or (precision in (stored, served_precision(stored)) and precision != "fp32"):
         return []
-    return [("--dtype", DTYPE[precision])] if precision in DTYPE else [("--quantization", precision)]
+    names = _names(config)
+    return [(names["dtype"], DTYPE[precision])] if precision in DTYPE else [(names["quantization"], precision)]
 
 
-def _cache(option: str, config: EngineConfig) -> list[Option]:
+def _cache(config: EngineConfig) -> list[Option]:
     precision = config.kv_precision
     if precision in ("", "bf16", "fp16"):
         return []
-    names = dict(CACHE_DTYPE[config.engine])
+    names = dict(load_names()["caches"][config.engine])
     if config.engine == "vllm":
         names["fp8"] = config.platform.fp8_cache
     if precision not in names:
         supported = ", ".join(sorted(["bf16", "fp16", *names]))
-        raise InputError(
-            "constraints.kv_precision", f"{config.engine} keeps its cache in {supported}, got {precision}"
-        )
-    return [(option, names[precision])]
+        problem = f"{config.engine} keeps its cache in {supported}, got {precision}"
+        raise InputError("constraints.kv_precision", problem)
+    return [(_names(config)["cache"], names[precision])]
