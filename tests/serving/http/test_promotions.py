@@ -12,7 +12,7 @@ import pytest
 from roofcast.client import Client as RoofcastClient
 from roofcast.client import NoAnswerError
 from roofcast.data.errors import RoofcastError
-from roofcast.serving.app_state.promotion import roll_back
+from roofcast.data.measurements.target import INFERENCE
 from roofcast.serving.app_state.published_figures import FILE_NAME, read_figures, store_figures
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.composition import build_service
@@ -119,7 +119,7 @@ def test_the_second_of_two_simultaneous_rollbacks_is_refused(
 
     def roll_back_second() -> None:
         try:
-            roll_back(other.registry, "the second")
+            other.champions[INFERENCE].roll_back("the second")
         except RoofcastError as error:
             messages.append(str(error))
 
@@ -133,7 +133,7 @@ def test_the_second_of_two_simultaneous_rollbacks_is_refused(
 
     monkeypatch.setattr(other.registry, "champion", read_champion)
     monkeypatch.setattr(client.service.registry, "load", load_meanwhile)
-    assert roll_back(client.service.registry, "the first").champion.version == second
+    assert client.service.champions[INFERENCE].roll_back("the first").champion.version == second
     thread.join(30)
     problem = f"the champion must be version {third}, got version {second}: it changed meanwhile"
     assert messages == [f"{problem}; check the versions and try again"]

@@ -10,7 +10,6 @@ import pytest
 
 from roofcast.data.errors import NotReadyError
 from roofcast.serving.app_state.champion_loader import LoadedModel
-from roofcast.serving.app_state.promotion import shadow as set_shadow
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.composition import Service
 from roofcast.serving.predict.question_rows import columns_from_rows
@@ -45,7 +44,7 @@ def settings(home: object, settings: Settings) -> Settings:
 @pytest.fixture
 def challenged(service: Service) -> Service:
     """Return the state with a copy of the champion as its challenger."""
-    service.challenger.refresh(set_shadow(service.registry, register_copy(service), "a test"))
+    service.challenger.shadow(register_copy(service), "a test")
     return service
 
 

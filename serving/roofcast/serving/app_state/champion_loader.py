@@ -101,6 +101,31 @@ class ChampionLoader(Generic[B]):
                 self._stamp = stamp
             return is_new
 
+    def promote(self, version: str, by: str) -> LoadedModel[B]:
+        """Load a version, promote it in the registry and put it into service; the registry writes the audit log.
+
+        `by`: caller. Raises `UnknownNameError` if there is no such version; `InputError` if its bundle cannot be
+        read, as after an upgrade that changed the columns; the champion stays.
+        """
+        bundle = self.registry.load(self._registry.find(version))
+        return self._serve(LoadedModel(self._registry.promote(version, by), bundle))
+
+    def roll_back(self, by: str) -> LoadedModel[B]:
+        """Put the version before the champion into service, as `promote` does.
+
+        Of two simultaneous calls the second is refused, because its champion has been replaced. Raises
+        `NoAnswerError` if there is no earlier version, or the champion has changed since the call.
+        """
+        champion = self.registry.champion()
+        with self._registry.changing():
+            bundle = self._registry.load(self._registry.previous())
+            promoted = LoadedModel(self._registry.rollback(champion, by), bundle)
+        return self._serve(promoted)
+
+    def _serve(self, promoted: LoadedModel[B]) -> LoadedModel[B]:
+        self.refresh(promoted)
+        return promoted
+
     def resume(self) -> bool:
         """Load the last champion of this state folder, without importing MLflow; return whether one is in service.
 

@@ -9,16 +9,27 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from roofcast.data.errors import NotReadyError
+from roofcast.data.home import make_home
 from roofcast.data.specs import ModelSpec
 from roofcast.data.store.database.sqlite_listing import list_models, list_stacks, list_uploaders
 from roofcast.serving.app_state.settings import Settings
-from roofcast.serving.app_state.state_folder import open_store
 
 if TYPE_CHECKING:
     from roofcast.data.store.measurement_store import MeasurementStore
 
 RETRY_PAUSE_S: Final = 5.0
 """Time without a new attempt after the store did not answer."""
+
+
+def open_migrated(settings: Settings) -> MeasurementStore:
+    """Open the measurement store and migrate its schema; create the state folder if it does not exist.
+
+    Raises `NotReadyError` if the state folder cannot be created or the store cannot be opened.
+    """
+    from roofcast.data.store.measurement_store import MeasurementStore  # noqa: PLC0415  (needs SQLAlchemy)
+
+    make_home(settings.home)
+    return MeasurementStore(settings.store_url).migrate()
 
 
 class StoreAccess:
@@ -42,7 +53,7 @@ class StoreAccess:
                 if self.is_paused:
                     raise NotReadyError(self._problem)
                 try:
-                    self._store = open_store(self._settings)
+                    self._store = open_migrated(self._settings)
                 except NotReadyError as error:
                     self.pause(str(error))
                     raise

@@ -10,7 +10,7 @@ import datetime as dt
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from roofcast.data.store.measurement_store import MeasurementStore
     from roofcast.serving.composition import Service
     from roofcast.serving.stacks.stack_choice import StackUsed
+
+COMMAND_LINE: Final = "the command line"
+"""Caller in the audit log."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Server = Annotated[
@@ -177,11 +180,11 @@ def open_store() -> tuple[MeasurementStore, Catalog]:
     Raises `InputError` if a setting is invalid; `NotReadyError` if the state folder cannot be created or the store
     cannot be opened.
     """
-    from roofcast.serving.app_state import state_folder
     from roofcast.serving.app_state.catalog.model_admission import with_registered
     from roofcast.serving.app_state.settings import load_settings
+    from roofcast.serving.app_state.store_access import open_migrated
 
-    store = state_folder.open_store(load_settings())
+    store = open_migrated(load_settings())
     return store, with_registered(open_catalog(), store.models.load())
 
 

@@ -9,7 +9,7 @@ from roofcast.data.home import make_home
 from roofcast.serving.app_state.champion_cache import CHALLENGER_FILE_NAME, ChampionCache
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.process_memory import release_freed_memory
-from roofcast.training.lifecycle.gate.challenger_alias import challenger_of
+from roofcast.training.lifecycle.gate.challenger_alias import challenger_of, set_challenger
 from roofcast.training.lifecycle.registry.registry import Champion, Registry
 
 logger = logging.getLogger(__name__)
@@ -53,6 +53,17 @@ class ChallengerLoader:
                 self._latest = None
                 self._load(challenger, preloaded)
             self._latest, self._stamp = challenger, stamp
+
+    def shadow(self, version: str, by: str) -> Champion:
+        """Load a version, make it the challenger in the registry and return it; the registry writes the audit log.
+
+        `by`: caller. Raises `UnknownNameError` if there is no such version; `InputError` if its bundle cannot be
+        read, or it is the champion or the shipped predictor; the challenger stays.
+        """
+        bundle = self._registry.load(self._registry.find(version))
+        challenger = set_challenger(self._registry, version, by)
+        self.refresh(LoadedModel(challenger, bundle))
+        return challenger
 
     def _find(self, stamp: str) -> Champion | None:
         cached = self._cache.read() if stamp and not self._stamp else None

@@ -10,7 +10,7 @@ from roofcast.data.model_config.class_defaults import table_version
 from roofcast.data.units import BYTE_PER_GB, PARAMETER_PER_BILLION
 from roofcast.serving.cli.arguments.options import require_one, require_with
 from roofcast.serving.cli.console import note, show, step, warn
-from roofcast.serving.cli.context import AsJson, Server, open_catalog, open_model_catalog, open_service
+from roofcast.serving.cli.context import COMMAND_LINE, AsJson, Server, open_catalog, open_model_catalog, open_service
 from roofcast.serving.cli.remote import ask
 
 N_EXAMPLE: Final = 2
@@ -52,8 +52,6 @@ def remove(
         with ask(server) as client:
             id_ = client.remove_model(name)["id"]
     else:
-        from roofcast.serving.app_state.promotion import COMMAND_LINE
-
         id_ = open_service().catalogs.remove_model(name, COMMAND_LINE).id
     show([{"removed": id_}], as_json=as_json)
 

@@ -26,9 +26,9 @@ Name = Annotated[str, typer.Argument(help="Holder of the key.")]
 def _key_store() -> Iterator[KeyStore]:
     from roofcast.data.store.api_keys import KeyStore
     from roofcast.serving.app_state.settings import load_settings
-    from roofcast.serving.app_state.state_folder import open_store
+    from roofcast.serving.app_state.store_access import open_migrated
 
-    with open_store(load_settings()) as store:
+    with open_migrated(load_settings()) as store:
         yield KeyStore(store.database)
 
 

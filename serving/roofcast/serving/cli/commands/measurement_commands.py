@@ -16,6 +16,7 @@ from roofcast.data.measurements.target import INFERENCE, TARGETS
 from roofcast.serving.cli.arguments.completion import complete_names
 from roofcast.serving.cli.console import note, show, track, warn
 from roofcast.serving.cli.context import (
+    COMMAND_LINE,
     AsJson,
     Claim,
     Compare,
@@ -283,8 +284,6 @@ def _add_change(name: str, action: Action, help_: str) -> None:
         target: OfTarget = None,
         as_json: AsJson = False,
     ) -> None:
-        from roofcast.serving.app_state.promotion import COMMAND_LINE
-
         given = {"import_id": import_, "campaign": campaign, "key": key}
         selection = {column: value for column, value in given.items() if value is not None}
         of_target = check_target(target) if target else None

@@ -15,6 +15,7 @@ from roofcast.data.errors import InputError, NotReadyError
 from roofcast.data.measurements.target import INFERENCE
 from roofcast.serving.cli.console import count_steps, note, show, spinner, track_retraining
 from roofcast.serving.cli.context import (
+    COMMAND_LINE,
     AsJson,
     Server,
     TargetOption,
@@ -71,23 +72,15 @@ def promote(
     as_json: AsJson = False,
 ) -> None:
     """Promote a version of the predictor."""
-    from roofcast.serving.app_state import promotion
-
     with spinner(f"promoting version {version}"):
-        champion = promotion.promote(
-            open_service().champions[check_target(target)].registry, version, promotion.COMMAND_LINE
-        ).champion
+        champion = open_service().champions[check_target(target)].promote(version, COMMAND_LINE).champion
     _show_champion(champion, as_json=as_json)
 
 
 def rollback(*, target: TargetOption = INFERENCE, as_json: AsJson = False) -> None:
     """Promote the version before the champion; called again, the version before that."""
-    from roofcast.serving.app_state import promotion
-
     with spinner("rolling back"):
-        champion = promotion.roll_back(
-            open_service().champions[check_target(target)].registry, promotion.COMMAND_LINE
-        ).champion
+        champion = open_service().champions[check_target(target)].roll_back(COMMAND_LINE).champion
     _show_champion(champion, as_json=as_json)
 
 

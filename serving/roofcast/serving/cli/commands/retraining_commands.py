@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from roofcast.serving.cli.console import show, step
-from roofcast.serving.cli.context import AsJson, Server, open_service
+from roofcast.serving.cli.context import COMMAND_LINE, AsJson, Server, open_service
 from roofcast.serving.cli.remote import ask
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ def list_retrainings(
 @retrainings.command()
 def cancel(id_: Annotated[str, typer.Argument(metavar="ID", help="A retraining.")], as_json: AsJson = False) -> None:
     """Cancel a retraining: one that waits does not start, one that runs stops after the folds that it fits."""
-    from roofcast.serving.app_state.promotion import COMMAND_LINE
     from roofcast.serving.app_state.retraining_stages import REGISTRATION
 
     cancelled = open_service().store.retrainings.cancel(id_, COMMAND_LINE, REGISTRATION)

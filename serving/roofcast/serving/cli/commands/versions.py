@@ -14,7 +14,15 @@ import typer
 from roofcast.data.measurements.target import INFERENCE
 from roofcast.serving.cli.commands.drift_command import MAX_DAYS
 from roofcast.serving.cli.console import show, spinner
-from roofcast.serving.cli.context import AsJson, Server, TargetOption, check_target, load_predictor, open_service
+from roofcast.serving.cli.context import (
+    COMMAND_LINE,
+    AsJson,
+    Server,
+    TargetOption,
+    check_target,
+    load_predictor,
+    open_service,
+)
 from roofcast.serving.cli.remote import ask
 from roofcast.serving.cli.text.comparison_text import show_comparison
 
@@ -53,21 +61,18 @@ def _row(version: dict[str, Any]) -> dict[str, Any]:
 @versions.command()
 def shadow(version: Version, as_json: AsJson = False) -> None:
     """Let a version answer a sample of the service's requests beside the champion, unseen."""
-    from roofcast.serving.app_state import promotion
-
     with spinner(f"loading version {version}"):
-        challenger = promotion.shadow(open_service().registry, version, promotion.COMMAND_LINE).champion
+        challenger = open_service().challenger.shadow(version, COMMAND_LINE)
     print(json.dumps(asdict(challenger)) if as_json else f"version {challenger.version} answers beside the champion")
 
 
 @versions.command()
 def withdraw(as_json: AsJson = False) -> None:
     """Withdraw the version that answers beside the champion; it stays in the registry."""
-    from roofcast.serving.app_state import promotion
     from roofcast.training.lifecycle.gate.challenger_alias import withdraw_challenger
 
     with spinner("withdrawing"):
-        version = withdraw_challenger(open_service().registry, promotion.COMMAND_LINE)
+        version = withdraw_challenger(open_service().registry, COMMAND_LINE)
     print(json.dumps(asdict(version)) if as_json else f"version {version.version} no longer answers")
 
 

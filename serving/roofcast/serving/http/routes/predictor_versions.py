@@ -6,7 +6,6 @@ from fastapi import APIRouter, Path, Query, Request
 
 from roofcast.data.errors import NoAnswerError
 from roofcast.data.measurements.target import INFERENCE
-from roofcast.serving.app_state import promotion
 from roofcast.serving.composition import Service
 from roofcast.serving.http.access import ADMIN, READ
 from roofcast.serving.http.callers import CALLER
@@ -60,7 +59,7 @@ def list_changes(service: Parts, limit: Annotated[int, Query(ge=1, le=1000)] = 1
 def put_predictor(request: PromotionRequest, *, http: Request, service: Parts) -> PredictorResponse:
     """Promote a version of the registry; all server processes follow within seconds."""
     champion = service.champions[request.target]
-    champion.refresh(promotion.promote(champion.registry, request.version, http.scope[CALLER]))
+    champion.promote(request.version, http.scope[CALLER])
     return predictor_response(champion.active_model, request.target)
 
 
@@ -71,7 +70,7 @@ def post_rollback(http: Request, service: Parts, request: TargetRequest = DEFAUL
     If there is none, or the champion has changed meanwhile, the answer is 409 and the champion stays.
     """
     champion = service.champions[request.target]
-    champion.refresh(promotion.roll_back(champion.registry, http.scope[CALLER]))
+    champion.roll_back(http.scope[CALLER])
     return predictor_response(champion.active_model, request.target)
 
 
@@ -90,7 +89,7 @@ def put_challenger(request: ChallengerRequest, *, http: Request, service: Parts)
 
     `PUT /v1/predictor` promotes it.
     """
-    service.challenger.refresh(promotion.shadow(service.registry, request.version, http.scope[CALLER]))
+    service.challenger.shadow(request.version, http.scope[CALLER])
     return _response(service)
 
 
