@@ -57,22 +57,6 @@ def test_entries_have_capacity_for_the_demand(shared: Client) -> None:
         assert entry["memory_used_byte"] <= entry["memory_usable_byte"]
 
 
-def test_an_entry_has_the_prediction_of_a_run_in_steady_state(shared: Client) -> None:
-    first = recommend(shared, limits=["ttft:p95<=5s"])["entries"][0]
-    split = {name: first[name] for name in ("tp", "pp", "dp")}
-    question = {
-        **{name: first[name] for name in ("accelerator", "engine", "weight_precision")}, **split,
-        "model": "my-14b", "n_accelerator": math.prod(split.values()), "ep": first["ep"],
-        "n_input_token": 120, "n_output_token": 20, "concurrency": first["load_per_replica"], "statistic": "p95",
-    }  # fmt: skip
-    request = {"models": [{"name": "my-14b", "config": CONFIG}], "rows": [question | {"n_request": 1e9}, question]}
-    long, blank = shared.post("/v1/predictions", request).json()["rows"]
-    expected = metric(first, "ttft_s", "p95")
-    assert long["ttft_s"] == pytest.approx(expected["value"], rel=1e-5)
-    assert long["ttft_s_hi"] == pytest.approx(expected["high"], rel=1e-5)
-    assert blank["ttft_s"] == pytest.approx(long["ttft_s"], rel=1e-5), "a question is about a service"
-
-
 def test_speculation_is_searched_when_it_is_requested(shared: Client) -> None:
     assert {entry["speculation"] is None for entry in recommend(shared)["entries"]} == {True}
     bounds = {
@@ -133,37 +117,6 @@ def request_cost(entry: dict[str, Any], n_input: float, n_output: float) -> floa
     return float(n_input * of_input + n_output * of_output) / 1e6
 
 
-@pytest.mark.parametrize("load", [{"request_rate_per_s": 4}, {"users": 90, "think_time_s": 8}, {"users": 60}])
-def test_a_peak_factor_raises_the_price_of_tokens(shared: Client, load: dict[str, float]) -> None:
-    workload = {"n_input_token": 1000, "n_output_token": 200, "peak_factor": 10, **load}
-    entry = recommend(shared, workload=workload, n_entry=1)["entries"][0]
-    if "request_rate_per_s" in load:
-        assert request_cost(entry, 1000, 200) * 4 * 3600 * 730 == pytest.approx(entry["cost_usd_per_month"], rel=1e-4)
-    at_peak = recommend(shared, workload=workload | {name: 10 * load[name] for name in load if name != "think_time_s"}
-                 | {"peak_factor": 1}, n_entry=1)["entries"][0]  # fmt: skip
-    assert at_peak["cost_usd_per_h"] == pytest.approx(entry["cost_usd_per_h"])
-    assert request_cost(at_peak, 1000, 200) * 10 == pytest.approx(request_cost(entry, 1000, 200), rel=1e-4)
-
-
-@pytest.mark.parametrize(
-    "load",
-    [{"users": 700}, {"users": 5}, {"users": 700, "think_time_s": 5}, {"users": 9, "think_time_s": 300},
-     {"request_rate_per_s": 90}, {"request_rate_per_s": 0.1}],
-)  # fmt: skip
-def test_the_number_of_replicas_can_be_recomputed(shared: Client, load: dict[str, float]) -> None:
-    workload = {"n_input_token": 500, "n_output_token": 100, "peak_factor": 1.5, "headroom": 0.2, **load}
-    entries = recommend(shared, workload=workload, n_entry=20)["entries"]
-    assert entries
-    for entry in entries:
-        at_rate = "request_rate_per_s" in load
-        assert (entry["users_per_replica"] is None) == at_rate
-        served = entry["request_rate_per_replica"] if at_rate else entry["users_per_replica"]
-        peak = load.get("users", load.get("request_rate_per_s", 0.0)) * 1.5
-        assert math.ceil(peak / 0.8 / served * (1 - 1e-5)) == entry["n_replica"]
-        thinking = entry["request_rate_per_replica"] * load.get("think_time_s", 0)
-        assert at_rate or served == pytest.approx(entry["in_flight_per_replica"] + thinking, rel=1e-4)
-
-
 VARIED = {"n_input_token": {"p50": 300, "p95": 1200}, "n_output_token": 150, "users": 20}
 
 
@@ -186,26 +139,6 @@ def test_varied_prompts_under_tail_limits_have_a_warning(shared: Client) -> None
 )
 def test_other_prompts_have_no_warning(shared: Client, workload: dict[str, Any], limit: str) -> None:
     assert not [w for w in recommend(shared, workload=workload, limits=[limit])["warnings"] if "prompt" in w]
-
-
-def test_a_request_rate_is_served_by_the_replicas(shared: Client) -> None:
-    workload = {"n_input_token": 120, "n_output_token": 20, "request_rate_per_s": 0.1}
-    slow = recommend(shared, workload=workload)["entries"][0]
-    assert (slow["n_replica"], slow["n_instance"]) == (1, 1)
-    assert 0 < slow["load_per_replica"] < 1
-    assert slow["load_per_replica"] <= slow["in_flight_per_replica"]
-    assert request_cost(slow, 120, 20) == pytest.approx(slow["cost_usd_per_h"] / (0.1 * 3600), rel=1e-4)
-    fast = recommend(shared, workload=workload | {"request_rate_per_s": 300})["entries"][0]
-    assert 1 < fast["load_per_replica"] <= fast["in_flight_per_replica"]
-    assert fast["cost_usd_per_h"] > slow["cost_usd_per_h"]
-
-
-def test_more_users_never_cost_less(shared: Client) -> None:
-    costs = []
-    for users in (1, 10, 100, 1000, 10_000, 1e6):
-        workload = {"n_input_token": 120, "n_output_token": 20, "users": users}
-        costs.append(recommend(shared, workload=workload)["entries"][0]["cost_usd_per_h"])
-    assert costs == sorted(costs)
 
 
 def test_tighter_limits_never_cost_less(shared: Client) -> None:

@@ -1,21 +1,73 @@
-"""One question of a command: its table, and its errors."""
+"""One question of a command: its table, its errors, and what its answer is conditioned on."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
-from roofcast.serving.cli.arguments.request_check import check_row
-from roofcast.serving.cli.context import open_model_catalog
-from roofcast.serving.cli.files import read_model
+from roofcast.serving.cli.arguments.request_check import Problems, check_calibration, check_level, check_row
+from roofcast.serving.cli.context import note_stack, open_model_catalog
+from roofcast.serving.cli.files import read_model, read_references_table
 from roofcast.serving.cli.remote import model_and_configs
+from roofcast.serving.defaults import DEFAULT_LEVEL, DEFAULT_OPERATOR, Operator
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from roofcast.data.catalog import Catalog
+    from roofcast.serving.app_state.champion_loader import LoadedModel
     from roofcast.serving.composition import Service
+    from roofcast.serving.csv_table import CsvTable
+    from roofcast.training.learner.predictor import CalibrationPoints
+    from roofcast.training.lifecycle.bundles.bundle import ModelBundle
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Own runs or the stack that answers are conditioned on, whose stack they are about, and the intervals' level.
+
+    `file`: of the references. `server`: service that answers; blank for the command's own predictor.
+    """
+
+    stack: str = ""
+    server: str = ""
+    level: float = DEFAULT_LEVEL
+    operator: Operator = DEFAULT_OPERATOR
+    file: Path | None = None
+    references: CsvTable | None = None
+
+    def check(self, problems: Problems) -> Self:
+        """Return it with its references read; add its problems to those of the command."""
+        checked = self
+        with problems:
+            checked = replace(self, references=read_references_table(self.file) if self.file else None)
+        with problems:
+            check_level(self.level)
+        check_calibration(problems, checked.references, self.file, self.stack, self.server)
+        return checked
+
+    def choose(
+        self, service: Service, catalog: Catalog, active: LoadedModel
+    ) -> tuple[ModelBundle, CalibrationPoints | None]:
+        """Return the bundle that answers and the points that it is conditioned on; print the stack."""
+        known = None
+        if self.references and self.file:
+            from roofcast.serving.predict.reference_rows import read_references
+
+            table, predictor = self.references, active.bundle.predictor
+            known = read_references(table.frame(), catalog, predictor, self.file.name, table.lines)
+        bundle, points, used = service.stacks.choose(catalog, active, "", self.stack, known, operator=self.operator)
+        note_stack(used)
+        return bundle, points
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Fields of a request to a service."""
+        given = {"stack": self.stack, "operator": self.operator, "level": self.level}
+        references = self.references.records() if self.references else []
+        return {"references": references} | {name: value for name, value in given.items() if value}
 
 
 def check_question(question: Mapping[str, Any], server: str = "") -> None:

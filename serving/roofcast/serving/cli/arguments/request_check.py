@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roofcast.data.errors import InputError, UnknownNameError, join_errors
+from roofcast.serving.cli.arguments.options import RequestT, option_fields, read_request
 from roofcast.serving.cli.files import parse_inventory, read_model_path
 from roofcast.serving.cli.remote import ask
 
@@ -59,19 +60,33 @@ def _fields_of(error: InputError) -> set[str]:
     return fields | {field.rpartition(".")[2] for field in fields}
 
 
-def parse_search(
-    problems: Problems, options: Mapping[str, Any], reference: Path | None, read: Callable[[Path], CsvTable]
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the fields that the options of a search set, and the rows of its references; keep their problems."""
-    fields = {**options, "model": options["model"] or "", "inventory": None}
-    references: list[dict[str, Any]] = []
+def check_search(
+    problems: Problems,
+    request: type[RequestT],
+    options: Mapping[str, Any],
+    references: tuple[Path | None, Callable[[Path], CsvTable]],
+    server: str,
+    engines: Collection[str] = (),
+    **more: Any,
+) -> RequestT:
+    """Return the request of a search that options set. Raises `InputError` with all problems of the command.
+
+    `references`: file of the references, and its reader. `more`: fields without an option.
+    """
+    fields, (file, read) = {**options, "model": options["model"] or "", "inventory": None}, references
+    rows: list[dict[str, Any]] = []
     with problems:
         fields["inventory"] = parse_inventory(options["inventory"] or [])
     with problems:
         read_model_path(fields["model"])
     with problems:
-        references = read(reference).records() if reference else []
-    return fields, references
+        rows = read(file).records() if file else []
+    with problems:
+        result = read_request(request, fields, references=rows, **more)
+    with problems:
+        check_names(option_fields(request, fields), engines, server)
+    problems.raise_all()
+    return result
 
 
 def check_level(level: float | None) -> None:

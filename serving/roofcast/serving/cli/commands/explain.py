@@ -12,8 +12,8 @@ import typer
 
 from roofcast.data.errors import InputError, NotReadyError
 from roofcast.serving.cli.arguments.options import question_options, with_options
-from roofcast.serving.cli.arguments.question import check_question, question_row, question_table
-from roofcast.serving.cli.arguments.request_check import Problems, check_calibration, check_level
+from roofcast.serving.cli.arguments.question import Calibration, check_question, question_row, question_table
+from roofcast.serving.cli.arguments.request_check import Problems
 from roofcast.serving.cli.console import note, show, spinner, warn
 from roofcast.serving.cli.context import (
     AsJson,
@@ -26,18 +26,16 @@ from roofcast.serving.cli.context import (
     note_stack,
     open_service,
 )
-from roofcast.serving.cli.files import read_references_table
 from roofcast.serving.cli.remote import ask
 from roofcast.serving.cli.text.explanation_text import explanation_text
 from roofcast.serving.cli.text.text_tables import WIDTH, cell_text, fold
-from roofcast.serving.defaults import DEFAULT_LEVEL, DEFAULT_OPERATOR, Operator
+from roofcast.serving.defaults import DEFAULT_LEVEL, DEFAULT_OPERATOR
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from roofcast.serving.app_state.champion_loader import LoadedModel
+    from roofcast.data.catalog import Catalog
     from roofcast.serving.composition import Service
-    from roofcast.serving.csv_table import CsvTable
     from roofcast.serving.explain.explanation import Explanation
     from roofcast.training.learner.predictor import CalibrationPoints
     from roofcast.training.lifecycle.bundles.bundle import ModelBundle
@@ -71,27 +69,22 @@ def explain(
 ) -> None:
     """Explain one question: where the time goes, what bounds it, what fits in memory, and why it is predicted so."""
     problems: Problems = context.obj
-    references = None
     with problems:
         check_question(question, server)
     for one in scale or ():
         with problems:
             _check_scale([one])
-    with problems:
-        references = read_references_table(reference) if reference else None
-    with problems:
-        check_level(level)
-    check_calibration(problems, references, reference, stack, server)
+    asked = Calibration(stack, server, level, operator, reference).check(problems)
     problems.raise_all()
     if server:
         if scale or plot:
             raise InputError(
                 "server", "cannot be combined with --scale or --plot, which need the command's own predictor"
             )
-        (document,) = _ask_service(server, question, level, references, stack, operator=operator)
+        (document,) = _ask_service(question, asked)
     else:
         with spinner("explaining"):
-            explanation = _explain(question, scale or [], level, (references, reference), (stack, operator))
+            explanation = _explain(question, scale or [], asked)
         if plot:
             from roofcast.serving.explain.explanation_plots import plot_explanation
 
@@ -103,57 +96,38 @@ def explain(
         _show(document)
 
 
-def _explain(
-    question: dict[str, str],
-    scale: list[str],
-    level: float,
-    references: tuple[CsvTable | None, Path | None],
-    stack: tuple[str, Operator],
-) -> Explanation:
+def _explain(question: dict[str, str], scale: list[str], asked: Calibration) -> Explanation:
     from roofcast.serving.explain.explanation import explain as explain_questions
     from roofcast.serving.explain.explanation import scale_accelerator
 
-    rows, reference = references
     service = open_service()
     table, catalog = question_table(question, service)
     part = scale_accelerator(catalog.accelerator(question["accelerator"]), scale)
-    active = _active_model(service, stack[0])
-    bundle = active.bundle if active else None
-    known = None
-    if rows and reference:
-        from roofcast.serving.predict.reference_rows import read_references
-
-        if not bundle:
-            raise InputError("reference", "needs a predictor; run `roofcast retrain`")
-        known = read_references(rows.frame(), catalog, bundle.predictor, reference.name, rows.lines)
-    if active:
-        bundle, known = _choose_stack(service, active, *stack, known)
-    return explain_questions(table, catalog, bundle, parts=[part], level=level, references=known)
+    bundle, points = _choose(service, catalog, asked)
+    return explain_questions(table, catalog, bundle, parts=[part], level=asked.level, references=points)
 
 
-def _choose_stack(
-    service: Service, active: LoadedModel, stack: str, operator: Operator, known: CalibrationPoints | None = None
-) -> tuple[ModelBundle, CalibrationPoints | None]:
-    bundle, points, used = service.stacks.choose(service.catalog, active, "", stack, known, operator=operator)
-    note_stack(used)
-    return bundle, points
+def _choose(
+    service: Service, catalog: Catalog, asked: Calibration
+) -> tuple[ModelBundle | None, CalibrationPoints | None]:
+    try:
+        active = load_predictor(service).active_model
+    except NotReadyError:
+        warn("no predictor is in service: the estimate uses prior coefficients, and there is no prediction")
+    except InputError as error:
+        warn(f"the active predictor cannot be used: {error}")
+    else:
+        return asked.choose(service, catalog, active)
+    for option, value in (("stack", asked.stack), ("reference", asked.file)):
+        if value:
+            raise InputError(option, "needs a predictor; run `roofcast retrain`")
+    return None, None
 
 
-def _ask_service(
-    url: str,
-    question: dict[str, str],
-    level: float,
-    table: CsvTable | None,
-    stack: str,
-    sweep: str = "",
-    operator: Operator = DEFAULT_OPERATOR,
-) -> list[dict[str, Any]]:
-    row, configs = question_row(question, url)
-    references = table.records() if table else []
-    request: dict[str, Any] = {"rows": [row], "models": configs, "references": references, "level": level}
-    given = {"stack": stack, "sweep": sweep, "operator": operator}
-    request |= {name: value for name, value in given.items() if value}
-    with ask(url) as client:
+def _ask_service(question: dict[str, str], asked: Calibration, **sweep: str) -> list[dict[str, Any]]:
+    row, configs = question_row(question, asked.server)
+    request: dict[str, Any] = {"rows": [row], "models": configs, **asked.fields, **sweep}
+    with ask(asked.server) as client:
         response = client.explain(**request)
     note_stack(response.get("stack"))
     return [dict(one) for one in response["rows"]]
@@ -192,7 +166,7 @@ def whatif(
         check_question(question, server)
     with problems:
         _check_sweep(sweep or [])
-    check_calibration(problems, None, None, stack, server)
+    asked = Calibration(stack, server).check(problems)
     problems.raise_all()
     if server and plot:
         raise InputError("server", "cannot be combined with --plot, which needs the command's own predictor")
@@ -200,9 +174,9 @@ def whatif(
 
     kind, labels = parse_option(sweep[0])
     if server:
-        documents = _ask_service(server, question, DEFAULT_LEVEL, None, stack, sweep[0])
+        documents = _ask_service(question, asked, sweep=sweep[0])
     else:
-        explanation = _explain_sweep(question, sweep[0], stack)
+        explanation = _explain_sweep(question, sweep[0], asked)
         documents = [explanation.to_json(i) for i in range(len(labels))]
         if plot:
             from roofcast.serving.explain.explanation_plots import plot_sweep
@@ -214,7 +188,7 @@ def whatif(
     show(rows if as_json else [_with_units(row) for row in rows], as_json=as_json)
 
 
-def _explain_sweep(question: dict[str, str], sweep: str, stack: str) -> Explanation:
+def _explain_sweep(question: dict[str, str], sweep: str, asked: Calibration) -> Explanation:
     from roofcast.serving.explain.explanation import explain as explain_questions
     from roofcast.serving.explain.explanation import sweep_question
 
@@ -222,8 +196,7 @@ def _explain_sweep(question: dict[str, str], sweep: str, stack: str) -> Explanat
         service = open_service()
         table, catalog = question_table(question, service)
         repeated, parts = sweep_question(table, catalog, sweep)
-        active = _active_model(service, stack)
-        bundle, points = _choose_stack(service, active, stack, DEFAULT_OPERATOR) if active else (None, None)
+        bundle, points = _choose(service, catalog, asked)
         return explain_questions(repeated, catalog, bundle, parts=parts, references=points)
 
 
@@ -267,18 +240,6 @@ def _predicted(prediction: dict[str, Any]) -> dict[str, float]:
         for text, reasons in (("predicted", of_metric), ("uncalibrated", of_metric["uncalibrated"]))
         if reasons
     }
-
-
-def _active_model(service: Service, stack: str) -> LoadedModel | None:
-    try:
-        return load_predictor(service).active_model
-    except NotReadyError:
-        warn("no predictor is in service: the estimate uses prior coefficients, and there is no prediction")
-    except InputError as error:
-        warn(f"the active predictor cannot be used: {error}")
-    if stack:
-        raise InputError("stack", "needs a predictor; run `roofcast retrain`")
-    return None
 
 
 def _save(figure: Figure, file: Path) -> None:

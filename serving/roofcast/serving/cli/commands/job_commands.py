@@ -16,8 +16,6 @@ from roofcast.data.measurements.target import TRAINING
 from roofcast.serving.cli.arguments.options import (
     Option,
     column_options,
-    option_fields,
-    read_request,
     request_options,
     with_model,
     with_options,
@@ -25,10 +23,9 @@ from roofcast.serving.cli.arguments.options import (
 from roofcast.serving.cli.arguments.request_check import (
     Problems,
     check_level,
-    check_names,
     check_row,
     check_rows_options,
-    parse_search,
+    check_search,
 )
 from roofcast.serving.cli.console import show, spinner, warn
 from roofcast.serving.cli.context import (
@@ -290,14 +287,10 @@ def recommend(
 ) -> None:
     """Rank hardware and plans of a training job by cost, among those that fit and meet deadline and budget."""
     problems: Problems = context.obj
-    fields, references = parse_search(problems, options, reference, read_table)
     with problems:
         _check_launcher(launch)
-    with problems:
-        request = read_request(_declare(), fields, references=references, n_rejection=N_MISS_JSON)
-    with problems:
-        check_names(option_fields(_declare(), fields), (), server)
-    problems.raise_all()
+    references = reference, read_table
+    request = check_search(problems, _declare(), options, references, server, n_rejection=N_MISS_JSON)
     response = _recommend(request, server)
     for warning in response["warnings"]:
         warn(warning)

@@ -6,14 +6,14 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from roofcast.data.errors import InputError
 from roofcast.serving.cli.arguments.options import question_options, with_options
-from roofcast.serving.cli.arguments.question import check_question, question_row, question_table
-from roofcast.serving.cli.arguments.request_check import Problems, check_calibration, check_level, check_rows_options
+from roofcast.serving.cli.arguments.question import Calibration, check_question, question_row, question_table
+from roofcast.serving.cli.arguments.request_check import Problems, check_rows_options
 from roofcast.serving.cli.console import spinner
 from roofcast.serving.cli.context import (
     AsJson,
@@ -32,7 +32,6 @@ from roofcast.serving.cli.context import (
 from roofcast.serving.cli.files import (
     EXAMPLE_QUESTIONS,
     read_questions,
-    read_references_table,
     read_row_models,
     write_table,
 )
@@ -40,7 +39,7 @@ from roofcast.serving.cli.remote import ask
 from roofcast.serving.cli.text.measured_errors import SUFFIX, errors_text, measured_errors
 from roofcast.serving.cli.text.prediction_text import prediction_text, question_text
 from roofcast.serving.cli.text.text_tables import fold
-from roofcast.serving.defaults import DEFAULT_LEVEL, DEFAULT_OPERATOR, Operator
+from roofcast.serving.defaults import DEFAULT_LEVEL, DEFAULT_OPERATOR
 
 Example = Annotated[bool, print_option("--example", EXAMPLE_QUESTIONS, "Print a file for --rows, and exit.")]
 
@@ -85,7 +84,7 @@ def predict(
     """
     problems: Problems = context.obj
     given = [name for name, value in question.items() if value]
-    table = references = None
+    table = None
     with problems:
         table = read_questions(rows) if rows else None
     with problems:
@@ -96,29 +95,15 @@ def predict(
     with problems:
         if given and not rows:
             check_question(question, server)
-    with problems:
-        references = read_references_table(reference) if reference else None
-    with problems:
-        check_level(level)
-    check_calibration(problems, references, reference, stack, server)
+    asked = Calibration(stack, server, level, operator, reference).check(problems)
     problems.raise_all()
-    asked = _Asked(references, reference, stack, operator, level, server)
     if table and rows and out:
         _predict_file(table, rows.name, out, asked, why=why, as_json=as_json)
     else:
         _predict_one(question, asked, as_json=as_json)
 
 
-class _Asked(NamedTuple):
-    references: CsvTable | None
-    reference_file: Path | None
-    stack: str
-    operator: Operator
-    level: float
-    server: str
-
-
-def _predict_one(question: Mapping[str, str], asked: _Asked, *, as_json: bool) -> None:
+def _predict_one(question: Mapping[str, str], asked: Calibration, *, as_json: bool) -> None:
     if asked.server:
         row, models = question_row(question, asked.server)
         answer = _ask_service([row], models, asked)[0]
@@ -133,7 +118,7 @@ def _predict_one(question: Mapping[str, str], asked: _Asked, *, as_json: bool) -
     print(text, end="")
 
 
-def _predict_file(table: CsvTable, source: str, out: Path, asked: _Asked, *, why: bool, as_json: bool) -> None:
+def _predict_file(table: CsvTable, source: str, out: Path, asked: Calibration, *, why: bool, as_json: bool) -> None:
     questions, models = read_row_models(table.inputs(), source)
     if not table.rows:
         raise InputError("rows", "there are none; give at least one")
@@ -170,18 +155,10 @@ def _joined(question: Sequence[str], answer: Sequence[Any], errors: Sequence[Any
     return [*question, *answer, *errors]
 
 
-def _predict(questions: pd.DataFrame, service: Service, catalog: Catalog, asked: _Asked) -> list[dict[str, Any]]:
-    from roofcast.serving.predict.reference_rows import read_references
+def _predict(questions: pd.DataFrame, service: Service, catalog: Catalog, asked: Calibration) -> list[dict[str, Any]]:
     from roofcast.serving.predict.row_answers import PredictOptions, answer
 
-    bundle, known = load_predictor(service).active_model.bundle, None
-    if asked.references and asked.reference_file:
-        rows, name = asked.references, asked.reference_file.name
-        known = read_references(rows.frame(), catalog, bundle.predictor, name, rows.lines)
-    bundle, points, used = service.stacks.choose(
-        catalog, service.active_model, "", asked.stack, known, operator=asked.operator
-    )
-    note_stack(used)
+    bundle, points = asked.choose(service, catalog, load_predictor(service).active_model)
     answers = answer(questions, PredictOptions(bundle, catalog, asked.level, points))
     return [
         {str(name): value for name, value in row.items()}
@@ -189,16 +166,8 @@ def _predict(questions: pd.DataFrame, service: Service, catalog: Catalog, asked:
     ]
 
 
-def _ask_service(rows: Sequence[dict[str, Any]], models: Sequence[Any], asked: _Asked) -> list[dict[str, Any]]:
+def _ask_service(rows: Sequence[dict[str, Any]], models: Sequence[Any], asked: Calibration) -> list[dict[str, Any]]:
     with ask(asked.server) as client:
-        known = asked.references.records() if asked.references else ()
-        response = client.predict(
-            rows,
-            models=models,
-            references=known,
-            stack=asked.stack or None,
-            operator=asked.operator,
-            level=asked.level,
-        )
+        response = client.predict(rows, models=models, **asked.fields)
     note_stack(response.get("stack"))
     return [dict(row) for row in response["rows"]]

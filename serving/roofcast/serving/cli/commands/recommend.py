@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from roofcast.serving.cli.arguments.options import (
-    option_fields,
-    read_request,
     request_options,
     require_with,
     with_model,
@@ -19,9 +17,8 @@ from roofcast.serving.cli.arguments.options import (
 from roofcast.serving.cli.arguments.request_check import (
     Problems,
     check_calibration,
-    check_names,
     check_out,
-    parse_search,
+    check_search,
 )
 from roofcast.serving.cli.console import note, spinner, warn
 from roofcast.serving.cli.context import (
@@ -71,18 +68,13 @@ def recommend(
     from roofcast.features.columns import ENGINES
 
     problems: Problems = context.obj
-    fields, references = parse_search(problems, options, reference, read_references_table)
     with problems:
         require_with("deployment", options["deployment"], {DEPLOYMENT_FILE: deployment_file})
         check_out(deployment_file, DEPLOYMENT_FILE)
     check_calibration(problems, None, None, stack, server)
-    with problems:
-        n_rejection = N_REJECTION_JSON if as_json else 0
-        more = {"references": references, "stack": stack or None, "n_rejection": n_rejection}
-        request = read_request(_declare(), fields, **more)
-    with problems:
-        check_names(option_fields(_declare(), fields), ENGINES, server)
-    problems.raise_all()
+    more = {"stack": stack or None, "n_rejection": N_REJECTION_JSON if as_json else 0}
+    references = reference, read_references_table
+    request = check_search(problems, _declare(), options, references, server, ENGINES, **more)
     response = _ask_service(server, request) if server else _recommend(request)
     for warning in response["warnings"]:
         warn(warning)
