@@ -186,7 +186,7 @@ def test_lines_with_more_cells_than_the_header_are_refused(tmp_path: Path) -> No
     file = tmp_path / "run.csv"
     header, *lines = CRASHING.read_text().splitlines(keepends=True)
     file.write_text(header + "".join("7," + line for line in lines))
-    with pytest.raises(SchemaError, match=r"run\.csv, line 2: has more cells than the header"):
+    with pytest.raises(SchemaError, match=r"run\.csv, line 2: must have 19 cells as the header has, got 20"):
         read_measurements("llm_pilot", [file], "pilot")
 
 

@@ -10,20 +10,19 @@ completed requests by that duration, although requests may end up to 10 s after 
 
 import datetime as dt
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, Final, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
+from roofcast.data.csv_rows import check_width
 from roofcast.data.errors import SchemaError
 from roofcast.data.importers.client_runs import Run, run_reader
 from roofcast.data.importers.fact_tables import fact_table
 from roofcast.data.importers.format import Format
+from roofcast.data.importers.json_input import Floats, Node, cell_node, csv_rows
 from roofcast.data.importers.request_samples import length_cells, request_samples, statistics_of
 from roofcast.data.importers.sources import Source, header_of
 from roofcast.data.measurements.schema import NUMBER_COLUMNS
@@ -33,8 +32,9 @@ REQUEST_COLUMNS: Final = (
     "status", "model", "num_users", "n_gpus", "gpu_type", "start_timestamp", "experiment_duration_s",
     "n_input_tokens", "n_output_tokens", "latency_ms_per_token",
 )  # fmt: skip
+_OF_RUN: Final = ("model", "num_users", "n_gpus", "gpu_type", "experiment_duration_s")
 _STATUS_OK: Final = 200
-_LATENCIES: Final = "latency_ms_per_token"
+_LATENCIES: Final = REQUEST_COLUMNS[-1]
 
 
 # The completed requests of one run, those with a second entry. `entry_ms` concatenates the entries of all of them,
@@ -48,11 +48,11 @@ class _RequestLog:
     duration_s: float
     began_ms: float
     n_request: int
-    start_ms: NDArray[np.float64]
-    n_input_token: NDArray[np.float64]
-    n_output_token: NDArray[np.float64]
+    start_ms: Floats
+    n_input_token: Floats
+    n_output_token: Floats
     n_entry: NDArray[np.int64]
-    entry_ms: NDArray[np.float64]
+    entry_ms: Floats
 
     @property
     def entry_starts(self) -> NDArray[np.int64]:
@@ -60,109 +60,62 @@ class _RequestLog:
 
     @classmethod
     def read(cls, source: Source) -> Self:
-        table = _read_table(source)
-        place = source.name
-        all_starts = _numbers(table, "start_timestamp", place)
-        is_ok = _numbers(table, "status", place) == _STATUS_OK
-        n_user, n_gpu = (int(_constant(table, name, place, low=1)) for name in ("num_users", "n_gpus"))
-        duration_s = float(_constant(table, "experiment_duration_s", place, low=1))
-        model, gpu_type = (str(_constant(table, name, place)) for name in ("model", "gpu_type"))
-        lists = _lists(table.loc[is_ok, _LATENCIES], place)
-        done = table.loc[is_ok][[len(entries) > 1 for entries in lists]]
-        if done.empty:
-            raise SchemaError("status", "no request completed; leave this run out", place)
-        lists = [entries for entries in lists if len(entries) > 1]
+        requests = list(_requests(source))
+        first = requests[0]
+        for request in requests:
+            for name in _OF_RUN:
+                if request[name].is_blank or request[name].value != first[name].value:
+                    raise request[name].error("must be given and the same for every request of a run")
+        begun = [request["start_timestamp"].required_number() for request in requests]
+        is_ok = [request["status"].required_number() == _STATUS_OK for request in requests]
+        lists = [(request, _entries(request)) for request, ok in zip(requests, is_ok, strict=True) if ok]
+        done = [(request, entries) for request, entries in lists if len(entries) > 1]
+        if not done:
+            raise SchemaError("status", "no request completed; leave this run out", source.name)
         return cls(
-            model=model,
-            gpu_type=gpu_type,
-            n_gpu=n_gpu,
-            n_user=n_user,
-            duration_s=duration_s,
-            began_ms=float(all_starts.min()),
-            n_request=len(table),
-            start_ms=_numbers(done, "start_timestamp", place),
-            n_input_token=_numbers(done, "n_input_tokens", place, low=1),
-            n_output_token=_numbers(done, "n_output_tokens", place, low=1),
-            n_entry=np.fromiter(map(len, lists), np.int64, len(lists)),
-            entry_ms=np.fromiter(chain.from_iterable(lists), np.float64),
+            model=str(first["model"].value),
+            gpu_type=str(first["gpu_type"].value),
+            n_gpu=int(_at_least_1(first["n_gpus"])),
+            n_user=int(_at_least_1(first["num_users"])),
+            duration_s=_at_least_1(first["experiment_duration_s"]),
+            began_ms=min(begun),
+            n_request=len(requests),
+            start_ms=np.array([request["start_timestamp"].number() for request, _ in done]),
+            n_input_token=np.array([_at_least_1(request["n_input_tokens"]) for request, _ in done]),
+            n_output_token=np.array([_at_least_1(request["n_output_tokens"]) for request, _ in done]),
+            n_entry=np.array([len(entries) for _, entries in done]),
+            entry_ms=np.concatenate([entries for _, entries in done]),
         )
 
 
-def _read_table(source: Source) -> pd.DataFrame:
-    try:
-        table = pd.read_csv(source.stream, usecols=lambda name: name in REQUEST_COLUMNS, low_memory=False)
-    except pd.errors.EmptyDataError as error:
-        raise SchemaError("", "is empty", source.name) from error
-    except UnicodeDecodeError as error:
-        raise SchemaError("", "must be UTF-8; is the file binary?", source.name) from error
-    except pd.errors.ParserError as error:
-        raise _parser_error(error, source.name) from error
-    missing = [name for name in REQUEST_COLUMNS if name not in table.columns]
+def _requests(source: Source) -> Iterator[Node]:
+    rows = csv_rows(source)
+    first_line, header = next(rows)
+    missing = [name for name in REQUEST_COLUMNS if name not in header]
     if missing:
-        raise SchemaError(missing[0], "no such column: this is no raw file of LLM-Pilot", source.name, 1)
-    if not isinstance(table.index, pd.RangeIndex):
-        raise SchemaError("", "has more cells than the header", source.name, 2)
-    if table.empty:
-        raise SchemaError("", "holds no request below its header", source.name, 2)
-    return table
+        raise SchemaError(missing[0], "no such column: this is no raw file of LLM-Pilot", source.name, first_line)
+    line = 0
+    for line, row in rows:
+        check_width(row, header, source.name, line)
+        cells = dict(zip(header, row, strict=True))
+        numbers = {name: cell_node(cells[name], name, source.name, line).value for name in REQUEST_COLUMNS[:-1]}
+        yield Node({**numbers, _LATENCIES: cells[_LATENCIES]}, "", source.name, line)
+    if not line:
+        raise SchemaError("", "holds no request below its header", source.name, first_line + 1)
 
 
-def _parser_error(error: pd.errors.ParserError, place: str) -> SchemaError:
-    unclosed = re.search(r"EOF inside string starting at row (\d+)", str(error))
-    uneven = re.search(r"in line (\d+)", str(error))
-    if unclosed:
-        return SchemaError("", "ends within a cell: the file is truncated", place, int(unclosed[1]) + 1)
-    problem = "has another number of cells than the header" if uneven else "is not valid CSV"
-    return SchemaError("", problem, place, int(uneven[1]) if uneven else 0)
+def _at_least_1(node: Node) -> float:
+    if not (number := node.required_number()) >= 1:
+        raise node.error(f"must be a number of at least 1, got {number:g}")
+    return number
 
 
-def _constant(table: pd.DataFrame, name: str, place: str, low: float | None = None) -> Any:
-    column = table[name] if low is None else pd.Series(_numbers(table, name, place, low), table.index)
-    differs = (column != column.iloc[0]).to_numpy()
-    if differs.any():
-        line = int(differs.argmax()) + 2
-        raise SchemaError(name, "must be given and the same for every request of a run", place, line)
-    return column.iloc[0]
-
-
-def _numbers(table: pd.DataFrame, name: str, place: str, low: float = 0) -> NDArray[np.float64]:
-    numbers = pd.to_numeric(table[name], errors="coerce").to_numpy(dtype=float)
-    is_wrong = ~(np.isfinite(numbers) & (numbers >= low))
-    if is_wrong.any():
-        position = int(is_wrong.argmax())
-        problem = f"must be a number of at least {low:g}, got {str(table[name].iloc[position])[:60]!r}"
-        raise SchemaError(name, problem, place, _line_of(table, position))
-    return numbers
-
-
-def _lists(cells: pd.Series, place: str) -> list[list[float]]:
-    texts = cells.tolist()
+def _entries(request: Node) -> Floats:
+    node = request[_LATENCIES]
     try:
-        lists: list[list[float]] = json.loads(f"[{','.join(texts)}]")
-        if len(lists) == len(texts) and all(map(_are_latencies, lists)):
-            return lists
-    except (TypeError, ValueError, RecursionError):
-        pass
-    position = next(i for i, text in enumerate(texts) if not _is_list_text(text))
-    problem = f"must be a list of latencies, got {str(texts[position])[:60]!r}"
-    raise SchemaError(_LATENCIES, problem, place, int(cells.index[position]) + 2)
-
-
-def _is_list_text(text: object) -> bool:
-    try:
-        return _are_latencies(json.loads(str(text)))
-    except (ValueError, RecursionError):
-        return False
-
-
-def _are_latencies(entries: object) -> bool:
-    return isinstance(entries, list) and all(
-        type(entry) in {int, float} and 0 <= entry < float("inf") for entry in entries
-    )
-
-
-def _line_of(table: pd.DataFrame, position: int) -> int:
-    return int(table.index[position]) + 2
+        return Node(json.loads(node.text()), "", "").numbers()
+    except (SchemaError, ValueError, RecursionError) as error:
+        raise node.error(f"must be a list of latencies, got {node.text()[:60]!r}") from error
 
 
 _WORDS: Final = fact_table("tool_words")["llm_pilot"]
@@ -172,8 +125,6 @@ FLASH_ATTENTION: Final[dict[str, bool]] = _WORDS["flash_attention"]
 
 N_DIGIT: Final = 6
 """Significant digits of the rows: the clients' clock counts milliseconds."""
-
-Floats = NDArray[np.float64]
 
 
 def _samples(log: _RequestLog) -> dict[str, Floats]:
