@@ -35,8 +35,8 @@ class Record:
     """Published row: what its source states.
 
     - `reference`: Identifier in the source.
-    - `cells`: Text or JSON value by column. Every reader adds ``@file``, ``@path`` below the campaign's folder, and
-      ``@row`` counted from 1 in its file; most add ``@line``, pages and Markdown ``@heading``.
+    - `cells`: Text or JSON value by column. Every reader adds ``@source``, ``@file``, ``@path`` below the
+      campaign's folder, and ``@row`` counted from 1 in its file; most add ``@line``, pages and Markdown ``@heading``.
     - `n_published`: Number of published rows that the record joins.
     - `rejection`: Rule and detail, if a hook rejects the row.
     """
@@ -90,8 +90,8 @@ class FileSet:
     def cells(self, folder: Path) -> Iterator[dict[str, Any]]:
         """Yield the cells of all records. Raises `SchemaError` if no file matches, or one is not of the format."""
         for file in self._paths(folder):
-            text = file.read_text(encoding="utf-8-sig")
-            place = {"@file": file.name, "@path": file.relative_to(folder).as_posix()}
+            text = "" if self.format == "path" else file.read_text(encoding="utf-8-sig")
+            place = {"@source": file, "@file": file.name, "@path": file.relative_to(folder).as_posix()}
             for row, cells in enumerate(FORMATS[self.format](text, file.name, self), start=1):
                 if all(re.search(pattern, str(cells.get(name, ""))) for name, pattern in self.only.items()):
                     yield {**place, "@row": row, **cells}
@@ -292,8 +292,13 @@ def line_cells(text: str, name: str, files: FileSet) -> Iterator[dict[str, Any]]
             yield {"@line": number, "@heading": heading, "@text": line, **found.groupdict()}
 
 
+def path_cells(text: str, name: str, files: FileSet) -> Iterator[dict[str, Any]]:  # noqa: ARG001 (one signature)
+    """Yield the place of the file alone: a hook reads it."""
+    yield {}
+
+
 FORMATS: Final[Mapping[str, Callable[[str, str, FileSet], Iterator[dict[str, Any]]]]] = {
     "csv": csv_cells, "json": json_cells, "jsonl": jsonl_cells, "pages": page_cells, "markdown": markdown_cells,
-    "html": html_cells, "text": text_cells, "lines": line_cells,
+    "html": html_cells, "text": text_cells, "lines": line_cells, "path": path_cells,
 }  # fmt: skip
 """Reader by format: takes text, file name and options, yields the cells of each record."""

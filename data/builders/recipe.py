@@ -95,9 +95,8 @@ class Recipe:
 
     def records(self, root: Path) -> Iterator[Record]:
         """Yield the published rows of the files under `root`, changed by the hook `records`."""
-        folder, published = root / self.source.folder, self.published(root)
-        transform: Callable[[Iterator[Record], Path], Iterable[Record]] | None = getattr(self.hooks, "records", None)
-        yield from transform(published, folder) if transform else published
+        transform: Callable[[Iterator[Record]], Iterable[Record]] = getattr(self.hooks, "records", iter)
+        yield from transform(self.published(root))
 
     def published(self, root: Path) -> Iterator[Record]:
         """Yield the published rows of the files under `root`."""

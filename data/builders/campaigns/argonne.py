@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from builders.figures import number_of, round_figure
@@ -16,7 +15,7 @@ MODELS: Final = {"neuralmagic/Meta-Llama-3-8B-Instruct-FP8": "meta-llama/Meta-Ll
 ACCELERATORS: Final[Mapping[str, str]] = {"Nvidia A100 GPU": "nvidia-a100-sxm-40gb", "SambaNova SN40L": ""}
 
 
-def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield the records under the same column names for all files."""
     for record in published:
         cells = {re.sub(r"[\s_]+", " ", name).strip().lower(): text for name, text in record.columns.items()}

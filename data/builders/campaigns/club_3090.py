@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from builders.published import Cells, Record
@@ -40,7 +39,7 @@ _OFF: Final = r"no[- ]?mtp|no[- ]spec|mtp[- ]off|spec[- ]off|no drafter"
 _MTP: Final = r"\bmtp (?:n=\d|al\b|accept|live|active)|mtp accept-len"
 
 
-def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield the rows with speeds, and malformed ones."""
     for record in published:
         columns = record.columns

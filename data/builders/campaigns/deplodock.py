@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from builders.figures import number_of
@@ -32,7 +31,7 @@ _SERVICE: Final = re.compile(r"^  (?:vllm|sglang)_\d+:$", re.MULTILINE)
 _LABEL: Final = re.compile(r"^([A-Z][\w /().]+?):\s+([\d.]+|nan)\s*$", re.MULTILINE)
 
 
-def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield the records with the figures, and the settings of the only engine.
 
     Raises `SchemaError` if a file lacks the result, the containers or the command.

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from builders.columns import is_blank
@@ -11,7 +10,7 @@ from builders.figures import number_of
 from builders.published import Cells, Record
 
 
-def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield a record for each result file, and for each pair of prompt's and tokens' speed."""
     speculations: dict[str, dict[str, Any]] = {}
     prompt: Record | None = None

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from builders.published import Cells, Record
@@ -14,7 +13,7 @@ MIN_SAMPLES: Final = {"p50": 3, "p95": 20, "p99": 100}
 """Least number of requests of a percentile."""
 
 
-def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield the records; a gap between chunks is one between tokens only without speculation."""
     for record in published:
         cells = record.cells

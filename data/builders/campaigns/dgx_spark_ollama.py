@@ -3,7 +3,6 @@
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from builders.figures import number_of
@@ -23,7 +22,7 @@ MIN_OUTPUT_TOKEN: Final = 20
 """Least length of an answer whose time per token counts."""
 
 
-def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield one record for the accepted repeats of a prompt, with their number and the rest of TTFT."""
     repeats: dict[tuple[str, ...], list[Record]] = defaultdict(list)
     for record in published:

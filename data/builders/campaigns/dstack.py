@@ -11,7 +11,7 @@ from builders.published import Cells, Record
 _LENGTHS: Final = re.compile(r"_(?:req(?P<n>\d+)_)?(?:in|ip)(?P<i>\d+)_(?:out|op)(?P<o>\d+)_(?:np(?P<b>\d+))?")
 
 
-def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield the records with their kind (blank of a copy), machine and duration, which identifies repeats."""
     for record in published:
         cells = record.cells

@@ -3,7 +3,6 @@
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from builders.campaigns.llama_bench import generation_row, prompt_row
@@ -56,7 +55,7 @@ _ACCEPTED: Final = re.compile(r"accepted (?:length )?(\d+\.\d+)")
 """Acceptance length in a cell of `speculation`."""
 
 
-def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield a record for each run, with its lines as ``@lines``."""
     outcomes = {"statistic", *LATENCIES, *THROUGHPUTS, "power_w"}
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from builders.figures import number_of
@@ -16,7 +15,7 @@ DEFAULT_SPLITS: Final = {"GPT-175B": (8, 1), "GPT-89B": (8, 1)}
 _LATENCY: Final = re.compile(r"^(FT Latency|Latency of .*) \(ms\)$")
 
 
-def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield the records with the model of their heading and the columns' names of all revisions in one spelling."""
     for record in published:
         columns = {name.lower().replace("_", " "): text for name, text in record.columns.items()}

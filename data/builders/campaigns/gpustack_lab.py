@@ -4,7 +4,6 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from builders.campaigns.gpustack_pages import PageRun, read_page
@@ -46,7 +45,7 @@ _HARDWARE: Final = re.compile(
 )
 
 
-def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield the printed results, and rejected table rows with throughputs of pages that print none."""
     for page in published:
         name, text = page.cells["@file"], page.cells["@text"]

@@ -2,13 +2,12 @@
 
 import datetime as dt
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from builders.published import Cells, Record
 
 
-def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield a record for each point; one for all points of a file of the large models, or of a shared accelerator."""
     for run in published:
         is_large = "/small-models/" not in run.cells["@path"]

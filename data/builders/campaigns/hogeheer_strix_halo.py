@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from builders.campaigns.llama_bench import generation_row, precision_cells, prompt_row
@@ -15,7 +14,7 @@ N_GENERATED: Final = 128
 """Tokens that llama-bench generates by default."""
 
 
-def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield the records with the precision of their file."""
     for record in published:
         quant = record.cells["quant"]

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 from builders.campaigns.silicon.scripts import Launch
@@ -28,7 +27,7 @@ _RUN_NAME: Final = re.compile(
 )
 
 
-def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield the results with what follows from them.
 
     Raises `SchemaError` if a file's name does not contain the request lengths, or a log's the configuration.

@@ -33,12 +33,12 @@ RERUNS: Final[dict[str, Row]] = {
 """Deployment by the beginning of a rerun's file name."""
 
 
-def records(published: Iterator[Record], folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield the nightly's records with lengths and requests; those of the rerun with their file."""
     for record in published:
         cells, name = record.cells, record.cells["@file"].rpartition("__")[2]
         if "Framework" not in cells:
-            yield Record(name, {"file": folder / cells["@path"]})
+            yield Record(name, {"file": cells["@source"]})
             continue
         unseen = [n for n in cells if " ITL " in n and not streams_tokens(cells["Framework"], ACCELERATOR)]
         more = {

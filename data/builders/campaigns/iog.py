@@ -1,13 +1,12 @@
 """Joins the rows of a run, one a statistic: the mean comes first."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from builders.published import Record
 
 
-def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield a record for each run: the cells of its mean, and those of all statistics."""
     runs: list[dict[str, Any]] = []
     for record in published:

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from builders.published import Record
 from roofcast.data.importers.request_samples import statistics_of, variation_of
 
 
-def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield a record for each run, with lengths and token times of its requests that succeeded."""
     tables: dict[str, list[Record]] = defaultdict(list)
     for record in published:

@@ -1,7 +1,6 @@
 """Of the settings of a model, build and workload one run stands for all."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 from builders.campaigns.llama_bench import precision_cells
@@ -12,7 +11,7 @@ PRECISIONS: Final = {"gpt-oss-120b-F16": "fp4", "gpt-oss-20b-F16": "fp4"}
 """Precision that differs from the name's: the experts stay in MXFP4."""
 
 
-def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield the records with their folder's name, and whether they stand for their workload."""
     runs = list(published)
     best: dict[tuple[object, ...], Record] = {}

@@ -3,7 +3,6 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 from builders.columns import is_blank
@@ -14,7 +13,6 @@ from roofcast.data.importers import read_measurements
 from roofcast.data.importers.llm_pilot import ACCELERATORS, MODELS
 from roofcast.data.units import s_from_ms
 
-RAW: Final = "performance_characterization_data_raw.tar.xz"
 RTOL: Final = 1e-5
 MEDIANS: Final = {"median_nttft": "nttft_s_per_token", "median_itl": "itl_s"}
 NOTE: Final = "published medians alone, raw file missing; request lengths of the run with 64 users"
@@ -28,14 +26,14 @@ Point = tuple[str, str, float, float]
 """Model, accelerator, its number, and users."""
 
 
-def records(published: Iterator[Record], folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield a record for each published point, with its five rows, or that of its medians without a raw file.
 
     Raises `InputError` if a median differs from the published one by more than `RTOL`, or a measured point is not
     published.
     """
     points: dict[Point, list[Row]] = defaultdict(list)
-    for row in read_measurements("llm_pilot", [folder / RAW], "llm_pilot").to_dict("records"):
+    for row in read_measurements("llm_pilot", [next(published).cells["@source"]], "llm_pilot").to_dict("records"):
         key = (row["model"], row["accelerator"], row["n_accelerator"], row["concurrency"])
         points[key].append({str(name): value for name, value in row.items()})
     nearby = {key[:3]: rows for key, rows in points.items() if key[3] == 64.0}

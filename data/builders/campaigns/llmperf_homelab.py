@@ -32,19 +32,17 @@ client, which starts a process a request, may take one more, else fewer requests
 S_PER_MIN: Final = 60.0
 
 
-def records(_published: Iterator[Record], folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield one record for the repeats of a configuration, and those that a rule rejects."""
-    for name in SETS:
+    for base in published:
         repeats: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-        for run in _runs(folder / name):
+        for run in _runs(base.cells["@source"]):
             repeats[run["model"], run["gpu_info"]].append(run)
         for runs in repeats.values():
-            yield from _median(name, runs)
+            yield from _median(base.cells["@file"], runs)
 
 
 def _runs(file: Path) -> list[dict[str, Any]]:
-    if not file.is_file():
-        raise SchemaError("", "no such file", file.name)
     with closing(sqlite3.connect(f"file:{file}?mode=ro&immutable=1", uri=True)) as connection:
         connection.row_factory = sqlite3.Row
         try:

@@ -1,7 +1,6 @@
 """Columns of all revisions of LMDeploy's page under one set of names; a blank model repeats the line above."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from builders.figures import number_of
@@ -20,7 +19,7 @@ COLUMNS: Final = {
 PAGE: Final = "docs/en/benchmark/a100_fp16.md"
 
 
-def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield the records with model and mean input length."""
     model = ""
     for record in published:

@@ -3,7 +3,6 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 from builders.figures import number_of
@@ -24,7 +23,7 @@ _TABLE: Final = re.compile(r"(Q4_K_M|Q8_0|BF16) (Prefill|Decode)")
 Configuration = tuple[tuple[str, Any], ...]
 
 
-def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield a record for each configuration; of the logs of development its last speeds."""
     speeds: dict[Configuration, dict[str, tuple[str, float]]] = defaultdict(dict)
     for record in published:

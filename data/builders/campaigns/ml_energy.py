@@ -1,14 +1,13 @@
 """Number and variation of ML.ENERGY's output lengths, from the middles of their histogram's bins."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
 from builders.published import Record
 
 
-def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield the records with number and variation of their requests."""
     for record in published:
         histogram = record.cells["output_length_distribution"]

@@ -1,7 +1,6 @@
 """Rows of MLC's page: a column an engine; figures that stand in an earlier revision are no new row."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from builders.figures import number_of
@@ -17,7 +16,7 @@ LENGTHS_FROM: Final = "2023-10-05"
 """First day on which the page states prompt and output lengths."""
 
 
-def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield the records with their model, which a blank cell repeats, and the speeds that are new."""
     model, seen = "", set()
     for record in published:

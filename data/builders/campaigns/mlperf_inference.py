@@ -5,7 +5,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -37,7 +36,7 @@ class _Known:
     precisions: Mapping[tuple[str, str, str], str]
 
 
-def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield logs and results with the lengths of their benchmark."""
     every = list(published)
     lengths = [record.cells for record in every if "/" in record.cells["@path"]]

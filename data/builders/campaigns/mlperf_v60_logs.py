@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from builders.campaigns.mlperf_inference import LENGTHS, benchmark_of, data_set_lengths, n_chip, stack_of
@@ -31,7 +30,7 @@ RESULT_TOLERANCE: Final = 1e-5
 """Relative tolerance between a log's and the table's result, which has six digits."""
 
 
-def records(published: Iterator[Record], folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield a record for each log."""
     lengths: list[Cells] = []
     table: list[Cells] = []
@@ -49,7 +48,7 @@ def records(published: Iterator[Record], folder: Path) -> Iterator[Record]:
         else:
             lengths.append(cells)
     n_input, variations = data_set_lengths(lengths, INPUT_LENGTHS)
-    runs = [log.having(**_read(log, folder, n_input)) for log in logs]
+    runs = [log.having(**_read(log, n_input)) for log in logs]
     machines, shipped = _machines(runs, table), _shipped_results()
     for run in runs:
         key = (run.cells["submitter"], run.cells["system"])
@@ -70,14 +69,13 @@ def rows(cells: Cells, common: Row) -> list[Row]:
     return rows
 
 
-def _read(log: Record, folder: Path, n_input: Mapping[str, float]) -> dict[str, Any]:
+def _read(log: Record, n_input: Mapping[str, float]) -> dict[str, Any]:
     _, submitter, _, system, name, scenario, *_ = log.cells["@file"].split("__")
     benchmark = benchmark_of(name)
     overrides: dict[str, object] = {
         "model": MODELS[benchmark], "accelerator": system, "n_accelerator": 1.0, "n_input_token": n_input[benchmark],
     }  # fmt: skip
-    file = folder / log.cells["@path"]
-    table = read_measurements("mlperf_summary", [file], "mlperf_v60_logs", overrides=overrides)
+    table = read_measurements("mlperf_summary", [log.cells["@source"]], "mlperf_v60_logs", overrides=overrides)
     every = [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
     known = [{n: v for n, v in row.items() if n != "software" and not is_blank(v)} for row in every]
     return {

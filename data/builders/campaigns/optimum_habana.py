@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from builders.published import Record
@@ -14,7 +13,7 @@ _TEST: Final = re.compile(
 """The first flag is cache reuse; the last does not affect the run."""
 
 
-def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield a record for each test and accelerator."""
     for document in published:
         for test, results in document.columns.items():

@@ -1,7 +1,6 @@
 """Runs in PegaInfer's snapshots, and the two engines in each row of its pages."""
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from builders.figures import number_of
@@ -19,7 +18,7 @@ GPUS: Final = {
 JULY_TABLES: Final = ("Fixed / Concurrency", "QPS Sweep", "Overload And Recovery")
 
 
-def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield a record for each run."""
     for record in published:
         if record.cells["@file"].endswith(".json"):

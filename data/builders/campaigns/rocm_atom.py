@@ -4,7 +4,6 @@ import datetime as dt
 import math
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -32,7 +31,7 @@ BURST_MARK: Final = "-aw"
 _SPECULATION: Final = re.compile(r"[ -]mtp(\d?)(?=$|-tp)", re.IGNORECASE)
 
 
-def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield the runs in the order of time, with what their names and lengths state."""
     runs = sorted(published, key=lambda run: float(run.cells["time_ms"]))
     last = {_configuration(run): run.reference for run in runs}

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from builders.figures import number_of
@@ -12,7 +11,7 @@ from roofcast.data.units import s_from_ms
 _KEY: Final = ("kind", "batch", "isl", "osl", "num_prompts", "max_num_seqs")
 
 
-def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield the records with the key of their run, number of answers, latency and generated tokens."""
     runs = [(record, _run(record)) for record in published]
     n_answer = Counter(_revision(record) + run for record, run in runs)

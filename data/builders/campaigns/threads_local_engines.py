@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from builders.campaigns.threads import read_runs, rejection_of, rows
@@ -23,7 +22,7 @@ CONFIGURATION: Final = (
 """Columns of a configuration; versions, kinds of quantisation and flags differ within one."""
 
 
-def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield the runs of the table with their stacks; a thread of `threads_vllm` is not read again."""
     every = list(read_runs(published))
     others = {(run.cells["thread"], run.cells["model"]) for run in every if run.cells["@file"] == "threads_vllm.csv"}

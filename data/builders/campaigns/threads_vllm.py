@@ -1,7 +1,6 @@
 """vLLM's benchmark in public threads: issues, pull requests and pages of some 40 stacks."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from builders.campaigns.threads import read_runs, rejection_of, rows
@@ -13,7 +12,7 @@ OWNERS: Final = {"tt": "tenstorrent", "tpu": "wyzhang"}
 """Owner by the first part of a stack's name, where it differs."""
 
 
-def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield the runs with owner and rig of their stack, which is named such as ``tt-n300``."""
     for run in read_runs(published):
         owner, _, rig = run.cells["stack"].partition("-")

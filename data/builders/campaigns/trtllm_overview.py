@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 from builders.figures import number_of
@@ -16,7 +15,7 @@ _RUN: Final = ("version", "model", "gpu", "tp", "pp", "isl", "osl", "value")
 _THROUGHPUTS: Final = ("Throughput (out tok/s)", "Throughput (out tok/s/GPU)")
 
 
-def records(published: Iterator[Record], _folder: Path) -> Iterator[Record]:
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield the tidy rows of a known precision first, then the others, then the old tables, without copies."""
     every = [Record(re.sub(":(?=[0-9]+$)", ", line ", record.reference), record.cells) for record in published]
     pages = [record for record in every if "@page" in record.cells]

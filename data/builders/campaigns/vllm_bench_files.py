@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from builders.published import Cells, Record, RejectionError
@@ -16,9 +15,9 @@ OWN: frozenset[str] = frozenset({"stack", "software", "note"})
 """Columns of which the recipe's value replaces the importer's."""
 
 
-def records(published: Iterable[Record], folder: Path) -> Iterable[Record]:
-    """Yield the records with the path of their file."""
-    return (record.having(file=folder / record.cells["@path"]) for record in published)
+def records(published: Iterable[Record]) -> Iterable[Record]:
+    """Yield the records with the place of their file."""
+    return (record.having(file=record.cells["@source"]) for record in published)
 
 
 def rows(cells: Cells, common: Row) -> list[Row]:

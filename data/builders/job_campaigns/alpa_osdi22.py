@@ -3,13 +3,12 @@
 import datetime as dt
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from statistics import fmean
 
 from builders.published import Record
 
 
-def records(published: Iterator[Record], folder: Path) -> Iterator[Record]:  # noqa: ARG001 (one signature)
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield the runs with step time, day and mesh; a negative latency is a run that did not fit."""
     meshes: Counter[tuple[object, ...]] = Counter()
     for record in published:

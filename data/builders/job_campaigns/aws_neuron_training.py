@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from builders.figures import number
@@ -14,7 +13,7 @@ _FIGURE: Final = ("Model", "nodes", "precision", "Performance [seq/sec]")
 _SETTING: Final = ("Topology", "batch", "Microbatch")
 
 
-def records(published: Iterator[Record], folder: Path) -> Iterator[Record]:  # noqa: ARG001 (one signature)
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield the figures with sizes per chip.
 
     If a figure later has another batch or topology, all else equal, its setting was corrected: earlier ones are

@@ -3,7 +3,6 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 from builders.published import Record
@@ -11,7 +10,7 @@ from builders.published import Record
 _COLUMN: Final = re.compile(r"(?P<n>\d+)x? H100 GPUs(?: \((?:FSDP=(?P<fsdp>\d+) )?GBS=(?P<gbs>\d+)\))?$")
 
 
-def records(published: Iterator[Record], folder: Path) -> Iterator[Record]:  # noqa: ARG001 (one signature)
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield the rows that are no measures, then the runs: the measures of a column, by name."""
     runs: dict[str, dict[str, Any]] = defaultdict(dict)
     table, last, n_page = "", "", 0

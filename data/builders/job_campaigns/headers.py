@@ -4,35 +4,18 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from builders.columns import UNITS
 from builders.figures import number, ratio
 from builders.job_campaigns.duplicates import Cells
-from builders.job_campaigns.source_rows import PER_ACCELERATOR
-from roofcast.data.units import BYTE_PER_GB, BYTE_PER_GIB, BYTE_PER_MIB, FLOP_PER_TFLOP
+from builders.job_campaigns.source_rows import PRINTED_NAMES
 
 _NOISE: Final = re.compile(r"<[^>]*>|&nbsp;|[\W_]+")
-_RATE: Final = "model_flop_per_s_per_accelerator"
-_MEMORY: Final = "memory_byte_per_accelerator"
-_HEADINGS: Final = (
-    ("n_accelerator", 1.0, "gpus numgpus gpunum gpu数量 devices numberofchips ofgpus"),
-    ("n_node", 1.0, "nodes nnodes numnodes"),
-    ("n_global_batch_sequence", 1.0, "gbs globalbatchsize globalbatchsizes globbs"),
-    ("n_micro_batch_sequence", 1.0, "mbs microbs micbs microbatchsize microbatchsizes bsgpu"),
-    ("n_gradient_accumulation", 1.0, "ga gas gradaccum"),
-    ("n_token_per_sequence", 1.0, "seqlen seqlength sequencelength packedsequencelength seqlent maxseqlength"),
-    ("n_token_per_sequence", 1024.0, "seqlenk sequencelengthk"),
-    *((size, 1.0, size) for size in ("tp", "pp", "cp", "vp", "ep", "dp")),
-    (PER_ACCELERATOR, 1.0, "tokenssecgpu tokenssecchip tokensgpusecond tpsgpu throughputtsgpu gputhroughputtsgpu"),
-    ("throughput_token_per_s", 1.0, "throughputts tokenssec"),
-    (_RATE, FLOP_PER_TFLOP, "modeltflopsecgpu modeltflopspergpu modeltflopsgpu modeltflopssecgpu tflopssecgpu"),
-    (_RATE, FLOP_PER_TFLOP, "tflopsgpu tflopssecchip tflopseccchip tflopsecchip tflopchipsec"),
-    ("mfu_ratio", 1.0, "mfu modelflopsutilization modelflopsutilizationmfu"),
-    ("hfu_ratio", 1.0, "hfu"),
-    ("step_time_s", 1.0, "steptimeseconds timeperiters timeperglobalsteps secit steptime steptimes"),
-    (_MEMORY, BYTE_PER_GIB, "memorygib peakmemoryactivegib"),
-    (_MEMORY, BYTE_PER_GB, "memorygb peakmemorygb peakmemory"),
-    (_MEMORY, BYTE_PER_MIB, "peakmemmib"),
-)
-HEADERS: Final = {heading: (cell, unit) for cell, unit, headings in _HEADINGS for heading in headings.split()}
+_UNITS: Final = {**UNITS, "": 1.0, "Ki": 1024.0}
+HEADERS: Final = {
+    heading: (entry["cell"], _UNITS[entry.get("unit", "")])
+    for entry in PRINTED_NAMES["heading"]
+    for heading in entry["names"].split()
+}
 """Cell name and unit by normalized heading; see `normalize_heading`."""
 
 

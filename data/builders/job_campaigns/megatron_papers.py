@@ -17,7 +17,7 @@ from roofcast.data.units import FLOP_PER_TFLOP
 N_TOKEN: Final = 2048.0
 
 
-def records(published: Iterator[Record], folder: Path) -> Iterator[Record]:  # noqa: ARG001 (one signature)
+def records(_published: Iterator[Record]) -> Iterator[Record]:
     """Yield the runs of ``megatron_papers.csv``: with full and selective recomputation, or of one rate."""
     with Path(__file__).with_suffix(".csv").open(encoding="utf-8", newline="") as stream:
         for row in csv.DictReader(stream):

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from builders.figures import number
@@ -12,7 +11,7 @@ _CONFIGURATION: Final = re.compile(r"/benchmarks/(\w+)/.*_(\d+)x(\d+)x[^/]*tp(\d
 """Path of a submission's configuration: benchmark, nodes, accelerators per node and parallel sizes."""
 
 
-def records(published: Iterator[Record], folder: Path) -> Iterator[Record]:  # noqa: ARG001 (one signature)
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield the results; logged parallel sizes stay.
 
     The table's columns of sizes are not used: they hold the submission's first configuration, maybe of another

@@ -1,13 +1,12 @@
 """LLM Foundry: revisions of October 2023 lack the heading of model FLOP/s."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from builders.figures import number
 from builders.published import Record
 
 
-def records(published: Iterator[Record], folder: Path) -> Iterator[Record]:  # noqa: ARG001 (one signature)
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield the rows with the cells under the right headings."""
     for record in published:
         if number(record.cells.get("Precision")) is None:

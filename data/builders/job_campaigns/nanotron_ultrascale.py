@@ -1,12 +1,11 @@
 """Nanotron's sweep: the last of several runs of one configuration and outcome counts."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from builders.published import Record
 
 
-def records(published: Iterator[Record], folder: Path) -> Iterator[Record]:  # noqa: ARG001 (one signature)
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield the runs, with the number of a later run that repeats them."""
     runs = list(published)
     by_job = sorted(runs, key=lambda run: int(run.cells["job_id"]))

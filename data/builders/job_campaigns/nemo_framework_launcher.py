@@ -4,7 +4,6 @@ A row of node counts is above the rows of rates, which are two runs each.
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from builders.figures import number
@@ -15,7 +14,7 @@ _MISPRINT: Final = ("2022-06-03", "519211", "20768")
 """First day, ``Nodes`` and last column of a row that the next day's page corrects."""
 
 
-def records(published: Iterator[Record], folder: Path) -> Iterator[Record]:  # noqa: ARG001 (one signature)
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield the runs of the scaling tables, with nodes and rate, and other rows unchanged."""
     nodes: dict[object, tuple[float, float]] = {}
     for record in published:

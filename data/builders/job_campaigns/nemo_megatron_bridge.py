@@ -5,13 +5,12 @@ prints ``FP8-CS (FP8-MX)`` in such rows.
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from builders.figures import split_brackets
 from builders.published import Record
 
 
-def records(published: Iterator[Record], folder: Path) -> Iterator[Record]:  # noqa: ARG001 (one signature)
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield the run outside the brackets of each row, and the one inside; a draft is one row."""
     for record in published:
         cells = record.cells

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from builders.published import Record
@@ -11,7 +10,7 @@ from builders.published import Record
 _GRANULES: Final = re.compile(r'"GH-96", (\d+)')
 
 
-def records(published: Iterator[Record], folder: Path) -> Iterator[Record]:  # noqa: ARG001 (one signature)
+def records(published: Iterator[Record]) -> Iterator[Record]:
     """Yield the plans with their sizes; plans of several stages' sizes or pipelines lack them."""
     for record in published:
         pipeline, *others = record.cells["pipeline_list"]

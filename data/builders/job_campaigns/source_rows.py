@@ -1,16 +1,17 @@
 """Conversion of source rows to a training campaign: resolve names, derive and check values, reject by rule."""
 
 import math
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 import pandas as pd
 
 from builders.build_result import BuildResult
 from builders.figures import round_figure
 from builders.job_campaigns.duplicates import PRINTED_RTOL, Cells, merge_duplicates
-from builders.job_campaigns.names import ACCELERATOR_NAMES, MODEL_NAMES
 from builders.rejected_rows import REJECTED_COLUMNS
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import UnknownNameError
@@ -18,6 +19,11 @@ from roofcast.data.job_campaigns import job_catalog
 from roofcast.data.measurements.job_schema import TRAINING_OUTCOME_COLUMNS
 from roofcast.data.measurements.job_validation import STEP_RTOL, validate_training_measurements
 from roofcast.data.specs import AcceleratorSpec, ModelSpec
+
+PRINTED_NAMES: Final[Mapping[str, Any]] = tomllib.loads(
+    (Path(__file__).parents[1] / "printed_names.toml").read_text(encoding="utf-8")
+)
+"""Names that sources print: catalogue id by model and accelerator, and headings of tables."""
 
 PER_ACCELERATOR: Final = "throughput_token_per_s_per_accelerator"
 """Optional cell of a source row, in place of the total throughput."""
@@ -135,14 +141,14 @@ def _complete_cells(source: Mapping[str, object], catalog: Catalog) -> Cells:
 
 def _model(name: str, catalog: Catalog) -> ModelSpec:
     try:
-        return catalog.model(MODEL_NAMES.get(name.casefold(), name))
+        return catalog.model(PRINTED_NAMES["model"].get(name.casefold(), name))
     except UnknownNameError:
         raise _RejectionError("unknown_model", name[:200] or "no model is named") from None
 
 
 def _accelerator(name: str, catalog: Catalog) -> AcceleratorSpec:
     try:
-        return catalog.accelerator(ACCELERATOR_NAMES.get(name.casefold(), name))
+        return catalog.accelerator(PRINTED_NAMES["accelerator"].get(name.casefold(), name))
     except UnknownNameError:
         raise _RejectionError("unknown_accelerator", name[:200] or "no accelerator is named") from None
 

@@ -96,7 +96,7 @@ def test_hooks_change_records_and_add_rows(tmp_path: Path) -> None:
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw" / "a.csv").write_text("n\n1\n2\n")
     hooks = SimpleNamespace(
-        records=lambda published, _folder: (record.having(double=2 * int(record.cells["n"])) for record in published),
+        records=lambda published: (record.having(double=2 * int(record.cells["n"])) for record in published),
         rows=lambda cells, common: [{"ttft_s": cells["double"] * common["tp"]}],
     )
     recipe = Recipe("some", Source("raw"), (FileSet(("a.csv",), "csv"),), hooks=hooks, columns={"tp": "n"})

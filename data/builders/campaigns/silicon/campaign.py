@@ -7,7 +7,6 @@ prediction from the public configurations, `settings` looks up server settings i
 
 import dataclasses
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any, Final
 
 from builders.campaigns.silicon.faults import fault_of, originals_of
@@ -50,7 +49,7 @@ class ResolvedRow:
         return "" if self.geometry else "worker_count_unknown"
 
 
-def records(published: Iterable[Record], _folder: Path) -> Iterator[Record]:
+def records(published: Iterable[Record]) -> Iterator[Record]:
     """Yield each published row with the results of all repair rules."""
     for item in resolve_rows(published):
         yield Record(item.row.id, {**item.row.cells, **_resolved_cells(item)})
