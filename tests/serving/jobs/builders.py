@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from roofcast.data.catalog import Catalog, load_catalog
-from roofcast.features.jobs.plan_enumeration import choose_plans
+from roofcast.features.jobs.plan_enumeration import choose_plans, host_ratio
 from roofcast.features.jobs.run_table import build_jobs
 from roofcast.features.jobs.step.step import throughput_token_per_s
 from roofcast.serving.app_state.champion_loader import LoadedModel
@@ -29,7 +29,8 @@ class EstimatePredictor(JobPredictor):
         rate = throughput_token_per_s(choice.runs, choice.time) / choice.runs.job.n_accelerator
         memory = choice.memory.device
         width = np.exp(LOG_SD * NormalDist().inv_cdf(0.5 + coverage / 2))
-        room = np.log(choice.runs.hardware.memory_byte / memory)
+        filled = np.maximum(memory / choice.runs.hardware.memory_byte, host_ratio(choice.runs, choice.memory))
+        room = -np.log(filled)
         p_fits = np.array([NormalDist(0.0, 0.1).cdf(value) for value in np.broadcast_to(room, memory.shape)])
         return JobPrediction(
             rate,

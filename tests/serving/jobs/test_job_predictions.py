@@ -85,15 +85,15 @@ def test_all_weights_of_7b_do_not_fit_on_24_gb_but_quantised_lora_does() -> None
 
 
 def test_what_the_host_cannot_hold_is_refused_with_the_memory_it_needs() -> None:
-    """AdamW of 7B parameters with a copy in 32 bits, gradients and weights: 16 bytes each, with 5 % to spare."""
+    """AdamW of 7B parameters with a copy in 32 bits, and gradients: 14 bytes each, with 5 % to spare."""
     job = {"model": "llama-2-7b-hf", "accelerator": "rtx-4090-24gb", "n_accelerator": 1, "method": "full",
            "framework": "transformers", "n_token_per_sequence": 1024, "sharding": "zero3"}  # fmt: skip
     (small,) = predict(job)
-    assert small["status"] == "does_not_fit"
-    assert "host_memory_byte: the leanest plan with optimizer+parameters" in small["reason"]
-    assert "on the host needs 113.5 GB of its memory, of 51.5 GB" in small["reason"]
+    assert (small["status"], small["p_fits"] < 0.1) == ("does_not_fit", True)
+    assert "host_memory_byte: the leanest plan with optimizer " in small["reason"]
+    assert "on the host needs 99.3 GB of its memory, of 51.5 GB" in small["reason"]
     (blank,) = predict(job | {"host_memory_byte": " "})
-    assert "host_memory_byte=5.15396e+10" in small["assumed"]
+    assert "host_memory_byte=51.5 GB" in small["assumed"]
     assert blank["assumed"] == small["assumed"], "a blank is no value"
     (large,) = predict(job | {"host_memory_byte": 114e9})
     assert large["status"] == "ok"

@@ -28,7 +28,7 @@ def a_plan(framework: str = "torchtitan", **changes: Any) -> JobPlanResponse:
     plan = {
         "framework": framework, "compute_precision": "bf16", "tp": 1, "pp": 1, "vp": 1, "cp": 1, "dp": 16, "ep": 1,
         "sharding": "fsdp", "recomputation": "full", "sequence_parallel": False, "n_micro_batch_sequence": 2.0,
-        "n_gradient_accumulation": 4.0, "n_global_batch_sequence": 128.0,
+        "n_gradient_accumulation": 4.0, "n_global_batch_sequence": 128.0, "loss": "full", "offload": "none",
     }  # fmt: skip
     return JobPlanResponse(**plan | changes)
 

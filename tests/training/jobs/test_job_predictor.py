@@ -91,6 +91,15 @@ def test_measured_stacks_narrow_the_interval(predictor: JobPredictor) -> None:
     assert np.median(ratio) < 0.85
 
 
+@pytest.mark.parametrize(("host_memory_byte", "fits"), [(50e9, False), (2000e9, True)])
+def test_a_job_fits_only_if_its_host_holds_its_share(
+    predictor: JobPredictor, host_memory_byte: float, fits: bool
+) -> None:
+    held = {"framework": "transformers", "sharding": "zero3", "offload": "optimizer+parameters"}
+    job = JOB | held | {"n_accelerator": 8, "n_micro_batch_sequence": 1, "host_memory_byte": host_memory_byte}
+    assert (predictor.predict(pd.DataFrame([job | {"recomputation": "full"}])).p_fits[0] > 0.5) == fits
+
+
 def test_no_rate_is_above_the_peak(predictor: JobPredictor) -> None:
     jobs = pd.DataFrame([JOB | {"framework": "unheard-of", "n_token_per_sequence": n} for n in LENGTHS])
     high = predictor.predict(jobs, coverage=predictor.highest_coverage).token_per_s_per_accelerator_high

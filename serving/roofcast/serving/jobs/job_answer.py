@@ -1,6 +1,6 @@
 """Answer of a training search: entries, Pareto front, other offers."""
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from roofcast.serving.recommend.answer.other_offers import offers_elsewhere
 from roofcast.serving.recommend.answer.pareto_front import non_dominated
 from roofcast.serving.recommend.answer.parts import OtherOffer, offer_fields
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
+
+_PLAN_TEXTS: Final = ("framework", "compute_precision", "sharding", "recomputation", "loss", "offload")
 
 
 def best_runs(found: JobSearch, confidence: float) -> RowIndex:
@@ -74,7 +76,7 @@ def plan_response(found: JobSearch, job: int) -> JobPlanResponse:
     """Return the plan of a job."""
     row = found.jobs.table.iloc[job]
     whole = {name: int(row[name]) for name in ("tp", "pp", "vp", "cp", "dp", "ep")}
-    texts = {name: str(row[name]) for name in ("framework", "compute_precision", "sharding", "recomputation")}
+    texts = {name: str(row[name]) for name in _PLAN_TEXTS}
     names = ("n_micro_batch_sequence", "n_gradient_accumulation", "n_global_batch_sequence")
     numbers = {name: float(row[name]) for name in names}
     return JobPlanResponse(**whole, **texts, **numbers, sequence_parallel=row["sequence_parallel"] == "on")

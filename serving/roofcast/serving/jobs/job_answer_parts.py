@@ -30,6 +30,7 @@ class JobInterval(AnswerPart):
 class JobPlanResponse(AnswerPart):
     """Framework and plan: `tp`, `pp`, `vp`, `cp`, `dp`, `ep`, sharding of states, micro-batches, recomputation.
 
+    `loss` and `offload`: whether logits are held in chunks, and what the memory of the host holds.
     `dp` counts the replicas, sharded or not, and `n_gradient_accumulation` their micro-batches in a step.
     """
 
@@ -43,6 +44,8 @@ class JobPlanResponse(AnswerPart):
     ep: int
     sharding: str
     recomputation: str
+    loss: str
+    offload: str
     sequence_parallel: bool
     n_micro_batch_sequence: float
     n_gradient_accumulation: float

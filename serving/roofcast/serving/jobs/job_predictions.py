@@ -130,24 +130,27 @@ def _answer(
     for name, values in columns.items():
         answers[name][rows] = values
     assumed = _assumed(table, plans, choice, options.catalog)
-    lacks_host = host_ratio(choice.runs, memory) > USABLE_RATIO
+    on_host = host_ratio(choice.runs, memory) > memory.device / choice.runs.hardware.memory_byte
+    lacks = [
+        ("host_memory_byte", _lack_of_host(table.iloc[k], str(plans["offload"][k]), float(memory.host[k])))
+        if on_host[k]
+        else ("n_accelerator", lack_of_memory(memory, choice, k))
+        for k in range(len(table))
+    ]
     for k, i in enumerate(rows.tolist()):
         answers["assumed"][i] = assumed[k]
         if not sound[k]:
             problems[i] = _unsound_problem(table.iloc[k])
             _clear(answers, i, NUMBERS_AND_PLAN)
-        elif prediction.p_fits[k] < LEAST_P_FITS or lacks_host[k]:
-            problems[i] = Problem("does_not_fit", "n_accelerator", lack_of_memory(memory, choice, k))
-            if prediction.p_fits[k] >= LEAST_P_FITS:
-                lack = _lack_of_host(table.iloc[k], str(plans["offload"][k]), float(memory.host[k]))
-                problems[i] = Problem("does_not_fit", "host_memory_byte", lack)
+        elif prediction.p_fits[k] < LEAST_P_FITS:
+            problems[i] = Problem("does_not_fit", *lacks[k])
             times = [name for name in METRIC_COLUMNS if not name.startswith("peak_memory")]
             _clear(answers, i, (*times, "power_w"))
         elif not kept[k]:
             problems[i] = _contradiction(table.iloc[k], {name: float(plans[name][k]) for name in COUNTS})
             _clear(answers, i, NUMBERS_AND_PLAN)
         elif not choice.fits[k]:
-            answers["reason"][i] = f"may not fit: {lack_of_memory(memory, choice, k)}"
+            answers["reason"][i] = f"may not fit: {lacks[k][1]}"
         elif table["offload"].iloc[k] == "" and plans["offload"][k] != "none":
             held = f"{memory.host[k] / BYTE_PER_GB:.1f} GB for each accelerator"
             answers["reason"][i] = f"fits with {plans['offload'][k]} in the memory of the host: {held}"
@@ -172,7 +175,9 @@ def _assumed(table: pd.DataFrame, plans: Columns, choice: PlanChoice, catalog: C
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else f"{value:g}"
+    if isinstance(value, str):
+        return value
+    return f"{value / BYTE_PER_GB:.1f} GB" if value > BYTE_PER_GB else f"{value:g}"
 
 
 def _clear(answers: Columns, i: int, names: Sequence[str]) -> None:

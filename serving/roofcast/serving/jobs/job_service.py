@@ -34,10 +34,7 @@ from roofcast.serving.recommend.demand.inventory import override_prices
 from roofcast.serving.request_fields import ModelConfig
 from roofcast.training.jobs.job_bundle import JobBundle
 
-CURE: Final = (
-    "; where it does not fit, admit more nodes, or try shorter sequences or a method such as qlora; "
-    "a training prediction also tries the memory of the host"
-)
+CURE: Final = "; where it does not fit, admit more nodes, or try shorter sequences or a method such as qlora"
 
 
 def answer_training_predictions(
@@ -102,6 +99,7 @@ def answer_training_recommendation(
         predictor,
         max_nodes=own.max_nodes,
         max_usd_per_h=own.max_usd_per_h or math.inf,
+        confidence=request.confidence,
     )
     if isinstance(found, dict):
         reasons = "; ".join(f"{name} {reason}" for name, reason in found.items())

@@ -28,6 +28,10 @@ LEARNS_UPLOADS: Final = {RATE: True, MEMORY: False}
 CLASSED: Final = {RATE: True, MEMORY: False}
 """Whether ordinary trainers are a class of their own: errors of memory are of one size."""
 
+HOST_LOG_SD: Final = 0.1
+"""Deviation of the logarithm of the memory in use on the host, judgement: states follow from the plan, pinned buffers
+and other processes do not."""
+
 OWN: Final = ""
 """Owner of own runs, and of jobs whose owner nobody measured."""
 
@@ -183,7 +187,7 @@ class JobPredictor:
     def _p_fits(self, table: JobTable, keys: KeyArray, memory: _LogError) -> FloatArray:
         with np.errstate(divide="ignore"):  # nothing on the host
             on_host = np.log(USABLE_RATIO / host_ratio(table.runs, table.memory))
-        z = np.minimum(_room(table) - memory.mean, on_host) / memory.sd
+        z = np.minimum((_room(table) - memory.mean) / memory.sd, on_host / HOST_LOG_SD)
         p = np.empty(len(table))
         for rows, conformal in self.models_[MEMORY].distribution(keys, is_plain(table)):
             p[rows] = conformal.p_below(z[rows])

@@ -27,6 +27,9 @@ LAUNCHERS: Final = {
     "accelerate": Launcher(trl_command, trl_problem),
     "megatron-lm": Launcher(megatron_command, megatron_problem),
 }
+OFFLOADS: Final = {"accelerate": ("none", "activations")}
+"""What a command may leave to the memory of the host, by launcher; nothing of the others."""
+
 OF_FRAMEWORK: Final = {FSDP: ("torchrun", "accelerate"), ADAPTERS: ("accelerate",), MEGATRON: ("megatron-lm",)}
 """Launchers of the frameworks whose conventions a plan follows."""
 
@@ -62,4 +65,6 @@ def _problem(name: str, plan: JobPlanResponse, hardware: Hardware, demand: JobDe
         return "has LoRA and QLoRA, but no other adapters"
     if demand.method in FROZEN_METHODS and name != "accelerate":
         return "trains all weights with the scripts that are printed here; accelerate trains adapters"
+    if plan.offload not in OFFLOADS.get(name, ("none",)):
+        return f"keeps {plan.offload} in the memory of the host, with settings that are not printed here"
     return LAUNCHERS[name].problem(plan, hardware, demand)

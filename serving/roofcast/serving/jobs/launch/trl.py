@@ -78,7 +78,8 @@ def trl_command(plan: JobPlanResponse, hardware: Hardware, demand: JobDemand) ->
     References
     ----------
     accelerate 1.15.0: ``commands/config/cluster.py`` and ``commands/launch.py``; TRL 1.16.0: ``scripts/sft.py``,
-    ``trainer/sft_config.py`` (``padding_free``, which the default packing implies: FlashAttention 2 or 3 alone) and
+    ``trainer/sft_config.py`` (``activation_offloading``; ``loss_type``; ``padding_free``, which the default packing
+    implies: FlashAttention 2 or 3 alone) and
     ``trainer/model_config.py`` (``attn_implementation``); Transformers 5.23: ``training_args.py``
     (``activation_checkpointing``).
     """
@@ -171,6 +172,8 @@ def _arguments(plan: JobPlanResponse, hardware: Hardware, demand: JobDemand) -> 
     recomputes = plan.recomputation == "full" and not _is_sharded(plan)  # accelerate does it for shards
     # TRL's default, True, is that of the deprecated name, which counts only where this one is left out
     yield "activation_checkpointing", str(recomputes).lower()
+    if plan.offload == "activations":
+        yield "activation_offloading", "true"
     if is_frozen:
         yield "use_peft", None
         yield "lora_r", f"{DEFAULT_RANK if math.isnan(demand.adapter_rank) else demand.adapter_rank:g}"

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import pandas as pd
 
+from roofcast.data.catalog import Catalog
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 from roofcast.features.jobs.hardware import HOST_SIZE
 from roofcast.features.jobs.run_table import FROZEN_METHODS
@@ -116,16 +117,14 @@ def frameworks_of(spec: AcceleratorSpec, demand: JobDemand) -> tuple[str, ...]:
     return demand.frameworks or usual
 
 
-def candidate_table(
-    hardware: Sequence[Hardware], demand: JobDemand, accelerators: Mapping[str, AcceleratorSpec]
-) -> pd.DataFrame:
+def candidate_table(hardware: Sequence[Hardware], demand: JobDemand, catalog: Catalog) -> pd.DataFrame:
     """Return one row of the training table for each hardware, framework and sharding, plans left open.
 
     The column `hardware` has the index of the hardware.
     """
     rows: list[dict[str, Any]] = []
     for index, one in enumerate(hardware):
-        spec = accelerators[one.accelerator]
+        spec = catalog.accelerators[one.accelerator]
         precision = demand.compute_precision or ("bf16" if "bf16" in spec.peak_flop_per_s else "fp16")
         for framework in frameworks_of(spec, demand):
             rows.extend(
@@ -134,6 +133,7 @@ def candidate_table(
                     "n_node": one.n_node, "n_accelerator_per_node": one.n_per_node, "framework": framework,
                     "sharding": sharding, "compute_precision": precision,
                     "compiled": "on" if framework == FSDP else "",
+                    "host_memory_byte": one.n_per_node * catalog.host_memory_byte(one.accelerator),
                 }
                 for sharding in _shardings(framework, one)
             )  # fmt: skip
@@ -141,7 +141,7 @@ def candidate_table(
     shared: dict[str, Any] = {
         "model": demand.model.id, "method": demand.method, "n_token_per_sequence": float(demand.n_token),
         "n_global_batch_sequence": float(demand.n_batch), "adapter": demand.adapter,
-        "adapter_rank": demand.adapter_rank, "adapter_targets": demand.adapter_targets, "loss": "", "offload": "none",
+        "adapter_rank": demand.adapter_rank, "adapter_targets": demand.adapter_targets, "loss": "", "offload": "",
     }  # fmt: skip
     numbers = dict.fromkeys(("n_accelerator", "n_node", "n_accelerator_per_node"), float)
     return table.assign(**shared).astype(numbers)

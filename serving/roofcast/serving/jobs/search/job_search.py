@@ -9,7 +9,7 @@ import numpy as np
 from roofcast.data.catalog import Catalog
 from roofcast.data.specs import Offer
 from roofcast.data.units import S_PER_H
-from roofcast.features.queries import FloatArray, RowIndex
+from roofcast.features.queries import FloatArray, RowIndex, take_rows
 from roofcast.serving.jobs.search.candidates import (
     Hardware,
     JobDemand,
@@ -18,7 +18,7 @@ from roofcast.serving.jobs.search.candidates import (
     list_hardware,
     used_per_node,
 )
-from roofcast.serving.jobs.search.plan_choice import JUDGE_LEVEL, predict_jobs
+from roofcast.serving.jobs.search.plan_choice import JUDGE_LEVEL, LEAST_P_FITS, predict_jobs
 from roofcast.serving.jobs.search.plan_shortlist import PlannedJobs, shortlist_plans
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.training.jobs.job_predictor import JobPrediction, JobPredictor
@@ -79,8 +79,11 @@ def search(
     *,
     max_nodes: int,
     max_usd_per_h: float,
+    confidence: float,
 ) -> JobSearch | dict[str, str]:
     """Return what the search compared; if no offer has an accelerator that trains the job, the reason of each.
+
+    Memory of the host is used only on hardware where no plan without it fits with probability `confidence`.
 
     `catalog`: holds the model and the accelerators of the offers.
     """
@@ -90,9 +93,11 @@ def search(
     if not admitted:
         return reasons
     hardware = list_hardware(admitted, catalog.accelerators, max_nodes)
-    candidates = candidate_table(hardware, demand, catalog.accelerators)
-    jobs = shortlist_plans(candidates, catalog, len(hardware))
+    candidates = candidate_table(hardware, demand, catalog)
+    jobs = shortlist_plans(candidates, catalog, len(hardware), has_offload=True)
     prediction = predict_jobs(jobs.table, catalog, predictor) if len(jobs.table) else _no_prediction()
+    rows = _needed(jobs, prediction.p_fits, confidence)
+    jobs, prediction = jobs.take(rows), take_rows(prediction, rows)
     excluded = {name: reason for name, reason in reasons.items() if reason}
     job, offer = _pair(hardware, admitted, jobs, max_usd_per_h)
     n_node = np.array([one.n_node for one in hardware], dtype=float)[jobs.hardware[job]]
@@ -119,6 +124,12 @@ def at_level(found: JobSearch, rows: RowIndex, predictor: JobPredictor, level: f
     for name, values in bounds.items():
         values[jobs] = getattr(own, name)
     return replace(found, prediction=replace(found.prediction, **bounds))
+
+
+def _needed(jobs: PlannedJobs, p_fits: FloatArray, confidence: float) -> RowIndex:
+    is_on_host = (jobs.table["offload"] != "none").to_numpy(dtype=bool)
+    fitting = jobs.hardware[~is_on_host & (p_fits >= confidence)]
+    return np.flatnonzero((p_fits >= LEAST_P_FITS) & (~is_on_host | ~np.isin(jobs.hardware, fitting)))
 
 
 def _no_prediction() -> JobPrediction:

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 
 from roofcast.data.catalog import Catalog
-from roofcast.features.jobs.plan_enumeration import USABLE_RATIO, host_ratio
 from roofcast.features.queries import FloatArray, RowIndex
 from roofcast.serving.defaults import DEFAULT_CONFIDENCE
 from roofcast.serving.jobs.search.plan_shortlist import shortlist_plans
@@ -14,7 +13,7 @@ from roofcast.serving.jobs.search.plans import PLAN_COLUMNS
 from roofcast.training.jobs.job_predictor import JobPrediction, JobPredictor
 
 LEAST_P_FITS: Final = 0.1
-"""Probability of fitting below which a job has no times; plans beyond the host's memory come after it."""
+"""Probability of fitting below which a job has no times."""
 
 JUDGE_LEVEL: Final = 0.8
 """Level of the intervals that the probabilities of limits follow from, whatever level is reported."""
@@ -40,9 +39,8 @@ def with_fastest_plans(table: pd.DataFrame, catalog: Catalog, predictor: JobPred
     if not len(candidates):
         return table
     prediction = predict_jobs(candidates, catalog, predictor)
-    lacks_host = host_ratio(planned.runs, planned.memory) > USABLE_RATIO
-    p_fits = np.where(lacks_host, LEAST_P_FITS, 1.0) * prediction.p_fits
-    chosen = candidates.iloc[_fastest(candidates, p_fits, prediction.token_per_s_per_accelerator)]
+    best = _fastest(candidates, prediction.p_fits, prediction.token_per_s_per_accelerator)
+    chosen = candidates.iloc[best]
     jobs = chosen["hardware"].to_numpy(dtype=np.intp)
     columns = {}
     for name in PLAN_COLUMNS:

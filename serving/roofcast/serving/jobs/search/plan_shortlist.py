@@ -1,5 +1,7 @@
 """Shortlist of plans for the predictor: the fastest by the analytic estimate, at several shares of filled memory."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -9,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.catalog import Catalog
-from roofcast.features.jobs.plan_enumeration import Jobs, join_plans, search_plans
+from roofcast.features.jobs.plan_enumeration import USABLE_RATIO, Jobs, join_plans, search_plans
 from roofcast.features.jobs.run_columns import JobRuns, Plan
 from roofcast.features.jobs.run_table import build_jobs
 from roofcast.features.jobs.step.job_memory import JobMemory, estimate_memory
@@ -35,8 +37,8 @@ class PlannedJobs:
 
     - `table`: Training table with the plans stated, the index of the hardware, and how lean the settings are: 0 where
       they are the framework's conventions.
-    - `leanest_byte`: Least memory in use on the device of any plan, by hardware; infinite without a plan: shape
-      (n_hardware,).
+    - `leanest_byte`: Least memory in use on the device of any plan that the host can hold, by hardware; infinite
+      without a plan: shape (n_hardware,).
     - `n_plan`: Plans that were compared.
     """
 
@@ -46,6 +48,11 @@ class PlannedJobs:
     memory: JobMemory
     leanest_byte: FloatArray
     n_plan: int
+
+    def take(self, rows: RowIndex) -> PlannedJobs:
+        """Return some of the jobs."""
+        parts = (take_rows(part, rows) for part in (self.runs, self.time, self.memory))
+        return PlannedJobs(self.table.iloc[rows].reset_index(drop=True), *parts, self.leanest_byte, self.n_plan)
 
     @property
     def hardware(self) -> RowIndex:
@@ -76,7 +83,7 @@ def shortlist_plans(
     stated = stated.assign(**plan_columns(runs, stated), step=step[chosen])
     leanest = np.full(n_hardware, np.inf)
     capacity = np.broadcast_to(jobs.hardware.memory_byte, len(jobs.origin))[index]
-    np.minimum.at(leanest, hardware, filled * capacity)
+    np.minimum.at(leanest, hardware, np.where(found.on_host <= USABLE_RATIO, filled * capacity, np.inf))
     return PlannedJobs(stated, runs, estimate_training(runs), estimate_memory(runs), leanest, len(index))
 
 
