@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -51,8 +51,8 @@ class PlannedJobs:
 
     def take(self, rows: RowIndex) -> PlannedJobs:
         """Return some of the jobs."""
-        parts = (take_rows(part, rows) for part in (self.runs, self.time, self.memory))
-        return PlannedJobs(self.table.iloc[rows].reset_index(drop=True), *parts, self.leanest_byte, self.n_plan)
+        parts = {name: take_rows(getattr(self, name), rows) for name in ("runs", "time", "memory")}
+        return replace(self, table=self.table.iloc[rows].reset_index(drop=True), **parts)
 
     @property
     def hardware(self) -> RowIndex:
