@@ -38,6 +38,7 @@ def own(accelerator: str, count: int = 1) -> dict[str, Any]:
         ("openai/gpt-oss-120b", {"users": 1}, own("amd-strix-halo-128gb"), {"engine": "llama.cpp"}),
         ("meta-llama/Meta-Llama-3-70B", {"users": 1}, own("nvidia-rtx-3090-24gb", 2), {"engine": "llama.cpp"}),
         ("meta-llama/Meta-Llama-3-70B", {"users": 1}, own("nvidia-rtx-4090-24gb", 2), {"weight_precision": "int4"}),
+        ("Qwen/Qwen3-32B", {"users": 1}, own("nvidia-rtx-5090-32gb"), {"engine": "llama.cpp"}),
     ],
 )
 def test_the_first_answer_is_what_people_run(
@@ -65,6 +66,27 @@ def test_a_copy_is_served_by_engines_that_read_its_format(shared: Client, model:
     rows = [question | {"engine": engine} for engine in ("vllm", "llama.cpp", "exllama-v3")]
     statuses = {row["engine"]: row["status"] for row in shared.answer("/v1/predictions", {"rows": rows})["rows"]}
     assert {name for name, status in statuses.items() if status == "ok"} == engines & statuses.keys()
+
+
+@pytest.mark.parametrize(
+    ("model", "tp", "status"),
+    [
+        ("Qwen/Qwen3-235B-A22B-FP8", 8, "invalid"),
+        ("Qwen/Qwen3-235B-A22B-FP8", 4, "ok"),
+        ("Qwen/Qwen3-235B-A22B", 8, "ok"),
+    ],
+)
+def test_experts_in_blocks_are_not_torn(shared: Client, model: str, tp: int, status: str) -> None:
+    question = {"model": model, "accelerator": "H200", "engine": "vllm", "n_accelerator": tp, "tp": tp}
+    (row,) = shared.answer("/v1/predictions", {"rows": [question | {"n_input_token": 1000, "n_output_token": 200}]})[
+        "rows"
+    ]
+    assert row["status"] == status
+    bounds = H200 | {"engines": ["vllm"], "weight_precisions": ["fp8"]}
+    answer = ask(shared, model, {"users": 50}, constraints=bounds)
+    splits = {(one["tp"], one["ep"]) for one in (*answer["entries"], *answer["rejections"])}
+    assert (8, 8) in splits
+    assert (8, 1) not in splits
 
 
 def test_a_node_of_eight_h200_costs_what_it_is_sold_at(shared: Client) -> None:

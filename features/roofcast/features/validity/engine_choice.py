@@ -29,6 +29,9 @@ from roofcast.features.validity.engine_support import (
 ANY_ENGINE: Final = ""
 """Engine of an accelerator that no row of the table is about."""
 
+WEIGHT_SHARE: Final = 0.85
+"""Of the memory, that weights may take where an engine can quantise them further; cache and buffers take the rest."""
+
 _OTHER_NAMES: Final = ("vllm-mlx", "other")
 _HOME: Final = re.compile(r"consumer|SoC|CPU", re.IGNORECASE)
 
@@ -131,7 +134,7 @@ def _fitting_precision(stack: Stack, precision: str, memory_byte: float) -> str:
     if not precision or stack.model is None or not is_quantised_whole(stack.engine):
         return precision
     names = (precision, *(name for name in ("int8", "int4") if BYTE_PER_WEIGHT[name] < BYTE_PER_WEIGHT[precision]))
-    fits = (name for name in names if stack.model.n_param * BYTE_PER_WEIGHT[name] < memory_byte)
+    fits = (name for name in names if stack.model.n_param * BYTE_PER_WEIGHT[name] < WEIGHT_SHARE * memory_byte)
     return next(fits, names[-1])
 
 

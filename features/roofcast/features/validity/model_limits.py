@@ -33,6 +33,39 @@ llama.cpp, ``tools/server/README.md``, ``--split-mode``: ``layer`` or ``row``.
 """
 
 
+BLOCK: Final = 128
+"""Rows and columns of a block of weights with one scale.
+
+References
+----------
+Qwen3-235B-A22B-FP8, ``weight_block_size`` of its config; vLLM 0.33, ``validate_fp8_block_shape_moe`` in
+``quantization/utils/fp8_utils.py``; SGLang 0.5.23, ``quantization/fp8.py``.
+"""
+
+_OF_BLOCKS: Final = ("qwen3_moe", "qwen3_next", "qwen3_5_moe", "qwen3_vl_moe", "qwen4_exp")
+
+
+def block_error(model: ModelSpec, tp: float, ep: float, engine: str) -> InputError | None:
+    """Return why the publisher's FP8 repository of a model cannot be split so by vLLM and SGLang; None if it can.
+
+    Examples
+    --------
+    >>> from roofcast.data.catalog import load_catalog
+    >>> qwen = load_catalog().model("Qwen3-235B-A22B")
+    >>> print(block_error(qwen, 8, 1, "vllm"))
+    tp: must leave experts of 1536 columns whole blocks of 128 in FP8, got 8; spread whole experts (ep), or split less
+    >>> [block_error(qwen, tp, ep, "vllm") for tp, ep in ((4, 1), (8, 8))]
+    [None, None]
+    """
+    has_blocks = engine in EVEN_KV_HEAD_ENGINES and model.model_type.startswith(_OF_BLOCKS)
+    if not has_blocks or ep > 1 or not model.moe_intermediate_size or model.moe_intermediate_size % (BLOCK * tp) == 0:
+        return None
+    problem = (
+        f"must leave experts of {model.moe_intermediate_size} columns whole blocks of {BLOCK} in FP8, got {tp:g}"
+    )
+    return InputError("tp", f"{problem}; spread whole experts (ep), or split less")
+
+
 def split_error(model: ModelSpec, tp: float = 1, ep: float = 1, engine: str = "") -> InputError | None:
     """Return why a model cannot be split by these degrees of tensor and expert parallelism; None if it can.
 

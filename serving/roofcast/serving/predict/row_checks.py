@@ -28,6 +28,7 @@ from roofcast.features.validity.engine_choice import (
 from roofcast.features.validity.engine_support import WIDE, Stack, support_error, support_remark
 from roofcast.features.validity.model_limits import (
     assumed_split_error,
+    block_error,
     context_error,
     context_limit,
     reading_remark,
@@ -83,7 +84,7 @@ def check_rows(
     _resolve_names(table, problems, catalog)
     names = _weight_names(table, with_short_names(columns)[0], catalog)
     _fill_engines(table, names, catalog if engines is not None else None)
-    _check_splits(table, problems, catalog)
+    _check_splits(table, problems, catalog, columns["model"] if engines is not None else None)
     _check_engines(table, problems, catalog, engines)
     _check_formats(table, names, problems, catalog if engines is not None else None)
     _check_weight_bits(table, problems, catalog)
@@ -172,11 +173,15 @@ def _fill_engines(table: Table, names: list[str], catalog: Catalog | None) -> No
     table["engine"] = engines
 
 
-def _check_splits(table: Table, problems: list[Problem | None], catalog: Catalog) -> None:
+def _check_splits(table: Table, problems: list[Problem | None], catalog: Catalog, names: ColumnArray | None) -> None:
+    """Check degrees of parallelism; those of FP8 repositories by the `names` of models as given."""
     tp, ep = (np.where(np.isnan(table[name]), 1, table[name]) for name in ("tp", "ep"))
     for i in np.flatnonzero((tp > 1) | (ep > 1)).tolist():
         if problems[i] is None:
-            error = split_error(catalog.models[table["model"][i]], tp[i], ep[i], table["engine"][i])
+            split = catalog.models[table["model"][i]], tp[i], ep[i], table["engine"][i]
+            error = split_error(*split)
+            if not error and names is not None and table["weight_precision"][i] in ("", "fp8"):
+                error = block_error(*split) if catalog.model(names[i]).weight_precision == "fp8" else None
             problems[i] = Problem.from_error(error) if error else None
 
 

@@ -22,6 +22,7 @@ from roofcast.features.validity.engine_choice import searched_pairs
 from roofcast.features.validity.engine_support import DESK_ENGINES, Stack, model_kinds, support_error
 from roofcast.features.validity.model_limits import (
     NO_ATTENTION_DP_ENGINES,
+    block_error,
     split_error,
 )
 from roofcast.serving.recommend.demand.constraints import Constraints
@@ -81,6 +82,8 @@ def enumerate_replicas(
     all_splits = [*splits(model, max(largest.values(), default=0) * constraints.max_nodes)]
     degrees = {(tp, ep) for tp, _, _, ep in all_splits}
     impossible = {(*one, engine) for one in degrees for engine in engines if split_error(model, *one, engine)}
+    stored = {engine for engine in engines if "fp8" in (model.weight_precision, *checkpoints[engine])}
+    torn = {("fp8", *one, engine) for one in degrees for engine in stored if block_error(model, *one, engine)}
     replicas = [
         Replica(name, tp, pp, dp, ep, engine, precision, bit, speculation, checkpoints[engine].get(precision, ""))
         for name, (pairs, _) in served.items()
@@ -90,6 +93,7 @@ def enumerate_replicas(
         for bit in constraints.weight_bits.get(precision, (None,))
         for speculation in constraints.speculations
         if (tp, ep, engine) not in impossible
+        and (precision, tp, ep, engine) not in torn
         and not (dp > 1 and engine in NO_ATTENTION_DP_ENGINES)
         and not (speculation and (pp > 1 or engine in NO_SPECULATION_ENGINES))
     ]
