@@ -29,10 +29,8 @@ def group_positions(table: pd.DataFrame) -> dict[Key, Positions]:
     parts: dict[Key, Positions] = {}
     metrics = table["metric"].to_numpy(dtype=object)
     codes = {kind: pd.factorize(table[kind], sort=True) for kind in KINDS if kind in table}
-    for metric in METRICS:
+    for metric in dict.fromkeys(name for name in (*METRICS, *sorted(set(metrics))) if name in metrics):
         of_metric = np.flatnonzero(metrics == metric)
-        if not len(of_metric):
-            continue
         parts[metric, ALL, ""] = of_metric
         for kind, (of_kind, names) in codes.items():
             members = of_kind[of_metric]

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from pydantic import BaseModel, Field
 
 from roofcast.data.catalog import Catalog
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.imports.measurement_import import compare_if_possible
+from roofcast.training.drift.drift_report import GroupErrors, score_groups
 from roofcast.training.jobs.job_bundle import JobBundle
 from roofcast.training.jobs.job_table import JobTable, build_job_table, framework_families
 
@@ -23,29 +23,19 @@ MAX_COMPARED: Final = 200
 """Runs of an import that are predicted: those with the least ids, which are hashes of their content."""
 
 LEVEL: Final = 0.9
-ALL: Final = "all"
-
-
-class RunErrors(BaseModel):
-    """Errors of the predictor on measured training jobs of one group."""
-
-    kind: Annotated[str, Field(description="`all`, `framework`, `accelerator` or `lineage`.")]
-    name: str
-    metric: Annotated[str, Field(description="`throughput_token_per_s` or `memory_byte_per_accelerator`.")]
-    n_row: int
-    median_ape: Annotated[float, Field(description="Median of |predicted - measured| / measured.")]
-    bias_ratio: Annotated[float, Field(description="Geometric mean of measured / predicted.")]
-    within_interval: Annotated[float, Field(description="Share of the runs inside their intervals.")]
 
 
 class JobImportErrors(BaseModel):
-    """Predicted against actual of the runs of an import that the predictor has not learnt."""
+    """Predicted against actual of the runs of an import that the predictor has not learnt.
+
+    `groups`: errors of rates and peak memory, by accelerator, framework (`engine_version`), lineage and stack.
+    """
 
     predictor_version: str
     level: float
     n_row: Annotated[int, Field(description="Runs that were compared, 200 at most.")]
     n_learnt: Annotated[int, Field(description="Runs of the import that the predictor has learnt.")]
-    groups: list[RunErrors]
+    groups: list[GroupErrors]
 
 
 def compare_runs(
@@ -62,57 +52,30 @@ def compare_runs(
 
 def score_runs(active: LoadedModel[JobBundle], catalog: Catalog, runs: pd.DataFrame) -> JobImportErrors:
     """Return the errors of the champion on stored runs, whose plans are as they were stated."""
-    is_learnt = runs["id"].isin(active.bundle.row_ids)
-    rows = build_job_table(runs[~is_learnt], catalog) if (~is_learnt).any() else None
+    new = runs[~runs["id"].isin(active.bundle.row_ids)]
     level = min(LEVEL, active.bundle.predictor.highest_coverage)
-    groups = _groups(active, rows, level, catalog) if rows is not None else []
     return JobImportErrors(
         predictor_version=active.champion.version,
         level=level,
-        n_row=int((~is_learnt).sum()),
-        n_learnt=int(is_learnt.sum()),
-        groups=groups,
+        n_row=len(new),
+        n_learnt=len(runs) - len(new),
+        groups=score_groups(_scores(active, build_job_table(new, catalog), level, catalog)) if len(new) else [],
     )
 
 
-def _groups(active: LoadedModel[JobBundle], rows: JobTable, level: float, catalog: Catalog) -> list[RunErrors]:
+def _scores(active: LoadedModel[JobBundle], rows: JobTable, level: float, catalog: Catalog) -> pd.DataFrame:
     p = active.bundle.predictor.predict(rows.measurements, coverage=level, catalog=catalog)
-    values = {
-        "throughput_token_per_s": (
-            rows.measured_rate,
-            p.token_per_s_per_accelerator,
-            p.token_per_s_per_accelerator_low,
-            p.token_per_s_per_accelerator_high,
-        ),
-        "memory_byte_per_accelerator": (
-            rows.measured_memory,
-            p.peak_memory_byte,
-            p.peak_memory_byte_low,
-            p.peak_memory_byte_high,
-        ),
-    }
-    kinds: dict[str, npt.NDArray[np.object_]] = {
-        ALL: np.full(len(rows.groups), "", dtype=object),
-        "framework": framework_families(rows.measurements).to_numpy(dtype=object),
-        "accelerator": rows.measurements["accelerator"].to_numpy(dtype=object),
-        "lineage": rows.groups.to_numpy(dtype=object),
-    }
-    result = []
-    for metric, (measured, predicted, low, high) in values.items():
-        known = np.isfinite(measured)
-        for kind, names in kinds.items():
-            for name in sorted(set(names[known])):
-                i = known & (names == name)
-                ratio = measured[i] / predicted[i]
-                result.append(
-                    RunErrors(
-                        kind=kind,
-                        name=str(name),
-                        metric=metric,
-                        n_row=int(i.sum()),
-                        median_ape=float(np.median(np.abs(1.0 / ratio - 1.0))),
-                        bias_ratio=float(np.exp(np.log(ratio).mean())),
-                        within_interval=float(((measured[i] >= low[i]) & (measured[i] <= high[i])).mean()),
-                    )
-                )
-    return result
+    groups = pd.DataFrame({
+        "row": range(len(rows)), "configuration": range(len(rows)), "accelerator": rows.text("accelerator"),
+        "engine_version": framework_families(rows.measurements), "lineage": rows.groups, "stack": rows.text("stack"),
+    })  # fmt: skip
+    rate = rows.measured_rate, p.token_per_s_per_accelerator, p.token_per_s_per_accelerator_low
+    memory = rows.measured_memory, p.peak_memory_byte, p.peak_memory_byte_low
+    parts = [
+        groups.assign(metric=metric, measured=measured, predicted=predicted, width=np.log(predicted / low))
+        for metric, (measured, predicted, low) in (
+            ("throughput_token_per_s", rate), ("memory_byte_per_accelerator", memory),
+        )
+    ]  # fmt: skip
+    scored = pd.concat(parts, ignore_index=True).dropna(subset="measured")
+    return scored.assign(log_error=np.log(scored["measured"] / scored["predicted"]))
