@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final
 
 import numpy as np
@@ -60,7 +60,7 @@ def columns_from_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, ColumnArra
     >>> columns_from_rows([{"model": "a"}, {"model": "b", "tp": 2}])["tp"].tolist()
     [None, 2]
     """
-    names = islice(dict.fromkeys(name for row in rows for name in row), MAX_COLUMN)
+    names = islice(dict.fromkeys(chain.from_iterable(rows)), MAX_COLUMN)
     return {name: object_column(len(rows), [row.get(name) for row in rows]) for name in names}
 
 

@@ -8,7 +8,7 @@ from typing import IO, Any, Final
 from pydantic_core import from_json, to_json
 
 from roofcast.data.errors import MAX_PROBLEM, InputError, join_errors
-from roofcast.data.measurements.cells import Table
+from roofcast.data.measurements.cells import ColumnArray, Table
 from roofcast.serving.http.body import read_object
 from roofcast.serving.http.bulk.chunks import MAX_TEXT, N_ROW, Chunk
 from roofcast.serving.http.bulk.inline import InlineModels
@@ -133,8 +133,18 @@ def _objects(chunk: Chunk, answers: Table) -> list[bytes]:
 
 
 def _json_rows(columns: Table) -> Iterator[bytes]:
-    rows = zip(*(cells.tolist() for cells in columns.values()), strict=True)
-    return (to_json(dict(zip(columns, row, strict=True)), inf_nan_mode="null") for row in rows)
+    template = b"{" + b",".join(to_json(name) + b":%b" for name in columns) + b"}"
+    return (template % row for row in zip(*map(_json_cells, columns.values()), strict=True))
+
+
+def _json_cells(cells: ColumnArray) -> list[bytes]:
+    values = cells.tolist()
+    if cells.dtype != object:
+        return to_json(values, inf_nan_mode="null")[1:-1].split(b",")
+    if {*map(type, values)} == {str}:
+        texts = {value: to_json(value) for value in dict.fromkeys(values)}
+        return [*map(texts.__getitem__, values)]
+    return [to_json(value, inf_nan_mode="null") for value in values]
 
 
 class NdjsonWriter:
