@@ -189,7 +189,7 @@ def test_a_few_own_rows_shift_what_others_measured(subset: TrainingSet) -> None:
         fitted = RoofcastPredictor(QUICK, ("tpot_s",)).fit(X, y, groups, stacks=stacks)
         ratio = fitted.predict_distribution(asked).median["tpot_s"] / subset.y["tpot_s"][theirs]
         told[name] = np.median(ratio)
-    assert told["apart"] < 0.97 * told["one"]
+    assert told["apart"] < 0.98 * told["one"]
 
 
 def test_a_measured_stack_is_predicted_by_what_it_measured(subset: TrainingSet) -> None:

@@ -40,7 +40,7 @@ def rate_columns(table: JobTable) -> dict[str, FloatArray]:
         "log.micro_batch_token": np.log(token),
         "log.n_token": np.log(job.n_token),
         "log.hidden": np.log(model.hidden_size),
-        "log.width": np.log(np.maximum(model.mlp_width, model.moe_width) / plan.tp),
+        "log.width": np.log(np.maximum(np.maximum(model.mlp_width, model.moe_width), 1.0) / plan.tp),
         "log.stage_layer": np.log(model.n_layer / plan.pp),
         "log.n_param": np.log(model.n_param),
         "share.attention": flop.attention / flop.total,
