@@ -136,14 +136,15 @@ def plan_text(plan: Mapping[str, Any]) -> str:
     Examples
     --------
     >>> plan = {"tp": 2, "pp": 1, "vp": 1, "cp": 1, "dp": 4, "ep": 1, "sharding": "zero1", "recomputation": "none",
-    ...         "n_micro_batch_sequence": 2.0, "n_gradient_accumulation": 16.0}
+    ...         "n_micro_batch_sequence": 2.0, "n_gradient_accumulation": 16.0, "offload": "optimizer"}
     >>> plan_text(plan)
-    'tp2 dp4 zero1, micro-batch 2 x 16, recomputation none'
+    'tp2 dp4 zero1, micro-batch 2 x 16, recomputation none, optimizer on the host'
     """
     degrees = [f"{name}{plan[name]:g}" for name in ("tp", "pp", "vp", "cp", "ep", "dp") if plan[name] > 1]
     split = " ".join([*degrees, plan["sharding"]])
     batch = f"micro-batch {plan['n_micro_batch_sequence']:g} x {plan['n_gradient_accumulation']:g}"
-    return f"{split}, {batch}, recomputation {plan['recomputation']}"
+    held = "" if plan["offload"] == "none" else f", {plan['offload']} on the host"
+    return f"{split}, {batch}, recomputation {plan['recomputation']}{held}"
 
 
 def memory_text(answer: Mapping[str, Any], p_fits: float) -> str:

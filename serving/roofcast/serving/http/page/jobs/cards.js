@@ -22,7 +22,8 @@ export function planText({ plan }) {
   const split = Object.entries(degrees).filter(([, n]) => n > 1).map(([name, n]) => name + n).join(" ");
   const batch = `micro-batch ${few(plan.n_micro_batch_sequence)} × ${few(plan.n_gradient_accumulation)}`;
   const again = plan.recomputation === "none" ? "no recomputation" : `${plan.recomputation} recomputation`;
-  return [FRAMEWORKS[plan.framework] ?? plan.framework, nameOf(plan.compute_precision), split, SHARDINGS[plan.sharding] ?? plan.sharding, batch, again].filter(Boolean).join(", ");
+  const held = plan.offload === "none" ? "" : `${plan.offload} on the host`;
+  return [FRAMEWORKS[plan.framework] ?? plan.framework, nameOf(plan.compute_precision), split, SHARDINGS[plan.sharding] ?? plan.sharding, batch, again, held].filter(Boolean).join(", ");
 }
 
 /** Return the card of an entry, as an item of a list. */
