@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
+from pydantic import BaseModel, Field
 
 from roofcast.data.errors import NoAnswerError
 from roofcast.data.measurements.target import INFERENCE
@@ -12,11 +13,6 @@ from roofcast.serving.http.callers import CALLER
 from roofcast.serving.http.dependencies import Parts, TargetQuery, Viewer
 from roofcast.serving.http.guarded_routes import GuardedRoute
 from roofcast.serving.http.routes.knowledge import predictor_response
-from roofcast.serving.http.schemas.history import (
-    ChallengerResponse,
-    ChallengerWithdrawn,
-    VersionResponse,
-)
 from roofcast.serving.http.schemas.resources import (
     DEFAULT_TARGET,
     ChallengerRequest,
@@ -27,6 +23,35 @@ from roofcast.serving.http.schemas.resources import (
 from roofcast.serving.shadow.version_comparison import VersionComparison, compare_version
 from roofcast.training.lifecycle.gate.challenger_alias import NO_CHALLENGER, challenger_of, withdraw_challenger
 from roofcast.training.lifecycle.registry.champion_changes import ChampionChange, read_changes
+
+
+class VersionResponse(BaseModel):
+    """A version of the predictor."""
+
+    version: str
+    sha256: str
+    run_id: str
+    in_service: bool
+    is_challenger: bool
+    description: Annotated[str, Field(description="What it learnt from, its errors, and why it was promoted or not.")]
+
+
+class ChallengerResponse(BaseModel):
+    """The challenger; `is_loaded` is that of the answering server process, and `problem` why it has not loaded it."""
+
+    version: str
+    sha256: str
+    description: str
+    is_loaded: bool
+    problem: str
+    shadow_ratio: Annotated[float, Field(description="Share of the prediction requests that it answers too.")]
+
+
+class ChallengerWithdrawn(BaseModel):
+    """The version that was the challenger."""
+
+    version: str
+
 
 router = APIRouter(tags=["knowledge"], route_class=GuardedRoute)
 

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import numpy as np
 from fastapi import APIRouter, Path, Query
+from pydantic import BaseModel, Field
 
 from roofcast.data.campaigns import CAMPAIGNS, load_campaigns
 from roofcast.data.errors import UnknownNameError
@@ -13,9 +14,35 @@ from roofcast.serving.app_state.imports.import_report import own_campaign_report
 from roofcast.serving.http.access import READ
 from roofcast.serving.http.dependencies import ActiveModel, Parts, Viewer
 from roofcast.serving.http.guarded_routes import GuardedRoute
-from roofcast.serving.http.schemas.history import CampaignReport, CampaignRow, CampaignRows
 from roofcast.serving.predict.question_rows import rows_from_table
 from roofcast.serving.request_fields import Value
+
+
+class CampaignReport(BaseModel):
+    """Rows of an imported campaign: stored, learnt from, and why not."""
+
+    campaign: str
+    n_kept: int
+    n_learnable: int
+    not_learnt: Annotated[str, Field(description="Rules of `docs/REVIEW_RULES.md`, with the number of rows of each.")]
+
+
+class CampaignRow(BaseModel):
+    """A measurement: its question as `/v1/predictions` reads it, outcomes, and whether the predictor learnt them."""
+
+    question: dict[str, Value]
+    measured: dict[str, float]
+    is_learnt: bool
+
+
+class CampaignRows(BaseModel):
+    """Measurements of a campaign, evenly spread if there are more than asked for."""
+
+    campaign: str
+    n_row: int
+    n_learnt: int
+    rows: list[CampaignRow]
+
 
 router = APIRouter(tags=["measurements"], route_class=GuardedRoute)
 

@@ -10,6 +10,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request
+from pydantic import Field
 
 from roofcast.data.importers.overrides import parse_overrides
 from roofcast.serving.app_state.imports.import_warnings import added_warnings
@@ -20,14 +21,40 @@ from roofcast.serving.http.media import TRAINING_FILES_PATH
 from roofcast.serving.http.refusals import RefusedError
 from roofcast.serving.http.routes.measurements.measurement_files import FILE_NAME, Overrides, media_type
 from roofcast.serving.http.routes.measurements.measurements import Limit, OfCampaign, Offset
-from roofcast.serving.http.schemas.job_import_answers import MAX_ROW, JobMeasurementsAdded, JobMeasurementsRequest
+from roofcast.serving.http.schemas.resources import RowsAdded
 from roofcast.serving.jobs.imports.run_accuracy import JobImportErrors, compare_runs
 from roofcast.serving.jobs.imports.run_import import import_runs, import_table, read_run_file
+from roofcast.serving.jobs.job_request import EXAMPLE_JOB
 from roofcast.serving.predict.question_rows import rows_from_table
-from roofcast.serving.request_fields import Cell
+from roofcast.serving.request_fields import Cell, InlineModelList, MeasuredRow, Message, examples
 
 if TYPE_CHECKING:
     from roofcast.data.store.measurement_store import Added
+
+MAX_ROW: Final = 20_000
+"""Largest number of rows of a request."""
+
+
+class JobMeasurementsRequest(Message):
+    """Measured training jobs in the columns of the training table, and the models that they bring along."""
+
+    rows: Annotated[list[MeasuredRow], Field(min_length=1, max_length=MAX_ROW)]
+    models: InlineModelList = Field(default_factory=list)
+
+    model_config = examples(
+        {"rows": [EXAMPLE_JOB | {"campaign": "nightly", "framework": "torchtitan", "throughput_token_per_s": 58_000}]}
+    )
+
+
+class JobMeasurementsAdded(RowsAdded):
+    """Numbers of the rows of an import, as of ``/v1/measurements``, and the predictor's errors on them."""
+
+    is_kept: Annotated[bool, Field(description="Whether the rows are stored: false for a dry run.")]
+    errors: Annotated[
+        JobImportErrors | None,
+        Field(description="Comparison of up to 200 of the new rows with the predictor; null if there is none."),
+    ] = None
+
 
 router = APIRouter(tags=["training"], route_class=GuardedRoute)
 files = APIRouter(tags=["training"], route_class=FileRoute)

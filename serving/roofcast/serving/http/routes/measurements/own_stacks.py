@@ -4,17 +4,38 @@ from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
+from pydantic import BaseModel, Field
 
-from roofcast.data.store.stack_profiles import StackSummary
+from roofcast.data.store.stack_profiles import MAX_ROW, StackSummary
 from roofcast.serving.defaults import DEFAULT_LEVEL
 from roofcast.serving.http.access import READ, WRITE
 from roofcast.serving.http.dependencies import ActiveModel, Owner, Parts
 from roofcast.serving.http.guarded_routes import GuardedRoute
-from roofcast.serving.http.schemas.stack_answers import StackRemoved, StackRequest
-from roofcast.serving.request_fields import Level
+from roofcast.serving.http.schemas.resources import EXAMPLE_RUN
+from roofcast.serving.request_fields import InlineModelList, Level, Message, Row, Text, examples
 from roofcast.serving.stacks.measured import MeasuredStackSummary, measured_stacks
 from roofcast.serving.stacks.profiles import ProfileAdded, add_rows
 from roofcast.serving.stacks.stack_report import StackReport, stack_report
+
+
+class StackRequest(Message):
+    """Rows to add to a profile, as references, and the models that they bring along."""
+
+    name: Text
+    rows: Annotated[list[Row], Field(min_length=1, max_length=MAX_ROW)]
+    models: InlineModelList = Field(default_factory=list)
+
+    model_config = examples(
+        {"name": "rack-1", "rows": [EXAMPLE_RUN | {"statistic": "mean", "ttft_s": 0.06, "tpot_s": 0.02}]}
+    )
+
+
+class StackRemoved(BaseModel):
+    """Number of rows that the profile had."""
+
+    name: str
+    n_row: int
+
 
 router = APIRouter(tags=["stacks"], route_class=GuardedRoute)
 
