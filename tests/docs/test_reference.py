@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from roofcast.serving.app_state.settings import Settings
-from roofcast.serving.cli.reference import parameter_texts, reference
+from roofcast.serving.cli.reference import reference
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -11,6 +11,4 @@ def test_the_reference_is_up_to_date() -> None:
 
 
 def test_every_setting_is_documented() -> None:
-    meanings = parameter_texts(Settings)
-    assert set(meanings) == set(Settings.model_fields)
-    assert all(len(meaning) > 10 for meaning in meanings.values())
+    assert all(len(field.description or "") > 10 for field in Settings.model_fields.values())

@@ -1,7 +1,6 @@
 """Generator of docs/REFERENCE.md: settings, errors, columns and coefficients, read from the code."""
 
 import inspect
-import re
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -98,18 +97,11 @@ def _names(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def parameter_texts(documented: object) -> dict[str, str]:
-    """Return the text of each name in the list of a docstring."""
-    items = re.findall(r"^- `(\w+)`: ((?:[^\n]|\n  )*)", inspect.getdoc(documented) or "", re.MULTILINE)
-    return {name: " ".join(text.split()) for name, text in items}
-
-
 def _settings() -> Iterator[tuple[object, ...]]:
-    meanings = parameter_texts(Settings)
     for name, field in Settings.model_fields.items():
         variable = field.validation_alias or f"ROOFCAST_{name.upper()}"
         default = "the platform's user data folder" if field.default_factory else f"`{field.default!r}`"
-        yield f"`{variable}`", default, meanings[name].replace(f"``{variable}``: ", "")
+        yield f"`{variable}`", default, " ".join((field.description or "").split())
 
 
 def _errors(error: type[RoofcastError]) -> Iterator[tuple[object, ...]]:
