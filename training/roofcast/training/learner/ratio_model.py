@@ -59,19 +59,20 @@ SMALL: Final = ("tpot_s", "itl_s")
 
 DATE: Final = ("config.date",)
 OF_LOAD: Final = (
-    "workload.concurrency_log", "workload.n_input_token_log", "workload.length_variation", "memory.capacity_log",
-    "memory.pressure_log", "roofline.batch_log", "roofline.step_log", "roofline.prefill_log",
-    "roofline.prefill_ratio", "roofline.queue_ratio", "roofline.overhead_ratio", "roofline.weight_time_ratio",
-    "roofline.kv_time_ratio",
+    "workload.concurrency_log", "workload.n_input_token_log", "memory.capacity_log", "memory.pressure_log",
+    "roofline.batch_log", "roofline.step_log", "roofline.prefill_log", "roofline.prefill_ratio", "roofline.queue_ratio",
+    "roofline.overhead_ratio", "roofline.weight_time_ratio", "roofline.kv_time_ratio", "roofline.expert_time_ratio",
+    "roofline.link_time_ratio",
 )  # fmt: skip
 HIDDEN: Final[Mapping[str, tuple[str, ...]]] = {
     THROUGHPUT: (),
-    "ttft_s": (*DATE, *OF_LOAD),
-    "nttft_s_per_token": (*DATE, *OF_LOAD),
+    "ttft_s": (*DATE, *OF_LOAD, "workload.length_variation"),
+    "nttft_s_per_token": (*DATE, *OF_LOAD, "workload.length_variation"),
 }
 """Columns that the trees of a metric do not see, `DATE` by default: they tell who measured rather than how long it
 takes. Throughput has the date, for its open loops are what the estimate knows least about. TTFT has nothing that
-depends on load and prompt: it grows with both as the estimate does, and on stacks left out its error is smaller."""
+depends on load and prompt, so that it grows with both as the estimate does; on stacks left out its error is smaller.
+The estimate itself knows the variation of lengths."""
 
 
 @dataclass(frozen=True, slots=True)
