@@ -1,14 +1,11 @@
-"""What a job leaves open: framework, global batch, and the power that accelerators draw."""
+"""What a job leaves open: framework and global batch, and what an answer assumes."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from roofcast.data.specs import AcceleratorSpec
 from roofcast.features.analysis.power import DRAW
-from roofcast.features.descriptors.descriptor_table import TYPICAL_TDP_W
 from roofcast.features.jobs.run_table import FROZEN_METHODS
-from roofcast.features.jobs.step.step import JobTime
-from roofcast.features.queries import FloatArray
 
 FSDP: Final = "torchtitan"
 MEGATRON: Final = "megatron-lm"
@@ -59,23 +56,6 @@ def default_batch(method: str, n_token: float) -> int:
     if method != "pretrain":
         return FINE_TUNING_SEQUENCE
     return int(2 ** max(int(PRETRAINING_TOKEN // n_token).bit_length() - 1, 0))
-
-
-def design_power_w(accelerator: AcceleratorSpec) -> float:
-    """Return the design power of an accelerator, or a typical one where its data sheet has none."""
-    return accelerator.tdp_w or TYPICAL_TDP_W
-
-
-def power_share(time: JobTime) -> FloatArray:
-    """Return the mean power over the design power of an accelerator: shape (n_row,).
-
-    Products draw the design power, links and launches less, the optimizer that of memory traffic, a pipeline that
-    waits that of an idle board: see `roofcast.features.analysis.power.DRAW`.
-    """
-    links = time.tensor_s + time.context_s + time.expert_s + time.stage_s + time.data_s + time.offload_s
-    drawn = DRAW["compute"] * (time.compute_s + time.recomputation_s) + DRAW["link"] * links
-    drawn = drawn + DRAW["memory"] * time.optimizer_s + DRAW["launch"] * time.overhead_s
-    return (drawn + DRAW["queue"] * time.bubble_s) / time.total_s
 
 
 USUAL_ADAPTERS: Final = {

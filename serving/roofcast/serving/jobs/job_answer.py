@@ -1,28 +1,28 @@
 """Answer of a training search: entries, Pareto front, other offers."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from roofcast.data.units import W_PER_KW
 from roofcast.features.jobs.step.job_memory import correct_memory
-from roofcast.features.jobs.step.step import mfu_ratio, throughput_token_per_s
 from roofcast.features.queries import FloatArray, RowIndex
-from roofcast.serving.jobs.conventions import design_power_w, power_share
 from roofcast.serving.jobs.job_answer_parts import (
     JobEntryResponse,
     JobInterval,
     JobPlanResponse,
     JobRunResponse,
 )
+from roofcast.serving.jobs.job_numbers import INTERVAL_METRICS, MEMORY_PARTS, Columns, design_power_w, job_numbers
 from roofcast.serving.jobs.launch.launch import launch_commands
-from roofcast.serving.jobs.memory_parts import memory_parts
 from roofcast.serving.jobs.search.job_search import JobSearch
 from roofcast.serving.recommend.answer.other_offers import offers_elsewhere
 from roofcast.serving.recommend.answer.pareto_front import non_dominated
 from roofcast.serving.recommend.answer.parts import OtherOffer, offer_fields
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 
+ENDS: Final = ("", "_lo", "_hi")
 _PLAN_TEXTS: Final = ("framework", "compute_precision", "sharding", "recomputation", "loss", "offload")
 
 
@@ -63,8 +63,10 @@ def build_front(found: JobSearch, confidence: float) -> list[JobRunResponse]:
 def build_entries(found: JobSearch, rows: RowIndex) -> list[JobEntryResponse]:
     """Return runs as entries, with intervals, memory, energy, launch commands and other offers."""
     entries: list[JobEntryResponse] = []
+    jobs, prediction = found.jobs, found.prediction
+    numbers = job_numbers(jobs.runs, jobs.time, correct_memory(jobs.memory, prediction.peak_memory_byte), prediction)
     for rank, k in enumerate(rows.tolist(), start=1):
-        fields = _run_fields(found, k) | _entry_fields(found, k)
+        fields = _run_fields(found, k) | _entry_fields(found, k, numbers)
         own = fields["cost_usd_interval"]
         pair = own, entries[0].cost_usd_interval if entries else own
         ties_first = all(a.low <= b.value <= a.high for a, b in (pair, pair[::-1]))
@@ -101,51 +103,32 @@ def _run_fields(found: JobSearch, run: int) -> dict[str, Any]:
     }
 
 
-def _entry_fields(found: JobSearch, run: int) -> dict[str, Any]:
-    job, jobs, prediction = int(found.runs.job[run]), found.jobs, found.prediction
+def _entry_fields(found: JobSearch, run: int, numbers: Columns) -> dict[str, Any]:
+    job, jobs = int(found.runs.job[run]), found.jobs
     one = found.hardware[jobs.hardware[job]]
     spec = found.catalog.accelerators[one.accelerator]
     launch = launch_commands(plan_response(found, job), one, found.demand, spec.vendor)
-    rates = [
-        values[job] * one.n_accelerator
-        for values in (
-            prediction.token_per_s_per_accelerator,
-            prediction.token_per_s_per_accelerator_low,
-            prediction.token_per_s_per_accelerator_high,
-        )
-    ]
-    rate = np.array(rates)
-    hours = found.runs.hours[run] * rate[0] / rate[[0, 2, 1]]
-    share = _at(power_share(jobs.time), job)
+    of_metric = {name: _interval([numbers[f"{name}{end}"][job] for end in ENDS]) for name in INTERVAL_METRICS}
+    step = np.array([numbers[f"step_time_s{end}"][job] for end in ENDS])
+    hours, share = found.runs.hours[run] * (step / step[0]), float(numbers["power_share"][job])
     power_w = design_power_w(spec) * share * one.n_accelerator
-    mfu = _at(mfu_ratio(jobs.runs, jobs.time) / throughput_token_per_s(jobs.runs, jobs.time), job)
-    memory = (prediction.peak_memory_byte, prediction.peak_memory_byte_low, prediction.peak_memory_byte_high)
-    parts = memory_parts(correct_memory(jobs.memory, prediction.peak_memory_byte))
-    return {
+    return of_metric | {
         "hours_interval": _interval(hours),
         "cost_usd_interval": _interval(hours * found.runs.usd_per_h[run]),
         "energy_kwh": _interval(hours * power_w / W_PER_KW),
         "power_w": power_w,
-        "power_share": float(share),
-        "step_time_s": _interval(found.demand.n_token * found.demand.n_batch / rate[[0, 2, 1]]),
-        "throughput_token_per_s": _interval(rate),
-        "mfu_ratio": _interval(rate * mfu),
-        "peak_memory_byte": _interval(np.array([values[job] for values in memory])),
-        "memory_byte": {name: float(_at(values, job)) for name, values in parts.items()},
+        "power_share": share,
+        "memory_byte": {name: float(numbers[f"memory_{name}_byte"][job]) for name in MEMORY_PARTS},
         "memory_capacity_byte": spec.memory_byte,
-        "outside": bool(prediction.outside[job]),
+        "outside": bool(found.prediction.outside[job]),
         "launch": launch.commands,
         "launch_problems": launch.problems,
         "also_at": _other_offers(found, run),
     }
 
 
-def _at(values: FloatArray, job: int) -> float:
-    return float(values[job] if len(values) > 1 else values[0])
-
-
-def _interval(values: FloatArray) -> JobInterval:
-    value, low, high = values.tolist()
+def _interval(values: Sequence[float] | FloatArray) -> JobInterval:
+    value, low, high = map(float, values)
     return JobInterval(value=value, low=low, high=high)
 
 

@@ -16,28 +16,25 @@ from roofcast.features.descriptors.prediction_input import column_arrays
 from roofcast.features.jobs.hardware import used_on_host
 from roofcast.features.jobs.plan_enumeration import USABLE_RATIO, PlanChoice, choose_plans, host_ratio
 from roofcast.features.jobs.run_table import build_jobs, compute_precisions
-from roofcast.features.jobs.step.job_memory import JobMemory, correct_memory
-from roofcast.features.jobs.step.step import mfu_ratio, throughput_token_per_s
-from roofcast.features.queries import FloatArray
+from roofcast.features.jobs.step.job_memory import correct_memory
 from roofcast.serving.abandonment import stop_if_abandoned
 from roofcast.serving.defaults import DEFAULT_LEVEL
-from roofcast.serving.jobs.conventions import design_power_w, power_share
-from roofcast.serving.jobs.memory_parts import MEMORY_PARTS, memory_parts
+from roofcast.serving.jobs.job_numbers import (
+    MEMORY_COLUMNS,
+    MEMORY_PARTS,
+    METRIC_COLUMNS,
+    Columns,
+    design_power_w,
+    job_numbers,
+)
 from roofcast.serving.jobs.rows import job_table, parse_jobs
 from roofcast.serving.jobs.search.plan_choice import LEAST_P_FITS, predict_jobs, with_fastest_plans
 from roofcast.serving.jobs.search.plans import PLAN_COLUMNS, is_sound, keeps_stated, plan_columns
 from roofcast.serving.predict.name_remarks import name_remarks
 from roofcast.serving.predict.question_rows import columns_from_rows
 from roofcast.serving.row_problems import Problem
-from roofcast.training.jobs.job_predictor import JobPrediction, JobPredictor
+from roofcast.training.jobs.job_predictor import JobPredictor
 
-Columns = dict[str, npt.NDArray[Any]]
-
-INTERVAL_METRICS: Final = ("step_time_s", "throughput_token_per_s", "mfu_ratio", "peak_memory_byte")
-METRIC_COLUMNS: Final = tuple(f"{metric}{end}" for metric in INTERVAL_METRICS for end in ("", "_lo", "_hi"))
-MEMORY_COLUMNS: Final = (
-    *(f"memory_{part}_byte" for part in MEMORY_PARTS), "memory_capacity_byte", "memory_host_byte",
-)  # fmt: skip
 PLAN_ANSWERS: Final = ("plan_framework", *(f"plan_{name}" for name in PLAN_COLUMNS))
 NUMBERS_AND_PLAN: Final = (*METRIC_COLUMNS, "p_fits", "power_w", *MEMORY_COLUMNS, *PLAN_ANSWERS)
 ANSWER_COLUMNS: Final = (*NUMBERS_AND_PLAN, "status", "reason", "outside", "assumed")
@@ -123,10 +120,13 @@ def _answer(
     sound = is_sound(choice.runs.job.n_accelerator, choice.runs.job.n_global_batch, choice.runs.plan)
     kept = keeps_stated(table, np.arange(len(table)), choice.runs.plan)
     memory = correct_memory(choice.memory, prediction.peak_memory_byte)
-    columns = _numbers(choice, prediction, memory) | {f"plan_{name}": values for name, values in plans.items()}
+    numbers = job_numbers(choice.runs, choice.time, memory, prediction)
+    tdp = [design_power_w(options.catalog.accelerators[name]) for name in table["accelerator"]]
+    share = numbers.pop("power_share") * table["n_accelerator"].to_numpy()
+    columns = numbers | {f"plan_{name}": values for name, values in plans.items()}
     columns["plan_framework"] = table["framework"].to_numpy(dtype=object)
     columns["outside"] = prediction.outside
-    columns["power_w"] = _power_w(table, choice, options.catalog)
+    columns["power_w"] = np.fmin(tdp, table["power_limit_w"].to_numpy(dtype=float)) * share
     for name, values in columns.items():
         answers[name][rows] = values
     assumed = _assumed(table, plans, choice, options.catalog)
@@ -134,7 +134,7 @@ def _answer(
     lacks = [
         ("host_memory_byte", _lack_of_host(table.iloc[k], str(plans["offload"][k]), float(memory.host[k])))
         if on_host[k]
-        else ("n_accelerator", lack_of_memory(memory, choice, k))
+        else ("n_accelerator", _lack_of_memory(numbers, k))
         for k in range(len(table))
     ]
     for k, i in enumerate(rows.tolist()):
@@ -185,43 +185,6 @@ def _clear(answers: Columns, i: int, names: Sequence[str]) -> None:
         answers[name][i] = "" if answers[name].dtype == object else np.nan
 
 
-def _numbers(choice: PlanChoice, prediction: JobPrediction, memory: JobMemory) -> Columns:
-    runs, parts = choice.runs, memory_parts(memory)
-    n = runs.job.n_accelerator
-    rate = {
-        "": prediction.token_per_s_per_accelerator * n,
-        "_lo": prediction.token_per_s_per_accelerator_low * n,
-        "_hi": prediction.token_per_s_per_accelerator_high * n,
-    }
-    token = tokens_per_step(choice)
-    mfu_of_rate = mfu_ratio(runs, choice.time) / throughput_token_per_s(runs, choice.time)
-    numbers: Columns = {"p_fits": prediction.p_fits}
-    for end, opposite in (("", ""), ("_lo", "_hi"), ("_hi", "_lo")):
-        numbers[f"throughput_token_per_s{end}"] = rate[end]
-        numbers[f"step_time_s{end}"] = token / rate[opposite]
-        numbers[f"mfu_ratio{end}"] = rate[end] * mfu_of_rate
-    numbers["peak_memory_byte"] = prediction.peak_memory_byte
-    numbers["peak_memory_byte_lo"] = prediction.peak_memory_byte_low
-    numbers["peak_memory_byte_hi"] = prediction.peak_memory_byte_high
-    numbers["memory_capacity_byte"] = np.broadcast_to(runs.hardware.memory_byte, n.shape)
-    numbers["memory_host_byte"] = memory.host
-    return numbers | {f"memory_{part}_byte": values for part, values in parts.items()}
-
-
-def tokens_per_step(choice: PlanChoice) -> FloatArray:
-    """Return the tokens of the data set in an optimizer step, without padding: shape (n_job,)."""
-    plan, job = choice.runs.plan, choice.runs.job
-    n_sequence = plan.n_micro_batch * plan.micro_batch * plan.dp
-    return np.asarray(n_sequence * job.n_token * job.content_ratio, dtype=np.float64)
-
-
-def _power_w(table: pd.DataFrame, choice: PlanChoice, catalog: Catalog) -> FloatArray:
-    tdp = np.array([design_power_w(catalog.accelerators[name]) for name in table["accelerator"]])
-    limit = table["power_limit_w"].to_numpy(dtype=float)
-    watt = np.fmin(tdp, limit) * power_share(choice.time) * choice.runs.job.n_accelerator
-    return np.asarray(watt, dtype=np.float64)
-
-
 def _unsound_problem(row: pd.Series) -> Problem:
     batch = row["n_global_batch_sequence"]
     if pd.isna(batch):
@@ -249,13 +212,9 @@ def _lack_of_host(row: pd.Series, held: str, host_byte: float) -> str:
     return f"{text}; give host_memory_byte if it has so much, more accelerators, or a method such as qlora"
 
 
-def lack_of_memory(memory: JobMemory, choice: PlanChoice, i: int) -> str:
-    """Return the memory that the plan of a job needs, its largest parts, and the capacity."""
-    parts = {
-        name: float(np.broadcast_to(values, choice.fits.shape)[i]) for name, values in memory_parts(memory).items()
-    }
+def _lack_of_memory(numbers: Columns, i: int) -> str:
+    parts = {name: float(numbers[f"memory_{name}_byte"][i]) / BYTE_PER_GB for name in MEMORY_PARTS}
     largest = sorted(parts, key=parts.__getitem__, reverse=True)[:3]
-    listed = ", ".join(f"{parts[name] / BYTE_PER_GB:.1f} GB of {name}" for name in largest)
-    capacity = float(np.broadcast_to(choice.runs.hardware.memory_byte, choice.fits.shape)[i])
-    needed = sum(parts.values()) / BYTE_PER_GB
-    return f"the leanest plan needs {needed:.1f} GB on an accelerator of {capacity / BYTE_PER_GB:.1f} GB: {listed}"
+    listed = ", ".join(f"{parts[name]:.1f} GB of {name}" for name in largest)
+    capacity = numbers["memory_capacity_byte"][i] / BYTE_PER_GB
+    return f"the leanest plan needs {sum(parts.values()):.1f} GB on an accelerator of {capacity:.1f} GB: {listed}"
