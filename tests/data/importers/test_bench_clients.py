@@ -71,46 +71,6 @@ def test_metadata_named_like_a_column_is_read() -> None:
         rows(sample(DETAILED), **FROM_FILE | {"accelerator": "nvidia-a100-pcie-40gb"})
 
 
-@pytest.mark.parametrize(
-    ("changes", "field"),
-    [
-        ({"tp": "two"}, "tp"),
-        ({"n_accelerator": [1]}, "n_accelerator"),
-        ({"concurrency": 8}, "concurrency"),
-        ({"load": "steady"}, "load"),
-        ({"note": "=1+1"}, "note"),
-        ({"engine": "a\u202eb"}, "engine"),
-    ],
-)
-def test_invalid_metadata_is_refused(tmp_path: Path, changes: dict[str, Any], field: str) -> None:
-    with pytest.raises(SchemaError) as caught:
-        rows(with_changes(DETAILED, tmp_path, changes), model=None, accelerator=None)
-    assert (caught.value.field, caught.value.source) == (field, "detailed.json")
-
-
-@pytest.mark.parametrize(
-    ("changes", "load", "column", "value"),
-    [
-        ({"request_rate": 5.0, "max_concurrency": None}, "open_loop", "request_rate", 5.0),
-        ({"request_rate": "5", "max_concurrency": 8}, "open_loop", "request_rate", 5.0),
-        ({"request_rate": "inf", "max_concurrency": 1}, "closed_loop", "concurrency", 1),
-        ({"request_rate": math.inf, "max_concurrency": None}, "offline", "n_request", 12),
-        ({"request_rate": ..., "max_concurrency": ...}, "offline", "n_request", 12),
-    ],
-)
-def test_the_load_is_read_from_rate_and_concurrency(
-    tmp_path: Path, changes: dict[str, Any], load: str, column: str, value: float
-) -> None:
-    first = rows(with_changes(RATE, tmp_path, changes), model=None).iloc[0]
-    assert (first["load"], first[column]) == (load, value)
-    assert math.isnan(first["concurrency"]) is (load != "closed_loop")
-
-
-def test_a_rate_that_was_not_reached_is_noted(tmp_path: Path) -> None:
-    notes = rows(with_changes(RATE, tmp_path, {"max_concurrency": 8}), model=None)["note"]
-    assert set(notes) == {"at most 8 requests in flight; asked for 5 requests/s, reached 2.13"}
-
-
 def test_a_run_without_a_completed_request_is_a_failed_row(tmp_path: Path) -> None:
     file = with_changes(DEFAULT, tmp_path, {"completed": 0, "failed": 12, "mean_ttft_ms": 0.0})
     with pytest.raises(SchemaError, match=r"n_input_token: is not in the file; .* --set n_input"):
@@ -118,11 +78,6 @@ def test_a_run_without_a_completed_request_is_a_failed_row(tmp_path: Path) -> No
     table = rows(file, model=None, n_input_token=1000, n_output_token=30)
     assert table[["status", "n_request", "n_failed"]].to_numpy().tolist() == [["failed", 12, 12]]
     assert table["ttft_s"].isna().all()
-
-
-def test_failed_requests_of_older_files_are_counted_from_the_prompts(tmp_path: Path) -> None:
-    table = rows(with_changes(DEFAULT, tmp_path, {"failed": ..., "num_prompts": 15}), model=None)
-    assert set(table["n_failed"]) == {3}
 
 
 @pytest.mark.parametrize(
@@ -147,34 +102,6 @@ def test_a_field_that_is_no_number_is_refused_with_its_name(tmp_path: Path, fiel
     with pytest.raises(SchemaError) as caught:
         rows(with_changes(DEFAULT, tmp_path, {field: value}), name="vllm_bench", model=None)
     assert (caught.value.field, caught.value.source) == (field, "default.json")
-
-
-@pytest.mark.parametrize(
-    ("changes", "field", "problem"),
-    [
-        ({"ttfts.2": -0.1}, "ttfts[2]", "must be a finite number of at least 0"),
-        ({"itls.1.0": None}, "itls[1][0]", "must be a finite number of at least 0, got nothing"),
-        ({"itls.1": 4}, "itls[1]", "must be an array of numbers, got 4"),
-        ({"itls": [[0.1]]}, "itls", "must have 12 entries as input_lens has, got 1"),
-        ({"errors": ["x"]}, "errors", "must have 12 entries"),
-        ({"errors": "x"}, "errors", "must be an array"),
-        ({"errors": ["x"] * 12}, "output_lens", "no request completed, although the file counts some"),
-        ({"latencies.0": 0.001}, "", r"latencies\[0\] must be at least ttfts\[0\]"),
-        ({"date": "yesterday"}, "date", "must be a date such as"),
-        ({"date": "20259999-000000"}, "date", "must be a date such as"),
-        ({"request_rate": "fast"}, "request_rate", "must be a rate above 0 or inf"),
-        ({"request_rate": 0}, "request_rate", "must be a rate above 0 or inf"),
-        ({"model_id": 7}, "model_id", "must be a text"),
-        ({"model_id": "@cmd"}, "model", "must not begin with"),
-        ({"duration": ...}, "duration", "no such field: this is no result of vllm bench serve, or a truncated one"),
-    ],
-)
-def test_an_invalid_file_is_refused_with_its_field(
-    tmp_path: Path, changes: dict[str, Any], field: str, problem: str
-) -> None:
-    with pytest.raises(SchemaError, match=problem) as caught:
-        rows(with_changes(DETAILED, tmp_path, changes), name="vllm_bench", model=None, accelerator=None)
-    assert (caught.value.field, caught.value.source) == (field, "detailed.json")
 
 
 def in_other_unit(name: str, factor: float, part: str = "_ms") -> dict[str, float]:
@@ -210,28 +137,6 @@ def test_inconsistent_numbers_are_refused(tmp_path: Path, name: str, part: str, 
         rows(with_changes(name, tmp_path, in_other_unit(name, factor, part)), model=None)
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (b"", "is empty"),
-        (b" \n", "is empty"),
-        (b"[]", "line 1: must be a JSON object, got an array"),
-        (b'{"a": 1}', "completed: no such field"),
-        (b'{"a":\n\n 1', "line 3: ends early: the file is truncated"),
-        (b'{"a":\n "x', "line 2: ends early: the file is truncated"),
-        (b'{"a": 1,}', "line 1: is not valid JSON"),
-        (b'{"a":\n"\xff"}', "line 2: must be UTF-8"),
-        (b'{"a":' + b"[" * 100_000, "is nested too deeply"),
-        (b'{"a":' + b"9" * 5000 + b"}", "holds a number of too many digits"),
-    ],
-)
-def test_other_files_are_refused_with_their_line(tmp_path: Path, content: bytes, problem: str) -> None:
-    file = tmp_path / "run.json"
-    file.write_bytes(content)
-    with pytest.raises(SchemaError, match=rf"run\.json(, |: ){problem}"):
-        rows(file, name="vllm_bench")
-
-
 def test_a_file_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_input, "MAX_DOCUMENT_BYTE", 100)
     with pytest.raises(SchemaError, match=r"default\.json: must be at most 100 bytes"):
@@ -261,29 +166,6 @@ def test_each_line_is_a_run() -> None:
         assert row["total_throughput_token_per_s"] == raw["total_throughput"]
 
 
-@pytest.mark.parametrize(
-    ("file", "backend", "engine"),
-    [
-        (SGLANG, "sglang", "sglang"),
-        (SGLANG, "sglang-oai", "sglang"),
-        (SGLANG, "trt", "trtllm"),
-        (SGLANG, "vllm", ""),  # any server of OpenAI's API
-        (DETAILED, "tgi", "tgi"),
-        (DETAILED, "openai-chat", ""),
-    ],
-)
-def test_a_backend_of_one_engine_names_it(tmp_path: Path, file: str, backend: str, engine: str) -> None:
-    changed = with_changes(file, tmp_path, {"backend": backend, "server_info": None, "engine": None})
-    assert set(rows(changed, **(FROM_FILE if file == DETAILED else {}))["engine"]) == {engine}
-
-
-def test_the_server_settings_are_read() -> None:
-    first = rows(sample(SWEEP), model=None).iloc[0]
-    assert first[["model", "engine", "engine_version"]].tolist() == ["Qwen/Qwen2.5-7B-Instruct", "sglang", "0.5.23"]
-    assert first[["tp", "pp", "dp", "ep"]].tolist() == [2, 1, 1, 1]
-    assert first["prefix_caching"] == "off"
-
-
 def test_statistics_of_arrays_equal_those_of_sglang() -> None:
     table = by_statistic(rows(sample(SGLANG)))
     raw = lines(SGLANG)[0]
@@ -293,39 +175,6 @@ def test_statistics_of_arrays_equal_those_of_sglang() -> None:
             assert row[column] == pytest.approx(raw[key] / 1000, rel=1e-9)
     assert table[["n_request", "n_failed"]].iloc[0].tolist() == [12, 1]
     assert table["engine"].iloc[0] == "sglang"
-
-
-@pytest.mark.parametrize(
-    ("name", "changes", "cells"),
-    [
-        (
-            DEFAULT,
-            {
-                "spec_decode_acceptance_rate": 58.7, "spec_decode_acceptance_length": 2.76,
-                "spec_decode_num_drafts": 14_840, "spec_decode_draft_tokens": 44_520,
-            },
-            {"n_speculative_token": 3, "acceptance_length": 2.76, "draft_acceptance_ratio": 0.587},
-        ),
-        (SGLANG, {"accept_length": 2.5}, {"acceptance_length": 2.5}),
-        (
-            SWEEP,
-            {
-                "accept_length": 2.5, "server_info.speculative_algorithm": "EAGLE3",
-                "server_info.speculative_num_steps": 3,
-            },
-            {"acceptance_length": 2.5, "speculation": "eagle", "n_speculative_token": 3},
-        ),
-        (
-            SGLANG, {"cache_report": {"total_prompt_tokens": 400, "total_cached_tokens": 100}},
-            {"prefix_cache_ratio": 0.25},
-        ),
-    ],
-)  # fmt: skip
-def test_speculation_and_prefix_hits_are_kept(
-    tmp_path: Path, name: str, changes: dict[str, Any], cells: dict[str, Any]
-) -> None:
-    row = rows(with_changes(name, tmp_path, changes), model="ours/tiny" if name == SGLANG else None).iloc[0]
-    assert {column: row[column] for column in cells} == pytest.approx(cells)
 
 
 def test_latencies_of_zero_are_left_blank_with_a_note(tmp_path: Path) -> None:
@@ -372,25 +221,6 @@ def test_results_that_vllm_appends_are_runs(tmp_path: Path) -> None:
 def test_a_run_of_sglang_without_a_completed_request_is_a_failed_row(tmp_path: Path) -> None:
     file = with_changes(SGLANG, tmp_path, {"completed": 0})
     assert rows(file, n_input_token=1000, n_output_token=30)["status"].tolist() == ["failed"]
-
-
-@pytest.mark.parametrize(
-    ("changes", "field"),
-    [
-        ({"mean_ttft_ms": "fast"}, "mean_ttft_ms"),
-        ({"mean_e2e_latency_ms": 1e-3}, "e2e_s"),
-        ({"server_info.tp_size": 1.5}, "tp"),
-        ({"server_info.version": 5}, "server_info.version"),
-        ({"server_info.model_path": "=x"}, "model"),
-        ({"completed": None}, "completed"),
-        ({"max_concurrency": 0.5}, "concurrency"),
-        ({"p99_ttft_ms": 1e12}, "ttft_s"),
-    ],
-)
-def test_an_invalid_line_is_refused_with_line_and_field(tmp_path: Path, changes: dict[str, Any], field: str) -> None:
-    with pytest.raises(SchemaError) as caught:
-        rows(with_changes(SWEEP, tmp_path, changes, line=2), model=None)
-    assert (caught.value.field, caught.value.source, caught.value.line) == (field, "sweep.jsonl", 2)
 
 
 def test_blank_lines_are_skipped_and_long_ones_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

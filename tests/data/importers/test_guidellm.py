@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from roofcast.data.errors import SchemaError
 from roofcast.data.importers import detect_format
 from roofcast.data.importers.guidellm import REQUEST_KEYS
 from tests.data.importers.clients import by_statistic, rows, sample, with_changes
@@ -57,13 +56,6 @@ def test_the_tools_time_per_output_token_includes_the_first_and_is_not_used() ->
     assert first["e2e_s"] == pytest.approx(first["ttft_s"] + 15 * first["tpot_s"], rel=0.01)
 
 
-def test_an_open_loop_has_a_request_rate_and_a_note_on_cancelled_requests() -> None:
-    first = rows(sample(RATE)).iloc[0]
-    assert (first["load"], first["request_rate"], first["request_throughput_per_s"]) == ("open_loop", 4, 3.75)
-    assert first["note"] == "served as tiny-llama; 2 requests were cut off at the end"
-    assert first[["n_request", "n_failed"]].tolist() == [31, 0]
-
-
 def test_csv_and_json_of_one_run_agree() -> None:
     from_csv, from_json = rows(sample(RATE_CSV)), rows(sample(RATE))
     columns = [*LATENCIES, "n_input_token", "duration_s", "request_rate", "output_throughput_token_per_s"]
@@ -106,72 +98,3 @@ def test_requests_have_equal_weight_in_statistics(tmp_path: Path) -> None:
     assert table.loc["p50", "e2e_s"] == 1.0
     assert table.loc["p90", "ttft_s"] == pytest.approx(np.percentile([0.5, 0.6, 0.4], 90))
     assert table.loc["mean", "nttft_s_per_token"] == pytest.approx((0.005 + 0.01 + 0.005) / 3)
-
-
-@pytest.mark.parametrize(
-    ("strategy", "load", "column", "value"),
-    [
-        ({"type_": "synchronous"}, "closed_loop", "concurrency", 1),
-        ({"type_": "concurrent", "streams": 16}, "closed_loop", "concurrency", 16),
-        ({"type_": "poisson", "rate": 3.8}, "open_loop", "request_rate", 3.8),
-        ({"type_": "throughput", "max_concurrency": None}, "offline", "n_request", 31),
-    ],
-)
-def test_strategies_determine_the_load(
-    tmp_path: Path, strategy: dict[str, Any], load: str, column: str, value: float
-) -> None:
-    changes = {"benchmarks.0.config.strategy": strategy, "benchmarks.0.metrics.request_latency.successful.mean": 0.25}
-    changes["benchmarks.0.metrics.time_to_first_token_ms.successful.mean"] = 150.0
-    first = rows(with_changes(RATE, tmp_path, changes)).iloc[0]
-    assert (first["load"], first[column]) == (load, value)
-
-
-B = "benchmarks.0."
-
-
-@pytest.mark.parametrize(
-    ("changes", "field", "problem"),
-    [
-        ({B + "config.strategy.type_": "burst"}, "benchmarks[0].config.strategy.type_", "must be one of synchronous"),
-        ({B + "config.strategy.rate": 0}, "benchmarks[0].config.strategy.rate", "must be a rate above 0"),
-        ({B + "metrics.request_totals": ...}, "benchmarks[0].metrics.request_totals.successful", "must be given"),
-        ({B + "start_time": 1e300}, "benchmarks[0].start_time", "must be a date such as"),
-        ({B + "metrics.time_to_first_token_ms.successful.mean": -1},
-         "benchmarks[0].metrics.time_to_first_token_ms.successful.mean", "finite number of at least 0, got -1"),
-        ({B + "metrics.request_latency.successful.mean": 890.97}, "e2e_s", "is far from TTFT"),
-        ({B + "metrics.time_to_first_token_ms.successful": [1]},
-         "benchmarks[0].metrics.time_to_first_token_ms.successful", "must be an object, got an array"),
-        ({"benchmarks": []}, "benchmarks", "holds no benchmark"),
-        ({"benchmarks": {"a": 1}}, "benchmarks", "must be an array"),
-        ({"metadata": {}}, "metadata", "no guidellm_version: this is no report of GuideLLM"),
-        ({"config.spec.backend.model": 3}, "config.spec.backend.model", "must be a text"),
-    ],
-)  # fmt: skip
-def test_an_invalid_report_is_refused_with_its_path(
-    tmp_path: Path, changes: dict[str, Any], field: str, problem: str
-) -> None:
-    with pytest.raises(SchemaError, match=problem) as caught:
-        rows(with_changes(RATE, tmp_path, changes), name="guidellm")
-    assert (caught.value.field, caught.value.source) == (field, "rate.json")
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "problem"),
-    [
-        ("constant@4.00", "constant@fast", "line 4: Benchmark, Strategy: must be a finite number"),
-        ("constant@4.00", "constant", r"benchmarks\[0\].config.strategy.rate: must be a rate above 0"),
-        (",31,", ",-31,", "line 4: Request Counts, Successful: must be a finite number"),
-        ('"[', '"[0.1, ', "Percentiles: must list 11 numbers: min, p001"),
-        ('"[', '"[[', "Percentiles: is not valid JSON"),
-        (",31,", ",", "line 4: must have .* cells as the header has"),
-        ("Successful,", "Successes,", "line 1: is no CSV report of GuideLLM"),
-        ("2026-11-20 04:55:24", "noon", "line 4: Timings, Start Time: must be a date such as"),
-    ],
-)
-def test_an_invalid_csv_is_refused_with_line_and_column(tmp_path: Path, old: str, new: str, problem: str) -> None:
-    file = tmp_path / "rate.csv"
-    text = sample(RATE_CSV).read_text()
-    assert old in text
-    file.write_text(text.replace(old, new, 1))
-    with pytest.raises(SchemaError, match=rf"rate\.csv.*{problem}"):
-        rows(file, name="guidellm")

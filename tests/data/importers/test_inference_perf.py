@@ -24,16 +24,6 @@ def test_a_stage_is_a_row_for_each_statistic() -> None:
     assert {name: table.loc["mean", name] for name in expected} == expected
 
 
-def test_lengths_of_early_versions_have_another_name(tmp_path: Path) -> None:
-    changes = {"successes.prompt_tokens": ..., "successes.prompt_len": {"mean": 900.0}}
-    assert rows(with_changes(STAGE, tmp_path, changes))["n_input_token"].unique().tolist() == [900]
-
-
-def test_a_stage_of_workers_has_their_number_as_concurrency(tmp_path: Path) -> None:
-    row = rows(with_changes(STAGE, tmp_path, {"load_summary.concurrency": 16})).iloc[0]
-    assert (row["load"], row["concurrency"]) == ("closed_loop", 16)
-
-
 def test_the_summary_of_all_stages_asks_for_a_load(tmp_path: Path) -> None:
     file = with_changes(STAGE, tmp_path, {"load_summary.requested_rate": ...})
     with pytest.raises(SchemaError, match="concurrency: is not in the file"):

@@ -56,23 +56,6 @@ def test_cells_that_the_file_lacks_are_named(tmp_path: Path, changes: dict[str, 
         rows(file, model=None, accelerator=None, n_accelerator=None)
 
 
-@pytest.mark.parametrize(
-    ("changes", "cells"),
-    [
-        ({"split_mode": "none"}, {"n_accelerator": 1, "tp": 1}),
-        ({"split_mode": "row"}, {"n_accelerator": 2, "tp": 2}),
-        ({"gpu_info": "", "backends": "Metal,BLAS", "cpu_info": "Apple M4 Max"}, {"accelerator": "Apple M4 Max"}),
-        ({"type_v": "f16"}, {"kv_precision": "", "note": "CUDA, Q4_K_XL, cache of keys q8_0, of values f16"}),
-        ({"n_gpu_layers": 20, "n_cpu_moe": 4}, {"n_gpu_layer": 20, "n_cpu_moe": 4}),
-        ({"flash_attn": False}, {"flash_attention": False}),
-    ],
-)
-def test_settings_of_a_test(tmp_path: Path, changes: dict[str, object], cells: dict[str, object]) -> None:
-    file = with_changes("llama_bench/two_3090.jsonl", tmp_path, changes)
-    row = rows(file, model=None, accelerator=None, n_accelerator=None).iloc[0]
-    assert {name: row[name] for name in cells} == cells
-
-
 def test_each_run_of_one_log_lists_its_devices(tmp_path: Path) -> None:
     file = tmp_path / "log.md"
     file.write_text(2 * sample("llama_bench/two_3090.md").read_text())

@@ -1,7 +1,6 @@
 """Importer of llm-perf; the samples have made-up values in the layout of optimum-benchmark."""
 
 import json
-import math
 import shutil
 from pathlib import Path
 from typing import Any
@@ -53,83 +52,12 @@ def test_throughput_counts_first_tokens_and_prefill() -> None:
     assert set(str(row["derived"]).split()) == {"e2e_s", "power_w", "request_throughput_per_s", *throughputs}
 
 
-def test_memory_and_power_are_summed_over_accelerators() -> None:
-    row = rows(sample(COMPLETE)).iloc[0]
-    assert row["memory_byte"] == pytest.approx((16800 + 900) * 1e6)
-    assert row["power_w"] == pytest.approx(300)
-
-
-def test_the_configuration_is_read() -> None:
-    row = rows(sample(COMPLETE)).iloc[0]
-    assert (row["load"], row["concurrency"], row["n_input_token"], row["n_output_token"]) == (
-        "static_batch",
-        4,
-        64,
-        16,
-    )
-    assert (row["model"], row["accelerator"]) == ("meta-llama/Llama-3.1-8B-Instruct", "nvidia-a100-sxm-80gb")
-    assert (row["n_accelerator"], row["tp"], row["weight_precision"], row["activation_precision"]) == (
-        1,
-        1,
-        "bf16",
-        "bf16",
-    )
-    assert (row["engine"], row["engine_version"], row["software"]) == (
-        "transformers",
-        "4.49.0",
-        "optimum-benchmark 0.5.0",
-    )
-    assert (row["n_request"], row["n_failed"]) == (12, 0)
-
-
 def test_repeated_gaps_yield_no_itl_and_a_measured_e2e_is_read() -> None:
     table = by_statistic(rows(sample(REPEATED)))
     assert table["itl_s"].isna().all()
     assert table["tpot_s"].notna().all()
     assert table.loc["p95", "e2e_s"] == pytest.approx(np.percentile(values(REPEATED, "generate"), 95))
     assert "e2e_s" not in str(table.loc["mean", "derived"])
-
-
-def test_the_default_output_length_follows_from_the_throughput() -> None:
-    row = rows(sample(REPEATED)).iloc[0]
-    assert (row["n_output_token"], row["weight_precision"], row["activation_precision"]) == (12, "int4", "fp16")
-    assert row["note"] == "quantised by gptq"
-
-
-@pytest.mark.parametrize(
-    ("scheme", "settings", "precision"),
-    [
-        ("awq", {"bits": 4}, "int4"),
-        ("bnb", {"load_in_8bit": True}, "int8"),
-        ("bnb", {"load_in_8bit": False, "load_in_4bit": True}, "int4"),
-        ("torchao", {"quant_type": "int8_weight_only"}, "int8"),
-        ("fbgemm_fp8", {}, "fp8"),
-        ("aqlm", {"bits": 2}, ""),
-        ("own", {}, ""),
-    ],
-)
-def test_the_quantisation_scheme_determines_the_weight_precision(
-    tmp_path: Path, scheme: str, settings: dict[str, Any], precision: str
-) -> None:
-    backend = {"config.backend.quantization_scheme": scheme, "config.backend.quantization_config": settings}
-    assert set(rows(with_changes(COMPLETE, tmp_path, backend))["weight_precision"]) == {precision}
-
-
-def test_device_ids_determine_the_number_of_accelerators(tmp_path: Path) -> None:
-    two = rows(with_changes(COMPLETE, tmp_path, {"config.backend.device_ids": "0,1"})).iloc[0]
-    assert two["n_accelerator"] == 2
-    assert math.isnan(two["tp"])
-    all_devices = rows(with_changes(COMPLETE, tmp_path, {"config.backend.device_ids": None})).iloc[0]
-    assert all_devices["n_accelerator"] == 2
-    processor = rows(with_changes(COMPLETE, tmp_path, {"config.backend.device": "cpu"})).iloc[0]
-    assert (processor["accelerator"], processor["n_accelerator"]) == ("AMD EPYC 7742 64-Core Processor", 1)
-
-
-def test_eager_attention_is_no_flash_attention(tmp_path: Path) -> None:
-    assert rows(sample(COMPLETE))["flash_attention"].all()
-    assert not rows(with_changes(COMPLETE, tmp_path, {"config.backend.attn_implementation": "eager"}))[
-        "flash_attention"
-    ].any()
 
 
 @pytest.mark.parametrize(
@@ -169,35 +97,6 @@ def test_a_configuration_without_a_report_is_refused() -> None:
     assert detect_format([file]).name == "llm_perf"
     with pytest.raises(SchemaError, match=r"prefill\.latency: no such field: this is no report"):
         rows(file)
-
-
-@pytest.mark.parametrize(
-    ("changes", "field", "problem"),
-    [
-        ({"report.prefill.latency": None}, "report.prefill.latency", "no such field"),
-        ({"report.prefill.latency.mean": math.nan}, "report.prefill.latency.mean", "must be a finite number"),
-        ({"report.decode.latency.p95": "1"}, "report.decode.latency.p95", "must be a finite number"),
-        ({"report.decode.latency.unit": "h"}, "report.decode.latency.unit", "must be one of ns, us, ms, s"),
-        ({"report.decode.latency.mean": 0.0}, "report.decode.throughput.value", "gives 0 tokens with its latency"),
-        ({"report.decode.throughput.value": 3.0}, "report.decode.throughput.value", "where the batch has 60 after"),
-        ({"report.decode.throughput.unit": "samples/s"}, "report.decode.throughput.unit", "must be tokens/s"),
-        ({"report.decode.memory.unit": "GB"}, "report.decode.memory.unit", "must be MB, got 'GB'"),
-        ({"report.prefill.energy.unit": "J"}, "report.prefill.energy.unit", "must be kWh, got 'J'"),
-        ({"config.scenario.name": "training"}, "config.scenario.name", "must be inference, got 'training'"),
-        ({"config.backend.task": "image-to-text"}, "config.backend.task", "must be one of text-generation"),
-        ({"config.scenario.generate_kwargs.num_beams": 4}, "config.scenario.generate_kwargs.num_beams", "must be 1"),
-        ({"config.backend.device_ids": "all"}, "config.backend.device_ids", "must be numbers of devices such as 0,1"),
-        ({"config.environment.gpu": "T4"}, "config.environment.gpu", "must be an array"),
-        ({"config.backend": []}, "config.backend", "must be an object, got an array"),
-        ({"config.backend.model": "@x"}, "model", "must not begin with"),
-    ],
-)
-def test_an_invalid_report_is_refused_with_its_field(
-    tmp_path: Path, changes: dict[str, Any], field: str, problem: str
-) -> None:
-    with pytest.raises(SchemaError, match=problem) as caught:
-        rows(with_changes(COMPLETE, tmp_path, changes))
-    assert (caught.value.field, caught.value.source) == (field, "benchmark.json")
 
 
 def test_different_devices_are_refused(tmp_path: Path) -> None:

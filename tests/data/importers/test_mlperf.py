@@ -180,24 +180,6 @@ def test_times_in_other_units_are_refused(tmp_path: Path) -> None:
     )  # too small a part of E2E to contradict it
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (b"", "is empty"),
-        (b"\n\n", "is empty"),
-        (b"Scenario : Server\n", "is no summary of LoadGen"),
-        (b"MLPerf Results Summary\nScenario : Server\n", "line 2: ends early: LoadGen's count of errors"),
-        (b"MLPerf Results Summary\n\xff", "line 2: must be UTF-8"),
-        (b"MLPerf Results Summary\nNo errors encountered during test.", "Scenario: must be one of Server"),
-    ],
-)
-def test_other_files_are_refused(tmp_path: Path, content: bytes, problem: str) -> None:
-    file = tmp_path / "log.txt"
-    file.write_bytes(content)
-    with pytest.raises(SchemaError, match=rf"log\.txt.*{problem}"):
-        rows(file)
-
-
 def test_a_truncated_log_is_refused(tmp_path: Path) -> None:
     content = sample(SERVER).read_bytes()
     file = tmp_path / "log.txt"
