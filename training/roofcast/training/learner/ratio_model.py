@@ -60,9 +60,9 @@ SMALL: Final = ("tpot_s", "itl_s")
 DATE: Final = ("config.date",)
 OF_LOAD: Final = (
     "workload.concurrency_log", "workload.n_input_token_log", "memory.capacity_log", "memory.pressure_log",
-    "roofline.batch_log", "roofline.step_log", "roofline.prefill_log", "roofline.prefill_ratio", "roofline.queue_ratio",
-    "roofline.overhead_ratio", "roofline.weight_time_ratio", "roofline.kv_time_ratio", "roofline.expert_time_ratio",
-    "roofline.link_time_ratio",
+    "roofline.batch_log", "roofline.step_log", "roofline.prefill_log", "roofline.prefill_ratio",
+    "roofline.queue_ratio", "roofline.overhead_ratio", "roofline.weight_time_ratio", "roofline.kv_time_ratio",
+    "roofline.expert_time_ratio", "roofline.link_time_ratio",
 )  # fmt: skip
 HIDDEN: Final[Mapping[str, tuple[str, ...]]] = {
     THROUGHPUT: (),
