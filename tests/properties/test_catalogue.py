@@ -118,13 +118,18 @@ def break_speedup(answer: Answer, engine: str, names: list[str]) -> FloatArray:
 
 
 def break_load(answer: Answer, engine: str, names: list[str]) -> FloatArray:
-    """Return whether a latency or the throughput does not grow with the requests in flight."""
+    """Return whether a latency or the throughput does not grow with the requests in flight.
+
+    As shipped, throughput may fall by a twentieth where requests wait for slots: corrections of TTFT are of its queue
+    too.
+    """
     is_broken = np.zeros(len(names), dtype=bool)
     is_large = np.array([CATALOG.accelerators[name].memory_byte > 70e9 for name in names])
     for model, n, holds in ((SMALL, 1.0, True), (SMALL, 4.0, True), (MOE, 8.0, is_large)):
         grown = ask(answer, engine, names, model=model, concurrency=LOADS, n_accelerator=n, tp=n)
         for metric in METRICS:
-            is_broken |= holds & (np.diff(grown[metric], axis=1) <= 0).any(axis=1)
+            least = 0.95 if answer is answer_as_shipped and metric not in LATENCIES else 1.0
+            is_broken |= holds & (grown[metric][:, 1:] <= least * grown[metric][:, :-1]).any(axis=1)
     return is_broken
 
 
@@ -149,20 +154,11 @@ def break_size(answer: Answer, engine: str, names: list[str]) -> FloatArray:
 
 
 BREAKS = (break_bound, break_speedup, break_load, break_prompt, break_size)
-NOT_MONOTONE = pytest.mark.xfail(
-    reason="TTFT falls by up to 16 % at a higher load: the trees are not monotone", strict=False
-)
 
 
 @pytest.mark.parametrize("engine", VENDORS)
-@pytest.mark.parametrize(
-    ("answer", "is_broken"),
-    [
-        *((answer_by_core, is_broken) for is_broken in BREAKS),
-        *((answer_as_shipped, is_broken) for is_broken in BREAKS if is_broken is not break_load),
-        pytest.param(answer_as_shipped, break_load, marks=NOT_MONOTONE),
-    ],
-)
+@pytest.mark.parametrize("answer", [answer_by_core, answer_as_shipped])
+@pytest.mark.parametrize("is_broken", BREAKS)
 def test_every_accelerator_of_the_catalogue_keeps_to_physics(
     engine: str, answer: Answer, is_broken: Callable[[Answer, str, list[str]], FloatArray]
 ) -> None:
