@@ -31,7 +31,8 @@ TORCHTITAN: Final = frozenset({
 })  # fmt: skip
 
 TRL: Final = frozenset({
-    "activation_checkpointing", "attn_implementation", "bf16", "bnb_4bit_quant_storage", "bnb_4bit_quant_type",
+    "activation_checkpointing", "activation_offloading", "attn_implementation", "bf16",
+    "bnb_4bit_quant_storage", "bnb_4bit_quant_type",
     "dataset_config", "dataset_name", "dataset_text_field", "dataset_train_split", "dtype", "fp16", "fsdp",
     "gradient_accumulation_steps", "learning_rate",
     "load_in_4bit", "load_in_8bit", "logging_steps", "lora_alpha", "lora_dropout", "lora_modules_to_save", "lora_r",

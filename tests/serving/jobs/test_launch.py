@@ -100,7 +100,7 @@ def test_the_parsers_know_every_argument(model: str) -> None:
 def test_the_parsers_know_every_argument_of_adapters(method: str) -> None:
     demand = a_demand(method, targets="q k v o gate up down")
     for sharding, precision in product(("fsdp", "hsdp", "ddp"), ("bf16", "fp16")):
-        plan = a_plan("transformers", sharding=sharding, compute_precision=precision)
+        plan = a_plan("transformers", sharding=sharding, compute_precision=precision, offload="activations")
         check_names("accelerate", commands(plan, demand)["accelerate"])
 
 
@@ -117,6 +117,13 @@ def test_shards_start_with_torchrun_and_accelerate() -> None:
         assert expected in titan
     for expected in ("distributed_type: FSDP", "num_processes: 16", "fsdp_activation_checkpointing: true"):
         assert expected in lines(launch["accelerate"])
+
+
+def test_shards_on_the_host_are_those_of_fsdp() -> None:
+    launch = commands(a_plan(offload="optimizer+parameters"))
+    assert "--training.enable_cpu_offload" in lines(launch["torchrun"])
+    assert "fsdp_offload_params: true" in lines(launch["accelerate"])
+    assert "fsdp_offload_params: false" in lines(commands(a_plan())["accelerate"])
 
 
 def test_hybrid_shards_are_of_one_node() -> None:
@@ -193,6 +200,7 @@ def test_experts_are_not_split_by_tensor_parallelism() -> None:
     [
         (a_plan(**STAGED), a_demand("lora"), "accelerate trains adapters"),
         (a_plan("transformers"), a_demand("adapter"), "no other adapters"),
+        (a_plan("transformers", offload="optimizer"), a_demand("qlora"), "keeps optimizer in the memory of the host"),
         (a_plan("transformers"), a_demand("pretrain"), "trains checkpoints further"),
         (a_plan("transformers", recomputation="selective"), a_demand("lora"), "whole layers or nothing"),
         (a_plan("transformers", ep=2), a_demand("lora", MIXTRAL), "splits no sequences, experts"),

@@ -27,8 +27,10 @@ LAUNCHERS: Final = {
     "accelerate": Launcher(trl_command, trl_problem),
     "megatron-lm": Launcher(megatron_command, megatron_problem),
 }
-OFFLOADS: Final = {"accelerate": ("none", "activations")}
-"""What a command may leave to the memory of the host, by launcher; nothing of the others."""
+_OF_FSDP: Final = ("none", "parameters", "optimizer+parameters")
+OFFLOADS: Final = {"torchrun": _OF_FSDP, "accelerate": (*_OF_FSDP, "activations")}
+"""What a command may leave to the memory of the host, by launcher, nothing of the others: the offload of FSDP takes
+weights, gradients and optimizer along."""
 
 OF_FRAMEWORK: Final = {FSDP: ("torchrun", "accelerate"), ADAPTERS: ("accelerate",), MEGATRON: ("megatron-lm",)}
 """Launchers of the frameworks whose conventions a plan follows."""
@@ -65,6 +67,7 @@ def _problem(name: str, plan: JobPlanResponse, hardware: Hardware, demand: JobDe
         return "has LoRA and QLoRA, but no other adapters"
     if demand.method in FROZEN_METHODS and name != "accelerate":
         return "trains all weights with the scripts that are printed here; accelerate trains adapters"
-    if plan.offload not in OFFLOADS.get(name, ("none",)):
+    is_fsdp = plan.sharding in {"fsdp", "hsdp"}
+    if plan.offload not in OFFLOADS.get(name, ("none",)) or ("parameters" in plan.offload and not is_fsdp):
         return f"keeps {plan.offload} in the memory of the host, with settings that are not printed here"
     return LAUNCHERS[name].problem(plan, hardware, demand)

@@ -159,6 +159,8 @@ def _arguments(plan: JobPlanResponse, hardware: Hardware, demand: JobDemand) -> 
         yield f"parallelism.{name}_parallel_degree", degree  # the base may have others
     if plan.ep > 1:
         yield "training.disable_cuda_graphs", None
+    if "parameters" in plan.offload:
+        yield "training.enable_cpu_offload", None
     yield "compile.enable", None
     yield "checkpoint.enable", None
     if demand.method != "pretrain":

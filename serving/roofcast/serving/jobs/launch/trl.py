@@ -117,7 +117,7 @@ def _config_lines(plan: JobPlanResponse, hardware: Hardware) -> list[str]:
             "fsdp_config:",
             "  fsdp_version: 2",
             "  fsdp_reshard_after_forward: true",
-            "  fsdp_offload_params: false",
+            f"  fsdp_offload_params: {str('parameters' in plan.offload).lower()}",
             "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP",
             f"  fsdp_activation_checkpointing: {str(plan.recomputation == 'full').lower()}",
             "  fsdp_cpu_ram_efficient_loading: true",
