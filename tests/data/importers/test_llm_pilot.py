@@ -17,6 +17,10 @@ from tests.data.row_builders import LLM_PILOT_SAMPLES
 
 FILES = sorted(LLM_PILOT_SAMPLES.glob("*.csv"))
 CRASHING = next(file for file in FILES if "neox" in file.name)
+RUN = """status,model,num_users,n_gpus,gpu_type,start_timestamp,experiment_duration_s,n_input_tokens,n_output_tokens,\
+latency_ms_per_token
+200,m,2,1,T4,1700000000000,10,100,3,"[0, 1000, 1000, 1000]"
+"""
 
 
 def requests_of(file: Path) -> list[dict[str, Any]]:
@@ -79,15 +83,22 @@ def test_throughput_counts_tokens_within_the_duration(file: Path) -> None:
 
 def test_throughput_excludes_tokens_after_the_duration(tmp_path: Path) -> None:
     file = tmp_path / "run.csv"
-    file.write_text(
-        "status,model,num_users,n_gpus,gpu_type,start_timestamp,experiment_duration_s,n_input_tokens,"
-        "n_output_tokens,latency_ms_per_token\n"
-        '200,m,2,1,T4,1700000000000,10,100,3,"[0, 1000, 1000, 1000]"\n'
-        '200,m,2,1,T4,1700000007000,10,100,4,"[1000, 1000, 1000, 1000, 1000]"\n'
-    )
+    file.write_text(RUN + '200,m,2,1,T4,1700000007000,10,100,4,"[1000, 1000, 1000, 1000, 1000]"\n')
     mean = rows_of(file).loc["mean"]
     assert mean["output_throughput_token_per_s"] == pytest.approx((3 + 2) / 10)
     assert mean["request_throughput_per_s"] == pytest.approx(1 / 10)
+
+
+@pytest.mark.parametrize("numbers", ["0,1,T4,1700000000000,10,100,3", "2,1,T4,1700000000000,10,0,3"])
+def test_a_number_of_0_is_refused(tmp_path: Path, numbers: str) -> None:
+    (file := tmp_path / "run.csv").write_text(RUN.replace("2,1,T4,1700000000000,10,100,3", numbers))
+    with pytest.raises(SchemaError, match=r"line 2: n\w+s: must be a number of at least 1, got 0"):
+        read_measurements("llm_pilot", [file], "pilot")
+
+
+def test_a_request_without_a_token_is_counted_as_failed(tmp_path: Path) -> None:
+    (file := tmp_path / "run.csv").write_text(RUN + '200,m,2,1,T4,1700000000000,10,100,3,"[5]"\n')
+    assert rows_of(file)[["n_request", "n_failed"]].iloc[0].tolist() == [2, 1]
 
 
 def test_a_run_has_a_row_per_statistic_and_throughput_in_the_mean_alone() -> None:

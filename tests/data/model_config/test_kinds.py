@@ -77,7 +77,9 @@ def test_tables_of_n_grams_are_looked_up() -> None:
 
 
 def test_fields_that_no_layer_is_read_from_are_named() -> None:
-    spec = model_from_config(a_config(model_type="newcomer", memory_bank_rank=64, rope_theta=1e6), "m")
+    spec = model_from_config(
+        a_config(model_type="newcomer", memory_bank_rank=64, rope_theta=1e6, memory_depth=0), "m"
+    )
     assert spec.unread == ("memory_bank_rank",)
     assert model_from_config(a_config(memory_bank_rank=64), "m").unread == ()
 
