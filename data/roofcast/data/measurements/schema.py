@@ -10,6 +10,9 @@ from roofcast.data.measurements.column_types import of_role, read_columns
 
 SCHEMA: Final = read_columns("inference_columns.csv")
 
+LOADS: Final = SCHEMA["load"].choices
+"""Arrival of requests: at a concurrency, at a rate, together as one batch, or all at once into a queue."""
+
 NO_SPECULATION: Final = "none"
 ACCEPTANCES: Final = ("acceptance_length", "draft_acceptance_ratio", "chain_acceptance_ratio")
 """Columns that say how much of the drafts is accepted, the one that counts first where several are given."""
