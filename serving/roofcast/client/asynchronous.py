@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Self, TypeVar, Unpack, overload
 from urllib.parse import quote
 
 import httpx
-from pydantic_core import to_json
 
 from roofcast.client import answers, bulk, requests
-from roofcast.client.calls import Call, Row, Target, client_options, get, post, read_json, upload
+from roofcast.client.calls import Call, Row, Target, client_options, delete, get, post, put, upload
 from roofcast.client.errors import UnreachableError
 
 if TYPE_CHECKING:
@@ -231,7 +230,7 @@ class AsyncClient:
 
     async def remove_stack(self, name: str) -> answers.StackRemoved:
         """Remove a stack profile."""
-        return await self._send(Call("DELETE", f"/v1/stacks/{quote(name, safe='')}", read_json, is_idempotent=False))
+        return await self._send(delete(f"/v1/stacks/{quote(name, safe='')}"))
 
     async def imports(self) -> list[answers.ImportSummary]:
         """List the imports of measurements, the latest first."""
@@ -263,8 +262,7 @@ class AsyncClient:
 
     async def retrain(self, target: Target = "inference") -> answers.RetrainingResponse:
         """Queue a retraining of the predictor of inference or of training jobs."""
-        content = to_json({"target": target})
-        return await self._send(Call("POST", "/v1/retrainings", read_json, content=content, is_idempotent=False))
+        return await self._send(post("/v1/retrainings", {"target": target}, is_idempotent=False))
 
     async def retraining(self, retraining_id: str) -> answers.RetrainingResponse:
         """Return a retraining, with its report once it is done."""
@@ -302,7 +300,7 @@ class AsyncClient:
 
     async def remove_model(self, name: str) -> answers.ModelSpec:
         """Remove a registered model and return it."""
-        return await self._send(Call("DELETE", f"/v1/models/{quote(name, safe='')}", read_json, is_idempotent=False))
+        return await self._send(delete(f"/v1/models/{quote(name, safe='')}"))
 
     async def accelerators(self) -> list[answers.AcceleratorSpec]:
         """List the accelerators."""
@@ -336,7 +334,7 @@ class AsyncClient:
         """Return the held-out errors of the active predictor, and the figures of the evaluation protocols."""
         return await self._send(get("/v1/scoreboard"))
 
-    async def versions(self, target: Target = "inference") -> list[answers.VersionResponse]:
+    async def versions(self, target: Target = "inference") -> list[answers.VersionSummary]:
         """List the versions of a target's predictor, the newest first."""
         return await self._send(get("/v1/predictor/versions", target=target))
 
@@ -350,11 +348,11 @@ class AsyncClient:
 
     async def shadow(self, **request: Unpack[requests.ChallengerRequest]) -> answers.ChallengerResponse:
         """Let a version of the registry answer a sample of the requests beside the champion, unseen."""
-        return await self._send(Call("PUT", "/v1/predictor/challenger", read_json, content=to_json(request)))
+        return await self._send(put("/v1/predictor/challenger", request))
 
     async def withdraw_challenger(self) -> answers.ChallengerWithdrawn:
         """Leave the champion without a challenger; raises `NoAnswerError` if there is none."""
-        return await self._send(Call("DELETE", "/v1/predictor/challenger", read_json, is_idempotent=False))
+        return await self._send(delete("/v1/predictor/challenger"))
 
     async def compare_version(self, version: str, days: float | None = None) -> answers.VersionComparison:
         """Compare a version with the champion: its answers beside it, and the errors of both on measurements."""
@@ -362,13 +360,11 @@ class AsyncClient:
 
     async def promote(self, **request: Unpack[requests.PromotionRequest]) -> answers.PredictorResponse:
         """Promote a version of the registry."""
-        return await self._send(Call("PUT", "/v1/predictor", read_json, content=to_json(request)))
+        return await self._send(put("/v1/predictor", request))
 
     async def roll_back(self, target: Target = "inference") -> answers.PredictorResponse:
         """Promote the version before the champion; a second rollback promotes the one before that."""
-        content = to_json({"target": target})
-        call = Call("POST", "/v1/predictor/rollback", read_json, content=content, is_idempotent=False)
-        return await self._send(call)
+        return await self._send(post("/v1/predictor/rollback", {"target": target}, is_idempotent=False))
 
     async def ready(self) -> answers.ReadinessResponse:
         """Return the state of the service's parts; raises `NotReadyError` if it does not predict."""

@@ -77,9 +77,20 @@ def get(path: str, **params: Any) -> Call[Any]:
     return Call("GET", path, read_json, {name: value for name, value in params.items() if value is not None})
 
 
-def post(path: str, body: object, **params: Any) -> Call[Any]:
+def post(path: str, body: object, *, is_idempotent: bool = True, **params: Any) -> Call[Any]:
     """Return a call with a JSON body; NaN becomes null, which is blank."""
-    return Call("POST", path, read_json, params, content=to_json(body, inf_nan_mode="null"))
+    content = to_json(body, inf_nan_mode="null")
+    return Call("POST", path, read_json, params, content=content, is_idempotent=is_idempotent)
+
+
+def put(path: str, body: object) -> Call[Any]:
+    """Return a call that replaces a resource."""
+    return Call("PUT", path, read_json, content=to_json(body))
+
+
+def delete(path: str) -> Call[Any]:
+    """Return a call that removes a resource."""
+    return Call("DELETE", path, read_json, is_idempotent=False)
 
 
 def upload(path: str, file: Path, values: Mapping[str, object] | None, **params: Any) -> Call[Any]:

@@ -1,6 +1,6 @@
 """The worker as a program: ``python -m roofcast.serving.queue.worker [PARENT]``.
 
-It is separate from `jobs.queue` because a module run as a program is named ``__main__``, and huey finds a task by the
+It is separate from `queue` because a module run as a program is named ``__main__``, and huey finds a task by the
 name of its module.
 """
 

@@ -125,23 +125,19 @@ def test_damaged_boosters_are_refused(change: Change, problem: str) -> None:
     check(change_member(a_regressor(), change), f"the trees of .*tpot_s are damaged .*{problem}.*; retrain")
 
 
-@pytest.mark.parametrize("members", [[b""], [b"{}"], ["text"], None, 3])
-def test_members_that_are_no_boosters_are_refused(members: Any) -> None:
-    regressor = a_regressor()
-    regressor.members_ = members
-    check(a_bundle(regressor), "are damaged")
-
-
-def test_trees_deeper_than_the_setting_are_refused() -> None:
-    regressor = a_regressor(max_depth=3)
-    regressor.max_depth = 2
-    check(a_bundle(regressor), "it is deeper than 2")
-
-
-def test_members_with_another_number_of_trees_are_refused() -> None:
-    regressor = a_regressor()
-    regressor.members_ += a_regressor(n_estimators=N_TREE + 1).members_
-    check(a_bundle(regressor), "members differ in their number of trees")
+@pytest.mark.parametrize(
+    ("settings", "changes", "problem"),
+    [
+        *(({}, {"members_": members}, "are damaged") for members in ([b""], [b"{}"], ["text"], None, 3)),
+        ({"max_depth": 3}, {"max_depth": 2}, "it is deeper than 2"),
+        ({"n_member": 2}, {"members_": [a_regressor().members_[0], *a_regressor(n_estimators=N_TREE + 1).members_]},
+         "members differ in their number of trees"),
+    ],
+)  # fmt: skip
+def test_other_members_are_refused(settings: dict[str, Any], changes: dict[str, Any], problem: str) -> None:
+    regressor = a_regressor(**settings)
+    vars(regressor).update(changes)
+    check(a_bundle(regressor), problem)
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(a_regressor().build_cache()._booster)])

@@ -51,7 +51,7 @@ def drift(
         _check(days, level, max_change)
         settings: dict[str, Any] = {"level": level, "max_change": max_change}
         settings |= {"import_id": import_} if import_ is not None else {} if days is None else {"days": days}
-        report = _ask(server, settings) if server else _compute(settings)
+        report = _compute(settings, server)
         if as_json:
             print(report.model_dump_json())
         else:
@@ -69,24 +69,20 @@ def drift(
         raise typer.Exit(EXIT_DRIFT)
 
 
-def _compute(settings: dict[str, Any]) -> DriftReport:
+def _compute(settings: dict[str, Any], server: str) -> DriftReport:
     from roofcast.serving.drift.import_drift import report_days, report_import
+    from roofcast.training.drift.drift_report import DriftReport
 
+    if server:
+        with ask(server) as client:
+            return DriftReport.model_validate(client.drift(**settings))
     with spinner("comparing"):
         service = load_predictor(open_service())
         service.challenger.refresh()
         if "import_id" in settings:
             return report_import(service.store, service.compared_models, **settings)
-        return report_days(
-            service.store, service.compared_models, **{"days": service.settings.drift_days, **settings}
-        )
-
-
-def _ask(server: str, settings: dict[str, Any]) -> DriftReport:
-    from roofcast.training.drift.drift_report import DriftReport
-
-    with ask(server) as client:
-        return DriftReport.model_validate(client.drift(**settings))
+        days = {"days": service.settings.drift_days}
+        return report_days(service.store, service.compared_models, **days | settings)
 
 
 def _check(days: float | None, level: float, max_change: float) -> None:

@@ -137,7 +137,8 @@ def _predict_file(table: CsvTable, source: str, out: Path, asked: Calibration, *
     errors = measured_errors(table.header, table.rows, names, answers)
     by_row = [list(cells) for cells in zip(*(one.errors for one in errors.values()), strict=True)]
     header += [*names, *(f"{metric}{SUFFIX}" for metric in errors)]
-    write_table(header, map(_joined, table.rows, answers, by_row or [[]] * len(answers)), out)
+    parts = zip(table.rows, answers, by_row or [[]] * len(answers), strict=True)
+    write_table(header, ([cell for part in row for cell in part] for row in parts), out)
     remarks = [{name: record[name] for name in TEXT_COLUMNS} for record in records]
     counts = dict(Counter(remark["status"] for remark in remarks).most_common())
     if as_json:
@@ -149,10 +150,6 @@ def _predict_file(table: CsvTable, source: str, out: Path, asked: Calibration, *
             print(fold(errors_text(errors)))
     if not counts.keys() & {"ok", "saturated"}:
         raise InputError("rows", f"none has an answer; the first: {remarks[0]['reason']}")
-
-
-def _joined(question: Sequence[str], answer: Sequence[Any], errors: Sequence[Any]) -> list[Any]:
-    return [*question, *answer, *errors]
 
 
 def _predict(questions: pd.DataFrame, service: Service, catalog: Catalog, asked: Calibration) -> list[dict[str, Any]]:

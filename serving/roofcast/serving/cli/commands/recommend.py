@@ -81,17 +81,14 @@ def recommend(
     artefact = response["entries"][0]["deployment"] if response["entries"] else None
     if artefact and deployment_file:
         write_text(artefact, deployment_file, DEPLOYMENT_FILE)
-        note(f"{request.deployment} of the first entry is written to {deployment_file}{_left_to_fill_in(artefact)}")
+        left = "; its first lines say what is left to fill in" if "# to fill in" in artefact else ""
+        note(f"{request.deployment} of the first entry is written to {deployment_file}{left}")
     if as_json:
         print(json.dumps(response))
         return
     print(recommendation_text(response, today(), why=why), end="")
     if artefact and not deployment_file:
         print(f"\n{artefact}", end="")
-
-
-def _left_to_fill_in(artefact: str) -> str:
-    return "; its first lines say what is left to fill in" if "# to fill in" in artefact else ""
 
 
 def _recommend(request: RecommendationRequest) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import json
 import shlex
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -40,22 +40,16 @@ def list_versions(context: typer.Context, *, target: TargetOption = INFERENCE, a
     """List the versions of the predictor, the newest first: which is in service, and which answers beside it."""
     if context.invoked_subcommand:
         return
-    from roofcast.training.lifecycle.gate.challenger_alias import challenger_of
+    from roofcast.training.lifecycle.gate.challenger_alias import summarize_versions
 
     with spinner("asking the registry"):
-        registry = open_service().champions[check_target(target)].registry
-        champion, challenger, known = registry.champion(), challenger_of(registry), registry.versions()
-    rows = [
-        {"version": v.version, "in_service": v == champion, "is_challenger": v == challenger, "run": v.run_id,
-         "sha256": v.sha256, "description": v.description}
-        for v in known
-    ]  # fmt: skip
-    show(rows if as_json else [_row(row) for row in rows], as_json=as_json)
-
-
-def _row(version: dict[str, Any]) -> dict[str, Any]:
-    flags = {name: "yes" if version[name] else "" for name in ("in_service", "is_challenger")}
-    return version | flags
+        known = summarize_versions(open_service().champions[check_target(target)].registry)
+    names = {"run_id": "run"}
+    rows = [{names.get(name, name): value for name, value in one.model_dump().items()} for one in known]
+    if not as_json:
+        flags = ("in_service", "is_challenger")
+        rows = [row | {name: "yes" if row[name] else "" for name in flags} for row in rows]
+    show(rows, as_json=as_json)
 
 
 @versions.command()
@@ -92,28 +86,24 @@ def compare(
 ) -> None:  # fmt: skip
     """Compare a version with the champion: its answers beside it, and the errors of both on measurements."""
     with spinner("comparing"):
-        comparison = _ask(server, version, days) if server else _compute(version, days)
+        comparison = _compute(version, days, server)
     if as_json:
         print(comparison.model_dump_json())
     else:
         show_comparison(comparison)
 
 
-def _compute(version: str, days: float | None) -> VersionComparison:
-    from roofcast.serving.shadow.version_comparison import compare_version
+def _compute(version: str, days: float | None, server: str) -> VersionComparison:
+    from roofcast.serving.shadow.version_comparison import VersionComparison, compare_version
 
+    if server:
+        with ask(server) as client:
+            return VersionComparison.model_validate(client.compare_version(version, days))
     service = load_predictor(open_service())
     service.challenger.refresh()
     models = service.compared_models
     other = service.versions.load(version, models)
     return compare_version(service.store, models, other, days or service.settings.drift_days)
-
-
-def _ask(server: str, version: str, days: float | None) -> VersionComparison:
-    from roofcast.serving.shadow.version_comparison import VersionComparison
-
-    with ask(server) as client:
-        return VersionComparison.model_validate(client.compare_version(version, days))
 
 
 def runs(as_json: AsJson = False) -> None:
@@ -129,7 +119,8 @@ def runs(as_json: AsJson = False) -> None:
         "mlflow", "ui", "--backend-store-uri", f"sqlite:///{home / 'mlflow.db'}",
         "--default-artifact-root", (home / "artifacts").as_uri(), "--port", "5000",
     ]  # fmt: skip
-    exists, installed = (home / "mlflow.db").exists(), _is_installed("mlflow")  # of mlflow-skinny it has no pages
+    exists = (home / "mlflow.db").exists()
+    installed = any(True for _ in importlib.metadata.distributions(name="mlflow"))  # mlflow-skinny has no pages
     if as_json:
         print(json.dumps({"command": command, "has_runs": exists, "is_installed": installed}))
         return
@@ -138,7 +129,3 @@ def runs(as_json: AsJson = False) -> None:
     if not installed:
         print("install MLflow's pages with: pip install 'roofcast[ui]'")
     print(f"{shlex.join(command)}\nthen open http://127.0.0.1:5000")
-
-
-def _is_installed(distribution: str) -> bool:
-    return any(True for _ in importlib.metadata.distributions(name=distribution))

@@ -21,19 +21,14 @@ from roofcast.serving.http.schemas.resources import (
     TargetRequest,
 )
 from roofcast.serving.shadow.version_comparison import VersionComparison, compare_version
-from roofcast.training.lifecycle.gate.challenger_alias import NO_CHALLENGER, challenger_of, withdraw_challenger
+from roofcast.training.lifecycle.gate.challenger_alias import (
+    NO_CHALLENGER,
+    VersionSummary,
+    challenger_of,
+    summarize_versions,
+    withdraw_challenger,
+)
 from roofcast.training.lifecycle.registry.champion_changes import ChampionChange, read_changes
-
-
-class VersionResponse(BaseModel):
-    """A version of the predictor."""
-
-    version: str
-    sha256: str
-    run_id: str
-    in_service: bool
-    is_challenger: bool
-    description: Annotated[str, Field(description="What it learnt from, its errors, and why it was promoted or not.")]
 
 
 class ChallengerResponse(BaseModel):
@@ -57,21 +52,9 @@ router = APIRouter(tags=["knowledge"], route_class=GuardedRoute)
 
 
 @router.get("/v1/predictor/versions", dependencies=READ)
-def list_versions(service: Parts, target: TargetQuery = INFERENCE) -> list[VersionResponse]:
+def list_versions(service: Parts, target: TargetQuery = INFERENCE) -> list[VersionSummary]:
     """List the versions of a target's predictor, the newest first, then the shipped one."""
-    registry = service.champions[target].registry
-    champion, challenger = registry.champion(), challenger_of(registry)
-    return [
-        VersionResponse(
-            version=v.version,
-            sha256=v.sha256,
-            run_id=v.run_id,
-            in_service=v == champion,
-            is_challenger=v == challenger,
-            description=v.description,
-        )
-        for v in registry.versions()
-    ]
+    return summarize_versions(service.champions[target].registry)
 
 
 @router.get("/v1/predictor/changes", dependencies=READ)

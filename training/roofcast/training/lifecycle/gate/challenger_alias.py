@@ -1,9 +1,26 @@
 """The challenger: a registered version that answers beside the champion, whose answers nobody sees."""
 
+from typing import Annotated
+
+from pydantic import Field
+
 from roofcast.data.errors import InputError, NoAnswerError
+from roofcast.data.specs import Spec
 from roofcast.training.lifecycle.bundles.bundle_types import B
 from roofcast.training.lifecycle.registry.champion_changes import record_change
 from roofcast.training.lifecycle.registry.registry import CHALLENGER, PROGRAM, Champion, Registry
+
+
+class VersionSummary(Spec):
+    """A version of the predictor."""
+
+    version: str
+    in_service: bool
+    is_challenger: bool
+    run_id: str
+    sha256: str
+    description: Annotated[str, Field(description="What it learnt from, its errors, and why it was promoted or not.")]
+
 
 NO_CHALLENGER = "there is no challenger; `roofcast versions shadow VERSION` sets one"
 
@@ -11,6 +28,18 @@ NO_CHALLENGER = "there is no challenger; `roofcast versions shadow VERSION` sets
 def challenger_of(registry: Registry[B]) -> Champion | None:
     """Return the challenger; None if there is none. Raises `NotReadyError` if the registry cannot be reached."""
     return registry.aliased(CHALLENGER)
+
+
+def summarize_versions(registry: Registry[B]) -> list[VersionSummary]:
+    """Return the versions of a registry, the newest first, then the shipped one; raises as `challenger_of`."""
+    champion, challenger = registry.champion(), challenger_of(registry)
+    return [
+        VersionSummary(
+            version=v.version, in_service=v == champion, is_challenger=v == challenger, run_id=v.run_id,
+            sha256=v.sha256, description=v.description,
+        )
+        for v in registry.versions()
+    ]  # fmt: skip
 
 
 def set_challenger(registry: Registry[B], version: str, by: str = PROGRAM) -> Champion:
