@@ -34,7 +34,7 @@ check: $(VENV)/.dev    ## Lint, types, import contracts
 	$(BIN)/lint-imports
 
 docs: $(VENV)/.dev     ## Build the documentation site into out/site; warnings are errors
-	$(BIN)/roofcast reference --commands > docs/reference/commands.md
+	$(BIN)/python -m codegen.command_reference > docs/reference/commands.md
 	$(BIN)/zensical build --strict --clean
 
 predictor: $(VENV)/.serve   ## Fit the shipped predictor to the shipped campaigns and store it; some minutes

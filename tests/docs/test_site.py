@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
+from codegen.command_reference import command_reference
 from codegen.docs_tables import TABLES, with_tables
-from roofcast.serving.cli.app import app
-from roofcast.serving.cli.command_reference import command_reference
 from tests.docs.pages import ROOT
 
 CONFIGURATION = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]
@@ -46,7 +44,7 @@ def test_the_published_figures_are_those_of_the_scoreboard() -> None:
 
 
 def test_every_command_is_in_the_reference() -> None:
-    text = command_reference(typer.main.get_group(app))
+    text = command_reference()
     for heading in ("## roofcast recommend", "## roofcast keys create", "## roofcast runs"):
         assert f"{heading}\n" in text
     assert "| `--n-input-token`, `--isl` | Mean input tokens; 4k is 4,000. |  |" in text
@@ -56,9 +54,7 @@ def test_every_command_is_in_the_reference() -> None:
 def test_the_site_builds_without_a_warning_and_fetches_nothing(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
     shutil.copy(ROOT / "zensical.toml", tmp_path)
-    (tmp_path / "docs/reference/commands.md").write_text(
-        command_reference(typer.main.get_group(app)), encoding="utf-8"
-    )
+    (tmp_path / "docs/reference/commands.md").write_text(command_reference(), encoding="utf-8")
     command = [str(Path(sys.executable).with_name("zensical")), "build", "--strict"]
     result = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True)  # noqa: S603
     assert result.returncode == 0, result.stdout[-2000:]

@@ -85,15 +85,8 @@ def options(
 
 
 @app.command()
-def reference(
-    commands: Annotated[bool, typer.Option("--commands", help="Print the reference of the commands.")] = False,
-) -> None:
-    """Print the reference of settings, errors and columns, or of the commands, in Markdown."""
-    if commands:
-        from roofcast.serving.cli.command_reference import command_reference
-
-        print(command_reference(typer.main.get_group(app)), end="")
-        return
+def reference() -> None:
+    """Print the reference of settings, errors and columns in Markdown."""
     from roofcast.serving.cli.reference import reference as markdown
 
     print(markdown(), end="")

@@ -1,14 +1,17 @@
-"""Generator of docs/reference/commands.md: commands, their options and defaults, read from the command line."""
+"""Generator of docs/reference/commands.md, read from the command line: ``python -m codegen.command_reference``."""
 
 from collections.abc import Iterator
 from typing import Any
 
+import typer
 from typer.core import TyperGroup
 
+from roofcast.serving.cli.app import app
 
-def command_reference(group: TyperGroup) -> str:
-    """Return the reference of all commands of a group in Markdown."""
-    return "\n".join(_lines(group)) + "\n"
+
+def command_reference() -> str:
+    """Return the reference of all commands in Markdown."""
+    return "\n".join(_lines(typer.main.get_group(app))) + "\n"
 
 
 def _lines(group: TyperGroup) -> Iterator[str]:
@@ -51,3 +54,7 @@ def _row(parameter: Any) -> tuple[str, str, str]:
     default = parameter.default
     shown = "" if callable(default) or default in (None, "", False, ()) else f"`{default}`"
     return ", ".join(f"`{name}`" for name in names), help_, "required" if parameter.required else shown
+
+
+if __name__ == "__main__":
+    print(command_reference(), end="")
