@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from roofcast.data.catalog import load_catalog
 from roofcast.data.catalog.accelerator_file import (
     FIELDS,
-    MAX_ACCELERATOR_FILE_BYTE,
     accelerator_template,
     load_accelerator_file,
     parse_accelerator,
 )
 from roofcast.data.catalog.accelerator_lint import lint_accelerators
 from roofcast.data.errors import SchemaError
+from roofcast.data.toml_file import MAX_TOML_BYTE
 from tests.effort import n_example
 
 TEMPLATE = accelerator_template()
@@ -110,7 +110,7 @@ BROKEN = {
     b"\xff\xfe": "UTF-8",
     b"a = " + b"[" * 20_000: "is no valid TOML",
     b"year = " + b"9" * 5_000: "is no valid TOML",
-    b"#" * (MAX_ACCELERATOR_FILE_BYTE + 1): "at most 65536 bytes",
+    b"#" * (MAX_TOML_BYTE + 1): "at most 1000000 bytes",
 }
 
 

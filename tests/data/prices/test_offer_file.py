@@ -13,12 +13,12 @@ from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.prices import offer_file
 from roofcast.data.prices.offer_file import (
     MAX_OFFER_FILE_BYTE,
-    MAX_TOML_BYTE,
     OFFER_FIELDS,
     load_offer_file,
     offer_from_row,
 )
 from roofcast.data.specs import Offer
+from roofcast.data.toml_file import MAX_TOML_BYTE
 from tests.effort import n_example
 
 CATALOG = load_catalog()
@@ -113,7 +113,7 @@ def test_an_invalid_row_is_refused_with_its_line(row: str, problem: str, tmp_pat
         ("mine.csv", "", "is empty"),
         ("mine.csv", "provider,price\na,1\n", "price: is no column; did you mean price_per_h"),
         ("mine.csv", "provider,provider\na,1\n", "is a column twice"),
-        ("mine.toml", "[[offer]\n", "is no valid TOML"),
+        ("mine.toml", "[[offer]\n", "line 1: is no valid TOML"),
         ("mine.toml", "offer = 1\n", r"\[\[offer\]\]"),
         ("mine.toml", "offer = [1]\n", "is no field"),
         ("mine.toml", "title = 'x'\n", r"\[\[offer\]\]"),

@@ -1,16 +1,14 @@
 """TOML file of a user's accelerator, in the units of data sheets."""
 
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 from roofcast.data.catalog.sheet_units import PEAK_COLUMNS, fields_in_si, with_peaks
 from roofcast.data.errors import InputError, SchemaError, near_misses
 from roofcast.data.specs import AcceleratorSpec
-
-MAX_ACCELERATOR_FILE_BYTE: Final = 65_536
+from roofcast.data.toml_file import parse_toml, read_toml_text
 
 _SHEET_FIELDS: Final[Mapping[str, str]] = {
     "memory_byte": "memory_gib",
@@ -42,20 +40,7 @@ def load_accelerator_file(path: Path | str) -> AcceleratorSpec:
     wrong; names file, line and field.
     """
     file = Path(path)
-    try:
-        with file.open("rb") as stream:
-            body = stream.read(MAX_ACCELERATOR_FILE_BYTE + 1)
-        if len(body) > MAX_ACCELERATOR_FILE_BYTE:
-            raise SchemaError("", f"must be at most {MAX_ACCELERATOR_FILE_BYTE} bytes", file.name)
-        text = body.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise SchemaError("", "must be UTF-8 text", file.name) from error
-    except SchemaError:
-        raise
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise SchemaError("", f"cannot be read: {reason.lower()}", file.name) from error
-    return parse_accelerator(text, file.name)
+    return parse_accelerator(read_toml_text(file), file.name)
 
 
 def parse_accelerator(text: str, source: str = "accelerator.toml") -> AcceleratorSpec:
@@ -70,7 +55,7 @@ def parse_accelerator(text: str, source: str = "accelerator.toml") -> Accelerato
     ...
     roofcast.data.errors.SchemaError: mine.toml, line 1: memory_gb: is no field; did you mean memory_gib?
     """
-    fields = _parse_toml(text, source)
+    fields = parse_toml(text, source)
     for name in fields:
         if name not in FIELDS:
             near = near_misses(name, FIELDS, n=1)
@@ -82,18 +67,6 @@ def parse_accelerator(text: str, source: str = "accelerator.toml") -> Accelerato
         return AcceleratorSpec.parse(with_peaks(fields_in_si(fields)))
     except InputError as error:
         _refuse(text, source, _sheet_field(error.field), error.problem)
-
-
-def _parse_toml(text: str, source: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        place = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)", str(error))
-        problem = str(error).replace(place[0], "") if place else str(error)
-        line = int(place[1] or len(text.splitlines())) if place else 0
-        raise SchemaError("", f"is no valid TOML: {problem[:1].lower()}{problem[1:200]}", source, line) from error
-    except (RecursionError, ValueError) as error:
-        raise SchemaError("", "is no valid TOML: nested too deeply, or a number too long", source) from error
 
 
 def _check_kind(name: str, value: object) -> None:

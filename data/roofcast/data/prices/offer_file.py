@@ -14,6 +14,7 @@ from roofcast.data.errors import InputError, SchemaError, join_errors
 from roofcast.data.measurements.column_names import column_cure
 from roofcast.data.prices.regions import UNKNOWN_REGION
 from roofcast.data.specs import Market, Offer
+from roofcast.data.toml_file import parse_toml, read_toml_text
 
 OFFER_FIELDS: Final = (
     "provider", "region", "instance_type", "accelerator", "n_accelerator", "vcpu", "host_memory_gib", "pricing",
@@ -21,7 +22,6 @@ OFFER_FIELDS: Final = (
 )  # fmt: skip
 MAX_OFFER_FILE_BYTE: Final = 50_000_000
 MAX_OFFER: Final = 200_000
-MAX_TOML_BYTE: Final = 1_000_000
 _MAX_CELL: Final = 2_000
 
 MARKETPLACES: Final = frozenset(
@@ -162,19 +162,7 @@ def _check_header(header: list[str], known: set[str], source: str, *, more: bool
 
 
 def _toml_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    try:
-        with path.open("rb") as stream:
-            body = stream.read(MAX_TOML_BYTE + 1)
-        if len(body) > MAX_TOML_BYTE:
-            raise SchemaError("", f"must be at most {MAX_TOML_BYTE} bytes", path.name)
-        document = tomllib.loads(body.decode("utf-8-sig"), parse_float=Decimal)
-    except SchemaError:
-        raise
-    except UnicodeDecodeError as error:
-        raise SchemaError("", "must be UTF-8 text", path.name) from error
-    except (OSError, ValueError, RecursionError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise SchemaError("", f"is no valid TOML: {reason[:200].lower()}", path.name) from error
+    document = parse_toml(read_toml_text(path), path.name, Decimal)
     rows = document.get("offer", [])
     if set(document) - {"offer"} or not isinstance(rows, list):
         raise SchemaError("", "must hold only tables [[offer]]", path.name)
