@@ -158,7 +158,7 @@ def test_an_invalid_sweep_is_refused_with_the_known_values(sweep: str, message: 
 
 
 def test_a_blank_load_is_a_remark() -> None:
-    assert an_explanation().remarks() == []
+    assert an_explanation().remarks == [[]]
     assumed = an_explanation(concurrency="").to_json()
     assert assumed["remarks"] == [LOAD_REMARK]
     assert set(assumed["question"]) == set(QUESTION_COLUMNS)

@@ -6,8 +6,6 @@ from functools import cached_property, partial
 from math import isfinite, nan
 from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from roofcast.data.catalog import Catalog
@@ -32,14 +30,13 @@ from roofcast.features.engine.estimate import Estimate, estimate
 from roofcast.features.pipeline import estimate_metrics
 from roofcast.features.queries import FloatArray, Queries, build_frame
 from roofcast.features.validity.capacity_limits import CapacityLimits, capacity_limits
-from roofcast.features.validity.checks import FLAGS, find_flags
 from roofcast.serving.defaults import DEFAULT_LEVEL
 from roofcast.serving.explain.prediction_reasons import explain_predictions
 from roofcast.serving.predict.name_remarks import name_remarks
 from roofcast.serving.predict.question_rows import rows_from_table
-from roofcast.serving.predict.row_answers import ANSWER_METRICS, LOAD_REMARK
+from roofcast.serving.predict.row_answers import ANSWER_METRICS, question_remarks
 from roofcast.serving.predict.row_checks import assumed_split_problems, check_table, support_remarks, table_columns
-from roofcast.serving.predict.saturation import LENGTH_REMARK, saturation_text, undefined_metrics
+from roofcast.serving.predict.saturation import undefined_metrics
 from roofcast.serving.row_problems import Problem
 from roofcast.training.learner.predictor import CalibrationPoints
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
@@ -59,8 +56,7 @@ class Explanation:
 
     - `table`, `parts`: The questions with the catalogue's ids, and the accelerator of each.
     - `assumed`: What each question leaves to usual values, as `column=value` separated by spaces.
-    - `support`: Remark on each question of which it is unknown whether it runs.
-    - `meant`: What the names of each question are taken as.
+    - `remarks`: Warnings about each question, which has an answer nevertheless.
     - `d`: Descriptors.
     - `operators`: Time of each operator in each phase of the estimate.
     - `limits`: Capacity limits by memory.
@@ -70,8 +66,7 @@ class Explanation:
 
     table: pd.DataFrame
     assumed: Sequence[str]
-    support: Sequence[str]
-    meant: Sequence[str]
+    remarks: Sequence[Sequence[str]]
     parts: list[AcceleratorSpec]
     d: Queries
     estimate: Estimate
@@ -88,10 +83,6 @@ class Explanation:
     @cached_property
     def _metrics(self) -> Mapping[str, FloatArray]:
         return estimate_metrics(self.d, self.estimate)
-
-    @cached_property
-    def _flags(self) -> dict[str, npt.NDArray[np.bool_]]:
-        return find_flags(self.d, self.estimate.memory)
 
     @cached_property
     def _breakdown(self) -> pd.DataFrame:
@@ -129,14 +120,6 @@ class Explanation:
             "greatest_context_token": context if context != float("inf") else None,
         }
 
-    def remarks(self, i: int = 0) -> list[str]:
-        """Return the warnings about question `i`, which has an answer nevertheless."""
-        assumed = [LOAD_REMARK] if self.table[ASSUMED_LOAD].iloc[i] else []
-        saturated = [saturation_text(self.d, self.estimate, i)] if self.estimate.is_saturated[i] else []
-        saturated += [LENGTH_REMARK] if undefined_metrics(self.d, self.estimate)["tpot_s"][i] else []
-        flags = [FLAGS[name] for name, applies in self._flags.items() if applies[i]]
-        return [*filter(None, [self.meant[i]]), *assumed, *saturated, *flags, *filter(None, [self.support[i]])]
-
     def to_json(self, i: int = 0) -> dict[str, Any]:
         """Return the explanation of question `i` as JSON values."""
         n = len(self.operators)
@@ -146,7 +129,7 @@ class Explanation:
             "accelerator": self.parts[i].model_dump(mode="json"),
             "estimate": {name: value if isfinite(value) else None for name, value in self.metrics(i).items()},
             "is_saturated": bool(self.estimate.is_saturated[i]),
-            "remarks": self.remarks(i),
+            "remarks": [*self.remarks[i]],
             "assumed": self.assumed[i].split(),
             "bounds": self.bounds(i),
             "bottleneck": str(bottleneck(self.operators, self.d["workload.n_output_token"])[i]),
@@ -192,12 +175,13 @@ def explain(
     known = {**catalog.accelerators, **accelerators}
     columns = table_columns(table)
     assumed = assumed_values(columns, d, catalog.models, columns[ASSUMED_LOAD])
+    own = question_remarks(d, columns[ASSUMED_LOAD], e)
+    remarks = [[*filter(None, (one, *of, other))] for one, of, other in zip(meant, own, support, strict=True)]
     reasons = partial(explain_predictions, descriptors, table, bundle, known, level=level)
     return Explanation(
         table=table,
         assumed=assumed,
-        support=support,
-        meant=meant,
+        remarks=remarks,
         parts=used,
         d=d,
         estimate=e,

@@ -122,10 +122,11 @@ def _predict(
     outside = outside_columns(prediction.features, subset, options.bundle, catalog.accelerators)
     answers["outside"][rows] = [bool(columns) for columns in outside]
     answers["assumed"][rows] = assumed_values(subset, queries, catalog.models, subset[ASSUMED_LOAD])
-    remarks = zip(
-        _remarks(queries, subset[ASSUMED_LOAD], prediction.estimate), support_remarks(subset, catalog), strict=True
-    )
-    answers["reason"][rows] = ["; ".join(filter(None, pair)) for pair in remarks]
+    remarks = question_remarks(queries, subset[ASSUMED_LOAD], prediction.estimate)
+    supports = support_remarks(subset, catalog)
+    answers["reason"][rows] = [
+        "; ".join(filter(None, (*of, support))) for of, support in zip(remarks, supports, strict=True)
+    ]
     splits = assumed_split_problems(queries, subset, catalog)
     capacities = capacity_problems(queries, prediction.estimate)
     failed = []
@@ -153,17 +154,18 @@ def _fill_numbers(
             answers[f"{metric}{suffix}{end}"][rows] = values
 
 
-def _remarks(queries: Queries, is_load_assumed: npt.NDArray[np.bool_], estimate: Estimate) -> list[str]:
+def question_remarks(queries: Queries, is_load_assumed: ColumnArray, estimate: Estimate) -> list[list[str]]:
+    """Return the warnings about each question, which has an answer nevertheless."""
     flags = find_flags(queries, estimate.memory)
     texts = [LOAD_REMARK, LENGTH_REMARK, *(FLAGS[name] for name in flags)]
     is_one = undefined_metrics(queries, estimate)["tpot_s"]
     holds = np.column_stack([is_load_assumed, is_one, *flags.values()])
     is_hosted = np.maximum(queries["config.host_dense_ratio"], queries["config.host_expert_ratio"]) > 0
-    remarks = [""] * len(holds)
+    remarks: list[list[str]] = [[] for _ in holds]
     for i in np.flatnonzero(holds.any(axis=1) | estimate.is_saturated | is_hosted).tolist():
         saturated = [saturation_text(queries, estimate, i)] if estimate.is_saturated[i] else []
         hosted = [_host_text(queries, i)] if is_hosted[i] else []
-        remarks[i] = "; ".join([*saturated, *itertools.compress(texts, holds[i].tolist()), *hosted])
+        remarks[i] = [*saturated, *itertools.compress(texts, holds[i].tolist()), *hosted]
     return remarks
 
 

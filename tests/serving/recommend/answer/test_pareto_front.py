@@ -40,7 +40,7 @@ def test_each_point_meets_the_confidence_at_the_load_it_is_sized_for(
     everything = np.arange(search.grid.loads.shape[1]) <= search.grid.top[:, None]
     of_front = np.zeros(len(rows), dtype=bool)
     of_front[[rows[point.replica] for point in result.pareto]] = True
-    search.evaluate(everything & of_front[:, None])
+    search.grid.evaluate(everything & of_front[:, None])
     for point in result.pareto:
         row = rows[point.replica]
         is_met = search.grid.p_met[row] >= CONFIDENCE

@@ -32,17 +32,17 @@ def mixed_fleet(search: Search, target: SearchTarget, single_cost: float) -> lis
     price = pairs.price[types]
     if max(float((price / served).min()) * required, float(np.sort(price)[:2].sum())) >= MIN_SAVING * single_cost:
         return []
-    search.evaluate(search.around_capacity(np.unique(pairs.row[types]), target.confidence))
+    search.grid.evaluate(search.around_capacity(np.unique(pairs.row[types]), target.confidence))
     types, served = _types(search, target)
     row = pairs.row[types]
     is_known = search.state(target.confidence).capacities.is_known[row]
     types, served = types[is_known], served[is_known]
     price, n_node = pairs.price[types], pairs.n_node[types]
     kinds = [FleetType(float(p), float(s), float(n)) for p, s, n in zip(price, served, n_node, strict=True)]
-    fleet = cheapest_fleet(kinds, required, max_kinds=MAX_KINDS)
-    counts = np.array(fleet.counts, dtype=np.intp)
-    is_cheaper = fleet.cost < MIN_SAVING * single_cost and fleet.cost <= search.budget
-    if fleet.missing or not is_cheaper or (counts > 0).sum() < 2:
+    fleet = cheapest_fleet(kinds, required, MAX_KINDS)
+    counts = np.array(fleet or (), dtype=np.intp)
+    cost = float(price @ counts) if fleet else np.inf
+    if cost >= MIN_SAVING * single_cost or cost > search.budget or (counts > 0).sum() < 2:
         return []
     used = np.flatnonzero(counts)
     return _parts(types[used], counts[used], float(served @ counts), search, target)

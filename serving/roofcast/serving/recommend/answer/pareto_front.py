@@ -38,16 +38,7 @@ def pareto_front(search: Search, entries: Sequence[Entry]) -> tuple[FrontPoint, 
 
 def _of(entry: Entry) -> FrontPoint:
     (e2e_s,) = (one.value for one in entry.predictions if (one.metric, one.statistic) == LATENCY)
-    return FrontPoint(
-        **offer_fields(entry.offer),
-        **replica_fields(entry.replica),
-        cost_usd_per_h=entry.cost_usd_per_h,
-        e2e_s=e2e_s,
-        p_limits_met=entry.p_limits_met,
-        load_per_replica=entry.load_per_replica,
-        n_replica=entry.n_replica,
-        n_instance=entry.n_instance,
-    )
+    return FrontPoint(**{name: value for name, value in entry if name in FrontPoint.model_fields}, e2e_s=e2e_s)
 
 
 def _predicted(search: Search) -> list[FrontPoint]:
@@ -63,7 +54,7 @@ def _predicted(search: Search) -> list[FrontPoint]:
     if is_sized_by_level:
         wanted = np.zeros_like(grid.is_known)
         wanted[row, level] = True
-        search.evaluate(wanted)
+        grid.evaluate(wanted)
     sizes = _sizes(search, pair, level)
     latency_s, p_met, in_flight = _predict_share(search, row, sizes.n_replica, level)
     is_met = p_met >= problem.confidence
@@ -73,12 +64,12 @@ def _predicted(search: Search) -> list[FrontPoint]:
         FrontPoint(
             **offer_fields(problem.offers[search.pairs.offer[pair[k]]]),
             **replica_fields(problem.replicas[row[k]]),
+            n_replica=int(sizes.n_replica[k]),
+            n_instance=int(sizes.n_instance[k]),
             cost_usd_per_h=float(sizes.cost[k]),
             e2e_s=float(latency_s[k]),
             p_limits_met=float(p_met[k]),
             load_per_replica=float(in_flight[k]),
-            n_replica=int(sizes.n_replica[k]),
-            n_instance=int(sizes.n_instance[k]),
         )
         for k in non_dominated(np.where(is_met, sizes.cost, np.inf), latency_s)
     ]

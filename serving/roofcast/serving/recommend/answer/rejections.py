@@ -165,7 +165,7 @@ def _shortage(offer: int, nodes: OwnedNodes, search: Search, confidence: float) 
         wanted = search.around_capacity(np.unique(row[is_near]), confidence) & ~grid.is_known
         if not wanted.any():
             break
-        search.evaluate(wanted)
+        grid.evaluate(wanted)
     search.pin_capacities(pair[is_near], confidence)
     served = search.state(confidence).capacities.served[row]
     best = int((served * per_instance).argmax())

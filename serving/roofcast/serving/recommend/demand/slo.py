@@ -41,7 +41,6 @@ _GRAMMAR: Final = re.compile(
 )
 _SHAPE: Final = "must look like 'ttft:p95<=500ms', 'e2e:mean<=20s' or 'throughput>=2000'"
 _SPEED_UNITS: Final = ("", "tok/s", "token/s", "tokens/s")
-_NAME_OF: Final = {metric: name for name, metric in reversed(METRIC_OF.items())}
 
 
 @dataclass(frozen=True, slots=True)

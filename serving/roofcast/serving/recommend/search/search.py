@@ -160,10 +160,6 @@ class Search:
         """Evaluate the model until every target is decided."""
         run_together([(self, target) for target in targets])
 
-    def evaluate(self, wanted: BoolArray) -> None:
-        """Evaluate the model at cells of the grid."""
-        self.grid.evaluate(wanted)
-
     def around_capacity(self, rows: IndexArray, confidence: float) -> BoolArray:
         """Return the cells around the capacities of some replicas, where these or the next levels are unknown."""
         grid, level = self.grid, self.state(confidence).capacities.level[rows]
@@ -276,8 +272,8 @@ class Search:
         """Return the cells that may decide a target; some may be known."""
         by_group, max_score = self._max_scores(target)
         is_near = self.state(target.confidence).min_sizes.score <= np.minimum(by_group[target.group], max_score)
-        cells = self.around_capacity(self._rows_of(np.flatnonzero(is_near)), target.confidence)
-        best = self._rows_of(self._winners(target, max_score))
+        cells = self.around_capacity(np.unique(self.pairs.row[is_near]), target.confidence)
+        best = self.pairs.row[self._winners(target, max_score)]
         cells[best] |= np.arange(cells.shape[1]) <= self.grid.top[best][:, None]
         return cells
 
@@ -317,11 +313,6 @@ class Search:
             self.grid.evaluate_points(*points)
             points = points[0][:0], points[1][:0]
 
-    def _rows_of(self, pair: IndexArray) -> IndexArray:
-        is_used = np.zeros(len(self.grid.top), dtype=bool)
-        is_used[self.pairs.row[pair]] = True
-        return np.flatnonzero(is_used)
-
 
 def run_together(goals: Collection[tuple[Search, SearchTarget]]) -> None:
     """Evaluate the model until the target of each search is decided; the searches share one grid."""
@@ -329,7 +320,7 @@ def run_together(goals: Collection[tuple[Search, SearchTarget]]) -> None:
         wanted = np.logical_or.reduce([search.undecided_cells(target) for search, target in goals])
         first, _ = next(iter(goals))
         if (wanted & ~first.grid.is_known).any():
-            first.evaluate(wanted)
+            first.grid.evaluate(wanted)
             continue
         rows, loads = map(
             np.concatenate, zip(*(search.undecided_points(target) for search, target in goals), strict=True)
