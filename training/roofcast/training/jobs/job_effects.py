@@ -2,7 +2,7 @@
 
 The standardised error of a run is a sum of effects that it shares with runs of the same group, one for each of
 `TERMS`; of slopes over the parts of the estimate (`SLOPES`), so that each part has a factor that all runs share, one
-of its framework and one of its stack; of a smooth function of the job within a stack (`SMOOTH`); and noise. An owner
+of its framework and one of its stack; of smooth functions of the job within a group (`SMOOTH`); and noise. An owner
 that nobody measured has effects of mean zero, whose variance widens the interval. A stack is an owner's framework.
 """
 
@@ -47,8 +47,9 @@ TERMS: Final[Terms] = {
 SLOPES: Final[Terms] = {(): 0.3, ("framework",): 0.3, ("owner", "framework"): 0.4}
 """Groupings with a factor for each part of the estimate."""
 
-SMOOTH: Final[Terms] = {("owner", "framework"): 0.4}
-"""Groupings in which like jobs have like errors."""
+SMOOTH: Final[Terms] = {("owner", "framework"): 0.4, ("accelerator",): 0.3}
+"""Groupings in which like jobs have like errors; those of an accelerator, of few owners each, only if the stack has
+runs."""
 
 NOISE_SD: Final = 0.4
 """Prior median of the standard deviation of the noise."""
@@ -166,9 +167,11 @@ class JobEffects(GaussianProcess[JobPoints]):
         """Return the prior covariance of errors, without noise: shape (n, n_other)."""
         groups, group = np.unique(X.keys, axis=0, return_inverse=True)
         same, variance = _same_groups(groups, other.keys), iter(self.sd_**2)
+        has_runs = np.isin(groups[:, _STACK], other.keys[:, _STACK])[:, None]
+        carried = same | {("accelerator",): same["accelerator",] & has_runs}
         offset, slope, smooth = (
-            sum((next(variance) * same[term] for term in terms), np.zeros((len(groups), len(other))))
-            for terms in (TERMS, SLOPES, SMOOTH)
+            sum((next(variance) * shared[term] for term in terms), np.zeros((len(groups), len(other))))
+            for terms, shared in ((TERMS, same), (SLOPES, same), (SMOOTH, carried))
         )
         product, near = _likeness(X, other)
         product *= slope[group]
