@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from roofcast.serving.composition import Service
 from roofcast.serving.predict.row_answers import PredictOptions, answer
 
-ROUGH = 1.1
-"""Ratio up to which a measurement of one part may say otherwise."""
+ROUGH = {"tpot_s": 1.1, "ttft_s": 1.3}
+"""Ratio up to which a measurement may say otherwise: TTFT with weights in the host was seldom measured."""
 
 BASE = {"accelerator": "nvidia-h100-sxm-80gb", "n_accelerator": 8, "tp": 8, "weight_precision": "fp8"}
 FOUR = {"n_accelerator": 4, "tp": 4}
@@ -45,9 +45,9 @@ def test_better_is_not_slower(service: Service, **question: Any) -> None:
     rows = [BASE | question | change for pair in pairs for change in pair]
     result = answer(pd.DataFrame(rows), PredictOptions(service.active_model.bundle, service.catalog))
     assert set(result["status"]) <= {"ok", "saturated"}, result["reason"].to_list()
-    for metric in ("tpot_s", "ttft_s"):
+    for metric, rough in ROUGH.items():
         worse, better = result[metric].to_numpy().reshape(-1, 2).T
-        slower = np.flatnonzero(better > ROUGH * worse)
+        slower = np.flatnonzero(better > rough * worse)
         assert not len(slower), [(pairs[k], better[k] / worse[k]) for k in slower]
     tpot_s = dict(zip(range(len(rows)), result["tpot_s"], strict=True))
     one, four = (tpot_s[2 * PAIRS.index(({"n_accelerator": 1, "tp": 1}, FOUR)) + k] for k in (0, 1))

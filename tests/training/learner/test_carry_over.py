@@ -57,7 +57,9 @@ def test_an_owner_weighs_as_the_root_of_its_rows(single: float, share: float) ->
         is_own=lambda _: np.ones(5, dtype=bool),
         apply_shifts=lambda shifts: {METRIC: np.exp(correction + shifts[METRIC])},
     )
-    model = SimpleNamespace(carried_over=lambda _: SimpleNamespace(predict_ratio=lambda _: prediction))
+    model = SimpleNamespace(
+        coefficients=None, carried_over=lambda _: SimpleNamespace(predict_ratio=lambda _: prediction)
+    )
     y = pd.DataFrame({METRIC: np.exp(correction * np.array([0.2, 0.2, 0.2, 0.2, 0.8]))})
     folds = [HeldOutModel(cast("RatioModel", model), np.arange(5))]
     assert fit_carry_over(folds, y, y, build_origins(owners, owners))[1] == {METRIC: pytest.approx(share)}
@@ -72,6 +74,7 @@ def test_coefficients_carry_over_as_far_as_stacks_left_out_are_between_prior_and
     owners = pd.Series(np.resize(["a", "b", "c"], len(subset.X)), subset.X.index)
     model = RatioModel(QUICK, (METRIC,), DEFAULT_COEFFICIENTS.with_values(dense_ratio=3.0, layer_overhead_s=2e-4))
     model.fit(subset.X, subset.y * np.nan, subset.groups)
+    model.coefficients = None
     model.metrics_, model.regressors_ = (METRIC,), {METRIC: cast("ResidualRegressor", _Constant())}
     half = model.carried_over(0.5).predict_ratio(subset.X).estimates[METRIC]
     y = subset.y.assign(**{METRIC: half})

@@ -95,7 +95,7 @@ def _own_fields(reader: ConfigReader, i: int, *, is_sliding: bool) -> ConfigRead
     """Return the fields of one layer: of latents its own, those of layers that slide, then those of all."""
     if not reader.has("kv_lora_rank"):
         return reader
-    of_layers = {int(k): v for k, v in reader.section("per_layer_config").items() if str(k).isdigit()}
+    of_layers = {int(k): v for k, v in reader.section("per_layer_config").items() if str(k).isdecimal()}
     own, text = of_layers.get(i, {}), reader.mapping()
     sliding = {k.removeprefix("swa_"): v for k, v in text.items() if k.startswith("swa_")} if is_sliding else {}
     return reader.with_first(own if isinstance(own, Mapping) else {}, sliding)

@@ -48,8 +48,8 @@ SLOPES: Final[Terms] = {(): 0.3, ("framework",): 0.3, ("owner", "framework"): 0.
 """Groupings with a factor for each part of the estimate."""
 
 SMOOTH: Final[Terms] = {("owner", "framework"): 0.4, ("accelerator",): 0.3}
-"""Groupings in which like jobs have like errors; those of an accelerator, of few owners each, only if the stack has
-runs."""
+"""Groupings in which like jobs have like errors; those of an accelerator, of few owners each, only among stacks
+that were learnt from."""
 
 NOISE_SD: Final = 0.4
 """Prior median of the standard deviation of the noise."""
@@ -160,6 +160,7 @@ class JobEffects(GaussianProcess[JobPoints]):
         prior = np.array([*TERMS.values(), *SLOPES.values(), *SMOOTH.values(), NOISE_SD])
         errors = self._winsorise(y)
         self.sd_ = most_likely_sd(_correlations(X.take(rows)), prior, errors[rows], self.n_iteration)
+        self._forget()
         self.training_points_, self.errors_ = X, errors
         return self
 
@@ -167,8 +168,8 @@ class JobEffects(GaussianProcess[JobPoints]):
         """Return the prior covariance of errors, without noise: shape (n, n_other)."""
         groups, group = np.unique(X.keys, axis=0, return_inverse=True)
         same, variance = _same_groups(groups, other.keys), iter(self.sd_**2)
-        has_runs = np.isin(groups[:, _STACK], other.keys[:, _STACK])[:, None]
-        carried = same | {("accelerator",): same["accelerator",] & has_runs}
+        both_learnt = self._is_learnt(groups)[:, None] & self._is_learnt(other.keys)
+        carried = same | {("accelerator",): same["accelerator",] & both_learnt}
         offset, slope, smooth = (
             sum((next(variance) * shared[term] for term in terms), np.zeros((len(groups), len(other))))
             for terms, shared in ((TERMS, same), (SLOPES, same), (SMOOTH, carried))
@@ -179,6 +180,9 @@ class JobEffects(GaussianProcess[JobPoints]):
         near += product
         near += offset[group]
         return near
+
+    def _is_learnt(self, keys: KeyArray) -> BoolArray:
+        return np.isin(keys[:, _STACK], self.training_points_.keys[:, _STACK])
 
     def variance(self, X: JobPoints) -> FloatArray:
         """Return the prior variance of the error of a new measurement, noise included: shape (n,)."""

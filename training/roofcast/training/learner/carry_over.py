@@ -43,9 +43,13 @@ def fit_carry_over(
     if origins.owner[judged].nunique() < MIN_COMPETENT_OWNER:
         judged = np.ones(len(X), dtype=bool)
     folds = [replace(fold, test=fold.test[judged[fold.test]]) for fold in folds if judged[fold.test].any()]
-    tried = [_try_share(share, folds, X, y, origins.owner.to_numpy(dtype=object)) for share in CALIBRATION_SHARES]
+    are_fitted = all(fold.model.coefficients is None for fold in folds)
+    shares = CALIBRATION_SHARES if are_fitted else CALIBRATION_SHARES[:1]
+    tried = [_try_share(share, folds, X, y, origins.owner.to_numpy(dtype=object)) for share in shares]
     least = min(error for error, _ in tried)
-    return next(shares for error, shares in reversed(tried) if error <= least + TOLERANCE)
+    if not least:  # nothing is judged
+        return tried[0][1]
+    return next(found for error, found in reversed(tried) if error <= least + TOLERANCE)
 
 
 def _try_share(

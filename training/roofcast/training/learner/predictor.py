@@ -107,7 +107,7 @@ class RoofcastPredictor(RatioModel):
         """
         stacks = pd.Series("", index=X.index) if stacks is None else stacks.reindex(X.index)
         owners, is_public = stack_owners(stacks), ~is_uploaded(stacks).to_numpy()
-        origins = Origins(groups, owners, competent_rows(X, stacks))
+        origins = Origins(groups, owners, competent_rows(X, stacks) & is_public)
         lineage_folds = fit_held_out(self, X, y, groups, progress, stacks=stacks)
         fold, by_fold = predict_by_model(lineage_folds, X, stacks)
         by_lineage = {m: np.where(fold >= 0, table[fold, np.arange(len(X))], np.nan) for m, table in by_fold.items()}

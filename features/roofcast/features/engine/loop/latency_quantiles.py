@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
 
 from roofcast.features.engine.coefficients import CoefficientSource, RowCoefficients
 from roofcast.features.engine.estimate import Estimate
@@ -149,7 +148,7 @@ def _tpot_s(a: _Asked) -> FloatArray:
     variance = np.maximum((1 + variation**2) / a.others, a.first_ratio * _EVEN_VARIANCE)
     middle = _gamma_quantile(variance, np.full_like(a.level, 0.5))
     met = a.e.interference_s * (_gamma_quantile(variance, a.level) - middle)
-    varied = ndtri(a.level) * _step_slope_s(a) * _batch_deviation(a)
+    varied = _normal_quantile(a.level) * _step_slope_s(a) * _batch_deviation(a)
     median = a.e.tpot_s + a.e.interference_s * (middle - 1)
     return np.asarray(median + np.where(varied > 0, np.hypot(met, varied), met + varied), dtype=np.float64)
 
@@ -165,7 +164,7 @@ def _e2e_s(a: _Asked) -> FloatArray:
     e = a.e
     width = np.minimum(a.d["workload.length_variation"] * np.sqrt(12.0), _MAX_LENGTH_WIDTH)
     slope = e.interference_s / a.others + _step_slope_s(a)
-    per_token = e.tpot_s * width * (a.level - 0.5) + ndtri(a.level) * slope * _batch_deviation(a)
+    per_token = e.tpot_s * width * (a.level - 0.5) + _normal_quantile(a.level) * slope * _batch_deviation(a)
     own = e.e2e_s - e.queue_s - e.startup_s
     return np.asarray(own + _admission_s(a) + a.d["workload.n_output_token"] * per_token)
 
@@ -209,12 +208,18 @@ def _gamma_quantile(variance: FloatArray, level: FloatArray) -> FloatArray:
     array([1.6])
     """
     ninth = variance / 9
-    return np.asarray(np.maximum(1 - ninth + ndtri(level) * np.sqrt(ninth), 0.0) ** 3)
+    return np.asarray(np.maximum(1 - ninth + _normal_quantile(level) * np.sqrt(ninth), 0.0) ** 3)
+
+
+def _normal_quantile(level: FloatArray) -> FloatArray:
+    from scipy.special import ndtri  # noqa: PLC0415  (a server starts without it)
+
+    return np.asarray(ndtri(level), dtype=np.float64)
 
 
 def _count_quantile(mean: FloatArray, level: FloatArray) -> FloatArray:
     # Cornish-Fisher expansion of a Poisson count.
-    z = ndtri(np.clip(level, _TINY, 1 - _TINY))
+    z = _normal_quantile(np.clip(level, _TINY, 1 - _TINY))
     count = np.maximum(np.floor(mean + z * np.sqrt(mean) + (z * z - 1) / 6 + 0.5), 1.0)
     return np.asarray(count * (level > np.exp(-mean)))
 

@@ -20,7 +20,7 @@ DEGREES_OF_FREEDOM: Final = 4.0
 
 N_REWEIGHTING: Final = 10
 
-CACHES: Final = ("_factor", "_precision", "_weights")
+CACHES: Final = ("_factor", "_precision", "_weights", "_tables", "_projection")
 
 
 class GaussianProcess(Estimator, ABC, Generic[P]):
@@ -163,9 +163,13 @@ class GaussianProcess(Estimator, ABC, Generic[P]):
     def _weights(self) -> FloatArray:
         return self._factor.solve(self.errors_)
 
+    def _forget(self) -> None:
+        for name in (*CACHES, "_calibration"):
+            vars(self).pop(name, None)
+
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without caches, which are a hundred times as large."""
-        return {name: value for name, value in vars(self).items() if name not in (*CACHES, "_tables", "_projection")}
+        return {name: value for name, value in vars(self).items() if name not in CACHES}
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ import pandas as pd
 
 from roofcast.training.learner.errors.effect_sizes import fit_standard_deviations
 from roofcast.training.learner.errors.gaussian_process import (
-    CACHES,
     GaussianProcess,
     student_t_weights,
 )
@@ -58,8 +57,7 @@ class RandomEffects(GaussianProcess[GroupKeys]):
         """
         errors = np.clip(y, -self.clip, self.clip)
         sd = fit_standard_deviations(X, errors, self.n_iteration)
-        for name in (*CACHES, "_tables", "_calibration"):
-            self.__dict__.pop(name, None)
+        self._forget()
         self.sd_, self.training_points_, self.errors_ = sd, X, errors
         return self
 

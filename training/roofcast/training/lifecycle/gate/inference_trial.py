@@ -73,7 +73,8 @@ class InferenceTrial(Trial):
 
 def build_origins(data: TrainingSet) -> Origins:
     """Return where the rows come from."""
-    return Origins(data.groups, stack_owners(data.stacks), competent_rows(data.X, data.stacks))
+    is_competent = competent_rows(data.X, data.stacks) & ~is_uploaded(data.stacks)
+    return Origins(data.groups, stack_owners(data.stacks), is_competent)
 
 
 def build_slices(data: TrainingSet) -> pd.DataFrame:
