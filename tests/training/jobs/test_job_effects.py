@@ -50,8 +50,8 @@ def test_measured_groups_shift_the_mean_and_shrink_the_spread() -> None:
 
 
 def test_runs_that_are_appended_equal_runs_that_were_known() -> None:
-    appended = condition(points(0, 0), [1.0, 1.0]).condition_on(points(1), np.array([-0.1]))
-    joint, queries = condition(points(0, 0, 1), [1.0, 1.0, -0.1]), points(0, 1)
+    appended = condition(points(0, 1), [1.0, -0.1]).condition_on(points(0), np.array([1.0]))
+    joint, queries = condition(points(0, 1, 0), [1.0, -0.1, 1.0]), points(0, 1)
     np.testing.assert_allclose(appended.predict(queries), joint.predict(queries))
 
 
