@@ -233,7 +233,7 @@ class ConstraintsRequest(OfferConstraintsRequest):
         Texts,
         Field(
             description="Engines in any case of letters; by default those of vllm, sglang and trtllm that run the "
-            "model, on machines of desks also llama.cpp and mlx-lm."
+            "model, on machines of desks also llama.cpp, on Apple's mlx-lm too."
         ),
         Flag("--engine"),
     ] = Field(default_factory=list)
