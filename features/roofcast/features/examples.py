@@ -55,7 +55,7 @@ def example_descriptors() -> dict[str, FloatArray]:
         "config.n_draft_layer": 0.0, "config.in_flight_token": 8192.0,
         "config.served_context_token": 0.0, "config.keeps_prefixes": 0.0,
         "workload.n_input_token": 1000.0, "workload.n_output_token": 200.0, "workload.length_variation": 0.5,
-        "workload.n_wave": np.nan, "workload.n_request": np.nan,
+        "workload.n_wave": np.nan, "workload.n_request": np.nan, "workload.duration_s": np.nan,
         "workload.prefix_cache_ratio": 0.0, "workload.concurrency": 8.0,
         "workload.request_rate_per_s": float("nan"), "workload.is_static": 0.0,
         "workload.is_mean": 1.0, "workload.quantile": 0.5,

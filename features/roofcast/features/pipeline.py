@@ -9,7 +9,6 @@ import pandas as pd
 from roofcast.features.columns import ENGINES, FEATURE_NAMES
 from roofcast.features.engine.coefficients import CoefficientSource
 from roofcast.features.engine.estimate import Estimate, estimate
-from roofcast.features.engine.finite_run import requests_per_slot
 from roofcast.features.engine.loop.latency_quantiles import latency_quantiles
 from roofcast.features.queries import FloatArray, Queries, QueryTable, descriptor_arrays, query_index
 
@@ -115,7 +114,6 @@ def _query_columns(d: Queries) -> dict[str, FloatArray]:
         "workload.is_open": is_open * 1.0,
         "workload.is_offline": (~is_open & np.isnan(d["workload.concurrency"])) * 1.0,
         "workload.length_variation": d["workload.length_variation"],
-        "workload.n_wave_log": np.log(np.minimum(requests_per_slot(d), MAX_REQUESTS_PER_SLOT)),
         "workload.is_mean": d["workload.is_mean"],
         "workload.quantile": d["workload.quantile"],
     }
@@ -125,6 +123,7 @@ def _estimated_columns(d: Queries, e: Estimate) -> dict[str, FloatArray]:
     capacity = np.maximum(e.memory.capacity, 1e-2)
     step = e.step.total_s
     return {
+        "workload.n_wave_log": np.log(np.minimum(e.n_wave, MAX_REQUESTS_PER_SLOT)),
         "workload.concurrency_log": np.log(np.maximum(e.concurrency / d["config.dp"], 1e-3)),
         "memory.weight_ratio": e.memory.weight_byte / np.maximum(e.memory.usable_byte, 1.0),
         "memory.pressure_log": np.log(e.concurrency / capacity),

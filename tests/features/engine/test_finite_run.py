@@ -42,13 +42,13 @@ def test_nothing_starts_together_at_a_rate() -> None:
         "workload.concurrency": np.array([np.nan]),
         "workload.request_rate_per_s": np.array([2.0]),
     }
-    assert requests_per_slot(d)[0] == np.inf
-    assert startup_burst_ratio(d, np.array([0.08]))[0] == 0.0
+    waves = requests_per_slot(d, np.ones(1))
+    assert waves[0] == np.inf
+    assert startup_burst_ratio(waves, np.array([0.08]))[0] == 0.0
 
 
 def test_all_of_one_wave_come_together_at_most() -> None:
-    d = _asked([1.0])
-    assert startup_burst_ratio(d, np.array([0.3]))[0] == 1.0
+    assert startup_burst_ratio(np.ones(1), np.array([0.3]))[0] == 1.0
 
 
 def test_what_a_run_by_the_clock_sent_is_its_outcome() -> None:
@@ -56,6 +56,9 @@ def test_what_a_run_by_the_clock_sent_is_its_outcome() -> None:
     run = {"model": "meta-llama/Llama-3.1-8B", "accelerator": "nvidia-h100-sxm-80gb", "n_input_token": 10.0}
     run |= {"n_output_token": 10.0, "concurrency": 8.0, "n_request": 80.0}
     rows = pd.DataFrame([run | {"duration_s": s} for s in (120.0, 93.4, None)])
-    waves = describe(rows, catalog.models, catalog.accelerators)["workload.n_wave"]
+    described = describe(rows, catalog.models, catalog.accelerators)
+    waves, duration = described["workload.n_wave"], described["workload.duration_s"]
     assert np.isnan(waves[0])
+    assert duration[0] == 120.0
+    assert duration[1:].isna().all()
     assert waves[1:].tolist() == [10.0, 10.0]

@@ -92,7 +92,7 @@ def describe_service(
     d = {**describe_queries(queries, models, accelerators)}
     is_endless = ~np.isnan(d["workload.concurrency"]) & np.isnan(d["workload.n_request"])
     is_endless &= d["workload.is_static"] == 0
-    for name in ("workload.n_wave", "workload.n_request"):
+    for name in ("workload.n_wave", "workload.n_request", "workload.duration_s"):
         d[name] = np.where(is_endless, np.inf, d[name])
     return freeze(np.array([d[name] for name in DESCRIPTOR_NAMES]))
 
@@ -340,24 +340,26 @@ def _positive_column(queries: PredictionInput, name: str, least: float = 0.0) ->
     return values
 
 
-def _n_request(queries: PredictionInput) -> FloatArray:
+def _run_length(queries: PredictionInput) -> tuple[FloatArray, FloatArray]:
     # A duration of whole seconds means that the run was stopped by a timer: its number of requests then depends on
     # the speed to be predicted, so it is not used, except in an open loop, where it is the rate times the duration.
-    is_timed = number_column(queries, "duration_s", np.nan) % 1 == 0
-    is_open = ~np.isnan(number_column(queries, "request_rate", np.nan))
-    return np.where(is_timed & ~is_open, np.nan, number_column(queries, "n_request", np.nan))
+    duration = number_column(queries, "duration_s", np.nan)
+    is_timed = (duration % 1 == 0) & np.isnan(number_column(queries, "request_rate", np.nan))
+    n_request = number_column(queries, "n_request", np.nan)
+    return np.where(is_timed, np.nan, n_request), np.where(is_timed, duration, np.nan)
 
 
 def _workload(queries: PredictionInput) -> dict[str, FloatArray]:
     statistic = text_column(queries, "statistic", "mean")
     load = text_column(queries, "load", "closed_loop")
-    n_request = _n_request(queries)
+    n_request, duration = _run_length(queries)
     per_slot = n_request / number_column(queries, "concurrency", np.nan)
     return {
         "workload.n_input_token": _positive_column(queries, "n_input_token", least=1.0),
         "workload.n_output_token": _positive_column(queries, "n_output_token", least=1.0),
         "workload.n_wave": np.maximum(per_slot, 1.0),
         "workload.n_request": n_request,
+        "workload.duration_s": duration,
         "workload.length_variation": number_column(queries, "length_variation", TYPICAL_VARIATION),
         "workload.prefix_cache_ratio": np.clip(number_column(queries, "prefix_cache_ratio", 0.0), 0.0, 0.99),
         "workload.concurrency": _positive_column(queries, "concurrency"),

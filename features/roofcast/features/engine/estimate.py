@@ -53,6 +53,8 @@ class Estimate:
     - `step`, `prefill`: Operator times of one decode step and of the prefill of one request.
     - `concurrency`: Requests in flight: the query's, or by Little's law at a request rate.
     - `batch`: Running requests.
+    - `n_wave`: Requests of the run for each slot of concurrency: `finite_run.requests_per_slot`.
+    - `served_ratio`: Running requests over those that run or wait for a slot.
     - `overhead_s`, `startup_s`, `wait_s`, `prefill_s`, `transfer_s`, `prompts_ahead_s`, `queue_s`: Parts of TTFT:
       network and tokenizer, the mean over the run of what its first requests lose to a cold server, steps under way
       and the decoding in the request's own mixed steps, prefill of the request while the other ranks prefill nothing,
@@ -74,6 +76,8 @@ class Estimate:
     prefill: PassTime
     concurrency: FloatArray
     batch: FloatArray
+    n_wave: FloatArray
+    served_ratio: FloatArray
     overhead_s: FloatArray
     startup_s: FloatArray
     wait_s: FloatArray
@@ -327,23 +331,26 @@ def _loop_at_ratio(fixed: LoadIndependent, concurrency: FloatArray, decoding_rat
     interference = np.where(is_apart, 0.0, c["prefill_interference"] * (1 - in_step)) * others * stage_s / n_output
     tpot = gap + interference
     shared = is_mixed * np.minimum(others, 1.0)
-    overhead, startup = _host_s(d, c)
+    overhead = np.where(d["workload.is_static"] > 0, c["batch_overhead_s"], c["request_overhead_s"])
     wait = _wait_step(d, c, others, shared) * step.total_s
     prefill_s = fixed.alone_s * (1 - shared * (1 - prompt_s / fixed.prefill.total_s))
-    own = overhead + startup + wait + prefill_s + fixed.transfer_s
-    n_prefill_rank = _n_prefill_rank(d)
-    other_prompts = np.where(is_apart, np.maximum(concurrency - 1, 0.0) / n_prefill_rank, others)
     decode_s = (n_output - 1) * tpot
     excess = np.maximum(decoding / batch - 1, 0.0)
+    warm = overhead + wait + prefill_s + fixed.transfer_s
+    n_wave = requests_per_slot(d, (warm + decode_s) * (1 + excess))
+    startup = np.where(d["workload.is_static"] > 0, 0.0, c["startup_s"] / n_wave)
+    own = warm + startup
+    n_prefill_rank = _n_prefill_rank(d)
+    other_prompts = np.where(is_apart, np.maximum(concurrency - 1, 0.0) / n_prefill_rank, others)
     cycle_s = (undisturbed := own + decode_s) + np.where(is_apart, excess * decode_s, 0.0)
-    together = np.maximum(np.maximum(in_step, _gathering(d)), startup_burst_ratio(d, c["burst"]))
+    together = np.maximum(np.maximum(in_step, _gathering(d)), startup_burst_ratio(n_wave, c["burst"]))
     random_wait = prompt_wait_s(other_prompts, stage_s, cycle_s, c["collision"])
     ahead = np.minimum(random_wait + together * other_prompts * stage_s / 2, other_prompts * stage_s)
     full_passes_s = concurrency / n_prefill_rank * fixed.full_s * stage
     ahead = np.where(is_apart, np.maximum(ahead, full_passes_s - cycle_s), ahead)
     residence = undisturbed + ahead
     steady_queue = excess * np.where(is_apart, decode_s, residence)
-    queue = mean_queue_s(steady_queue, requests_per_slot(d), batch / decoding)
+    queue = mean_queue_s(steady_queue, n_wave, served := batch / decoding)
     request_per_s = concurrency / (steady_queue + residence)
     return Estimate(
         memory=fixed.memory,
@@ -351,6 +358,8 @@ def _loop_at_ratio(fixed: LoadIndependent, concurrency: FloatArray, decoding_rat
         prefill=fixed.prefill,
         concurrency=concurrency,
         batch=batch,
+        n_wave=n_wave,
+        served_ratio=served,
         overhead_s=overhead,
         wait_s=wait,
         startup_s=startup,
@@ -379,12 +388,6 @@ def _gathering(d: Queries) -> FloatArray:
 def _n_prefill_rank(d: Queries) -> FloatArray:
     width = prefill_descriptors(d)["config.tp"] * d["config.pp"]
     return np.maximum(d["config.n_prefill_accelerator"] / width, 1.0)
-
-
-def _host_s(d: Queries, c: RowCoefficients) -> tuple[FloatArray, FloatArray]:
-    is_static = d["workload.is_static"] > 0
-    overhead = np.where(is_static, c["batch_overhead_s"], c["request_overhead_s"])
-    return overhead, np.where(is_static, 0.0, c["startup_s"] / requests_per_slot(d))
 
 
 def _wait_step(d: Queries, c: RowCoefficients, others: FloatArray, shared: FloatArray) -> FloatArray:

@@ -11,20 +11,25 @@ TYPICAL_REQUESTS_PER_SLOT: Final = 10.0
 """Requests per slot assumed where unknown: the number of most published benchmarks."""
 
 
-def requests_per_slot(d: Mapping[str, FloatArray]) -> FloatArray:
+def requests_per_slot(d: Mapping[str, FloatArray], cycle_s: FloatArray) -> FloatArray:
     """Return the requests per slot of concurrency, of shape (n_row,); infinite for open loops, which have no burst.
 
-    An offline run of known length has one: all its requests are in flight from the start.
+    A timed run has as many as cycles fit into its duration. An offline run of known length has one: all its requests
+    are in flight from the start.
 
     Examples
     --------
     >>> nan = np.nan
-    >>> known = {"n_wave": [4.0, nan, nan, nan], "n_request": [32.0, nan, nan, 500.0]}
-    >>> load = {"concurrency": [8.0, 8.0, nan, nan], "request_rate_per_s": [nan, nan, 3.0, nan]}
-    >>> requests_per_slot({f"workload.{name}": np.array(values) for name, values in (known | load).items()})
-    array([ 4., 10., inf,  1.])
+    >>> known = {"n_wave": [4.0, nan, nan, nan, nan], "n_request": [32.0, nan, nan, 500.0, nan]}
+    >>> load = {"concurrency": [8.0, 8.0, nan, nan, 8.0], "request_rate_per_s": [nan, nan, 3.0, nan, nan]}
+    >>> run = known | load | {"duration_s": [nan, nan, nan, nan, 60.0]}
+    >>> d = {f"workload.{name}": np.array(values) for name, values in run.items()}
+    >>> requests_per_slot(d, np.full(5, 5.0))
+    array([ 4., 10., inf,  1., 12.])
     """
-    known = np.where(is_all_at_once(d), 1.0, d["workload.n_wave"])
+    duration = d["workload.duration_s"]
+    known = np.where(np.isnan(duration), d["workload.n_wave"], np.maximum(duration / cycle_s, 1.0))
+    known = np.where(is_all_at_once(d), 1.0, known)
     given = np.where(np.isnan(known), TYPICAL_REQUESTS_PER_SLOT, known)
     return np.where(np.isnan(d["workload.request_rate_per_s"]), given, np.inf)
 
@@ -35,13 +40,13 @@ def is_all_at_once(d: Mapping[str, FloatArray]) -> BoolArray:
     return np.asarray(is_offline & ~np.isnan(d["workload.n_request"]))
 
 
-def startup_burst_ratio(d: Mapping[str, FloatArray], burst: FloatArray) -> FloatArray:
+def startup_burst_ratio(requests_per_slot: FloatArray, burst: FloatArray) -> FloatArray:
     """Return the share of requests in the startup burst, of shape (n_row,).
 
     `burst`: shape (n_row,): the share in a run of `TYPICAL_REQUESTS_PER_SLOT`; it is inversely proportional to the
     requests per slot, because only the first request of each slot is in the burst.
     """
-    return np.asarray(np.minimum(burst * TYPICAL_REQUESTS_PER_SLOT / requests_per_slot(d), 1.0), dtype=np.float64)
+    return np.asarray(np.minimum(burst * TYPICAL_REQUESTS_PER_SLOT / requests_per_slot, 1.0), dtype=np.float64)
 
 
 TYPICAL_RUN_S: Final = 600.0

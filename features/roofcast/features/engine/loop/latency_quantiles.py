@@ -6,14 +6,14 @@ import numpy as np
 
 from roofcast.features.engine.coefficients import CoefficientSource, RowCoefficients
 from roofcast.features.engine.estimate import Estimate
-from roofcast.features.engine.finite_run import requests_per_slot, waiting_ratio
+from roofcast.features.engine.finite_run import waiting_ratio
 from roofcast.features.engine.kernel_times import touched_expert
 from roofcast.features.engine.memory import n_slot
 from roofcast.features.engine.operators import new_token
 from roofcast.features.queries import BoolArray, FloatArray, Queries, RowIndex, take_rows
 
 _TINY = 1e-9
-_MAX_LENGTH_WIDTH = 1.6
+_MAX_VARIATION = 1.0
 _MAX_ELASTICITY = 0.98
 _WINDOW_VARIANCE = 2 / 3
 _EVEN_VARIANCE = 1 / 3
@@ -59,7 +59,12 @@ class _Asked:
 
     @property
     def first_ratio(self) -> FloatArray:
-        return np.minimum(1 / requests_per_slot(self.d), 1.0)
+        return np.minimum(1 / self.e.n_wave, 1.0)
+
+    @property
+    def length_ratio(self) -> FloatArray:
+        """The length of a prompt or an answer over its mean: gamma, at most as varied as an exponential one."""
+        return _gamma_quantile(np.minimum(self.d["workload.length_variation"], _MAX_VARIATION) ** 2, self.level)
 
 
 def _ttft_s(a: _Asked) -> FloatArray:
@@ -69,7 +74,8 @@ def _ttft_s(a: _Asked) -> FloatArray:
     -----
     The first request of each slot meets an even share of all prompts. What the estimate has beyond that is groups of
     later requests that still arrive together, or always do: each meets an even share of its group. Other prompts are
-    met while one is in prefill, for an exponential time. The wait for a poll is even.
+    met while one is in prefill, for an exponential time. The wait for a poll is even. Prompts vary as answers do, of
+    which alone the variation is known.
     """
     e, first = a.e, np.minimum(a.first_ratio, a.e.together_ratio)
     together = np.minimum(e.together_ratio * e.other_prompts_s / 2, e.prompts_ahead_s)
@@ -81,7 +87,7 @@ def _ttft_s(a: _Asked) -> FloatArray:
     met += _tail(busy, e.prompts_ahead_s - together, a.level)
     n_missed = (a.d["config.poll_interval_step"] - 1) * np.minimum(a.others, 1.0)
     poll = a.c["poll_ratio"] * n_missed * e.step.total_s * (2 * a.level - 1)
-    own = e.ttft_s - e.queue_s - e.startup_s - e.prompts_ahead_s
+    own = e.ttft_s - e.queue_s - e.startup_s - e.prompts_ahead_s + e.prefill_s * (a.length_ratio - 1)
     return np.asarray(own + _admission_s(a) + met + poll)
 
 
@@ -99,7 +105,7 @@ def _admission_s(a: _Asked) -> FloatArray:
     The queue of random arrivals has an exponential tail; beyond saturation it grows evenly during the run.
     """
     e, first = a.e, a.first_ratio
-    served = np.minimum(e.batch / np.maximum(e.concurrency, _TINY), 1.0)
+    served = np.minimum(e.served_ratio, 1.0)
     steady = e.queue_s / np.maximum(1 - (1 + served) / 2 * first, _TINY)
     in_line = steady * np.clip((a.level - first * served) / np.maximum(first * (1 - served), _TINY), 0.0, 1.0)
     slots = n_slot(a.d, e.memory)
@@ -158,13 +164,12 @@ def _e2e_s(a: _Asked) -> FloatArray:
 
     Notes
     -----
-    It varies with the output length, evenly, with the waits for a slot and a cold server, and with the batch. Prompts
+    It varies with the output length, with the waits for a slot and a cold server, and with the batch. Prompts
     that a request waits for before its prefill do not interrupt its decoding, so these effects cancel.
     """
     e = a.e
-    width = np.minimum(a.d["workload.length_variation"] * np.sqrt(12.0), _MAX_LENGTH_WIDTH)
     slope = e.interference_s / a.others + _step_slope_s(a)
-    per_token = e.tpot_s * width * (a.level - 0.5) + _normal_quantile(a.level) * slope * _batch_deviation(a)
+    per_token = e.tpot_s * (a.length_ratio - 1) + _normal_quantile(a.level) * slope * _batch_deviation(a)
     own = e.e2e_s - e.queue_s - e.startup_s
     return np.asarray(own + _admission_s(a) + a.d["workload.n_output_token"] * per_token)
 
