@@ -54,6 +54,8 @@ def estimated(s: Settings, d: dict[str, FloatArray]) -> tuple[Estimate, dict[str
     """Return the estimate and its quantiles on ideal kernels, with the setting's cost of a step as the engine's."""
     free = free_coefficients(**{name: PRIORS[name].median for name in LOOP})
     own = free | {"step_overhead_s": s.fixed_step, "sequence_overhead_s": s.slope - s.per_token}
+    if s.is_steady:
+        own["lockstep"] = np.zeros(1)  # Requests of a steady simulation start apart.
     own = {name: np.broadcast_to(values, s.spread.shape) for name, values in own.items()}
     asked = d | {"workload.is_mean": np.zeros_like(s.spread)}
     quantiles = dict[str, FloatArray]()
@@ -83,7 +85,7 @@ def test_a_closed_loop_is_that_of_the_simulation(is_steady: bool, is_chunked: bo
     s = estimate_closed_settings(is_steady=is_steady, is_chunked=is_chunked)
     scenario = f"estimate {'steady' if is_steady else 'cold'} {'chunked' if is_chunked else 'whole'}"
     found = mean_errors(scenario, estimated(s, questions(s))[0])
-    limits = BOUNDS | {"ttft": 0.45 if is_steady else 0.3}
+    limits = BOUNDS | {"ttft": 0.31 if is_steady else 0.26}
     assert not {name: error for name, error in found.items() if not error <= limits[name]}
 
 
@@ -102,9 +104,9 @@ def test_a_rate_is_served_as_in_the_simulation() -> None:
 @pytest.mark.parametrize(
     ("scenario", "limits"),
     [
-        ("closed_loop steady", {"ttft": 0.36, "tpot": 0.015, "e2e": 0.035, "itl": 0.08}),
+        ("closed_loop steady", {"ttft": 0.365, "tpot": 0.016, "e2e": 0.032, "itl": 0.08}),
         ("closed_loop cold", {"ttft": 0.43, "tpot": 0.015, "e2e": 0.055, "itl": 0.16}),
-        ("open_loop", {"ttft": 0.33, "tpot": 0.03, "e2e": 0.09, "itl": 0.05}),
+        ("open_loop", {"ttft": 0.25, "tpot": 0.03, "e2e": 0.09, "itl": 0.05}),
     ],
 )
 def test_quantiles_are_those_of_the_simulation(scenario: str, limits: dict[str, float]) -> None:

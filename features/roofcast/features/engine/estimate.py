@@ -391,21 +391,25 @@ def _n_prefill_rank(d: Queries) -> FloatArray:
 
 
 def _wait_step(d: Queries, c: RowCoefficients, others: FloatArray, shared: FloatArray) -> FloatArray:
-    """Return the decode steps in TTFT, those that take the prompt along included where steps are `shared`.
+    # Those that take the prompt along included where steps are `shared`. An idle engine starts at once.
+    waited = np.where(d["workload.is_static"] > 0, 0.0, d["config.batching_wait_step"])
+    own = shared * np.maximum(new_token(d) / d["config.chunk_token"], 1.0)
+    return scheduling_step(d, c) * np.minimum(others, 1.0) + waited + own
+
+
+def scheduling_step(d: Queries, c: RowCoefficients) -> FloatArray:
+    """Return the mean number of decode steps until a busy engine schedules a request.
 
     Notes
     -----
-    An idle engine starts at once. Otherwise a request waits for the rest of the step under way, half of one on
-    average, and for the step after it if that is scheduled already.
+    The rest of the step under way is half of one on average; the step after it counts if it is scheduled already.
 
     References
     ----------
     NVIDIA, "TensorRT-LLM", documentation, "Overlap Scheduler": one additional step.
     """
-    busy = c["wait_step"] * (0.5 + d["config.is_overlapped"]) + c["poll_ratio"] * (d["config.poll_interval_step"] - 1)
-    waited = np.where(d["workload.is_static"] > 0, 0.0, d["config.batching_wait_step"])
-    own = shared * np.maximum(new_token(d) / d["config.chunk_token"], 1.0)
-    return busy * np.minimum(others, 1.0) + waited + own
+    step = c["wait_step"] * (0.5 + d["config.is_overlapped"])
+    return np.asarray(step + c["poll_ratio"] * (d["config.poll_interval_step"] - 1))
 
 
 def running_batch(concurrency: FloatArray, capacity: FloatArray, variation: FloatArray) -> FloatArray:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from roofcast.features.engine.coefficients import CoefficientSource, RowCoefficients
-from roofcast.features.engine.estimate import Estimate
+from roofcast.features.engine.estimate import Estimate, scheduling_step
 from roofcast.features.engine.finite_run import waiting_ratio
 from roofcast.features.engine.kernel_times import touched_expert
 from roofcast.features.engine.memory import n_slot
@@ -74,7 +74,7 @@ def _ttft_s(a: _Asked) -> FloatArray:
     -----
     The first request of each slot meets an even share of all prompts. What the estimate has beyond that is groups of
     later requests that still arrive together, or always do: each meets an even share of its group. Other prompts are
-    met while one is in prefill, for an exponential time. The wait for a poll is even. Prompts vary as answers do, of
+    met while one is in prefill, for an exponential time. The wait for steps under way is even. Prompts vary as answers do, of
     which alone the variation is known.
     """
     e, first = a.e, np.minimum(a.first_ratio, a.e.together_ratio)
@@ -85,10 +85,9 @@ def _ttft_s(a: _Asked) -> FloatArray:
     busy = np.minimum(e.other_prompts_s / np.maximum(e.e2e_s - e.queue_s, _TINY), 1.0)
     met = 2 * together * place / np.maximum(e.together_ratio, _TINY)
     met += _tail(busy, e.prompts_ahead_s - together, a.level)
-    n_missed = (a.d["config.poll_interval_step"] - 1) * np.minimum(a.others, 1.0)
-    poll = a.c["poll_ratio"] * n_missed * e.step.total_s * (2 * a.level - 1)
-    own = e.ttft_s - e.queue_s - e.startup_s - e.prompts_ahead_s + e.prefill_s * (a.length_ratio - 1)
-    return np.asarray(own + _admission_s(a) + met + poll)
+    wait = scheduling_step(a.d, a.c) * np.minimum(a.others, 1.0) * e.step.total_s * (2 * a.level - 1)
+    own = e.ttft_s - e.queue_s - e.prompts_ahead_s + e.prefill_s * (a.length_ratio - 1)
+    return np.asarray(own + _admission_s(a) + met + wait)
 
 
 def _later_group_ratio(a: _Asked) -> FloatArray:
@@ -97,7 +96,7 @@ def _later_group_ratio(a: _Asked) -> FloatArray:
 
 
 def _admission_s(a: _Asked) -> FloatArray:
-    """Return quantiles of the wait for a slot and, for the first requests, for a cold server.
+    """Return quantiles of the wait for a slot.
 
     Notes
     -----
@@ -111,7 +110,7 @@ def _admission_s(a: _Asked) -> FloatArray:
     slots = n_slot(a.d, e.memory)
     used = e.request_throughput_per_s * (e.e2e_s - e.queue_s) / slots
     random = np.where(e.is_saturated, 2 * a.level * e.queue_s, _tail(waiting_ratio(used, slots), e.queue_s, a.level))
-    return np.where(a.is_open, random, in_line) + np.where(a.level > 1 - first, a.c["startup_s"], 0.0)
+    return np.where(a.is_open, random, in_line)
 
 
 def _itl_s(a: _Asked) -> FloatArray:
@@ -164,13 +163,13 @@ def _e2e_s(a: _Asked) -> FloatArray:
 
     Notes
     -----
-    It varies with the output length, with the waits for a slot and a cold server, and with the batch. Prompts
+    It varies with the output length, with the wait for a slot, and with the batch. Prompts
     that a request waits for before its prefill do not interrupt its decoding, so these effects cancel.
     """
     e = a.e
     slope = e.interference_s / a.others + _step_slope_s(a)
     per_token = e.tpot_s * (a.length_ratio - 1) + _normal_quantile(a.level) * slope * _batch_deviation(a)
-    own = e.e2e_s - e.queue_s - e.startup_s
+    own = e.e2e_s - e.queue_s
     return np.asarray(own + _admission_s(a) + a.d["workload.n_output_token"] * per_token)
 
 
