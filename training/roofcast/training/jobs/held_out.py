@@ -185,8 +185,7 @@ class HeldOutErrors:
 
     - `model`: Distribution fitted to all rows, by what was learnt with groups of the same rows held out.
     - `correction`: shape (2, n_row). Predicted log error of each row from what is learnt without its group.
-    - `scores`: shape (2, n_row). Absolute errors in units of this deviation; NaN for bounds. Scale and effects of a
-      fold did not see it.
+    - `scores`: shape (2, n_row). Absolute errors in units of this deviation; NaN for bounds.
     """
 
     model: LogErrorModel
@@ -217,23 +216,24 @@ class HeldOutErrors:
         ]
         steps: Iterable[Any] = progress(splits, len(splits), label) if progress else splits
         counts = rows.is_measured & learns & rows.is_public
-        at = np.flatnonzero(counts)
-        scale, space = _fit_scale(rows, at), JobSpace.fit(rows.columns, rows.x[at], PARTS)
-        points, size = space.points(rows.keys, rows.x), scale.predict(rows.x)
-        prior = JobEffects().fit(points.take(at), rows.error[at] / size[at])
 
-        def condition(train: RowIndex, size: FloatArray) -> JobEffects:
+        def learn(train: RowIndex) -> tuple[ErrorScaleModel, JobSpace, JobEffects]:
+            at = train[counts[train]]
+            scale = ErrorScaleModel.fit(rows.x[at], rows.error[at], row_weights(rows.stack[at]))
+            space = JobSpace.fit(rows.columns, rows.x[at], PARTS)
+            points, error = space.points(rows.keys, rows.x), rows.error / scale.predict(rows.x)
             chosen, weight = _training_runs(rows, train, learns_uploads=learns_uploads)
-            return prior.with_points(points.take(chosen), rows.error[chosen] / size[chosen], weight)
+            prior = JobEffects().fit(points.take(at), error[at])
+            return scale, space, prior.with_points(points.take(chosen), error[chosen], weight)
 
         correction, spread = np.empty((2, len(rows.error))), np.empty((2, len(rows.error)))
         for i, train, test in steps:
-            own_size = _fit_scale(rows, train[counts[train]]).predict(rows.x)
-            mean, own = condition(train, own_size).predict(points.take(test))
-            correction[i, test], spread[i, test] = own_size[test] * mean, own_size[test] * own
+            scale, space, effects = learn(train)
+            size = scale.predict(rows.x[test])
+            mean, own = effects.predict(space.points(rows.keys[test], rows.x[test]))
+            correction[i, test], spread[i, test] = size * mean, size * own
         of_class, scores = _fit_classes(rows, counts, correction, spread)
-        effects = condition(np.flatnonzero(learns), size)
-        return cls(LogErrorModel(scale, space, effects, of_class), correction, scores)
+        return cls(LogErrorModel(*learn(np.flatnonzero(learns)), of_class), correction, scores)
 
 
 def _fit_classes(
@@ -254,10 +254,6 @@ def _fit_classes(
         of_class.append(ClassErrors(share, deviations[0], deviations[1], conformals[0], conformals[1]))
     scores[:, ~rows.is_measured] = np.nan
     return tuple(of_class), scores
-
-
-def _fit_scale(rows: ErrorRows, at: RowIndex) -> ErrorScaleModel:
-    return ErrorScaleModel.fit(rows.x[at], rows.error[at], row_weights(rows.stack[at]))
 
 
 def _training_runs(rows: ErrorRows, train: RowIndex, *, learns_uploads: bool) -> tuple[RowIndex, FloatArray]:
