@@ -1,11 +1,12 @@
 """Kinds of layers with number, widths, weights, cache and state: the table that every figure of a model follows.
 
 Widths are in elements; `n` counts layers; `n_param` gives the weights of all layers of the kind, `n_param_further`
-those among them that the widths do not say, such as biases and gates, negative where layers share weights.
+those among them that the widths do not say, such as biases and gates. Layers with `is_again` have the weights of
+earlier ones: those of a loop after its first pass, and blocks that several layers share.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal, TypeVar
 
 from pydantic import Field
@@ -46,6 +47,7 @@ class Attention:
     index_compression: int = 0
     is_shared: bool = False
     k_eq_v: bool = False
+    is_again: bool = False
     n_param_further: int = 0
 
     @property
@@ -78,6 +80,8 @@ class Attention:
 
     def n_param(self, hidden: int) -> int:
         """Return the weights with those of the indexers."""
+        if self.is_again:
+            return 0
         value = self.n_head * self.v_dim * hidden
         if self.latent:
             query = (self.query_rank or hidden) * self.n_head * self.qk_dim + self.query_rank
@@ -95,6 +99,8 @@ class Attention:
         ----------
         vLLM and SGLang, ``models/deepseek_v2.py``: ``fused_qkv_a_proj`` and the indexer are replicated.
         """
+        if self.is_again:
+            return 0
         down = (
             hidden * (self.query_rank + (0 if self.is_shared else self.latent + self.rope_dim)) if self.latent else 0
         )
@@ -105,7 +111,7 @@ class Attention:
     @property
     def n_param_absorbed(self) -> int:
         """Weights that decode multiplies queries and values with instead of expanding latents."""
-        return 0 if self.compression else self.n * self._n_param_up
+        return 0 if self.compression or self.is_again else self.n * self._n_param_up
 
     @property
     def _n_param_up(self) -> int:
@@ -132,6 +138,7 @@ class Recurrent:
     n_tap: int = 1
     rank: int = 0
     state_precision: StatePrecision = "bf16"
+    is_again: bool = False
     n_param_further: int = 0
 
     @property
@@ -163,6 +170,8 @@ class Recurrent:
         S. Yang et al., "Gated Delta Networks", 2025; Kimi Team, "Kimi Linear", 2025; MiniMax, "MiniMax-01", 2025;
         A. Gu and T. Dao, "Mamba", 2023; T. Dao and A. Gu, "Transformers are SSMs", 2024; Liquid AI, "LFM2", 2025.
         """
+        if self.is_again:
+            return 0
         inner, taps = self.n_head * self.value_dim, self.n_tap * self.conv_width
         if self.recurrence == "gated_delta":
             key = self.n_key_head * self.key_dim
@@ -188,7 +197,13 @@ class Recurrent:
 
 class _Gated:
     __slots__ = ()
+    n: int
     is_gated: bool
+    is_again: bool
+
+    @property
+    def _n_own(self) -> int:
+        return 0 if self.is_again else self.n
 
     @property
     def n_matrix(self) -> int:
@@ -204,11 +219,12 @@ class Mlp(_Gated):
     n: int
     width: int
     is_gated: bool = True
+    is_again: bool = False
     n_param_further: int = 0
 
     def n_param(self, hidden: int) -> int:
         """Return the weights."""
-        return self.n * self.n_matrix * hidden * self.width + self.n_param_further
+        return 0 if self.is_again else self.n * self.n_matrix * hidden * self.width + self.n_param_further
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -227,18 +243,21 @@ class Experts(_Gated):
     shared_width: int = 0
     latent: int = 0
     is_gated: bool = True
+    is_again: bool = False
     n_param_further: int = 0
 
     def n_param_routed(self, hidden: int) -> int:
         """Return the weights of all routed experts."""
-        return self.n * self.n_expert * self.n_matrix * (self.latent or hidden) * self.width
+        return self._n_own * self.n_expert * self.n_matrix * (self.latent or hidden) * self.width
 
     def n_param_shared(self, hidden: int) -> int:
         """Return the weights of the shared experts."""
-        return self.n * self.n_matrix * hidden * self.shared_width
+        return self._n_own * self.n_matrix * hidden * self.shared_width
 
     def n_param(self, hidden: int) -> int:
         """Return the weights with those of routers and projections to the latent."""
+        if self.is_again:
+            return 0
         beside = self.n * hidden * (self.n_expert + 2 * self.latent)
         return self.n_param_routed(hidden) + self.n_param_shared(hidden) + beside + self.n_param_further
 
@@ -299,6 +318,11 @@ KindT = TypeVar("KindT", Attention, Recurrent, Mlp, Experts, Encoder, Lookup, Mo
 def of_kind(layers: Iterable[LayerKind], kind: type[KindT]) -> list[KindT]:
     """Return the layers of a kind."""
     return [layer for layer in layers if isinstance(layer, kind)]
+
+
+def unroll(layers: Iterable[LayerKind]) -> Layers:
+    """Return the layers as a token passes them: as if each pass had weights of its own."""
+    return tuple(k if isinstance(k, Encoder | Lookup | Module) else replace(k, is_again=False) for k in layers)
 
 
 def text_param(layers: Iterable[LayerKind], hidden: int) -> int:

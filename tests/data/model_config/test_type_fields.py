@@ -6,6 +6,7 @@ import pytest
 
 from roofcast.data.layer_kinds import Attention, Module, Recurrent, of_kind
 from roofcast.data.model_config.huggingface import model_from_config
+from roofcast.features.descriptors.model_descriptors import describe_model
 
 MAMBA2 = {"model_type": "mamba2", "conv_kernel": 4, "expand": 2, "head_dim": 64, "state_size": 128}
 BLOCKS = ["hybrid" if i in {6, *range(11, 78, 6)} else "mamba" for i in range(81)]
@@ -116,5 +117,29 @@ def test_experts_of_images_are_beside_the_text_model() -> None:
     assert of_kind(spec.layers, Module) == [Module(role="tower", n=1, n_param_layer=27 * 64 * 3 * 2560 * 512)]
 
 
-def test_a_loop_is_named_as_its_time_counts_once() -> None:
-    assert model_from_config(OURO, "m").unread == ("total_ut_steps",)
+@pytest.mark.parametrize(
+    ("config", "n_stored", "n_passed", "n_layer"),
+    [
+        (OURO, 48 * 51_380_224, 192 * 51_380_224, 192),
+        (OURO | {"total_ut_steps": 1}, 48 * 51_380_224, 48 * 51_380_224, 48),
+        (OURO | {"n_input_layers": 8, "n_output_layers": 8}, 48 * 51_380_224, 144 * 51_380_224, 144),
+        (ZAMBA2, 7.02e9, 7.24e9 + 11 * 333_971_456, 81),
+    ],
+    ids=["ouro", "one pass", "loop inside", "shared blocks"],
+)
+def test_memory_holds_weights_once_and_each_pass_reads_them(
+    config: dict[str, Any], n_stored: float, n_passed: float, n_layer: int
+) -> None:
+    spec = model_from_config(config, "m")
+    d = describe_model(spec)
+    assert (spec.n_layer, spec.unread) == (n_layer, ())
+    assert d["model.n_param_linear"] == pytest.approx(n_stored, rel=0.01)
+    mixer = n_layer * (d["model.mixer_in_width"] + d["model.mixer_out_width"])
+    mlp = d["model.n_mlp_layer"] * d["model.n_mlp_matrix"] * d["model.mlp_width"]
+    assert (mixer + mlp) * spec.hidden_size == pytest.approx(n_passed, rel=0.01)
+    assert d["model.n_param_dense"] == pytest.approx(n_passed + spec.vocab_size * spec.hidden_size, rel=0.03)
+
+
+def test_a_loop_that_writes_its_cache_in_one_pass_has_one() -> None:
+    spec = model_from_config(OURO | {"recurrent_kv_cache_mode": "last_loop"}, "m")
+    assert sum(k.n * k.growing_width for k in of_kind(spec.layers, Attention)) == 48 * 2 * 2048

@@ -79,7 +79,7 @@ def model_from_config(config: Mapping[str, Any], name: str) -> ModelSpec:
         "kv_precision": stored.kv_precision,
         "weight_format": stored.format,
         "assumed": tuple(sorted(reader.assumed & names.SIZES)),
-        "unread": _unread(reader, is_known=family is not None),
+        "unread": () if family else tuple(name for name in reader.unread() if not names.is_understood(name)),
         "source": "config.json",
     })  # fmt: skip
     if spec.n_param > _MOST_PARAM:
@@ -103,12 +103,6 @@ def _read_layers(
     mixers, mlps = read_mixers(reader, family, n_layer), read_mlps(reader, n_layer)
     layers = [*read_mixer_layers(model, mixers), *read_mlp_layers(model, mlps), *read_tables(model)]
     return model, layers, mixers, mlps, 0
-
-
-def _unread(reader: ConfigReader, *, is_known: bool) -> tuple[str, ...]:
-    """Return the fields that no layer is read from, and those of loops: time through a layer counts once."""
-    fields = [] if is_known else [name for name in reader.unread() if not names.is_understood(name)]
-    return (*fields, *(name for name in names.PASSES if reader.states(name)))
 
 
 def group_layers(layers: Iterable[LayerKind]) -> Layers:

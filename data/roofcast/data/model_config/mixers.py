@@ -45,7 +45,8 @@ def read_mixer_layers(model: Model, mixers: list[Mixer]) -> list[LayerKind]:
     windows = read_windows(reader, n_layer)
     ratios, sparse, indexed = _ratios(reader, n_layer), _sparse_blocks(reader, n_layer), _indexers(model, mixers)
     n_shared = reader.count_or_none("num_kv_shared_layers", high=n_layer)
-    passes = read_passes(reader, n_layer)
+    passes, n_block = read_passes(reader, n_layer), reader.count_or_none("num_mem_blocks", high=1_000)
+    is_read = reader.text("recurrent_kv_cache_mode", default="") == "last_loop"  # Dory: one pass alone writes
     layers: list[Attention | Recurrent] = []
     for i, mixer in enumerate(mixers):
         n_before = len(layers)
@@ -56,17 +57,15 @@ def read_mixer_layers(model: Model, mixers: list[Mixer]) -> list[LayerKind]:
             )
             kind = dataclasses.replace(kind, is_shared=i >= n_layer - n_shared)
             kind = _with_index(model, kind, indexed[i], sparse[i]) if not kind.is_sliding else kind
-            layers += [_with_further(model, kind, ratios[i]), *_taps(model, kind)]
+            kind = _with_further(model, kind, ratios[i])
+            is_again = 0 < n_block <= sum(isinstance(known, Attention) for known in layers)
+            layers += [dataclasses.replace(kind, is_again=is_again), *_taps(model, kind)]
         if mixer in {"linear", "both"}:
             layers.append(_recurrent(model, heads[i]))
-        layers += [_again(kind, model.hidden) for kind in layers[n_before:]] * (passes[i] - 1)
+        again = [dataclasses.replace(kind, is_again=True) for kind in layers[n_before:]]
+        again = [dataclasses.replace(k, is_shared=is_read) if isinstance(k, Attention) else k for k in again]
+        layers += again * (passes[i] - 1)
     return [*layers]
-
-
-def _again(kind: Attention | Recurrent, hidden: int) -> Attention | Recurrent:
-    """Return a layer with a cache of its own and the weights of an earlier one."""
-    weights = kind.n_param(hidden)
-    return dataclasses.replace(kind, n_param_further=kind.n_param_further - weights)
 
 
 def _kv_heads(model: Model, heads: list[int]) -> list[int]:
@@ -238,25 +237,11 @@ def _with_further(model: Model, kind: Attention, ratio: int) -> Attention:
         further += hidden * key_value  # the checkpoint holds matrices that no layer uses
     if rank := reader.count_or_none("share_q_dim", high=100_000):  # queries of Step-3 share a projection
         further += rank * (hidden + query) - hidden * query
-    if n_block := reader.count_or_none("num_mem_blocks", high=1_000):
-        further += _shared_block(model, kind, n_block)
+    if reader.count_or_none("num_mem_blocks", high=1_000):  # Zamba2: reads tokens and their embeddings side by side
+        further += hidden * (query + key_value)
     is_gated = reader.flag("attn_output_gate", "mla_use_output_gate", default=family.gate == "element")
     further += hidden * out if is_gated else hidden * kind.n_head if family.gate == "head" else 0
     return dataclasses.replace(kind, n_param_further=further)
-
-
-def _shared_block(model: Model, kind: Attention, n_block: int) -> int:
-    """Return what a layer has more than attention and an MLP of its own where layers share blocks (Zamba2).
-
-    A block attends to tokens and their embeddings side by side; each layer has an adapter and a matrix of its own.
-    """
-    reader, hidden = model.reader, model.hidden
-    widths = [n for n in reader.numbers("intermediate_size") if n]
-    mlp, width = 3 * hidden * widths[0], kind.n_head * kind.qk_dim
-    block = 3 * 2 * hidden * width + width * hidden + mlp
-    rank = reader.count_or_none("adapter_rank", "lora_rank", high=_HIGH)
-    own = rank * (hidden + 2 * widths[0]) + hidden * hidden
-    return n_block * block // len(widths) + own - kind.n_param(hidden) - mlp
 
 
 def _compressed_weights(model: Model, kind: Attention, ratio: int) -> int:

@@ -9,7 +9,7 @@ from roofcast.data.model_config import field_names as names
 from roofcast.data.model_config.config_reader import ConfigReader
 from roofcast.data.model_config.mixers import Model, read_bias
 from roofcast.data.model_config.schedules import Mlp as MlpName
-from roofcast.data.model_config.schedules import has_experts
+from roofcast.data.model_config.schedules import has_experts, read_passes
 
 _MOST_WIDTH: Final = 2_000_000
 _GEMMA_3N: Final = ("gemma3n", "gemma3n_text")
@@ -19,18 +19,24 @@ _NAS_MULTIPLE: Final = 256
 def read_mlp_layers(model: Model, mlps: list[MlpName]) -> list[LayerKind]:
     """Return the MLPs and mixtures of experts of a model. Raises `InputError` if a field is missing or wrong."""
     has_bias = read_bias(model.reader, model.family) == "all"
+    passes, n_block = read_passes(model.reader, len(mlps)), model.reader.count_or_none("num_mem_blocks", high=1_000)
     layers: list[LayerKind] = []
     if "dense" in mlps:
-        for width, name in zip(_dense_widths(model, len(mlps)), mlps, strict=True):
+        for i, (width, name) in enumerate(zip(_dense_widths(model, len(mlps)), mlps, strict=True)):
             if name == "dense" and width:
                 bias = (2 if model.family.is_gated else 1) * width + model.hidden if has_bias else 0
-                layers.append(Mlp(n=1, width=width, is_gated=model.family.is_gated, n_param_further=bias))
+                kind = Mlp(n=1, width=width, is_gated=model.family.is_gated, n_param_further=bias)
+                layers += _passed(kind, passes[i], is_again=0 < n_block <= len(layers))
     if "sparse" in mlps:
-        for kind, name in zip(_experts(model, len(mlps)), mlps, strict=True):
-            bias = (2 if kind.is_gated else 1) * kind.width + model.hidden if has_bias else 0
-            further = dataclasses.replace(kind, n_param_further=kind.n_expert * bias)
-            layers += [further] if name == "sparse" else []
+        for i, (experts, name) in enumerate(zip(_experts(model, len(mlps)), mlps, strict=True)):
+            bias = (2 if experts.is_gated else 1) * experts.width + model.hidden if has_bias else 0
+            further = dataclasses.replace(experts, n_param_further=experts.n_expert * bias)
+            layers += _passed(further, passes[i]) if name == "sparse" else []
     return layers
+
+
+def _passed(kind: Mlp | Experts, n_pass: int, *, is_again: bool = False) -> list[LayerKind]:
+    return [dataclasses.replace(kind, is_again=is_again or i > 0) for i in range(n_pass)]
 
 
 def _dense_widths(model: Model, n_layer: int) -> list[int]:
@@ -135,6 +141,9 @@ def count_other(model: Model, vocabulary: int, *, is_tied: bool) -> int:
         n_stream = reader.count("altup_num_inputs", default=4, high=1_000)
         rank = reader.count("laurel_rank", default=64, high=_MOST_WIDTH)
         total += 2 * (n_stream - 1) * hidden**2 + n_layer * hidden * (n_stream + 2 * rank + 3)
+    if reader.count_or_none("num_mem_blocks", high=1_000):  # Zamba2: an adapter and a matrix for each use of a block
+        rank = reader.count_or_none("adapter_rank", "lora_rank", high=_MOST_WIDTH)
+        total += sum(rank * (hidden + 2 * n) + hidden**2 for n in reader.numbers("intermediate_size") if n)
     return total + n_layer * _stream_weights(reader, hidden)
 
 

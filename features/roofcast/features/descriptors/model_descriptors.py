@@ -6,7 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from roofcast.data.layer_kinds import Attention, Encoder, Experts, Lookup, Mlp, Module, Recurrent, of_kind
+from roofcast.data.layer_kinds import (
+    Attention,
+    Encoder,
+    Experts,
+    Lookup,
+    Mlp,
+    Module,
+    Recurrent,
+    of_kind,
+    text_param,
+    unroll,
+)
 from roofcast.data.specs import ModelSpec, StoredBits
 
 _LEAST_MIXER_RATIO: Final = 1.25
@@ -46,12 +57,17 @@ def _weights(spec: ModelSpec, mlps: Sequence[Mlp], mixtures: Sequence[Experts]) 
     -----
     A decode step reads every weight except the embeddings (one row of each), the encoder and the routed experts that
     no token of the batch chose. Tied embeddings are read as the output head. Weights that belong to neither head,
-    MLP, expert, encoder nor embedding, such as routers and norms, are read with the mixers.
+    MLP, expert, encoder nor embedding, such as routers and norms, are read with the mixers. Each pass of a loop reads
+    the weights of its layers, which memory holds once.
     """
-    hidden = spec.hidden_size
+    hidden, passes = spec.hidden_size, unroll(spec.layers)
     attention, recurrent = of_kind(spec.layers, Attention), of_kind(spec.layers, Recurrent)
     n_expert = sum(k.n_param_routed(hidden) for k in mixtures)
+    n_again = text_param(passes, hidden) - text_param(spec.layers, hidden) + n_expert
+    n_again -= sum(k.n_param_routed(hidden) for k in of_kind(passes, Experts))
     n_mlp = sum(k.n_param(hidden) for k in mlps) + sum(k.n_param_shared(hidden) for k in mixtures)
+    n_mlp_passed = sum(k.n_param(hidden) for k in of_kind(passes, Mlp))
+    n_mlp_passed += sum(k.n_param_shared(hidden) for k in of_kind(passes, Experts))
     n_mlp_layer = sum(k.n for k in mlps) + sum(k.n for k in mixtures if k.shared_width)
     encoders, tables = of_kind(spec.layers, Encoder), of_kind(spec.layers, Lookup)
     n_encoder = sum(k.n_param_encoder(hidden) for k in encoders)
@@ -61,9 +77,9 @@ def _weights(spec: ModelSpec, mlps: Sequence[Mlp], mixtures: Sequence[Experts]) 
     n_embedding = sum(k.n_param(hidden) for k in tables) + (0 if spec.tie_word_embeddings else n_table)
     out = sum(k.n * k.n_head * k.v_dim for k in attention) + sum(k.n * k.out_width for k in recurrent)
     out_width = max(out / spec.n_layer, 1.0)
-    n_dense = max(spec.n_param - n_expert - n_encoder - n_embedding, hidden)
+    n_dense = max(spec.n_param + n_again - n_expert - n_encoder - n_embedding, hidden)
     n_mixer_least = spec.n_layer * hidden * out_width * _LEAST_MIXER_RATIO
-    n_read_mlp = min(n_mlp, max(n_dense - n_table - n_mixer_least, 0))
+    n_read_mlp = min(n_mlp_passed, max(n_dense - n_table - n_mixer_least, 0))
     n_read_mixer = max(n_dense - n_read_mlp - n_table, n_mixer_least)
     n_matrix = 3 if spec.mlp_gated else 2
     return {

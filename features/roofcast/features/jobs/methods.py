@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from roofcast.data.layer_kinds import Attention, Experts, Mlp, of_kind
 from roofcast.data.specs import ModelSpec
 
 LORA_TARGETS: Final = ("q", "k", "v", "o", "gate", "up", "down")
@@ -66,10 +67,11 @@ def _projections(spec: ModelSpec) -> dict[str, tuple[Projection, ...]]:
 
 def _attention_projections(spec: ModelSpec) -> dict[str, tuple[Projection, ...]]:
     n_layer = spec.n_layer - spec.n_linear_layer
+    n_again = sum(k.n for k in of_kind(spec.layers, Attention) if k.is_again)
     hidden, value_dim = spec.hidden_size, spec.v_head_dim or spec.head_dim
 
     def projection(name: str, n_in: int, n_out: int) -> Projection:
-        return Projection(name, n_in, n_out, n_layer, n_layer)
+        return Projection(name, n_in, n_out, n_layer - n_again, n_layer)
 
     query = spec.n_head * spec.head_dim * (2 if spec.model_type.startswith(GATED_QUERY_TYPES) else 1)
     output: dict[str, tuple[Projection, ...]] = {"o": (projection("o", spec.n_head * value_dim, hidden),)}
@@ -90,11 +92,13 @@ def _attention_projections(spec: ModelSpec) -> dict[str, tuple[Projection, ...]]
 def _mlp_projections(spec: ModelSpec) -> dict[str, tuple[Projection, ...]]:
     n_dense = spec.n_dense_layer if spec.n_expert else spec.n_layer
     n_moe, n_chosen = spec.n_layer - n_dense, spec.n_expert_per_token
+    n_own = n_dense - sum(k.n for k in of_kind(spec.layers, Mlp) if k.is_again)
+    n_own_moe = n_moe - sum(k.n for k in of_kind(spec.layers, Experts) if k.is_again)
     hidden = spec.hidden_size
     kinds = (
-        Projection("dense", hidden, spec.intermediate_size, n_dense, n_dense),
-        Projection("shared", hidden, spec.shared_expert_intermediate_size, n_moe, n_moe),
-        Projection("routed", hidden, spec.moe_intermediate_size, n_moe * spec.n_expert, n_moe * n_chosen, True),
+        Projection("dense", hidden, spec.intermediate_size, n_own, n_dense),
+        Projection("shared", hidden, spec.shared_expert_intermediate_size, n_own_moe, n_moe),
+        Projection("routed", hidden, spec.moe_intermediate_size, n_own_moe * spec.n_expert, n_moe * n_chosen, True),
     )
     own = [kind for kind in kinds if kind.n_out]
     names = ("up", "gate") if spec.mlp_gated else ("up",)
