@@ -10,7 +10,7 @@ from roofcast.features.validity.engine_choice import (
     searched_pairs,
     unknown_engine_error,
 )
-from roofcast.features.validity.engine_support import Stack
+from roofcast.features.validity.engine_support import Stack, canonical_engine
 
 CATALOG = load_catalog()
 PARTS = CATALOG.accelerators
@@ -26,6 +26,20 @@ def test_an_engine_that_nobody_knows_is_refused_with_near_misses(engine: str) ->
 
 def test_every_engine_of_the_learner_is_known() -> None:
     assert all(map(is_engine, [*ENGINES, "vLLM", "SGLang 0.5", "ik_llama.cpp"]))
+
+
+@pytest.mark.parametrize(
+    ("name", "engine"),
+    [
+        ("sgl", "sglang"), ("TensorRT", "trtllm"), ("trt", "trtllm"), ("tensorrt_llm 1.2", "trtllm"),
+        ("llama_cpp", "llama.cpp"), ("Ollama 0.13", "ollama"), ("LM Studio", "llama.cpp"), ("MLX", "mlx-lm"),
+        ("mlx_lm", "mlx-lm"), ("ExLlamaV3", "exllama-v3"), ("exl2", "exllama-v2"), ("HuggingFace TGI", "tgi"),
+        ("vllm_ascend", "vllm"), ("vllm-mlx", "vllm-mlx"),
+    ],
+)  # fmt: skip
+def test_spellings_that_people_type_mean_an_engine_of_the_table(name: str, engine: str) -> None:
+    assert canonical_engine(name) == engine
+    assert is_engine(name)
 
 
 @pytest.mark.parametrize(

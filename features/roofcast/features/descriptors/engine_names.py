@@ -1,6 +1,7 @@
 """Engines: from the names in use to the engines with coefficients, and what a family has in common."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,9 +15,10 @@ from roofcast.features.queries import BoolArray, FloatArray
 OTHER: Final = ENGINES[-1]
 
 ALIASES: Final = {
-    "tensorrt-llm": "trtllm", "trt-llm": "trtllm", "tensorrt_llm": "trtllm", "nim": "trtllm",
-    "llm-d": "vllm", "aphrodite": "vllm", "atom": "vllm",
-    "text-generation-inference": "tgi", "huggingface": "transformers", "hf": "transformers",
+    "tensorrt-llm": "trtllm", "trt-llm": "trtllm", "tensorrt": "trtllm", "trt": "trtllm", "nim": "trtllm",
+    "llm-d": "vllm", "aphrodite": "vllm", "atom": "vllm", "sgl": "sglang",
+    "text-generation-inference": "tgi", "huggingface-tgi": "tgi", "hf-tgi": "tgi",
+    "huggingface": "transformers", "hf": "transformers", "jan": "llama.cpp",
     "ollama": "llama.cpp", "ik_llama.cpp": "llama.cpp", "llama-cpp": "llama.cpp", "llamacpp": "llama.cpp",
     "llamafile": "llama.cpp", "llama-server": "llama.cpp", "koboldcpp": "llama.cpp", "lm-studio": "llama.cpp",
     "lmstudio": "llama.cpp", "mistral.rs": "llama.cpp", "mistralrs": "llama.cpp", "mlx": "llama.cpp",
@@ -32,6 +34,7 @@ EAGER_ENGINES: Final = ("transformers", "tgis")
 """Engines that launch each kernel from the host by default; IBM's tgis left text-generation-inference before its
 CUDA graphs (v1.4, 2024)."""
 
+_EXLLAMA: Final = re.compile(r"exllama[- ]?v(?=\d)")
 _WORD: Final = re.compile(r"[a-z0-9_.]+(?:-[a-z0-9_.]+)*")
 
 
@@ -45,14 +48,24 @@ def nearest_engine(name: str) -> str:
     """
     if name in ENGINES:
         return name
-    words = _WORD.findall(name.lower())
-    words = ["-".join(words), *words]
     names = {**dict(zip(ENGINES, ENGINES, strict=True)), **ALIASES}
-    for word in words:
-        starts = [known for known in names if re.match(re.escape(known) + "(?![a-z0-9])", word)]
-        if starts:
-            return names[max(starts, key=len)]
-    return next(("llama.cpp" for word in words if word.endswith("llama.cpp")), OTHER)
+    fork = "llama.cpp" if any(word.endswith("llama.cpp") for word in _WORD.findall(name.lower())) else OTHER
+    return names.get(find_engine(name, names), fork)
+
+
+def find_engine(name: str, known: Iterable[str]) -> str:
+    """Return the longest of the known names with which the name, or a word of it, starts; blank if there is none.
+
+    Examples
+    --------
+    >>> [find_engine(name, ("mlx", "mlx-lm", "exllama-v3")) for name in ("MLX_LM 0.30", "mlx", "ExLlamaV3", "max")]
+    ['mlx-lm', 'mlx', 'exllama-v3', '']
+    """
+    words = _WORD.findall(_EXLLAMA.sub("exllama-v", name.lower().replace("_", "-")))
+    for word in ("-".join(words), *words):
+        if starts := [one for one in known if re.match(re.escape(one) + "(?![a-z0-9])", word)]:
+            return max(starts, key=len)
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

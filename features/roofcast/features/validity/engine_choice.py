@@ -174,7 +174,8 @@ def is_engine(engine: str, measured: Collection[str] = ()) -> bool:
     >>> is_engine("vLLM (tenstorrent fork)"), is_engine("vlm")
     (True, False)
     """
-    return engine in known_engines() or engine in measured or nearest_engine(engine) != OTHER
+    is_spelled = canonical_engine(engine) in known_engines() or nearest_engine(engine) != OTHER
+    return is_spelled or engine in measured
 
 
 def unknown_engine_error(engine: str, measured: Collection[str] = ()) -> UnknownNameError:

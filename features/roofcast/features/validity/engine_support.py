@@ -11,7 +11,7 @@ from typing import Any, Final
 from roofcast.data.catalog.support_rows import MeasuredStack, SupportRow, load_support, target_names, target_of
 from roofcast.data.errors import InputError
 from roofcast.data.specs import BYTE_PER_WEIGHT, AcceleratorSpec, ModelSpec
-from roofcast.features.descriptors.engine_names import nearest_engine
+from roofcast.features.descriptors.engine_names import ALIASES, find_engine, nearest_engine
 from roofcast.features.descriptors.precisions import served_precision
 
 SERVERS: Final = ("vllm", "sglang", "trtllm")
@@ -21,7 +21,7 @@ DESK_ENGINES: Final = ("llama.cpp", "mlx-lm")
 """Engines of desks: searched unasked on accelerators of desks, and where none of `SERVERS` runs."""
 
 WIDE: Final = ("fp32", "bf16", "fp16")
-_MLX: Final = {"mlx": "mlx-lm"}
+_SPELLINGS: Final = {"mlx": "mlx-lm", "exl2": "exllama-v2", "exl3": "exllama-v3"}
 _EXL: Final = {"exllama-v2": frozenset({"exl2", "gptq"}), "exllama-v3": frozenset({"exl3"})}
 _VERSION: Final = re.compile(r"v?(\d+(?:\.\d+)+)")
 _NEWEST: Final = (10**9,)
@@ -151,12 +151,13 @@ def canonical_engine(name: str) -> str:
 
     Examples
     --------
-    >>> canonical_engine("tensorrt-llm"), canonical_engine("vllm-ascend"), canonical_engine("exllama-v2")
-    ('trtllm', 'vllm', 'exllama-v2')
+    >>> [canonical_engine(name) for name in ("tensorrt-llm", "vllm-ascend", "MLX_LM 0.30", "exl3", "homemade")]
+    ['trtllm', 'vllm', 'mlx-lm', 'exllama-v3', 'homemade']
     """
-    known = {row.engine for row in load_support()}
-    nearest = _MLX.get(name) or nearest_engine(name)
-    return name if name in known or nearest not in known else nearest
+    known = {row.engine: row.engine for row in load_support()}
+    names = {**ALIASES, **_SPELLINGS, **known}
+    nearest = known.get(name) or names.get(find_engine(name, names), nearest_engine(name))
+    return nearest if nearest in known else name
 
 
 def model_kinds(model: ModelSpec) -> frozenset[str]:
