@@ -5,7 +5,7 @@ from typing import Any
 import schemathesis
 from hypothesis import strategies as st
 
-from roofcast.serving.http.media import Kind
+from roofcast.serving.http.body import Kind
 
 
 @schemathesis.serializer(Kind.NDJSON.value)

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from roofcast.data.measurements.schema import INPUT_COLUMNS
-from roofcast.serving.http.media import Kind
+from roofcast.serving.http.body import Kind
 from roofcast.serving.recommend.demand.slo import METRIC_OF
 from tests.attack.conftest import EFFORT
 from tests.data.model_config.model_configs import PUBLISHED

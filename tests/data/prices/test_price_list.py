@@ -9,7 +9,7 @@ from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import NotReadyError
 from roofcast.data.prices.price_index import LATEST, fetch_price_index
 from roofcast.data.prices.skypilot import fetch_skypilot_list
-from roofcast.serving.app_state.catalog.github_files import fetcher
+from roofcast.serving.app_state.catalog.offer_refresh import fetcher
 from tests.data.prices.test_price_index import SAMPLE
 
 SHA = "0123456789abcdef0123456789abcdef01234567"

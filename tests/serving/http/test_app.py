@@ -12,8 +12,7 @@ import httpx
 import pytest
 
 from roofcast.data.errors import NotReadyError
-from roofcast.serving.app_state.champion_cache import FILE_NAME
-from roofcast.serving.app_state.champion_loader import ChampionLoader
+from roofcast.serving.app_state.champion_loader import FILE_NAME, ChampionLoader
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.composition import Service
 from roofcast.serving.http import app as app_module

@@ -14,8 +14,8 @@ from starlette.responses import Response
 
 from roofcast.serving.abandonment import AbandonedError, stop_if_abandoned
 from roofcast.serving.app_state.settings import Settings
+from roofcast.serving.http.access import CALLER
 from roofcast.serving.http.app import create_app
-from roofcast.serving.http.callers import CALLER
 from roofcast.serving.http.load_shedding import EXPENSIVE_BYTE, EarlyRefusal, Lanes
 from roofcast.serving.http.problem_details import error_response
 from roofcast.serving.http.refusals import RefusedError

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from roofcast.serving.app_state.catalog.model_admission import with_configs
+from roofcast.serving.app_state.catalog.live_catalog import with_configs
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.composition import build_service
 from roofcast.serving.http.app import create_app

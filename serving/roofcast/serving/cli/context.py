@@ -151,7 +151,7 @@ def open_model_catalog() -> Catalog:
     Raises `InputError` if a setting is invalid; `NotReadyError` if the store exists and cannot be read.
     """
     from roofcast.data.store.database.sqlite_listing import list_models
-    from roofcast.serving.app_state.catalog.model_admission import with_registered
+    from roofcast.serving.app_state.catalog.live_catalog import with_registered
     from roofcast.serving.app_state.settings import load_settings
 
     file = load_settings().store_file
@@ -180,7 +180,7 @@ def open_store() -> tuple[MeasurementStore, Catalog]:
     Raises `InputError` if a setting is invalid; `NotReadyError` if the state folder cannot be created or the store
     cannot be opened.
     """
-    from roofcast.serving.app_state.catalog.model_admission import with_registered
+    from roofcast.serving.app_state.catalog.live_catalog import with_registered
     from roofcast.serving.app_state.settings import load_settings
     from roofcast.serving.app_state.store_access import open_migrated
 

@@ -1,23 +1,170 @@
-"""Access to the routes: each declares the scope that it needs, as a security requirement of FastAPI.
+"""Access to the routes: callers, their keys and rates, and the scope that each route declares.
 
 The order is: count by address, authenticate, authorise, count by key. All of it comes before a body is read.
 """
 
-from typing import Any, Final, Literal, cast
+from __future__ import annotations
 
+import asyncio
+import functools
+import ipaddress
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple, cast
+
+from cachetools import LRUCache
 from fastapi import Security
 from fastapi.dependencies.models import Dependant
 from fastapi.security import HTTPBearer
+from limits import parse_many
+from limits.aio.storage import MemoryStorage
+from limits.aio.strategies import SlidingWindowCounterRateLimiter
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from roofcast.data.errors import NotReadyError
 from roofcast.data.store import api_keys
-from roofcast.data.store.api_keys import ApiKey
-from roofcast.serving.http.callers import CALLER, KEY, name_caller, secret_of
-from roofcast.serving.http.key_cache import KeyCache
-from roofcast.serving.http.rate_limits import RateLimits
+from roofcast.data.store.api_keys import ApiKey, KeyStore, digest_of
 from roofcast.serving.http.refusals import RefusedError
+
+KEY_CACHE_S: Final = 2.0
+"""How long a key is cached, and so how long a revoked key still works."""
+
+STORE_PAUSE_S: Final = 5.0
+"""How long a cached key is used without a lookup after the store failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _CachedKey:
+    key: ApiKey
+    until: float
+
+
+class KeyCache:
+    """Cache of API keys.
+
+    While the store does not answer, a cached key stays valid: nobody can revoke it in the store then.
+
+    `open_store`: returns the key store; called at each lookup. `cache_s`: how long a key is cached.
+    """
+
+    def __init__(self, open_store: Callable[[], KeyStore], cache_s: float = KEY_CACHE_S) -> None:
+        self._open_store = open_store
+        self._cache_s = cache_s
+        self._cache: LRUCache[str, _CachedKey] = LRUCache(maxsize=1024)
+
+    def cached(self, secret: str) -> ApiKey | None:
+        """Return the key of a secret as it was at its last lookup; None if it is not cached."""
+        cached = self._cache.get(digest_of(secret))
+        return cached.key if cached else None
+
+    async def find(self, secret: str) -> ApiKey | None:
+        """Return the key of a secret, in whatever state; None if there is none.
+
+        Raises `NotReadyError` if the store does not answer and the key is not cached.
+        """
+        digest = digest_of(secret)
+        cached = self._cache.get(digest)
+        if cached and time.monotonic() < cached.until:
+            return cached.key
+        duration_s = self._cache_s
+        try:
+            key = await asyncio.to_thread(lambda: self._open_store().find(digest))
+        except NotReadyError:
+            if cached is None:
+                raise
+            key, duration_s = cached.key, STORE_PAUSE_S
+        if key is not None:
+            self._cache[digest] = _CachedKey(key, time.monotonic() + duration_s)
+        return key
+
+
+class Rate(NamedTuple):
+    """Result of counting a request: whether it is admitted, and the headers that state the tightest limit."""
+
+    is_admitted: bool
+    headers: dict[str, str]
+
+
+class RateLimits:
+    """Sliding-window rate limits, counted in this process.
+
+    `text`: limits such as ``20/second; 10000/day``; all of them apply.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._limits = parse_many(text)
+        self._limiter = SlidingWindowCounterRateLimiter(MemoryStorage())
+
+    async def hit(self, caller: str) -> Rate:
+        """Count a request of a caller."""
+        is_admitted = True
+        windows = []
+        for limit in self._limits:
+            is_admitted = await self._limiter.hit(limit, caller) and is_admitted
+            window = await self._limiter.get_window_stats(limit, caller)
+            windows.append((window.remaining, window.reset_time, limit))
+        remaining, reset_time, limit = min(windows, key=lambda window: (window[0], -window[1]))
+        headers = {
+            "ratelimit-limit": str(limit.amount),
+            "ratelimit-remaining": str(remaining if is_admitted else 0),
+            "ratelimit-reset": str(max(1, math.ceil(reset_time - time.time()))),
+            "ratelimit-policy": f"{limit.amount};w={limit.get_expiry()}",
+        }
+        return Rate(is_admitted, headers)
+
+
+CALLER: Final = "roofcast.caller"
+"""Key in the ASGI scope of the caller: ``key:NAME``, or an address."""
+
+KEY: Final = "roofcast.key"
+"""Key in the ASGI scope of the caller's `ApiKey`; None without one."""
+
+IPV6_PREFIX: Final = 64
+"""Bits of an IPv6 address that tell callers apart."""
+
+
+def name_caller(key: ApiKey | None, scope: Scope) -> str:
+    """Return the name of a request's caller."""
+    if key:
+        return f"key:{key.name}"
+    return group_address(scope["client"][0]) if scope.get("client") else "unknown"
+
+
+def presume_caller(scope: Scope) -> str:
+    """Return the caller of a request without a lookup of its key; a blank if only a lookup tells."""
+    if not Headers(scope=scope).get("authorization"):
+        return name_caller(None, scope)
+    secret = secret_of(scope)
+    key = scope["app"].state.key_cache.cached(secret) if secret else None
+    return name_caller(key, scope) if key and key.state == "valid" else ""
+
+
+def secret_of(scope: Scope) -> str | None:
+    """Return the secret of a request's bearer token; None if it has none."""
+    kind, _, secret = Headers(scope=scope).get("authorization", "").partition(" ")
+    return secret.strip() if kind.lower() == "bearer" else None
+
+
+@functools.lru_cache(maxsize=4096)
+def group_address(text: str) -> str:
+    """Return the address that counts as one caller: an IPv6 host has 2^64 addresses of its own.
+
+    Examples
+    --------
+    >>> group_address("2001:db8::1"), group_address("2001:db8::ffff:2"), group_address("::ffff:10.0.0.1")
+    ('2001:db8::/64', '2001:db8::/64', '10.0.0.1')
+    """
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:  # the path of a socket file, or a name
+        return text
+    if isinstance(address, ipaddress.IPv4Address):
+        return text
+    return str(address.ipv4_mapped or ipaddress.ip_network((address.packed, IPV6_PREFIX), strict=False))
+
 
 RequireKey = Literal["write", "all"]
 

@@ -18,13 +18,11 @@ from roofcast.data.home import make_home
 from roofcast.data.store.api_keys import KeyStore
 from roofcast.serving.app_state.settings import Settings, load_settings
 from roofcast.serving.composition import Service, build_service
-from roofcast.serving.http.access import Gate, describe_access
+from roofcast.serving.http.access import Gate, KeyCache, RateLimits, describe_access
 from roofcast.serving.http.body import Bodies
-from roofcast.serving.http.key_cache import KeyCache
+from roofcast.serving.http.guarded_routes import refuse_unknown_parameters
 from roofcast.serving.http.load_shedding import EarlyRefusal, Lanes
 from roofcast.serving.http.problem_details import REQUEST_ID_HEADER, RESPONSES, describe_problems, install_handlers
-from roofcast.serving.http.query_parameters import refuse_unknown_parameters
-from roofcast.serving.http.rate_limits import RateLimits
 from roofcast.serving.http.request_log import RequestLog, is_request_id
 from roofcast.serving.http.routes import (
     choices,

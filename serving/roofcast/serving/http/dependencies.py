@@ -12,7 +12,7 @@ from roofcast.data.errors import NotAllowedError
 from roofcast.data.measurements.target import Target
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.composition import Service
-from roofcast.serving.http.callers import CALLER, KEY
+from roofcast.serving.http.access import CALLER, KEY
 from roofcast.serving.http.telemetry.health_monitor import HealthMonitor
 from roofcast.serving.queue.queue import JobQueue
 from roofcast.serving.shadow.shadow import Shadow

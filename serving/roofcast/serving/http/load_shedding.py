@@ -15,10 +15,9 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from roofcast.serving.abandonment import IS_ABANDONED, AbandonedError
-from roofcast.serving.http.access import API
-from roofcast.serving.http.callers import CALLER, presume_caller
-from roofcast.serving.http.media import PATH as PREDICTIONS
-from roofcast.serving.http.media import TRAINING_FILES_PATH, bulk_kind
+from roofcast.serving.http.access import API, CALLER, presume_caller
+from roofcast.serving.http.body import PATH as PREDICTIONS
+from roofcast.serving.http.body import TRAINING_FILES_PATH, bulk_kind
 from roofcast.serving.http.problem_details import error_response
 from roofcast.serving.http.refusals import RefusedError, busy_error
 from roofcast.serving.http.telemetry.prometheus import SHED

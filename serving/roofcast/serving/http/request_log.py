@@ -9,7 +9,7 @@ from urllib.parse import quote
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from roofcast.data.units import ms_from_s
-from roofcast.serving.http.callers import CALLER
+from roofcast.serving.http.access import CALLER
 from roofcast.serving.http.problem_details import BUG, CLIENT_CLOSED, FIRST_ERROR
 from roofcast.serving.http.telemetry.prometheus import REQUEST_SECONDS
 

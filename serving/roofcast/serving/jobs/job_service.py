@@ -12,7 +12,7 @@ from roofcast.data.specs import ModelSpec
 from roofcast.features.jobs.methods import OTHER_ADAPTERS
 from roofcast.features.jobs.run_table import FROZEN_METHODS
 from roofcast.features.queries import RowIndex
-from roofcast.serving.app_state.catalog.model_admission import Config, build_model, find_model, with_configs
+from roofcast.serving.app_state.catalog.live_catalog import Config, build_model, find_model, with_configs
 from roofcast.serving.app_state.catalog.user_files import old_price_warnings
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.jobs.conventions import default_batch, list_assumptions, list_defaults

@@ -12,7 +12,7 @@ from roofcast.data.errors import InputError
 from roofcast.data.specs import ModelSpec, Offer
 from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.features.descriptors.precisions import served_precision
-from roofcast.serving.app_state.catalog.model_admission import build_model
+from roofcast.serving.app_state.catalog.live_catalog import build_model
 from roofcast.serving.predict.row_checks import capacity_problems
 from roofcast.serving.recommend.search.configurations import enumerate_replicas
 from roofcast.training.explain.measure_next import rank_measurements

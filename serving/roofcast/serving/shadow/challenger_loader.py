@@ -6,8 +6,7 @@ from pathlib import Path
 
 from roofcast.data.errors import InputError
 from roofcast.data.home import make_home
-from roofcast.serving.app_state.champion_cache import CHALLENGER_FILE_NAME, ChampionCache
-from roofcast.serving.app_state.champion_loader import LoadedModel
+from roofcast.serving.app_state.champion_loader import CHALLENGER_FILE_NAME, ChampionCache, LoadedModel
 from roofcast.serving.app_state.process_memory import release_freed_memory
 from roofcast.training.lifecycle.gate.challenger_alias import challenger_of, set_challenger
 from roofcast.training.lifecycle.registry.registry import Champion, Registry

@@ -6,7 +6,12 @@ import pytest
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog
 from roofcast.serving.app_state.imports import import_report
-from roofcast.serving.app_state.imports.import_report import COMES_WITH_PACKAGE, own_campaign_report
+from roofcast.serving.app_state.imports.import_report import (
+    COMES_WITH_PACKAGE,
+    count_failed_runs,
+    import_warnings,
+    own_campaign_report,
+)
 
 CAMPAIGN = "gpustack_lab"
 
@@ -29,3 +34,25 @@ def test_rules_of_own_rows_are_those_of_a_review_beside_all_shipped_rows(monkeyp
     assert "near_duplicate" in by_name["copies"]["not_learnt"]
     assert by_name["other"]["n_learnable"] > 0
     assert by_name["held"] | {"n_kept": 20, "n_learnable": 0, "not_learnt": "quarantined 20"} == by_name["held"]
+
+
+def test_each_doubt_is_a_warning() -> None:
+    table = pd.DataFrame(
+        {
+            "engine": ["", "vlm", "vllm"],
+            "campaign": ["llm_pilot", "mine", "mine"],
+            "status": ["ok", "failed", "ok"],
+            "n_failed": [1.0, 5.0, float("nan")],
+            "n_request": [8.0, 5.0, 8.0],
+        }
+    )
+
+    blank, unknown, shipped, failed, part = import_warnings(table)
+
+    assert count_failed_runs(table) == 1
+    assert blank.startswith("engine: is blank in 1 of 3 rows")
+    assert "'vlm' is not an engine" in unknown
+    assert "did you mean vllm?" in unknown
+    assert "'llm_pilot' is also the name of a shipped campaign" in shipped
+    assert failed.startswith("status: 1 failed run (1 failed)")
+    assert part == "n_failed: 1 row of runs with failed requests, of a run up to 12.5%"

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from roofcast.serving.app_state.catalog import github_files
+from roofcast.serving.app_state.catalog import offer_refresh
 from roofcast.serving.cli.commands import offers
 from tests.data.prices.test_price_list import a_repository
 from tests.serving.http_client import Run
@@ -57,7 +57,7 @@ def test_of_a_refreshed_offer_the_newest_price_counts(run: Run, tmp_path: Path) 
 
 def test_the_lists_of_skypilot_are_fetched(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        github_files, "open_client", lambda: httpx.Client(transport=httpx.MockTransport(a_repository))
+        offer_refresh, "open_client", lambda: httpx.Client(transport=httpx.MockTransport(a_repository))
     )
 
     assert refreshed(run, "skypilot", "--provider", "lambda") == [

@@ -6,10 +6,10 @@ from typing import Any
 import anyio
 import pytest
 
+from roofcast.serving.http.body import PATH, Kind, accepted_kind
 from roofcast.serving.http.bulk import bulk_answers
 from roofcast.serving.http.bulk.chunks import N_ROW
 from roofcast.serving.http.guarded_routes import BODY
-from roofcast.serving.http.media import PATH, Kind, accepted_kind
 from tests.serving.http_client import Client, a_question
 
 N_CHUNK = 4

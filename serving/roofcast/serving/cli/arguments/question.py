@@ -90,7 +90,7 @@ def question_table(question: Mapping[str, str], service: Service) -> tuple[pd.Da
     """Return the question as a table of one row, and the catalogue with its model."""
     import pandas as pd
 
-    from roofcast.serving.app_state.catalog.model_admission import build_model
+    from roofcast.serving.app_state.catalog.live_catalog import build_model
 
     catalog = service.catalog
     model = read_model(question["model"], catalog)

@@ -217,7 +217,7 @@ def import_(
 ) -> None:
     """Import measured training jobs into the store: all rows of a file, or none. A log is one job."""
     from roofcast.data.importers.overrides import parse_overrides
-    from roofcast.serving.app_state.imports.import_warnings import added_warnings
+    from roofcast.serving.app_state.imports.import_report import added_warnings
     from roofcast.serving.jobs.imports.run_accuracy import compare_runs
     from roofcast.serving.jobs.imports.run_import import import_table
 

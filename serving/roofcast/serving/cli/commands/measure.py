@@ -158,7 +158,7 @@ def _select_runs(
     choice: Choice | None,
     out: Path,
 ) -> Sequence[PlannedRun]:
-    from roofcast.serving.app_state.catalog.model_admission import with_configs
+    from roofcast.serving.app_state.catalog.live_catalog import with_configs
     from roofcast.serving.cli.commands.stack_commands import OWNER
     from roofcast.serving.measure.choice import choose_runs, planned_inputs
 
@@ -182,7 +182,7 @@ def _count(
     runs: Sequence[PlannedRun], values: Mapping[str, str], model_config: list[str], max_s: float
 ) -> PlanTotals:
     from roofcast.data.errors import RoofcastError
-    from roofcast.serving.app_state.catalog.model_admission import with_configs
+    from roofcast.serving.app_state.catalog.live_catalog import with_configs
     from roofcast.serving.measure.choice import planned_inputs, predict_e2e
     from roofcast.serving.measure.totals import plan_totals
 

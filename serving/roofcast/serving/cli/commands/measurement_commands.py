@@ -107,7 +107,7 @@ def import_files(
     """Import files with the options of `import_`; return the summary, and the comparison with the predictor."""
     from roofcast.data.importers import FORMATS, detect_format, read_measurements
     from roofcast.data.importers.overrides import MissingColumnsError, parse_overrides
-    from roofcast.serving.app_state.imports.name_errors import check_names
+    from roofcast.serving.app_state.imports.measurement_import import check_names
     from roofcast.serving.predict.unknown_names import unknown_name_error
 
     configs, values = parse_configs(model_config), parse_overrides(given)
@@ -138,7 +138,7 @@ def import_table(
     compare: bool = True,
 ) -> tuple[dict[str, Any], DriftReport | None]:
     """Import measurements and warn of what is odd; return the summary, and the comparison with the predictor."""
-    from roofcast.serving.app_state.imports.import_warnings import added_warnings, count_failed_runs, import_warnings
+    from roofcast.serving.app_state.imports.import_report import added_warnings, count_failed_runs, import_warnings
     from roofcast.serving.app_state.imports.measurement_import import import_rows
 
     for warning in import_warnings(table):

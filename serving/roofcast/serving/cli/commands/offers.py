@@ -148,7 +148,7 @@ def _refresh(source: str, provider: str | None, as_of: dt.datetime | None) -> Of
 def _refresh_published(source: str, provider: str | None) -> list[OfferRefresh]:
     from roofcast.data.prices.price_index import fetch_price_index
     from roofcast.data.prices.skypilot import CLOUDS, fetch_skypilot_list
-    from roofcast.serving.app_state.catalog.github_files import fetcher, open_client
+    from roofcast.serving.app_state.catalog.offer_refresh import fetcher, open_client
 
     refreshes: list[OfferRefresh] = []
     with open_client() as client:

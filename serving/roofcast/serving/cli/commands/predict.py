@@ -125,7 +125,7 @@ def _predict_file(table: CsvTable, source: str, out: Path, asked: Calibration, *
     if asked.server:
         records = _ask_service(questions.records(), models, asked)
     else:
-        from roofcast.serving.app_state.catalog.model_admission import with_configs
+        from roofcast.serving.app_state.catalog.live_catalog import with_configs
 
         with spinner("predicting"):
             service = open_service()

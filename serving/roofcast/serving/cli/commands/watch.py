@@ -60,7 +60,7 @@ def watch(
     from roofcast.data.importers.name_check import NameCheck
     from roofcast.data.importers.overrides import check_overrides, check_required, fill_blanks, parse_overrides
     from roofcast.data.importers.server_metrics import run_of_scrapes
-    from roofcast.serving.app_state.imports.name_errors import check_names
+    from roofcast.serving.app_state.imports.measurement_import import check_names
     from roofcast.serving.cli.commands.measurement_commands import import_table, model_cure, summary_text
     from roofcast.serving.measure.guidellm import find_key, find_login
     from roofcast.serving.measure.server_watch import ServerWatch

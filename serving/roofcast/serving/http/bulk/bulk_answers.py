@@ -8,12 +8,12 @@ from typing import Protocol
 
 from roofcast.data.errors import OutOfRangeError
 from roofcast.data.measurements.cells import Table
+from roofcast.serving.http.body import Kind
 from roofcast.serving.http.bulk.chunks import Chunk
 from roofcast.serving.http.bulk.inline import InlineModels
 from roofcast.serving.http.bulk.ndjson import JsonWriter, NdjsonWriter, check_lines, read_lines
 from roofcast.serving.http.bulk.parquet_reader import read_parquet
 from roofcast.serving.http.bulk.parquet_writer import ParquetWriter
-from roofcast.serving.http.media import Kind
 from roofcast.serving.http.telemetry.prometheus import count_answers
 from roofcast.serving.predict.row_answers import ANSWER_METRICS, PredictOptions, answer_columns
 from roofcast.serving.predict.saturation import SATURATED

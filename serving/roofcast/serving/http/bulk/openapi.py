@@ -4,7 +4,7 @@ import json
 from http import HTTPStatus
 from typing import Any, Final
 
-from roofcast.serving.http.media import LEVEL_HEADER, STACK_HEADER, VERSION_HEADER, Kind
+from roofcast.serving.http.body import LEVEL_HEADER, STACK_HEADER, VERSION_HEADER, Kind
 from roofcast.serving.http.problem_details import NOT_ACCEPTABLE
 from roofcast.serving.http.schemas.resources import EXAMPLE_ROW
 

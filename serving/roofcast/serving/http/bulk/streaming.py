@@ -8,7 +8,7 @@ from anyio import CapacityLimiter, to_thread
 from starlette.responses import StreamingResponse
 from starlette.types import Send
 
-from roofcast.serving.http.media import Kind
+from roofcast.serving.http.body import Kind
 
 N_THREAD: Final = 1
 """Chunks that a process computes at once; bulk requests take turns, so memory stays bounded."""

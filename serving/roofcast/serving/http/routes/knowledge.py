@@ -11,8 +11,7 @@ from roofcast.data.measurements.target import INFERENCE, Target
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.published_figures import read_figures
-from roofcast.serving.http.access import READ, WRITE
-from roofcast.serving.http.callers import CALLER, KEY
+from roofcast.serving.http.access import CALLER, KEY, READ, WRITE
 from roofcast.serving.http.dependencies import ActiveModel, Parts, TargetQuery, Viewer
 from roofcast.serving.http.guarded_routes import GuardedRoute
 from roofcast.serving.http.schemas.resources import OwnCampaign, PredictorResponse, ScoreboardResponse

@@ -8,8 +8,7 @@ from pydantic import BaseModel, Field
 from roofcast.data.errors import NoAnswerError
 from roofcast.data.measurements.target import INFERENCE
 from roofcast.serving.composition import Service
-from roofcast.serving.http.access import ADMIN, READ
-from roofcast.serving.http.callers import CALLER
+from roofcast.serving.http.access import ADMIN, CALLER, READ
 from roofcast.serving.http.dependencies import Parts, TargetQuery, Viewer
 from roofcast.serving.http.guarded_routes import GuardedRoute
 from roofcast.serving.http.routes.knowledge import predictor_response

@@ -16,8 +16,7 @@ from roofcast.data.importers.overrides import fill_blanks
 from roofcast.data.measurements.job_schema import TRAINING_CONFIG_COLUMNS
 from roofcast.data.measurements.job_validation import token_per_step, validate_training_measurements
 from roofcast.data.measurements.target import TRAINING
-from roofcast.serving.app_state.catalog.live_catalog import LiveCatalog
-from roofcast.serving.app_state.catalog.model_admission import Config
+from roofcast.serving.app_state.catalog.live_catalog import Config, LiveCatalog
 from roofcast.serving.app_state.imports.measurement_import import ImportOptions, import_checked
 from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.csv_table import CsvTable, parse_table

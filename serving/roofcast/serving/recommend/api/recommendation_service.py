@@ -14,7 +14,7 @@ from roofcast.data.prices.regions import resolve_region
 from roofcast.data.specs import ModelSpec, Pricing
 from roofcast.features.columns import ENGINES
 from roofcast.features.validity.model_limits import context_error, context_limit
-from roofcast.serving.app_state.catalog.model_admission import build_model, find_model
+from roofcast.serving.app_state.catalog.live_catalog import build_model, find_model
 from roofcast.serving.app_state.catalog.user_files import old_price_warnings
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.deployment import Question, checkpoint_of, deployment

@@ -13,11 +13,11 @@ from fastapi import APIRouter, Query, Request
 from pydantic import Field
 
 from roofcast.data.importers.overrides import parse_overrides
-from roofcast.serving.app_state.imports.import_warnings import added_warnings
+from roofcast.serving.app_state.imports.import_report import added_warnings
 from roofcast.serving.http.access import READ, WRITE
+from roofcast.serving.http.body import TRAINING_FILES_PATH
 from roofcast.serving.http.dependencies import ClaimOfKeys, Compare, DryRun, Parts, Viewer, origin_of
 from roofcast.serving.http.guarded_routes import BODY, FileRoute, GuardedRoute
-from roofcast.serving.http.media import TRAINING_FILES_PATH
 from roofcast.serving.http.refusals import RefusedError
 from roofcast.serving.http.routes.measurements.measurement_files import FILE_NAME, Overrides, media_type
 from roofcast.serving.http.routes.measurements.measurements import Limit, OfCampaign, Offset

@@ -10,14 +10,13 @@ from fastapi import APIRouter, Query, Request
 from roofcast.data.importers import read_upload
 from roofcast.data.importers.overrides import parse_overrides
 from roofcast.data.importers.sources import Source
-from roofcast.serving.app_state.imports.import_warnings import added_warnings, count_failed_runs, import_warnings
-from roofcast.serving.app_state.imports.measurement_import import import_rows
-from roofcast.serving.app_state.imports.name_errors import check_names
+from roofcast.serving.app_state.imports.import_report import added_warnings, count_failed_runs, import_warnings
+from roofcast.serving.app_state.imports.measurement_import import check_names, import_rows
 from roofcast.serving.drift.import_drift import compare_import
 from roofcast.serving.http.access import WRITE
+from roofcast.serving.http.body import FILES_PATH
 from roofcast.serving.http.dependencies import ClaimOfKeys, Compare, DryRun, Parts, origin_of
 from roofcast.serving.http.guarded_routes import BODY, FileRoute
-from roofcast.serving.http.media import FILES_PATH
 from roofcast.serving.http.refusals import RefusedError
 from roofcast.serving.http.routes.measurements.drift import drift_url
 from roofcast.serving.http.schemas.resources import FileAdded

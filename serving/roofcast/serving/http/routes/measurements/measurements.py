@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Query, Request
 
 from roofcast.data.importers.posted_rows import read_json_rows
-from roofcast.serving.app_state.imports.import_warnings import added_warnings, import_warnings
-from roofcast.serving.app_state.imports.measurement_import import import_rows
-from roofcast.serving.app_state.imports.name_errors import check_names
+from roofcast.serving.app_state.imports.import_report import added_warnings, import_warnings
+from roofcast.serving.app_state.imports.measurement_import import check_names, import_rows
 from roofcast.serving.drift.import_drift import compare_import
-from roofcast.serving.http.access import READ, WRITE
-from roofcast.serving.http.callers import CALLER, KEY
+from roofcast.serving.http.access import CALLER, KEY, READ, WRITE
 from roofcast.serving.http.dependencies import ClaimOfKeys, Compare, Parts, Viewer, origin_of
 from roofcast.serving.http.guarded_routes import GuardedRoute
 from roofcast.serving.http.routes.measurements.drift import drift_url
