@@ -14,8 +14,7 @@ from roofcast.serving.app_state.catalog.user_files import UserFiles
 from roofcast.serving.app_state.champion_loader import ChampionLoader, LoadedModel
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.app_state.store_access import StoreAccess
-from roofcast.serving.drift.import_drift import ComparedModels
-from roofcast.serving.drift.learnt_rows import LearntRows
+from roofcast.serving.drift.import_drift import ComparedModels, LearntRows
 from roofcast.serving.shadow.challenger_loader import ChallengerLoader
 from roofcast.serving.shadow.version_comparison import VersionLoader
 from roofcast.serving.stacks.stack_choice import Stacks

@@ -11,7 +11,7 @@ from roofcast.serving.deployment.engine_config import EngineConfig, configure_en
 from roofcast.serving.recommend.answer.parts import Entry, offer_fields, replica_fields
 from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
-from roofcast.serving.recommend.search.replica import Replica
+from roofcast.serving.recommend.search.configurations import Replica
 from tests.builders import a_model
 from tests.serving.offer_builders import H100, an_offer
 

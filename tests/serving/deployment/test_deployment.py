@@ -10,7 +10,7 @@ from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.slo import parse_limit
 from roofcast.serving.recommend.recommendation import recommend
-from roofcast.serving.recommend.search.replica import Replica
+from roofcast.serving.recommend.search.configurations import Replica
 from tests.builders import a_model
 from tests.serving.deployment.builders import a_question, an_entry
 

@@ -15,7 +15,7 @@ from roofcast.serving.deployment.platforms import platform_of
 from roofcast.serving.recommend.api.request import WorkloadRequest
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.presets import Lengths, lengths_from_percentiles
-from roofcast.serving.recommend.search.replica import Replica
+from roofcast.serving.recommend.search.configurations import Replica
 from tests.builders import a_model, an_accelerator
 from tests.serving.deployment.builders import a_question, an_engine_config, an_entry
 from tests.serving.offer_builders import H100

@@ -13,7 +13,7 @@ from roofcast.serving.deployment.engine_config import ENGINES, EngineConfig
 from roofcast.serving.deployment.engines import command, options
 from roofcast.serving.deployment.platforms import load_names
 from roofcast.serving.recommend.demand.constraints import Speculation
-from roofcast.serving.recommend.search.replica import Replica
+from roofcast.serving.recommend.search.configurations import Replica
 from tests.builders import a_model
 from tests.serving.deployment.builders import a_question, an_engine_config, an_entry, checkpoints
 

@@ -14,8 +14,13 @@ from roofcast.serving.abandonment import AbandonedError
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.composition import Service
 from roofcast.serving.drift import import_drift
-from roofcast.serving.drift.gauges import DriftGauges
-from roofcast.serving.drift.import_drift import ComparedModels, compare_import, report_days, report_import
+from roofcast.serving.drift.import_drift import (
+    ComparedModels,
+    DriftGauges,
+    compare_import,
+    report_days,
+    report_import,
+)
 from roofcast.training.drift import prediction_scores
 from tests.training.builders import measurements
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from roofcast.serving.drift import learnt_rows
+from roofcast.serving.drift import import_drift
 from tests.conditions import wait_until
 from tests.serving.http_client import Client, a_measurement, problem_of
 
@@ -38,6 +38,6 @@ def test_an_unknown_import_is_404(shared: Client) -> None:
 
 def test_the_first_import_finds_the_learnt_names_loaded(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     wait_until(lambda: client.service.learnt_rows.is_loaded)
-    monkeypatch.setattr(learnt_rows, "_shipped_names", None)
+    monkeypatch.setattr(import_drift, "_shipped_names", None)
     added = client.post("/v1/measurements?compare=true", {"rows": [a_measurement()]}).json()
     assert added["drift"]["n_row"] == 1

@@ -4,8 +4,7 @@ import pytest
 
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import SchemaError
-from roofcast.serving.jobs.job_numbers import MEMORY_PARTS
-from roofcast.serving.jobs.job_predictions import ANSWER_COLUMNS, JobOptions, answer_jobs
+from roofcast.serving.jobs.job_predictions import ANSWER_COLUMNS, MEMORY_PARTS, JobOptions, answer_jobs
 from roofcast.serving.jobs.rows import parse_jobs
 from roofcast.serving.predict.question_rows import rows_from_columns
 from tests.serving.jobs.builders import EstimatePredictor, a_job

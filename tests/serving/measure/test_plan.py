@@ -4,7 +4,15 @@ import pytest
 
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.serving.cli.files import read_table
-from roofcast.serving.measure.plan import PlannedRun, grid, parse_plan, without_repeats
+from roofcast.serving.measure.plan import (
+    Choice,
+    PlannedRun,
+    check_setup,
+    grid,
+    parse_plan,
+    save_setup,
+    without_repeats,
+)
 from tests.serving.user_files import write_file
 
 LENGTHS = {"n_input_token": "64,256", "n_output_token": "32"}
@@ -69,3 +77,34 @@ def test_a_wrong_list_is_an_error_with_its_field(lengths: dict[str, str], loads:
 def test_the_first_of_equal_runs_counts() -> None:
     runs = [PlannedRun(1, 2, 3, n_request=4), PlannedRun(5, 6, 7), PlannedRun(1, 2, 3, n_request=8)]
     assert without_repeats([*runs, PlannedRun(1, 2, 3, n_request=4)]) == runs
+
+
+SETUP = {"model": "tiny", "target": "http://127.0.0.1:8000", "max_s": "300"}
+PLAN = [PlannedRun(64, 16, concurrency) for concurrency in (1, 2, 4)]
+
+
+def test_a_folder_holds_one_setup(tmp_path: Path) -> None:
+    check_setup(tmp_path / "out", SETUP)
+    assert not (tmp_path / "out").exists()
+    save_setup(tmp_path / "out", SETUP)
+    save_setup(tmp_path / "out", SETUP)
+    with pytest.raises(InputError, match=r"target='http://127.0.0.1:8000', now 'http://127.0.0.1:9000'"):
+        save_setup(tmp_path / "out", SETUP | {"target": "http://127.0.0.1:9000"})
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cannot be used"):
+        save_setup(tmp_path / "file", SETUP)
+    (tmp_path / "out" / "setup.json").write_text("{")
+    with pytest.raises(InputError, match="damaged; choose another folder"):
+        check_setup(tmp_path / "out", SETUP)
+
+
+def test_a_choice_counts_for_the_same_plan_budget_and_stack(tmp_path: Path) -> None:
+    choice = Choice(PLAN, 2, "rack-7")
+    assert choice.load(tmp_path) is None
+    choice.save(tmp_path, [PLAN[2], PLAN[0]])
+    assert Choice(PLAN, 2, "rack-7").load(tmp_path) == [PLAN[2], PLAN[0]]
+    for other in (Choice(PLAN[:2], 2, "rack-7"), Choice(PLAN, 1, "rack-7"), Choice(PLAN, 2, "")):
+        assert other.load(tmp_path) is None
+    (tmp_path / "plan.json").write_text("[]")
+    with pytest.raises(InputError, match="damaged; delete it"):
+        choice.load(tmp_path)

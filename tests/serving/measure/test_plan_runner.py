@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from roofcast.serving.measure.guidellm import Endpoint, run_command
-from roofcast.serving.measure.plan import PlannedRun
-from roofcast.serving.measure.plan_folder import save_setup
+from roofcast.serving.measure.plan import PlannedRun, save_setup
 from roofcast.serving.measure.plan_runner import PlanRunner
 from tests.conditions import wait_until
 

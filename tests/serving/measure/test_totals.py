@@ -3,7 +3,7 @@
 import pytest
 
 from roofcast.serving.measure.plan import PlannedRun
-from roofcast.serving.measure.totals import START_S, plan_totals
+from roofcast.serving.measure.plan_runner import START_S, plan_totals
 
 RUNS = [PlannedRun(100, 20, concurrency=4, n_request=22), PlannedRun(100, 20, request_rate=0.5, n_request=30)]
 

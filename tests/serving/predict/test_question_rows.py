@@ -9,8 +9,7 @@ from roofcast.data.measurements.cells import Table, object_column
 from roofcast.data.measurements.column_names import LONG_NAMES
 from roofcast.data.measurements.schema import INPUT_COLUMNS
 from roofcast.features.descriptors.assumptions import ASSUMED_LOAD
-from roofcast.serving.predict.question_rows import parse_rows
-from roofcast.serving.row_problems import Problem
+from roofcast.serving.predict.question_rows import Problem, parse_rows
 
 ROW = {"model": "m", "accelerator": "a", "n_input_token": 100, "n_output_token": 10}
 

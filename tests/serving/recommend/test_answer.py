@@ -12,7 +12,7 @@ from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.presets import PRESETS
 from roofcast.serving.recommend.demand.slo import parse_limit
-from roofcast.serving.recommend.search.capacities import RESOLUTION
+from roofcast.serving.recommend.search.load_grid import RESOLUTION
 from tests.serving.http_client import Client
 
 CHAT = {

@@ -15,17 +15,16 @@ from roofcast.data.specs import Offer
 from roofcast.features.analysis.breakdown import break_down
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
 from roofcast.features.engine.estimate import estimate
+from roofcast.serving.recommend.answer.entries import prefill_share, token_costs
 from roofcast.serving.recommend.answer.pareto_front import non_dominated
 from roofcast.serving.recommend.answer.rejections import Rejections, describe_rejections
-from roofcast.serving.recommend.answer.token_costs import prefill_share, token_costs
 from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.recommend.demand.slo import parse_limit
 from roofcast.serving.recommend.search.confidence import LimitModel, Medians, check_floors, replica_floor
-from roofcast.serving.recommend.search.configurations import enumerate_replicas, splits
+from roofcast.serving.recommend.search.configurations import REASONS, Replica, enumerate_replicas, splits
 from roofcast.serving.recommend.search.deployment_sizes import Pairs
-from roofcast.serving.recommend.search.replica import REASONS, Replica
 from roofcast.training.learner.errors.grouped_conformal import GroupedConformal
 from tests.builders import a_model, an_example
 

@@ -16,12 +16,11 @@ from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.slo import parse_limit
 from roofcast.serving.recommend.recommendation import CONFIDENCES, recommend
-from roofcast.serving.recommend.search.capacities import RESOLUTION
 from roofcast.serving.recommend.search.confidence import LimitModel
 from roofcast.serving.recommend.search.configurations import describe_replicas, enumerate_replicas, replica_table
 from roofcast.serving.recommend.search.deployment_sizes import Pairs
 from roofcast.serving.recommend.search.evaluation import Evaluator, max_users_per_accelerator, user_levels
-from roofcast.serving.recommend.search.load_grid import LoadGrid
+from roofcast.serving.recommend.search.load_grid import RESOLUTION, LoadGrid
 from tests.builders import a_model
 
 NO_LIMIT = 10_000

@@ -6,24 +6,28 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
+from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import NotReadyError
+from roofcast.features.descriptors.prediction_input import ColumnArray
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.composition import Service
 from roofcast.serving.predict.question_rows import columns_from_rows
 from roofcast.serving.predict.row_answers import PredictOptions, answer_columns
 from roofcast.serving.shadow import shadow as shadow_module
-from roofcast.serving.shadow.shadow import MAX_ROW, MAX_WAITING, Shadow
+from roofcast.serving.shadow.shadow import MAX_ROW, MAX_WAITING, OTHER, Shadow, tally
 from roofcast.serving.shadow.version_comparison import compare_version, shared_answers
 from roofcast.training.drift.answer_ratios import ANSWERED
+from roofcast.training.drift.prediction_scores import METRICS
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 from roofcast.training.lifecycle.registry.registry import Champion
 from tests.conditions import wait_until
 from tests.conftest import QUICK
 from tests.serving.http.test_app import register_copy
-from tests.serving.http_client import a_question
+from tests.serving.http_client import ACCELERATOR, a_question
 
 
 class Counts:
@@ -237,3 +241,39 @@ def test_without_a_challenger_nothing_is_queued(service: Service, counts: Counts
     shadow.close()
     assert counts.rows == {}
     assert shadow._waiting.empty()
+
+
+def answers(*values: float, status: str = "ok") -> dict[str, ColumnArray]:
+    columns: dict[str, ColumnArray] = {metric: np.array(values) for metric in METRICS}
+    return {**columns, "status": np.array([status] * len(values), dtype=object)}
+
+
+def test_each_row_counts_in_its_groups() -> None:
+    rows = [a_question(engine=" vLLM "), a_question(model="brought-along", engine="of-a-caller")]
+    counts = tally(columns_from_rows(rows), answers(1.0, 1.0), answers(1.0, 2.0), load_catalog())
+    assert counts["all", "", "ttft_s", 0] == counts["all", "", "ttft_s", 35] == 1
+    assert counts["accelerator", ACCELERATOR, ANSWERED, 0] == 2
+    assert counts["engine", "vllm", "tpot_s", 0] == counts["engine", OTHER, "tpot_s", 35] == 1
+    assert counts["lineage", OTHER, "tpot_s", 35] == 1
+    names = {name for _, name, _, _ in counts}
+    assert not names & {"brought-along", "of-a-caller"}
+
+
+def test_answers_of_one_alone_are_counted_and_not_compared() -> None:
+    columns = columns_from_rows([a_question()])
+    for champion, challenger, bin_ in (("ok", "invalid", -1), ("invalid", "ok", 1)):
+        counts = tally(columns, answers(1.0, status=champion), answers(1.0, status=challenger), load_catalog())
+        assert {(key[2], key[3]) for key in counts} == {(ANSWERED, bin_)}
+    assert not tally(columns, answers(1.0, status="invalid"), answers(1.0, status="invalid"), load_catalog())
+
+
+def test_a_champion_with_references_is_compared_without_them() -> None:
+    champion = answers(5.0) | {"ttft_s_uncalibrated": np.array([1.0])}
+    counts = tally(columns_from_rows([a_question()]), champion, answers(1.0), load_catalog())
+    assert counts["all", "", "ttft_s", 0] == 1
+    assert counts["all", "", "tpot_s", -50] == 1
+
+
+def test_values_that_have_no_ratio_are_left_out() -> None:
+    counts = tally(columns_from_rows([a_question()]), answers(0.0), answers(np.nan), load_catalog())
+    assert {key[2] for key in counts} == {ANSWERED}

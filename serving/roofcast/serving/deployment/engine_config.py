@@ -19,8 +19,7 @@ from roofcast.serving.recommend.answer.parts import Entry
 from roofcast.serving.recommend.demand.constraints import Constraints, Speculation
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.presets import Lengths
-from roofcast.serving.recommend.search.configurations import describe_replicas, replica_table
-from roofcast.serving.recommend.search.replica import Replica
+from roofcast.serving.recommend.search.configurations import Replica, describe_replicas, replica_table
 
 ENGINES: Final = ("vllm", "sglang", "trtllm")
 

@@ -1,28 +1,78 @@
-"""Drift of the measurements in the store: of one import, or of the latest days."""
+"""Drift of the measurements in the store: of one import, of the latest days, and as gauges."""
 
 from __future__ import annotations
 
 import datetime as dt
+import functools
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
+from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import UnknownNameError
+from roofcast.data.measurements.validation import row_ids
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.imports.measurement_import import compare_if_possible
+from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.defaults import DEFAULT_LEVEL
-from roofcast.serving.drift.learnt_rows import LearntRows
-from roofcast.training.drift.drift_report import MAX_CHANGE, Counts, DriftReport, build_report
-from roofcast.training.drift.novelty import novelty_warnings
-from roofcast.training.drift.paired_errors import ChallengerErrors, compare_errors
+from roofcast.serving.keyed_cache import KeyedCache
+from roofcast.training.dataset.training_set import TRAINED_ON
+from roofcast.training.drift.drift_report import (
+    MAX_CHANGE,
+    Counts,
+    DriftReport,
+    GroupErrors,
+    build_report,
+    score_groups,
+)
+from roofcast.training.drift.groups import ALL
+from roofcast.training.drift.novelty import LearntNames, novelty_warnings
+from roofcast.training.drift.paired_errors import ChallengerErrors, PairedErrors, compare_errors
 from roofcast.training.drift.prediction_scores import METRICS, score_predictions
 from roofcast.training.drift.repeats import find_repeats
 
 if TYPE_CHECKING:
     from roofcast.data.store.measurement_store import Added, MeasurementStore
+
+
+class LearntRows:
+    """Ids and names of the rows that the latest champion learnt, each computed once; threads share them."""
+
+    def __init__(self) -> None:
+        self._ids = KeyedCache[frozenset[str]]()
+        self._names = KeyedCache[LearntNames]()
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the names of some champion are loaded."""
+        return len(self._names) > 0
+
+    def ids(self, active: LoadedModel) -> frozenset[str]:
+        """Return the ids of the rows that a champion learnt from."""
+        return self._ids.get(active.champion.sha256, "", lambda: frozenset(active.bundle.row_ids))
+
+    def names(self, store: MeasurementStore, active: LoadedModel) -> LearntNames:
+        """Return the names in the rows, shipped and stored, that a champion learnt from.
+
+        Raises `NotReadyError` if the store cannot be read.
+        """
+
+        def load() -> LearntNames:
+            ids, shipped = self.ids(active), _shipped_names()
+            stored = store.imported.load_names(ids.difference(shipped["id"]))
+            return LearntNames.of(pd.concat([shipped[shipped["id"].isin(ids)], stored], ignore_index=True))
+
+        return self._names.get(active.champion.sha256, "", load)
+
+
+@functools.cache
+def _shipped_names() -> pd.DataFrame:
+    rows = load_campaigns(TRAINED_ON)
+    return rows[["model", "accelerator", "engine", "engine_version"]].assign(id=row_ids(rows))
 
 
 MAX_COMPARED: Final = 5_000
@@ -184,3 +234,43 @@ def _report(
         max_change=max_change,
         challenger=pair_errors(models.catalog, rows, scored, challenger) if challenger else None,
     )
+
+
+REFRESH_S: Final = 300.0
+"""Least time between two computations, which take up to a second of CPU."""
+
+MAX_ROW: Final = 2_000
+"""Rows, the latest, of which the gauges tell."""
+
+
+@dataclass(slots=True)
+class DriftGauges:
+    """Errors of the champion on the rows of recent days that it has not learnt, by metric.
+
+    `challenger_errors`: on the rows that neither champion nor challenger has learnt.
+    """
+
+    errors: tuple[GroupErrors, ...] = ()
+    challenger_errors: tuple[PairedErrors, ...] = ()
+    _due_s: float = 0.0
+    _seen: tuple[object, ...] = ()
+
+    def refresh(self, stores: StoreAccess, models: ComparedModels, days: float) -> None:
+        """Compute the errors if that was not done lately, and the champion, the challenger or the rows have changed.
+
+        Raises `NotReadyError` if the store does not answer.
+        """
+        if time.monotonic() < self._due_s:
+            return
+        self._due_s = time.monotonic() + REFRESH_S
+        since = dt.datetime.now(dt.UTC) - dt.timedelta(days=days)
+        rows = stores.open().imported.load_latest(MAX_ROW, since)
+        challenger = models.challenger
+        seen = models.champion.champion.sha256, challenger and challenger.champion.sha256, *rows["id"]
+        if seen == self._seen:
+            return
+        scored, _ = score_rows(models, rows, DEFAULT_LEVEL)
+        self.errors = tuple(one for one in score_groups(scored) if one.kind == ALL)
+        pairs = pair_errors(models.catalog, rows, scored, challenger).errors if challenger else ()
+        self.challenger_errors = tuple(one for one in pairs if one.kind == ALL)
+        self._seen = seen

@@ -7,9 +7,13 @@ from pydantic import Field, model_validator
 from roofcast.data.errors import InputError
 from roofcast.data.precision_names import PrecisionName
 from roofcast.serving.defaults import DEFAULT_CONFIDENCE, DEFAULT_LEVEL
-from roofcast.serving.recommend.api.offer_constraints import Inventory, Marketplaces, OfferConstraintsRequest
 from roofcast.serving.recommend.api.request import Confidence
-from roofcast.serving.recommend.demand.inventory import PriceOverride
+from roofcast.serving.recommend.demand.inventory import (
+    Inventory,
+    Marketplaces,
+    OfferConstraintsRequest,
+    PriceOverride,
+)
 from roofcast.serving.request_fields import (
     MAX_TOKEN,
     MODEL_FLAG,

@@ -16,14 +16,13 @@ from roofcast.serving.app_state.catalog.live_catalog import Config, build_model,
 from roofcast.serving.app_state.catalog.user_files import old_price_warnings
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.jobs.conventions import default_batch, list_assumptions, list_defaults
-from roofcast.serving.jobs.job_answer import best_runs, build_entries, build_front
+from roofcast.serving.jobs.job_answer import best_runs, build_entries, build_front, list_misses
 from roofcast.serving.jobs.job_answer_parts import JobPredictionResponse, JobRecommendationResponse
 from roofcast.serving.jobs.job_predictions import JobOptions, answer_jobs
 from roofcast.serving.jobs.job_references import condition_on
 from roofcast.serving.jobs.job_request import JobPredictionRequest, JobRecommendationRequest
 from roofcast.serving.jobs.search.candidates import JobDemand
 from roofcast.serving.jobs.search.job_search import JobSearch, at_level, search
-from roofcast.serving.jobs.search.misses import list_misses
 from roofcast.serving.predict.name_remarks import request_remarks
 from roofcast.serving.predict.question_rows import columns_from_rows, rows_from_columns
 from roofcast.serving.recommend.answer.cautions import region_warnings

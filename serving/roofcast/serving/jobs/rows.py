@@ -23,9 +23,8 @@ from roofcast.data.specs import AcceleratorSpec
 from roofcast.features.jobs.hardware import used_on_host
 from roofcast.features.jobs.offloads import offload_problem
 from roofcast.serving.jobs.conventions import default_framework
-from roofcast.serving.predict.question_rows import columns_from_rows
+from roofcast.serving.predict.question_rows import Problem, add_findings, add_problem, columns_from_rows
 from roofcast.serving.request_fields import MAX_TOKEN
-from roofcast.serving.row_problems import Problem, add_findings, add_problem
 
 MAX_ACCELERATOR: Final = 65_536
 

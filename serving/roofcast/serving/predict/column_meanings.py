@@ -3,8 +3,7 @@
 from typing import Any, Final, NamedTuple
 
 from roofcast.serving.display_names import metric_name
-from roofcast.serving.predict.measured_values import MEASURED_METRICS
-from roofcast.serving.predict.row_answers import ANSWER_COLUMNS, ANSWER_METRICS, STATUSES
+from roofcast.serving.predict.row_answers import ANSWER_COLUMNS, ANSWER_METRICS, MEASURED_METRICS, STATUSES
 
 
 class Meaning(NamedTuple):

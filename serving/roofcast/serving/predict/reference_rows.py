@@ -12,9 +12,8 @@ from roofcast.data.measurements.column_names import LONG_NAMES, column_cure
 from roofcast.data.measurements.schema import INPUT_COLUMNS, OUTCOME_COLUMNS, REFERENCE_METRICS
 from roofcast.features.descriptors.assumptions import ASSUMED, ASSUMED_LOAD
 from roofcast.features.descriptors.descriptor_table import describe
-from roofcast.serving.predict.question_rows import table_from_rows
+from roofcast.serving.predict.question_rows import Problem, add_findings, table_from_rows
 from roofcast.serving.predict.row_checks import capacity_problems, check_table, table_columns
-from roofcast.serving.row_problems import Problem, add_findings
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 
 MAX_RATIO: Final = 300.0

@@ -17,16 +17,12 @@ from roofcast.features.descriptors.assumptions import ASSUMED_LOAD, assumed_valu
 from roofcast.features.descriptors.descriptor_table import describe_service
 from roofcast.features.descriptors.prediction_input import ColumnArray, factorize
 from roofcast.features.engine.estimate import Estimate
-from roofcast.features.queries import FloatArray, Queries
+from roofcast.features.queries import BoolArray, FloatArray, Queries
 from roofcast.features.validity.checks import FLAGS, find_flags
+from roofcast.serving.counts import quantity_text, three_digits
 from roofcast.serving.defaults import DEFAULT_LEVEL
-from roofcast.serving.predict.measured_values import (
-    MEASURED_COLUMNS,
-    MEASURED_TEXTS,
-    blank_columns,
-    fill_measured,
-)
 from roofcast.serving.predict.name_remarks import name_remarks
+from roofcast.serving.predict.question_rows import Problem
 from roofcast.serving.predict.row_checks import (
     assumed_split_problems,
     capacity_problems,
@@ -34,12 +30,25 @@ from roofcast.serving.predict.row_checks import (
     support_remarks,
     table_columns,
 )
-from roofcast.serving.predict.saturation import LENGTH_REMARK, SATURATED, saturation_text, undefined_metrics
-from roofcast.serving.row_problems import Problem
-from roofcast.training.learner.errors.group_keys import build_group_keys
+from roofcast.training.explain.measured_points import MeasuredPoints
+from roofcast.training.learner.errors.group_keys import GroupKeys, build_group_keys
 from roofcast.training.learner.prediction import Prediction
 from roofcast.training.learner.predictor import CalibrationPoints
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
+
+SATURATED: Final = "saturated"
+"""Status of a question whose request rate is more than one replica sustains."""
+
+LENGTH_REMARK: Final = "an answer of one token has no time per output token"
+
+MEASURED_METRICS: Final = ("ttft_s", "tpot_s", "output_throughput_token_per_s")
+
+_TOLD: Final = ("stack", "engine_version", "date")
+
+MEASURED_NUMBERS: Final = tuple(f"observed_{name}" for name in MEASURED_METRICS)
+MEASURED_TEXTS: Final = ("support", *(f"observed_{name}" for name in _TOLD))
+MEASURED_COLUMNS: Final = ("support", *MEASURED_NUMBERS, *MEASURED_TEXTS[1:])
+"""What an answer rests on, `Support`, and the newest measurement of the same; blank where there is none."""
 
 ANSWER_METRICS: Final = ("ttft_s", "tpot_s", "itl_s", "e2e_s", "output_throughput_token_per_s")
 METRIC_COLUMNS: Final = tuple(f"{metric}{end}" for metric in ANSWER_METRICS for end in ("", "_lo", "_hi"))
@@ -201,3 +210,52 @@ def outside_columns(
         (*itertools.compress(("engine", "accelerator.vendor"), new), *outside)
         for new, outside in zip(is_new, names, strict=True)
     ]
+
+
+def undefined_metrics(queries: Queries, estimate: Estimate) -> Mapping[str, BoolArray]:
+    """Return which rows have no value of a metric, by metric: shapes (n_row,)."""
+    is_one = np.asarray(queries["workload.n_output_token"] <= 1, dtype=bool)
+    return {
+        "ttft_s": estimate.is_saturated,
+        "e2e_s": estimate.is_saturated,
+        "tpot_s": is_one,
+        "itl_s": is_one,
+    }
+
+
+def saturation_text(queries: Queries, estimate: Estimate, i: int) -> str:
+    """Return what becomes of a saturated replica: the rate that it holds, the growth of the queue, TTFT over time.
+
+    Notes
+    -----
+    A request that arrives after ``t`` finds ``(rate - held) t`` others before it, which take ``(rate / held - 1) t``.
+    """
+    rate, ratio = float(queries["workload.request_rate_per_s"][i]), float(estimate.rate_ratio[i])
+    served_s = float(estimate.ttft_s[i] - estimate.queue_s[i])
+    after = [quantity_text("ttft_s", (ratio - 1) * t + served_s) for t in (60.0, 600.0)]
+    held, growth = three_digits(rate / ratio), three_digits(rate - rate / ratio)
+    return (
+        f"request_rate: {rate:g}/s is more than one replica sustains, about {held}/s; the queue grows by {growth} "
+        f"requests a second, TTFT is about {after[0]} after one minute and {after[1]} after ten; use more replicas"
+    )
+
+
+def blank_columns(n_row: int) -> Table:
+    """Return `MEASURED_COLUMNS` of rows without an answer."""
+    return {
+        name: np.full(n_row, np.nan) if name in MEASURED_NUMBERS else object_column(n_row, "")
+        for name in MEASURED_COLUMNS
+    }
+
+
+def fill_measured(
+    answers: Table, rows: npt.NDArray[np.intp], points: MeasuredPoints, queries: Queries, keys: GroupKeys
+) -> None:
+    """Fill `MEASURED_COLUMNS` of some rows, which have these queries and group keys."""
+    match = points.match(queries, keys)
+    answers["support"][rows] = match.support
+    known = match.row >= 0
+    if not known.any():
+        return
+    for name in (*MEASURED_METRICS, *_TOLD):
+        answers[f"observed_{name}"][rows[known]] = points.rows[name].array.take(match.row[known]).to_numpy()

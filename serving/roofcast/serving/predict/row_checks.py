@@ -34,8 +34,7 @@ from roofcast.features.validity.model_limits import (
     reading_remark,
     split_error,
 )
-from roofcast.serving.predict.question_rows import parse_rows
-from roofcast.serving.row_problems import Problem, add_findings, add_problem
+from roofcast.serving.predict.question_rows import Problem, add_findings, add_problem, parse_rows
 
 MAX_SUGGESTION: Final = 20
 """Most unknown names of a table that get suggestions: each look-up takes milliseconds."""

@@ -9,6 +9,7 @@ so a crash loses no acknowledged request.
 from __future__ import annotations
 
 import datetime as dt
+import json
 import logging
 import os
 import shutil
@@ -26,6 +27,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from filelock import FileLock, Timeout
+from huey.registry import Message
+from huey.serializer import Serializer
 
 from roofcast.data.errors import InputError, NotReadyError, RoofcastError
 from roofcast.data.measurements.target import INFERENCE, TARGETS, Target
@@ -39,6 +42,20 @@ if TYPE_CHECKING:
     from roofcast.serving.app_state.settings import Settings
     from roofcast.serving.composition import Service
     from roofcast.training.lifecycle.retraining import RetrainingReport
+
+
+class JsonSerializer(Serializer):  # type: ignore[misc]  # huey has no types
+    """Serializer of huey that reads and writes messages whose arguments are JSON values, and nothing else."""
+
+    def _serialize(self, data: Message) -> bytes:
+        return json.dumps(data._asdict()).encode()
+
+    def _deserialize(self, data: bytes) -> Message:
+        fields: Any = json.loads(data)
+        if not isinstance(fields, dict) or not fields.keys() <= set(Message._fields):
+            raise ValueError("a row of the job queue is no message")
+        return Message(**fields)
+
 
 logger = logging.getLogger(__name__)
 
@@ -66,8 +83,6 @@ class JobQueue:
 
     def __init__(self, home: Path, service: Service, retrain: Callable[..., RetrainingReport] | None = None) -> None:
         from huey import SqliteHuey
-
-        from roofcast.serving.queue.messages import JsonSerializer
 
         self._service = service
         self.retrain: Callable[..., RetrainingReport] = retrain or service.retrain

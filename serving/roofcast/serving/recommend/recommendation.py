@@ -11,9 +11,8 @@ from roofcast.data.specs import ModelSpec
 from roofcast.features.descriptors.prediction_input import factorize
 from roofcast.features.validity.model_limits import context_error, reading_remark
 from roofcast.serving.defaults import DEFAULT_CONFIDENCE, DEFAULT_LEVEL
-from roofcast.serving.predict.saturation import LENGTH_REMARK
-from roofcast.serving.recommend.answer.calibration_effect import find_calibration_effect
-from roofcast.serving.recommend.answer.entries import PredictedDeployments
+from roofcast.serving.predict.row_answers import LENGTH_REMARK
+from roofcast.serving.recommend.answer.entries import PredictedDeployments, find_calibration_effect
 from roofcast.serving.recommend.answer.fleet import mixed_fleet
 from roofcast.serving.recommend.answer.levers import find_levers
 from roofcast.serving.recommend.answer.other_offers import other_offers
@@ -38,6 +37,7 @@ from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.recommend.search.confidence import ROUNDING, LimitModel, check_floors
 from roofcast.serving.recommend.search.configurations import (
+    Replica,
     assume_acceptance,
     describe_replicas,
     enumerate_replicas,
@@ -45,7 +45,6 @@ from roofcast.serving.recommend.search.configurations import (
 )
 from roofcast.serving.recommend.search.deployment_sizes import Market, group_offers
 from roofcast.serving.recommend.search.problem import PER_TOKEN, SearchProblem, reported_limits
-from roofcast.serving.recommend.search.replica import Replica
 from roofcast.serving.recommend.search.search import Deployment, Search, SearchTarget
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle

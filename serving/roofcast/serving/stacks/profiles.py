@@ -16,9 +16,8 @@ from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.measurements.schema import INPUT_COLUMNS, REFERENCE_METRICS, SCHEMA
 from roofcast.serving.app_state.catalog.live_catalog import Config, LiveCatalog
-from roofcast.serving.predict.question_rows import rows_from_table, table_from_rows
+from roofcast.serving.predict.question_rows import Problem, rows_from_table, table_from_rows
 from roofcast.serving.predict.reference_rows import check_references, parse_references
-from roofcast.serving.row_problems import Problem
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 
 if TYPE_CHECKING:

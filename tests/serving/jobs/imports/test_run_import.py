@@ -18,8 +18,7 @@ from roofcast.serving.app_state.retraining_run import learning_rows
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.composition import Service, build_service
 from roofcast.serving.csv_table import parse_table
-from roofcast.serving.jobs.imports.run_accuracy import compare_runs
-from roofcast.serving.jobs.imports.run_import import import_runs, import_table, read_run_file
+from roofcast.serving.jobs.imports.run_import import compare_runs, import_runs, import_table, read_run_file
 from roofcast.training.lifecycle.learned_targets import JOB_TARGET
 from roofcast.training.lifecycle.shipped import shipped_rows
 from tests.data.row_builders import a_training_row

@@ -7,12 +7,12 @@ from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.serving.recommend.demand.constraints import Constraints, Speculation
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.search.configurations import (
+    Replica,
     assume_acceptance,
     describe_replicas,
     enumerate_replicas,
     replica_table,
 )
-from roofcast.serving.recommend.search.replica import Replica
 from tests.builders import a_model
 
 CATALOG = load_catalog()

@@ -5,8 +5,8 @@ import pytest
 from roofcast.data.catalog import load_catalog
 from roofcast.data.specs import Offer
 from roofcast.serving.recommend.demand.constraints import Constraints, Speculation
+from roofcast.serving.recommend.search.configurations import Replica
 from roofcast.serving.recommend.search.deployment_sizes import Pairs, group_offers
-from roofcast.serving.recommend.search.replica import Replica
 
 CATALOG = load_catalog()
 OFFER = next(o for o in CATALOG.offers if (o.accelerator, o.pricing) == ("nvidia-h100-sxm-80gb", "on_demand"))

@@ -16,7 +16,7 @@ from roofcast.serving.cli.remote import ask
 if TYPE_CHECKING:
     from roofcast.data.catalog import Catalog
     from roofcast.serving.csv_table import CsvTable
-    from roofcast.serving.row_problems import Problem
+    from roofcast.serving.predict.question_rows import Problem
 
 _WORD = re.compile(r"\w+")
 

@@ -218,8 +218,7 @@ def import_(
     """Import measured training jobs into the store: all rows of a file, or none. A log is one job."""
     from roofcast.data.importers.overrides import parse_overrides
     from roofcast.serving.app_state.imports.import_report import added_warnings
-    from roofcast.serving.jobs.imports.run_accuracy import compare_runs
-    from roofcast.serving.jobs.imports.run_import import import_table
+    from roofcast.serving.jobs.imports.run_import import compare_runs, import_table
 
     values = parse_overrides(given or ())
     service = load_predictor(open_service(), TRAINING)

@@ -20,10 +20,8 @@ from roofcast.serving.cli.files import parse_configs, read_table
 from roofcast.serving.cli.text.drift_text import show_drift
 
 if TYPE_CHECKING:
-    from roofcast.serving.measure.plan import PlannedRun
-    from roofcast.serving.measure.plan_folder import Choice
-    from roofcast.serving.measure.plan_runner import PlanResult, PlanRunner
-    from roofcast.serving.measure.totals import PlanTotals
+    from roofcast.serving.measure.plan import Choice, PlannedRun
+    from roofcast.serving.measure.plan_runner import PlanResult, PlanRunner, PlanTotals
     from roofcast.training.drift.drift_report import DriftReport
 
 EXIT_INTERRUPTED: Final = 130
@@ -108,7 +106,7 @@ def measure(
     Runs that the folder has a report of are not repeated. GuideLLM is installed apart: pip install guidellm.
     """
     from roofcast.data.importers.overrides import check_overrides, parse_overrides
-    from roofcast.serving.measure.plan_folder import Choice, save_setup
+    from roofcast.serving.measure.plan import Choice, save_setup
     from roofcast.serving.stacks.profiles import check_name
 
     values = parse_overrides(given)
@@ -184,7 +182,7 @@ def _count(
     from roofcast.data.errors import RoofcastError
     from roofcast.serving.app_state.catalog.live_catalog import with_configs
     from roofcast.serving.measure.choice import planned_inputs, predict_e2e
-    from roofcast.serving.measure.totals import plan_totals
+    from roofcast.serving.measure.plan_runner import plan_totals
 
     service = open_service()
     catalog, _ = with_configs(service.catalog, parse_configs(model_config))
@@ -226,7 +224,7 @@ def _open_runner(
     from roofcast.data.errors import NotReadyError
     from roofcast.data.importers.overrides import parse_overrides
     from roofcast.serving.measure import guidellm
-    from roofcast.serving.measure.plan_folder import check_setup
+    from roofcast.serving.measure.plan import check_setup
     from roofcast.serving.measure.plan_runner import PlanRunner
 
     key, login, max_s = guidellm.find_key(), guidellm.find_login(), options["max_s"]

@@ -108,7 +108,7 @@ def import_files(
     from roofcast.data.importers import FORMATS, detect_format, read_measurements
     from roofcast.data.importers.overrides import MissingColumnsError, parse_overrides
     from roofcast.serving.app_state.imports.measurement_import import check_names
-    from roofcast.serving.predict.unknown_names import unknown_name_error
+    from roofcast.serving.predict.name_remarks import unknown_name_error
 
     configs, values = parse_configs(model_config), parse_overrides(given)
     name = detect_format(paths).name if format_ == AUTO else format_

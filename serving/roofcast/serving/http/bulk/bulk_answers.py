@@ -15,8 +15,7 @@ from roofcast.serving.http.bulk.ndjson import JsonWriter, NdjsonWriter, check_li
 from roofcast.serving.http.bulk.parquet_reader import read_parquet
 from roofcast.serving.http.bulk.parquet_writer import ParquetWriter
 from roofcast.serving.http.telemetry.prometheus import count_answers
-from roofcast.serving.predict.row_answers import ANSWER_METRICS, PredictOptions, answer_columns
-from roofcast.serving.predict.saturation import SATURATED
+from roofcast.serving.predict.row_answers import ANSWER_METRICS, SATURATED, PredictOptions, answer_columns
 from roofcast.serving.request_fields import StackResponse
 
 

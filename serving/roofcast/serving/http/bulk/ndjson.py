@@ -15,11 +15,11 @@ from roofcast.serving.http.bulk.inline import InlineModels
 from roofcast.serving.predict.question_rows import (
     REQUIRED_COLUMNS,
     ROW_NAMES,
+    Problem,
     columns_from_rows,
     unknown_column_error,
 )
 from roofcast.serving.request_fields import StackResponse
-from roofcast.serving.row_problems import Problem
 
 MAX_LINE_BYTE: Final = 65_536
 """Longest line: enough for each column with its longest text, escaped, or a model's configuration."""

@@ -14,7 +14,7 @@ from roofcast.data.measurements.target import INFERENCE, TARGETS, Target
 from roofcast.data.store.database.sqlite_file import DatabaseLostError
 from roofcast.serving.app_state.process_memory import MemoryReturn
 from roofcast.serving.composition import Service
-from roofcast.serving.drift.gauges import DriftGauges
+from roofcast.serving.drift.import_drift import DriftGauges
 from roofcast.serving.http.schemas.resources import Check
 from roofcast.training.drift.answer_ratios import AnswerRatios, summarize
 from roofcast.training.drift.groups import ALL

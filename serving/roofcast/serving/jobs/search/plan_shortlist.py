@@ -18,8 +18,10 @@ from roofcast.features.jobs.step.job_memory import JobMemory, estimate_memory
 from roofcast.features.jobs.step.step import JobTime, estimate_training
 from roofcast.features.queries import FloatArray, RowIndex, take_rows
 from roofcast.serving.abandonment import stop_if_abandoned
+from roofcast.serving.defaults import DEFAULT_CONFIDENCE
 from roofcast.serving.jobs.conventions import ADAPTERS
-from roofcast.serving.jobs.search.plans import is_sound, keeps_stated, plan_columns
+from roofcast.serving.jobs.search.plans import PLAN_COLUMNS, is_sound, keeps_stated, plan_columns
+from roofcast.training.jobs.job_predictor import JobPrediction, JobPredictor
 
 FILLED: Final = (0.95, 0.8, 0.6, 0.4)
 """Shares of the memory that a plan may fill by the estimate; the predictor knows which of them is safe."""
@@ -108,3 +110,49 @@ def _choose(group: RowIndex, filled: FloatArray, rate: FloatArray) -> RowIndex:
     order = rows[np.lexsort((filled[rows], group[rows]))]
     chosen.append(order[np.unique(group[order], return_index=True)[1]])
     return np.asarray(np.unique(np.concatenate(chosen)), dtype=np.intp)
+
+
+LEAST_P_FITS: Final = 0.1
+"""Probability of fitting below which a job has no times."""
+
+JUDGE_LEVEL: Final = 0.8
+"""Level of the intervals that the probabilities of limits follow from, whatever level is reported."""
+
+
+def predict_jobs(
+    table: pd.DataFrame, catalog: Catalog, predictor: JobPredictor, level: float = JUDGE_LEVEL
+) -> JobPrediction:
+    """Return the prediction of jobs whose plans are stated, with memory in use on the device."""
+    jobs = table.drop(columns=["hardware", "step"], errors="ignore").assign(memory_kind="device")
+    return predictor.predict(jobs, coverage=level, catalog=catalog)
+
+
+def with_fastest_plans(table: pd.DataFrame, catalog: Catalog, predictor: JobPredictor) -> pd.DataFrame:
+    """Return the table of jobs with the fastest plan of each that fits with probability `DEFAULT_CONFIDENCE`.
+
+    Leaner settings are used only where no others are so likely to fit. Where none is, the likeliest is stated; where
+    none is near the memory, plans stay open.
+    """
+    indexed = table.assign(hardware=np.arange(len(table)))
+    planned = shortlist_plans(indexed, catalog, len(table), has_offload=True)
+    candidates = planned.table
+    if not len(candidates):
+        return table
+    prediction = predict_jobs(candidates, catalog, predictor)
+    best = _fastest(candidates, prediction.p_fits, prediction.token_per_s_per_accelerator)
+    chosen = candidates.iloc[best]
+    jobs = chosen["hardware"].to_numpy(dtype=np.intp)
+    columns = {}
+    for name in PLAN_COLUMNS:
+        columns[name] = table[name].to_numpy().copy()
+        columns[name][jobs] = chosen[name]
+    return table.assign(**columns)
+
+
+def _fastest(candidates: pd.DataFrame, p_fits: FloatArray, rate: FloatArray) -> RowIndex:
+    job = candidates["hardware"].to_numpy()
+    fits = p_fits >= DEFAULT_CONFIDENCE
+    preferred = np.where(fits, rate, p_fits)
+    step = np.where(fits, candidates["step"], 0)
+    order = np.lexsort((-preferred, step, ~fits, job))
+    return np.asarray(order[np.unique(job[order], return_index=True)[1]], dtype=np.intp)

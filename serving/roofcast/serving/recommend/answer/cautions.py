@@ -15,7 +15,7 @@ from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.recommend.demand.presets import PRESETS
 from roofcast.serving.recommend.demand.slo import PREFILL_METRICS
-from roofcast.serving.recommend.search.replica import Replica
+from roofcast.serving.recommend.search.configurations import Replica
 
 TAIL_STATISTICS: Final = frozenset({"p90", "p95", "p99"})
 

@@ -12,7 +12,7 @@ from roofcast.data.specs import Offer
 from roofcast.serving.recommend.answer.basis import Basis
 from roofcast.serving.recommend.answer.nearest import LEAST_CORRELATION
 from roofcast.serving.recommend.demand.constraints import Objective
-from roofcast.serving.recommend.search.replica import Reason, Replica
+from roofcast.serving.recommend.search.configurations import Reason, Replica
 from roofcast.serving.request_fields import StackResponse
 from roofcast.training.explain.measured_points import Support
 

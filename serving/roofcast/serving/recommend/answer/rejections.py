@@ -14,7 +14,7 @@ from roofcast.serving.recommend.answer.parts import Rejection, replica_fields
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.recommend.demand.slo import Limit, describe_limit
 from roofcast.serving.recommend.search.confidence import MAX_EXCESS_RATIO, deployment_throughput
-from roofcast.serving.recommend.search.replica import REASONS
+from roofcast.serving.recommend.search.configurations import REASONS
 from roofcast.serving.recommend.search.search import Search, SearchTarget
 
 ROUND_DOWN_3, ROUND_UP_3 = (Context(prec=3, rounding=rounding) for rounding in (ROUND_DOWN, ROUND_UP))

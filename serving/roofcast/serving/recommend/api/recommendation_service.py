@@ -2,7 +2,7 @@
 
 import datetime as dt
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, get_args
 
@@ -12,20 +12,29 @@ from roofcast.data.precision_names import format_engine, format_name, parse_weig
 from roofcast.data.prices.price_book import MAX_AGE_DAY
 from roofcast.data.prices.regions import resolve_region
 from roofcast.data.specs import ModelSpec, Pricing
+from roofcast.data.units import S_PER_H
 from roofcast.features.columns import ENGINES
 from roofcast.features.validity.model_limits import context_error, context_limit
 from roofcast.serving.app_state.catalog.live_catalog import build_model, find_model
 from roofcast.serving.app_state.catalog.user_files import old_price_warnings
 from roofcast.serving.app_state.champion_loader import LoadedModel
+from roofcast.serving.counts import count_text, quantity_text, three_digits, usd_text
 from roofcast.serving.deployment import Question, checkpoint_of, deployment
 from roofcast.serving.deployment.engine_config import ENGINES as DEPLOYABLE_ENGINES
+from roofcast.serving.display_names import engine_name, metric_name, precision_name
 from roofcast.serving.predict.name_remarks import request_remarks
 from roofcast.serving.predict.reference_rows import references_of
 from roofcast.serving.recommend.answer.basis import BasisFactory
 from roofcast.serving.recommend.answer.cautions import demand_warnings, region_warnings
-from roofcast.serving.recommend.answer.parts import Entry, Recommendation, RecommendationResponse, WithoutStack
-from roofcast.serving.recommend.api.calibration_text import calibration_text
-from roofcast.serving.recommend.api.load import peak_load
+from roofcast.serving.recommend.answer.parts import (
+    CalibrationEffect,
+    Entry,
+    PeakLoad,
+    PredictedMetric,
+    Recommendation,
+    RecommendationResponse,
+    WithoutStack,
+)
 from roofcast.serving.recommend.api.request import ConstraintsRequest, RecommendationRequest
 from roofcast.serving.recommend.api.request_errors import NAMED_FIELDS, check_name, request_errors
 from roofcast.serving.recommend.demand.constraints import SERVER_SETTINGS, Constraints, Objective
@@ -293,3 +302,109 @@ def _with_formats(constraints: Constraints, names: Collection[str]) -> Constrain
 def _resolve_names(field: str, names: Iterable[str], known: Iterable[str]) -> frozenset[str]:
     ids = [*known]
     return frozenset(check_name(field, ids, name) for name in names)
+
+
+def peak_load(demand: Demand, result: Recommendation) -> PeakLoad:
+    """Return the load at the peak: users or request rate, think time, and requests in flight on the first entry.
+
+    Without an entry the requests in flight of users who think are unknown, as those of arrivals at a rate are.
+    """
+    entry = result.entries[0] if result.entries else None
+    in_flight = None if entry is None else entry.load_per_replica * entry.n_replica
+    is_of_users = demand.unit == "users"
+    if is_of_users and not demand.think_time_s:
+        in_flight = demand.peak_load
+    if is_of_users:
+        who = f"{count_text(demand.peak_load, 'user')}, {three_digits(demand.think_time_s)} s think time"
+    elif demand.is_endless:
+        n = demand.n_batch_request
+        who = f"{'no load given' if n is None else count_text(n, 'request')}: replicas are as busy as pays"
+    elif demand.is_batch:
+        hours = demand.think_time_s / S_PER_H
+        who = f"{count_text(demand.peak_load, 'request')} within {three_digits(hours)} hours"
+    else:
+        who = f"{count_text(demand.peak_load, 'request')} a second"
+    waiting = (
+        "" if in_flight is None else f" = {three_digits(in_flight)} request{'s' if in_flight != 1 else ''} in flight"
+    )
+    return PeakLoad(
+        users=demand.peak_load if is_of_users else None,
+        think_time_s=demand.think_time_s if is_of_users else 0.0,
+        request_rate_per_s=demand.peak_load if demand.users is None else None,
+        requests_in_flight=in_flight,
+        text=f"{who}{waiting}",
+    )
+
+
+_NOTHING = "no deployment meets the limits"
+
+
+def calibration_text(source: str, result: Recommendation, confidence: float) -> str:
+    """Return the first entry without and with a source of calibration, such as `the stack profile rack-7`.
+
+    The reason is what the source says of the deployment that it rules out, or else of the one that it admits. Figures
+    are of one deployment at one load.
+    """
+    entry, effect = (result.entries[0] if result.entries else None), result.calibration_effect
+    if effect is None:
+        return f"with {source}: {_name(entry)}"
+    if effect.without and entry and _key(effect.without) == _key(entry):
+        return f"without {source} the answer is the same, {_name(entry)}; there {_figures(entry.predictions)}"
+    answers = f"without {source}: {_name(effect.without)}; with it: {_name(entry)}"
+    return f"{answers}, because {reason}" if (reason := _reason(effect, entry, confidence)) else answers
+
+
+def _reason(effect: CalibrationEffect, entry: Entry | None, confidence: float) -> str:
+    before, after = effect.without, effect.calibrated
+    if before is None or after is None or (entry and entry.cost_usd_per_h < before.cost_usd_per_h):
+        return f"on the latter {_figures(entry.predictions)}" if entry else ""
+    reason = f"on the former {_figures(after.predictions)}"
+    if entry and (entry.offer.id, entry.replica) == (before.offer.id, before.replica):
+        return f"{reason}, so a replica serves {_capacity(entry)} instead of {_capacity(before)}"
+    if after.p_limits_met < confidence:
+        p = f"{after.p_limits_met:.2f} instead of {before.p_limits_met:.2f}"
+        return f"{reason}, and all limits are met with probability {p}"
+    if entry and math.isclose(entry.cost_usd_per_h, after.cost_usd_per_h):
+        return f"{reason}; both cost the same{_advantage(entry, after)}"
+    return f"{reason}, so a replica serves less within the limits"
+
+
+def _advantage(entry: Entry, former: Entry) -> str:
+    chance, former_chance = f"{entry.p_limits_met:.2f}", f"{former.p_limits_met:.2f}"
+    if chance != former_chance:
+        return f", and the latter meets all limits with probability {chance} instead of {former_chance}"
+    used, before = (one.n_replica * one.replica.n_accelerator for one in (entry, former))
+    accelerators = count_text(used, "accelerator")
+    return f", and replicas of the latter have {accelerators} instead of {before}" if used != before else ""
+
+
+def _capacity(entry: Entry) -> str:
+    if entry.users_per_replica is None:
+        return f"{three_digits(entry.request_rate_per_replica)} requests/s"
+    return f"{three_digits(entry.users_per_replica)} users"
+
+
+def _key(entry: Entry) -> tuple[object, ...]:
+    return entry.offer.id, entry.replica, entry.n_instance
+
+
+def _name(entry: Entry | None) -> str:
+    if entry is None:
+        return _NOTHING
+    replica = entry.replica
+    precision = precision_name(replica.weight_precision, replica.weight_bit)
+    how = f"{replica.split}, {engine_name(replica.engine)}, {precision}"
+    return f"{entry.n_instance} x {entry.offer.instance_type} ({how}) for {usd_text(entry.cost_usd_per_h)} USD/h"
+
+
+def _figures(predictions: Sequence[PredictedMetric]) -> str:
+    shown = [one for one in predictions if one.limit is not None] or predictions
+    return ", ".join(_figure(one) for one in shown)
+
+
+def _figure(one: PredictedMetric) -> str:
+    value, without = one.value, one.uncalibrated or one.value
+    figure, usual = (quantity_text(one.metric, amount) for amount in (value, without))
+    return (
+        f"{metric_name(one.metric)} {one.statistic} is {figure}, {value / without:.2f} times the {usual} without it"
+    )

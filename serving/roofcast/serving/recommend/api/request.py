@@ -23,14 +23,14 @@ from roofcast.data.measurements.schema import ACCEPTANCES, INPUT_COLUMNS, NO_SPE
 from roofcast.data.precision_names import PrecisionName, WeightName
 from roofcast.data.units import S_PER_H
 from roofcast.serving.defaults import DEFAULT_CONFIDENCE, DEFAULT_LEVEL, DEFAULT_OPERATOR
-from roofcast.serving.recommend.api.offer_constraints import (
+from roofcast.serving.recommend.demand.constraints import Speculation
+from roofcast.serving.recommend.demand.inventory import (
     Inventory,
     Marketplaces,
     OfferConstraintsRequest,
+    PriceOverride,
     Texts,
 )
-from roofcast.serving.recommend.demand.constraints import Speculation
-from roofcast.serving.recommend.demand.inventory import PriceOverride
 from roofcast.serving.recommend.demand.presets import PRESETS, Lengths, find_preset, lengths_from_percentiles
 from roofcast.serving.recommend.demand.slo import parse_limit
 from roofcast.serving.request_fields import (

@@ -1,4 +1,4 @@
-"""Owned accelerators and price overrides of a request, and the offers that they make."""
+"""Constraints on offers: those of a request, owned accelerators, price overrides, and the offers that they make."""
 
 import datetime as dt
 from collections.abc import Iterable, Sequence
@@ -9,10 +9,11 @@ from pydantic import Field, model_validator
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import InputError, UnknownNameError
+from roofcast.data.prices.price_book import MAX_AGE_DAY
 from roofcast.data.specs import Count, Money, Offer
 from roofcast.serving.app_state.catalog.user_files import OWNED
-from roofcast.serving.predict.unknown_names import unknown_name_error
-from roofcast.serving.request_fields import Message, Text, examples
+from roofcast.serving.predict.name_remarks import unknown_name_error
+from roofcast.serving.request_fields import Flag, Message, Text, examples
 
 REGION: Final = "own"
 MAX_USD_PER_H: Final = 100_000
@@ -153,3 +154,59 @@ def _accelerator_id(field: str, name: str, catalog: Catalog) -> str:
         return catalog.accelerator(name).id
     except UnknownNameError as error:
         raise UnknownNameError(field, name, error.args[2]) from error
+
+
+Texts = Annotated[list[Text], Field(max_length=200)]
+Inventory = Annotated[
+    list[InventoryItem],
+    Field(max_length=50, description="Nodes that you own, with the hourly price of one accelerator."),
+    Flag(metavar="ACCELERATOR=COUNT,PER_NODE,USD_PER_H"),
+]
+Marketplaces = Annotated[
+    bool,
+    Field(
+        description="Whether to admit marketplaces and community clouds, where third parties host the instances; "
+        "a provider that is named is admitted in any case."
+    ),
+    Flag("--marketplaces"),
+]
+
+
+class OfferConstraintsRequest(Message):
+    """Constraints on offers; an omitted field does not constrain, except that `pricing` is on demand."""
+
+    providers: Annotated[Texts, Field(description="Providers to admit."), Flag("--provider")] = Field(
+        default_factory=list
+    )
+    regions: Annotated[
+        Texts,
+        Field(
+            description="Regions of offers, countries such as DE, areas such as EU, US and Asia; if none is named, "
+            "only the cheapest region of each instance counts."
+        ),
+        Flag("--region"),
+    ] = Field(default_factory=list)
+    vendors: Annotated[Texts, Field(description="Makers of the accelerators, such as NVIDIA."), Flag("--vendor")] = (
+        Field(default_factory=list)
+    )
+    accelerators: Annotated[Texts, Field(description="Accelerators to admit."), Flag("--accelerator")] = Field(
+        default_factory=list
+    )
+    pricing: Annotated[
+        Texts,
+        Field(description="Kinds of price: on_demand, spot, reserved_1y, reserved_3y, capacity_block."),
+        Flag("--pricing"),
+    ] = Field(default_factory=lambda: ["on_demand"])
+    max_price_age_day: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            le=10_000,
+            description=f"Age above which prices are left out; by default one of more than {MAX_AGE_DAY} days counts "
+            "where its accelerator has no younger one.",
+        ),
+        Flag("--max-price-age", metavar="DAYS"),
+    ] = None
+    max_usd_per_h: Annotated[float | None, Field(gt=0, le=1e9, description="Most US dollars per hour."), Flag()] = (
+        None
+    )

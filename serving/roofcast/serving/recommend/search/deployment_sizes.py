@@ -15,7 +15,7 @@ from roofcast.features.queries import BoolArray, FloatArray, IndexArray
 from roofcast.serving.recommend.demand.constraints import Constraints, Objective
 from roofcast.serving.recommend.demand.demand import ENDLESS_S
 from roofcast.serving.recommend.demand.inventory import OwnedNodes
-from roofcast.serving.recommend.search.replica import Replica
+from roofcast.serving.recommend.search.configurations import Replica
 
 TIE: Final = 1e-9
 """Accelerators that a US dollar per hour weighs: among as few of them the cheapest are preferred."""

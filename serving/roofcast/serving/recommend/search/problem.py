@@ -10,9 +10,8 @@ from roofcast.features.queries import Queries
 from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.search.confidence import Quantity
-from roofcast.serving.recommend.search.configurations import describe_replicas, replica_table
+from roofcast.serving.recommend.search.configurations import Replica, describe_replicas, replica_table
 from roofcast.serving.recommend.search.deployment_sizes import Market
-from roofcast.serving.recommend.search.replica import Replica
 from roofcast.training.learner.derived_metrics import THROUGHPUT
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle

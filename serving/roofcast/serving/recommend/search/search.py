@@ -17,17 +17,17 @@ import numpy as np
 from roofcast.data.specs import Offer
 from roofcast.features.queries import BoolArray, FloatArray, IndexArray
 from roofcast.serving.recommend.demand.demand import Demand
-from roofcast.serving.recommend.search.capacities import (
+from roofcast.serving.recommend.search.confidence import LimitModel
+from roofcast.serving.recommend.search.deployment_sizes import Pairs, Sizes
+from roofcast.serving.recommend.search.evaluation import Evaluator, max_users_per_accelerator, user_levels
+from roofcast.serving.recommend.search.load_grid import (
     Capacities,
+    LoadGrid,
     are_known,
     find_capacities,
     section_loads,
     unique_points,
 )
-from roofcast.serving.recommend.search.confidence import LimitModel
-from roofcast.serving.recommend.search.deployment_sizes import Pairs, Sizes
-from roofcast.serving.recommend.search.evaluation import Evaluator, max_users_per_accelerator, user_levels
-from roofcast.serving.recommend.search.load_grid import LoadGrid
 from roofcast.serving.recommend.search.problem import SearchProblem
 
 N_AROUND: Final = 1

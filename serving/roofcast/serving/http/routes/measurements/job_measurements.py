@@ -22,8 +22,13 @@ from roofcast.serving.http.refusals import RefusedError
 from roofcast.serving.http.routes.measurements.measurement_files import FILE_NAME, Overrides, media_type
 from roofcast.serving.http.routes.measurements.measurements import Limit, OfCampaign, Offset
 from roofcast.serving.http.schemas.resources import RowsAdded
-from roofcast.serving.jobs.imports.run_accuracy import JobImportErrors, compare_runs
-from roofcast.serving.jobs.imports.run_import import import_runs, import_table, read_run_file
+from roofcast.serving.jobs.imports.run_import import (
+    JobImportErrors,
+    compare_runs,
+    import_runs,
+    import_table,
+    read_run_file,
+)
 from roofcast.serving.jobs.job_request import EXAMPLE_JOB
 from roofcast.serving.predict.question_rows import rows_from_table
 from roofcast.serving.request_fields import Cell, InlineModelList, MeasuredRow, Message, examples

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from roofcast.serving.recommend.answer.parts import PredictedMetric
-from roofcast.serving.recommend.api.calibration_text import calibration_text
-from roofcast.serving.recommend.search.replica import Replica
+from roofcast.serving.recommend.api.recommendation_service import calibration_text
+from roofcast.serving.recommend.search.configurations import Replica
 from tests.serving.http.test_stacks import add
 from tests.serving.http_client import ACCELERATOR, Client, a_demand
 from tests.serving.stacks.test_profiles import a_run

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roofcast.serving.recommend.search.fleet_mix import ALIKE, FleetType, cheapest_fleet
+from roofcast.serving.recommend.answer.fleet import ALIKE, FleetType, cheapest_fleet
 from tests.effort import n_example
 
 TYPES = st.builds(
@@ -77,5 +77,5 @@ def test_hundreds_of_types_have_a_near_optimal_fleet_in_any_order() -> None:
 def test_enumeration_and_solver_find_the_same_fleet(needed: float, monkeypatch: pytest.MonkeyPatch) -> None:
     types = [FleetType(3.0, 10.0), FleetType(1.5, 4.0, most=3), FleetType(7.9, 27.0)]
     enumerated = cheapest_fleet(types, needed, 3)
-    monkeypatch.setattr("roofcast.serving.recommend.search.fleet_mix.MAX_ENUMERATED", 0)
+    monkeypatch.setattr("roofcast.serving.recommend.answer.fleet.MAX_ENUMERATED", 0)
     assert enumerated == cheapest_fleet(types, needed, 3)

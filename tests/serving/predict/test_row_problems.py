@@ -3,8 +3,8 @@
 import numpy as np
 
 from roofcast.data.catalog import load_catalog
+from roofcast.serving.predict.question_rows import Problem, add_problem
 from roofcast.serving.predict.row_checks import check_rows
-from roofcast.serving.row_problems import Problem, add_problem
 from tests.serving.http_client import a_question
 
 
