@@ -13,7 +13,6 @@ from roofcast.serving.cli.commands.explain import explain, whatif
 from roofcast.serving.cli.commands.job_commands import predict as train_predict
 from roofcast.serving.cli.commands.job_commands import recommend as train_recommend
 from roofcast.serving.cli.commands.job_commands import training
-from roofcast.serving.cli.commands.keys import keys
 from roofcast.serving.cli.commands.measure import measure
 from roofcast.serving.cli.commands.measurement_commands import campaigns, formats, import_, measurements
 from roofcast.serving.cli.commands.offers import offers
@@ -23,12 +22,12 @@ from roofcast.serving.cli.commands.predictor_commands import (
     measure_next,
     promote,
     retrain,
+    retrainings,
     rollback,
     scoreboard,
 )
 from roofcast.serving.cli.commands.recommend import recommend
-from roofcast.serving.cli.commands.retraining_commands import retrainings
-from roofcast.serving.cli.commands.service_commands import serve
+from roofcast.serving.cli.commands.service_commands import keys, serve
 from roofcast.serving.cli.commands.stack_commands import stacks
 from roofcast.serving.cli.commands.versions import runs, versions
 from roofcast.serving.cli.commands.watch import watch

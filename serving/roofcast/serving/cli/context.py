@@ -16,7 +16,7 @@ import typer
 
 from roofcast.data.errors import InputError, choice_error
 from roofcast.data.measurements.target import INFERENCE, TARGETS, Target
-from roofcast.serving.cli.arguments.completion import complete_names
+from roofcast.serving.cli.arguments.options import complete_names
 from roofcast.serving.cli.console import note, warn
 from roofcast.serving.defaults import OPERATOR_TEXT, Operator
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from roofcast.data.errors import InputError, SchemaError, UnknownNameError, join_errors
-from roofcast.serving.cli.arguments.amounts import expand_amount
+from roofcast.serving.cli.arguments.options import expand_amount
 from roofcast.serving.cli.console import note
 from roofcast.serving.csv_table import CsvTable, parse_table
 

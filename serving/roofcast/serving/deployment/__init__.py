@@ -19,7 +19,7 @@ from roofcast.serving.deployment.engine_config import (
 )
 from roofcast.serving.deployment.engines import command, options
 from roofcast.serving.deployment.manifests import kserve, kubernetes
-from roofcast.serving.deployment.notes import manifest_notes, option_notes
+from roofcast.serving.deployment.platforms import manifest_notes, option_notes
 from roofcast.serving.recommend.answer.parts import Entry
 
 __all__ = ["KINDS", "Question", "checkpoint_of", "deployment", "deployments"]

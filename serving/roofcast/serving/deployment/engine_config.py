@@ -12,8 +12,7 @@ from roofcast.features.descriptors.precisions import served_precision
 from roofcast.features.validity.engine_choice import needs_copy
 from roofcast.features.validity.engine_support import Stack, support_error
 from roofcast.features.validity.model_limits import context_limit, split_error
-from roofcast.serving.deployment.names import check_argument
-from roofcast.serving.deployment.platforms import REPLACE, Platform, platform_of
+from roofcast.serving.deployment.platforms import REPLACE, Platform, check_argument, platform_of
 from roofcast.serving.display_names import engine_name
 from roofcast.serving.recommend.answer.parts import Entry
 from roofcast.serving.recommend.demand.constraints import Constraints, Speculation

@@ -17,9 +17,7 @@ from typing import Final
 from roofcast.data.errors import InputError
 from roofcast.features.descriptors.precisions import served_precision
 from roofcast.serving.deployment.engine_config import EngineConfig, remark
-from roofcast.serving.deployment.names import label_value
-from roofcast.serving.deployment.notes import option_notes
-from roofcast.serving.deployment.platforms import load_names
+from roofcast.serving.deployment.platforms import label_value, load_names, option_notes
 
 Option = tuple[str, ...]
 """An option with its value, or the words of a program."""

@@ -15,8 +15,7 @@ import yaml
 
 from roofcast.serving.deployment.engine_config import EngineConfig
 from roofcast.serving.deployment.engines import Option, options
-from roofcast.serving.deployment.names import dns_name, label_value
-from roofcast.serving.deployment.platforms import REPLACE
+from roofcast.serving.deployment.platforms import REPLACE, dns_name, label_value
 
 Manifest = dict[str, Any]
 

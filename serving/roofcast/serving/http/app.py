@@ -25,7 +25,6 @@ from roofcast.serving.http.load_shedding import EarlyRefusal, Lanes
 from roofcast.serving.http.problem_details import REQUEST_ID_HEADER, RESPONSES, describe_problems, install_handlers
 from roofcast.serving.http.request_log import RequestLog, is_request_id
 from roofcast.serving.http.routes import (
-    choices,
     health,
     jobs,
     knowledge,
@@ -36,8 +35,6 @@ from roofcast.serving.http.routes import (
     retraining_requests,
 )
 from roofcast.serving.http.routes.measurements import (
-    campaigns,
-    drift,
     job_measurements,
     measurement_files,
     measurements,
@@ -57,8 +54,8 @@ STARTUP_WAIT_S = 10.0
 """Longest wait at startup for the store, and for the registry if no champion is cached; both are polled later."""
 
 ROUTERS = (
-    recommendations, predictions, jobs, job_measurements, measurements, measurement_files, drift, own_stacks,
-    campaigns, retraining_requests, knowledge, choices, predictor_versions, health, page,
+    recommendations, predictions, jobs, job_measurements, measurements, measurement_files, own_stacks,
+    retraining_requests, knowledge, predictor_versions, health, page,
 )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ from roofcast.serving.composition import Service
 from roofcast.serving.http.refusals import Kind, RefusedError
 from roofcast.serving.http.schemas.resources import Check, FieldError, ProblemResponse
 from roofcast.serving.recommend.api.request_errors import request_errors
-from roofcast.serving.validation_errors import part_errors
+from roofcast.serving.request_fields import part_errors
 
 STATUS_OF: Final[tuple[tuple[type[RoofcastError], HTTPStatus, str], ...]] = (
     (UnknownNameError, HTTPStatus.NOT_FOUND, "unknown-name"),

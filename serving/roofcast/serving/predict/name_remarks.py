@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from roofcast.data.errors import InputError, UnknownNameError
+from roofcast.data.errors import InputError
 from roofcast.data.precision_names import WeightFormat, parse_precision, parse_weights
 from roofcast.data.specs import PRECISIONS
 from roofcast.features.descriptors.engine_names import OTHER, nearest_engine
@@ -52,31 +52,3 @@ def request_remarks(model: object, names: Mapping[str, Iterable[str]], catalog: 
     named = {"model": [model] if isinstance(model, str) else [], **names}
     remarks = (name_remark(field, name, catalog) for field, listed in named.items() for name in listed)
     return [*dict.fromkeys(filter(None, remarks))]
-
-
-MAX_LISTED_NAMES: Final = 20
-"""Longest list of known names that an error shows when no name is similar."""
-
-PROVIDER_OF: Final = {"amazon": "aws", "google": "gcp", "microsoft": "azure", "oracle": "oci"}
-"""Provider ids by common names."""
-
-
-def unknown_name_error(field: str, name: str, known: Iterable[str]) -> UnknownNameError:
-    """Return the error for an unknown name, which suggests similar names or lists the known ones.
-
-    Examples
-    --------
-    >>> str(unknown_name_error("limits.statistic", "p42", ["p50", "p95"]))
-    "limits.statistic: no 'p42' is known; there are p50, p95"
-    >>> unknown_name_error("providers", "Amazon", ["aws", "lambda"]).near
-    ['aws']
-    """
-    names = sorted(set(known))
-    error = UnknownNameError(field, name, names)
-    provider = PROVIDER_OF.get(name.casefold())
-    if provider in names:
-        error.near = [provider]
-        error.problem = f"no {name!r} is known; did you mean {provider!r}?"
-    elif not error.near and len(names) <= MAX_LISTED_NAMES:
-        error.problem += f"; there are {', '.join(names)}"
-    return error

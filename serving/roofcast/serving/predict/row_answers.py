@@ -19,8 +19,8 @@ from roofcast.features.descriptors.prediction_input import ColumnArray, factoriz
 from roofcast.features.engine.estimate import Estimate
 from roofcast.features.queries import BoolArray, FloatArray, Queries
 from roofcast.features.validity.checks import FLAGS, find_flags
-from roofcast.serving.counts import quantity_text, three_digits
 from roofcast.serving.defaults import DEFAULT_LEVEL
+from roofcast.serving.display_names import quantity_text, three_digits
 from roofcast.serving.predict.name_remarks import name_remarks
 from roofcast.serving.predict.question_rows import Problem
 from roofcast.serving.predict.row_checks import (

@@ -12,8 +12,8 @@ from roofcast.data.catalog import Catalog
 from roofcast.data.errors import UnknownNameError
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.store_access import StoreAccess
-from roofcast.serving.counts import count_text
 from roofcast.serving.defaults import DEFAULT_OPERATOR, Operator
+from roofcast.serving.display_names import count_text
 from roofcast.serving.keyed_cache import KeyedCache
 from roofcast.serving.stacks.measured import MeasuredStackSummary, match_stack, measured_stacks
 from roofcast.serving.stacks.profiles import Profile, load_stored

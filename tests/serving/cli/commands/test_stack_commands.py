@@ -1,9 +1,11 @@
 import csv
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from roofcast.serving.cli.commands.stack_commands import stack_verdict
 from tests.serving.http_client import ACCELERATOR, MODEL, Run
 from tests.serving.user_files import write_file
 
@@ -53,3 +55,21 @@ def test_an_unknown_stack_is_an_error(run: Run, home: Path) -> None:
 def test_a_file_without_metrics_is_an_error(run: Run, home: Path, tmp_path: Path) -> None:
     own = write_file(tmp_path, "own.csv", HEADER.replace("tpot_s", "power_w") + RUNS.replace("0.06", "300"))
     assert "FILE: no row has a TTFT" in run.error("stacks", "add", "rack-7", own)
+
+
+def errors_of(metric: str, before: float, after: float | None) -> dict[str, Any]:
+    return {"metric": metric, "before": {"median_ape": before}, "after": after and {"median_ape": after}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ([("ttft_s", 0.23, 0.07), ("tpot_s", 0.2, 0.1)], "the profile helps:"),
+        ([("ttft_s", 0.23, 0.07), ("tpot_s", 0.1, 0.2)], "the profile helps in part:"),
+        ([("output_throughput_token_per_s", 0.1, 0.2)], "20% instead of 10% in output throughput"),
+        ([("tpot_s", 0.1, 0.2)], "the profile does not help:"),
+        ([("tpot_s", 0.1, None)], "one run cannot say"),
+    ],
+)
+def test_the_verdict_compares_errors_with_and_without_the_profile(changes: list[Any], verdict: str) -> None:
+    assert verdict in stack_verdict({"errors": [errors_of(*change) for change in changes]})

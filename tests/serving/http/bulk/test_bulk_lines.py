@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError
 from roofcast.data.measurements.schema import INPUT_COLUMNS
-from roofcast.serving.http.bulk.inline import InlineModels
+from roofcast.serving.http.bulk.chunks import InlineModels
 from roofcast.serving.http.bulk.ndjson import read_lines, read_row
 
 MODELS = InlineModels(load_catalog())

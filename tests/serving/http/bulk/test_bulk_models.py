@@ -8,7 +8,7 @@ import pytest
 
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError
-from roofcast.serving.http.bulk.inline import MAX_MODELS, InlineModels
+from roofcast.serving.http.bulk.chunks import MAX_MODELS, InlineModels
 from tests.serving.http.bulk.test_bulk import PATH, lines_of, post, rows_of
 from tests.serving.http_client import CONFIG, MODEL, Client, a_question, problem_of
 

@@ -16,7 +16,6 @@ from roofcast.data.job_campaigns import load_job_models
 from roofcast.data.measurements.target import INFERENCE, TRAINING, Target
 from roofcast.data.model_config.huggingface import model_from_config, with_known_lineage
 from roofcast.data.specs import ModelSpec
-from roofcast.features.validity.engine_support import measured_stacks
 from roofcast.serving.app_state.catalog.user_files import UserFiles
 from roofcast.serving.app_state.store_access import StoreAccess
 
@@ -122,6 +121,8 @@ class LiveCatalog:
         return self._snapshot.registered if self._snapshot else Registered()
 
     def _build(self, base: Catalog, target: Target, registered: Registered) -> Catalog:
+        from roofcast.features.validity.engine_support import measured_stacks  # noqa: PLC0415  (needs pandas)
+
         shipped = base.with_models(load_job_models()) if target == TRAINING else base
         unlisted = frozenset[str]() if self._share else registered.of_keys
         catalog = with_registered(shipped, registered.models, unlisted)

@@ -25,7 +25,7 @@ from roofcast.data.prices.price_list import PriceList
 from roofcast.data.prices.skypilot import load_skypilot_catalog
 from roofcast.data.specs import AcceleratorSpec, Offer
 from roofcast.serving.app_state.catalog.user_files import ACCELERATORS, OFFERS, check_free
-from roofcast.serving.counts import count_text
+from roofcast.serving.display_names import count_text
 
 MAX_OWNED_FILE_BYTE: Final = 65_536
 

@@ -14,7 +14,7 @@ from roofcast.data.catalog import Catalog
 from roofcast.data.errors import near_misses
 from roofcast.data.measurements.validation import row_ids
 from roofcast.features.columns import ENGINES
-from roofcast.serving.counts import count_text
+from roofcast.serving.display_names import count_text
 from roofcast.training.dataset.review import review
 from roofcast.training.dataset.training_set import TRAINED_ON
 

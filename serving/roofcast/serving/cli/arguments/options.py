@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import importlib.resources
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import NoneType, UnionType
@@ -11,14 +14,96 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar, Union
 import typer
 
 from roofcast.data.errors import InputError
-from roofcast.serving.cli.arguments.amounts import expand_amount, parse_amount
-from roofcast.serving.cli.arguments.completion import COMPLETE, Complete, complete_names
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
     from pydantic.fields import FieldInfo
 
     from roofcast.data.measurements.column_types import Column
+
+Complete = Callable[[str], list[str]]
+"""Returns the names that an incomplete word may become."""
+
+
+def complete_from(file: str, column: str = "id", separator: str = "/") -> Complete:
+    """Return the completion from a column of a catalogue table; the part of a name after the separator is a name too.
+
+    Examples
+    --------
+    >>> complete_from("accelerators.csv")("nvidia-h200")
+    ['nvidia-h200-nvl-141gb', 'nvidia-h200-sxm-141gb']
+    >>> complete_from("offers.csv", "provider")("a")
+    ['akash', 'aws', 'azure']
+    """
+
+    def complete(incomplete: str) -> list[str]:
+        text = importlib.resources.files("roofcast.data.catalog").joinpath(file).read_text(encoding="utf-8")
+        names = {row[column] for row in csv.DictReader(text.splitlines())}
+        return complete_names(*names, *(name.partition(separator)[2] for name in names))(incomplete)
+
+    return complete
+
+
+def complete_names(*names: str) -> Complete:
+    """Return the completion of names; blank ones are none."""
+    return lambda incomplete: sorted({name for name in names if name and name.startswith(incomplete)})
+
+
+def _complete_engine(incomplete: str) -> list[str]:
+    from roofcast.features.columns import ENGINES
+
+    return complete_names(*ENGINES)(incomplete)
+
+
+complete_model = complete_from("models.csv")
+COMPLETE: Final[Mapping[str, Complete]] = {
+    "model": complete_model,
+    "accelerator": complete_from("accelerators.csv", separator="-"),
+    "accelerators": complete_from("accelerators.csv", separator="-"),
+    "vendors": complete_from("accelerators.csv", "vendor"),
+    "providers": complete_from("offers.csv", "provider"),
+    "regions": complete_from("offers.csv", "region"),
+    "pricing": complete_from("offers.csv", "pricing"),
+    "engine": _complete_engine,
+    "engines": _complete_engine,
+}
+"""Completion of the values of columns and fields of names; those of a choice are completed from it."""
+
+
+_FACTORS: Final = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
+_AMOUNT: Final = re.compile(r"([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:e[+-]?\d+)?)([kmbgt]?)", re.ASCII | re.IGNORECASE)
+
+
+def parse_amount(text: str | float) -> float:
+    """Return a number with an optional decimal suffix: k, m, b or g, t.
+
+    Raises `typer.BadParameter` if the text has another form.
+
+    Examples
+    --------
+    >>> parse_amount("10m"), parse_amount("1.5B"), parse_amount("2e7"), parse_amount("1_000")
+    (10000000.0, 1500000000.0, 20000000.0, 1000.0)
+    """
+    match = _AMOUNT.fullmatch(str(text).strip())
+    if match is None:
+        forms = (
+            "a number such as 20000000, 2e7 or 20m; suffixes are k (thousand), m (million), b or g (1e9), t (1e12)"
+        )
+        raise typer.BadParameter(f"must be {forms}, got {text!r}")
+    number, suffix = match.groups()
+    return float(number) * _FACTORS[suffix.lower()]
+
+
+def expand_amount(text: str) -> str:
+    """Return the number of an amount as text without suffix; other texts as they are, for the check of their field.
+
+    Examples
+    --------
+    >>> expand_amount("4k"), expand_amount("0.5"), expand_amount("fast")
+    ('4000', '0.5', 'fast')
+    """
+    return f"{parse_amount(text):.15g}" if _AMOUNT.fullmatch(text.strip()) else text
+
 
 RequestT = TypeVar("RequestT", bound="BaseModel")
 
@@ -165,7 +250,7 @@ def read_request(request: type[RequestT], values: Mapping[str, Any], **more: Any
     """
     from pydantic import ValidationError
 
-    from roofcast.serving.validation_errors import validation_error
+    from roofcast.serving.request_fields import validation_error
 
     try:
         return request.model_validate(option_fields(request, values) | more)

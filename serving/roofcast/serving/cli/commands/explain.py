@@ -205,8 +205,7 @@ _STEP_ENDS: Final = {"_predicted": " predicted", "_uncalibrated": " without the 
 
 
 def _with_units(row: dict[str, Any]) -> dict[str, str]:
-    from roofcast.serving.counts import quantity_text
-    from roofcast.serving.display_names import metric_name, without_unit
+    from roofcast.serving.display_names import metric_name, quantity_text, without_unit
 
     cells, is_predicted = {}, any(name.endswith("_predicted") for name in row)
     for name, value in row.items():

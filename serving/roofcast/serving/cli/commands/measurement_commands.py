@@ -13,7 +13,7 @@ import typer
 
 from roofcast.data.errors import RoofcastError, SchemaError, UnknownNameError
 from roofcast.data.measurements.target import INFERENCE, TARGETS
-from roofcast.serving.cli.arguments.completion import complete_names
+from roofcast.serving.cli.arguments.options import complete_names
 from roofcast.serving.cli.console import note, show, track, warn
 from roofcast.serving.cli.context import (
     COMMAND_LINE,
@@ -33,7 +33,7 @@ from roofcast.serving.cli.context import (
 from roofcast.serving.cli.files import parse_configs
 from roofcast.serving.cli.text.drift_text import show_drift
 from roofcast.serving.cli.text.text_tables import fold
-from roofcast.serving.counts import count_text
+from roofcast.serving.display_names import count_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,7 +108,7 @@ def import_files(
     from roofcast.data.importers import FORMATS, detect_format, read_measurements
     from roofcast.data.importers.overrides import MissingColumnsError, parse_overrides
     from roofcast.serving.app_state.imports.measurement_import import check_names
-    from roofcast.serving.predict.name_remarks import unknown_name_error
+    from roofcast.serving.predict.unknown_names import unknown_name_error
 
     configs, values = parse_configs(model_config), parse_overrides(given)
     name = detect_format(paths).name if format_ == AUTO else format_

@@ -36,8 +36,13 @@ from roofcast.serving.cli.files import (
     write_table,
 )
 from roofcast.serving.cli.remote import ask
-from roofcast.serving.cli.text.measured_errors import SUFFIX, errors_text, measured_errors
-from roofcast.serving.cli.text.prediction_text import prediction_text, question_text
+from roofcast.serving.cli.text.prediction_text import (
+    SUFFIX,
+    errors_text,
+    measured_errors,
+    prediction_text,
+    question_text,
+)
 from roofcast.serving.cli.text.text_tables import fold
 from roofcast.serving.defaults import DEFAULT_LEVEL, DEFAULT_OPERATOR
 

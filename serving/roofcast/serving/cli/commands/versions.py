@@ -24,7 +24,7 @@ from roofcast.serving.cli.context import (
     open_service,
 )
 from roofcast.serving.cli.remote import ask
-from roofcast.serving.cli.text.comparison_text import show_comparison
+from roofcast.serving.cli.text.drift_text import show_comparison
 
 if TYPE_CHECKING:
     from roofcast.serving.shadow.version_comparison import VersionComparison

@@ -7,8 +7,14 @@ from typing import Any
 from roofcast.data.units import BYTE_PER_GB, ms_from_s
 from roofcast.serving.cli.text.prediction_text import support_text
 from roofcast.serving.cli.text.text_tables import INDENT, fold, table_text
-from roofcast.serving.counts import interval_text, quantity_text, three_digits
-from roofcast.serving.display_names import engine_name, metric_name, precision_name
+from roofcast.serving.display_names import (
+    engine_name,
+    interval_text,
+    metric_name,
+    precision_name,
+    quantity_text,
+    three_digits,
+)
 
 
 def explanation_text(document: Mapping[str, Any]) -> str:

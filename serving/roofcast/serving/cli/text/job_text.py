@@ -6,8 +6,14 @@ from typing import Any, Final
 
 from roofcast.data.units import BYTE_PER_GB
 from roofcast.serving.cli.text.text_tables import INDENT, counts_text, fold
-from roofcast.serving.counts import count_text, price_date_text, three_digits, usd_text
-from roofcast.serving.display_names import pricing_name, region_name
+from roofcast.serving.display_names import (
+    count_text,
+    price_date_text,
+    pricing_name,
+    region_name,
+    three_digits,
+    usd_text,
+)
 
 MEMORY_PARTS: Final = ("weights", "gradients", "optimizer", "activations", "logits", "buffers", "reserve")
 REASON_TEXT: Final = {

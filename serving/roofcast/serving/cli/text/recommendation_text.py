@@ -7,8 +7,19 @@ from typing import Any, Final
 
 from roofcast.serving.cli.text.prediction_text import SUPPORT_TEXT
 from roofcast.serving.cli.text.text_tables import INDENT, NO_BREAK, counts_text, fold
-from roofcast.serving.counts import count_text, interval_text, price_date_text, quantity_text, three_digits, usd_text
-from roofcast.serving.display_names import engine_name, metric_name, precision_name, pricing_name, region_name
+from roofcast.serving.display_names import (
+    count_text,
+    engine_name,
+    interval_text,
+    metric_name,
+    precision_name,
+    price_date_text,
+    pricing_name,
+    quantity_text,
+    region_name,
+    three_digits,
+    usd_text,
+)
 
 REASON_TEXT: Final = {
     "same_cost": "not cheaper than the entries (--n-entry shows more)",

@@ -1,19 +1,27 @@
 """Bulk prediction, chunk by chunk: read rows, answer them, write the answers."""
 
 import importlib.util
-from collections.abc import Iterator
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import aclosing
 from dataclasses import replace
+from http import HTTPStatus
 from tempfile import SpooledTemporaryFile
-from typing import Protocol
+from typing import Any, Final, Protocol
+
+from anyio import CapacityLimiter, to_thread
+from starlette.responses import StreamingResponse
+from starlette.types import Send
 
 from roofcast.data.errors import OutOfRangeError
 from roofcast.data.measurements.cells import Table
-from roofcast.serving.http.body import Kind
-from roofcast.serving.http.bulk.chunks import Chunk
-from roofcast.serving.http.bulk.inline import InlineModels
+from roofcast.serving.http.body import LEVEL_HEADER, STACK_HEADER, VERSION_HEADER, Kind
+from roofcast.serving.http.bulk.chunks import Chunk, InlineModels
 from roofcast.serving.http.bulk.ndjson import JsonWriter, NdjsonWriter, check_lines, read_lines
 from roofcast.serving.http.bulk.parquet_reader import read_parquet
 from roofcast.serving.http.bulk.parquet_writer import ParquetWriter
+from roofcast.serving.http.problem_details import NOT_ACCEPTABLE
+from roofcast.serving.http.schemas.resources import EXAMPLE_ROW
 from roofcast.serving.http.telemetry.prometheus import count_answers
 from roofcast.serving.predict.row_answers import ANSWER_METRICS, SATURATED, PredictOptions, answer_columns
 from roofcast.serving.request_fields import StackResponse
@@ -92,3 +100,77 @@ def _writer(kind: Kind, version: str, level: float, stack: StackResponse | None)
     if kind == Kind.NDJSON:
         return NdjsonWriter()
     return JsonWriter(version, level, stack) if kind == Kind.JSON else ParquetWriter(version, level)
+
+
+_LINES: Final = {
+    "schema": {
+        "type": "string",
+        "description": "One JSON object per line: a row as in the JSON body's `rows`. `model` may be an object as in "
+        "its `models` in place of a name, up to 100 different ones in a body.",
+    },
+    "example": json.dumps(EXAMPLE_ROW) + "\n",
+}
+_FILE: Final = {
+    "schema": {
+        "type": "string",
+        "format": "binary",
+        "description": "Columns as the fields of a row: texts, numbers, truth values; models by name only.",
+    }
+}
+
+BULK_REQUEST: Final[dict[str, Any]] = {
+    "requestBody": {"content": {Kind.NDJSON.value: _LINES, Kind.PARQUET.value: _FILE}}
+}
+
+_HEADERS: Final = {
+    name: {"description": f"{description}, in bulk responses.", "schema": {"type": "string"}}
+    for name, description in (
+        (VERSION_HEADER, "Predictor version"),
+        (LEVEL_HEADER, "Level of the intervals"),
+        (STACK_HEADER, "Kind and name of the stack that the request names, and notes on it, percent-encoded"),
+    )
+}
+
+BULK_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+    int(HTTPStatus.OK): {
+        "description": "The rows with their answers, in the order of the request.",
+        "headers": _HEADERS,
+        "content": {
+            Kind.NDJSON.value: {
+                "schema": {
+                    "type": "string",
+                    "description": "One JSON object per line: a row as in the JSON response's `rows`.",
+                }
+            },
+            Kind.PARQUET.value: _FILE,
+        },
+    },
+    **NOT_ACCEPTABLE,
+}
+
+
+N_THREAD: Final = 1
+"""Chunks that a process computes at once; bulk requests take turns, so memory stays bounded."""
+
+_LIMITER: Final = CapacityLimiter(N_THREAD)
+
+
+async def stream(parts: Iterator[bytes], kind: Kind, headers: Mapping[str, str]) -> StreamingResponse:
+    """Return a response whose parts are computed one by one, each after the one before it was sent.
+
+    The first part is computed before the response begins, so an error of the whole request gets a status.
+    """
+    first = await to_thread.run_sync(next, parts, limiter=_LIMITER)
+    return _Stream(_continue(first, parts), media_type=kind, headers=headers)
+
+
+async def _continue(part: bytes | None, parts: Iterator[bytes]) -> AsyncIterator[bytes]:
+    while part is not None:
+        yield part
+        part = await to_thread.run_sync(next, parts, None, limiter=_LIMITER)
+
+
+class _Stream(StreamingResponse):
+    async def stream_response(self, send: Send) -> None:
+        async with aclosing(self.body_iterator):  # type: ignore[type-var]  # `_continue` is a generator
+            await super().stream_response(send)

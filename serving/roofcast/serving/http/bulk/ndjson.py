@@ -10,8 +10,7 @@ from pydantic_core import from_json, to_json
 from roofcast.data.errors import MAX_PROBLEM, InputError, join_errors
 from roofcast.data.measurements.cells import ColumnArray, Table
 from roofcast.serving.http.body import read_object
-from roofcast.serving.http.bulk.chunks import MAX_TEXT, N_ROW, Chunk
-from roofcast.serving.http.bulk.inline import InlineModels
+from roofcast.serving.http.bulk.chunks import MAX_TEXT, N_ROW, Chunk, InlineModels
 from roofcast.serving.predict.question_rows import (
     REQUIRED_COLUMNS,
     ROW_NAMES,

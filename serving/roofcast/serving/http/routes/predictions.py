@@ -18,10 +18,15 @@ from roofcast.serving.defaults import DEFAULT_LEVEL, DEFAULT_OPERATOR, Operator
 from roofcast.serving.explain.explanation import explain, sweep_question
 from roofcast.serving.http.access import READ
 from roofcast.serving.http.body import LEVEL_HEADER, PATH, STACK_HEADER, VERSION_HEADER, Kind, bulk_kind
-from roofcast.serving.http.bulk.bulk_answers import answer_body, answer_chunks, has_parquet
+from roofcast.serving.http.bulk.bulk_answers import (
+    BULK_REQUEST,
+    BULK_RESPONSES,
+    answer_body,
+    answer_chunks,
+    has_parquet,
+    stream,
+)
 from roofcast.serving.http.bulk.chunks import Chunk
-from roofcast.serving.http.bulk.openapi import BULK_REQUEST, BULK_RESPONSES
-from roofcast.serving.http.bulk.streaming import stream
 from roofcast.serving.http.dependencies import ActiveModel, Owner, Parts, ShadowQueue
 from roofcast.serving.http.guarded_routes import BODY, BulkRoute, GuardedRoute, response_kind
 from roofcast.serving.http.refusals import RefusedError

@@ -8,7 +8,7 @@ from typing import Final
 from roofcast.data.precision_names import WeightFormat
 from roofcast.data.prices.regions import is_area, is_located
 from roofcast.data.specs import Offer
-from roofcast.serving.counts import count_text, quantity_text
+from roofcast.serving.display_names import count_text, quantity_text
 from roofcast.serving.recommend.answer.parts import PredictedMetric, Recommendation
 from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand

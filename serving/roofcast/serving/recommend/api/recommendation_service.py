@@ -18,10 +18,17 @@ from roofcast.features.validity.model_limits import context_error, context_limit
 from roofcast.serving.app_state.catalog.live_catalog import build_model, find_model
 from roofcast.serving.app_state.catalog.user_files import old_price_warnings
 from roofcast.serving.app_state.champion_loader import LoadedModel
-from roofcast.serving.counts import count_text, quantity_text, three_digits, usd_text
 from roofcast.serving.deployment import Question, checkpoint_of, deployment
 from roofcast.serving.deployment.engine_config import ENGINES as DEPLOYABLE_ENGINES
-from roofcast.serving.display_names import engine_name, metric_name, precision_name
+from roofcast.serving.display_names import (
+    count_text,
+    engine_name,
+    metric_name,
+    precision_name,
+    quantity_text,
+    three_digits,
+    usd_text,
+)
 from roofcast.serving.predict.name_remarks import request_remarks
 from roofcast.serving.predict.reference_rows import references_of
 from roofcast.serving.recommend.answer.basis import BasisFactory

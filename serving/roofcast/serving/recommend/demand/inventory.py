@@ -12,7 +12,7 @@ from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.prices.price_book import MAX_AGE_DAY
 from roofcast.data.specs import Count, Money, Offer
 from roofcast.serving.app_state.catalog.user_files import OWNED
-from roofcast.serving.predict.name_remarks import unknown_name_error
+from roofcast.serving.predict.unknown_names import unknown_name_error
 from roofcast.serving.request_fields import Flag, Message, Text, examples
 
 REGION: Final = "own"

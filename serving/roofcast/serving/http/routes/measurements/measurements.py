@@ -1,36 +1,54 @@
-"""``/v1/measurements``: the users' own measurements."""
+"""``/v1/measurements``, ``/v1/drift`` and ``/v1/campaigns/...``: stored measurements, and what became of them."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
-from fastapi import APIRouter, Query, Request
+import numpy as np
+from fastapi import APIRouter, Path, Query, Request
+from pydantic import BaseModel, Field
 
+from roofcast.data.campaigns import CAMPAIGNS, load_campaigns
+from roofcast.data.errors import UnknownNameError
 from roofcast.data.importers.posted_rows import read_json_rows
-from roofcast.serving.app_state.imports.import_report import added_warnings, import_warnings
+from roofcast.data.measurements.schema import INPUT_COLUMNS, REFERENCE_METRICS
+from roofcast.data.measurements.validation import row_ids
+from roofcast.serving.app_state.imports.import_report import added_warnings, import_warnings, own_campaign_report
 from roofcast.serving.app_state.imports.measurement_import import check_names, import_rows
-from roofcast.serving.drift.import_drift import compare_import
+from roofcast.serving.defaults import DEFAULT_LEVEL
+from roofcast.serving.drift.import_drift import compare_import, report_days, report_import
 from roofcast.serving.http.access import CALLER, KEY, READ, WRITE
-from roofcast.serving.http.dependencies import ClaimOfKeys, Compare, Parts, Viewer, origin_of
+from roofcast.serving.http.dependencies import ActiveModel, ClaimOfKeys, Compare, Parts, Viewer, origin_of
 from roofcast.serving.http.guarded_routes import GuardedRoute
-from roofcast.serving.http.routes.measurements.drift import drift_url
 from roofcast.serving.http.schemas.resources import (
     ImportSummary,
     MeasurementsAdded,
     MeasurementsChanged,
     MeasurementSelection,
     MeasurementsRequest,
+    Selector,
 )
 from roofcast.serving.predict.question_rows import rows_from_table
-from roofcast.serving.request_fields import Cell
+from roofcast.serving.request_fields import Cell, Level, Value
+from roofcast.training.drift.drift_report import MAX_CHANGE, DriftReport
 
 if TYPE_CHECKING:
     from roofcast.data.store.api_keys import ApiKey
+    from roofcast.data.store.measurement_store import Added
     from roofcast.data.store.provenance import Action
 
 router = APIRouter(tags=["measurements"], route_class=GuardedRoute)
+
+DRIFT_PATH: Final = "/v1/drift"
+
+
+def drift_url(added: Added) -> str | None:
+    """Return the path at which an import is compared with the predictor; None if it stored and claimed no row."""
+    is_comparable = added.import_id and added.n_new + added.n_claimed
+    return f"{DRIFT_PATH}?import_id={added.import_id}" if is_comparable else None
+
 
 OWN_CAMPAIGN = "own"
 
@@ -130,3 +148,93 @@ def _change(
         action, http.scope[CALLER], selection, only_of, request.target, seen_by=seen_by
     )
     return MeasurementsChanged(n_row=changed.n_row, n_refused=changed.n_refused)
+
+
+@router.get(DRIFT_PATH, dependencies=READ)
+def get_drift(
+    service: Parts,
+    viewer: Viewer,
+    *,
+    days: Annotated[
+        float | None,
+        Query(gt=0, le=36_500, description="Of the last so many days by import; `ROOFCAST_DRIFT_DAYS` by default."),
+    ] = None,
+    import_id: Annotated[Selector | None, Query(description="Rows of one import instead.")] = None,
+    level: Annotated[Level, Query(description="Probability of the intervals.")] = DEFAULT_LEVEL,
+    max_change: Annotated[
+        float, Query(gt=1, le=1e6, description="Median ratio of repeats from which it is drift, however few.")
+    ] = MAX_CHANGE,
+) -> DriftReport:
+    """Compare imported rows with the predictor, and with earlier measurements of the same configurations.
+
+    These are rows that the caller may list. Rows that the predictor has learnt do not judge it. Of many rows a sample
+    is compared.
+    """
+    if import_id is not None:
+        return report_import(service.store, service.compared_models, import_id, level, max_change, seen_by=viewer)
+    return report_days(
+        service.store, service.compared_models, days or service.settings.drift_days, level, max_change, seen_by=viewer
+    )
+
+
+class CampaignReport(BaseModel):
+    """Rows of an imported campaign: stored, learnt from, and why not."""
+
+    campaign: str
+    n_kept: int
+    n_learnable: int
+    not_learnt: Annotated[str, Field(description="Rules of `docs/REVIEW_RULES.md`, with the number of rows of each.")]
+
+
+class CampaignRow(BaseModel):
+    """A measurement: its question as `/v1/predictions` reads it, outcomes, and whether the predictor learnt them."""
+
+    question: dict[str, Value]
+    measured: dict[str, float]
+    is_learnt: bool
+
+
+class CampaignRows(BaseModel):
+    """Measurements of a campaign, evenly spread if there are more than asked for."""
+
+    campaign: str
+    n_row: int
+    n_learnt: int
+    rows: list[CampaignRow]
+
+
+@router.get("/v1/campaigns/report", dependencies=READ)
+def get_report(service: Parts, viewer: Viewer) -> list[CampaignReport]:
+    """Report the imported campaigns: rows stored, rows that training uses, and why it skips the others."""
+    rows = own_campaign_report(service.store.load(seen_by=viewer, provenance=True), service.catalog)
+    return [CampaignReport.model_validate({k: row[k] for k in CampaignReport.model_fields}) for row in rows]
+
+
+@router.get("/v1/campaigns/{name}/measurements", dependencies=READ)
+def list_campaign_rows(
+    name: Annotated[str, Path(max_length=400, pattern=r"^[^\x00]+$")],
+    service: Parts,
+    active: ActiveModel,
+    viewer: Viewer,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 300,
+) -> CampaignRows:
+    """List measurements of a shipped or imported campaign; those beyond the limit are skipped evenly."""
+    own = () if name in CAMPAIGNS else tuple(service.store.campaigns(viewer))
+    if name not in CAMPAIGNS and name not in own:
+        raise UnknownNameError("campaign", name, (*CAMPAIGNS, *own))
+    table = load_campaigns((name,)) if name in CAMPAIGNS else service.store.load(name, seen_by=viewer)
+    learnt = set(active.bundle.row_ids)
+    is_learnt = np.array([row_id in learnt for row_id in row_ids(table)])
+    index = np.unique(np.linspace(0, len(table) - 1, min(limit, len(table))).astype(int))
+    shown = rows_from_table(table.iloc[index])
+    rows = [_campaign_row(row, is_learnt=bool(is_learnt[i])) for i, row in zip(index, shown, strict=True)]
+    return CampaignRows(campaign=name, n_row=len(table), n_learnt=int(is_learnt.sum()), rows=rows)
+
+
+def _campaign_row(row: dict[str, Value], *, is_learnt: bool) -> CampaignRow:
+    filled = {name: value for name, value in row.items() if value not in {None, ""}}
+    return CampaignRow(
+        question={name: value for name, value in filled.items() if name in INPUT_COLUMNS},
+        measured={name: float(value) for name in REFERENCE_METRICS if isinstance(value := filled.get(name), float)},
+        is_learnt=is_learnt,
+    )

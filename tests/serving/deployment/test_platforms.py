@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roofcast.data.errors import InputError
-from roofcast.serving.deployment.names import LONGEST_NAME, check_argument, dns_name, label_value
+from roofcast.serving.deployment.platforms import LONGEST_NAME, check_argument, dns_name, label_value
 
 
 @given(st.text(max_size=300))
