@@ -5,12 +5,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, OwnerOffsets
+from roofcast.features.columns import ENGINES
+from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, NAMES, OwnerOffsets
 from roofcast.features.queries import FloatArray
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.learner.boosted_trees import ResidualRegressor
-from roofcast.training.learner.carry_over import fit_carry_over
-from roofcast.training.learner.errors.grouped_conformal import Origins
+from roofcast.training.learner.carry_over import QUEUEING, fit_carry_over
+from roofcast.training.learner.errors.grouped_conformal import MIN_COMPETENT_OWNER, Origins
 from roofcast.training.learner.ratio_model import HeldOutModel, RatioModel, fit_held_out, predict_by_fold
 from tests.training.builders import QUICK
 
@@ -61,8 +62,9 @@ def test_an_owner_weighs_as_the_root_of_its_rows(single: float, share: float) ->
         coefficients=None, carried_over=lambda _: SimpleNamespace(predict_ratio=lambda _: prediction)
     )
     y = pd.DataFrame({METRIC: np.exp(correction * np.array([0.2, 0.2, 0.2, 0.2, 0.8]))})
+    X = pd.DataFrame({"config.engine": np.zeros(5)})
     folds = [HeldOutModel(cast("RatioModel", model), np.arange(5))]
-    assert fit_carry_over(folds, y, y, build_origins(owners, owners))[1] == {METRIC: pytest.approx(share)}
+    assert fit_carry_over(folds, X, y, build_origins(owners, owners))[1] == {METRIC: pytest.approx(share)}
 
 
 def build_origins(lineages: pd.Series, owners: pd.Series) -> Origins:
@@ -79,7 +81,26 @@ def test_coefficients_carry_over_as_far_as_stacks_left_out_are_between_prior_and
     half = model.carried_over(0.5).predict_ratio(subset.X).estimates[METRIC]
     y = subset.y.assign(**{METRIC: half})
     every = [HeldOutModel(model, np.arange(len(subset.X)))]
-    assert fit_carry_over(every, subset.X, y, build_origins(subset.groups, owners))[0] == 0.5
+    found, _ = fit_carry_over(every, subset.X, y, build_origins(subset.groups, owners))
+    assert (found == 0.5).all()
+
+
+def test_engines_that_no_competent_operator_runs_have_a_share_of_their_own(subset: TrainingSet) -> None:
+    """Measurements by the priors on one engine, and half way from them on another."""
+    n = len(subset.X)
+    engine = np.resize([ENGINES.index("vllm"), ENGINES.index("tgi")], n)
+    X = subset.X.assign(**{"config.engine": engine.astype(float)})
+    owners = pd.Series(np.resize([f"owner {i}" for i in range(MIN_COMPETENT_OWNER)], n), X.index)
+    model = RatioModel(QUICK, (METRIC,), DEFAULT_COEFFICIENTS.with_values(dense_ratio=3.0, layer_overhead_s=2e-4))
+    model.fit(X, subset.y * np.nan, subset.groups)
+    model.coefficients = None
+    model.metrics_, model.regressors_ = (METRIC,), {METRIC: cast("ResidualRegressor", _Constant())}
+    share = np.zeros((len(ENGINES), len(NAMES)))
+    share[np.ix_(np.array(ENGINES) != "vllm", ~np.isin(NAMES, QUEUEING))] = 0.5
+    y = subset.y.assign(**{METRIC: model.carried_over(share).predict_ratio(X).estimates[METRIC]})
+    origins = Origins(subset.groups, owners, pd.Series(engine == ENGINES.index("vllm"), X.index))
+    found, _ = fit_carry_over([HeldOutModel(model, np.arange(n))], X, y, origins)
+    np.testing.assert_array_equal(found, share)
 
 
 def test_owners_keep_their_coefficients_when_less_carries_over() -> None:

@@ -163,10 +163,13 @@ class Coefficients:
             typical[_INDEX[name]] = np.log(value)
         return Coefficients(typical, self.offset)
 
-    def near_priors(self, share: float) -> Coefficients:
-        """Return the coefficients at a share of the way, in logarithms, from the priors' medians to these."""
-        typical = DEFAULT_COEFFICIENTS.typical
-        return Coefficients(typical + share * (self.typical - typical), share * self.offset)
+    def near_priors(self, share: float | FloatArray) -> Coefficients:
+        """Return the coefficients at a share of the way, in logarithms, from the priors' medians to these.
+
+        `share`: that of all, or of each: shape (n_engine, n_coefficient).
+        """
+        median = DEFAULT_COEFFICIENTS.typical
+        return Coefficients(median, share * (self.typical + self.offset - median))
 
     def by_row(self, engine: FloatArray) -> RowCoefficients:
         """Return every coefficient by row, from engine codes: shape (n_row,) each."""

@@ -1,14 +1,19 @@
 """How much of what the training rows teach carries over to a stack that nobody measured."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.queries import FloatArray
+from roofcast.features.columns import ENGINES
+from roofcast.features.engine.coefficients import NAMES
+from roofcast.features.queries import BoolArray, FloatArray
 from roofcast.training.dataset.targets import log_ratio
 from roofcast.training.learner.derived_metrics import SOURCES, THROUGHPUT
 from roofcast.training.learner.errors.grouped_conformal import MIN_COMPETENT_OWNER, Origins
@@ -21,56 +26,93 @@ TOLERANCE: Final = 0.01
 
 SMALLEST_ERROR: Final = 1e-9
 
+QUEUEING: Final = (
+    "request_overhead_s", "startup_s", "batch_overhead_s", "prefill_interference", "lockstep", "burst", "collision",
+    "wait_step", "poll_ratio",
+)  # fmt: skip
+"""Coefficients of clients and queues, which all engines have alike."""
+
 ObjectArray = npt.NDArray[np.object_]
 
 
 def fit_carry_over(
     folds: Sequence[HeldOutModel], X: pd.DataFrame, y: pd.DataFrame, origins: Origins
-) -> tuple[float, dict[str, float]]:
+) -> tuple[FloatArray, Mapping[str, float]]:
     """Return the shares of least absolute log error over stacks left out, as `RatioModel.carried_over` takes them.
 
-    They are learnt from rows of competent operators, whom a question is about by default; from all rows if fewer than
-    `MIN_COMPETENT_OWNER` owners have such. An owner of n rows has the weight sqrt(n). The share of the correction of
-    a metric has the metric's least error; derived metrics have none, for they follow from others. The share of the
-    calibration is the smallest whose product of the errors of TTFT, TPOT and throughput is within `TOLERANCE` of the
-    least one, for the priors have seen none of these stacks.
+    They are learnt from rows of competent operators, whom a question is about by default; the share of what an engine
+    that none of them runs costs by itself, `QUEUEING` excepted, is learnt from all rows of such engines. With fewer
+    than `MIN_COMPETENT_OWNER` owners of competent rows, all are from all rows. An owner of n rows has the weight
+    sqrt(n). The share of the correction of a metric has the metric's least error; derived metrics have none, for they
+    follow from others. The share of the calibration is the smallest whose product of the errors of TTFT, TPOT and
+    throughput is within `TOLERANCE` of the least one, for the priors have seen none of these stacks.
 
     - `folds`: Models and the rows of the stacks that they did not see.
     - `X`, `y`: shapes (n_row, n_descriptor) and (n_row, n_metric)
     - `origins`: Of the rows.
     """
-    judged = origins.is_competent.to_numpy()
+    judged, engine = origins.is_competent.to_numpy(), X["config.engine"].to_numpy(dtype=np.intp)
     if origins.owner[judged].nunique() < MIN_COMPETENT_OWNER:
         judged = np.ones(len(X), dtype=bool)
-    folds = [replace(fold, test=fold.test[judged[fold.test]]) for fold in folds if judged[fold.test].any()]
-    are_fitted = all(fold.model.coefficients is None for fold in folds)
-    shares = CALIBRATION_SHARES if are_fitted else CALIBRATION_SHARES[:1]
-    tried = [_try_share(share, folds, X, y, origins.owner.to_numpy(dtype=object)) for share in shares]
-    least = min(error for error, _ in tried)
-    if not least:  # nothing is judged
-        return tried[0][1]
-    return next(found for error, found in reversed(tried) if error <= least + TOLERANCE)
+    trial = _Trial(folds, X, y, origins.owner.to_numpy(dtype=object))
+    calibration = np.ones((len(ENGINES), len(NAMES)))
+    calibration, correction = trial.among(judged).best(calibration, calibration > 0)
+    others = ~np.isin(np.arange(len(ENGINES)), engine[judged])
+    if others[engine].any():
+        own = others[:, None] & ~np.isin(NAMES, QUEUEING)
+        calibration, _ = trial.among(others[engine]).best(calibration, own, correction)
+    return calibration, correction
 
 
-def _try_share(
-    share: float, folds: Sequence[HeldOutModel], X: pd.DataFrame, y: pd.DataFrame, owner: ObjectArray
-) -> tuple[float, tuple[float, dict[str, float]]]:
-    """Return the logarithm of the product of errors, and the shares, given that of the calibration."""
-    parts = [
-        _Part(fold.model.carried_over(share).predict_ratio(X.iloc[fold.test]), y.iloc[fold.test], owner[fold.test])
-        for fold in folds
-    ]
-    shares: dict[str, float] = {}
-    for metric in dict.fromkeys(metric for part in parts for metric in part.prediction.value):
-        corrections = [part.own_errors(metric) for part in parts if metric in part.prediction.value]
-        shares[metric] = carry_over_share(*map(np.concatenate, zip(*corrections, strict=True)))
-    total = 0.0
-    for metric in shares.keys() & {*SOURCES, THROUGHPUT}:
-        errors = [part.remaining_errors(metric, shares) for part in parts if metric in part.prediction.value]
-        error, owners = map(np.concatenate, zip(*errors, strict=True))
-        if len(error):
-            total += float(np.log(np.average(np.abs(error), weights=owner_weights(owners)) + SMALLEST_ERROR))
-    return total, (share, shares)
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """Models of stacks left out, and the measurements that judge shares: of rows with these owners."""
+
+    folds: Sequence[HeldOutModel]
+    X: pd.DataFrame
+    y: pd.DataFrame
+    owner: ObjectArray
+
+    def among(self, judged: BoolArray) -> _Trial:
+        folds = [replace(fold, test=fold.test[judged[fold.test]]) for fold in self.folds if judged[fold.test].any()]
+        return replace(self, folds=folds)
+
+    def best(
+        self, calibration: FloatArray, chosen: BoolArray, correction: Mapping[str, float] = MappingProxyType({})
+    ) -> tuple[FloatArray, Mapping[str, float]]:
+        """Return the shares of the calibration, of which one is `chosen`, and of corrections, which may be given."""
+        are_fitted = all(fold.model.coefficients is None for fold in self.folds)
+        shares = CALIBRATION_SHARES if are_fitted else CALIBRATION_SHARES[:1]
+        tried = [self._judge(np.where(chosen, share, calibration), correction) for share in shares]
+        least = min(error for error, _ in tried)
+        if not least:  # nothing is judged
+            return tried[0][1]
+        return next(found for error, found in reversed(tried) if error <= least + TOLERANCE)
+
+    def _judge(
+        self, calibration: FloatArray, correction: Mapping[str, float]
+    ) -> tuple[float, tuple[FloatArray, Mapping[str, float]]]:
+        """Return the logarithm of the product of errors, and the shares, those of corrections by least error."""
+        parts = [
+            _Part(
+                fold.model.carried_over(calibration).predict_ratio(self.X.iloc[fold.test]),
+                self.y.iloc[fold.test],
+                self.owner[fold.test],
+            )
+            for fold in self.folds
+        ]
+        shares = dict(correction)
+        for metric in dict.fromkeys(metric for part in parts for metric in part.prediction.value):
+            if not correction:
+                corrections = [part.own_errors(metric) for part in parts if metric in part.prediction.value]
+                shares[metric] = carry_over_share(*map(np.concatenate, zip(*corrections, strict=True)))
+        total = 0.0
+        for metric in shares.keys() & {*SOURCES, THROUGHPUT}:
+            errors = [part.remaining_errors(metric, shares) for part in parts if metric in part.prediction.value]
+            error, owners = map(np.concatenate, zip(*errors, strict=True))
+            if len(error):
+                total += float(np.log(np.average(np.abs(error), weights=owner_weights(owners)) + SMALLEST_ERROR))
+        return total, (calibration, shares)
 
 
 @dataclass(frozen=True, slots=True)

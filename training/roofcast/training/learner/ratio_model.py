@@ -199,10 +199,13 @@ class RatioModel(Estimator):
                 self.gates_[metric] = SupportGate.fit(keys.take(rows), lineages[rows])
         return self
 
-    def carried_over(self, calibration: float, correction: Mapping[str, float] = MappingProxyType({})) -> Self:
+    def carried_over(
+        self, calibration: float | FloatArray, correction: Mapping[str, float] = MappingProxyType({})
+    ) -> Self:
         """Return the model whose answers for a stack that nobody measured rely less on what others measured.
 
-        `calibration`: share of the way from the priors to the fitted coefficients; those of measured owners stay.
+        `calibration`: share of the way from the priors to the fitted coefficients, or that of each: shape (n_engine,
+        n_coefficient); those of measured owners stay.
         `correction`: `carry_over_`.
         """
         other = copy.copy(self)
@@ -275,7 +278,7 @@ class HeldOutModel:
     model: RatioModel
     test: npt.NDArray[np.intp]
 
-    def carried_over(self, calibration: float, correction: Mapping[str, float]) -> HeldOutModel:
+    def carried_over(self, calibration: float | FloatArray, correction: Mapping[str, float]) -> HeldOutModel:
         """Return it with `RatioModel.carried_over`."""
         return HeldOutModel(self.model.carried_over(calibration, correction), self.test)
 

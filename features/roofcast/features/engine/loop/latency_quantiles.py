@@ -74,8 +74,8 @@ def _ttft_s(a: _Asked) -> FloatArray:
     -----
     The first request of each slot meets an even share of all prompts. What the estimate has beyond that is groups of
     later requests that still arrive together, or always do: each meets an even share of its group. Other prompts are
-    met while one is in prefill, for an exponential time. The wait for steps under way is even. Prompts vary as answers do, of
-    which alone the variation is known.
+    met while one is in prefill, for an exponential time. The wait for steps under way is even. Prompts vary as
+    answers do, of which alone the variation is known.
     """
     e, first = a.e, np.minimum(a.first_ratio, a.e.together_ratio)
     together = np.minimum(e.together_ratio * e.other_prompts_s / 2, e.prompts_ahead_s)
