@@ -3,8 +3,11 @@ import pytest
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import AmbiguousNameError, UnknownNameError
 from roofcast.data.precision_names import format_engine, parse_precision, parse_weights
+from roofcast.data.specs import AcceleratorSpec
+from tests.every_row import for_every
 
 CATALOG = load_catalog()
+FORMS = frozenset({"sxm", "sxm2", "pcie", "nvl", "60c", "80c"})
 
 
 @pytest.mark.parametrize(
@@ -22,6 +25,24 @@ CATALOG = load_catalog()
         ("v6e", "google-tpu-v6e"),
         ("H100", "nvidia-h100-sxm-80gb"),
         ("MI300X", "amd-mi300x-192gb"),
+        ("RTX Pro 6000", "nvidia-rtx-pro-6000-blackwell-server"),
+        ("6000 pro blackwell", "nvidia-rtx-pro-6000-blackwell-server"),
+        ("RTX PRO 6000 Max-Q", "nvidia-rtx-pro-6000-blackwell-maxq"),
+        ("M3 Ultra 512", "apple-m3-ultra-512gb"),
+        ("M4 Max 64", "apple-m4-max-64gb"),
+        ("MacBook Pro M4 Pro 48GB", "apple-m4-pro-48gb"),
+        ("Mac Studio M3 Ultra", "apple-m3-ultra-512gb"),
+        ("H100 80GB PCIe", "nvidia-h100-pcie-80gb"),
+        ("A100 40", "nvidia-a100-sxm-40gb"),
+        ("A100-80G", "nvidia-a100-sxm-80gb"),
+        ("5090 32", "nvidia-rtx-5090-32gb"),
+        ("V100 32", "nvidia-v100-sxm2-32gb"),
+        ("B200 192", "nvidia-b200-sxm-180gb"),
+        ("HGX H100", "nvidia-h100-sxm-80gb"),
+        ("spark", "nvidia-gb10-dgx-spark"),
+        ("Ironwood", "google-tpu-v7x-ironwood"),
+        ("AGX Orin 64GB", "nvidia-jetson-agx-orin-64gb"),
+        ("trn2", "aws-trainium2"),
     ],
 )
 def test_an_accelerator_is_meant_by_its_words(name: str, id_: str) -> None:
@@ -54,6 +75,15 @@ def test_a_model_is_meant_by_its_words(name: str, id_: str, precision: str) -> N
     assert f"is taken as {id_}" in CATALOG.remark("model", name)
 
 
+@for_every([spec for spec in CATALOG.accelerators.values() if spec.id.endswith("gb")])
+def test_each_part_and_its_memory_size_mean_one_accelerator(spec: AcceleratorSpec) -> None:
+    *part, memory = [word for word in spec.id.split("-")[1:] if word not in FORMS]
+    for size in (memory, memory.removesuffix("gb")):
+        meaning = CATALOG.accelerator(" ".join([*part, size]))
+        assert meaning.id.split("-")[:2] == spec.id.split("-")[:2]
+        assert meaning.id.endswith(memory)
+
+
 @pytest.mark.parametrize("name", ["qwen3-32b", "Qwen/Qwen3-32B", "meta-llama/llama-3.1-8b"])
 def test_a_name_that_is_spelled_as_the_id_has_no_remark(name: str) -> None:
     assert CATALOG.remark("model", name) == ""
@@ -64,7 +94,6 @@ def test_a_name_that_is_spelled_as_the_id_has_no_remark(name: str) -> None:
     [
         ("accelerator", "a100", "nvidia-a100-pcie-80gb"),
         ("accelerator", "V100", "nvidia-v100-sxm2-32gb"),
-        ("accelerator", "RTX PRO 6000", "nvidia-rtx-pro-6000-blackwell-server"),
         ("model", "mixtral", "mistralai/Mixtral-8x7B-v0.1"),
         ("model", "qwen3", "Qwen/Qwen3-32B"),
     ],

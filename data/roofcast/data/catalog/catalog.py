@@ -192,6 +192,8 @@ class Catalog:
     @functools.cached_property
     def _accelerator_words(self) -> WordIndex:
         names = {id_: [f"{id_} {spec.vendor} {spec.name}"] for id_, spec in self.accelerators.items()}
+        for alias, id_ in self.accelerator_aliases.items():
+            names[id_].append(alias)
         return WordIndex(names, is_numbered=True)
 
     @functools.cached_property

@@ -11,7 +11,10 @@ from typing import Final
 _WORD: Final = re.compile(r"[0-9]+(?:\.[0-9]+)*(?:[a-z]+)?|[a-z]+", re.ASCII)
 _VARIANT: Final = re.compile(r"(?<=[0-9])(?=(?:ti|super|xtx?|gre)\b)", re.ASCII)
 _MEMORY: Final = re.compile(r"[0-9]+gi?b?", re.ASCII)
-_DIGIT: Final = re.compile(r"[0-9]", re.ASCII)
+_TELLING: Final = re.compile(r".*[0-9].*|[a-z]{4,}", re.ASCII)
+_HOUSING: Final = re.compile(
+    r"\b(?:mac ?book(?: (?:pro|air))?|mac (?:studio|mini|pro)|i ?mac|hgx|dgx)\b", re.I | re.ASCII
+)
 
 MAX_NAME: Final = 100
 """Longest name that is compared by its words."""
@@ -40,8 +43,8 @@ def words_of(name: str) -> frozenset[str]:
 class WordIndex:
     """Entries of a catalogue by the words of their names.
 
-    `names`: other names of each entry by its id. `is_numbered`: whether only names with a number besides a memory
-    size mean an entry, as those of accelerators do.
+    `names`: other names of each entry by its id. `is_numbered`: whether only names with a long word, or a number
+    besides a memory size, mean an entry, as those of accelerators do.
     """
 
     def __init__(self, names: Mapping[str, Iterable[str]], *, is_numbered: bool) -> None:
@@ -50,24 +53,41 @@ class WordIndex:
         self._is_numbered = is_numbered
 
     def matches(self, name: str) -> list[str]:
-        """Return the ids that have all words of a name, the shortest first; without any, those with such a name."""
+        """Return the ids that have all words of a name, the shortest first; without any, those with such a name.
+
+        What houses an accelerator counts only if it is part of the accelerator's name, as in DGX Spark.
+        """
         words = words_of(name)
-        numbers = {word for word in words if _DIGIT.search(word) and not _MEMORY.fullmatch(word)}
-        if not words - PLAIN_WORDS or (self._is_numbered and not numbers):
+        telling = {word for word in words - PLAIN_WORDS if _TELLING.fullmatch(word) and not _MEMORY.fullmatch(word)}
+        if not words - PLAIN_WORDS or (self._is_numbered and not telling):
             return []
-        own = [id_ for id_, known in self._own.items() if words <= known]
-        other = [id_ for id_, sets in self._others.items() if any(words <= known for known in sets)]
+        own = [id_ for id_, known in self._own.items() if self._has(known, words)]
+        other = [id_ for id_, sets in self._others.items() if any(self._has(known, words) for known in sets)]
+        bare = _HOUSING.sub(" ", name) if self._is_numbered else name
+        if not own and not other and bare != name:
+            return self.matches(bare)
         return sorted(own or other, key=lambda id_: (len(id_), id_))
 
     def meaning(self, name: str) -> list[str]:
         """Return the id that a name means, or several if it is ambiguous; none if it means none.
 
-        Of several matches it means the one whose other words are plain, or of these the one without others.
+        It means the one of which it has all words of a name, plain words apart; else of several matches the one whose
+        other words are plain, or of these the one without others.
         """
-        matches, words = self.matches(name), words_of(name)
+        matches, words = self.matches(name), words_of(_HOUSING.sub(" ", name) if self._is_numbered else name)
+        named = [id_ for id_ in matches if any(self._equals(known, words) for known in self._others[id_])]
         plain = [id_ for id_ in matches if not _rest(id_, words) - PLAIN_WORDS]
         exact = [id_ for id_ in plain if not _rest(id_, words)]
-        return next((one for one in (plain, exact) if len(one) == 1), matches)
+        return next((one for one in (plain, exact, named) if len(one) == 1), matches)
+
+    def _has(self, known: frozenset[str], words: frozenset[str]) -> bool:
+        """Return whether a name has these words; of an accelerator, a number may be the size of its memory."""
+        is_told = self._is_numbered and any(map(_TELLING.fullmatch, words & known))
+        return all(word in known or (is_told and f"{word}gb" in known) for word in words)
+
+    def _equals(self, known: frozenset[str], words: frozenset[str]) -> bool:
+        own = words - PLAIN_WORDS
+        return len(known - PLAIN_WORDS) == len(own) and self._has(known, own)
 
 
 def _rest(id_: str, words: frozenset[str]) -> frozenset[str]:
