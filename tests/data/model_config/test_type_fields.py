@@ -140,6 +140,52 @@ def test_memory_holds_weights_once_and_each_pass_reads_them(
     assert d["model.n_param_dense"] == pytest.approx(n_passed + spec.vocab_size * spec.hidden_size, rel=0.03)
 
 
+PHI4_MULTIMODAL = {
+    "model_type": "phi4mm", "hidden_size": 3072, "num_hidden_layers": 32, "num_attention_heads": 24,
+    "num_key_value_heads": 8, "intermediate_size": 8192, "vocab_size": 200064, "tie_word_embeddings": True,
+    "embd_layer": {"embedding_cls": "image_audio"}, "img_processor": None, "full_attn_mod": 1,
+    "vision_lora": {"r": 256, "lora_alpha": 512}, "speech_lora": {"r": 320, "lora_alpha": 640},
+    "audio_processor": {
+        "name": "cascades",
+        "config": {"attention_dim": 1024, "linear_units": 1536, "num_blocks": 24, "kernel_size": 3},
+    },
+}  # fmt: skip
+GEMMA3N_AUDIO = {
+    "model_type": "gemma3n_audio", "hidden_size": 1536, "conf_num_hidden_layers": 12, "conf_conv_kernel_size": 5,
+}  # fmt: skip
+WHISPER = {"d_model": 1280, "encoder_layers": 32, "encoder_ffn_dim": 5120}
+LLAMA = {"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 2, "num_attention_heads": 32} | {
+    "intermediate_size": 11008, "vocab_size": 32000,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("config", "n_beside"),
+    [
+        (PHI4_MULTIMODAL, 5_574_460_384 - 3_836_021_760),
+        (LLAMA | {"audio_config": GEMMA3N_AUDIO}, 681e6),
+        (LLAMA | {"audio_config": WHISPER}, 637e6),
+        ({"thinker_config": LLAMA | {"audio_config": WHISPER}}, 637e6),
+    ],
+    ids=["phi4mm", "conformer", "whisper", "omni"],
+)
+def test_towers_of_images_and_sound_and_adapters_are_beside_the_text_model(
+    config: dict[str, Any], n_beside: float
+) -> None:
+    spec = model_from_config(config, "m")
+    modules = of_kind(spec.layers, Module)
+    assert sum(k.n_param(spec.hidden_size) for k in modules) == pytest.approx(n_beside, rel=0.02)
+    assert spec.unread == ()
+
+
+@pytest.mark.parametrize("stated", [{}, {"swa_num_key_value_heads": 8}])
+def test_layers_of_a_window_have_heads_of_their_own(stated: dict[str, int]) -> None:
+    config = {"model_type": "mimo_v2_flash", "hidden_size": 4096, "num_hidden_layers": 48, "vocab_size": 152576}
+    spec = model_from_config(config | stated, "m")
+    assert [(k.n, k.n_kv_head, k.window) for k in of_kind(spec.layers, Attention)] == [(9, 4, 0), (39, 8, 129)]
+    assert spec.n_param == pytest.approx(308.78e9, rel=1e-4)
+
+
 def test_a_loop_that_writes_its_cache_in_one_pass_has_one() -> None:
     spec = model_from_config(OURO | {"recurrent_kv_cache_mode": "last_loop"}, "m")
     assert sum(k.n * k.growing_width for k in of_kind(spec.layers, Attention)) == 48 * 2 * 2048

@@ -74,6 +74,17 @@ STATE_DTYPE: Final = ("mamba_ssm_dtype", "mamba_ssm_cache_dtype", "ssm_dtype", "
 PASSES: Final = ("total_ut_steps", "loop_num_passes", "n_recurrent_loops")
 STREAMS: Final = ("hc_mult", "hc_count")
 
+TOWER_WIDTHS: Final = (
+    "hidden_size", "embed_dim", "width", "vt_hidden_size", "d_model", "attention_dim", "hidden_dim",
+)  # fmt: skip
+TOWER_LAYERS: Final = (
+    "num_hidden_layers", "depth", "num_layers", "layers", "vt_num_hidden_layers", "encoder_layers", "num_blocks",
+    "conf_num_hidden_layers",
+)  # fmt: skip
+TOWER_MLP_WIDTHS: Final = ("intermediate_size", "vt_intermediate_size", "encoder_ffn_dim", "linear_units")
+CONVOLUTIONS: Final = ("conv_kernel_size", "conf_conv_kernel_size", "kernel_size")
+"""Fields of towers of sound whose layers are Conformers."""
+
 MIXER_SCHEDULES: Final = (
     "layer_types", "layers_block_type", "hybrid_override_pattern", "hybrid_layer_pattern", "attn_type_list",
     "linear_attn_config", "attn_layer_indices", "full_attn_idxs", "local_layer_ids", "attn_layer_period",

@@ -37,7 +37,9 @@ _WRAPPERS: Final = ("thinker_config",)
 _SHARED_WITH_TOWER: Final = (
     "vocab_size", "tie_word_embeddings", "torch_dtype", "dtype", "quantization_config", "max_position_embeddings",
 )  # fmt: skip
-_TOWERS: Final = ("vision_config", "vision_encoder", "visual", "audio_config", "vit_config")
+_TOWERS: Final = (
+    "vision_config", "vision_encoder", "visual", "vit_config", "audio_config", "audio_processor", "encoder_config",
+)  # fmt: skip
 _MOST_PARAM: Final = 10**14
 
 
@@ -144,7 +146,9 @@ def _guess_family(reader: ConfigReader) -> Family:
 
 
 def _towers(config: Mapping[str, Any]) -> list[ConfigReader]:
-    sections = [ConfigReader(config).section(name) for name in _TOWERS]
+    inner = _inner_config(config)
+    sections = [ConfigReader(inner).section(name) for name in _TOWERS]
+    sections = [ConfigReader(section).section("config") or section for section in sections]
     return [
         ConfigReader(section, defaults=class_defaults(str(section.get("model_type", "")), section))
         for section in sections
@@ -152,10 +156,12 @@ def _towers(config: Mapping[str, Any]) -> list[ConfigReader]:
     ]
 
 
+def _inner_config(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    return next((config[name] for name in _WRAPPERS if isinstance(config.get(name), Mapping)), config)
+
+
 def _text_model(config: Mapping[str, Any]) -> tuple[ConfigReader, str, Family | None]:
-    wrapped = next((config[name] for name in _WRAPPERS if isinstance(config.get(name), Mapping)), None)
-    if wrapped is not None:
-        return _text_model(wrapped)
+    config = _inner_config(config)
     outer = ConfigReader(config)
     if outer.has("_class_name"):
         raise InputError("_class_name", f"{outer.text('_class_name')!r} is a diffusion model; give a text model")

@@ -165,7 +165,12 @@ def read_modules(model: Model, layers: list[LayerKind], towers: list[ConfigReade
     """Return the towers and the layers that predict further tokens: each a layer of the model and a projection.
 
     A tower is counted by its width and layers: four matrices of attention and two of an MLP, and an embedding of
-    patches; a projection to the text model is a product of both widths.
+    patches; a projection to the text model is a product of both widths. A Conformer has a second MLP and a
+    convolution, whose two products have four matrices' weights.
+
+    References
+    ----------
+    A. Gulati et al., "Conformer", 2020, section 2.
     """
     modules: list[LayerKind] = []
     n_next = model.reader.count_or_none(*names.PREDICTION, high=1_000)
@@ -175,18 +180,18 @@ def read_modules(model: Model, layers: list[LayerKind], towers: list[ConfigReade
         if "experts" in last:
             weights = last["experts"].n_param(model.hidden) + last["attention"].n_param(model.hidden)
         modules.append(Module(role="prediction", n=n_next, n_param_layer=weights + 2 * model.hidden**2))
-    if weights := model.reader.count_or_none("image_expert_param", high=10**13):
-        modules.append(Module(role="tower", n=1, n_param_layer=weights))
-    for tower in towers:
-        width = tower.count_or_none("hidden_size", "embed_dim", "width", "vt_hidden_size", high=_MOST_WIDTH)
-        n_layer = tower.count_or_none(
-            "num_hidden_layers", "depth", "num_layers", "layers", "vt_num_hidden_layers", high=2_000
-        )
-        if width and n_layer:
-            inner = tower.count("intermediate_size", "vt_intermediate_size", default=4 * width, high=_MOST_WIDTH)
-            joined = n_layer * width * (4 * width + 2 * inner) + 3 * width * 16**2 + width * model.hidden
-            modules.append(Module(role="tower", n=1, n_param_layer=joined))
-    return modules
+    weights = [_tower_weights(tower, model.hidden) for tower in towers]
+    weights.append(model.reader.count_or_none("further_tower_param", high=10**13))
+    return modules + [Module(role="tower", n=1, n_param_layer=n) for n in weights if n]
+
+
+def _tower_weights(tower: ConfigReader, hidden: int) -> int:
+    width = tower.count_or_none(*names.TOWER_WIDTHS, high=_MOST_WIDTH)
+    n_layer = tower.count_or_none(*names.TOWER_LAYERS, high=2_000)
+    inner = tower.count(*names.TOWER_MLP_WIDTHS, default=4 * width, high=_MOST_WIDTH)
+    further = 2 * inner + 4 * width if tower.has(*names.CONVOLUTIONS) else 0
+    joined = n_layer * width * (4 * width + 2 * inner + further) + 3 * width * 16**2 + width * hidden
+    return joined if width and n_layer else 0
 
 
 def read_encoder_decoder(model: Model) -> tuple[list[LayerKind], int]:

@@ -7,6 +7,8 @@ from roofcast.data.model_config import field_names as names
 from roofcast.data.model_config.config_reader import ConfigReader
 
 _HIGH: Final = 100_000
+_SIGLIP_400M: Final = 428_565_440
+"""Weights of 27 layers of width 1,152 with MLPs of 4,304 and a pooling head, and of 1,024 positions of patches."""
 
 
 def usual_fields(model_type: str, reader: ConfigReader) -> Mapping[str, Any]:
@@ -16,7 +18,8 @@ def usual_fields(model_type: str, reader: ConfigReader) -> Mapping[str, Any]:
     ----------
     Transformers 5.24, ``configuration_mamba.py``, ``configuration_mamba2.py``, ``configuration_zamba2.py``;
     plamo-2-8b, ``modeling_plamo.py`` (`is_mamba`); flash-linear-attention, ``configuration_rwkv7.py``; Transformers
-    5.24, ``modeling_longcat_flash.py``, ``modeling_ernie4_5_vl_moe.py``.
+    5.24, ``modeling_longcat_flash.py``, ``modeling_ernie4_5_vl_moe.py``, ``modeling_mimo_v2_flash.py``
+    (`num_key_value_heads`), ``modeling_phi4_multimodal.py``; Microsoft, "Phi-4-Mini Technical Report", 2025.
 
     Examples
     --------
@@ -101,11 +104,33 @@ def _ernie_vl(reader: ConfigReader, n_layer: int) -> dict[str, Any]:
     n_sparse = n_layer - image.count_or_none(*names.FIRST_SPARSE, high=n_layer)
     n_expert, width = image.count_or_none(*names.EXPERTS), image.count_or_none(*names.EXPERT_WIDTHS)
     weights = 3 * reader.count(*names.HIDDEN, high=200_000) * width
-    return {**text, "image_expert_param": n_sparse * n_expert * weights}
+    return {**text, "further_tower_param": n_sparse * n_expert * weights}
+
+
+def _mimo_flash(reader: ConfigReader, n_layer: int) -> dict[str, Any]:  # noqa: ARG001
+    """Layers of a window have twice the key-value heads, which Transformers' class doubles where no field says so."""
+    stated = reader.count_or_none(*names.SLIDING_KV_HEADS, high=_HIGH)
+    return {names.SLIDING_KV_HEADS[0]: stated or 2 * reader.count(*names.KV_HEADS, high=_HIGH)}
+
+
+def _phi4_multimodal(reader: ConfigReader, n_layer: int) -> dict[str, Any]:
+    """Adapters of images and sound are loaded beside the text model; Microsoft's config leaves SigLIP-400M unsaid."""
+    hidden, inner = reader.count(*names.HIDDEN, high=200_000), reader.count("intermediate_size", high=_HIGH)
+    n_head, n_kv_head = reader.count(*names.HEADS, high=_HIGH), reader.count(*names.KV_HEADS, high=_HIGH)
+    rank = sum(ConfigReader(reader.section(name)).count_or_none("r") for name in ("vision_lora", "speech_lora"))
+    width = hidden + (n_head + 2 * n_kv_head) * hidden // n_head + 2 * hidden + (hidden + 2 * inner) + inner + hidden
+    weights = 0 if reader.has("vision_config") else _SIGLIP_400M + 1152 * hidden + hidden**2
+    stated = ConfigReader(reader.section("audio_processor")).section("config") or reader.section("audio_config")
+    sound = ConfigReader(stated, defaults={"num_blocks": 24, "attention_dim": 1024, "linear_units": 1536})
+    audio = sound.count("hidden_size", "attention_dim", high=_HIGH)
+    gates = 2 * audio * sound.count("intermediate_size", "linear_units", high=_HIGH)
+    weights += sound.count("num_blocks", high=1_000) * gates + audio * hidden + 2 * hidden**2  # two projections
+    return {"further_tower_param": weights + n_layer * rank * width}
 
 
 _TYPES: Final[Mapping[str, Callable[[ConfigReader, int], dict[str, Any]]]] = {
     "mamba": _mamba1, "falcon_mamba": _mamba1, "mamba2": _mamba2, "rwkv7": _rwkv7, "zamba2": _zamba2,
     "plamo2": _plamo2, **dict.fromkeys(("longcat_flash", "longcat_flash_ngram", "longcat_next"), _longcat),
     **dict.fromkeys(("ernie4_5_moe_vl", "ernie4_5_vl_moe", "ernie4_5_vl_moe_text"), _ernie_vl),
+    "mimo_v2_flash": _mimo_flash, **dict.fromkeys(("phi4mm", "phi4_multimodal"), _phi4_multimodal),
 }  # fmt: skip
