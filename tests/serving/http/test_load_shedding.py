@@ -17,8 +17,7 @@ from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http.access import CALLER
 from roofcast.serving.http.app import create_app
 from roofcast.serving.http.load_shedding import EXPENSIVE_BYTE, EarlyRefusal, Lanes
-from roofcast.serving.http.problem_details import error_response
-from roofcast.serving.http.refusals import RefusedError
+from roofcast.serving.http.problem_details import RefusedError, error_response
 from roofcast.serving.http.routes import predictions
 from roofcast.serving.http.schemas.explanations import ExplanationResponse
 from tests.serving.http_client import a_question, running

@@ -13,10 +13,9 @@ from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.store.stack_profiles import StoredProfile
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.app_state.store_access import StoreAccess
-from roofcast.serving.stacks import measured
-from roofcast.serving.stacks.measured import MeasuredStackSummary
+from roofcast.serving.stacks import stack_choice
 from roofcast.serving.stacks.profiles import Profile
-from roofcast.serving.stacks.stack_choice import StackChoice, Stacks, StackUsed
+from roofcast.serving.stacks.stack_choice import MeasuredStackSummary, StackChoice, Stacks, StackUsed
 from roofcast.training.learner.predictor import CalibrationPoints
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 
@@ -64,7 +63,7 @@ def stacks(monkeypatch: pytest.MonkeyPatch) -> Stacks:
     measured_stacks = tuple(
         MeasuredStackSummary(name, 7, ("a", "b"), tuple("abcdefghijklmn"), ("tgi", "vllm")) for name in STACKS
     )
-    monkeypatch.setattr(measured, "_shipped_stacks", lambda: measured_stacks)
+    monkeypatch.setattr(stack_choice, "_shipped_stacks", lambda: measured_stacks)
     profile = Profile("lab", [], POINTS, POINTS, notes=("a note",))
     return Stacks(cast("StoreAccess", FakeStore()), lambda *_: profile)
 

@@ -21,7 +21,7 @@ from roofcast.data.prices.offer_file import OFFER_FIELDS
 from roofcast.features.columns import DESCRIPTORS, FEATURES, Column
 from roofcast.features.descriptors.assumptions import USUAL
 from roofcast.features.engine.coefficients import PRIORS
-from roofcast.serving.app_state.catalog.user_catalog import OWNED_FIELDS
+from roofcast.serving.app_state.catalog.user_files import OWNED_FIELDS
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.jobs.job_predictions import ANSWER_COLUMNS as JOB_ANSWERS
 from roofcast.serving.jobs.rows import JOB_COLUMNS

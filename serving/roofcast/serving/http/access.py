@@ -27,7 +27,7 @@ from starlette.types import Scope
 from roofcast.data.errors import NotReadyError
 from roofcast.data.store import api_keys
 from roofcast.data.store.api_keys import ApiKey, KeyStore, digest_of
-from roofcast.serving.http.refusals import RefusedError
+from roofcast.serving.http.problem_details import RefusedError
 
 KEY_CACHE_S: Final = 2.0
 """How long a key is cached, and so how long a revoked key still works."""

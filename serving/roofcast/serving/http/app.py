@@ -34,12 +34,7 @@ from roofcast.serving.http.routes import (
     recommendations,
     retraining_requests,
 )
-from roofcast.serving.http.routes.measurements import (
-    job_measurements,
-    measurement_files,
-    measurements,
-    own_stacks,
-)
+from roofcast.serving.http.routes.measurements import job_measurements, measurement_files, measurements, own_stacks
 from roofcast.serving.http.safe_responses import SafeResponses, serve_docs
 from roofcast.serving.http.telemetry.health_monitor import HealthMonitor
 from roofcast.serving.http.telemetry.prometheus import count_shadow

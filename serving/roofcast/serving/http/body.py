@@ -19,7 +19,7 @@ from starlette.types import Scope
 
 from roofcast.data.errors import InputError
 from roofcast.data.model_config.huggingface import parse_config
-from roofcast.serving.http.refusals import RefusedError, busy_error
+from roofcast.serving.http.problem_details import RefusedError, busy_error
 
 PATH: Final = "/v1/predictions"
 FILES_PATH: Final = "/v1/measurements/files"

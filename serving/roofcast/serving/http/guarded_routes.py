@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 from roofcast.data.errors import MAX_PROBLEM, InputError, join_errors, limit_suggestions, near_misses
 from roofcast.serving.http.access import CALLER, declared_scope
 from roofcast.serving.http.body import JSON_TYPE, Kind, accepted_kind, bulk_kind, is_json, read_object
-from roofcast.serving.http.refusals import RefusedError
+from roofcast.serving.http.problem_details import RefusedError
 
 BODY: Final = "roofcast.body"
 """Key in the ASGI scope of the file with a bulk body."""

@@ -18,8 +18,7 @@ from roofcast.serving.abandonment import IS_ABANDONED, AbandonedError
 from roofcast.serving.http.access import API, CALLER, presume_caller
 from roofcast.serving.http.body import PATH as PREDICTIONS
 from roofcast.serving.http.body import TRAINING_FILES_PATH, bulk_kind
-from roofcast.serving.http.problem_details import error_response
-from roofcast.serving.http.refusals import RefusedError, busy_error
+from roofcast.serving.http.problem_details import RefusedError, busy_error, error_response
 from roofcast.serving.http.telemetry.prometheus import SHED
 
 EXPENSIVE_PATHS: Final = frozenset({

@@ -1,9 +1,12 @@
-"""Statuses and problem details (RFC 9457) of all errors; no other module names a status of an error."""
+"""Refusals of the HTTP edge, statuses and problem details (RFC 9457) of all errors.
+
+No other module names a status of an error.
+"""
 
 import errno
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, Final, get_args
+from typing import Any, Final, Literal, get_args
 
 from asgi_correlation_id import correlation_id
 from fastapi import FastAPI, Request
@@ -24,10 +27,42 @@ from roofcast.data.errors import (
 from roofcast.data.measurements.column_names import column_cure, same_columns, similar_columns
 from roofcast.features.columns import ENGINES
 from roofcast.serving.composition import Service
-from roofcast.serving.http.refusals import Kind, RefusedError
 from roofcast.serving.http.schemas.resources import Check, FieldError, ProblemResponse
 from roofcast.serving.recommend.api.request_errors import request_errors
 from roofcast.serving.request_fields import part_errors
+
+Kind = Literal[
+    "bad-request", "no-key", "wrong-scope", "not-acceptable", "too-slow", "too-large", "unsupported-media-type",
+    "too-many-requests", "busy", "not-ready",
+]  # fmt: skip
+
+
+class RefusedError(RoofcastError):
+    """A request that is refused whatever its fields mean.
+
+    `kind`: kind of the problem, the end of its type. `checks`: state of the parts of a service that is not ready.
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        detail: str,
+        headers: Mapping[str, str] | None = None,
+        *,
+        checks: Mapping[str, Check] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.kind = kind
+        self.headers = dict(headers or {})
+        self.checks = checks
+
+
+def busy_error(problem: str, retry_after_s: int) -> RefusedError:
+    """Return the refusal of a request that the service has no room for."""
+    unit = "second" if retry_after_s == 1 else "seconds"
+    detail = f"the service is busy: {problem}; try again in {retry_after_s} {unit}"
+    return RefusedError("busy", detail, {"retry-after": str(retry_after_s)})
+
 
 STATUS_OF: Final[tuple[tuple[type[RoofcastError], HTTPStatus, str], ...]] = (
     (UnknownNameError, HTTPStatus.NOT_FOUND, "unknown-name"),

@@ -26,8 +26,15 @@ from roofcast.features.queries import FloatArray
 from roofcast.serving.abandonment import stop_if_abandoned
 from roofcast.serving.defaults import DEFAULT_LEVEL
 from roofcast.serving.jobs.rows import job_table, parse_jobs
-from roofcast.serving.jobs.search.plan_shortlist import LEAST_P_FITS, predict_jobs, with_fastest_plans
-from roofcast.serving.jobs.search.plans import PLAN_COLUMNS, is_sound, keeps_stated, plan_columns
+from roofcast.serving.jobs.search.plans import (
+    LEAST_P_FITS,
+    PLAN_COLUMNS,
+    is_sound,
+    keeps_stated,
+    plan_columns,
+    predict_jobs,
+    with_fastest_plans,
+)
 from roofcast.serving.predict.name_remarks import name_remarks
 from roofcast.serving.predict.question_rows import Problem, columns_from_rows
 from roofcast.training.jobs.job_predictor import JobPrediction, JobPredictor

@@ -185,10 +185,7 @@ def check_file_rows(file: Path) -> None:
 
     Raises `InputError` if there are more.
     """
-    from roofcast.data.store.stack_profiles import (  # noqa: PLC0415  (an answer needs no store)
-        MAX_ROW,
-        too_many_rows,
-    )
+    from roofcast.data.store.stack_profiles import MAX_ROW, too_many_rows  # noqa: PLC0415  (an answer needs no store)
 
     if file.suffix.lower() != ".csv" or not file.is_file():
         return
@@ -205,10 +202,7 @@ def rows_of_measurements(table: pd.DataFrame) -> tuple[list[dict[str, Any]], int
 
     Raises `InputError` if there are more different rows than a profile may have.
     """
-    from roofcast.data.store.stack_profiles import (  # noqa: PLC0415  (an answer needs no store)
-        MAX_ROW,
-        too_many_rows,
-    )
+    from roofcast.data.store.stack_profiles import MAX_ROW, too_many_rows  # noqa: PLC0415  (an answer needs no store)
 
     has_metric = table[list(REFERENCE_METRICS)].notna().any(axis=1)
     usable = table[has_metric & (table["status"] == "ok")]

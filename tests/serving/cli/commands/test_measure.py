@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from roofcast.serving.cli.commands import measure
-from roofcast.serving.measure import choice, guidellm
+from roofcast.serving.measure import guidellm, plan
 from tests.serving.http_client import ACCELERATOR, MODEL, Run
 from tests.serving.measure.test_plan_runner import STUB
 from tests.serving.user_files import write_file
@@ -54,7 +54,7 @@ def use_predictions(monkeypatch: pytest.MonkeyPatch, e2e_s: dict[str, float]) ->
     """Let a predictor answer with these latencies by run."""
     active = SimpleNamespace(bundle=SimpleNamespace(predictor=None))
     monkeypatch.setattr(measure, "load_predictor", lambda _: SimpleNamespace(active_model=active))
-    monkeypatch.setattr(choice, "predict_e2e", lambda *_: e2e_s)
+    monkeypatch.setattr(plan, "predict_e2e", lambda *_: e2e_s)
 
 
 def test_a_dry_run_prints_the_commands_that_run(
@@ -101,7 +101,7 @@ def test_a_dry_run_without_endpoint_says_what_it_assumes(
 def test_a_budget_chooses_once(run: Run, tmp_path: Path, stub: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = iter([slice(2), slice(1, 3)])
     use_predictions(monkeypatch, {})
-    monkeypatch.setattr(choice, "choose_runs", lambda plan, *_, **__: plan[next(chosen)])
+    monkeypatch.setattr(plan, "choose_runs", lambda plan, *_, **__: plan[next(chosen)])
     options = ("--budget", "2", "--out", tmp_path / "out", "--guidellm", stub, "--no-import")
     monkeypatch.setenv("STUB_FAILS", "2")
     assert run(*MEASURE, *GRID, *options)[0] == 1

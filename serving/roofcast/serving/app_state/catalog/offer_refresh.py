@@ -10,8 +10,7 @@ import httpx
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import NotReadyError
 from roofcast.data.specs import Offer
-from roofcast.serving.app_state.catalog.user_catalog import write_offers
-from roofcast.serving.app_state.catalog.user_files import REFRESHED
+from roofcast.serving.app_state.catalog.user_files import REFRESHED, write_offers
 
 TIMEOUT_S: Final = 60.0
 

@@ -1,19 +1,33 @@
-"""Accelerators and prices of the user: files in the state folder, read again when they change."""
+"""The user's catalogue: accelerators, prices and owned hardware in files of the state folder, read and written."""
 
 import contextlib
+import csv
 import datetime as dt
 import logging
+import os
+import re
+import shutil
 import threading
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from roofcast.data import units
 from roofcast.data.catalog import Catalog, load_catalog
 from roofcast.data.catalog.accelerator_file import load_accelerator_file
-from roofcast.data.errors import InputError, SchemaError, UnknownNameError
-from roofcast.data.prices.offer_file import load_offer_file
+from roofcast.data.catalog.accelerator_lint import Finding, lint_accelerators
+from roofcast.data.catalog.sheet_units import fields_in_si
+from roofcast.data.errors import InputError, NotReadyError, SchemaError, UnknownNameError
+from roofcast.data.prices.offer_file import OFFER_FIELDS, load_offer_file
+from roofcast.data.prices.owned_hardware import OwnedHardware
 from roofcast.data.prices.price_book import MAX_AGE_DAY, PriceBook
+from roofcast.data.prices.price_list import PriceList
+from roofcast.data.prices.skypilot import load_skypilot_catalog
 from roofcast.data.specs import AcceleratorSpec, Offer
+from roofcast.serving.display_names import count_text
 
 logger = logging.getLogger(__name__)
 
@@ -168,3 +182,176 @@ def old_price_warnings(choices: Mapping[str, Iterable[Offer]], today: dt.date) -
             text = f"the price of the {name} is {age} days old ({min(dates)})"
             warnings.append(f"{text}: check it, or run `roofcast offers --refresh gpu-price-index`")
     return warnings
+
+
+MAX_OWNED_FILE_BYTE: Final = 65_536
+
+UNSTATED: Final = "not stated by the source"
+
+OWNED_FIELDS: Final = (*(name for name in OwnedHardware.model_fields if name != "memory_byte"), "host_memory_gib")
+
+
+def owned_template() -> str:
+    """Return a file for `add_owned` with every field."""
+    return Path(__file__).with_name("owned_template.toml").read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class AddedOffers:
+    """Offers that were added, their file, and remarks for the user."""
+
+    offers: tuple[Offer, ...]
+    path: Path
+    remarks: tuple[str, ...] = ()
+
+
+def add_accelerator(
+    file: Path, home: Path, catalog: Catalog, *, replace: bool = False
+) -> tuple[AcceleratorSpec, Path, list[Finding]]:
+    """Copy an accelerator file into the state folder; return the accelerator, the new path and lint findings.
+
+    `home`: state folder. `replace`: whether to replace the user's accelerator of the same id, which must exist.
+    Raises `InputError` if the file is invalid, a name in it is taken, or there is no accelerator to replace;
+    `NotReadyError` if the state folder cannot be written.
+    """
+    spec = load_accelerator_file(file)
+    target = home / ACCELERATORS / f"{spec.id}.toml"
+    if target.exists() and not replace:
+        raise InputError("id", f"{target} exists already; replace it with --replace, or choose another id")
+    if replace and not target.exists():
+        raise InputError("replace", f"you have no accelerator {spec.id!r}; leave --replace out to add it")
+    check_free(spec, catalog, spec.id if replace else "")
+    _place(target, lambda draft: shutil.copyfile(file, draft))
+    return spec, target, lint_accelerators([spec])
+
+
+def add_offers(
+    file: Path, home: Path, catalog: Catalog, rates: Mapping[str, Decimal], *, replace: bool = False
+) -> AddedOffers:
+    """Add the offers of a CSV or TOML file, in US dollars; newer prices of the same offers take precedence.
+
+    `replace`: whether an earlier file of the same name may lose offers. Raises `InputError` if the file is invalid,
+    an amount is in a currency without a rate, or an earlier file of the same name would lose offers; `NotReadyError`
+    if the state folder cannot be written.
+    """
+    offers = load_offer_file(file, catalog, rates)
+    target = _offer_target(home, file.stem)
+    if target.exists() and not replace:
+        lost = {offer.id for offer in load_offer_file(target, catalog)} - {offer.id for offer in offers}
+        if lost:
+            problem = f"would drop {len(lost)} offers that {target.name} holds, such as {min(lost)}"
+            raise InputError("add", f"{problem}; rename your file, or give --replace")
+    return write_offers(offers, file.stem, home, catalog)
+
+
+def add_skypilot(
+    file: Path, home: Path, catalog: Catalog, *, provider: str, as_of: dt.date, licence: str = ""
+) -> AddedOffers:
+    """Add the offers of a SkyPilot price list; an earlier list of the same provider is replaced.
+
+    Raises `InputError` if the file is invalid, or holds no offer; `NotReadyError` if the state folder cannot be
+    written.
+    """
+    listing = load_skypilot_catalog(file, provider, as_of, catalog, licence or UNSTATED)
+    if not listing.offers:
+        raise SchemaError("", "holds no offer of a known accelerator", file.name)
+    return write_offers(listing.offers, f"skypilot-{provider}", home, catalog, remarks_on(listing))
+
+
+def remarks_on(listing: PriceList) -> list[str]:
+    """Return what is left out of a price list, in words."""
+    left_out = {
+        "of accelerators that no catalogue knows": listing.unknown_accelerators,
+        "without an offer": listing.skipped,
+    }
+    remarks = []
+    for what, counts in left_out.items():
+        if counts:
+            listed = ", ".join(f"{n} x {name}" for name, n in counts.most_common())
+            remarks.append(f"left out: {count_text(counts.total(), 'row')} {what}: {listed}")
+    return remarks
+
+
+def add_owned(file: Path, home: Path, catalog: Catalog, today: dt.date) -> AddedOffers:
+    """Add the hourly cost of an owned server, as an offer of the provider ``owned``.
+
+    Raises `InputError` if the file is invalid, or the server costs nothing; `NotReadyError` if the state folder
+    cannot be written.
+    """
+    fields = _toml_fields(file)
+    try:
+        accelerator = catalog.accelerator(str(fields.get("accelerator", "")))
+        server = OwnedHardware.parse({**fields_in_si(fields), "accelerator": accelerator.id})
+        offer = server.offer(today)
+    except InputError as error:
+        raise SchemaError(error.field, error.problem, file.name) from error
+    return write_offers([offer], f"owned-{server.name}", home, catalog)
+
+
+def _toml_fields(file: Path) -> dict[str, Any]:
+    try:
+        with file.open("rb") as stream:
+            body = stream.read(MAX_OWNED_FILE_BYTE + 1)
+        if len(body) > MAX_OWNED_FILE_BYTE:
+            raise SchemaError("", f"must be at most {MAX_OWNED_FILE_BYTE} bytes", file.name)
+        return tomllib.loads(body.decode("utf-8-sig"), parse_float=Decimal)
+    except OSError as error:
+        raise SchemaError("", f"cannot be read: {(error.strerror or str(error)).lower()}", file.name) from error
+    except UnicodeDecodeError as error:
+        raise SchemaError("", "must be UTF-8 text", file.name) from error
+    except (ValueError, ArithmeticError, RecursionError) as error:
+        if isinstance(error, SchemaError):
+            raise
+        raise SchemaError("", f"is no valid TOML: {str(error)[:200].lower()}", file.name) from error
+
+
+def write_offers(
+    offers: Iterable[Offer], name: str, home: Path, catalog: Catalog, remarks: Iterable[str] = ()
+) -> AddedOffers:
+    """Write offers to a file of this name in the state folder, in place of an earlier one.
+
+    Raises `InputError` if the file could not be read back; `NotReadyError` if the state folder cannot be written.
+    """
+    target = _offer_target(home, name)
+    offers = tuple(offers)
+    remarks = (*remarks, *([f"the earlier offers of {target.name} are replaced"] if target.exists() else []))
+
+    def write(draft: Path) -> None:
+        with draft.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.DictWriter(stream, OFFER_FIELDS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(map(_cells, offers))
+        try:
+            load_offer_file(draft, catalog)  # check that the file can be read back
+        except SchemaError as error:
+            raise InputError(error.field, error.problem) from error
+
+    _place(target, write)
+    return AddedOffers(offers, target, remarks)
+
+
+def _offer_target(home: Path, name: str) -> Path:
+    return home / OFFERS / f"{re.sub(r'[^A-Za-z0-9._+-]+', '_', name).lstrip('.')[:100] or 'offers'}.csv"
+
+
+def _cells(offer: Offer) -> dict[str, Any]:
+    fields: dict[str, Any] = {name: getattr(offer, name) for name in OFFER_FIELDS if name in Offer.model_fields}
+    return {
+        **fields,
+        "host_memory_gib": offer.memory_byte / units.BYTE_PER_GIB if offer.memory_byte else "",
+        "price_per_h": format(offer.price_usd_per_h, "f"),
+        "currency": "USD",
+    }
+
+
+def _place(target: Path, write: Callable[[Path], object]) -> None:
+    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write(draft)
+        draft.replace(target)
+    except OSError as error:
+        raise NotReadyError(f"{target} cannot be written: {error.strerror or error}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink()

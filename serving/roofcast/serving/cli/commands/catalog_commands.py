@@ -138,8 +138,7 @@ def _add_accelerator(file: Path, *, replace: bool, as_json: bool) -> None:
     from roofcast.data.catalog import load_catalog
     from roofcast.data.catalog.accelerator_file import load_accelerator_file
     from roofcast.data.catalog.accelerator_lint import check_sheet_units
-    from roofcast.serving.app_state.catalog.user_catalog import add_accelerator
-    from roofcast.serving.app_state.catalog.user_files import ACCELERATORS
+    from roofcast.serving.app_state.catalog.user_files import ACCELERATORS, add_accelerator
     from roofcast.serving.app_state.settings import load_settings
 
     home, sheet = load_settings().home, load_accelerator_file(file)

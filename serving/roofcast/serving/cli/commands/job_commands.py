@@ -13,13 +13,7 @@ import typer
 
 from roofcast.data.errors import InputError, choice_error
 from roofcast.data.measurements.target import TRAINING
-from roofcast.serving.cli.arguments.options import (
-    Option,
-    column_options,
-    request_options,
-    with_model,
-    with_options,
-)
+from roofcast.serving.cli.arguments.options import Option, column_options, request_options, with_model, with_options
 from roofcast.serving.cli.arguments.request_check import (
     Problems,
     check_level,
@@ -42,14 +36,7 @@ from roofcast.serving.cli.context import (
     row_error,
     today,
 )
-from roofcast.serving.cli.files import (
-    EXAMPLE_JOBS,
-    read_model,
-    read_row_models,
-    read_runs,
-    read_table,
-    write_table,
-)
+from roofcast.serving.cli.files import EXAMPLE_JOBS, read_model, read_row_models, read_runs, read_table, write_table
 from roofcast.serving.cli.remote import ask, model_and_configs, read_served_model
 from roofcast.serving.cli.text.job_text import job_text, recommendation_text
 from roofcast.serving.defaults import DEFAULT_LEVEL
@@ -144,7 +131,7 @@ def predict(
 
 
 def _check_references(rows: list[dict[str, Any]]) -> None:
-    from roofcast.serving.jobs.job_references import condition_on
+    from roofcast.serving.jobs.job_service import condition_on
 
     service = load_predictor(open_service(), TRAINING)
     condition_on(service.job_model.bundle.predictor, rows, service.job_catalog)

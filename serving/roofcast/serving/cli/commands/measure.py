@@ -158,7 +158,7 @@ def _select_runs(
 ) -> Sequence[PlannedRun]:
     from roofcast.serving.app_state.catalog.live_catalog import with_configs
     from roofcast.serving.cli.commands.stack_commands import OWNER
-    from roofcast.serving.measure.choice import choose_runs, planned_inputs
+    from roofcast.serving.measure.plan import choose_runs, planned_inputs
 
     service = open_service()
     catalog, _ = with_configs(service.catalog, parse_configs(model_config))
@@ -181,7 +181,7 @@ def _count(
 ) -> PlanTotals:
     from roofcast.data.errors import RoofcastError
     from roofcast.serving.app_state.catalog.live_catalog import with_configs
-    from roofcast.serving.measure.choice import planned_inputs, predict_e2e
+    from roofcast.serving.measure.plan import planned_inputs, predict_e2e
     from roofcast.serving.measure.plan_runner import plan_totals
 
     service = open_service()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from roofcast.data.prices.price_list import PriceList
     from roofcast.data.specs import Offer
     from roofcast.serving.app_state.catalog.offer_refresh import OfferRefresh
-    from roofcast.serving.app_state.catalog.user_catalog import AddedOffers
+    from roofcast.serving.app_state.catalog.user_files import AddedOffers
 
 SKYPILOT: Final = "skypilot"
 PRICE_INDEX: Final = "gpu-price-index"
@@ -82,21 +82,21 @@ def offers(
     require_with("add-skypilot", add_skypilot, {"licence": licence})
     require_with("add-skypilot", add_skypilot or refresh, {"as-of": as_of})
     if owned_template:
-        from roofcast.serving.app_state.catalog import user_catalog
+        from roofcast.serving.app_state.catalog import user_files
 
-        print(user_catalog.owned_template(), end="")
+        print(user_files.owned_template(), end="")
     elif add or add_owned or add_skypilot:
-        from roofcast.serving.app_state.catalog import user_catalog
+        from roofcast.serving.app_state.catalog import user_files
         from roofcast.serving.app_state.settings import load_settings
 
         home, catalog = load_settings().home, open_catalog()
         if add:
-            added = user_catalog.add_offers(add, home, catalog, parse_rates(rate or []), replace=replace)
+            added = user_files.add_offers(add, home, catalog, parse_rates(rate or []), replace=replace)
         elif add_owned:
-            added = user_catalog.add_owned(add_owned, home, catalog, today())
+            added = user_files.add_owned(add_owned, home, catalog, today())
         elif add_skypilot:
             name, day = _stated("add-skypilot", provider, as_of)
-            added = user_catalog.add_skypilot(
+            added = user_files.add_skypilot(
                 add_skypilot, home, catalog, provider=name, as_of=day, licence=licence or ""
             )
         _show_added(added, as_json=as_json)
@@ -132,7 +132,7 @@ def _refresh(source: str, provider: str | None, as_of: dt.datetime | None) -> Of
     from roofcast.data.prices.price_list import has_columns
     from roofcast.data.prices.skypilot import SKYPILOT_COLUMNS, load_skypilot_catalog
     from roofcast.serving.app_state.catalog.offer_refresh import refresh_offers
-    from roofcast.serving.app_state.catalog.user_catalog import UNSTATED
+    from roofcast.serving.app_state.catalog.user_files import UNSTATED
     from roofcast.serving.app_state.settings import load_settings
 
     file, catalog = Path(source), open_catalog()
@@ -173,7 +173,7 @@ def _index_name(provider: str | None) -> str:
 
 def _store_list(listing: PriceList | None, name: str, source: str) -> OfferRefresh:
     from roofcast.serving.app_state.catalog.offer_refresh import refresh_offers
-    from roofcast.serving.app_state.catalog.user_catalog import remarks_on
+    from roofcast.serving.app_state.catalog.user_files import remarks_on
     from roofcast.serving.app_state.settings import load_settings
 
     for remark in remarks_on(listing) if listing else []:

@@ -29,12 +29,7 @@ from roofcast.serving.cli.context import (
     print_option,
     row_error,
 )
-from roofcast.serving.cli.files import (
-    EXAMPLE_QUESTIONS,
-    read_questions,
-    read_row_models,
-    write_table,
-)
+from roofcast.serving.cli.files import EXAMPLE_QUESTIONS, read_questions, read_row_models, write_table
 from roofcast.serving.cli.remote import ask
 from roofcast.serving.cli.text.prediction_text import (
     SUFFIX,

@@ -8,18 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from roofcast.serving.cli.arguments.options import (
-    request_options,
-    require_with,
-    with_model,
-    with_options,
-)
-from roofcast.serving.cli.arguments.request_check import (
-    Problems,
-    check_calibration,
-    check_out,
-    check_search,
-)
+from roofcast.serving.cli.arguments.options import request_options, require_with, with_model, with_options
+from roofcast.serving.cli.arguments.request_check import Problems, check_calibration, check_out, check_search
 from roofcast.serving.cli.console import note, spinner, warn
 from roofcast.serving.cli.context import (
     AsJson,

@@ -121,7 +121,7 @@ def _measured(server: str) -> list[dict[str, Any]]:
     if server:
         with ask(server) as client:
             return [dict(stack) for stack in client.measured_stacks()]
-    from roofcast.serving.stacks.measured import measured_stacks
+    from roofcast.serving.stacks.stack_choice import measured_stacks
 
     with spinner("reading"):
         service = load_predictor(open_service())

@@ -29,7 +29,7 @@ from roofcast.serving.http.bulk.bulk_answers import (
 from roofcast.serving.http.bulk.chunks import Chunk
 from roofcast.serving.http.dependencies import ActiveModel, Owner, Parts, ShadowQueue
 from roofcast.serving.http.guarded_routes import BODY, BulkRoute, GuardedRoute, response_kind
-from roofcast.serving.http.refusals import RefusedError
+from roofcast.serving.http.problem_details import RefusedError
 from roofcast.serving.http.schemas.explanations import ExplanationResponse, ExplanationsResponse
 from roofcast.serving.http.schemas.resources import (
     ExplanationRequest,
@@ -43,14 +43,7 @@ from roofcast.serving.predict.next_measurements import Workload, choose_models, 
 from roofcast.serving.predict.question_rows import columns_from_rows, rows_from_columns, table_from_rows
 from roofcast.serving.predict.reference_rows import references_of
 from roofcast.serving.predict.row_answers import PredictOptions, answer_columns
-from roofcast.serving.request_fields import (
-    Level,
-    ModelConfig,
-    OperatorName,
-    Row,
-    StackName,
-    StackResponse,
-)
+from roofcast.serving.request_fields import Level, ModelConfig, OperatorName, Row, StackName, StackResponse
 from roofcast.serving.stacks.stack_choice import StackUsed
 
 _ROW: Final = TypeAdapter(Row)

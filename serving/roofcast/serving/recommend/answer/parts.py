@@ -10,7 +10,6 @@ from pydantic_core import core_schema
 
 from roofcast.data.specs import Offer
 from roofcast.serving.recommend.answer.basis import Basis
-from roofcast.serving.recommend.answer.nearest import LEAST_CORRELATION
 from roofcast.serving.recommend.demand.constraints import Objective
 from roofcast.serving.recommend.search.configurations import Reason, Replica
 from roofcast.serving.request_fields import StackResponse
@@ -19,6 +18,8 @@ from roofcast.training.explain.measured_points import Support
 LeverKind = Literal["precision", "users", "limit", "pricing", "region", "provider"]
 """Kinds of changes that may lower the cost."""
 
+LEAST_CORRELATION: Final = 0.1
+"""Correlation of errors below which a measurement is not informative."""
 
 N_DIGIT: Final = 6
 """Significant digits of the floats of an answer."""

@@ -20,11 +20,7 @@ from roofcast.features.engine.coefficients import Coefficients
 from roofcast.features.queries import Queries
 from roofcast.features.validity.engine_choice import searched_pairs
 from roofcast.features.validity.engine_support import DESK_ENGINES, Stack, model_kinds, support_error
-from roofcast.features.validity.model_limits import (
-    NO_ATTENTION_DP_ENGINES,
-    block_error,
-    split_error,
-)
+from roofcast.features.validity.model_limits import NO_ATTENTION_DP_ENGINES, block_error, split_error
 from roofcast.serving.recommend.demand.constraints import Constraints, Speculation
 from roofcast.serving.recommend.demand.demand import Demand
 

@@ -18,7 +18,7 @@ from roofcast.serving.http.access import READ, WRITE
 from roofcast.serving.http.body import TRAINING_FILES_PATH
 from roofcast.serving.http.dependencies import ClaimOfKeys, Compare, DryRun, Parts, Viewer, origin_of
 from roofcast.serving.http.guarded_routes import BODY, FileRoute, GuardedRoute
-from roofcast.serving.http.refusals import RefusedError
+from roofcast.serving.http.problem_details import RefusedError
 from roofcast.serving.http.routes.measurements.measurement_files import FILE_NAME, Overrides, media_type
 from roofcast.serving.http.routes.measurements.measurements import Limit, OfCampaign, Offset
 from roofcast.serving.http.schemas.resources import RowsAdded

@@ -13,8 +13,8 @@ from roofcast.serving.http.dependencies import ActiveModel, Owner, Parts
 from roofcast.serving.http.guarded_routes import GuardedRoute
 from roofcast.serving.http.schemas.resources import EXAMPLE_RUN
 from roofcast.serving.request_fields import InlineModelList, Level, Message, Row, Text, examples
-from roofcast.serving.stacks.measured import MeasuredStackSummary, measured_stacks
 from roofcast.serving.stacks.profiles import ProfileAdded, add_rows
+from roofcast.serving.stacks.stack_choice import MeasuredStackSummary, measured_stacks
 from roofcast.serving.stacks.stack_report import StackReport, stack_report
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from roofcast.data.catalog import Catalog, load_catalog
 from roofcast.serving.jobs.rows import job_table, parse_jobs
-from roofcast.serving.jobs.search.plan_shortlist import with_fastest_plans
+from roofcast.serving.jobs.search.plans import with_fastest_plans
 from roofcast.training.jobs.job_predictor import JobPrediction
 from tests.serving.jobs.builders import EstimatePredictor, a_job
 
