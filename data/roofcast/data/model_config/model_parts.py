@@ -180,9 +180,9 @@ def read_modules(model: Model, layers: list[LayerKind], towers: list[ConfigReade
         if "experts" in last:
             weights = last["experts"].n_param(model.hidden) + last["attention"].n_param(model.hidden)
         modules.append(Module(role="prediction", n=n_next, n_param_layer=weights + 2 * model.hidden**2))
-    weights = [_tower_weights(tower, model.hidden) for tower in towers]
-    weights.append(model.reader.count_or_none("further_tower_param", high=10**13))
-    return modules + [Module(role="tower", n=1, n_param_layer=n) for n in weights if n]
+    sizes = [_tower_weights(tower, model.hidden) for tower in towers]
+    sizes.append(model.reader.count_or_none("further_tower_param", high=10**13))
+    return modules + [Module(role="tower", n=1, n_param_layer=n) for n in sizes if n]
 
 
 def _tower_weights(tower: ConfigReader, hidden: int) -> int:
