@@ -175,14 +175,6 @@ def test_the_kind_of_model_load_and_setting_is_seen(
     assert row[list(expected)].to_dict() == pytest.approx(expected, rel=1e-4)
 
 
-def test_normalised_ttft_is_ttft_per_input_token() -> None:
-    descriptors = describe_questions()
-    _, estimates, e = build_features(descriptors, C)
-    assert (
-        estimates["nttft_s_per_token"][0] == e.ttft_s[0] / descriptor_arrays(descriptors)["workload.n_input_token"][0]
-    )
-
-
 def test_features_have_no_digits_that_depend_on_the_processor() -> None:
     """The queue of a nearly idle server is a tiny power; trees would split on what is left of it."""
     descriptors = describe_questions(a_question(concurrency=NAN, request_rate=0.01), a_question(concurrency=7))

@@ -51,11 +51,6 @@ def test_predictions_are_those_of_one_process_though_a_worker_is_killed(subset: 
             np.testing.assert_allclose(one.to_numpy(), expected.to_numpy(), rtol=1e-12)
 
 
-def test_without_an_address_this_process_fits(subset: TrainingSet) -> None:
-    with folds_on(""):
-        assert fit(subset).metrics_ == ("tpot_s",)
-
-
 def test_a_worker_of_another_version_is_refused() -> None:
     own = environment()
     check_workers({"tcp://a:1": own}, "tcp://s:2")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from roofcast.data.errors import InputError, NotReadyError, UnknownNameError
+from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.store.api_keys import PREFIX, SCOPES, ApiKey, KeyStore, digest_of
 from roofcast.data.store.measurement_store import MeasurementStore
 from tests.data.store.test_measurement_store import url_of
@@ -80,11 +80,3 @@ def test_the_database_holds_no_secret(tmp_path: Path) -> None:
     assert digest_of(secret) in dumped
     assert secret not in dumped
     assert secret.removeprefix(PREFIX) not in dumped
-
-
-def test_a_database_that_does_not_answer_is_not_ready(tmp_path: Path) -> None:
-    with MeasurementStore(f"sqlite:///{tmp_path / 'none' / 'state.sqlite'}") as store:
-        keys = KeyStore(store.database)
-        for call in (keys.load, lambda: keys.find("x"), lambda: keys.create("a", "read"), lambda: keys.revoke("a")):
-            with pytest.raises(NotReadyError):
-                call()

@@ -8,17 +8,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
-from sqlalchemy.schema import CreateTable
 
 from roofcast.data.errors import InputError, NotReadyError, SchemaError, UnknownNameError
 from roofcast.data.measurements.target import INFERENCE, TRAINING, Target
 from roofcast.data.measurements.validation import row_ids, validate_measurements
 from roofcast.data.specs import ModelSpec
-from roofcast.data.store.database.tables import INFERENCE_TABLES, METADATA, UtcDateTime
+from roofcast.data.store.database.tables import INFERENCE_TABLES, UtcDateTime
 from roofcast.data.store.measurement_store import Added, MeasurementStore, default_url
 from tests.conditions import wait_until
-from tests.data.row_builders import PROCESSES, a_row, a_table, many_rows
+from tests.data.row_builders import PROCESSES, many_rows
 from tests.postgres import new_database
 
 
@@ -142,15 +140,6 @@ def test_a_comparison_counts_and_writes_nothing(store: MeasurementStore) -> None
     assert store.add(twice) == Added(2, 8)
 
 
-def test_rows_are_loaded_by_campaign(store: MeasurementStore) -> None:
-    store.add(many_rows(3, "b"))
-    store.add(many_rows(2, "a"))
-    assert store.campaigns() == {"a": 2, "b": 3}
-    assert store.load("b")["campaign"].tolist() == ["b"] * 3
-    assert len(store.load("c")) == 0
-    assert store.load()["campaign"].tolist() == ["a"] * 2 + ["b"] * 3
-
-
 def test_a_page_is_a_slice_of_all(store: MeasurementStore) -> None:
     for campaign in ("b", "B", "é", "a_1", "a-1"):
         store.add(many_rows(2, campaign))
@@ -167,35 +156,6 @@ def test_retrainings_are_listed_by_owner_and_up_to_a_limit(store: MeasurementSto
     first, second, third = (store.retrainings.add(*one) for one in asked)
     assert store.retrainings.load("a") == [third, first]
     assert store.retrainings.load(limit=2) == [third, second]
-
-
-def test_the_order_of_imports_does_not_matter(store: MeasurementStore, tmp_path: Path) -> None:
-    table = many_rows(40)
-    store.add(table)
-    with MeasurementStore(f"sqlite:///{tmp_path / 'other.sqlite'}").migrate() as other:
-        other.add(table.iloc[20:])
-        other.add(table.iloc[::-1])
-        pd.testing.assert_frame_equal(other.load(), store.load())
-
-
-def test_rows_outlive_the_store(url: str) -> None:
-    with MeasurementStore(url).migrate() as store:
-        store.add(many_rows(10))
-    with MeasurementStore(url).migrate() as store:
-        assert store.count() == 10
-
-
-def test_quotes_in_texts_are_stored(store: MeasurementStore) -> None:
-    text = "x'); DROP TABLE measurement; --"
-    store.add(validate_measurements(a_table(a_row(note=text, campaign=text))))
-    assert store.load(text)["note"].tolist() == [text]
-
-
-def test_the_tables_compile_for_postgresql() -> None:
-    dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
-    texts = [str(CreateTable(table).compile(dialect=dialect)) for table in METADATA.sorted_tables]
-    assert "DOUBLE PRECISION" in "".join(texts)
-    assert "TIMESTAMP WITH TIME ZONE" in "".join(texts)
 
 
 @pytest.mark.slow  # three processes, each with its imports; threads share a store in the next test
@@ -257,13 +217,6 @@ def test_the_state_folder_is_the_default(tmp_path: Path, monkeypatch: pytest.Mon
     with MeasurementStore().migrate() as store:
         assert store.add(many_rows(1)).n_new == 1
     assert (tmp_path / "roofcast.sqlite").is_file()
-
-
-def test_models_are_registered_once(store: MeasurementStore) -> None:
-    store.models.add(a_model(), {"n_layer": 2})
-    store.models.add(a_model(), {"n_layer": 2})
-    store.models.add(a_model(id="ours/another", released="2025-01-31"), {})
-    assert store.models.load() == [a_model(id="ours/another", released="2025-01-31"), a_model()]
 
 
 def add_models(url: str, *names: str) -> None:

@@ -1,4 +1,3 @@
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -119,12 +118,3 @@ def test_the_table_has_a_row_for_each_part_of_each_question() -> None:
     assert set(table["bound"]) <= {*BOUNDS, ""}
     has_byte = table["byte"] > 0
     assert (table["intensity_flop_per_byte"].notna() == has_byte).all()
-
-
-def test_a_question_alone_has_the_parts_it_has_among_others() -> None:
-    d, e = shipped()
-    whole = break_down(d, C, e)
-    single = {name: values[3:4] for name, values in d.items()}
-    for part, alone in zip(whole, break_down(single, C, estimate(single, C)), strict=True):
-        assert alone.seconds[0] == pytest.approx(part.seconds[3], rel=1e-9, abs=1e-15)
-        assert np.isfinite(alone.flop[0])

@@ -42,11 +42,6 @@ def test_accelerators_of_disaggregated_prefill_draw_power_too() -> None:
     assert watt == pytest.approx(4 * DRAW["queue"] * 400, rel=1e-3)
 
 
-def test_prompts_draw_more_than_answers() -> None:
-    prompts = an_example(workload__n_input_token=4000, workload__n_output_token=2)
-    assert power(prompts)[0] > power(an_example(workload__n_input_token=10))[0]
-
-
 def test_the_measured_watts_are_met_within_a_seventh() -> None:
     catalog, rows = load_catalog(), load_campaigns(["argonne"]).query("power_w > 0")
     watt = power(descriptor_arrays(describe(rows, catalog.models, catalog.accelerators)))

@@ -39,14 +39,6 @@ def test_the_source_names_the_parent_and_the_factors() -> None:
     assert scale_accelerator(an_accelerator(), power=2).tdp_w is None
 
 
-def test_nothing_scaled_changes_no_estimate() -> None:
-    rows = [
-        descriptor_arrays(describe_questions(a_question(), accelerator=part))
-        for part in (H100, scale_accelerator(H100))
-    ]
-    assert estimate(rows[0], C).ttft_s == estimate(rows[1], C).ttft_s
-
-
 def test_kernels_stay_those_of_the_parent() -> None:
     own, other = (
         describe_questions(accelerator=part) for part in (H100, scale_accelerator(H100, bandwidth=2, flops=2))

@@ -4,7 +4,7 @@ import pytest
 
 from roofcast.data.catalog import load_catalog
 from roofcast.features.columns import DESCRIPTOR_NAMES
-from roofcast.features.descriptors.config_hash import _COLUMNS, CELL, config_hashes, joint_hash, joint_hashes
+from roofcast.features.descriptors.config_hash import _COLUMNS, CELL, config_hashes, joint_hash
 from roofcast.features.descriptors.descriptor_table import describe
 from tests.builders import a_model, a_question, an_accelerator, an_example, describe_questions
 
@@ -14,14 +14,6 @@ OUTSIDE = ("workload.n_input_token", "workload.n_output_token", "workload.quanti
 
 def key(name: str, **changes: float) -> int:
     return int(config_hashes(pd.DataFrame(an_example(**changes)))[name][0])
-
-
-def test_every_question_has_every_key() -> None:
-    found = config_hashes(describe_questions(a_question(), a_question(concurrency=9)))
-    assert tuple(found) == NAMES
-    for values in found.values():
-        assert values.dtype == np.uint64
-        assert values[0] == values[1]
 
 
 def test_keys_are_the_same_in_every_process() -> None:
@@ -106,10 +98,6 @@ def test_joined_keys_are_equal_where_all_parts_are() -> None:
     assert (joint_hash(keys, ("model", "engine")) != joint_hash(keys, ("engine", "model"))).any()
 
 
-def test_no_question_has_no_key() -> None:
-    assert {len(values) for values in config_hashes(describe_questions().head(0)).values()} == {0}
-
-
 def test_keys_are_hashes_that_others_can_make_too() -> None:
     table = describe_questions(
         a_question(), a_question(engine="vllm"), a_question(concurrency=np.nan, load="offline")
@@ -126,10 +114,3 @@ def test_zeros_of_both_signs_are_one_and_all_nan_too() -> None:
     other = -np.array([np.nan])[0]
     assert key("model", model__sliding_window=0.0) == key("model", model__sliding_window=-0.0)
     assert key("model", model__sliding_window=np.nan) == key("model", model__sliding_window=other)
-
-
-def test_several_terms_at_once_are_each_by_itself() -> None:
-    keys = config_hashes(describe_questions(a_question(), a_question(engine="vllm")))
-    terms = (("model",), CELL, ("load", "kind"))
-    for column, term in zip(joint_hashes(keys, terms).T, terms, strict=True):
-        np.testing.assert_array_equal(column, joint_hash(keys, term))

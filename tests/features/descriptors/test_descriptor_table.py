@@ -17,12 +17,6 @@ def test_one_row_per_question_with_its_index_in_the_order_of_the_registry() -> N
     assert table["workload.concurrency"].to_dict() == {7: 8.0, 3: 16.0}
 
 
-def test_no_question_gives_an_empty_table() -> None:
-    table = describe(pd.DataFrame([a_question()]).head(0), {}, {})
-    assert tuple(table.columns) == DESCRIPTOR_NAMES
-    assert len(table) == 0
-
-
 def test_blanks_are_filled() -> None:
     row = describe_questions(a_question(n_accelerator=4), model=a_model(weight_precision="fp8")).iloc[0]
     assert row["config.weight_byte_per_element"] == 1.0

@@ -19,11 +19,6 @@ def test_blank_numbers_take_the_default_and_zero_is_none(default: float) -> None
     assert number_column(TABLE, "missing", default).tolist() == [2.0] * 4
 
 
-def test_no_question_has_no_cells() -> None:
-    none = {name: cells[:0] for name, cells in TABLE.items()}
-    assert len(text_column(none, "name", "b")) == len(number_column(none, "count", 1.0)) == 0
-
-
 def test_distinct_values_come_in_their_order() -> None:
     codes, values = factorize(np.nan_to_num(TABLE["count"], nan=9.0))
     assert values == [1.0, 9.0, 0.0, 3.0]

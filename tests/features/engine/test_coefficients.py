@@ -8,7 +8,6 @@ from roofcast.features.engine.coefficients import (
     PRIORS,
     Coefficients,
     Prior,
-    StackCoefficients,
 )
 
 
@@ -44,14 +43,6 @@ def test_an_engine_lies_at_its_own_distance() -> None:
 def test_no_share_exceeds_one_in_any_row_or_value(name: str) -> None:
     c = with_offset("vllm", name, 5.0)
     assert c.value(name, "vllm") == c.by_row(np.array([0.0]))[name][0] == 1.0
-
-
-def test_moving_one_leaves_the_others() -> None:
-    place = NAMES.index("burst")
-    still = StackCoefficients(np.tile(DEFAULT_COEFFICIENTS.typical, (2, 1)), np.array([0, 1, 0]))
-    moved = still.shift(["burst"], 0.5)
-    np.testing.assert_allclose(moved.log[:, place], still.log[:, place] + 0.5)
-    np.testing.assert_array_equal(np.delete(moved.log, place, axis=1), np.delete(still.log, place, axis=1))
 
 
 def test_values_can_be_set_in_their_units() -> None:

@@ -4,10 +4,7 @@ import pytest
 from roofcast.features.columns import ENGINES
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS as C
 from roofcast.features.engine.estimate import (
-    _MIN_DECODING_RATIO,
     Estimate,
-    _decoding_ratio,
-    _loop_at_ratio,
     estimate,
     estimate_at_loads,
     load_independent,
@@ -260,24 +257,6 @@ def test_slots_that_limit_decoding_after_prefill_apart_are_always_in_use() -> No
     assert e.request_throughput_per_s[0] * 199 * e.tpot_s[0] == pytest.approx(e.batch[0], rel=1e-3)  # Little's law
 
 
-def test_the_share_that_decodes_reproduces_itself() -> None:
-    n, random = 200, np.random.default_rng(5)
-    d = {name: np.repeat(values, n) for name, values in an_example().items()}
-    ranges = {
-        "workload.concurrency": (1, 8192), "workload.n_input_token": (100, 32_000),
-        "workload.n_output_token": (2, 4000), "config.n_prefill_accelerator": (1, 64), "config.dp": (1, 16),
-    }  # fmt: skip
-    d |= {name: np.exp(random.uniform(np.log(low), np.log(high), n)) for name, (low, high) in ranges.items()}
-    d |= {name: np.round(d[name]) for name in ("config.n_prefill_accelerator", "config.dp")}
-    fixed, concurrency = load_independent(d, C), d["workload.concurrency"]
-    ratio = _decoding_ratio(fixed, concurrency)
-    e = _loop_at_ratio(fixed, concurrency, ratio)
-    decode_s = (d["workload.n_output_token"] - 1) * e.tpot_s + e.queue_s
-    again = np.maximum(decode_s / (decode_s + e.ttft_s - e.queue_s), _MIN_DECODING_RATIO)
-    np.testing.assert_allclose(again, ratio, rtol=1e-9)
-    assert (ratio == 1).sum() < 10 < (ratio < 0.5).sum()
-
-
 def test_stages_of_a_pipeline_take_their_turns() -> None:
     split = {"config__n_accelerator": 4, "workload__concurrency": 64.0}
     e = ask(config__pp=4, **split)
@@ -295,11 +274,6 @@ def test_rows_of_every_kind_share_a_table() -> None:
 
 def test_concurrency_wins_over_a_rate_given_beside_it() -> None:
     assert ask(workload__request_rate_per_s=1e6).concurrency.tolist() == [8.0]
-
-
-def test_no_question_has_no_estimate() -> None:
-    empty = {name: values[:0] for name, values in an_example().items()}
-    assert len(estimate(empty, C).e2e_s) == 0
 
 
 @pytest.mark.parametrize("loads", [("workload__concurrency", 1.0, 64.0), ("workload__request_rate_per_s", 0.5, 3.0)])

@@ -110,10 +110,6 @@ def test_padding_wastes_cache() -> None:
     assert plain / padded == pytest.approx(4.0)
 
 
-def test_a_model_without_cache_is_bounded_all_the_same() -> None:
-    assert np.isfinite(memory(model__kv_width=0).capacity).all()
-
-
 def test_each_rank_of_data_parallelism_has_the_slots_that_the_engine_allows() -> None:
     few, many, no_bound = (
         an_example(config__dp=dp, config__ep=4.0, config__n_accelerator=4.0, config__max_num_seqs=n)

@@ -58,12 +58,6 @@ def test_what_may_be_is_left_alone(changes: dict[str, object]) -> None:
     assert rules(**changes) == []
 
 
-def test_the_first_campaign_is_plausible() -> None:
-    catalog = load_catalog()
-    rows = load_campaigns(["llm_pilot"])
-    assert implausible_rows(rows, describe(rows, catalog.models, catalog.accelerators)).empty
-
-
 SECONDS = ("ttft_s", "nttft_s_per_token", "itl_s", "tpot_s", "e2e_s")
 
 

@@ -75,11 +75,6 @@ def test_names_of_files_are_names_of_options(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_a_budget_that_is_too_small_is_a_reason(run: Run) -> None:
-    assert "over the budget of 0.00" in run.ok(*recommend("--concurrency", "3", "--budget", "0.001"))
-
-
-@pytest.mark.usefixtures("home")
 def test_owned_nodes_are_one_inventory_option_each(run: Run) -> None:
     inventory = ("--inventory", "h100-sxm-80gb=16,8,1.5", "--inventory", "a100-sxm-80gb=4,1,0", "--top", "50")
     answer = run.json(*recommend("--users", "20", "--provider", "lambda", *inventory))
@@ -95,31 +90,14 @@ def test_owned_nodes_are_one_inventory_option_each(run: Run) -> None:
 @pytest.mark.parametrize(
     ("more", "status", "message"),
     [
-        (
-            ("--users", "1", "--rate", "1"),
-            2,
-            "give one of --concurrency, --users, --request-rate-per-s and --n-batch-request",
-        ),
         (("--deadline", "1"), 2, "deadline-h needs"),
-        (("--users", "0"), 2, "--users"),
         (("--users", "nan"), 2, "--users"),
-        (("--rate", "-1"), 2, "--request-rate-per-s"),
-        (("--rate", "inf"), 2, "--request-rate-per-s"),
-        (("--users", "many"), 2, "--users: must be a valid number, got 'many'"),
-        (("--users", "1", "--isl", "-5"), 2, "--n-input-token"),
         (("--users", "1", "--isl", "200000"), 2, "exceeds the model's context"),
         (("--users", "1", "--slo", "fast"), 2, "must look like"),
-        (("--users", "1", "--provider", "awz"), 2, "did you mean 'aws'"),
-        (("--users", "1", "--region", "mars"), 2, "--region: no 'mars' is known"),
-        (("--users", "1", "--accelerator", "h10"), 2, "accelerator: no 'h10' is known"),
         (("--users", "1", "--level", "0.95"), 1, "ask for at most 0.900"),
-        (("--users", "1", "--level", "7"), 2, "level"),
-        (("--users", "1", "--top", "0"), 2, "--n-entry"),
         (("--users", "1", "--inventory", "h100-sxm-80gb=16"), 2, "inventory: must be ACCELERATOR=COUNT,PER_NODE,USD"),
         (("--users", "1", "--inventory", "h100-sxm-80gb=15,8,1"), 2, "must be a multiple of n_per_node"),
         (("--users", "1", "--inventory", "h10=16,8,1"), 2, "--inventory number 1, accelerator: no 'h10' is known"),
-        (("--users", "1", "--model", "llama-9"), 2, "model: no 'llama-9' is known"),
-        (("--users", "1", "--model", ""), 2, "model"),
     ],
 )
 def test_an_invalid_demand_is_one_line_on_standard_error_and_a_status(
@@ -129,7 +107,7 @@ def test_an_invalid_demand_is_one_line_on_standard_error_and_a_status(
 
 
 @pytest.mark.usefixtures("home")
-@pytest.mark.parametrize("content", ["", "[]", "{", '{"a": NaN}', '{"model_type": "bert"}', "\udcff", "[" * 10_000])
+@pytest.mark.parametrize("content", ['{"a": NaN}', "[" * 10_000])
 def test_an_invalid_config_file_is_refused(run: Run, tmp_path: Path, content: str) -> None:
     file = tmp_path / "config.json"
     file.write_text(content, encoding="utf-8", errors="surrogateescape")
@@ -196,14 +174,8 @@ def test_a_measurement_table_is_a_table_of_questions(run: Run, tmp_path: Path) -
             "model,accelerator,n_input_token,n_output_token\nx,y,1,1\n",
             "none has an answer; the first: model: no 'x'",
         ),
-        ("model,accelerator,model\nx,y,1\n", "model: is given twice"),
-        ("model,accelerator,speed\nx,y,1\n", "speed: is not an input column"),
         ("model,gpu,TP\nx,y,1\n", "gpu: is not an input column; did you mean accelerator? error: TP: is not"),
-        ("model,accelerator,n_requests\nx,y,1\n", "n_requests: is not an input column; did you mean n_request"),
-        ("model\nx\n", "accelerator: is missing; it must be a column"),
         (f"model,accelerator\n{MODEL},{ACCELERATOR}\n{MODEL}\n", "in.csv, line 3: must have 2 cells"),
-        (f"model,accelerator\n{MODEL},{ACCELERATOR},1\n", "in.csv, line 2: must have 2 cells"),
-        ('model,accelerator\n"x,y\n', "in.csv, line 2: is not valid CSV"),
         (b"model,accelerator\n\xff,y\n", "in.csv: cannot be read: it is not UTF-8 text"),
     ],
 )
@@ -240,16 +212,11 @@ def test_rows_are_imported_once(run: Run, tmp_path: Path) -> None:
     ("format_", "text", "message"),
     [
         ("auto", f"{HEADER}\n{LINE}\n{LINE[:40]}", "own.csv, line 3: must have 8 cells"),
-        ("auto", "a,b\n1,2\n", "own.csv: is in none of the known formats"),
-        ("auto", "", "own.csv: is empty"),
-        ("roofcast_csv", "status,latency\n200,1\n", "is not a column of the measurement table"),
-        ("roofcast_csv", f"{HEADER}\n{LINE.replace('0.061', '-1')}\n", "own.csv, line 2: ttft_s"),
         (
             "roofcast_csv",
             f"{HEADER}\n{LINE}\n{LINE.replace(MODEL, 'unknown/model')}\n",
             "no 'unknown/model' is known",
         ),
-        ("roofcast_csv", f"{HEADER}\n{LINE}\n{LINE.replace(ACCELERATOR, 'h10')}\n", "accelerator: no 'h10' is known"),
         ("llm_pilots", f"{HEADER}\n{LINE}\n", "format: no 'llm_pilots' is known; did you mean 'llm_pilot'"),
     ],
 )

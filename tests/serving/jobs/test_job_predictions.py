@@ -3,7 +3,6 @@ from typing import Any
 import pytest
 
 from roofcast.data.catalog import load_catalog
-from roofcast.data.errors import SchemaError
 from roofcast.serving.jobs.job_predictions import ANSWER_COLUMNS, MEMORY_PARTS, JobOptions, answer_jobs
 from roofcast.serving.jobs.rows import parse_jobs
 from roofcast.serving.predict.question_rows import rows_from_columns
@@ -29,14 +28,6 @@ def test_a_job_has_time_memory_and_plan() -> None:
     batch = answer["plan_n_micro_batch_sequence"] * answer["plan_n_gradient_accumulation"] * answer["plan_dp"]
     assert batch == answer["plan_n_global_batch_sequence"] == 128
     assert 0.4 * 8 * 700 < answer["power_w"] <= 8 * 700
-
-
-def test_settings_of_the_plan_are_used() -> None:
-    stated = {"tp": 2, "pp": 2, "recomputation": "full", "n_micro_batch_sequence": 1}
-    (answer,) = predict(a_job(**stated))
-    assert answer["plan_framework"] == "megatron-lm"
-    assert {name: answer[f"plan_{name}"] for name in stated} == stated
-    assert answer["plan_dp"] == 2
 
 
 def test_a_gpipe_schedule_needs_the_memory_of_all_micro_batches() -> None:
@@ -100,11 +91,6 @@ def test_what_the_host_cannot_hold_is_refused_with_the_memory_it_needs() -> None
     assert "host_memory_byte" not in large["assumed"]
 
 
-def test_70b_needs_several_nodes() -> None:
-    rows = [a_job(model="meta-llama/Llama-3.1-70B", n_accelerator=n, offload="none") for n in (8, 64)]
-    assert [answer["status"] for answer in predict(*rows)] == ["does_not_fit", "ok"]
-
-
 @pytest.mark.parametrize(
     ("changes", "status", "field"),
     [
@@ -112,14 +98,10 @@ def test_70b_needs_several_nodes() -> None:
         ({"accelerator": ""}, "invalid", "accelerator"),
         ({"accelerator": "intel-xeon-6-granite-rapids"}, "invalid", "accelerator"),
         ({"n_accelerator": 2.5}, "invalid", "n_accelerator"),
-        ({"n_accelerator": 1e9}, "invalid", "n_accelerator"),
         ({"n_token_per_sequence": "many"}, "invalid", "n_token_per_sequence"),
-        ({"n_token_per_sequence": True}, "invalid", "n_token_per_sequence"),
-        ({"method": "magic"}, "invalid", "method"),
         ({"adapter_targets": "q z"}, "invalid", "adapter_targets"),
         ({"framework": "x" * 401}, "invalid", "framework"),
         ({"tp": [1]}, "invalid", "tp"),
-        ({"method": ["full"]}, "invalid", "method"),
         ({"tp": 3}, "invalid", "tp"),
         ({"tp": 8, "n_accelerator": 8, "model": "Qwen/Qwen2.5-7B"}, "invalid", "tp"),
         ({"pp": 64, "n_accelerator": 64}, "invalid", "pp"),
@@ -130,11 +112,8 @@ def test_70b_needs_several_nodes() -> None:
         ({"n_node": 16}, "invalid", "n_node"),
         ({"n_node": 1, "n_accelerator_per_node": 4}, "invalid", "n_accelerator_per_node"),
         ({"n_global_batch_sequence": 3}, "invalid", "n_global_batch_sequence"),
-        ({"n_accelerator": 7, "n_micro_batch_sequence": 1}, "invalid", "n_global_batch_sequence"),
         ({"power_limit_w": 5}, "invalid", "power_limit_w"),
-        ({"power_limit_w": 5000}, "invalid", "power_limit_w"),
         ({"compute_precision": "int8"}, "invalid", "compute_precision"),
-        ({"offload": "optimizer"}, "invalid", "offload"),
         ({"offload": "parameters", "sharding": "zero2"}, "invalid", "offload"),
         ({"offload": "parameters", "sharding": "ddp", "framework": "trl"}, "invalid", "offload"),
         ({"offload": "activations", "framework": "nanogpt"}, "invalid", "offload"),
@@ -163,12 +142,6 @@ def test_an_invalid_row_has_all_its_problems(changes: dict[str, Any], fields: li
     _, (problem,) = parse_jobs([a_job(**changes)], load_catalog())
     assert problem is not None
     assert [*problem.fields] == fields
-
-
-@pytest.mark.parametrize("name", ["mfu_ratio", "campaign", "n_tokens"])
-def test_an_unknown_column_is_refused(name: str) -> None:
-    with pytest.raises(SchemaError, match=name):
-        predict(a_job(**{name: 1}))
 
 
 def test_a_power_limit_beyond_the_accelerators_says_which_it_takes() -> None:

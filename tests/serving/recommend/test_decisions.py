@@ -121,10 +121,9 @@ def test_a_load_takes_no_more_accelerators_than_were_measured_under_it(
         ({"users": 200}, {"users": 100}),
         ({"users": 100}, {"users": 100, "n_input_token": 500}),
         ({"users": 100}, {"users": 100, "think_time_s": 10}),
-        ({"request_rate_per_s": 20}, {"request_rate_per_s": 10}),
     ],
 )
-@pytest.mark.parametrize("model", ["meta-llama/Llama-3.1-8B", "Qwen/Qwen3-32B"])
+@pytest.mark.parametrize("model", ["Qwen/Qwen3-32B"])
 def test_less_load_never_costs_more(shared: Client, model: str, more: dict[str, Any], less: dict[str, Any]) -> None:
     costs = [ask(shared, model, load)["entries"][0]["cost_usd_per_h"] for load in (less, more)]
     assert costs == sorted(costs)

@@ -9,7 +9,7 @@ import pytest
 from roofcast.data.catalog import load_catalog
 from roofcast.features.validity.engine_support import Stack, support_of
 from tests.serving.http.test_recommendations import PATH, recommend
-from tests.serving.http_client import MODEL, Client, Run, a_demand, problem_of
+from tests.serving.http_client import MODEL, Client, a_demand, problem_of
 
 MIXTRAL = "mistralai/Mixtral-8x7B-v0.1"
 
@@ -167,11 +167,6 @@ def test_users_who_mostly_wait_for_a_slot_are_not_served(shared: Client, think_t
     assert not any(reason in one["detail"] for one in bounded["rejections"])
 
 
-def test_price_overrides_change_the_ranking(shared: Client) -> None:
-    override = {"accelerator": "nvidia-h100-sxm-80gb", "price_usd_per_h": 0.01}
-    assert recommend(shared, price_overrides=[override])["entries"][0]["accelerator"] == "nvidia-h100-sxm-80gb"
-
-
 def test_owned_nodes_are_used_up_to_their_number(shared: Client) -> None:
     owned = {"accelerator": "nvidia-h100-sxm-80gb", "count": 8, "n_per_node": 8, "usd_per_h": 0.0}
     entry = recommend(shared, constraints={"inventory": [owned]})["entries"][0]
@@ -300,18 +295,3 @@ def test_the_probability_of_a_missed_limit_is_rounded_below_the_confidence(share
             assert words in detail
             assert float(match[1]) < 0.8
             assert len(match[1].partition("e")[0].lstrip("0.")) <= 3
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("home")
-def test_recommend_on_the_command_line(run: Run) -> None:
-    demand = ("--model", MODEL, "--preset", "chat", "--users", "300", "--think-time", "20", "--headroom", "0.2")
-    bounds = ("--engine", "vllm", "--precision", "bf16", "--nodes", "2", "--confidence", "0.7")
-    answer = run.json("recommend", *demand, *bounds, "--slo", "tpot:p50<=60ms")
-    assert answer["confidence"] == 0.7
-    assert {entry["engine"] for entry in answer["entries"]} == {"vllm"}
-    out = run.ok("recommend", *demand, *bounds, "--slo", "tpot:p50<=60ms")
-    assert "limits met with probability 0.7" in out
-    assert "least cost by the probability" not in out
-    for text in ("least cost by the probability", "accelerators without an entry"):
-        assert text in run.ok("recommend", *demand, *bounds, "--limit", "tpot:p50<=60ms", "--why")

@@ -75,15 +75,6 @@ def test_costs_count_instances_up_to_the_available_number() -> None:
     assert np.isinf(pairs.size(slice(None), 3.0, np.zeros(4)).cost).all()
 
 
-def test_sizes_round_up_to_the_last_available_instance() -> None:
-    offers = [an_offer(H100, 8, 20.0), an_offer(H100, 8, 4.0, n_node=2)]
-    pairs = Pairs.build([Replica(H100, tp=8)], offers, load_catalog().accelerators, Constraints())
-    sizes = pairs.size(slice(None), 1.5, np.ones(2))
-    assert sizes.n_replica.tolist() == sizes.n_instance.tolist() == [2.0, 2.0]
-    assert sizes.cost.tolist() == [40.0, 8.0]
-    assert pairs.size(slice(None), 0.3, np.ones(2)).n_replica.tolist() == [1.0, 1.0]
-
-
 def test_a_replica_fills_its_nodes_up_to_the_largest_number() -> None:
     replicas = [Replica(H100, tp=8, pp=2), Replica(H100, tp=4, pp=3)]
     pairs = Pairs.build(replicas, [an_offer(H100, 8, 20.0)], load_catalog().accelerators, Constraints(max_nodes=2))

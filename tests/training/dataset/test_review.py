@@ -3,7 +3,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from roofcast.data.campaigns import CAMPAIGNS, load_campaigns
+from roofcast.data.campaigns import CAMPAIGNS
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError
 from roofcast.data.job_campaigns import TRAINING_CAMPAIGNS
@@ -63,20 +63,9 @@ def test_loads_and_deployments_of_all_kinds_are_learnt_from(change: dict[str, ob
     assert data.y["tpot_s"].tolist() == [0.02]
 
 
-def test_what_is_set_aside_is_not_learnt_from() -> None:
-    data = build_training_set(rows({}, {"ttft_s": 0.001}), MODELS, ACCELERATORS)
-    assert len(data.X) == len(data.y) == len(data.ids) == 1
-    assert data.set_aside == {"faster_than_compute": 1}
-
-
 def test_nothing_left_names_the_rules() -> None:
     with pytest.raises(InputError, match=r"none can be used for training \(not_ok, faster_than_compute\)"):
         build_training_set(rows({"status": "failed"}, {"ttft_s": 0.001}), MODELS, ACCELERATORS)
-
-
-def test_nothing_of_the_first_campaign_is_set_aside() -> None:
-    catalog = load_catalog()
-    assert review(load_campaigns(["llm_pilot"]), catalog.models, catalog.accelerators).empty
 
 
 @pytest.mark.slow  # reviews every shipped campaign, as test_review_rules does once

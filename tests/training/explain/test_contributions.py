@@ -108,12 +108,3 @@ def test_a_subset_of_the_metrics_is_predicted_as_among_all(learnt: Learnt) -> No
     pd.testing.assert_frame_equal(some.log_sd, predictor.predict_distribution(X, calibration).log_sd[["tpot_s"]])
     assert list(contributions(predictor, X, calibration, {"tpot_s"})) == ["tpot_s"]
     assert predictor.metrics_ == METRICS
-
-
-def test_a_conditioned_predictor_knows_the_references(learnt: Learnt) -> None:
-    X, calibration, predictor = learnt.data.X.head(5), references(learnt.data), learnt.predictor
-    expected = predictor.predict_distribution(X, calibration)
-    conditioned = predictor.condition_on(calibration).predict_distribution(X)
-    pd.testing.assert_frame_equal(conditioned.log_sd, expected.log_sd)
-    assert predictor.condition_on(None) is predictor
-    assert not predictor.predict_distribution(X).median.equals(expected.median)

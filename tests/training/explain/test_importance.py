@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from roofcast.features.columns import FEATURE_NAMES
-from roofcast.training.explain.importance import group_blocks, group_importance, shap_values
+from roofcast.training.explain.importance import group_importance, shap_values
 from roofcast.training.learner.boosted_trees import ResidualRegressor
 
 GROUPS = ["model", "hardware", "config", "workload", "memory", "roofline"]
@@ -48,9 +48,3 @@ def test_shap_values_of_groups_are_additive(values: pd.DataFrame) -> None:
     by_group = group_importance(values)
     assert list(by_group) == GROUPS
     np.testing.assert_allclose(by_group.sum(axis=1), values.sum(axis=1))
-
-
-def test_groups_are_in_order_of_appearance() -> None:
-    blocks = group_blocks(FEATURE_NAMES)
-    assert list(blocks) == GROUPS
-    assert sum(map(len, blocks.values())) == len(FEATURE_NAMES)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from roofcast.training.jobs.held_out import ErrorRows, HeldOutErrors, LogErrorModel
-from roofcast.training.jobs.job_effects import TERMS
 from roofcast.training.jobs.job_predictor import MEMORY, MetricErrors
 from roofcast.training.jobs.job_trial import JobTrial
 from roofcast.training.lifecycle.gate.judgement import BASELINE, compare_with
@@ -99,8 +98,3 @@ def test_a_candidate_that_is_worse_on_others_is_refused(shift: float, promoted: 
     decision = compare_with(recipe, trial, significance=SIGNIFICANCE)
     assert decision.promoted is promoted
     assert BASELINE in decision.reason
-
-
-def test_a_row_has_a_key_for_each_term() -> None:
-    rows: ErrorRows = error_rows(4)
-    assert rows.keys.shape == (4, len(TERMS))

@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 
-from judge.plots import plot_errors, plot_groups, plot_nominal_coverage, plot_references
+from judge.plots import plot_errors, plot_groups, plot_nominal_coverage
 
 NAN = float("nan")
 
@@ -26,10 +26,3 @@ def test_a_line_per_metric_over_the_levels_promised() -> None:
     shares = pd.DataFrame({0.5: [0.4, 0.6], 0.9: [0.8, 1.0]}, index=["TTFT", "TPOT"])
     axes = plot_nominal_coverage(shares).axes[0]
     assert [np.asarray(line.get_ydata()).tolist() for line in axes.lines] == [[0.4, 0.8], [0.6, 1.0], [0, 1]]
-
-
-def test_a_line_per_column_over_the_number_of_references() -> None:
-    errors = pd.DataFrame({"P3 TPOT": [0.2, 0.1], "P4 TPOT": [0.3, 0.2]}, index=[0, 3])
-    axes = plot_references(errors).axes[0]
-    assert [line.get_linestyle() for line in axes.lines] == ["--", "-"]
-    assert axes.get_xticks().tolist() == [0, 3]

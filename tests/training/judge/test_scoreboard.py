@@ -6,12 +6,10 @@ import pandas as pd
 import pytest
 
 from judge.peers.llm_pilot_peers import LATENCY_COLUMNS, MEASURED_COLUMNS, PEERS, load_measured_points
-from judge.protocols.llm_pilot.capacity import Rule, cheapest
 from judge.protocols.llm_pilot.p1_p2_llm_pilot import (
     P2_DEMANDS,
     decide,
     score_decisions,
-    score_p1,
     score_p2,
 )
 from judge.scoreboard import POINTS, Scoreboard, run_scoreboard
@@ -87,17 +85,6 @@ def test_a_figure_that_does_not_exist_is_null() -> None:
     assert ours == {"success": 0.0, "overspend": None, "so": 0.0}
 
 
-def test_the_rule_is_asked_for_by_seed_and_serves_us_alone() -> None:
-    asked: list[int] = []
-
-    def rule_of(seed: int) -> Rule:
-        asked.append(seed)
-        return cheapest
-
-    run_scoreboard(["P1"], noisy, n_seed=2, rule_llm_pilot=rule_of)
-    assert asked == [0, 1]
-
-
 def test_progress_is_told_after_each_seed() -> None:
     told: list[tuple[int, int]] = []
     run_scoreboard(["P1"], perfect, n_seed=2, progress=lambda _, done, total: told.append((done, total)))
@@ -107,8 +94,3 @@ def test_progress_is_told_after_each_seed() -> None:
 def test_an_unknown_protocol_is_refused_with_those_known() -> None:
     with pytest.raises(UnknownNameError, match="protocol: no 'P0' is known; did you mean 'P"):
         run_scoreboard(["P1", "P0"])
-
-
-def test_one_seed_is_its_own_median() -> None:
-    figures = json.loads(run_scoreboard(["P1"], noisy, n_seed=1).to_json())
-    assert figures["P1"]["roofcast"] == score_p1(noisy(0)).figures()

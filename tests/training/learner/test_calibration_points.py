@@ -136,19 +136,6 @@ def test_points_that_agree_are_believed_however_far_off(factor: float, world: Wo
     assert missed.max() < 0.6
 
 
-def test_points_of_an_llm_that_was_learnt_from_are_believed_too(world: World) -> None:
-    """One's own stack may be slower than those that the LLM was measured on."""
-    rows = np.flatnonzero(
-        (world.questions["model"] == MODELS[0])
-        & (world.questions["engine"] == ENGINES[0])
-        & (world.questions["accelerator"] == PARTS[0])
-    )[:5]
-    points = CalibrationPoints(world.X.iloc[rows], pd.DataFrame({"tpot_s": 2.0 * world.predicted.iloc[rows]}))
-    answer = world.predictor.predict_distribution(points.X, points)
-    believed = np.log((answer.median["tpot_s"] / world.predicted.iloc[rows]).to_numpy()) / np.log(2.0)
-    assert np.median(believed) > 0.65
-
-
 def test_draws_know_the_points_too(world: World) -> None:
     X = world.X[world.here]
     plain, conditioned = (world.predictor.sample(X, 300, given)["tpot_s"] for given in (None, world.points(3)))
@@ -166,12 +153,6 @@ def test_draws_of_one_configuration_go_together(world: World) -> None:
     correlation = np.corrcoef(draws.T)
     assert correlation[0, 1] > correlation[0, 2] + 0.1
     assert correlation[0, 1] > 0.7
-
-
-def test_points_do_not_stay(world: World) -> None:
-    before = world.predictor.predict_distribution(world.X)
-    world.predictor.predict_distribution(world.X, world.points(3))
-    pd.testing.assert_frame_equal(world.predictor.predict_distribution(world.X).median, before.median)
 
 
 @pytest.mark.parametrize("y", [{}, {"tpot_s": [np.nan] * 2}, {"tpot_s": [0.0] * 2}, {"ttft_s": [9.0] * 2}])
@@ -203,10 +184,3 @@ def test_a_run_left_out_is_predicted_from_the_other_runs(world: World) -> None:
         wanted = world.predictor.predict_distribution(points.X.iloc[own], rest)
         pd.testing.assert_frame_equal(left_out.median.iloc[own], wanted.median)
         pd.testing.assert_frame_equal(left_out.log_sd.iloc[own], wanted.log_sd)
-
-
-def test_a_predictor_is_conditioned_once_on_the_same_points(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    points = world.points(2)
-    first = world.shift(points)
-    monkeypatch.setattr(type(world.predictor), "_condition_metrics", None)
-    np.testing.assert_array_equal(world.shift(points), first)

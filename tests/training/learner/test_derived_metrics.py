@@ -9,7 +9,6 @@ from roofcast.training.learner.derived_metrics import (
     SOURCES,
     Loads,
     derived_scores,
-    logarithmic_mean,
     reconcile,
     source_shares,
 )
@@ -32,13 +31,6 @@ def test_throughput_times_latency_is_what_is_in_flight(quick: RoofcastPredictor,
     value = quick.predict_distribution(means.assign(**{"workload.n_wave": np.inf})).median
     in_flight = means["workload.concurrency"] * means["workload.n_output_token"]
     np.testing.assert_allclose(value[THROUGHPUT] * value["e2e_s"], in_flight, rtol=1e-6)
-
-
-def test_draws_agree_with_each_other(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
-    some = means.head(10).assign(**{"workload.n_wave": np.inf})
-    draws = quick.sample(some, 20)
-    in_flight = (some["workload.concurrency"] * some["workload.n_output_token"]).to_numpy()
-    np.testing.assert_allclose(draws[THROUGHPUT] * draws["e2e_s"], np.tile(in_flight, (20, 1)), rtol=1e-6)
 
 
 def test_static_batches_and_offline_runs_have_no_derived_metrics(means: pd.DataFrame) -> None:
@@ -77,12 +69,6 @@ def test_the_throughput_of_an_open_loop_is_its_rate(quick: RoofcastPredictor, me
     )
 
 
-def test_without_sources_nothing_is_reconciled(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
-    _, estimates, whole = build_features(means, quick.coefficients_)
-    value = {"e2e_s": estimates["e2e_s"] * 2, "ttft_s": estimates["ttft_s"]}
-    assert reconcile(value, estimates, {}, whole, Loads.of(means)) == value
-
-
 def test_the_shares_of_corrections_sum_to_the_whole(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
     _, estimates, whole = build_features(means, quick.coefficients_)
     factor = {"ttft_s": 3.0, "tpot_s": 0.7}
@@ -100,10 +86,6 @@ def test_no_request_ends_before_its_first_token(quick: RoofcastPredictor, means:
         one = means.assign(**{"workload.n_output_token": 1.0, "workload.is_mean": 0.0, "workload.quantile": quantile})
         value = quick.predict_distribution(one).median
         assert (value["e2e_s"] >= value["ttft_s"]).all()
-
-
-def test_a_single_token_is_all_first_token() -> None:
-    assert logarithmic_mean(np.array([0.0]), np.array([0.0]))[0] == 0.0
 
 
 def _shift_by(quick: RoofcastPredictor, one: pd.DataFrame, **factor: float) -> pd.Series:

@@ -1,5 +1,4 @@
 import json
-import pickle
 
 import numpy as np
 import pytest
@@ -43,12 +42,6 @@ def test_predictions_are_not_overwritten_by_the_next(model: bytes) -> None:
     before = first.copy()
     booster.predict(-X)
     np.testing.assert_array_equal(first, before)
-
-
-def test_a_pickled_booster_predicts_the_same(model: bytes) -> None:
-    booster = LibraryBooster(model, 1)
-    kept = pickle.loads(pickle.dumps(booster))  # noqa: S301
-    np.testing.assert_array_equal(kept.predict(X), booster.predict(X))
 
 
 def test_a_damaged_model_is_refused_with_the_message_of_the_library(model: bytes) -> None:

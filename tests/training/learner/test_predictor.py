@@ -67,12 +67,6 @@ def test_predictions_keep_index_and_order(predictor: RoofcastPredictor, campaign
     assert (predicted > 0).all(axis=None)
 
 
-def test_metrics_can_be_asked_for_by_name(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
-    assert list(predictor.predict_ratio(campaign.X.head(3), {"tpot_s"}).value) == ["tpot_s"]
-    assert predictor.select_metrics({"tpot_s", "power_w"}) == ("tpot_s",)
-    assert set(predictor.select_metrics({"e2e_s"})) == {"ttft_s", "tpot_s", "e2e_s"}
-
-
 def test_a_metric_that_nobody_measured_is_not_predicted(subset: TrainingSet) -> None:
     y = subset.y.assign(itl_s=np.nan, tpot_s=0.0)
     fitted = RoofcastPredictor(QUICK, ("itl_s", "tpot_s", "ttft_s")).fit(subset.X, y, subset.groups)
@@ -137,14 +131,6 @@ def test_no_interval_reaches_beyond_physics_and_no_limit_beyond_it_is_met(
             np.testing.assert_allclose(end, value * (side if ratio < 1 else 1.0))
             beyond = end * (1.00001 if metric == THROUGHPUT else 0.99999)
             assert (some.p_below(metric, beyond) == float(metric == THROUGHPUT)).all()
-
-
-def test_a_certain_metric_is_below_its_limit_or_not(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
-    prediction = predictor.predict_distribution(campaign.X.head(2))
-    certain = replace(prediction, log_sds={metric: 0 * sd for metric, sd in prediction.log_sds.items()})
-    value = certain.median["ttft_s"].to_numpy()
-    for factor, p in ((0.9, 0.0), (1.0, 1.0), (1.1, 1.0)):
-        assert (certain.p_below("ttft_s", factor * value) == p).all()
 
 
 def test_intervals_hold_as_many_lineages_as_promised(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
@@ -252,16 +238,6 @@ def test_training_points_are_means_and_medians(predictor: RoofcastPredictor, cam
         np.testing.assert_array_equal(build_group_keys(campaign.X.iloc[rows]).keys, points)
 
 
-def test_higher_percentiles_with_effects_are_no_lower(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
-    base = campaign.X.iloc[::7].assign(**{"workload.is_mean": 0.0})
-    tables = [
-        predictor.predict_distribution(base.assign(**{"workload.quantile": q})).median for q in (0.5, 0.9, 0.95, 0.99)
-    ]
-    for lower, higher in itertools.pairwise(tables):
-        for metric in set(LATENCIES) & set(predictor.metrics_):
-            assert (higher[metric] >= lower[metric] * (1 - 1e-9)).all(), metric
-
-
 def test_draws_scatter_about_the_prediction(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
     some = campaign.X.iloc[[0, 500, 900]]
     draws, value = predictor.sample(some, 2000), predictor.predict_distribution(some).median
@@ -282,15 +258,6 @@ def test_fitting_and_asking_leave_settings_and_tables_alone(subset: TrainingSet)
     pd.testing.assert_frame_equal(subset.X, kept[0])
     pd.testing.assert_frame_equal(subset.y, kept[1])
     pd.testing.assert_series_equal(subset.groups, kept[2])
-
-
-def test_a_seed_says_all(subset: TrainingSet) -> None:
-    one, other = (
-        RoofcastPredictor(QUICK, ("tpot_s",)).fit(subset.X, subset.y, subset.groups).predict_distribution(subset.X)
-        for _ in range(2)
-    )
-    pd.testing.assert_frame_equal(one.median, other.median, check_exact=True)
-    pd.testing.assert_frame_equal(one.log_sd, other.log_sd, check_exact=True)
 
 
 @pytest.mark.parametrize("level", [0.91, 0.99, 0.0, 1.0])
@@ -316,11 +283,6 @@ def test_arrays_are_answered_as_the_table_is(predictor: RoofcastPredictor, campa
     pd.testing.assert_frame_equal(table.median, known.median, check_exact=True)
     pd.testing.assert_frame_equal(table.median.reset_index(drop=True), arrays.median, check_exact=True)
     pd.testing.assert_frame_equal(table.log_sd.reset_index(drop=True), arrays.log_sd, check_exact=True)
-
-
-def test_training_rows_extrapolate_nothing(predictor: RoofcastPredictor, campaign: TrainingSet) -> None:
-    features, _, _ = build_features(campaign.X, predictor.coefficients_)
-    assert predictor.extrapolated_features(features.to_numpy()) == [[]] * len(campaign.X)
 
 
 @pytest.mark.parametrize("side", ["min", "max"])
@@ -415,17 +377,6 @@ def test_only_trainable_rows_are_trained_on(subset: TrainingSet) -> None:
     )
     pd.testing.assert_frame_equal(before, after)
     assert before["tpot_s"].isna().tolist() == trainable.tolist()
-
-
-def test_progress_sees_every_fold(subset: TrainingSet) -> None:
-    seen: list[tuple[int, str]] = []
-
-    def progress(folds: object, n_fold: int, label: str) -> object:
-        seen.append((n_fold, label))
-        return folds
-
-    predict_held_out(RatioModel(QUICK, ("tpot_s",)), subset.X, subset.y, subset.groups, progress)  # type: ignore[arg-type]
-    assert seen == [(3, "held-out lineages")]
 
 
 def test_rows_of_a_key_widen_no_range(campaign: TrainingSet) -> None:

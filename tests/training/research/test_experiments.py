@@ -8,9 +8,8 @@ from mlflow.entities import Run
 from mlflow.tracking import MlflowClient
 
 from research import experiments, nested
-from research.experiments import MARKER, Design, load_or_fit_coefficients, main, nested_section, run_comparison
+from research.experiments import Design, nested_section, run_comparison
 from research.nested import BLEND, METHODS, PRESENT, WEIGHTED
-from roofcast.data.home import HOME_VARIABLE
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.lifecycle.registry.registry import Registry
@@ -82,26 +81,3 @@ def test_section_matches_the_runs(logged: tuple[Registry, str, Run, list[Run]]) 
     assert f"| {WEIGHTED}: weight | {weights_text} |" in text
     assert f"| {BLEND}: weight_ridge |" in text
     assert "3 outer and 2 inner folds, 1 trials" in text
-
-
-def test_command_updates_the_section_of_a_run(
-    logged: tuple[Registry, str, Run, list[Run]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    registry, run_id, _, _ = logged
-    monkeypatch.setenv(HOME_VARIABLE, str(Path(registry.tracking_uri.removeprefix("sqlite:///")).parent))
-    page = tmp_path / "page.md"
-    page.write_text(f"before\n<!-- {MARKER} -->\nold\n<!-- end -->\nafter\n", encoding="utf-8")
-    main(["--run", run_id, "--document", str(page)])
-    section = nested_section(registry, run_id)
-    assert page.read_text(encoding="utf-8") == f"before\n<!-- {MARKER} -->\n{section}\n<!-- end -->\nafter\n"
-
-
-def test_coefficients_are_cached(subset: TrainingSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = np.arange(len(subset.X))
-    first = load_or_fit_coefficients(subset, rows, tmp_path)
-    monkeypatch.setattr(experiments, "fit_coefficients", None)
-    again = load_or_fit_coefficients(subset, rows[::-1], tmp_path)
-    assert np.array_equal(first.typical, again.typical)
-    assert np.array_equal(first.offset, again.offset)
-    with pytest.raises(TypeError):
-        load_or_fit_coefficients(subset, rows[1:], tmp_path)

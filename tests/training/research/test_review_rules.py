@@ -5,7 +5,7 @@ import pytest
 
 from codegen.docs_tables import with_tables
 from research import review_rules
-from research.review_rules import LEARNT, RULES, TABLES, Counts, Stage, counts, main
+from research.review_rules import LEARNT, RULES, TABLES, Counts, Stage, counts
 from roofcast.data.campaigns import CAMPAIGNS, load_campaign_info
 from roofcast.data.catalog import load_catalog
 from roofcast.features.validity.plausibility import RULES as PHYSICS
@@ -51,19 +51,3 @@ def test_counts_match_campaign_info(row_counts: dict[Stage, Counts]) -> None:
     for name in CAMPAIGNS:
         assert published[name] == load_campaign_info(name).n_rejected
     assert sum(row_counts["marked"].values(), Counter()) == row_counts["learnt"]["published_fault"]
-
-
-def test_rule_without_description_raises(row_counts: dict[Stage, Counts], monkeypatch: pytest.MonkeyPatch) -> None:
-    undescribed: Counts = {"undescribed": Counter({"ours": 1})}
-    monkeypatch.setattr(review_rules, "counts", lambda: row_counts | {"published": undescribed})
-    with pytest.raises(KeyError, match="undescribed"):
-        with_tables("<!-- rules -->\n<!-- end -->", TABLES)
-
-
-def test_table_is_updated(tmp_path: Path) -> None:
-    file = tmp_path / "x.md"
-    file.write_text("before\n<!-- rules -->\nold\n<!-- end -->\nafter\n")
-    main([str(file)])
-    lines = file.read_text().splitlines()
-    assert (lines[0], lines[-1], "old" in lines) == ("before", "after", False)
-    assert len(lines) == 6 + sum(map(len, RULES.values()))

@@ -6,7 +6,7 @@ import pytest
 
 from judge.protocols.campaign_rows import CampaignRows
 from research import stack_configurations
-from research.stack_configurations import CONFIGURATION, configuration_halves, predict_other_half, summarise
+from research.stack_configurations import configuration_halves, predict_other_half, summarise
 from roofcast.training.dataset.training_set import TrainingSet
 from roofcast.training.learner.predictor import RoofcastPredictor
 from tests.training.builders import QUICK, repeated
@@ -26,15 +26,6 @@ def use_predictor(monkeypatch: pytest.MonkeyPatch, kind: type[RoofcastPredictor]
     """Fit small predictors of one metric; three stacks support no interval of `LEVEL`."""
     monkeypatch.setattr(stack_configurations, "RoofcastPredictor", partial(kind, QUICK, ("tpot_s",)))
     monkeypatch.setattr(stack_configurations, "LEVEL", 0.5)
-
-
-def test_all_loads_of_a_configuration_are_in_one_half(subset: TrainingSet) -> None:
-    measurements = rows_of_stacks(subset).measurements
-    half = measurements.assign(half=configuration_halves(measurements))
-    by_configuration = half.groupby(list(CONFIGURATION))["half"]
-    assert by_configuration.size().max() > 1
-    assert (by_configuration.min() == by_configuration.max()).all()
-    assert set(half["half"]) == {0, 1}
 
 
 def test_naming_a_stack_tells_what_it_measured(subset: TrainingSet, monkeypatch: pytest.MonkeyPatch) -> None:

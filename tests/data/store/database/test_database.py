@@ -37,20 +37,6 @@ def test_migrations_create_the_tables_of_the_metadata(tmp_path: Path) -> None:
     database.close()
 
 
-def test_migrating_again_changes_nothing(tmp_path: Path) -> None:
-    file = tmp_path / "state.sqlite"
-    migrate(url_of(file))
-    content = file.read_bytes()
-    migrate(url_of(file))
-    assert file.read_bytes() == content
-
-
-def test_a_folder_name_may_have_special_characters(tmp_path: Path) -> None:
-    folder = tmp_path / "100 % größe"
-    folder.mkdir()
-    migrate(url_of(folder / "state.sqlite"))
-
-
 def test_sqlite_has_durable_settings(tmp_path: Path) -> None:
     database = Database(url_of(tmp_path / "state.sqlite"))
     database.migrate()
@@ -110,13 +96,6 @@ def test_the_error_of_a_missing_folder_says_how_to_fix_it(tmp_path: Path) -> Non
         migrate(url_of(tmp_path / "none" / "state.sqlite"))
 
 
-def test_a_database_without_schema_is_not_ready(tmp_path: Path) -> None:
-    database = Database(url_of(tmp_path / "state.sqlite"))
-    with pytest.raises(NotReadyError, match=r"has no schema yet .* migrate\(\)"), database.reading() as connection:
-        connection.execute(sa.text("SELECT * FROM measurement"))
-    database.close()
-
-
 @pytest.fixture
 def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Database, sqlite3.Connection]]:
     """Return a database, and the connection of another process that holds the lock of its writers."""
@@ -158,14 +137,6 @@ def test_the_check_of_a_database_tells_whether_another_process_holds_it(
         database.check_writable()
     other.execute("ROLLBACK")
     database.check_writable()
-
-
-def test_errors_of_statements_are_raised_unchanged(tmp_path: Path) -> None:
-    database = Database(url_of(tmp_path / "state.sqlite"))
-    database.migrate()
-    with pytest.raises(sa.exc.IntegrityError), database.writing() as connection:
-        connection.execute(sa.text("INSERT INTO model (id) VALUES ('x')"))
-    database.close()
 
 
 def test_a_statement_that_a_newer_schema_refuses_is_not_ready(tmp_path: Path) -> None:

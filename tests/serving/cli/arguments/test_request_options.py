@@ -1,6 +1,5 @@
 """Options of a command are the fields of its request."""
 
-import json
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ from roofcast.data.errors import InputError
 from roofcast.serving.cli.arguments.options import read_request, request_options
 from roofcast.serving.jobs.job_request import JobRecommendationRequest
 from roofcast.serving.recommend.api.request import RecommendationRequest
-from tests.serving.http_client import Run
 
 OPTIONS: dict[str, Any] = {
     "model": "llama-3.1-8b", "limits": ["ttft<=1s"], "n_input_token": 500.0, "n_output_token": 100.0, "users": 8.0,
@@ -56,11 +54,3 @@ def test_options_have_names_and_help_of_their_own(request_type: type[BaseModel])
     names = [name for key, one in options.items() for name in (key, *one.names)]
     assert len(names) == len(set(names))
     assert all(one.help[0].isalnum() for one in options.values())
-
-
-@pytest.mark.usefixtures("home")
-def test_a_concurrency_has_no_think_time(run: Run) -> None:
-    demand = ("--preset", "chat", "--concurrency", "2", "--limit", "e2e<=60s", "--accelerator", "h100-sxm-80gb")
-    _, out, _ = run("recommend", "--model", "llama-3.1-8b", *demand, "--json")
-    load = json.loads(out)["load"]
-    assert (load["users"], load["think_time_s"]) == (2, 0)

@@ -39,11 +39,8 @@ from tests.serving.http_client import ACCELERATOR, Run
             ("--server: is an option of commands; write it after one, as in `roofcast recommend --server ...`",),
         ),
         (("import", "autoo", "x.csv"), ("format: no 'autoo' is known; did you mean 'auto'?",)),
-        (("import", "x", "x.csv"), ("format: no 'x' is known; there are aiperf, auto, ",)),
         (("zzz",), ("zzz: no such command; `roofcast --help` lists them",)),
-        (("keys", "creat"), ("creat: no such command; did you mean create",)),
         (("accelerators", "x", "--colour"), ("--colour: no such option", "unexpected argument 'x'")),
-        (("models", "x", "--colour"), ("x: no such command; `roofcast models --help` lists them",)),
         (
             ("keys", "create", "--nam", "y"),
             ("--nam: no such option", "name: must be given", "--scope: must be given"),
@@ -52,10 +49,8 @@ from tests.serving.http_client import ACCELERATOR, Run
             ("keys", "create", "y", "--scope", "writ"),
             ("--scope: must be one of read, write, admin, got 'writ'; did you mean write?",),
         ),
-        (("offers", "--nam"), ("--nam: no such option",)),
         (("offers", "--js_on", "--zzz"), ("--js-on: no such option; did you mean --json", "--zzz: no such option")),
         (("offers", "--nam", "x", "-zq"), ("--nam: no such option", "-z: no such option")),
-        (("offers", "--zzz", "-_q"), ("--zzz: no such option", "--: no such option")),
         (("models", "--json=1", "--zzz"), ("--json: takes no value", "--zzz: no such option")),
     ],
 )
@@ -74,13 +69,11 @@ def test_every_problem_of_the_arguments_is_named(run: Run, arguments: tuple[str,
     [
         (("--users", "3", "--provider", "awz"), "--provider: no 'awz' is known; did you mean 'aws'"),
         (("--users", "0"), "--users: input should be greater than or equal to 1"),
-        (("--concurrency", "0"), "--concurrency: input should be greater than or equal to 1"),
         (
             ("--rate", "1", "--think-time", "3"),
             "--think-time-s needs --users; requests in flight and arrivals at a rate do not think",
         ),
         (("--users", "3", "--draft-model", "x"), "--draft-model needs speculation; name a kind such as eagle"),
-        (("--users", "3", "--accelerator", "h1000"), "--accelerator: no 'h1000' is known; did you mean 'nvidia-h100"),
     ],
 )
 def test_problems_of_a_request_name_the_options(run: Run, arguments: tuple[str, ...], problem: str) -> None:
@@ -95,14 +88,6 @@ def test_problems_of_a_request_name_the_options(run: Run, arguments: tuple[str, 
         (
             ("training", "recommend", "--tokens", "1m", "--method", "lor"),
             "--method: {}'lor'; did you mean lora or qlora?",
-        ),
-        (
-            ("predict", "--accelerator", "h100", "--load", "clsed"),
-            "--load: {}'clsed'; did you mean closed_loop?",
-        ),
-        (
-            ("recommend", "--users", "3", "--preset", "chat", "--slo", "ttft<=1s", "--deployment", "kubernets"),
-            "--deployment: {}'kubernets'; did you mean kubernetes or kserve?",
         ),
         (
             ("recommend", "--users", "3", "--preset", "chat", "--slo", "ttft<=1s", "--speculation", "egle"),
@@ -151,7 +136,7 @@ ELSEWHERE = ("--model", "org/my-own", "--accelerator", ACCELERATOR, "--tp", "7",
             ("whatif", *JOB, "--isl", "9", "--osl", "9", "--engine", "vlm", "--sweep", "y=2"),
             ["--model", "--accelerator", "--engine", "--sweep"],
         ),
-        (("whatif", *JOB, "--isl", "9", "--osl", "9"), ["--sweep", "--model", "--accelerator"]),
+
         (
             ("training", "predict", *JOB, "--tp", "x", "--n-node", "9", "--level", "2", "--out", "no/out.csv"),
             ["--out", "--tp", "--model", "--accelerator", "--n-node", "--level"],
@@ -160,10 +145,7 @@ ELSEWHERE = ("--model", "org/my-own", "--accelerator", ACCELERATOR, "--tp", "7",
             ("training", "recommend", *JOB, "--tokens", "x", "--method", "lor", "--launch", "slurm", "--fo"),
             ["--fo", "--n-token", "--launch", "--method", "--model", "--accelerator"],
         ),
-        (
-            ("training", "recommend", *JOB[:2], "--tokens", "1m", "--method", "lor", "--provider", "amzon"),
-            ["--method", "--model", "--provider"],
-        ),
+
         (
             ("training", "predict", "--rows", "no.csv", "--out", "no/out.csv", "--level", "2"),
             ["no.csv", "--out", "--level"],
@@ -173,7 +155,7 @@ ELSEWHERE = ("--model", "org/my-own", "--accelerator", ACCELERATOR, "--tp", "7",
             ("explain", *ELSEWHERE, "--isl", "500000", "--osl", "10", "--engine", "vlm", "--level", "2"),
             ["--engine", "--level"],
         ),
-        (("training", "predict", *ELSEWHERE, "--level", "2"), ["--level"]),
+
         (("training", "predict", *ELSEWHERE, "--n-node", "9", "--level", "2"), ["--n-node", "--level"]),
         (
             ("training", "predict", "--model", "", "--accelerator", ACCELERATOR, "--level", "2"),

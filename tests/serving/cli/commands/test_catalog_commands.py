@@ -85,10 +85,8 @@ def test_a_suspicious_accelerator_is_stored_with_a_warning(run: Run, tmp_path: P
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "id: field required"),
         (an_accelerator_file(memory_gib=0), "line 9: memory_gib"),
         (an_accelerator_file(id="../up"), "mine.toml, line 2: id: must be made of"),
-        (an_accelerator_file(id=ACCELERATOR), f"id: '{ACCELERATOR}' already names"),
         (an_accelerator_file(name="A100-PCIe-80GB"), "name: 'A100-PCIe-80GB' already names"),
     ],
 )
@@ -176,11 +174,7 @@ def test_owned_hardware_is_recommended(run: Run, tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ("name = ", "rack.toml: is no valid TOML"),
-        ('name = "r"\n', "rack.toml: accelerator: "),
         ('accelerator = "h10"\n', "rack.toml: accelerator: no 'h10' is known"),
-        (f'accelerator = "{ACCELERATOR}"\nspeed = 1\n', "rack.toml: "),
-        ("#" * 70_000, "must be at most 65536 bytes"),
-        ("\udcff", "must be UTF-8 text"),
         (None, "cannot be read: no such file"),
     ],
 )
@@ -194,28 +188,15 @@ def test_invalid_owned_hardware_is_refused(
     assert not (state_folder / "offers").exists()
 
 
-def test_a_name_that_starts_like_a_formula_is_refused(run: Run, tmp_path: Path, state_folder: Path) -> None:
-    text = run("offers", "--owned-template")[1].replace('"rack-1"', '"=rack"')
-    assert "instance_type: must not begin" in run.error(
-        "offers", "--add-owned", write_file(tmp_path, "rack.toml", text)
-    )
-    assert list((state_folder / "offers").iterdir()) == []
-
-
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
         (("accelerators", "--template", "--lint"), "lint: cannot be combined with --template; leave one out"),
         (("offers", "--add", "a", "--add-owned", "b"), "add-owned: cannot be combined with --add; leave one out"),
         (("offers", "--rate", "EUR=1"), "rate: requires --add"),
-        (("offers", "--licence", "MIT"), "licence: requires --add-skypilot"),
         (("offers", "--provider", "awz"), "provider: no 'awz' is known; did you mean 'aws'"),
         (("offers", "--add", "a", "--refresh", "b"), "refresh: cannot be combined with --add; leave one out"),
-        (("offers", "--refresh", "none.csv"), "none.csv: cannot be read: no such file"),
-        (("offers", "--add", "none.csv"), "none.csv: cannot be read: no such file"),
-        (("offers", "--add", "a", "--rate", "EUR"), "rate: must be CURRENCY=USD"),
         (("offers", "--add", "a", "--rate", "EURO=1"), "rate: must be CURRENCY=USD such as EUR=1.08, got 'EURO=1'"),
-        (("offers", "--add", "a", "--rate", "EUR=0"), "rate: must be CURRENCY=USD"),
         (("offers", "--add", "a", "--rate", "EUR=1", "--rate", "eur=2"), "must name each currency once"),
         (("offers", "--add-skypilot", "a", "--as-of", "soon"), "--as-of: 'soon' does not match the formats"),
     ],

@@ -30,10 +30,6 @@ def test_one_job_is_printed_in_80_columns(run: Run) -> None:
     assert max(map(len, out.splitlines())) <= WIDTH
 
 
-def test_one_job_as_json(run: Run) -> None:
-    assert run.json("training", "predict", *options(a_job()), "--level", "0.9")["status"] == "ok"
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -106,18 +102,6 @@ def test_a_recommendation_without_entries_says_why(run: Run) -> None:
     assert "the leanest plan of 64 needs" in out
 
 
-def test_a_recommendation_as_json(run: Run) -> None:
-    answer = run.json("training", "recommend", *DEMAND, "--deadline", "48", "--budget", "100")
-    assert (answer["deadline_h"], answer["budget_usd"]) == (48.0, 100.0)
-    assert answer["entries"][0]["p_deadline_met"] > 0.8
-
-
-def test_an_unknown_launcher_is_refused(run: Run) -> None:
-    assert "launch: must be one of torchrun, accelerate, megatron-lm, got 'slurm'" in run.error(
-        "training", "recommend", *DEMAND, "--launch", "slurm"
-    )
-
-
 @pytest.mark.parametrize("name", ["predict", "recommend"])
 def test_the_commands_have_a_flat_name_too(run: Run, name: str) -> None:
     assert run(f"train-{name}", "--help")[1].split("\n", 3)[3] == run("training", name, "--help")[1].split("\n", 3)[3]
@@ -146,8 +130,6 @@ def test_a_log_is_one_measured_job(run: Run, tmp_path: Path) -> None:
     ("text", "given", "message"),
     [
         (MEGATRON, ["accelerator=h200"], "run.log, line 23: model: is not in the log; set it, such as --set model="),
-        (TORCHTITAN, ["model=llama-3.1-70b"], "whose hidden_size is 8192; the log says 4096"),
-        (TORCHTITAN, ["model=no-such"], "no 'no-such' is known"),
         ("loss 3.1\n", [], "is neither CSV nor a log of torchtitan or megatron-lm"),
     ],
 )

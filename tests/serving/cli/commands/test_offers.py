@@ -65,11 +65,3 @@ def test_the_lists_of_skypilot_are_fetched(run: Run, monkeypatch: pytest.MonkeyP
     ]
     (row,) = listed(run, "--provider", "lambda", "--accelerator", "a10-24gb")  # its region in place of `unknown`
     assert (row["region"], row["as_of"], row["licence"]) == ("us-east-1", "2026-11-20", "Apache-2.0")
-
-
-def test_added_offers_are_listed_as_json(run: Run, tmp_path: Path) -> None:
-    file = write_file(tmp_path, "mine.csv", f"{HEADER}\n{KNOWN},1.5,2026-11-01\n")
-    (added,) = run.json("offers", "--add", file)
-    assert added == {
-        "ids": ["lambda/unknown/gpu_1x_a10/on_demand"], "path": str(tmp_path / "home" / "offers" / "mine.csv"),
-    }  # fmt: skip

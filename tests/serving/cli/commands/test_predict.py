@@ -47,11 +47,6 @@ def test_own_runs_are_shown_beside_the_prediction_without_them(run: Run, tmp_pat
     assert line.count(" ms (") == 2
 
 
-def test_the_model_of_a_question_may_be_a_file(run: Run, tmp_path: Path) -> None:
-    config = write_file(tmp_path, "config.json", json.dumps(CONFIG))
-    assert "TPOT" in run.ok("predict", "--model", config, *QUESTION)
-
-
 def test_the_models_of_a_file_may_be_files(run: Run, tmp_path: Path) -> None:
     config = write_file(tmp_path, "config.json", json.dumps(CONFIG))
     lines = [HEADER, *(f"{model},{ACCELERATOR},120,20,4" for model in (config, MODEL, config))]

@@ -60,14 +60,6 @@ def test_lengths_are_recovered_from_their_percentiles(mean: float, variation: fl
     assert fitted.variation == pytest.approx(variation, rel=1e-5, abs=1e-6)
 
 
-@given(st.floats(1, 10_000), st.floats(1, 100))
-def test_two_percentiles_lie_on_the_distribution(median: float, ratio: float) -> None:
-    lengths = lengths_from_percentiles({"p95": median * ratio, "p50": median})
-    assert lengths.percentile("p50") == pytest.approx(median)
-    assert lengths.percentile("p95") == pytest.approx(median * ratio)
-    assert lengths.mean >= median * (1 - 1e-9)
-
-
 @given(st.floats(1, 100_000), st.floats(0.01, 5), NAMES)
 def test_the_share_above_a_percentile_is_its_complement(mean: float, variation: float, name: str) -> None:
     lengths = Lengths(mean, variation)

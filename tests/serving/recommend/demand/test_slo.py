@@ -130,9 +130,3 @@ def test_a_looser_limit_is_in_the_words_of_its_metric(text: str, words: str) -> 
     looser, change = loosen_limit(limit, 1.5)
     assert change == words
     assert looser.value >= 1.5 * limit.value * (1 - 1e-12)
-
-
-def test_every_latency_has_words_for_a_looser_limit() -> None:
-    for name in set(METRIC_OF) - {"throughput"}:
-        value = ">=20" if name in FLOORS else "<=20s"
-        assert "instead of 20 " in loosen_limit(parse_limit(f"{name}{value}"), 2.0)[1]

@@ -47,12 +47,6 @@ def test_every_profile_has_a_price() -> None:
     assert prices["2 x T4"] == Decimal("2.754666667")
 
 
-def test_a_returned_table_is_a_copy() -> None:
-    points = load_measured_points()
-    points.loc[0, "measured_itl_s"] = -1.0
-    assert (load_measured_points()["measured_itl_s"] > 0).all()
-
-
 def test_building_converts_without_losing_a_digit(tmp_path: Path) -> None:
     build_peers(a_publication(tmp_path), tmp_path)
     lines = (tmp_path / "peers.csv").read_text(encoding="utf-8").splitlines()

@@ -1,9 +1,7 @@
 import csv
 from importlib import resources
 
-import pytest
-
-from benchmarks.peers.aiconfigurator_run import QUERY, arguments, key_of, n_accepted, queries, query_of
+from benchmarks.peers.aiconfigurator_run import QUERY, arguments, key_of, n_accepted, query_of
 from judge.peers.silicon_peers import FOLDER, load_aiconfigurator_answers, load_silicon_index
 
 CAMPAIGN = resources.files("roofcast.data.campaigns") / "silicon"
@@ -30,18 +28,6 @@ def test_an_answer_is_of_one_aggregated_measurement_or_has_a_reason() -> None:
     assert (answers.loc[is_answered, ["ttft_s", "tpot_s", "call_s"]] > 0).all(axis=None)
     assert answers.loc[~is_answered, "reason"].notna().all()
     assert not answers["reason"].str.contains(r"/\w+/", na=False).any()
-
-
-def test_equal_queries_are_one_call(tmp_path_factory: pytest.TempPathFactory) -> None:
-    rows = list(rows_by_number().values())[:3]
-    file = tmp_path_factory.mktemp("rows") / "rows.csv"
-    with file.open("w", encoding="utf-8") as stream:
-        writer = csv.DictWriter(stream, rows[0])
-        writer.writeheader()
-        writer.writerows([*rows, rows[0] | {"note": "row 9000"}])
-    by_key = queries(file)
-    assert len(by_key) == 3
-    assert max(len(numbers) for _, numbers in by_key.values()) == 2
 
 
 def test_a_total_is_a_call_with_two_workers() -> None:

@@ -19,13 +19,10 @@ from judge.protocols.p3_silicon import (
     predict_silicon,
     silicon_folds,
 )
-from judge.protocols.p4_p5_campaigns import N_FOLD
-from judge.protocols.p11_p12_transfer import part_folds
 from judge.scoreboard import Scoreboard, figure_rows, run_scoreboard
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog
 from roofcast.features.descriptors.config_hash import config_hashes
-from roofcast.training.dataset.folds import leave_one_group_out
 from tests.training.builders import QUICK
 from tests.training.judge.protocols.campaign_builders import all_campaign_rows
 from tests.training.judge.protocols.silicon_builders import N_OWN, a_silicon_campaign, exact, half_off
@@ -45,12 +42,6 @@ def shipped() -> SiliconCampaign:
 def board(campaign: SiliconCampaign) -> Scoreboard:
     methods = {"half_off": half_off, "exact": exact}
     return run_scoreboard(["P3"], methods_silicon=methods, silicon=campaign)
-
-
-def test_every_published_row_is_asked_and_each_measurement_once(campaign: SiliconCampaign) -> None:
-    assert len(campaign.published) == N_OWN + 3
-    assert campaign.rows.X.index.tolist() == list(range(1, N_OWN + 2))
-    assert campaign.published["is_own"].sum() == N_OWN + 1
 
 
 def test_the_held_out_and_the_faulty_are_never_trained_on(campaign: SiliconCampaign) -> None:
@@ -87,15 +78,6 @@ def test_the_held_out_stands_in_no_campaign_that_is_learnt_from(shipped: Silicon
             assert not set(of_row[learnt.index]) & set(config_hashes(fold.test.X)["accelerator"])
     assert len(n_learnt) == 9 + 5
     assert 10_000 < min(n_learnt) < max(n_learnt) < shipped.everything.is_sound.sum()
-
-
-@pytest.mark.slow  # reviews every shipped campaign
-def test_fits_are_those_of_the_protocols_of_campaigns(shipped: SiliconCampaign) -> None:
-    rows = shipped.everything
-    of_groups = [train for train, _ in leave_one_group_out(rows.groups, N_FOLD)]
-    of_parts = [np.flatnonzero(is_kept) for _, is_kept in part_folds(rows)]
-    known = {tuple(rows.X.index[train[rows.is_sound[train]]]) for train in of_groups + of_parts}
-    assert all(tuple(fold.everything.X.index) in known for fold in silicon_folds(shipped))
 
 
 @pytest.mark.slow  # reviews every shipped campaign
@@ -176,12 +158,6 @@ def test_the_nearest_measurement_of_a_known_question_is_its_own(campaign: Silico
     rows = campaign.rows.take(np.arange(N_OWN))
     fold = Fold("leave_one_lineage_out", rows, campaign.everything, rows)
     assert nearest_measured(fold)["tpot_s"].tolist() == rows.y["tpot_s"].tolist()
-
-
-def test_methods_of_a_fold_share_one_predictor(campaign: SiliconCampaign) -> None:
-    fold = next(silicon_folds(campaign, partial(fit_predictor, config=QUICK)))
-    assert fold.predictor is fold.predictor
-    assert len(fold.predictor.held_out_) == len(fold.everything.X)
 
 
 def test_the_shipped_campaign_is_the_published_one() -> None:

@@ -146,18 +146,6 @@ def test_one_run_that_two_campaigns_publish_is_one() -> None:
     assert run[0] not in set(run[3:].drop(4))
 
 
-@pytest.mark.slow
-def test_twins_of_a_reference_are_not_judged() -> None:
-    told = all_campaign_rows().measurements
-    pair = told[told["campaign"].isin(["inferencemax", "silicon"]) & (told["statistic"] == "mean")]
-    shared = pair.groupby("run")["campaign"].nunique()
-    assert (shared > 1).sum() >= 15
-    spread = (
-        pair[pair["run"].isin(shared.index[shared > 1])].groupby("run")["tpot_s"].agg(lambda of: of.max() / of.min())
-    )
-    assert spread.max() < 1.0051
-
-
 def test_parts_are_of_every_kind_and_add_up(board: Scoreboard) -> None:
     tables = board.results["P4"].tables
     parts = campaign_parts(tables["P4"])

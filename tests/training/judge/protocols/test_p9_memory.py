@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from judge.protocols.p9_memory import METHODS, QUANTITIES, log_errors, predict_starts, start_figures
+from judge.protocols.p9_memory import METHODS, QUANTITIES, log_errors, start_figures
 from judge.scoreboard import Scoreboard, figure_rows, run_scoreboard
 
 
@@ -34,10 +34,3 @@ def test_starts_are_told_at_the_margin_that_few_of_those_that_start_miss() -> No
     lines = pd.DataFrame({"status": ["ok"] * 100 + ["out_of_memory"] * 2, "predicted_margin": margin})
     found = start_figures(lines.assign(judged="starts"))
     assert (found["recall"], found["false_alarm"]) == (0.5, 0.03)
-
-
-def test_a_method_may_be_handed_in() -> None:
-    def nothing(rows: pd.DataFrame, catalog: object) -> pd.DataFrame:
-        return pd.DataFrame(1.0, index=rows.index, columns=[*QUANTITIES, "margin"])
-
-    assert set(predict_starts({"nothing": nothing})["method"]) == {"nothing"}

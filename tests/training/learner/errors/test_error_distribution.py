@@ -136,11 +136,6 @@ def test_calibration_points_of_a_new_group_reduce_its_errors(worlds: list[tuple[
     assert after[asked].mean() < 0.97 * before[asked].mean()
 
 
-def test_training_points_are_rows_of_the_fit(worlds: list[tuple[ErrorDistribution, Rows]]) -> None:
-    known, rows = worlds[0][0], draw_rows(N_GROUP, 4, 0)
-    np.testing.assert_array_equal(rows.places.take(known.training_row).keys, known.effects.training_points_.keys)
-
-
 def test_tails_count_for_the_scale_and_not_for_the_effects() -> None:
     rows = draw_rows(12, 4, 3)
     is_central = np.arange(48) % 4 > 0
@@ -160,15 +155,6 @@ def test_the_joint_mean_is_that_of_the_interval(worlds: list[tuple[ErrorDistribu
     np.testing.assert_allclose(mean, known.predict(rows.features[:20], some)[0])
     np.testing.assert_allclose(covariance, covariance.T)
     assert np.linalg.eigvalsh(covariance).min() > -1e-9
-
-
-def test_two_groups_are_enough_to_draw_from() -> None:
-    rows = draw_rows(2, 8, 0)
-    known = rows.fitted()
-    assert known.conformal.highest_level == pytest.approx(2 / 3)
-    mean, covariance = known.predict_joint(rows.features, rows.places)
-    assert np.isfinite(mean).all()
-    assert (np.diag(covariance) > 0).all()
 
 
 def draw_stacks(n_stack: int, seed: int, first_stack: int = 1) -> tuple[Rows, npt.NDArray[np.intp]]:

@@ -84,11 +84,3 @@ def test_a_pickle_holds_no_tables() -> None:
     assert len(kept) < 4 * len(pickle.dumps((effects.training_points_, effects.errors_)))
     for found, wanted in zip(pickle.loads(kept).predict(X), effects.predict(X), strict=True):  # noqa: S301  (our own)
         np.testing.assert_allclose(found, wanted, rtol=1e-12)
-
-
-def test_a_new_fit_drops_the_old_tables() -> None:
-    effects = fitted().build_cache()
-    X, y = crowded(30, seed=8)
-    found = effects.fit(X, y).predict(X)
-    for one, other in zip(found, RandomEffects(n_iteration=0).fit(X, y).predict(X), strict=True):
-        np.testing.assert_array_equal(one, other)

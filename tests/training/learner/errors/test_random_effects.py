@@ -1,7 +1,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
-from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -10,8 +9,6 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from roofcast.features.descriptors.config_hash import config_hashes, joint_hash
-from roofcast.training.learner.errors import gaussian_process, random_effects
-from roofcast.training.learner.errors.gaussian_process import student_t_weights
 from roofcast.training.learner.errors.group_keys import (
     CONFIGURATION,
     NOISE_SD,
@@ -92,10 +89,6 @@ def assert_process(
 def test_it_is_the_process_of_the_textbook(n_iteration: int) -> None:
     X, y = distinct_points(20), errors_of(20)
     assert_process(RandomEffects(n_iteration).fit(X, y), X, y, random_places(15, seed=9))
-
-
-def test_without_iterations_the_deviations_are_the_prior_medians() -> None:
-    np.testing.assert_allclose(prior().fit(distinct_points(8), errors_of(8)).sd_, PRIOR_SD)
 
 
 @pytest.mark.parametrize(
@@ -192,14 +185,6 @@ def test_a_measurement_says_less_of_another_date_statistic_and_load(change: dict
     assert sd[1] > sd[0]
 
 
-def test_some_training_points_are_the_process_of_these_alone() -> None:
-    X, y, asked, some = distinct_points(20), errors_of(20), random_places(15, seed=9), np.array([1, 4, 5, 17])
-    mean, sd = prior().fit(X, y).with_points(X.take(some), y[some]).predict(asked)
-    wanted, wanted_sd = prior().fit(X.take(some), y[some]).predict(asked)
-    np.testing.assert_allclose(mean, wanted)
-    np.testing.assert_allclose(sd, wanted_sd)
-
-
 def test_conditioning_on_what_is_likely_is_the_process_with_the_rows_added() -> None:
     X, y, asked = distinct_points(20), 0.3 * errors_of(20), random_places(10, seed=5)
     some, rest = np.arange(20) < 14, np.arange(20) >= 14
@@ -226,26 +211,6 @@ def test_a_group_left_out_is_predicted_from_the_points_of_the_others() -> None:
         np.testing.assert_allclose(sd[own], wanted[1], rtol=1e-8)
     alone = fitted.predict_left_out(points, y, np.zeros(12), is_point)
     np.testing.assert_allclose(alone[0], fitted.predict(points)[0], rtol=1e-8, atol=1e-10)
-
-
-def test_points_are_reweighted_once_for_all_groups_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    fitted = prior().fit(distinct_points(20), errors_of(20))
-    points, y = random_places(30, seed=5), np.append(errors_of(29, seed=6), 9.0)
-    weights = student_t_weights(y, fitted.covariance(points, points), fitted.sd_[-1] ** 2)
-    reweight = Mock(return_value=weights)
-    for module in (random_effects, gaussian_process):
-        monkeypatch.setattr(module, "student_t_weights", reweight)
-    mean, sd = fitted.predict_left_out(points, y, np.arange(30), np.ones(30, dtype=bool))
-    assert reweight.call_count == 1
-    others = np.arange(30) != 3
-    reweight.return_value = weights[others]
-    wanted = fitted.condition_on(points.take(others), y[others]).predict(points.take(~others))
-    np.testing.assert_allclose((mean[3], sd[3]), np.ravel(wanted), rtol=1e-8)
-
-
-def test_conditioning_keeps_the_fitted_deviations() -> None:
-    fitted = RandomEffects(5).fit(distinct_points(20), errors_of(20))
-    np.testing.assert_array_equal(fitted.condition_on(random_places(3), errors_of(3)).sd_, fitted.sd_)
 
 
 def test_calibration_points_never_widen_the_posterior() -> None:
@@ -284,14 +249,6 @@ def test_a_configuration_correlates_most_with_itself() -> None:
     assert shared.argmax(axis=1).tolist() == list(range(30))
     np.testing.assert_allclose(np.diag(shared), 1.0)
     assert (shared >= 0).all()
-
-
-def test_further_points_count_as_points_of_the_fit_do() -> None:
-    X, y = distinct_points(30), errors_of(30)
-    fitted = prior().fit(X, y)
-    some = fitted.with_points(X.take(np.arange(20)).append(X.take(np.arange(20, 30))), y)
-    for given, expected in zip(some.predict(X), fitted.predict(X), strict=True):
-        np.testing.assert_allclose(given, expected, atol=1e-12)
 
 
 def test_training_points_are_the_least_the_middle_two_and_the_greatest_load() -> None:
@@ -385,11 +342,6 @@ def test_it_keeps_the_rules_of_scikit_learn() -> None:
     for ask in asks:
         with pytest.raises(NotFittedError):
             ask(X)
-
-
-def test_the_names_of_the_index_do_not_matter() -> None:
-    X = describe_questions(a_question(), a_question(concurrency=64))
-    np.testing.assert_array_equal(build_group_keys(X.set_index(pd.Index([9, 4]))).keys, build_group_keys(X).keys)
 
 
 def test_errors_are_winsorised() -> None:

@@ -83,22 +83,6 @@ def test_other_columns_are_refused(bundle: ModelBundle, tmp_path: Path) -> None:
         load_bundle(path, checksum)
 
 
-@pytest.mark.parametrize(
-    "name", ["features.descriptors.config_hash._START", "training.lifecycle.bundles.bundle.key_signatures"]
-)
-def test_another_transform_of_keys_is_another_layout(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = ModelBundle.layout()
-    changed = np.uint64(1) if name.endswith("_START") else lambda keys: keys[:, 0]
-    monkeypatch.setattr(f"roofcast.{name}", changed)
-    assert ModelBundle.layout() != before
-
-
-def test_mlflow_loads_the_bundle_of_a_folder(bundle: ModelBundle, subset: TrainingSet, tmp_path: Path) -> None:
-    bundle.save(tmp_path / "bundle.roofcast")
-    predictions = _load_pyfunc(str(tmp_path)).predict(subset.X)
-    pd.testing.assert_frame_equal(predictions, bundle.predictor.predict_distribution(subset.X).median)
-
-
 def test_mlflow_refuses_a_damaged_bundle(bundle: ModelBundle, tmp_path: Path) -> None:
     file = tmp_path / "bundle.roofcast"
     bundle.save(file)

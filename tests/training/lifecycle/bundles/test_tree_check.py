@@ -150,12 +150,6 @@ def test_tables_that_differ_from_the_trees_are_refused(name: str) -> None:
         check(a_bundle(regressor), "the stored tables are not those of the trees")
 
 
-def test_tables_of_deep_trees_are_refused() -> None:
-    regressor = a_regressor().build_cache()
-    regressor.max_depth = 40
-    check(a_bundle(regressor), "such deep trees have no tables")
-
-
 def test_a_regressor_is_found_wherever_a_bundle_holds_it() -> None:
     damaged = change_member(a_regressor(), set_node("left_children", 0, 99)).predictor.regressors_["tpot_s"]
     predictor = RoofcastPredictor()

@@ -54,13 +54,6 @@ def test_a_candidate_that_is_too_slow_is_named_with_both_times(candidate: ModelB
     assert "ms of processor time for 7 predictions, more than 2 times the" in excess
 
 
-@pytest.mark.parametrize("n_row", [1, N_QUERY, N_QUERY + 1, 5 * N_QUERY - 1])
-def test_queries_are_few_and_spread_over_all_rows(n_row: int) -> None:
-    rows = query_rows(n_row)
-    assert 0 < len(rows) <= N_QUERY
-    assert rows[-1] > n_row - 1 - n_row / len(rows)
-
-
 def test_a_candidate_beyond_the_budget_is_registered_and_not_promoted(
     candidate: ModelBundle, subset: TrainingSet, home: Path, tmp_path: Path
 ) -> None:

@@ -59,8 +59,3 @@ def test_a_version_that_cannot_be_a_challenger_is_refused(registry: Registry) ->
     with pytest.raises(UnknownNameError):
         set_challenger(registry, "9")
     assert version_of(challenger_of(registry)) == "2"
-
-
-def test_an_empty_registry_has_no_challenger(tmp_path: Path) -> None:
-    assert challenger_of(Registry(tmp_path)) is None
-    assert list(tmp_path.iterdir()) == []

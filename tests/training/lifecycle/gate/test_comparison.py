@@ -85,13 +85,3 @@ def test_a_champion_without_predictions_is_replaced() -> None:
 @pytest.mark.parametrize("champion", [None, predictions_with_error(0.5)])
 def test_a_candidate_without_predictions_is_never_promoted(champion: pd.DataFrame | None) -> None:
     assert not compare(Y, Y * NAN, champion, SLICES).promoted
-
-
-def test_values_that_were_not_measured_are_ignored() -> None:
-    y = Y.mask(GROUPS == "b")
-    candidate = predictions_with_error(0.1).mask(GROUPS == "b")
-    assert compare(y, candidate, predictions_with_error(0.1), SLICES).promoted
-    y_of_zero = Y.assign(tpot_s=0.0)
-    assert compare(
-        y_of_zero, predictions_with_error(0.1), predictions_with_error(0.1), SLICES
-    ).candidate == pytest.approx(0.1)

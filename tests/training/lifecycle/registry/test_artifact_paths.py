@@ -46,11 +46,3 @@ def test_a_store_without_the_experiment_stays(database: Path, tmp_path: Path) ->
     assert not relocate(database, "nobody's", NEW)
     assert database.read_bytes() == before
     assert not relocate(tmp_path / "new.db", "mine", NEW)
-
-
-def test_a_store_of_an_earlier_mlflow_has_fewer_columns(database: Path) -> None:
-    connection = sqlite3.connect(database)
-    connection.execute("DROP TABLE logged_models")
-    connection.commit()
-    connection.close()
-    assert relocate(database, "mine", NEW)

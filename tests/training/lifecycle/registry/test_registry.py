@@ -13,8 +13,6 @@ from pathlib import Path
 import pytest
 from mlflow import MlflowClient
 from mlflow.entities.model_registry import ModelVersion
-from mlflow.exceptions import MlflowException
-from mlflow.protos.databricks_pb2 import PERMISSION_DENIED
 
 from roofcast.data.errors import InputError, NoAnswerError, NotReadyError, UnknownNameError
 from roofcast.training.lifecycle.bundles.bundle import CLASSES, ModelBundle
@@ -23,7 +21,7 @@ from roofcast.training.lifecycle.bundles.bundle_io import FILE_NAME, sha256
 from roofcast.training.lifecycle.bundles.ubjson import parse_ubjson
 from roofcast.training.lifecycle.registry import registry as registry_module
 from roofcast.training.lifecycle.registry.mlflow_store import URI_VARIABLE
-from roofcast.training.lifecycle.registry.registry import CHECKSUM_TAG, Champion, Registry, ShippedPredictor
+from roofcast.training.lifecycle.registry.registry import Champion, Registry, ShippedPredictor
 from tests.conditions import PATIENCE_S
 from tests.training.lifecycle.bundles.ubjson_writer import write_ubjson
 from tests.training.lifecycle.registry.versions import add_version, version_of
@@ -56,16 +54,6 @@ def test_a_version_has_the_id_of_its_logged_model(
     assert sent["model_id"] == model_id
 
 
-def test_a_new_registry_is_empty(registry: Registry) -> None:
-    assert registry.champion() is None
-    assert registry.versions() == []
-
-
-def test_nothing_is_created_before_it_is_needed(tmp_path: Path) -> None:
-    Registry(tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("given", [None, "http://tracking.example"])
 def test_a_run_keeps_the_environment(given: str | None, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     """The variable is a setting of the user; an embedded store does not change it."""
@@ -75,11 +63,6 @@ def test_a_run_keeps_the_environment(given: str | None, registry: Registry, monk
     with registry.run("a test"):
         pass
     assert os.environ.get(URI_VARIABLE) == given
-
-
-def test_versions_are_numbered_and_not_promoted(three_versions: Registry) -> None:
-    assert [champion.version for champion in three_versions.versions()] == ["3", "2", "1"]
-    assert three_versions.champion() is None
 
 
 @pytest.mark.parametrize(
@@ -141,16 +124,6 @@ def test_every_change_is_in_the_audit_log(three_versions: Registry, caplog: pyte
         ("promotion", "a program", "1", "2"),
         ("rollback", "you", "2", "1"),
     ]
-
-
-def test_an_interrupted_rollback_can_be_repeated(three_versions: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    promote(three_versions, "1", "3", "2")
-    with monkeypatch.context() as patch:
-        patch.setattr(three_versions, "_set_earlier", lambda _: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            three_versions.rollback()
-    assert version_of(three_versions.champion()) == "3"
-    assert three_versions.rollback().version == "1"
 
 
 @pytest.mark.parametrize("version", ["4", "", "latest", "1 "])
@@ -219,11 +192,6 @@ def test_a_version_without_a_bundle_is_refused(registry: Registry, tmp_path: Pat
         registry.load(registry.promote(version))
 
 
-def test_the_checksum_is_a_tag_of_the_version(three_versions: Registry) -> None:
-    version = three_versions._client.get_model_version("roofcast", "1")
-    assert version.tags[CHECKSUM_TAG] == three_versions.promote("1").sha256
-
-
 def test_a_version_without_files_is_refused(registry: Registry, tmp_path: Path) -> None:
     with registry.run("a test") as run_id:
         pass
@@ -272,15 +240,6 @@ def test_a_store_that_is_no_database_is_not_ready(spoil: Callable[[Path], object
     spoil(tmp_path / "mlflow.db")
     with pytest.raises(NotReadyError, match="does not answer"):
         Registry(tmp_path).champion()
-
-
-def test_a_refusal_of_the_server_is_raised(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise MlflowException("log in", error_code=PERMISSION_DENIED)
-
-    monkeypatch.setattr(registry._client, "get_registered_model", refuse)
-    with pytest.raises(MlflowException, match="log in"):
-        registry.register("runs:/x", "x", "0")
 
 
 @pytest.mark.slow  # two processes that import MLflow

@@ -64,17 +64,9 @@ def test_a_small_overspend_buys_much_safety() -> None:
     assert decide(draws, 8, 1.0, 1.6) == (0, 1), "0.4 + 0.4 + 1 is less than 2"
 
 
-def test_equal_draws_say_what_one_says() -> None:
-    assert decide(drawn((2, 4), (2, 4), (2, 4)), 8, 1.0, 1.5) == decide(drawn((2, 4)), 8, 1.0, 1.5) == (1, 2)
-
-
 def test_draws_that_nobody_can_serve_do_not_count() -> None:
     assert decide(drawn((0, 0), (0, 0), (0, 8)), 8, 1.0, 1.0) == (1, 1)
     assert decide(drawn((0, 0), (0, 0)), 8, 1.0, 1.0) == (NO_PROFILE, 0)
-
-
-def test_the_first_of_equally_good_profiles_is_chosen() -> None:
-    assert decide(drawn((8, 8), (8, 8)), 8, 1.0, 1.0) == (0, 1)
 
 
 def test_each_question_has_its_answer() -> None:

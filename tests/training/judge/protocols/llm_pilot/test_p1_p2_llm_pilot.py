@@ -68,14 +68,6 @@ def test_the_truth_itself_scores_one(score: Callable[[pd.DataFrame], Score]) -> 
     assert score(perfect()) == Score(success=1.0, overspend=0.0, so=1.0)
 
 
-def test_the_order_of_the_rows_and_foreign_columns_do_not_matter() -> None:
-    predictions = peer_predictions("RF")
-    shuffled = predictions.sample(frac=1.0, random_state=0)[
-        ["users", "itl_s", "model", "nttft_s_per_token", "profile"]
-    ]
-    assert score_p2(shuffled) == score_p2(predictions.assign(found_by="x"))
-
-
 def test_hopeless_predictions_recommend_nothing_and_fail() -> None:
     decisions = decide(perfect().assign(itl_s=float("nan")), P1_DEMANDS)
     assert set(decisions["profile"]) == {""}
@@ -83,12 +75,6 @@ def test_hopeless_predictions_recommend_nothing_and_fail() -> None:
     score = score_decisions(decisions)
     assert (score.success, score.so) == (0.0, 0.0)
     assert np.isnan(score.overspend)
-
-
-def test_decisions_state_what_was_recommended_and_what_was_needed() -> None:
-    row = decide(peer_predictions("LLM-Pilot"), P1_DEMANDS).set_index("model").loc["bigscience/mt0-xxl"]
-    assert row["n_pod"] * row["measured_users"] >= row["n_user"]
-    assert row["cost_usd_per_h"] / row["least_cost_usd_per_h"] - 1 == pytest.approx(row["overspend"])
 
 
 @pytest.mark.parametrize(
@@ -108,8 +94,3 @@ def test_missing_columns_and_points_are_named(change: Callable[[pd.DataFrame], p
 def test_an_unknown_peer_is_refused() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'PerfNet'"):
         peer_predictions("perfnt")
-
-
-def test_peers_that_were_given_measurements_use_them() -> None:
-    given = peer_predictions("PARIS").query("profile == '1 x T4'")
-    np.testing.assert_array_equal(given["itl_s"], given["measured_itl_s"])

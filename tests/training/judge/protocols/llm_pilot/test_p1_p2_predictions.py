@@ -34,13 +34,6 @@ def test_another_seed_gives_other_points(predictor: LlmPilotPredictor) -> None:
     assert not first["itl_s"].equals(second["itl_s"])
 
 
-def test_the_distribution_is_fitted_once_a_fold_and_trees_once_a_seed(predictor: LlmPilotPredictor) -> None:
-    for (one, _), (other, _) in zip(*(predictor._predictors(seed) for seed in (0, 1)), strict=True):
-        assert one.error_distributions_ is other.error_distributions_
-        assert one.coefficients_ is other.coefficients_
-        assert one.regressors_ is not other.regressors_
-
-
 def test_a_fold_is_asked_of_one_llm_with_the_lengths_of_the_others(predictor: LlmPilotPredictor) -> None:
     for fitted, asked in predictor._predictors(0):
         rows = predictor._data.measurements.loc[asked.index]
