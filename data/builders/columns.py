@@ -36,7 +36,7 @@ _OPERATIONS: Final[Mapping[type, Callable[[float, float], float]]] = {
 }  # fmt: skip
 
 KEYS: Final = frozenset(
-    {"from", "match", "as", "lower", "names", "search", "keep", "trim", "into", "unit", "times", "per", "default"}
+    "from match as lower names search keep trim slug into unit times per default".split()  # noqa: SIM905
 )
 """Keys of a column's table, in the order in which they take effect; see ``data/builders/README.md``."""
 
@@ -126,6 +126,8 @@ def value_of(spec: object, cells: Cells, names: Names, *, is_loose: bool = False
         return entry.get("default")
     if "trim" in entry:
         value = re.sub(entry["trim"], "", str(value))
+    if "slug" in entry:
+        value = re.sub("[^a-z0-9]+", entry["slug"], str(value).lower()).strip(entry["slug"])
     if "into" in entry:
         value = fill(entry["into"], {**cells, "@value": value})
     if entry.keys() & {"unit", "times", "per"}:

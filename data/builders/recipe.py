@@ -30,8 +30,8 @@ Row = dict[str, Any]
 
 SECTIONS: Final = frozenset(
     {
-        "stack", "hooks", "reference", "source", "files", "spread", "parse", "same", "shared", "columns", "computed",
-        "outcomes", "names", "reject", "case", "is_printed", "has_headings", "supersedes",
+        "base", "stack", "hooks", "reference", "source", "files", "spread", "parse", "cells", "same", "shared",
+        "columns", "computed", "outcomes", "names", "reject", "case", "is_printed", "has_headings", "supersedes",
     }
 )  # fmt: skip
 CONDITIONS: Final = frozenset({"blank", "stated", "is", "is_not", "match", "no_match", "below", "above"})
@@ -67,6 +67,7 @@ class Recipe:
     - `spread`: Regular expression (`columns`) of source columns that hold a run each; its groups, ``@column`` and
       ``@value`` become cells. `reference` is the entry of the suffix.
     - `parse`: Regular expressions by source column or template; the named groups that they find become cells.
+    - `cells`: Entries of further cells, which hooks' records, rules and columns have; a blank one is an empty text.
     - `same`: Columns that the source names as we do; ``*`` in job campaigns for all.
     - `computed`: Arithmetic over cells and columns, for a column that is not stated; see `arithmetic`.
     - `is_printed`, `has_headings`, `supersedes`: Job campaigns: whether figures are printed with few digits, whether
@@ -84,6 +85,7 @@ class Recipe:
     is_printed: bool = True
     has_headings: bool = False
     supersedes: bool = False
+    cells: Mapping[str, Any] = field(default_factory=dict)
     same: tuple[str, ...] = ()
     shared: Row = field(default_factory=dict)
     columns: Mapping[str, Any] = field(default_factory=dict)
@@ -96,7 +98,8 @@ class Recipe:
     def records(self, root: Path) -> Iterator[Record]:
         """Yield the published rows of the files under `root`, changed by the hook `records`."""
         transform: Callable[[Iterator[Record]], Iterable[Record]] = getattr(self.hooks, "records", iter)
-        yield from transform(self.published(root))
+        for record in transform(self.published(root)):
+            yield record if record.rejection else record.having(**self._further(record.cells))
 
     def published(self, root: Path) -> Iterator[Record]:
         """Yield the published rows of the files under `root`."""
@@ -105,6 +108,13 @@ class Recipe:
             for cells in files.cells(folder):
                 reference = str(value_of(self.reference, cells, self.names))
                 yield from map(self._parsed, self._spread(Record(reference, cells)))
+
+    def _further(self, cells: Cells) -> Row:
+        further: Row = {}
+        for name, entry in self.cells.items():
+            value = value_of(entry, {**cells, **further}, self.names)
+            further[name] = "" if is_blank(value) else value
+        return further
 
     def _spread(self, record: Record) -> Iterator[Record]:
         matches = {name: re.search(self.spread["columns"], name) for name in record.columns if self.spread}
@@ -258,15 +268,11 @@ def _listed(value: object) -> list[str]:
 
 
 def load_recipe(file: Path, package: str) -> Recipe:
-    """Read and check a recipe; its hooks are a module of `package`.
+    """Read and check a recipe, with the sections of its base; its hooks are a module of `package`.
 
     Raises `SchemaError` if it is no TOML, or a section or key is unknown.
     """
-    try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise SchemaError("", f"must be TOML: {error}", file.name) from error
-    _check_keys("section", document, SECTIONS, file.name)
+    document = _document(file)
     for place, entries in _entries(document):
         for name, spec in entries.items():
             _check_column(f"{place}.{name}", spec, file.name)
@@ -292,12 +298,28 @@ def load_recipe(file: Path, package: str) -> Recipe:
     )  # fmt: skip
 
 
+def _document(file: Path) -> dict[str, Any]:
+    try:
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise SchemaError("", f"must be TOML: {error}", file.name) from error
+    _check_keys("section", document, SECTIONS, file.name)
+    if "base" not in document:
+        return document
+    base = _document(file.parent / "bases" / f"{document.pop('base')}.toml")
+    for section, own in document.items():
+        shared = base.get(section)
+        base[section] = {**shared, **own} if isinstance(shared, dict) else [*own, *shared] if shared else own
+    return base
+
+
 def _file_set(glob: str | list[str], **options: Any) -> FileSet:
     lists: dict[str, Any] = {name: tuple(options.pop(name, ())) for name in ("rows", "columns")}
     return FileSet(tuple(_listed(glob)), **lists, **options)
 
 
 def _entries(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    yield "cells", document.get("cells", {})
     for part, place in ((document, ""), *((case, "case.") for case in document.get("case", []))):
         yield f"{place}columns", part.get("columns", {})
         for statistic, entries in part.get("outcomes", {}).items():

@@ -31,6 +31,7 @@ CELLS = {
         ({"from": "gpu", "match": r"(\w\d+)"}, "H100"),
         ({"from": "day", "match": r"(\d+)/(\d+)/(\d+)", "as": "{3}-{1}-{2}"}, "2025-10-31"),
         ({"from": "gpu", "lower": True, "trim": "^nvidia ", "into": "rig/{@value}_{n}"}, "rig/h100_4"),
+        ({"from": "gpu", "slug": "_"}, "nvidia_h100"),
         ({"from": "quant", "names": "precision"}, "fp8"),
         ({"from": "gpu", "names": "precision", "keep": True}, "NVIDIA H100"),
         ({"from": "gpu", "names": "precision", "default": "bf16"}, "bf16"),
@@ -103,6 +104,45 @@ def test_hooks_change_records_and_add_rows(tmp_path: Path) -> None:
     maker = RowMaker(recipe, ("tp",))
     rows = [(record.reference, maker.rows(record)) for record in recipe.records(tmp_path)]
     assert rows == [("a.csv:2", [{"tp": 1.0, "ttft_s": 2.0}]), ("a.csv:3", [{"tp": 2.0, "ttft_s": 8.0}])]
+
+
+def test_recipe_extends_its_base_with_cells_for_its_rules(tmp_path: Path) -> None:
+    (tmp_path / "bases").mkdir()
+    (tmp_path / "bases" / "common.toml").write_text("""
+        [source]
+        folder = "."
+        [cells]
+        size = { from = "name", match = "x([0-9]+)" }
+        [[reject]]
+        reason = "small"
+        detail = "{size}"
+        below = { size = 4 }
+        [columns]
+        tp = "size"
+        note = "name"
+    """)
+    (tmp_path / "some.toml").write_text("""
+        base = "common"
+        [[files]]
+        glob = "a.csv"
+        format = "csv"
+        [[reject]]
+        reason = "blank"
+        detail = "no size in {name}"
+        blank = "size"
+        [columns]
+        note = "of {name}"
+    """)
+    (tmp_path / "a.csv").write_text("name\nT4 x8\nT4 x2\nT4\n")
+    recipe = load_recipe(tmp_path / "some.toml", "builders.campaigns")
+    results: list[object] = []
+    maker = RowMaker(recipe, ("tp",))
+    for record in recipe.records(tmp_path):
+        try:
+            results += maker.rows(record)
+        except RejectionError as error:
+            results.append((error.reason, error.detail))
+    assert results == [{"tp": 8.0, "note": "of T4 x8"}, ("small", "2"), ("blank", "no size in T4")]
 
 
 @pytest.mark.parametrize(
