@@ -117,6 +117,13 @@ def test_experts_of_images_are_beside_the_text_model() -> None:
     assert of_kind(spec.layers, Module) == [Module(role="tower", n=1, n_param_layer=27 * 64 * 3 * 2560 * 512)]
 
 
+HRM = {
+    "model_type": "hrm_text", "hidden_size": 1536, "intermediate_size": 4096, "num_hidden_layers": 128,
+    "num_attention_heads": 12, "head_dim": 128, "num_layers_per_stack": 16, "H_cycles": 2, "L_cycles": 3,
+    "vocab_size": 151808, "tie_word_embeddings": False,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("config", "n_stored", "n_passed", "n_layer"),
     [
@@ -124,8 +131,9 @@ def test_experts_of_images_are_beside_the_text_model() -> None:
         (OURO | {"total_ut_steps": 1}, 48 * 51_380_224, 48 * 51_380_224, 48),
         (OURO | {"n_input_layers": 8, "n_output_layers": 8}, 48 * 51_380_224, 144 * 51_380_224, 144),
         (ZAMBA2, 7.02e9, 7.24e9 + 11 * 333_971_456, 81),
+        (HRM, 32 * 30_670_848, 128 * 30_670_848, 128),
     ],
-    ids=["ouro", "one pass", "loop inside", "shared blocks"],
+    ids=["ouro", "one pass", "loop inside", "shared blocks", "stacks in cycles"],
 )
 def test_memory_holds_weights_once_and_each_pass_reads_them(
     config: dict[str, Any], n_stored: float, n_passed: float, n_layer: int
@@ -150,6 +158,11 @@ PHI4_MULTIMODAL = {
         "config": {"attention_dim": 1024, "linear_units": 1536, "num_blocks": 24, "kernel_size": 3},
     },
 }  # fmt: skip
+QWEN2_VL = {
+    "model_type": "qwen2_vl", "depth": 32, "embed_dim": 1280, "hidden_size": 4096, "mlp_ratio": 4,
+    "hidden_act": "quick_gelu",
+}  # fmt: skip
+PIXTRAL = {"model_type": "pixtral", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24}
 GEMMA3N_AUDIO = {
     "model_type": "gemma3n_audio", "hidden_size": 1536, "conf_num_hidden_layers": 12, "conf_conv_kernel_size": 5,
 }  # fmt: skip
@@ -163,11 +176,13 @@ LLAMA = {"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 2, "nu
     ("config", "n_beside"),
     [
         (PHI4_MULTIMODAL, 5_574_460_384 - 3_836_021_760),
-        (LLAMA | {"audio_config": GEMMA3N_AUDIO}, 681e6),
+        (LLAMA | {"vision_config": QWEN2_VL}, 635e6),
+        (LLAMA | {"vision_config": PIXTRAL}, 408e6),
+        (LLAMA | {"audio_config": GEMMA3N_AUDIO}, 685e6),
         (LLAMA | {"audio_config": WHISPER}, 637e6),
         ({"thinker_config": LLAMA | {"audio_config": WHISPER}}, 637e6),
     ],
-    ids=["phi4mm", "conformer", "whisper", "omni"],
+    ids=["phi4mm", "width of its own", "gated", "conformer", "whisper", "omni"],
 )
 def test_towers_of_images_and_sound_and_adapters_are_beside_the_text_model(
     config: dict[str, Any], n_beside: float

@@ -49,7 +49,7 @@ SHARED_WIDTHS: Final = (
     "shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "shared_intermediate_size",
     "share_expert_dim",
 )  # fmt: skip
-EXPERT_INPUT: Final = ("moe_latent_size", "routed_expert_hidden_size")
+EXPERT_INPUT: Final = ("moe_latent_size", "routed_expert_hidden_size", "moe_hidden_size")
 FIRST_SPARSE: Final = ("first_k_dense_replace", "num_dense_layers", "moe_layer_start_index")
 SPARSE_STEP: Final = ("decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval")
 PREDICTION: Final = (
@@ -75,11 +75,11 @@ PASSES: Final = ("total_ut_steps", "loop_num_passes", "n_recurrent_loops")
 STREAMS: Final = ("hc_mult", "hc_count")
 
 TOWER_WIDTHS: Final = (
-    "hidden_size", "embed_dim", "width", "vt_hidden_size", "d_model", "attention_dim", "hidden_dim",
+    "embed_dim", "hidden_size", "width", "vt_hidden_size", "d_model", "attention_dim", "hidden_dim",
 )  # fmt: skip
 TOWER_LAYERS: Final = (
     "num_hidden_layers", "depth", "num_layers", "layers", "vt_num_hidden_layers", "encoder_layers", "num_blocks",
-    "conf_num_hidden_layers",
+    "conf_num_hidden_layers", "n_layers",
 )  # fmt: skip
 TOWER_MLP_WIDTHS: Final = ("intermediate_size", "vt_intermediate_size", "encoder_ffn_dim", "linear_units")
 CONVOLUTIONS: Final = ("conv_kernel_size", "conf_conv_kernel_size", "kernel_size")

@@ -9,7 +9,7 @@ from roofcast.data.layer_kinds import Attention, LayerKind, Recurrent, StatePrec
 from roofcast.data.model_config import field_names as names
 from roofcast.data.model_config.config_reader import ConfigReader
 from roofcast.data.model_config.families import Family
-from roofcast.data.model_config.schedules import Mixer, read_passes, read_windows
+from roofcast.data.model_config.schedules import Mixer, read_own_blocks, read_passes, read_windows
 
 _HIGH: Final = 10_000
 _INDEXED_RATIO: Final = 4
@@ -45,7 +45,7 @@ def read_mixer_layers(model: Model, mixers: list[Mixer]) -> list[LayerKind]:
     windows = read_windows(reader, n_layer)
     ratios, sparse, indexed = _ratios(reader, n_layer), _sparse_blocks(reader, n_layer), _indexers(model, mixers)
     n_shared = reader.count_or_none("num_kv_shared_layers", high=n_layer)
-    passes, n_block = read_passes(reader, n_layer), reader.count_or_none("num_mem_blocks", high=1_000)
+    passes, n_block = read_passes(reader, n_layer), read_own_blocks(reader)
     is_read = reader.text("recurrent_kv_cache_mode", default="") == "last_loop"  # Dory: one pass alone writes
     layers: list[Attention | Recurrent] = []
     for i, mixer in enumerate(mixers):

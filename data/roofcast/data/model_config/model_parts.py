@@ -9,17 +9,19 @@ from roofcast.data.model_config import field_names as names
 from roofcast.data.model_config.config_reader import ConfigReader
 from roofcast.data.model_config.mixers import Model, read_bias
 from roofcast.data.model_config.schedules import Mlp as MlpName
-from roofcast.data.model_config.schedules import has_experts, read_passes
+from roofcast.data.model_config.schedules import has_experts, read_own_blocks, read_passes
 
 _MOST_WIDTH: Final = 2_000_000
 _GEMMA_3N: Final = ("gemma3n", "gemma3n_text")
 _NAS_MULTIPLE: Final = 256
+_MERGER_WIDTH: Final = ("glm4v", "glm46v", "glmga")
+"""Types of towers whose ``intermediate_size`` is that of the projection, and ``out_hidden_size`` that of the MLPs."""
 
 
 def read_mlp_layers(model: Model, mlps: list[MlpName]) -> list[LayerKind]:
     """Return the MLPs and mixtures of experts of a model. Raises `InputError` if a field is missing or wrong."""
     has_bias = read_bias(model.reader, model.family) == "all"
-    passes, n_block = read_passes(model.reader, len(mlps)), model.reader.count_or_none("num_mem_blocks", high=1_000)
+    passes, n_block = read_passes(model.reader, len(mlps)), read_own_blocks(model.reader)
     layers: list[LayerKind] = []
     if "dense" in mlps:
         for i, (width, name) in enumerate(zip(_dense_widths(model, len(mlps)), mlps, strict=True)):
@@ -164,9 +166,9 @@ def _is_positioned_mpt(model: Model) -> bool:
 def read_modules(model: Model, layers: list[LayerKind], towers: list[ConfigReader]) -> list[LayerKind]:
     """Return the towers and the layers that predict further tokens: each a layer of the model and a projection.
 
-    A tower is counted by its width and layers: four matrices of attention and two of an MLP, and an embedding of
-    patches; a projection to the text model is a product of both widths. A Conformer has a second MLP and a
-    convolution, whose two products have four matrices' weights.
+    A tower is counted by its width and layers: four matrices of attention, two of an MLP or three if it is gated, and
+    an embedding of patches; a projection to the text model is a product of both widths. A Conformer has a second MLP
+    and a convolution, whose products have four matrices' weights.
 
     References
     ----------
@@ -188,10 +190,15 @@ def read_modules(model: Model, layers: list[LayerKind], towers: list[ConfigReade
 def _tower_weights(tower: ConfigReader, hidden: int) -> int:
     width = tower.count_or_none(*names.TOWER_WIDTHS, high=_MOST_WIDTH)
     n_layer = tower.count_or_none(*names.TOWER_LAYERS, high=2_000)
+    if not width or not n_layer:
+        return 0
+    kind = tower.text("model_type", default="")
     inner = tower.count(*names.TOWER_MLP_WIDTHS, default=4 * width, high=_MOST_WIDTH)
+    inner = tower.count("out_hidden_size", high=_MOST_WIDTH) if kind.startswith(_MERGER_WIDTH) else inner
+    is_gated = kind == "pixtral" or tower.text("hidden_act", default="") in {"silu", "swish"}
     further = 2 * inner + 4 * width if tower.has(*names.CONVOLUTIONS) else 0
-    joined = n_layer * width * (4 * width + 2 * inner + further) + 3 * width * 16**2 + width * hidden
-    return joined if width and n_layer else 0
+    layers = n_layer * width * (4 * width + (3 if is_gated else 2) * inner + further)
+    return layers + 3 * width * 16**2 + width * hidden
 
 
 def read_encoder_decoder(model: Model) -> tuple[list[LayerKind], int]:

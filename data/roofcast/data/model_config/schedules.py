@@ -67,6 +67,16 @@ def read_passes(reader: ConfigReader, n_layer: int) -> list[int]:
     return [n_pass if first <= i < last else 1 for i in range(n_layer)]
 
 
+def read_own_blocks(reader: ConfigReader) -> int:
+    """Return how many blocks have weights of their own, which those after them use again; 0 if all blocks have.
+
+    References
+    ----------
+    Transformers 5.24, ``modeling_zamba2.py``; ``modeling_hrm_text.py``: two stacks, whose passes all count as layers.
+    """
+    return reader.count_or_none("num_mem_blocks", high=1_000) or 2 * reader.count_or_none("num_layers_per_stack")
+
+
 def separate_blocks(reader: ConfigReader) -> list[str]:
     """Return the blocks of a model whose attention, states and MLPs are layers of their own; empty for others.
 
