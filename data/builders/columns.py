@@ -36,7 +36,7 @@ _OPERATIONS: Final[Mapping[type, Callable[[float, float], float]]] = {
 }  # fmt: skip
 
 KEYS: Final = frozenset(
-    "from match as lower names search keep trim slug into unit times per default".split()  # noqa: SIM905
+    "from compute match as lower names search keep trim slug into unit times per default".split()  # noqa: SIM905
 )
 """Keys of a column's table, in the order in which they take effect; see ``data/builders/README.md``."""
 
@@ -113,6 +113,8 @@ def value_of(spec: object, cells: Cells, names: Names, *, is_loose: bool = False
         values = (value_of(part, cells, names, is_loose=is_loose) for part in spec)
         return next((value for value in values if not is_blank(value)), None)
     entry: Mapping[str, Any] = spec if isinstance(spec, Mapping) else {"from": spec}
+    if "compute" in entry:
+        return arithmetic(entry["compute"], cells)
     value = _source_value(entry, cells, is_loose=is_loose)
     if "match" in entry and not is_blank(value):
         found = re.search(entry["match"], str(value))

@@ -332,8 +332,9 @@ def _check_column(place: str, spec: object, file: str) -> None:
             _check_column(place, part, file)
     if isinstance(spec, str | list):
         return
-    if not isinstance(spec, dict) or "from" not in spec:
-        raise SchemaError(place, "must be a source column, a template, or a table with the key from", file)
+    if not isinstance(spec, dict) or not spec.keys() & {"from", "compute"}:
+        problem = "must be a source column, a template, or a table with the key from or compute"
+        raise SchemaError(place, problem, file)
     _check_keys(f"key of {place}", spec, KEYS, file)
     if "unit" in spec and spec["unit"] not in (*UNITS, INVERSE):
         raise SchemaError(place, f"unit must be one of {', '.join(UNITS)} or {INVERSE}, got {spec['unit']!r}", file)

@@ -20,7 +20,7 @@ class PageRun:
     """One printed result, with what the page states before it.
 
     - `reference`: ``file:line`` of the result.
-    - `model`, `hardware`, `versions`: Setup of the page: text of its sections, versions by engine name.
+    - `page_model`, `hardware`, `versions`: Setup of the page: text of its sections, versions by engine name.
     - `recommended`: Command of the page's conclusion.
     - `heading`: Headings above the result, joined.
     - `command`: Serving command or its parameters; blank if the page states none.
@@ -31,7 +31,7 @@ class PageRun:
     """
 
     reference: str
-    model: str = ""
+    page_model: str = ""
     hardware: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     recommended: str = ""
@@ -81,8 +81,8 @@ class _PageReader:
             self._profile = line.partition("`")[2].rstrip("`")
         elif parameters:
             self._state = replace(self._state, variant=parameters[1] or "", command="")
-        elif section == "Model" and line and not self._state.model:
-            self._state = replace(self._state, model=line.removeprefix("- "))
+        elif section == "Model" and line and not self._state.page_model:
+            self._state = replace(self._state, page_model=line.removeprefix("- "))
         elif section == "Hardware" and line and not self._state.hardware:
             self._state = replace(self._state, hardware=line)
         elif section == "Engine Version" and version:
