@@ -33,6 +33,7 @@ INVERSE: Final = "1/x"
 
 _OPERATIONS: Final[Mapping[type, Callable[[float, float], float]]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
 }  # fmt: skip
 
 KEYS: Final = frozenset(
@@ -217,5 +218,7 @@ def _evaluated(node: ast.expr) -> float:
         return UNITS[node.id]
     if isinstance(node, ast.Call) and ast.unparse(node.func) == "round":
         return float(round(_evaluated(node.args[0]), *map(ast.literal_eval, node.args[1:])))
-    problem = f"must be +, -, *, / and round of numbers, columns and units, got {ast.unparse(node)}"
+    if isinstance(node, ast.Call) and ast.unparse(node.func) == "max":
+        return max(map(_evaluated, node.args))
+    problem = f"must be +, -, *, /, //, round and max of numbers, columns and units, got {ast.unparse(node)}"
     raise SchemaError("computed", problem, "")

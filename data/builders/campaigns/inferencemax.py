@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from builders.campaigns.silicon.scripts import Launch
-from builders.campaigns.silicon.settings import Served, launch_settings
+from builders.campaigns.silicon.scripts import Launch, Served
 from builders.published import Cells, Record
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import SchemaError
@@ -88,7 +87,7 @@ def _devices(result: Cells) -> dict[str, Any]:
     n_input, n_output = result["nominal"]
     run = Launch(n_input, n_output, result["conc"], n, has_dp=result["dp_attention"] == "true")
     return {
-        **({} if is_disaggregated else launch_settings(served, run)),
+        **({} if is_disaggregated else served.settings(run) or {}),
         "model_name": MODELS.get(result["model"], result["model"]), "engine": engine_of(framework), "n": n,
         "n_decode": n_decode, "n_prefill": n - n_decode if n_decode else None,
         "dp": n if result["dp_attention"] == "true" else 1, "length_variation": LENGTH_VARIATION,

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from builders.campaigns.silicon.scripts import Launch
-from builders.campaigns.silicon.settings import Served, launch_settings
+from builders.campaigns.silicon.scripts import Launch, Served
 from builders.figures import number_of
 from builders.published import Cells, Record
 from builders.recipe import Row
@@ -55,7 +54,7 @@ def _settings(cells: Cells) -> dict[str, object]:
     family = "gpt-oss" if "gpt-oss" in cells["Model"] else "deepseek"
     served = Served(family, "h200", cells["Framework"], cells["Precision"].lower(), cells["Date"])
     n_input, n_output, n_stream, n = (int(number_of(cells[name])) for name in ("ISL", "OSL", "Concurrency", "TP"))
-    return dict(launch_settings(served, Launch(n_input, n_output, n_stream, n, has_dp=False)))
+    return dict(served.settings(Launch(n_input, n_output, n_stream, n, has_dp=False)) or {})
 
 
 def rows(cells: Cells, _common: Row) -> list[Row] | None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from builders.campaigns.llm_pilot import check_medians
-from builders.campaigns.silicon.scripts import RULES, SCRIPTS, Launch
+from builders.campaigns.silicon.scripts import SCRIPTS, Launch, setting_of
 from builders.campaigns.vllm_bench_files import rows
 from builders.published import RejectionError
 from roofcast.data.errors import InputError
@@ -40,5 +40,6 @@ def test_result_file_that_contradicts_itself_is_rejected(tmp_path: Path) -> None
     ],
 )
 def test_setting_of_a_launch_script_follows_from_the_launch(rule: str, launch: Launch, value: float | None) -> None:
-    assert RULES[rule](launch) == value
-    assert len(SCRIPTS) == len({(s.file, s.since, s.until, s.engine, s.precisions, s.systems) for s in SCRIPTS})
+    assert setting_of("max_num_seqs", rule, launch) == value
+    keys = ("file", "since", "until", "engine", "precisions", "systems")
+    assert len(SCRIPTS) == len({tuple(script[key] for key in keys) for script in SCRIPTS})
