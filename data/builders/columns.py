@@ -114,9 +114,8 @@ def value_of(spec: object, cells: Cells, names: Names, *, is_loose: bool = False
         values = (value_of(part, cells, names, is_loose=is_loose) for part in spec)
         return next((value for value in values if not is_blank(value)), None)
     entry: Mapping[str, Any] = spec if isinstance(spec, Mapping) else {"from": spec}
-    if "compute" in entry:
-        return arithmetic(entry["compute"], cells)
-    value = _source_value(entry, cells, is_loose=is_loose)
+    compute = entry.get("compute")
+    value = arithmetic(compute, cells) if compute else _source_value(entry, cells, is_loose=is_loose)
     if "match" in entry and not is_blank(value):
         found = re.search(entry["match"], str(value))
         groups = {str(n): text or "" for n, text in enumerate(found.groups(), start=1)} if found else {}
@@ -127,14 +126,19 @@ def value_of(spec: object, cells: Cells, names: Names, *, is_loose: bool = False
         value = _named(entry, str(value), names, is_loose=is_loose)
     if is_blank(value):
         return entry.get("default")
+    value = _edited(entry, value, cells)
+    if entry.keys() & {"unit", "times", "per"}:
+        value = _converted(entry, as_number(value, is_loose=is_loose), cells)
+    return value
+
+
+def _edited(entry: Mapping[str, Any], value: Any, cells: Cells) -> Any:
     if "trim" in entry:
         value = re.sub(entry["trim"], "", str(value))
     if "slug" in entry:
         value = re.sub("[^a-z0-9]+", entry["slug"], str(value).lower()).strip(entry["slug"])
     if "into" in entry:
         value = fill(entry["into"], {**cells, "@value": value})
-    if entry.keys() & {"unit", "times", "per"}:
-        value = _converted(entry, as_number(value, is_loose=is_loose), cells)
     return value
 
 

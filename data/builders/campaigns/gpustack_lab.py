@@ -18,6 +18,6 @@ def records(published: Iterator[Record]) -> Iterator[Record]:
             yield Record(run.reference, {"@file": name, **cells, "printed": tuple(run.figures.values())})
         if "__references__" in name:
             for number, line in enumerate(text.splitlines(), start=1):
-                cells = [cell.strip() for cell in line.strip("| ").split("|")]
-                if line.startswith("|") and len(cells) >= 4 and any(re.match(r"[\d.]+", cell) for cell in cells[1:]):
-                    yield Record(f"{name}:{number}", {}).rejected("no_lengths", " | ".join(cells))
+                texts = [text.strip() for text in line.strip("| ").split("|")]
+                if line.startswith("|") and len(texts) >= 4 and any(re.match(r"[\d.]+", text) for text in texts[1:]):
+                    yield Record(f"{name}:{number}", {}).rejected("no_lengths", " | ".join(texts))
