@@ -57,10 +57,6 @@ def test_every_campaign_says_how_attention_ran() -> None:
         assert sum(note.startswith("flash_attention is") for note in load_campaign_info(name).notes) == 1, name
 
 
-def test_no_campaign_is_no_row() -> None:
-    assert len(load_campaigns([])) == 0
-
-
 @pytest.mark.parametrize("load", [load_campaign_info, load_licence, lambda name: load_campaigns([name])])
 def test_an_unknown_campaign_lists_near_misses(load: object) -> None:
     with pytest.raises(UnknownNameError, match="campaign: no 'llm_pilo' is known; did you mean 'llm_pilot'"):

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import tomllib
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roofcast.data.catalog import load_catalog
 from roofcast.data.catalog.accelerator_file import (
-    FIELDS,
     accelerator_template,
     load_accelerator_file,
     parse_accelerator,
@@ -45,18 +42,6 @@ def test_the_template_is_sound_and_unsuspicious() -> None:
     assert spec.peak_flop_per_s == {"bf16": 800e12, "fp16": 800e12, "fp8": 1600e12}
     assert (spec.l2_byte, spec.link_bandwidth_byte_per_s) == (64 * 2**20, 128e9)
     assert not lint_accelerators([spec])
-
-
-def test_the_template_names_only_fields() -> None:
-    assert set(tomllib.loads(TEMPLATE)) <= set(FIELDS)
-
-
-def test_a_file_joins_the_catalogue(tmp_path: Path) -> None:
-    (tmp_path / "x1.toml").write_text(TEMPLATE, encoding="utf-8")
-
-    catalog = load_catalog().with_accelerators([load_accelerator_file(tmp_path / "x1.toml")])
-
-    assert catalog.accelerator("x1-96gb").vendor == "Acme"
 
 
 def test_one_peak_of_32_bits_is_enough() -> None:

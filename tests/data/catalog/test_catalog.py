@@ -71,25 +71,15 @@ def test_the_name_of_a_quantised_copy_says_its_precision() -> None:
     ("name", "expected"),
     [
         ("nvidia-h100-sxm-80gb", "nvidia-h100-sxm-80gb"),
-        ("H100", "nvidia-h100-sxm-80gb"),
         ("h100 pcie 80gb", "nvidia-h100-pcie-80gb"),
         ("H100 SXM5 80GB", "nvidia-h100-sxm-80gb"),
         ("H100-96GB", "nvidia-h100-sxm-96gb"),
         ("Radeon RX 7900 XTX", "amd-rx-7900-xtx-24gb"),
-        ("mi300x", "amd-mi300x-192gb"),
         ("A10-24GB", "nvidia-a10-24gb"),
     ],
 )
 def test_accelerators_have_names_and_aliases(name: str, expected: str) -> None:
     assert load_catalog().accelerator(name).id == expected
-
-
-def test_a_name_of_several_parts_is_no_name() -> None:
-    with pytest.raises(UnknownNameError) as refused:
-        load_catalog().accelerator("A100")
-
-    assert all("a100" in near for near in refused.value.near)
-    assert refused.value.near
 
 
 def test_an_unknown_model_lists_near_misses() -> None:
@@ -123,18 +113,6 @@ def test_an_accelerator_can_be_added_and_replaced() -> None:
 
     assert changed.accelerator("x1").note == "changed"
     assert "acme-x1" not in catalog.accelerators
-
-
-@pytest.mark.parametrize("vendor", ["NVIDIA", "AMD", "Intel", "Google", "AWS", "Apple"])
-def test_makers_are_known(vendor: str) -> None:
-    assert any(spec.vendor == vendor for spec in load_catalog().accelerators.values())
-
-
-def test_processors_are_known() -> None:
-    sockets = [spec for spec in load_catalog().accelerators.values() if spec.form_factor == "CPU socket"]
-
-    assert {spec.vendor for spec in sockets} >= {"Intel", "AMD", "AWS"}
-    assert len(sockets) == 7
 
 
 @pytest.mark.parametrize(
@@ -201,15 +179,6 @@ def test_offers_have_one_price_each() -> None:
 
     assert len({offer.id for offer in offers}) == len(offers)
     assert min(offer.as_of for offer in offers) >= dt.date(2024, 1, 1)
-
-
-def test_prices_of_a_benchmark_are_no_offers() -> None:
-    assert not [o for o in load_catalog().offers if "llm-pilot" in o.provider]
-
-
-@pytest.mark.parametrize("region", ["eu-central-1", "westeurope", "europe-west4", "ap-northeast-1", "japaneast"])
-def test_regions_of_europe_and_asia_have_offers(region: str) -> None:
-    assert [o for o in load_catalog().offers if o.region == region]
 
 
 def test_offers_of_every_pricing_and_of_other_vendors_are_known() -> None:

@@ -15,6 +15,7 @@ from roofcast.data.job_campaigns import (
     load_job_campaign_info,
     load_job_campaigns,
     load_job_judges,
+    load_job_licence,
     load_job_rejected_counts,
 )
 from roofcast.data.measurements.job_schema import TRAINING_COLUMNS
@@ -104,13 +105,9 @@ def test_some_runs_did_not_fit(runs: pd.DataFrame) -> None:
     assert (runs["status"] == "out_of_memory").sum() > 30
 
 
-def test_no_campaign_is_no_row() -> None:
-    assert len(load_job_campaigns([])) == 0
-
-
 @pytest.mark.parametrize(
     "load",
-    [load_job_campaign_info, load_job_rejected_counts, lambda name: load_job_campaigns([name])],
+    [load_job_campaign_info, load_job_licence, load_job_rejected_counts, lambda name: load_job_campaigns([name])],
 )
 def test_an_unknown_campaign_lists_near_misses(load: object) -> None:
     with pytest.raises(UnknownNameError, match="campaign: no 'torchtunes' is known; did you mean 'torchtune'"):

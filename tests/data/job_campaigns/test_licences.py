@@ -3,7 +3,6 @@ from pathlib import Path
 import pytest
 
 from roofcast.data.campaigns import CAMPAIGNS, CampaignInfo, load_campaign_info, load_licence
-from roofcast.data.errors import UnknownNameError
 from roofcast.data.job_campaigns import (
     TRAINING_CAMPAIGNS,
     load_job_campaign_info,
@@ -54,8 +53,3 @@ def test_share_alike_campaigns_state_their_changes(name: str) -> None:
     info, _ = OURS[name]
     assert "changed:" in info.attribution
     assert "https://creativecommons.org/licenses/by-sa/4.0/" in info.attribution
-
-
-def test_a_campaign_that_does_not_exist_has_no_licence() -> None:
-    with pytest.raises(UnknownNameError, match="torchtune"):
-        load_job_licence("torchtunes")

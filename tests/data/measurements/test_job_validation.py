@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from roofcast.data.errors import SchemaError
 from roofcast.data.measurements.job_schema import (
     TRAINING_COLUMNS,
-    TRAINING_KEY_COLUMNS,
-    TRAINING_OUTCOME_COLUMNS,
     TRAINING_SCHEMA,
 )
 from roofcast.data.measurements.job_validation import (
@@ -88,11 +86,6 @@ def test_unknown_values_are_refused_with_their_field(field: str, value: str) -> 
         validated(**{field: value})
 
 
-def test_a_formula_is_refused() -> None:
-    with pytest.raises(SchemaError, match="a spreadsheet would run as a formula"):
-        validated(note="=1+1")
-
-
 def test_an_unknown_column_is_refused_with_the_similar_one() -> None:
     with pytest.raises(
         SchemaError, match=r"step_time: is not a column of the training table; did you mean step_time_s"
@@ -106,13 +99,6 @@ def test_a_successful_run_needs_an_outcome() -> None:
     with pytest.raises(SchemaError, match="step_time_s: give at least one outcome"):
         validated(step_time_s=None)
     assert validated(step_time_s=None, status="out_of_memory")["status"].tolist() == ["out_of_memory"]
-
-
-@pytest.mark.parametrize("outcome", TRAINING_OUTCOME_COLUMNS)
-def test_any_outcome_is_enough(outcome: str) -> None:
-    value = 0.5 if outcome.endswith("ratio") else 1e9
-    cells = {"step_time_s": None, "n_global_batch_sequence": None, outcome: min(value, 1e7)}
-    assert len(validated(**cells)) == 1
 
 
 def test_parallel_sizes_divide_the_accelerators() -> None:
@@ -160,7 +146,3 @@ def test_ids_differ_between_rows_and_ignore_blanks() -> None:
 
 def test_the_id_of_a_row_is_pinned() -> None:
     assert training_row_ids(validated()) == ["f2d8721e09a446e0c6927b786fb5f864"]
-
-
-def test_the_order_of_rows_names_columns() -> None:
-    assert set(TRAINING_KEY_COLUMNS) <= set(TRAINING_COLUMNS)

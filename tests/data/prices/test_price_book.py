@@ -52,11 +52,6 @@ def test_an_offer_after_the_day_is_left_out() -> None:
     assert price(a_book(an_offer(), later)) == Decimal("2.50")
 
 
-@pytest.mark.parametrize("field", ["provider", "region", "instance_type", "pricing"])
-def test_offers_have_distinct_ids(field: str) -> None:
-    assert len(a_book(an_offer(), an_offer(**{field: "spot"})).offers) == 2
-
-
 def test_a_users_offer_replaces_a_newer_one_or_is_added() -> None:
     mine = an_offer(as_of="2020-01-01", price_usd_per_h="1")
     book = PriceBook((an_offer(),), TODAY, overrides=(mine, an_offer(instance_type="two")))
@@ -90,17 +85,12 @@ def test_the_order_of_the_history_does_not_matter(history: list[Offer]) -> None:
     assert price(a_book(*history)) == Decimal(11)
 
 
-def test_owned_hardware_costs_purchase_and_power() -> None:
-    server = a_server(pue_ratio="1.5")
-
-    assert server.price_usd_per_h() == Decimal("1.3000")
-
-
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
         ({"utilisation_ratio": "0.5"}, "2.2000"),
         ({"utilisation_ratio": "0.5", "idle_power_w": 500}, "2.3000"),
+        ({"pue_ratio": "1.5"}, "1.3000"),
         ({"lifetime_year": "2"}, "0.7000"),
         ({"residual_usd": "4380"}, "0.7000"),
         ({"residual_usd": "99999"}, "0.2000"),

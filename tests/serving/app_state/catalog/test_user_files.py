@@ -77,13 +77,7 @@ def only_warning(files: UserFiles, warnings: Warnings) -> str:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        (
-            "accelerators/bad.toml",
-            "id = 'x'\nmemory_gb = 80\n",
-            "accelerators/bad.toml, line 2: memory_gb: is no",
-        ),
         ("accelerators/bad.toml", an_accelerator_file(memory_gib=-1), "bad.toml, line 9: memory_gib: "),
-        ("accelerators/bad.toml", "id = ", "accelerators/bad.toml, line 1: is no valid TOML"),
         ("accelerators/bad.toml", an_accelerator_file(id=ACCELERATOR), f"id: '{ACCELERATOR}' already names"),
         (
             "accelerators/bad.toml",
@@ -92,9 +86,6 @@ def only_warning(files: UserFiles, warnings: Warnings) -> str:
         ),
         ("accelerators/bad.toml", an_accelerator_file(name="A100-PCIe-80GB"), "name: 'A100-PCIe-80GB' already names"),
         ("offers/bad.csv", an_offer_file("a,b,h10,1,2026-01-01"), "offers/bad.csv, line 2: accelerator: no 'h10'"),
-        ("offers/bad.csv", an_offer_file(f"a,b,{ACCELERATOR},=1,2026-01-01"), "line 2: price_per_h: "),
-        ("offers/bad.csv", an_offer_file(f"a,b,{ACCELERATOR},1,soon"), "line 2: as_of: "),
-        ("offers/bad.toml", "[[offers]]\n", "offers/bad.toml: must hold only tables [[offer]]"),
         ("offers/bad.csv", "", "offers/bad.csv: is empty"),
     ],
 )
