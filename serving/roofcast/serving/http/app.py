@@ -35,7 +35,6 @@ from roofcast.serving.http.routes import (
     retraining_requests,
 )
 from roofcast.serving.http.routes.measurements import job_measurements, measurement_files, measurements, own_stacks
-from roofcast.serving.http.safe_responses import SafeResponses, serve_docs
 from roofcast.serving.http.telemetry.health_monitor import HealthMonitor
 from roofcast.serving.http.telemetry.prometheus import count_shadow
 from roofcast.serving.http.telemetry.tracing import trace
@@ -84,7 +83,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     for module in ROUTERS:
         app.include_router(module.router)
     app.include_router(job_measurements.files)
-    serve_docs(app)
     _describe(app, settings)
     trace(app)
     return app
@@ -157,7 +155,6 @@ def _describe(app: FastAPI, settings: Settings) -> None:
 
 
 def _install_middleware(app: FastAPI, lanes: Lanes) -> None:
-    app.add_middleware(SafeResponses)
     app.add_middleware(RequestLog)
     app.add_middleware(CorrelationIdMiddleware, header_name=REQUEST_ID_HEADER, validator=is_request_id)
     app.add_middleware(EarlyRefusal, lanes=lanes)

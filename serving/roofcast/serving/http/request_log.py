@@ -1,15 +1,19 @@
-"""Request log: one log line and one observation of the duration per request."""
+"""Request log and headers of responses: one log line and one observation of the duration per request."""
 
 import logging
 import re
 import time
+from contextlib import suppress
 from typing import Final
 from urllib.parse import quote
 
+from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from roofcast.data.units import ms_from_s
-from roofcast.serving.http.access import CALLER
+from roofcast.serving.abandonment import AbandonedError
+from roofcast.serving.http.access import CALLER, RATE_HEADERS
 from roofcast.serving.http.problem_details import BUG, CLIENT_CLOSED, FIRST_ERROR
 from roofcast.serving.http.telemetry.prometheus import REQUEST_SECONDS
 
@@ -23,6 +27,10 @@ QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 """Routes that are polled every few seconds; only their errors are logged at INFO."""
 
 MAX_PATH: Final = 200
+
+CSP: Final = "content-security-policy"
+DATA_POLICY: Final = "default-src 'none'; frame-ancestors 'none'"
+"""Policy of responses that are no page: a browser that shows one runs and loads nothing."""
 
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
@@ -39,7 +47,11 @@ def is_request_id(text: str) -> bool:
 
 
 class RequestLog:
-    """ASGI middleware that logs and measures requests; bodies, queries and headers are never logged."""
+    """ASGI middleware that logs and measures requests; bodies, queries and headers are never logged.
+
+    It sets ``nosniff``, a content security policy and the rate limit of every response. Nobody waits for the response
+    of a request whose client left, so none is sent.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -51,15 +63,20 @@ class RequestLog:
             return
         status = CLIENT_CLOSED
 
-        async def send_and_note_status(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers["x-content-type-options"] = "nosniff"
+                headers.setdefault(CSP, DATA_POLICY)
+                headers.update(scope.get(RATE_HEADERS, {}))
             await send(message)
 
         start, bug = time.perf_counter(), None
         try:
-            await self.app(scope, receive, send_and_note_status)
+            with suppress(AbandonedError, ClientDisconnect):
+                await self.app(scope, receive, send_with_headers)
         except Exception as error:
             status, bug = BUG, error
             raise

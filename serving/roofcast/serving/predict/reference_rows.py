@@ -1,7 +1,7 @@
 """Parser of reference measurements: input columns with measured metrics."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import pandas as pd
 
@@ -12,7 +12,7 @@ from roofcast.data.measurements.column_names import LONG_NAMES, column_cure
 from roofcast.data.measurements.schema import INPUT_COLUMNS, OUTCOME_COLUMNS, REFERENCE_METRICS
 from roofcast.features.descriptors.assumptions import ASSUMED, ASSUMED_LOAD
 from roofcast.features.descriptors.descriptor_table import describe
-from roofcast.serving.predict.question_rows import Problem, add_findings, table_from_rows
+from roofcast.serving.predict.question_rows import Problem, add_findings
 from roofcast.serving.predict.row_checks import capacity_problems, check_table, table_columns
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 
@@ -40,20 +40,9 @@ def read_references(
     - `predictor`: The measurements are compared with its predictions.
     - `source`, `lines`: File name and line of each row, for messages; rows are counted from 1 if there are no lines.
     """
-    return parse_references(rows, catalog, predictor, source, lines)[0]
-
-
-def parse_references(
-    rows: pd.DataFrame,
-    catalog: Catalog,
-    predictor: RoofcastPredictor,
-    source: str = "references",
-    lines: Sequence[int] = (),
-) -> tuple[CalibrationPoints, pd.DataFrame]:
-    """Return what `read_references` does, and the table with typed cells and catalogue ids."""
-    points, parsed, problems = check_references(rows, catalog, predictor, source, lines)
-    _raise_first(problems, source, lines)
-    return points, parsed
+    points, _, problems = check_references(rows, catalog, predictor, source, lines)
+    raise_first(problems, source, lines)
+    return points
 
 
 def check_references(
@@ -63,7 +52,9 @@ def check_references(
     source: str = "references",
     lines: Sequence[int] = (),
 ) -> tuple[CalibrationPoints, pd.DataFrame, list[Problem | None]]:
-    """Return what `parse_references` does of the rows that can be used, and the first problem of each row.
+    """Return what `read_references` does of the rows that can be used, and the first problem of each row.
+
+    Between them is the table of these rows, with typed cells and catalogue ids.
 
     Raises `SchemaError` if a column is unknown, or no row can be used; names the first and its field.
     """
@@ -75,7 +66,7 @@ def check_references(
     add_findings(problems, [Finding(is_assumed, "concurrency", message)])
     sound = [i for i, problem in enumerate(problems) if problem is None]
     if not sound:
-        _raise_first(problems, source, lines)
+        raise_first(problems, source, lines)
     table, measured = (part.iloc[sound].reset_index(drop=True) for part in (table, measured))
     X = describe(table, catalog.models, catalog.accelerators)
     further = _compare(X, measured, predictor)
@@ -83,7 +74,7 @@ def check_references(
         problems[i] = problem
     usable = [i for i, problem in enumerate(further) if problem is None]
     if not usable:
-        _raise_first(problems, source, lines)
+        raise_first(problems, source, lines)
     X, table, measured = (part.iloc[usable].reset_index(drop=True) for part in (X, table, measured))
     parsed = table.drop(columns=[ASSUMED_LOAD, *ASSUMED.values()]).join(measured)
     return CalibrationPoints(X, _with_derived(measured, table)), parsed, problems
@@ -101,13 +92,6 @@ def _compare(X: pd.DataFrame, measured: pd.DataFrame, predictor: RoofcastPredict
         ):
             add_findings(problems, [Finding(mask, metric, f"is {bound} what is predicted; give {unit}")])
     return problems
-
-
-def references_of(
-    rows: Sequence[Mapping[str, Any]], catalog: Catalog, predictor: RoofcastPredictor
-) -> CalibrationPoints | None:
-    """Return the reference measurements of a request, None if it has none; raises as `read_references`."""
-    return read_references(table_from_rows(rows), catalog, predictor) if rows else None
 
 
 def _check_columns(rows: pd.DataFrame, source: str) -> None:
@@ -131,7 +115,8 @@ def _parse_metrics(rows: pd.DataFrame, problems: list[Problem | None]) -> pd.Dat
     return measured
 
 
-def _raise_first(problems: Sequence[Problem | None], source: str, lines: Sequence[int]) -> None:
+def raise_first(problems: Sequence[Problem | None], source: str, lines: Sequence[int] = ()) -> None:
+    """Raise the first problem of rows as an error, if there is one."""
     for line, problem in zip([*lines] or range(1, len(problems) + 1), problems, strict=True):
         if problem is not None:
             raise problem.error(source, line)

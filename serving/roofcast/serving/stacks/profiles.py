@@ -17,7 +17,7 @@ from roofcast.data.errors import InputError, SchemaError
 from roofcast.data.measurements.schema import INPUT_COLUMNS, REFERENCE_METRICS, SCHEMA
 from roofcast.serving.app_state.catalog.live_catalog import Config, LiveCatalog
 from roofcast.serving.predict.question_rows import Problem, rows_from_table, table_from_rows
-from roofcast.serving.predict.reference_rows import check_references, parse_references
+from roofcast.serving.predict.reference_rows import check_references, raise_first
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 
 if TYPE_CHECKING:
@@ -111,7 +111,9 @@ def build_profile(name: str, rows: Sequence[Cells], catalog: Catalog, predictor:
     Raises `SchemaError` if there is no row, or one cannot be used; names the row and its field.
     """
     table = table_from_rows([without_blanks(row) for row in rows])
-    return _profile(name, *parse_references(table, catalog, predictor, "rows"))
+    points, parsed, problems = check_references(table, catalog, predictor, "rows")
+    raise_first(problems, "rows")
+    return _profile(name, points, parsed)
 
 
 def load_stored(name: str, stored: StoredProfile, catalog: Catalog, predictor: RoofcastPredictor) -> Profile:

@@ -1,7 +1,9 @@
-"""The page at ``/`` and its files: own scripts and styles, and BokehJS from the installed package."""
+"""The pages ``/`` and ``/docs``: own scripts and styles, and BokehJS and Swagger UI from installed packages."""
 
+import base64
 import functools
 import hashlib
+import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,9 +13,12 @@ from pathlib import Path
 from string import Template
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Header, Response
+from fastapi import APIRouter, Header, Request, Response
+from fastapi.openapi.docs import get_swagger_ui_html
+from fastapi.responses import HTMLResponse
 
 from roofcast.data.errors import UnknownNameError
+from roofcast.serving.http.request_log import CSP
 
 router = APIRouter(include_in_schema=False)
 
@@ -32,6 +37,11 @@ POLICY: Final = (
 """Content security policy; a nonce admits the style elements that BokehJS makes, and nothing inline otherwise."""
 
 HEADERS: Final = {"x-content-type-options": "nosniff", "referrer-policy": "no-referrer"}
+STATIC: Final = "/static-offline-docs"
+"""Path of the files of fastapi-offline."""
+
+_INLINE_SCRIPT: Final = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
+
 IMMUTABLE: Final = "public, max-age=31536000, immutable"
 
 
@@ -45,6 +55,22 @@ class PageFile:
     cache_control: str
 
 
+@router.get("/docs")
+async def docs(request: Request) -> HTMLResponse:
+    """Return Swagger UI, from the files of fastapi-offline, with a policy that admits its own script alone."""
+    app, root = request.app, request.scope.get("root_path", "")
+    page = get_swagger_ui_html(
+        openapi_url=f"{root}{app.openapi_url}",
+        title=f"{app.title} - Swagger UI",
+        swagger_js_url=f"{root}{STATIC}/swagger-ui-bundle.js",
+        swagger_css_url=f"{root}{STATIC}/swagger-ui.css",
+        swagger_favicon_url=f"{root}{STATIC}/favicon.png",
+        swagger_ui_parameters=app.swagger_ui_parameters,
+    )
+    page.headers[CSP] = docs_policy(bytes(page.body))
+    return page
+
+
 @router.head("/")
 @router.get("/")
 def index() -> Response:
@@ -52,7 +78,7 @@ def index() -> Response:
     nonce = secrets.token_urlsafe(16)
     text = _index_template().substitute(nonce=nonce, charts=f"page/{_chart_folder()}")
     policy = Template(POLICY).substitute(nonce=f" 'nonce-{nonce}'")
-    headers = HEADERS | {"content-security-policy": policy, "cache-control": "no-cache"}
+    headers = HEADERS | {CSP: policy, "cache-control": "no-cache"}
     return Response(text, media_type="text/html", headers=headers)
 
 
@@ -64,7 +90,7 @@ def file(name: str, if_none_match: Annotated[str, Header()] = "") -> Response:
         raise UnknownNameError("file", name[:200])
     policy = Template(POLICY).substitute(nonce="")
     headers = HEADERS | {
-        "content-security-policy": policy,
+        CSP: policy,
         "cache-control": page_file.cache_control,
         "etag": page_file.etag,
     }
@@ -105,3 +131,19 @@ def _bokeh_folder() -> Path:
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError("bokeh is not installed; install roofcast with its dependencies")
     return Path(spec.origin).parent / "server" / "static" / "js"
+
+
+def docs_policy(page: bytes) -> str:
+    """Return the content security policy of a page of Swagger UI, whose inline scripts it names by their hashes.
+
+    Examples
+    --------
+    >>> docs_policy(b"<script>a</script>").split("; ")[1]
+    "script-src 'self' 'sha256-ypeBEsobvcr6wjGzmiPcTaeG7/gUfE5yuYB3ha/uSLs='"
+    """
+    digests = (hashlib.sha256(script).digest() for script in _INLINE_SCRIPT.findall(page))
+    scripts = " ".join(["'self'", *(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)])
+    return (
+        f"default-src 'none'; script-src {scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )

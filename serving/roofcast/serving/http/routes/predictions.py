@@ -41,7 +41,7 @@ from roofcast.serving.http.schemas.resources import (
 from roofcast.serving.http.telemetry.prometheus import count_answers
 from roofcast.serving.predict.next_measurements import Workload, choose_models, measure_next
 from roofcast.serving.predict.question_rows import columns_from_rows, rows_from_columns, table_from_rows
-from roofcast.serving.predict.reference_rows import references_of
+from roofcast.serving.predict.reference_rows import read_references
 from roofcast.serving.predict.row_answers import PredictOptions, answer_columns
 from roofcast.serving.request_fields import Level, ModelConfig, OperatorName, Row, StackName, StackResponse
 from roofcast.serving.stacks.stack_choice import StackUsed
@@ -121,7 +121,8 @@ def _options(
     service: Service, active: LoadedModel, level: float, models: list[ModelConfig], own: OwnRuns
 ) -> tuple[PredictOptions, StackUsed | None]:
     catalog, _ = with_configs(service.catalog, [(model.name, model.config) for model in models])
-    references = references_of(own.references, catalog, active.bundle.predictor)
+    rows = table_from_rows(own.references) if own.references else None
+    references = None if rows is None else read_references(rows, catalog, active.bundle.predictor)
     bundle, points, used = service.stacks.choose(
         catalog, active, own.owner, own.stack, references, operator=own.operator
     )

@@ -30,7 +30,8 @@ from roofcast.serving.display_names import (
     usd_text,
 )
 from roofcast.serving.predict.name_remarks import request_remarks
-from roofcast.serving.predict.reference_rows import references_of
+from roofcast.serving.predict.question_rows import table_from_rows
+from roofcast.serving.predict.reference_rows import read_references
 from roofcast.serving.recommend.answer.basis import BasisFactory
 from roofcast.serving.recommend.answer.cautions import demand_warnings, region_warnings
 from roofcast.serving.recommend.answer.parts import (
@@ -87,7 +88,7 @@ def answer_recommendation(
     choices = {"objective": _objective(request, demand), **_checkpoints(model, catalog, request.constraints)}
     constraints = _of_format(replace(constraints, **choices), request, model, catalog)
     unpriced = _unpriced_warnings(request.constraints.accelerators, market, constraints)
-    references = _references(request, model, catalog, loaded.bundle)
+    references = _references(request, model, catalog, loaded.bundle) if request.references else None
     bundle, points, used = stacks.choose(catalog, loaded, owner, request.stack, references, operator=request.operator)
     result = recommend(
         bundle,
@@ -215,14 +216,14 @@ def _unpriced_warnings(names: Iterable[str], catalog: Catalog, constraints: Cons
 
 def _references(
     request: RecommendationRequest, model: ModelSpec, catalog: Catalog, bundle: ModelBundle
-) -> CalibrationPoints | None:
+) -> CalibrationPoints:
     name = request.model if isinstance(request.model, str) else model.id
     rows = [{**row, "model": row.get("model") or name} for row in request.references]
     if not isinstance(request.model, str):
         if find_model(catalog, model.id):  # the config of the request takes precedence over the catalogue
             catalog = replace(catalog, models={}, model_aliases={}, alias_precisions={})
         catalog = catalog.with_models([model])
-    return references_of(rows, catalog, bundle.predictor)
+    return read_references(table_from_rows(rows), catalog, bundle.predictor)
 
 
 def _with_artefacts(

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from roofcast.serving.http.safe_responses import CSP
+from roofcast.serving.http.request_log import CSP
 from tests.serving.http_client import Client, problem_of
 
 
