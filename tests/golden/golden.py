@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http.app import create_app
-from roofcast.serving.http.dependencies import today
+from roofcast.serving.http.guarded_routes import today
 from tests.serving.http_client import Client, running
 
 FILE: Final = Path(__file__).with_name("answers.json.gz")

@@ -1,9 +1,9 @@
-"""Fields that requests share: names, cells, references, models, interval level."""
+"""Fields that requests share: names, cells, references, models, interval level; and the errors of their values."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
@@ -19,11 +19,39 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from roofcast.data.errors import MAX_GIVEN, InputError, choice_error, join_errors
+from roofcast.data.errors import MAX_GIVEN, InputError, UnknownNameError, choice_error, join_errors
 from roofcast.serving.defaults import OPERATOR_TEXT, Operator
 
 if TYPE_CHECKING:
     from roofcast.serving.stacks.stack_choice import StackUsed
+
+MAX_LISTED_NAMES: Final = 20
+"""Longest list of known names that an error shows when no name is similar."""
+
+PROVIDER_OF: Final = {"amazon": "aws", "google": "gcp", "microsoft": "azure", "oracle": "oci"}
+"""Provider ids by common names."""
+
+
+def unknown_name_error(field: str, name: str, known: Iterable[str]) -> UnknownNameError:
+    """Return the error for an unknown name, which suggests similar names or lists the known ones.
+
+    Examples
+    --------
+    >>> str(unknown_name_error("limits.statistic", "p42", ["p50", "p95"]))
+    "limits.statistic: no 'p42' is known; there are p50, p95"
+    >>> unknown_name_error("providers", "Amazon", ["aws", "lambda"]).near
+    ['aws']
+    """
+    names = sorted(set(known))
+    error = UnknownNameError(field, name, names)
+    provider = PROVIDER_OF.get(name.casefold())
+    if provider in names:
+        error.near = [provider]
+        error.problem = f"no {name!r} is known; did you mean {provider!r}?"
+    elif not error.near and len(names) <= MAX_LISTED_NAMES:
+        error.problem += f"; there are {', '.join(names)}"
+    return error
+
 
 Text = Annotated[str, Field(min_length=1, max_length=200)]
 MAX_TOKEN: Final = 10_000_000

@@ -19,7 +19,7 @@ from roofcast.client import AsyncClient, Client, answers, blocking, bulk, reques
 from roofcast.client.bulk import MAX_JSON_ROW
 from roofcast.data.campaigns import FIRST_CAMPAIGNS
 from roofcast.serving.app_state.imports import import_report
-from roofcast.serving.jobs.job_request import EXAMPLE_JOB
+from roofcast.serving.jobs.job_messages import EXAMPLE_JOB
 from tests.data.row_builders import SAMPLES, a_training_row
 from tests.serving.http_client import CONFIG, a_demand, a_measurement, a_question
 from tests.serving.http_client import Client as Bridge

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError
 from roofcast.serving.deployment import deployment
+from roofcast.serving.deployment.artefacts import kubernetes
 from roofcast.serving.deployment.engine_config import checkpoint_of, longest_request
-from roofcast.serving.deployment.manifests import kubernetes
 from roofcast.serving.deployment.platforms import platform_of
 from roofcast.serving.recommend.api.request import WorkloadRequest
 from roofcast.serving.recommend.demand.demand import Demand

@@ -16,7 +16,7 @@ from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.http.access import Gate, KeyCache, RateLimits, declared_scope, presume_caller
 from roofcast.serving.http.app import ROUTERS, create_app
 from roofcast.serving.http.guarded_routes import GuardedRoute
-from roofcast.serving.http.routes.measurements import job_measurements
+from roofcast.serving.http.routes import jobs
 from tests.conditions import wait_until
 from tests.conftest import QUICK
 from tests.serving.http.test_app import register_copy
@@ -208,7 +208,7 @@ def routes_of(router: APIRouter) -> Iterator[APIRoute]:
 
 
 def test_every_route_declares_its_scope() -> None:
-    routers = (*(module.router for module in ROUTERS), job_measurements.files)
+    routers = (*(module.router for module in ROUTERS), jobs.files)
     routes = [route for router in routers for route in routes_of(router)]
     assert {route.path for route in routes if not isinstance(route, GuardedRoute)} == OPEN
     guarded = [route for route in routes if isinstance(route, GuardedRoute)]

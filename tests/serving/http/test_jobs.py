@@ -6,7 +6,7 @@ import pytest
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.composition import Service
 from roofcast.serving.http.app import create_app
-from roofcast.serving.jobs.job_request import MAX_ROW
+from roofcast.serving.jobs.job_messages import MAX_ROW
 from tests.serving.http_client import CONFIG, Client, problem_of, running
 from tests.serving.jobs.builders import a_job, a_training_demand, an_estimate_model
 

@@ -19,7 +19,7 @@ from roofcast.serving.http.app import create_app
 from roofcast.serving.http.load_shedding import EXPENSIVE_BYTE, EarlyRefusal, Lanes
 from roofcast.serving.http.problem_details import RefusedError, error_response
 from roofcast.serving.http.routes import predictions
-from roofcast.serving.http.schemas.explanations import ExplanationResponse
+from roofcast.serving.http.routes.predictions import ExplanationResponse
 from tests.serving.http_client import a_question, running
 
 PREDICTIONS, EXPLANATIONS, MODELS = "/v1/predictions", "/v1/explanations", "/v1/models"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from roofcast.data.catalog import load_catalog
-from roofcast.serving.jobs.job_answer_parts import JobPlanResponse
+from roofcast.serving.jobs.job_messages import JobPlanResponse
 from roofcast.serving.jobs.launch.launch import launch_commands
 from roofcast.serving.jobs.search.candidates import Hardware, JobDemand
 from tests.serving.jobs.launch_arguments import ACCELERATE, MEGATRON, TORCHRUN, TORCHTITAN, TRL

@@ -9,10 +9,9 @@ from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError
 from roofcast.data.job_campaigns import job_catalog
 from roofcast.serving.jobs import job_service
-from roofcast.serving.jobs.conventions import LATENT_ADAPTERS
-from roofcast.serving.jobs.job_answer_parts import JobRecommendationResponse
+from roofcast.serving.jobs.job_messages import JobRecommendationRequest, JobRecommendationResponse
 from roofcast.serving.jobs.job_predictions import MEMORY_PARTS
-from roofcast.serving.jobs.job_request import JobRecommendationRequest
+from roofcast.serving.jobs.rows import LATENT_ADAPTERS
 from roofcast.training.lifecycle.shipped import load_shipped_job_predictor
 from tests.serving.jobs.builders import a_training_demand, an_estimate_model
 

@@ -18,9 +18,8 @@ from roofcast.features.engine.estimate import estimate
 from roofcast.serving.recommend.answer.entries import prefill_share, token_costs
 from roofcast.serving.recommend.answer.pareto_front import non_dominated
 from roofcast.serving.recommend.answer.rejections import Rejections, describe_rejections
-from roofcast.serving.recommend.demand.constraints import Constraints
+from roofcast.serving.recommend.demand.constraints import Constraints, OwnedNodes
 from roofcast.serving.recommend.demand.demand import Demand
-from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.recommend.demand.slo import parse_limit
 from roofcast.serving.recommend.search.confidence import LimitModel, Medians, check_floors, replica_floor
 from roofcast.serving.recommend.search.configurations import REASONS, Replica, enumerate_replicas, splits

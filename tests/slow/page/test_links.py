@@ -11,9 +11,9 @@ from urllib.parse import quote
 import pytest
 from pydantic import BaseModel
 
-from roofcast.serving.jobs.job_request import JobRecommendationRequest
+from roofcast.serving.jobs.job_messages import JobRecommendationRequest
 from roofcast.serving.recommend.api.request import RecommendationRequest
-from roofcast.serving.recommend.demand.inventory import InventoryItem, PriceOverride
+from roofcast.serving.recommend.demand.constraints import InventoryItem, PriceOverride
 from roofcast.serving.recommend.demand.slo import parse_limit
 from roofcast.serving.request_fields import QWEN_LIKE_CONFIG
 from tests.slow.page.tabs import Service, Tab

@@ -25,8 +25,7 @@ from roofcast.serving.app_state.catalog.user_files import OWNED_FIELDS
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.jobs.job_predictions import ANSWER_COLUMNS as JOB_ANSWERS
 from roofcast.serving.jobs.rows import JOB_COLUMNS
-from roofcast.serving.predict.column_meanings import MEANINGS
-from roofcast.serving.predict.row_answers import UNCALIBRATED_COLUMNS
+from roofcast.serving.predict.row_answers import MEANINGS, UNCALIBRATED_COLUMNS
 from roofcast.serving.recommend.demand.slo import FLOORS, METRIC_OF
 
 

@@ -9,6 +9,7 @@ from typing import Final
 import yaml
 
 from roofcast.data.errors import InputError, UnknownNameError
+from roofcast.serving.deployment.artefacts import command, kserve, kubernetes, options
 from roofcast.serving.deployment.engine_config import (
     ENGINES,
     Question,
@@ -17,8 +18,6 @@ from roofcast.serving.deployment.engine_config import (
     engine_of,
     remark,
 )
-from roofcast.serving.deployment.engines import command, options
-from roofcast.serving.deployment.manifests import kserve, kubernetes
 from roofcast.serving.deployment.platforms import manifest_notes, option_notes
 from roofcast.serving.recommend.answer.parts import Entry
 

@@ -34,7 +34,7 @@ from roofcast.serving.http.routes import (
     recommendations,
     retraining_requests,
 )
-from roofcast.serving.http.routes.measurements import job_measurements, measurement_files, measurements, own_stacks
+from roofcast.serving.http.routes.measurements import measurement_files, measurements, own_stacks
 from roofcast.serving.http.telemetry.health_monitor import HealthMonitor
 from roofcast.serving.http.telemetry.prometheus import count_shadow
 from roofcast.serving.http.telemetry.tracing import trace
@@ -48,7 +48,7 @@ STARTUP_WAIT_S = 10.0
 """Longest wait at startup for the store, and for the registry if no champion is cached; both are polled later."""
 
 ROUTERS = (
-    recommendations, predictions, jobs, job_measurements, measurements, measurement_files, own_stacks,
+    recommendations, predictions, jobs, measurements, measurement_files, own_stacks,
     retraining_requests, knowledge, predictor_versions, health, page,
 )  # fmt: skip
 
@@ -82,7 +82,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     _install_middleware(app, lanes)
     for module in ROUTERS:
         app.include_router(module.router)
-    app.include_router(job_measurements.files)
+    app.include_router(jobs.files)
     _describe(app, settings)
     trace(app)
     return app

@@ -9,7 +9,7 @@ import numpy as np
 from roofcast.data.units import BYTE_PER_GB, W_PER_KW
 from roofcast.features.jobs.step.job_memory import correct_memory
 from roofcast.features.queries import FloatArray, RowIndex
-from roofcast.serving.jobs.job_answer_parts import (
+from roofcast.serving.jobs.job_messages import (
     JobEntryResponse,
     JobInterval,
     JobMissResponse,
@@ -22,7 +22,7 @@ from roofcast.serving.jobs.search.job_search import JobSearch
 from roofcast.serving.recommend.answer.other_offers import offers_elsewhere
 from roofcast.serving.recommend.answer.pareto_front import non_dominated
 from roofcast.serving.recommend.answer.parts import OtherOffer, offer_fields
-from roofcast.serving.recommend.demand.inventory import OwnedNodes
+from roofcast.serving.recommend.demand.constraints import OwnedNodes
 
 ENDS: Final = ("", "_lo", "_hi")
 _PLAN_TEXTS: Final = ("framework", "compute_precision", "sharding", "recomputation", "loss", "offload")

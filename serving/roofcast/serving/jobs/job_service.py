@@ -21,12 +21,22 @@ from roofcast.features.queries import FloatArray, RowIndex
 from roofcast.serving.app_state.catalog.live_catalog import Config, build_model, find_model, with_configs
 from roofcast.serving.app_state.catalog.user_files import old_price_warnings
 from roofcast.serving.app_state.champion_loader import LoadedModel
-from roofcast.serving.jobs.conventions import default_batch, list_assumptions, list_defaults
 from roofcast.serving.jobs.job_answer import best_runs, build_entries, build_front, list_misses
-from roofcast.serving.jobs.job_answer_parts import JobPredictionResponse, JobRecommendationResponse
+from roofcast.serving.jobs.job_messages import (
+    JobPredictionRequest,
+    JobPredictionResponse,
+    JobRecommendationRequest,
+    JobRecommendationResponse,
+)
 from roofcast.serving.jobs.job_predictions import JobOptions, answer_jobs
-from roofcast.serving.jobs.job_request import JobPredictionRequest, JobRecommendationRequest
-from roofcast.serving.jobs.rows import JOB_COLUMNS, job_table, parse_jobs
+from roofcast.serving.jobs.rows import (
+    JOB_COLUMNS,
+    default_batch,
+    job_table,
+    list_assumptions,
+    list_defaults,
+    parse_jobs,
+)
 from roofcast.serving.jobs.search.candidates import JobDemand
 from roofcast.serving.jobs.search.job_search import JobSearch, at_level, search
 from roofcast.serving.predict.name_remarks import request_remarks
@@ -35,7 +45,7 @@ from roofcast.serving.recommend.answer.cautions import region_warnings
 from roofcast.serving.recommend.api.recommendation_service import resolve_constraints
 from roofcast.serving.recommend.api.request import ConstraintsRequest
 from roofcast.serving.recommend.api.request_errors import request_errors
-from roofcast.serving.recommend.demand.inventory import override_prices
+from roofcast.serving.recommend.demand.constraints import override_prices
 from roofcast.serving.request_fields import ModelConfig
 from roofcast.training.jobs.job_bundle import JobBundle
 from roofcast.training.jobs.job_predictor import JobPredictor

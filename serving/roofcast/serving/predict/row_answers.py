@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from roofcast.features.engine.estimate import Estimate
 from roofcast.features.queries import BoolArray, FloatArray, Queries
 from roofcast.features.validity.checks import FLAGS, find_flags
 from roofcast.serving.defaults import DEFAULT_LEVEL
-from roofcast.serving.display_names import quantity_text, three_digits
+from roofcast.serving.display_names import metric_name, quantity_text, three_digits
 from roofcast.serving.predict.name_remarks import name_remarks
 from roofcast.serving.predict.question_rows import Problem
 from roofcast.serving.predict.row_checks import (
@@ -259,3 +259,57 @@ def fill_measured(
         return
     for name in (*MEASURED_METRICS, *_TOLD):
         answers[f"observed_{name}"][rows[known]] = points.rows[name].array.take(match.row[known]).to_numpy()
+
+
+class Meaning(NamedTuple):
+    """Unit of a column, empty for a text or a truth value, and what it holds."""
+
+    unit: str
+    text: str
+
+
+_UNIT: Final = {metric: "token/s" if metric.endswith("token_per_s") else "s" for metric in ANSWER_METRICS}
+
+_ENDS: Final = {"": "median", "_lo": "lower end of the interval", "_hi": "upper end of the interval"}
+
+_MEANINGS: Final = {
+    f"{metric}{end}": Meaning(_UNIT[metric], f"{metric_name(metric)}, predicted: {text}")
+    for metric in ANSWER_METRICS
+    for end, text in _ENDS.items()
+} | {
+    "support": Meaning(
+        "",
+        "what the answer rests on: `measured` where a training measurement has the same configuration and statistic "
+        "and lengths and load within a tenth, `near` where the model was measured with the engine on the "
+        "accelerator, `extrapolated` otherwise; blank without an answer",
+    ),
+    **{
+        f"observed_{metric}": Meaning(
+            _UNIT[metric], f"{metric_name(metric)} of the newest such measurement; blank unless `measured`"
+        )
+        for metric in MEASURED_METRICS
+    },
+    "observed_stack": Meaning("", "who measured it: a name that `stack` takes; blank if unknown"),
+    "observed_engine_version": Meaning("", "version of the engine there; blank if unknown"),
+    "observed_date": Meaning("", "date of the measurement, as YYYY-MM-DD; blank if unknown"),
+    "status": Meaning("", f"one of {', '.join(f'`{name}`' for name in STATUSES)}"),
+    "reason": Meaning("", "why there is no answer, or what is doubtful about it; blank otherwise"),
+    "outside": Meaning("", "whether the row is beyond the range of the measurements"),
+    "assumed": Meaning("", "what is blank and assumed, as `column=value` separated by spaces"),
+}
+
+MEANINGS: Final = {name: _MEANINGS[name] for name in ANSWER_COLUMNS}
+"""Meaning of each of `ANSWER_COLUMNS`, in their order."""
+
+
+def describe_column(name: str) -> str:
+    """Return the meaning of a column with its unit, as a sentence."""
+    unit, text = MEANINGS[name]
+    return f"{text[0].upper()}{text[1:]}{f'; in {unit}' if unit else ''}."
+
+
+def column_schema(name: str) -> dict[str, Any]:
+    """Return the JSON schema of a column in a row of answers; a number may be null."""
+    number = {"anyOf": [{"type": "number"}, {"type": "null"}]}
+    kind = number if MEANINGS[name].unit else {"type": "boolean" if name == "outside" else "string"}
+    return {**kind, "description": describe_column(name)}

@@ -32,9 +32,8 @@ from roofcast.serving.recommend.answer.rejections import (
     owned_rejections,
     unmet_limit_warnings,
 )
-from roofcast.serving.recommend.demand.constraints import Constraints
+from roofcast.serving.recommend.demand.constraints import Constraints, OwnedNodes
 from roofcast.serving.recommend.demand.demand import Demand
-from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.recommend.search.confidence import ROUNDING, LimitModel, check_floors
 from roofcast.serving.recommend.search.configurations import (
     Replica,

@@ -15,7 +15,7 @@ from roofcast.serving.app_state.catalog.user_files import UserFiles, old_price_w
 from roofcast.serving.app_state.imports.measurement_import import import_rows
 from roofcast.serving.app_state.retraining_run import learning_rows
 from roofcast.serving.composition import Service
-from roofcast.serving.http.dependencies import today
+from roofcast.serving.http.guarded_routes import today
 from roofcast.serving.predict.question_rows import table_from_rows
 from tests.conditions import wait_until
 from tests.serving.http_client import ACCELERATOR, CONFIG, Client, a_demand, a_measurement, a_question

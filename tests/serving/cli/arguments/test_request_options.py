@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from roofcast.data.errors import InputError
 from roofcast.serving.cli.arguments.options import read_request, request_options
-from roofcast.serving.jobs.job_request import JobRecommendationRequest
+from roofcast.serving.jobs.job_messages import JobRecommendationRequest
 from roofcast.serving.recommend.api.request import RecommendationRequest
 
 OPTIONS: dict[str, Any] = {

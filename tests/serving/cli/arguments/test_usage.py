@@ -177,7 +177,7 @@ def test_an_error_is_reported_even_if_a_check_after_it_fails(
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("roofcast.serving.cli.arguments.question.check_row", fail)
+    monkeypatch.setattr("roofcast.serving.cli.arguments.request_check.check_row", fail)
     caplog.set_level("DEBUG", "roofcast.serving.cli.arguments.request_check")
     status, _, err = run("explain", *ELSEWHERE, "--isl", "9", "--osl", "9", "--scale", "x", "--fo")
     assert status == 2

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from roofcast.serving.cli.text.text_tables import WIDTH
+from roofcast.serving.cli.console import WIDTH
 from tests.serving.http_client import ACCELERATOR, MODEL, Run
 
 QUESTION = ("--model", MODEL, "--accelerator", ACCELERATOR, "--n-input-token", "120", "--n-output-token", "20")

@@ -4,9 +4,9 @@ from typing import Any, get_args
 
 import pytest
 
-from roofcast.serving.cli.text.job_text import REASON_TEXT, _near_ties
+from roofcast.serving.cli.job_text import REASON_TEXT, _near_ties
 from roofcast.serving.composition import Service
-from roofcast.serving.jobs.job_answer_parts import MissReason
+from roofcast.serving.jobs.job_messages import MissReason
 from tests.data.importers.job_logs.test_job_logs import MEGATRON, TORCHTITAN
 from tests.serving.http_client import Run
 from tests.serving.jobs.builders import a_job, an_estimate_model

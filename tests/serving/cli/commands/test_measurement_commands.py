@@ -10,7 +10,7 @@ import pytest
 from roofcast.data.store.measurement_store import MeasurementStore
 from roofcast.data.store.provenance import Origin
 from roofcast.serving.cli.commands.measurement_commands import next_step, summary_text
-from roofcast.serving.cli.text.text_tables import WIDTH
+from roofcast.serving.cli.console import WIDTH
 from tests.data.row_builders import SAMPLES
 from tests.serving.http_client import ACCELERATOR, CONFIG, MODEL, Run
 

@@ -8,8 +8,7 @@ from roofcast.serving.recommend.api.request import (
     ConstraintsRequest,
     WorkloadRequest,
 )
-from roofcast.serving.recommend.demand.constraints import Speculation
-from roofcast.serving.recommend.demand.inventory import InventoryItem, PriceOverride
+from roofcast.serving.recommend.demand.constraints import InventoryItem, PriceOverride, Speculation
 from roofcast.serving.recommend.demand.presets import PRESETS
 from roofcast.serving.recommend.demand.slo import parse_limit
 from roofcast.serving.request_fields import Message

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError
 from roofcast.data.specs import Offer
-from roofcast.serving.recommend.demand.constraints import Constraints
+from roofcast.serving.recommend.demand.constraints import Constraints, InventoryItem, owned_nodes
 from roofcast.serving.recommend.demand.demand import Demand
-from roofcast.serving.recommend.demand.inventory import InventoryItem, owned_nodes
 from tests.serving.offer_builders import an_offer
 
 TODAY = dt.date(2026, 11, 20)

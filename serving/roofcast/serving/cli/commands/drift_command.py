@@ -8,15 +8,154 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from roofcast.data.errors import InputError, RoofcastError
+from roofcast.data.units import ms_from_s
 from roofcast.serving.cli.arguments.request_check import check_level
-from roofcast.serving.cli.console import EXIT_INPUT, spinner, step
+from roofcast.serving.cli.console import EXIT_INPUT, note, show, spinner, step, warn
 from roofcast.serving.cli.context import AsJson, Level, Server, load_predictor, open_service
 from roofcast.serving.cli.remote import ask
-from roofcast.serving.cli.text.drift_text import show_drift
 from roofcast.serving.defaults import DEFAULT_LEVEL
+from roofcast.serving.display_names import count_text, metric_name
 
 if TYPE_CHECKING:
-    from roofcast.training.drift.drift_report import DriftReport
+    from roofcast.serving.shadow.version_comparison import VersionComparison
+    from roofcast.training.drift.answer_ratios import AnswerRatios
+    from roofcast.training.drift.drift_report import Change, DriftReport, GroupErrors
+    from roofcast.training.drift.paired_errors import ChallengerErrors, PairedErrors
+
+"""Lines of each table; JSON has all."""
+
+
+def show_comparison(comparison: VersionComparison) -> None:
+    """Print the ratios of the answers, and the errors of both versions."""
+    answers = comparison.answers
+    if answers.since is None:
+        note(f"version {comparison.version} has answered nothing beside version {comparison.champion_version}")
+    else:
+        versions = f"version {comparison.version} / version {comparison.champion_version}"
+        title = f"\n{versions}, {answers.n_row} rows of requests since {answers.since:%Y-%m-%d %H:%M} UTC"
+        show([_ratio_row(one) for one in answers.ratios[:MAX_ROW]], as_json=False, title=title)
+    for who, n in (("champion", answers.n_champion_only), ("challenger", answers.n_challenger_only)):
+        if n:
+            note(f"{n} rows are answered by the {who} alone")
+    if comparison.measurements.errors:
+        show_paired(comparison.measurements)
+    else:
+        note("no recent measurement is new to both versions")
+    if max(len(answers.ratios), len(comparison.measurements.errors)) > MAX_ROW:
+        note("more groups are in the JSON output")
+
+
+def show_paired(pair: ChallengerErrors) -> None:
+    """Print the errors of champion and challenger on the same rows."""
+    title = f"\nthe champion beside version {pair.version}, {pair.n_compared} rows that neither has learnt"
+    show([_paired_row(one) for one in pair.errors[:MAX_ROW]], as_json=False, title=title)
+    if pair.n_learnt:
+        note(f"{pair.n_learnt} rows that version {pair.version} has learnt judge neither")
+
+
+def _ratio_row(one: AnswerRatios) -> dict[str, Any]:
+    return {
+        "metric": one.metric,
+        "group": f"{one.kind} {one.name}".strip(),
+        "rows": one.n_row,
+        "5 %": one.low_ratio,
+        "median": one.median_ratio,
+        "95 %": one.high_ratio,
+    }
+
+
+def _paired_row(one: PairedErrors) -> dict[str, Any]:
+    return {
+        "metric": one.metric,
+        "group": f"{one.kind} {one.name}".strip(),
+        "rows": one.n_row,
+        "configurations": one.n_configuration,
+        "median error": f"{one.champion_median_ape:.1%}",
+        "challenger's": f"{one.challenger_median_ape:.1%}",
+        "nearer": f"{one.n_nearer} of {one.n_configuration}",
+        "p": "" if one.p_value is None else f"{one.p_value:.2g}",
+        "verdict": one.verdict,
+    }
+
+
+MIN_CONFIGURATION: Final = 3
+"""Least number of configurations whose errors can be significant."""
+
+MAX_ROW: Final = 24
+"""Lines of each table; JSON has all."""
+
+
+def show_drift(report: DriftReport) -> None:
+    """Print errors by group, changes between repeats, and the verdict."""
+    from roofcast.training.drift.drift_report import distinct_groups
+
+    errors = distinct_groups(report.errors)
+    if errors:
+        version, compared = report.predictor_version, count_text(report.n_compared, "row")
+        what = f"{compared} that version {version} has not learnt"
+        title = f"\npredicted against actual, {what}; a p-value near 0 is a sign of drift"
+        show([_error_row(one, report.level) for one in errors[:MAX_ROW]], as_json=False, title=title)
+    if report.challenger:
+        show_paired(report.challenger)
+    if report.changes:
+        title = f"\n{report.n_changed} of {report.n_repeat} repeated values changed by more than repeats do"
+        show([_change_row(one) for one in report.changes[:MAX_ROW]], as_json=False, title=title)
+    if report.setting_changes:
+        title = f"\n{report.n_other_settings} values differ from runs with other settings: a change of settings"
+        show([_change_row(one) for one in report.setting_changes[:MAX_ROW]], as_json=False, title=title)
+    if max(len(errors), len(report.changes), len(report.setting_changes)) > MAX_ROW:
+        note("more groups or changes are in the JSON output")
+    for text in _remarks(report):
+        note(text)
+    for warning in report.warnings:
+        warn(warning)
+    for reason in report.reasons:
+        warn(f"drift: {reason}")
+    if not report.reasons:
+        is_few = max((one.n_configuration for one in errors), default=0) < MIN_CONFIGURATION
+        note(f"no drift is found{'; so few configurations cannot show it' if is_few else ''}")
+
+
+def _remarks(report: DriftReport) -> list[str]:
+    n_judged = f"of {count_text(report.n_row, 'row')}"
+    counts = {
+        "the predictor has learnt, so they do not judge it": report.n_learnt,
+        "have no comparison: failed or saturated runs, derived outcomes, unknown names": report.n_left_out,
+        "are beyond the largest number that is compared, a sample by their ids": report.n_sampled_out,
+    }
+    return [f"{n} {n_judged} {what}" for what, n in counts.items() if n]
+
+
+def _error_row(one: GroupErrors, level: float) -> dict[str, Any]:
+    return {
+        "metric": metric_name(one.metric),
+        "group": f"{one.kind} {one.name}".strip(),
+        "rows": one.n_row,
+        "configurations": one.n_configuration,
+        "median error": f"{one.median_ape:.1%}",
+        "measured / predicted": one.bias,
+        f"within the intervals of {level:.0%}": f"{one.coverage:.0%} of rows",
+        "p-value": "" if one.p_value is None else f"{one.p_value:.2g}",
+        "drift": "yes" if one.is_drift else "",
+    }
+
+
+def _change_row(one: Change) -> dict[str, Any]:
+    load = f"{one.concurrency:g} in flight" if one.concurrency else f"{one.request_rate or 0:g}/s"
+    lengths = f"{one.n_input_token:g} -> {one.n_output_token:g}"
+    return {
+        "metric": f"{metric_name(one.metric)} {one.statistic}",
+        "configuration": f"{one.model}, {one.n_accelerator:g} x {one.accelerator}, {lengths} tokens, {load}",
+        "before": f"{_value(one.metric, one.before)} on {one.date_before}",
+        "now": f"{_value(one.metric, one.after)} on {one.date_after}",
+        "ratio": one.ratio,
+        "differs in": ", ".join(one.settings) or "no recorded setting differs",
+    }
+
+
+def _value(metric: str, value: float) -> str:
+    return f"{ms_from_s(value):.4g} ms" if metric.endswith("_s") and "per_s" not in metric else f"{value:.4g} token/s"
+
 
 logger = logging.getLogger(__name__)
 

@@ -37,13 +37,13 @@ from roofcast.serving.cli.context import (
     today,
 )
 from roofcast.serving.cli.files import EXAMPLE_JOBS, read_model, read_row_models, read_runs, read_table, write_table
+from roofcast.serving.cli.job_text import job_text, recommendation_text
 from roofcast.serving.cli.remote import ask, model_and_configs, read_served_model
-from roofcast.serving.cli.text.job_text import job_text, recommendation_text
 from roofcast.serving.defaults import DEFAULT_LEVEL
 
 if TYPE_CHECKING:
     from roofcast.serving.csv_table import CsvTable
-    from roofcast.serving.jobs.job_request import JobRecommendationRequest
+    from roofcast.serving.jobs.job_messages import JobRecommendationRequest
 
 JobReferenceFile = Annotated[
     Path | None,
@@ -159,7 +159,7 @@ def _predict_one(job: dict[str, Any], asked: _Asked) -> list[dict[str, Any]]:
 def _answer(rows: list[dict[str, Any]], models: list[dict[str, Any]], asked: _Asked) -> list[dict[str, Any]]:
     level, references = asked.level, asked.references
     if asked.server:
-        from roofcast.serving.jobs.job_request import MAX_ROW
+        from roofcast.serving.jobs.job_messages import MAX_ROW
 
         given: Any = {"models": models, "references": references, "level": level}
         with ask(asked.server) as client:
@@ -242,7 +242,7 @@ def import_(
 
 
 def _declare() -> type[JobRecommendationRequest]:
-    from roofcast.serving.jobs.job_request import JobRecommendationRequest
+    from roofcast.serving.jobs.job_messages import JobRecommendationRequest
 
     return JobRecommendationRequest
 

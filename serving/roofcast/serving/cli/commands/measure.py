@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from roofcast.serving.cli.arguments.options import Option, require_one, with_options
+from roofcast.serving.cli.commands.drift_command import show_drift
 from roofcast.serving.cli.console import count_steps, err, note, show, spinner, step, warn
 from roofcast.serving.cli.context import AsJson, ModelConfigs, load_predictor, open_service
 from roofcast.serving.cli.files import parse_configs, read_table
-from roofcast.serving.cli.text.drift_text import show_drift
 
 if TYPE_CHECKING:
     from roofcast.serving.measure.plan import Choice, PlannedRun

@@ -14,7 +14,8 @@ import typer
 from roofcast.data.errors import RoofcastError, SchemaError, UnknownNameError
 from roofcast.data.measurements.target import INFERENCE, TARGETS
 from roofcast.serving.cli.arguments.options import complete_names
-from roofcast.serving.cli.console import note, show, track, warn
+from roofcast.serving.cli.commands.drift_command import show_drift
+from roofcast.serving.cli.console import fold, note, show, track, warn
 from roofcast.serving.cli.context import (
     COMMAND_LINE,
     AsJson,
@@ -31,8 +32,6 @@ from roofcast.serving.cli.context import (
     open_store,
 )
 from roofcast.serving.cli.files import parse_configs
-from roofcast.serving.cli.text.drift_text import show_drift
-from roofcast.serving.cli.text.text_tables import fold
 from roofcast.serving.display_names import count_text
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ def import_files(
     from roofcast.data.importers import FORMATS, detect_format, read_measurements
     from roofcast.data.importers.overrides import MissingColumnsError, parse_overrides
     from roofcast.serving.app_state.imports.measurement_import import check_names
-    from roofcast.serving.predict.unknown_names import unknown_name_error
+    from roofcast.serving.request_fields import unknown_name_error
 
     configs, values = parse_configs(model_config), parse_overrides(given)
     name = detect_format(paths).name if format_ == AUTO else format_

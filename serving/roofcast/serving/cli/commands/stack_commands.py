@@ -11,7 +11,7 @@ import typer
 
 from roofcast.data.errors import InputError
 from roofcast.serving.cli.arguments.request_check import check_level
-from roofcast.serving.cli.console import note, show, spinner, track, warn
+from roofcast.serving.cli.console import fold, note, show, spinner, track, warn
 from roofcast.serving.cli.context import (
     AsJson,
     Level,
@@ -24,7 +24,6 @@ from roofcast.serving.cli.context import (
 )
 from roofcast.serving.cli.files import parse_configs
 from roofcast.serving.cli.remote import ask
-from roofcast.serving.cli.text.text_tables import fold
 from roofcast.serving.defaults import DEFAULT_LEVEL
 from roofcast.serving.display_names import count_text
 

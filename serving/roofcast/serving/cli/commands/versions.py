@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from roofcast.data.measurements.target import INFERENCE
-from roofcast.serving.cli.commands.drift_command import MAX_DAYS
+from roofcast.serving.cli.commands.drift_command import MAX_DAYS, show_comparison
 from roofcast.serving.cli.console import show, spinner
 from roofcast.serving.cli.context import (
     COMMAND_LINE,
@@ -24,7 +24,6 @@ from roofcast.serving.cli.context import (
     open_service,
 )
 from roofcast.serving.cli.remote import ask
-from roofcast.serving.cli.text.drift_text import show_comparison
 
 if TYPE_CHECKING:
     from roofcast.serving.shadow.version_comparison import VersionComparison

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from roofcast.serving.cli.commands.drift_command import show_drift
 from roofcast.serving.cli.console import count_steps, note, step, warn
 from roofcast.serving.cli.context import AsJson, Compare, DryRun, ModelConfigs, open_service
 from roofcast.serving.cli.files import parse_configs
-from roofcast.serving.cli.text.drift_text import show_drift
 from roofcast.serving.display_names import count_text, quantity_text
 
 if TYPE_CHECKING:

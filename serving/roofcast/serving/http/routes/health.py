@@ -4,8 +4,7 @@ from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from roofcast.serving.http.access import READ
-from roofcast.serving.http.dependencies import Health, Parts
-from roofcast.serving.http.guarded_routes import GuardedRoute
+from roofcast.serving.http.guarded_routes import GuardedRoute, Health, Parts
 from roofcast.serving.http.problem_details import RefusedError
 from roofcast.serving.http.schemas.resources import ReadinessResponse
 from roofcast.serving.http.telemetry.health_monitor import STOPPING

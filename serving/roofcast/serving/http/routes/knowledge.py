@@ -25,8 +25,7 @@ from roofcast.serving.display_names import (
     region_name,
 )
 from roofcast.serving.http.access import CALLER, KEY, READ, WRITE
-from roofcast.serving.http.dependencies import ActiveModel, Parts, TargetQuery, Viewer
-from roofcast.serving.http.guarded_routes import GuardedRoute
+from roofcast.serving.http.guarded_routes import ActiveModel, GuardedRoute, Parts, TargetQuery, Viewer
 from roofcast.serving.http.schemas.resources import OwnCampaign, PredictorResponse, ScoreboardResponse
 from roofcast.serving.recommend.api.request import Artefact, SpeculationKind
 from roofcast.serving.recommend.demand.presets import PRESETS, Preset

@@ -9,8 +9,7 @@ from roofcast.data.errors import NoAnswerError
 from roofcast.data.measurements.target import INFERENCE
 from roofcast.serving.composition import Service
 from roofcast.serving.http.access import ADMIN, CALLER, READ
-from roofcast.serving.http.dependencies import Parts, TargetQuery, Viewer
-from roofcast.serving.http.guarded_routes import GuardedRoute
+from roofcast.serving.http.guarded_routes import GuardedRoute, Parts, TargetQuery, Viewer
 from roofcast.serving.http.routes.knowledge import predictor_response
 from roofcast.serving.http.schemas.resources import (
     DEFAULT_TARGET,

@@ -6,8 +6,7 @@ from fastapi import APIRouter, Response
 
 from roofcast.serving.http.access import READ
 from roofcast.serving.http.body import JSON_TYPE
-from roofcast.serving.http.dependencies import ActiveModel, Owner, Parts, Today
-from roofcast.serving.http.guarded_routes import GuardedRoute
+from roofcast.serving.http.guarded_routes import ActiveModel, GuardedRoute, Owner, Parts, Today
 from roofcast.serving.http.telemetry.prometheus import RECOMMENDATIONS
 from roofcast.serving.recommend.answer.parts import RecommendationResponse
 from roofcast.serving.recommend.api.recommendation_service import answer_recommendation

@@ -10,8 +10,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from roofcast.serving.app_state.retraining_schedule import next_retraining_at
 from roofcast.serving.app_state.retraining_stages import REGISTRATION
 from roofcast.serving.http.access import ADMIN, CALLER, READ, WRITE
-from roofcast.serving.http.dependencies import Jobs, Parts
-from roofcast.serving.http.guarded_routes import GuardedRoute
+from roofcast.serving.http.guarded_routes import GuardedRoute, Jobs, Parts
 from roofcast.serving.http.schemas.resources import (
     DEFAULT_TARGET,
     RetrainingResponse,

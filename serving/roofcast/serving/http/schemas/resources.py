@@ -9,7 +9,7 @@ from roofcast.data.measurements.target import INFERENCE, Target
 from roofcast.data.store.measurement_store import MAX_REASON
 from roofcast.serving.app_state.published_figures import ProtocolFigures
 from roofcast.serving.defaults import DEFAULT_LEVEL, DEFAULT_OPERATOR
-from roofcast.serving.predict.column_meanings import MEANINGS, column_schema
+from roofcast.serving.predict.row_answers import MEANINGS, column_schema
 from roofcast.serving.request_fields import (
     Config,
     InlineModelList,

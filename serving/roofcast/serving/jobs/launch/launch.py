@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from roofcast.features.jobs.run_table import FROZEN_METHODS
-from roofcast.serving.jobs.conventions import ADAPTERS, FSDP, MEGATRON
-from roofcast.serving.jobs.job_answer_parts import JobPlanResponse
+from roofcast.serving.jobs.job_messages import JobPlanResponse
 from roofcast.serving.jobs.launch.megatron import megatron_command, megatron_problem
 from roofcast.serving.jobs.launch.torchtitan import torchtitan_command, torchtitan_problem
 from roofcast.serving.jobs.launch.trl import trl_command, trl_problem
+from roofcast.serving.jobs.rows import ADAPTERS, FSDP, MEGATRON
 from roofcast.serving.jobs.search.candidates import Hardware, JobDemand
 
 VENDORS: Final = ("NVIDIA", "AMD")

@@ -4,7 +4,7 @@ import shlex
 from typing import Any, Final, NamedTuple
 
 from roofcast.data.specs import ModelSpec
-from roofcast.serving.jobs.job_answer_parts import JobPlanResponse
+from roofcast.serving.jobs.job_messages import JobPlanResponse
 from roofcast.serving.jobs.launch.shell import (
     LEARNING_RATE,
     LOGIN,

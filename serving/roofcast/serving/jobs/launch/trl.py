@@ -7,8 +7,7 @@ from typing import Final
 
 from roofcast.features.jobs.methods import DEFAULT_RANK, DEFAULT_TARGETS
 from roofcast.features.jobs.run_table import FROZEN_METHODS
-from roofcast.serving.jobs.conventions import FSDP
-from roofcast.serving.jobs.job_answer_parts import JobPlanResponse
+from roofcast.serving.jobs.job_messages import JobPlanResponse
 from roofcast.serving.jobs.launch.shell import (
     LEARNING_RATE,
     LOGIN,
@@ -20,6 +19,7 @@ from roofcast.serving.jobs.launch.shell import (
     here_document,
     subshell,
 )
+from roofcast.serving.jobs.rows import FSDP
 from roofcast.serving.jobs.search.candidates import Hardware, JobDemand
 
 PACKAGES: Final = ("trl==1.16.0", "transformers==5.23.0", "accelerate==1.15.0")

@@ -11,9 +11,8 @@ from roofcast.data.catalog import Catalog
 from roofcast.data.specs import AcceleratorSpec, ModelSpec, Offer
 from roofcast.features.jobs.hardware import HOST_SIZE
 from roofcast.features.jobs.run_table import FROZEN_METHODS
-from roofcast.serving.jobs.conventions import ADAPTERS, FRAMEWORK_OF_VENDOR, FSDP, MEGATRON
-from roofcast.serving.jobs.rows import SERVER_PROCESSOR, multiplies_in
-from roofcast.serving.recommend.demand.inventory import OwnedNodes
+from roofcast.serving.jobs.rows import ADAPTERS, FRAMEWORK_OF_VENDOR, FSDP, MEGATRON, SERVER_PROCESSOR, multiplies_in
+from roofcast.serving.recommend.demand.constraints import OwnedNodes
 
 NOT_FOR_TRAINING: Final = ("aws-inferentia1", "aws-inferentia2")
 

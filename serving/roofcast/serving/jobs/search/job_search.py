@@ -19,7 +19,7 @@ from roofcast.serving.jobs.search.candidates import (
     used_per_node,
 )
 from roofcast.serving.jobs.search.plans import JUDGE_LEVEL, LEAST_P_FITS, PlannedJobs, predict_jobs, shortlist_plans
-from roofcast.serving.recommend.demand.inventory import OwnedNodes
+from roofcast.serving.recommend.demand.constraints import OwnedNodes
 from roofcast.training.jobs.job_predictor import JobPrediction, JobPredictor
 from roofcast.training.learner.errors.lazy_scipy import special
 

@@ -19,7 +19,7 @@ from roofcast.features.jobs.step.step import JobTime, estimate_training
 from roofcast.features.queries import FloatArray, RowIndex, take_rows
 from roofcast.serving.abandonment import stop_if_abandoned
 from roofcast.serving.defaults import DEFAULT_CONFIDENCE
-from roofcast.serving.jobs.conventions import ADAPTERS
+from roofcast.serving.jobs.rows import ADAPTERS
 from roofcast.training.jobs.job_predictor import JobPrediction, JobPredictor
 
 PLAN_COLUMNS: Final = (

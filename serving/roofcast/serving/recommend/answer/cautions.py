@@ -10,9 +10,8 @@ from roofcast.data.prices.regions import is_area, is_located
 from roofcast.data.specs import Offer
 from roofcast.serving.display_names import count_text, quantity_text
 from roofcast.serving.recommend.answer.parts import PredictedMetric, Recommendation
-from roofcast.serving.recommend.demand.constraints import Constraints
+from roofcast.serving.recommend.demand.constraints import Constraints, OwnedNodes
 from roofcast.serving.recommend.demand.demand import Demand
-from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.recommend.demand.presets import PRESETS
 from roofcast.serving.recommend.demand.slo import PREFILL_METRICS
 from roofcast.serving.recommend.search.configurations import Replica

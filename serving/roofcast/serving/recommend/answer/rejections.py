@@ -11,7 +11,7 @@ from roofcast.data.units import BYTE_PER_GB, S_PER_H, TOKEN_PER_MTOKEN, ms_from_
 from roofcast.features.queries import BoolArray, FloatArray, IndexArray
 from roofcast.serving.display_names import engine_name, precision_name
 from roofcast.serving.recommend.answer.parts import Rejection, replica_fields
-from roofcast.serving.recommend.demand.inventory import OwnedNodes
+from roofcast.serving.recommend.demand.constraints import OwnedNodes
 from roofcast.serving.recommend.demand.slo import Limit, describe_limit
 from roofcast.serving.recommend.search.confidence import MAX_EXCESS_RATIO, deployment_throughput
 from roofcast.serving.recommend.search.configurations import REASONS

@@ -45,9 +45,14 @@ from roofcast.serving.recommend.answer.parts import (
 )
 from roofcast.serving.recommend.api.request import ConstraintsRequest, RecommendationRequest
 from roofcast.serving.recommend.api.request_errors import NAMED_FIELDS, check_name, request_errors
-from roofcast.serving.recommend.demand.constraints import SERVER_SETTINGS, Constraints, Objective
+from roofcast.serving.recommend.demand.constraints import (
+    SERVER_SETTINGS,
+    Constraints,
+    Objective,
+    override_prices,
+    owned_nodes,
+)
 from roofcast.serving.recommend.demand.demand import Demand
-from roofcast.serving.recommend.demand.inventory import override_prices, owned_nodes
 from roofcast.serving.recommend.recommendation import recommend
 from roofcast.serving.request_fields import StackResponse
 from roofcast.serving.stacks.stack_choice import Stacks

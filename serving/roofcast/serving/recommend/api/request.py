@@ -23,12 +23,12 @@ from roofcast.data.measurements.schema import ACCEPTANCES, INPUT_COLUMNS, NO_SPE
 from roofcast.data.precision_names import PrecisionName, WeightName
 from roofcast.data.units import S_PER_H
 from roofcast.serving.defaults import DEFAULT_CONFIDENCE, DEFAULT_LEVEL, DEFAULT_OPERATOR
-from roofcast.serving.recommend.demand.constraints import Speculation
-from roofcast.serving.recommend.demand.inventory import (
+from roofcast.serving.recommend.demand.constraints import (
     Inventory,
     Marketplaces,
     OfferConstraintsRequest,
     PriceOverride,
+    Speculation,
     Texts,
 )
 from roofcast.serving.recommend.demand.presets import PRESETS, Lengths, find_preset, lengths_from_percentiles

@@ -9,10 +9,10 @@ from roofcast.data.errors import InputError
 from roofcast.data.prices.regions import resolve_region
 from roofcast.data.specs import Pricing
 from roofcast.serving.app_state.catalog.user_files import OWNED
-from roofcast.serving.predict.unknown_names import unknown_name_error
 from roofcast.serving.recommend.api.request import workload_errors
 from roofcast.serving.recommend.demand.presets import find_preset
 from roofcast.serving.recommend.demand.slo import parse_limit
+from roofcast.serving.request_fields import unknown_name_error
 
 Check = Callable[[str], object]
 

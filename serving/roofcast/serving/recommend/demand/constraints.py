@@ -1,15 +1,218 @@
-"""Constraints on the choice of hardware, engine and speculation, and the offers within them."""
+"""Constraints on the choice: offers, owned accelerators, price overrides, precisions and speculation."""
 
 import datetime as dt
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from decimal import Decimal
+from typing import Annotated, Final, Literal, Self
 
-from roofcast.data.errors import InputError
+from pydantic import Field, model_validator
+
+from roofcast.data.catalog import Catalog
+from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.prices.offer_file import OWN_FIGURES
-from roofcast.data.specs import Offer
-from roofcast.serving.recommend.demand.inventory import OwnedNodes
+from roofcast.data.prices.price_book import MAX_AGE_DAY
+from roofcast.data.specs import Count, Money, Offer
+from roofcast.serving.app_state.catalog.user_files import OWNED
+from roofcast.serving.request_fields import Flag, Message, Text, examples, unknown_name_error
+
+REGION: Final = "own"
+MAX_USD_PER_H: Final = 100_000
+_OFFER_KEYS: Final = ("provider", "region", "instance_type", "pricing")
+
+
+class OwnedNodes(Offer):
+    """An offer of `n_node` owned nodes; its price may be 0, for sunk costs."""
+
+    price_usd_per_h: Annotated[Money, Field(ge=0, lt=MAX_USD_PER_H)]
+    n_node: Count
+
+
+class InventoryItem(Message):
+    """Owned accelerators, in nodes of one size."""
+
+    accelerator: Text
+    count: Annotated[int, Field(ge=1, le=1_000_000, description="Accelerators in total, a multiple of n_per_node.")]
+    n_per_node: Annotated[int, Field(ge=1, le=1024)]
+    usd_per_h: Annotated[float, Field(ge=0, le=10_000, description="Of one accelerator; 0 if the cost is sunk.")]
+    name: Annotated[str, Field(max_length=200, description="Name of the nodes in the response.")] = ""
+
+    model_config = examples({"accelerator": "h100-sxm-80gb", "count": 16, "n_per_node": 8, "usd_per_h": 1.2})
+
+    def offer(self, field: str, catalog: Catalog, today: dt.date) -> OwnedNodes:
+        """Return the item as an offer; `field` is its place in the request, for messages.
+
+        Raises `InputError` if the accelerators do not fill their nodes, or the price of a node is above
+        `MAX_USD_PER_H`; `UnknownNameError` if there is no such accelerator.
+        """
+        if self.count % self.n_per_node:
+            cure = "list nodes of another size as another item"
+            problem = f"must be a multiple of n_per_node, which is {self.n_per_node}; got {self.count}; {cure}"
+            raise InputError(f"{field}.count", problem)
+        price = Decimal(str(self.usd_per_h)) * self.n_per_node
+        if price >= MAX_USD_PER_H:
+            problem = f"must make less than {MAX_USD_PER_H} USD for a node; got {self.usd_per_h}"
+            raise InputError(f"{field}.usd_per_h", problem)
+        accelerator = _accelerator_id(f"{field}.accelerator", self.accelerator, catalog)
+        fields = {
+            "provider": OWNED,
+            "instance_type": self.name or f"{self.n_per_node}x {accelerator}",
+            "region": REGION,
+            "accelerator": accelerator,
+            "n_accelerator": self.n_per_node,
+            "pricing": "on_demand",
+            "price_usd_per_h": price,
+            "as_of": today,
+            "source": "inventory of the request",
+            "licence": "own figures",
+            "n_node": self.count // self.n_per_node,
+        }
+        return OwnedNodes.parse(fields, field)
+
+
+class PriceOverride(Message):
+    """Another price for every instance that matches all the names given."""
+
+    price_usd_per_h: Annotated[float, Field(gt=0, lt=100_000, description="Of a whole instance.")]
+    provider: Text | None = None
+    region: Text | None = None
+    instance_type: Text | None = None
+    accelerator: Text | None = None
+    pricing: Annotated[
+        Text | None, Field(description="on_demand, spot, reserved_1y, reserved_3y, capacity_block")
+    ] = None
+
+    model_config = examples({"provider": "aws", "accelerator": "h100-sxm-80gb", "price_usd_per_h": 31.5})
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.model_dump(exclude={"price_usd_per_h"}, exclude_none=True):
+            problem = "name the provider, region, instance_type, accelerator or pricing that the price is for"
+            raise InputError("", problem)
+        return self
+
+    def matches(self, field: str, offers: Sequence[Offer], catalog: Catalog) -> list[int]:
+        """Return the indices of the offers that the override applies to.
+
+        Raises `InputError` if it applies to none; `UnknownNameError` if no offer has a name given, or there is no
+        such accelerator.
+        """
+        names: dict[str, str] = {}
+        for key in _OFFER_KEYS:
+            if name := getattr(self, key):
+                by_key = {value.casefold(): value for value in (getattr(offer, key) for offer in offers)}
+                if name.casefold() not in by_key:
+                    raise unknown_name_error(f"{field}.{key}", name, by_key.values())
+                names[key] = by_key[name.casefold()]
+        if self.accelerator:
+            names["accelerator"] = _accelerator_id(f"{field}.accelerator", self.accelerator, catalog)
+        indices = [k for k, offer in enumerate(offers) if all(getattr(offer, key) == names[key] for key in names)]
+        if not indices:
+            text = ", ".join(f"{key} {value}" for key, value in names.items())
+            raise InputError(field, f"no offer has {text} together; leave one of them out")
+        return indices
+
+
+def owned_nodes(items: Iterable[InventoryItem], catalog: Catalog, today: dt.date) -> tuple[OwnedNodes, ...]:
+    """Return an inventory as offers; one accelerator may be in several kinds of nodes.
+
+    Raises `InputError` if accelerators do not fill their nodes, a node is too expensive, or two items have the same
+    name. Raises `UnknownNameError` if there is no such accelerator; names the item.
+    """
+    nodes: dict[str, OwnedNodes] = {}
+    for i, item in enumerate(items):
+        field = f"constraints.inventory.{i}"
+        offer = item.offer(field, catalog, today)
+        if offer.id in nodes:
+            raise InputError(f"{field}.name", f"{offer.instance_type!r} is given twice; give each a name of its own")
+        nodes[offer.id] = offer
+    return tuple(nodes.values())
+
+
+def override_prices(
+    offers: Iterable[Offer], overrides: Iterable[PriceOverride], catalog: Catalog, today: dt.date
+) -> list[Offer]:
+    """Return the offers in their order, with overridden prices; the last override of an offer counts.
+
+    Raises `InputError` if an override applies to no offer; `UnknownNameError` if it names a provider, region,
+    instance or pricing that no offer has, or an unknown accelerator.
+    """
+    result = list(offers)
+    last: dict[int, tuple[str, PriceOverride]] = {}
+    for i, override in enumerate(overrides):
+        field = f"price_overrides.{i}"
+        last |= dict.fromkeys(override.matches(field, result, catalog), (field, override))
+    for k, (field, override) in last.items():
+        fields = result[k].model_dump(exclude={"country", "listed_price_per_h", "listed_currency"})
+        price = Decimal(str(override.price_usd_per_h))
+        fields |= {"price_usd_per_h": price, "as_of": today, "source": "price of the request"}
+        result[k] = type(result[k]).parse(fields, field)
+    return result
+
+
+def _accelerator_id(field: str, name: str, catalog: Catalog) -> str:
+    try:
+        return catalog.accelerator(name).id
+    except UnknownNameError as error:
+        raise UnknownNameError(field, name, error.args[2]) from error
+
+
+Texts = Annotated[list[Text], Field(max_length=200)]
+Inventory = Annotated[
+    list[InventoryItem],
+    Field(max_length=50, description="Nodes that you own, with the hourly price of one accelerator."),
+    Flag(metavar="ACCELERATOR=COUNT,PER_NODE,USD_PER_H"),
+]
+Marketplaces = Annotated[
+    bool,
+    Field(
+        description="Whether to admit marketplaces and community clouds, where third parties host the instances; "
+        "a provider that is named is admitted in any case."
+    ),
+    Flag("--marketplaces"),
+]
+
+
+class OfferConstraintsRequest(Message):
+    """Constraints on offers; an omitted field does not constrain, except that `pricing` is on demand."""
+
+    providers: Annotated[Texts, Field(description="Providers to admit."), Flag("--provider")] = Field(
+        default_factory=list
+    )
+    regions: Annotated[
+        Texts,
+        Field(
+            description="Regions of offers, countries such as DE, areas such as EU, US and Asia; if none is named, "
+            "only the cheapest region of each instance counts."
+        ),
+        Flag("--region"),
+    ] = Field(default_factory=list)
+    vendors: Annotated[Texts, Field(description="Makers of the accelerators, such as NVIDIA."), Flag("--vendor")] = (
+        Field(default_factory=list)
+    )
+    accelerators: Annotated[Texts, Field(description="Accelerators to admit."), Flag("--accelerator")] = Field(
+        default_factory=list
+    )
+    pricing: Annotated[
+        Texts,
+        Field(description="Kinds of price: on_demand, spot, reserved_1y, reserved_3y, capacity_block."),
+        Flag("--pricing"),
+    ] = Field(default_factory=lambda: ["on_demand"])
+    max_price_age_day: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            le=10_000,
+            description=f"Age above which prices are left out; by default one of more than {MAX_AGE_DAY} days counts "
+            "where its accelerator has no younger one.",
+        ),
+        Flag("--max-price-age", metavar="DAYS"),
+    ] = None
+    max_usd_per_h: Annotated[float | None, Field(gt=0, le=1e9, description="Most US dollars per hour."), Flag()] = (
+        None
+    )
+
 
 Objective = Literal["cost", "tokens", "throughput", "accelerators"]
 """What a recommendation minimises or, of throughput, maximises."""

@@ -10,7 +10,7 @@ from roofcast.data.errors import InputError
 from roofcast.data.specs import STATISTICS
 from roofcast.data.units import ms_from_s, s_from_ms
 from roofcast.serving.display_names import metric_name
-from roofcast.serving.predict.unknown_names import unknown_name_error
+from roofcast.serving.request_fields import unknown_name_error
 
 RATE_OF_USER: Final = "throughput_per_user"
 METRIC_OF: Final = {

@@ -12,9 +12,8 @@ from roofcast.data.catalog.support_rows import MeasuredStack
 from roofcast.data.specs import AcceleratorSpec, Offer
 from roofcast.features.descriptors.descriptor_table import HOST_SIZE
 from roofcast.features.queries import BoolArray, FloatArray, IndexArray
-from roofcast.serving.recommend.demand.constraints import Constraints, Objective
+from roofcast.serving.recommend.demand.constraints import Constraints, Objective, OwnedNodes
 from roofcast.serving.recommend.demand.demand import ENDLESS_S
-from roofcast.serving.recommend.demand.inventory import OwnedNodes
 from roofcast.serving.recommend.search.configurations import Replica
 
 TIE: Final = 1e-9

@@ -15,8 +15,7 @@ from roofcast.serving.app_state.imports.measurement_import import check_names, i
 from roofcast.serving.drift.import_drift import compare_import
 from roofcast.serving.http.access import WRITE
 from roofcast.serving.http.body import FILES_PATH
-from roofcast.serving.http.dependencies import ClaimOfKeys, Compare, DryRun, Parts, origin_of
-from roofcast.serving.http.guarded_routes import BODY, FileRoute
+from roofcast.serving.http.guarded_routes import BODY, ClaimOfKeys, Compare, DryRun, FileRoute, Parts, origin_of
 from roofcast.serving.http.problem_details import RefusedError
 from roofcast.serving.http.routes.measurements.measurements import drift_url
 from roofcast.serving.http.schemas.resources import FileAdded

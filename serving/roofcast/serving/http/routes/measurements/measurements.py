@@ -20,8 +20,15 @@ from roofcast.serving.app_state.imports.measurement_import import check_names, i
 from roofcast.serving.defaults import DEFAULT_LEVEL
 from roofcast.serving.drift.import_drift import compare_import, report_days, report_import
 from roofcast.serving.http.access import CALLER, KEY, READ, WRITE
-from roofcast.serving.http.dependencies import ActiveModel, ClaimOfKeys, Compare, Parts, Viewer, origin_of
-from roofcast.serving.http.guarded_routes import GuardedRoute
+from roofcast.serving.http.guarded_routes import (
+    ActiveModel,
+    ClaimOfKeys,
+    Compare,
+    GuardedRoute,
+    Parts,
+    Viewer,
+    origin_of,
+)
 from roofcast.serving.http.schemas.resources import (
     ImportSummary,
     MeasurementsAdded,

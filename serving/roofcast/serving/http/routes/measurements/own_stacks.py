@@ -9,8 +9,7 @@ from pydantic import BaseModel, Field
 from roofcast.data.store.stack_profiles import MAX_ROW, StackSummary
 from roofcast.serving.defaults import DEFAULT_LEVEL
 from roofcast.serving.http.access import READ, WRITE
-from roofcast.serving.http.dependencies import ActiveModel, Owner, Parts
-from roofcast.serving.http.guarded_routes import GuardedRoute
+from roofcast.serving.http.guarded_routes import ActiveModel, GuardedRoute, Owner, Parts
 from roofcast.serving.http.schemas.resources import EXAMPLE_RUN
 from roofcast.serving.request_fields import InlineModelList, Level, Message, Row, Text, examples
 from roofcast.serving.stacks.profiles import ProfileAdded, add_rows

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from roofcast.data.units import BYTE_PER_GB
-from roofcast.serving.cli.text.text_tables import INDENT, counts_text, fold
+from roofcast.serving.cli.console import INDENT, counts_text, fold
 from roofcast.serving.display_names import (
     count_text,
     price_date_text,

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from roofcast.serving.cli.text.recommendation_text import recommendation_text
-from roofcast.serving.cli.text.text_tables import WIDTH
+from roofcast.serving.cli.commands.recommend import recommendation_text
+from roofcast.serving.cli.console import WIDTH
 from roofcast.serving.recommend.answer.parts import FleetPart
 
 

@@ -8,7 +8,7 @@ from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.specs import Offer
 from roofcast.serving.app_state.catalog.user_files import staleness_warnings
-from roofcast.serving.recommend.demand.inventory import (
+from roofcast.serving.recommend.demand.constraints import (
     InventoryItem,
     PriceOverride,
     override_prices,

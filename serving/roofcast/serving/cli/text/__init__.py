@@ -1,1 +1,0 @@
-"""Texts and tables of answers for a terminal of 80 columns."""
