@@ -8,8 +8,8 @@ from builders.build_result import BuildResult
 from builders.job_campaigns.duplicates import EXACT_RTOL, PRINTED_RTOL
 from builders.job_campaigns.headers import read_cells
 from builders.job_campaigns.releases import superseded_by
-from builders.job_campaigns.source_rows import NODE_SIZE, PER_ACCELERATOR, RejectedRow, SourceRow, build
-from builders.published import RejectionError
+from builders.job_campaigns.source_rows import NODE_SIZE, PER_ACCELERATOR, build
+from builders.published import Record, RejectionError
 from builders.recipe import Recipe, RowMaker
 from roofcast.data.measurements.job_schema import TRAINING_SCHEMA
 
@@ -26,13 +26,13 @@ def assemble(recipe: Recipe, root: Path) -> BuildResult:
     if "*" in recipe.same:
         recipe = replace(recipe, same=tuple(name for name in TRAINING_SCHEMA if name not in {"campaign", "derived"}))
     maker, n_read = RowMaker(recipe, NUMBERS, read_cells), 0
-    rows: list[SourceRow | RejectedRow] = []
+    rows: list[Record] = []
     for record in recipe.records(root):
         n_read += record.n_published
         try:
             day = {"date": record.cells.get("@date", "")}
-            rows += [SourceRow(record.reference, day | row) for row in maker.rows(record)]
+            rows += [Record(record.reference, day | row) for row in maker.rows(record)]
         except RejectionError as error:
-            rows.append(RejectedRow(record.reference, error.reason, error.detail))
+            rows.append(record.rejected(error.reason, error.detail))
     rtol = PRINTED_RTOL if recipe.is_printed else EXACT_RTOL
     return build(recipe.name, n_read, rows, rtol, revise=superseded_by if recipe.supersedes else None)

@@ -3,7 +3,6 @@
 import math
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ import pandas as pd
 from builders.build_result import BuildResult
 from builders.figures import round_figure
 from builders.job_campaigns.duplicates import PRINTED_RTOL, Cells, merge_duplicates
+from builders.published import Record, RejectionError
 from builders.rejected_rows import REJECTED_COLUMNS
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import UnknownNameError
@@ -44,34 +44,10 @@ FLOP_SLACK: Final = 2.0
 """Maximum plausible FLOP per token relative to the standard formula; some sources use nearly twice as many."""
 
 
-@dataclass(frozen=True)
-class SourceRow:
-    """One run of a source: cells of a training row, with names as printed."""
-
-    reference: str
-    cells: Cells
-
-
-@dataclass(frozen=True)
-class RejectedRow:
-    """Published row that is not a measurement, with the rule that rejects it and a detail."""
-
-    reference: str
-    reason: str
-    detail: str
-
-
-class _RejectionError(Exception):
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(reason, detail)
-        self.reason = reason
-        self.detail = detail
-
-
 def build(
     campaign: str,
     n_read: int,
-    rows: Iterable[SourceRow | RejectedRow],
+    rows: Iterable[Record],
     rtol: float = PRINTED_RTOL,
     *,
     revise: Callable[[Mapping[str, Cells]], dict[str, str]] | None = None,
@@ -88,31 +64,28 @@ def build(
 
     - `campaign`: Name of the campaign.
     - `n_read`: Number of published rows.
-    - `rows`: Rows of the source, accepted and rejected ones.
+    - `rows`: Runs: cells of a training row, with names as printed, or the rule that rejects them.
     - `rtol`: Relative tolerance between outcomes of duplicates.
     - `revise`: Returns what supersedes a run, by reference; such runs are rejected as `superseded_release`.
     """
     catalog = job_catalog()
-    accepted: list[SourceRow] = []
-    rejected: list[RejectedRow] = []
-    for item in rows:
-        if isinstance(item, RejectedRow):
-            rejected.append(item)
-            continue
+    accepted: dict[str, Cells] = {}
+    rejected: list[tuple[str, str, str]] = []
+    for record in rows:
         try:
-            stated = {name: value for name, value in item.cells.items() if value not in {None, ""}}
-            accepted.append(SourceRow(item.reference, _complete_cells(stated, catalog)))
-        except _RejectionError as error:
-            rejected.append(RejectedRow(item.reference, error.reason, error.detail))
-    merged, originals = merge_duplicates({item.reference: item.cells for item in accepted}, rtol)
-    rejected += [RejectedRow(copy, "duplicate", f"the same as {original}") for copy, original in originals.items()]
+            if record.rejection is not None:
+                raise RejectionError(*record.rejection)
+            stated = {name: value for name, value in record.cells.items() if value not in {None, ""}}
+            accepted[record.reference] = _complete_cells(stated, catalog)
+        except RejectionError as error:
+            rejected.append((record.reference, error.reason, error.detail))
+    merged, originals = merge_duplicates(accepted, rtol)
+    rejected += [(copy, "duplicate", f"the same as {original}") for copy, original in originals.items()]
     superseded = revise(merged) if revise else {}
-    rejected += [RejectedRow(reference, "superseded_release", text) for reference, text in superseded.items()]
-    merged = {reference: cells for reference, cells in merged.items() if reference not in superseded}
-    table = pd.DataFrame([cells | {"campaign": campaign} for cells in merged.values()])
-    records = [(r.reference, r.reason, r.detail) for r in rejected]
+    rejected += [(reference, "superseded_release", text) for reference, text in superseded.items()]
+    table = pd.DataFrame([c | {"campaign": campaign} for name, c in merged.items() if name not in superseded])
     accepted_rows = validate_training_measurements(table, campaign)
-    return BuildResult(accepted_rows, n_read, pd.DataFrame(records, columns=list(REJECTED_COLUMNS)))
+    return BuildResult(accepted_rows, n_read, pd.DataFrame(rejected, columns=list(REJECTED_COLUMNS)))
 
 
 def _complete_cells(source: Mapping[str, object], catalog: Catalog) -> Cells:
@@ -122,13 +95,13 @@ def _complete_cells(source: Mapping[str, object], catalog: Catalog) -> Cells:
     accelerator = _accelerator(str(cells.get("accelerator", "")), catalog)
     cells["accelerator"] = accelerator.id
     if "n_accelerator" not in cells:
-        raise _RejectionError("unknown_accelerator", "the number of accelerators is not given")
+        raise RejectionError("unknown_accelerator", "the number of accelerators is not given")
     if PER_ACCELERATOR in cells:
         cells["throughput_token_per_s"] = round_figure(
             _float(cells.pop(PER_ACCELERATOR)) * _n(cells, "n_accelerator")
         )
     if not any(name in cells for name in TRAINING_OUTCOME_COLUMNS) and cells.get("status", "ok") == "ok":
-        raise _RejectionError("no_outcome", "the row holds no measured value")
+        raise RejectionError("no_outcome", "the row holds no measured value")
     if "memory_byte_per_accelerator" not in cells:
         cells.pop("memory_kind", None)
     _count_nodes(cells)
@@ -143,14 +116,14 @@ def _model(name: str, catalog: Catalog) -> ModelSpec:
     try:
         return catalog.model(PRINTED_NAMES["model"].get(name.casefold(), name))
     except UnknownNameError:
-        raise _RejectionError("unknown_model", name[:200] or "no model is named") from None
+        raise RejectionError("unknown_model", name[:200] or "no model is named") from None
 
 
 def _accelerator(name: str, catalog: Catalog) -> AcceleratorSpec:
     try:
         return catalog.accelerator(PRINTED_NAMES["accelerator"].get(name.casefold(), name))
     except UnknownNameError:
-        raise _RejectionError("unknown_accelerator", name[:200] or "no accelerator is named") from None
+        raise RejectionError("unknown_accelerator", name[:200] or "no accelerator is named") from None
 
 
 def _count_nodes(cells: Cells) -> None:
@@ -170,11 +143,11 @@ def _check_split(cells: Cells) -> None:
     n_split = _n(cells, "tp") * _n(cells, "pp") * _n(cells, "cp")
     if n_accelerator % n_split:
         detail = f"tp x pp x cp = {n_split:g} does not divide {n_accelerator:g} accelerators"
-        raise _RejectionError("impossible_split", detail)
+        raise RejectionError("impossible_split", detail)
     n_rank = n_split * _n(cells, "dp")
     if n_accelerator % n_rank or (cells.keys() >= {"tp", "pp", "dp"} and n_accelerator != n_rank):
         detail = f"tp x pp x cp x dp = {n_rank:g}, the accelerators are {n_accelerator:g}"
-        raise _RejectionError("impossible_split", detail)
+        raise RejectionError("impossible_split", detail)
 
 
 def _drop_wrong_accumulation(cells: Cells) -> None:
@@ -203,7 +176,7 @@ def _derive(cells: Cells) -> None:
     if step is not None and throughput is not None:
         ratio = _float(step) * _float(throughput) / n_token
         if abs(ratio - 1.0) > STEP_RTOL:
-            raise _RejectionError("inconsistent", f"throughput x step time is {ratio:.3g} of the global batch")
+            raise RejectionError("inconsistent", f"throughput x step time is {ratio:.3g} of the global batch")
     elif step is not None:
         cells |= {"throughput_token_per_s": round_figure(n_token / _float(step)), "derived": "throughput_token_per_s"}
     elif throughput is not None:
@@ -215,20 +188,20 @@ def _check_plausible(cells: Cells, model: ModelSpec, accelerator: AcceleratorSpe
     peak = next((rate for name, rate in peaks.items() if name == cells.get("compute_precision")), max(peaks.values()))
     for name in ("model_flop_per_s_per_accelerator", "hardware_flop_per_s_per_accelerator"):
         if _float(cells.get(name, 0.0)) > peak:
-            raise _RejectionError("above_peak", f"{name} is {_float(cells[name]):g}, the peak {peak:g}")
+            raise RejectionError("above_peak", f"{name} is {_float(cells[name]):g}, the peak {peak:g}")
     for name in ("mfu_ratio", "hfu_ratio"):
         if _float(cells.get(name, 0.0)) > 1.0:
-            raise _RejectionError("above_peak", f"{name} is {_float(cells[name]):g}")
+            raise RejectionError("above_peak", f"{name} is {_float(cells[name]):g}")
     published = max(
         _float(cells.get("mfu_ratio", 0.0)), _float(cells.get("model_flop_per_s_per_accelerator", 0.0)) / peak
     )
     if published > MAX_MFU:
-        raise _RejectionError("near_peak", f"model FLOP/s are {published:.3g} of the peak")
+        raise RejectionError("near_peak", f"model FLOP/s are {published:.3g} of the peak")
     _check_rate(cells, model, peak)
     _check_flop_per_token(cells, model)
     used = _float(cells.get("memory_byte_per_accelerator", 0.0))
     if used > accelerator.memory_byte * CAPACITY_SLACK:
-        raise _RejectionError("above_capacity", f"{used:g} bytes of {accelerator.memory_byte:g}")
+        raise RejectionError("above_capacity", f"{used:g} bytes of {accelerator.memory_byte:g}")
 
 
 def _check_rate(cells: Cells, model: ModelSpec, peak: float) -> None:
@@ -240,10 +213,10 @@ def _check_rate(cells: Cells, model: ModelSpec, peak: float) -> None:
     capacity = peak * _n(cells, "n_accelerator")
     detail = f"the tokens need {least * rate:g} FLOP/s, the peak is {peak:g} per accelerator"
     if least * rate > capacity:
-        raise _RejectionError("above_peak", detail)
+        raise RejectionError("above_peak", detail)
     likely = max(least, _least_flop_per_token(model, "lora" if is_frozen else method))
     if (likely + attention * (0.5 if is_frozen else 1.0)) * rate > MAX_MFU * capacity:
-        raise _RejectionError("near_peak", f"{detail}; with attention it takes more than {MAX_MFU:g} of it")
+        raise RejectionError("near_peak", f"{detail}; with attention it takes more than {MAX_MFU:g} of it")
 
 
 def _check_flop_per_token(cells: Cells, model: ModelSpec) -> None:
@@ -255,7 +228,7 @@ def _check_flop_per_token(cells: Cells, model: ModelSpec) -> None:
     most = FLOP_SLACK * (6.0 * (model.n_param_active - model.n_param_lookup) + attention)
     published = _float(rate) * _n(cells, "n_accelerator") / _float(throughput)
     if published > most:
-        raise _RejectionError("inconsistent", f"{published:.3g} FLOP for a token, {most:.3g} at most")
+        raise RejectionError("inconsistent", f"{published:.3g} FLOP for a token, {most:.3g} at most")
 
 
 def _least_flop_per_token(model: ModelSpec, method: str) -> float:

@@ -5,18 +5,19 @@ import pytest
 
 from builders.job_campaigns.duplicates import EXACT_RTOL, merge_duplicates
 from builders.job_campaigns.releases import superseded_by
-from builders.job_campaigns.source_rows import NODE_SIZE, PER_ACCELERATOR, RejectedRow, SourceRow, build
+from builders.job_campaigns.source_rows import NODE_SIZE, PER_ACCELERATOR, build
+from builders.published import Record
 
 
-def a_source_row(reference: str = "page:1", **changes: Any) -> SourceRow:
+def a_source_row(reference: str = "page:1", **changes: Any) -> Record:
     cells: dict[str, object] = {
         "model": "llama2-7b", "accelerator": "H100", "n_accelerator": 8.0, "method": "pretrain",
         "n_token_per_sequence": 4096, "n_global_batch_sequence": 128.0, "step_time_s": 8.0, "date": "2024-05-01",
     }  # fmt: skip
-    return SourceRow(reference, cells | changes)
+    return Record(reference, cells | changes)
 
 
-def built(*candidates: SourceRow | RejectedRow) -> tuple[pd.DataFrame, dict[str, str]]:
+def built(*candidates: Record) -> tuple[pd.DataFrame, dict[str, str]]:
     campaign = build("ours", len(candidates), [a_source_row("kept:0", n_accelerator=16.0), *candidates])
     rows = campaign.rows[campaign.rows["n_accelerator"] != 16.0]
     return rows, dict(zip(campaign.rejected["reference"], campaign.rejected["reason"], strict=True))
@@ -33,7 +34,7 @@ def test_names_are_resolved_and_throughput_derived() -> None:
 
 def test_throughput_of_one_accelerator_becomes_that_of_all() -> None:
     given = a_source_row(step_time_s=None)
-    rows, _ = built(SourceRow(given.reference, given.cells | {PER_ACCELERATOR: 8192.0}))
+    rows, _ = built(given.having(**{PER_ACCELERATOR: 8192.0}))
     assert rows["throughput_token_per_s"].tolist() == [65536.0]
     assert rows["step_time_s"].tolist() == [8.0]
     assert rows["derived"].tolist() == ["step_time_s"]
@@ -127,7 +128,7 @@ def test_slow_runs_of_an_early_release_are_superseded() -> None:
 
 
 def test_rows_rejected_by_a_builder_stay_rejected() -> None:
-    assert built(RejectedRow("page:7", "not_training", "inference"))[1] == {"page:7": "not_training"}
+    assert built(Record("page:7", {}).rejected("not_training", "inference"))[1] == {"page:7": "not_training"}
 
 
 def test_out_of_memory_run_is_accepted() -> None:
