@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -37,13 +36,13 @@ ObjectArray = npt.NDArray[np.object_]
 
 def fit_carry_over(
     folds: Sequence[HeldOutModel], X: pd.DataFrame, y: pd.DataFrame, origins: Origins
-) -> tuple[FloatArray, Mapping[str, float]]:
+) -> tuple[FloatArray, dict[str, FloatArray]]:
     """Return the shares of least absolute log error over stacks left out, as `RatioModel.carried_over` takes them.
 
-    They are learnt from rows of competent operators, whom a question is about by default; the share of what an engine
-    that none of them runs costs by itself, `QUEUEING` excepted, is learnt from all rows of such engines. With fewer
-    than `MIN_COMPETENT_OWNER` owners of competent rows, all are from all rows. An owner of n rows has the weight
-    sqrt(n). The share of the correction of a metric has the metric's least error; derived metrics have none, for they
+    They are learnt from rows of competent operators, whom a question is about by default; those of engines that none
+    of them runs, the calibration of `QUEUEING` excepted, from all rows of such engines. With fewer than
+    `MIN_COMPETENT_OWNER` owners of competent rows, all are from all rows. An owner of n rows has the weight sqrt(n).
+    The share of the correction of a metric has the metric's least error; derived metrics have none, for they
     follow from others. The share of the calibration is the smallest whose product of the errors of TTFT, TPOT and
     throughput is within `TOLERANCE` of the least one, for the priors have seen none of these stacks.
 
@@ -56,11 +55,14 @@ def fit_carry_over(
         judged = np.ones(len(X), dtype=bool)
     trial = _Trial(folds, X, y, origins.owner.to_numpy(dtype=object))
     calibration = np.ones((len(ENGINES), len(NAMES)))
-    calibration, correction = trial.among(judged).best(calibration, calibration > 0)
+    calibration, shares = trial.among(judged).best(calibration, calibration > 0)
+    correction = {metric: np.full(len(ENGINES), share) for metric, share in shares.items()}
     others = ~np.isin(np.arange(len(ENGINES)), engine[judged])
     if others[engine].any():
         own = others[:, None] & ~np.isin(NAMES, QUEUEING)
-        calibration, _ = trial.among(others[engine]).best(calibration, own, correction)
+        calibration, shares = trial.among(others[engine]).best(calibration, own)
+        for metric, share in shares.items():
+            correction[metric][others] = share
     return calibration, correction
 
 
@@ -77,21 +79,17 @@ class _Trial:
         folds = [replace(fold, test=fold.test[judged[fold.test]]) for fold in self.folds if judged[fold.test].any()]
         return replace(self, folds=folds)
 
-    def best(
-        self, calibration: FloatArray, chosen: BoolArray, correction: Mapping[str, float] = MappingProxyType({})
-    ) -> tuple[FloatArray, Mapping[str, float]]:
-        """Return the shares of the calibration, of which one is `chosen`, and of corrections, which may be given."""
+    def best(self, calibration: FloatArray, chosen: BoolArray) -> tuple[FloatArray, dict[str, float]]:
+        """Return the shares of the calibration, of which those `chosen` are one that is tried, and of corrections."""
         are_fitted = all(fold.model.coefficients is None for fold in self.folds)
         shares = CALIBRATION_SHARES if are_fitted else CALIBRATION_SHARES[:1]
-        tried = [self._judge(np.where(chosen, share, calibration), correction) for share in shares]
+        tried = [self._judge(np.where(chosen, share, calibration)) for share in shares]
         least = min(error for error, _ in tried)
         if not least:  # nothing is judged
             return tried[0][1]
         return next(found for error, found in reversed(tried) if error <= least + TOLERANCE)
 
-    def _judge(
-        self, calibration: FloatArray, correction: Mapping[str, float]
-    ) -> tuple[float, tuple[FloatArray, Mapping[str, float]]]:
+    def _judge(self, calibration: FloatArray) -> tuple[float, tuple[FloatArray, dict[str, float]]]:
         """Return the logarithm of the product of errors, and the shares, those of corrections by least error."""
         parts = [
             _Part(
@@ -101,11 +99,10 @@ class _Trial:
             )
             for fold in self.folds
         ]
-        shares = dict(correction)
+        shares: dict[str, float] = {}
         for metric in dict.fromkeys(metric for part in parts for metric in part.prediction.value):
-            if not correction:
-                corrections = [part.own_errors(metric) for part in parts if metric in part.prediction.value]
-                shares[metric] = carry_over_share(*map(np.concatenate, zip(*corrections, strict=True)))
+            corrections = [part.own_errors(metric) for part in parts if metric in part.prediction.value]
+            shares[metric] = carry_over_share(*map(np.concatenate, zip(*corrections, strict=True)))
         total = 0.0
         for metric in shares.keys() & {*SOURCES, THROUGHPUT}:
             errors = [part.remaining_errors(metric, shares) for part in parts if metric in part.prediction.value]

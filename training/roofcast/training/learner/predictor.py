@@ -113,7 +113,7 @@ class RoofcastPredictor(RatioModel):
         by_lineage = {m: np.where(fold >= 0, table[fold, np.arange(len(X))], np.nan) for m, table in by_fold.items()}
         self.held_out_ = pd.DataFrame(by_lineage, X.index, columns=list(self.metrics))
         held_out = [self.held_out_, pd.DataFrame(np.nan, index=X.index, columns=list(self.metrics))]
-        carry_over: tuple[float | FloatArray, Mapping[str, float]] = (1.0, {})
+        carry_over: tuple[float | FloatArray, Mapping[str, FloatArray]] = (1.0, {})
         public = y.where(np.broadcast_to(is_public[:, None], y.shape))
         if owners[is_public].nunique() >= MIN_STACK:
             folds = fit_held_out(self, X, y, groups, progress, stacks=stacks, held_out=owners)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from roofcast.features.columns import FEATURE_NAMES
+from roofcast.features.columns import ENGINES, FEATURE_NAMES
 from roofcast.features.descriptors.config_hash import CELL, config_hashes, joint_hash
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS, Coefficients, CoefficientSource, OwnerOffsets
 from roofcast.features.engine.estimate import Estimate
@@ -58,6 +58,8 @@ SMALL: Final = ("tpot_s", "itl_s")
 """Metrics with a third of the trees, each of them 2.4 times as strong: their estimate needs least correction."""
 
 DATE: Final = ("config.date",)
+ALL_OF_IT: Final = np.ones(len(ENGINES))
+
 OF_LOAD: Final = (
     "workload.concurrency_log", "workload.n_input_token_log", "memory.capacity_log", "memory.pressure_log",
     "roofline.batch_log", "roofline.step_log", "roofline.prefill_log", "roofline.prefill_ratio",
@@ -142,11 +144,11 @@ class RatioModel(Estimator):
     - `regressors_`: Fitted `ResidualRegressor` by metric.
     - `gates_`: `SupportGate` by metric of `GATED`.
     - `metrics_`: The metrics that the training rows hold.
-    - `carry_over_`: Share of the log correction that carries over to a stack that nobody measured, by metric; 1 if
-      absent.
+    - `carry_over_`: Share of the log correction that carries over to a stack that nobody measured, by metric: that of
+      each engine, shape (n_engine,); 1 if absent.
     """
 
-    carry_over_: Mapping[str, float] = MappingProxyType({})
+    carry_over_: Mapping[str, FloatArray] = MappingProxyType({})
 
     def __init__(
         self,
@@ -200,7 +202,7 @@ class RatioModel(Estimator):
         return self
 
     def carried_over(
-        self, calibration: float | FloatArray, correction: Mapping[str, float] = MappingProxyType({})
+        self, calibration: float | FloatArray, correction: Mapping[str, FloatArray] = MappingProxyType({})
     ) -> Self:
         """Return the model whose answers for a stack that nobody measured rely less on what others measured.
 
@@ -262,7 +264,7 @@ class RatioModel(Estimator):
 
     def correction_weight(self, metric: str, keys: GroupKeys, engine: FloatArray) -> FloatArray:
         """Return the weight of the trees' log correction for each query: shape (n_query,)."""
-        weight = np.full(len(engine), self.carry_over_.get(metric, 1.0))
+        weight = self.carry_over_.get(metric, ALL_OF_IT)[engine.astype(np.intp)]
         return weight * self.gates_[metric].weight(keys, engine) if metric in self.gates_ else weight
 
     def predict(self, X: pd.DataFrame, stacks: pd.Series | None = None) -> pd.DataFrame:
@@ -278,7 +280,7 @@ class HeldOutModel:
     model: RatioModel
     test: npt.NDArray[np.intp]
 
-    def carried_over(self, calibration: float | FloatArray, correction: Mapping[str, float]) -> HeldOutModel:
+    def carried_over(self, calibration: float | FloatArray, correction: Mapping[str, FloatArray]) -> HeldOutModel:
         """Return it with `RatioModel.carried_over`."""
         return HeldOutModel(self.model.carried_over(calibration, correction), self.test)
 
