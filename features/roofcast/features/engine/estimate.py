@@ -316,8 +316,7 @@ def _loop_at_ratio(fixed: LoadIndependent, concurrency: FloatArray, decoding_rat
     """
     d, c = fixed.inputs.d, fixed.inputs.c
     n_output, n_rank = d["workload.n_output_token"], d["config.dp"]
-    decoding = concurrency * decoding_ratio
-    admitted = np.minimum(decoding / n_rank, d["config.max_num_seqs"])
+    admitted = np.minimum((decoding := concurrency * decoding_ratio) / n_rank, d["config.max_num_seqs"])
     per_rank = running_batch(admitted, fixed.memory.capacity / n_rank, d["workload.length_variation"])
     batch = per_rank * n_rank
     step = estimate_step(fixed.inputs, np.maximum(per_rank / d["config.pp"], 1.0))
@@ -329,26 +328,22 @@ def _loop_at_ratio(fixed: LoadIndependent, concurrency: FloatArray, decoding_rat
     is_mixed = np.where(is_apart, 0.0, d["config.is_mixed"])
     stage_s = (prompt_s := prompt_in_step(fixed.prefill, step, is_mixed)) * stage
     interference = np.where(is_apart, 0.0, c["prefill_interference"] * (1 - in_step)) * others * stage_s / n_output
-    tpot = gap + interference
     shared = is_mixed * np.minimum(others, 1.0)
     overhead = np.where(d["workload.is_static"] > 0, c["batch_overhead_s"], c["request_overhead_s"])
     wait = _wait_step(d, c, others, shared) * step.total_s
     prefill_s = fixed.alone_s * (1 - shared * (1 - prompt_s / fixed.prefill.total_s))
-    decode_s = (n_output - 1) * tpot
+    decode_s = (n_output - 1) * (gap + interference)
     excess = np.maximum(decoding / batch - 1, 0.0)
     warm = overhead + wait + prefill_s + fixed.transfer_s
     n_wave = requests_per_slot(d, (warm + decode_s) * (1 + excess))
-    startup = np.where(d["workload.is_static"] > 0, 0.0, c["startup_s"] / n_wave)
-    own = warm + startup
-    n_prefill_rank = _n_prefill_rank(d)
-    other_prompts = np.where(is_apart, np.maximum(concurrency - 1, 0.0) / n_prefill_rank, others)
+    own = warm + (startup := np.where(d["workload.is_static"] > 0, 0.0, c["startup_s"] / n_wave))
     cycle_s = (undisturbed := own + decode_s) + np.where(is_apart, excess * decode_s, 0.0)
     together = np.maximum(np.maximum(in_step, _gathering(d)), startup_burst_ratio(n_wave, c["burst"]))
-    random_wait = prompt_wait_s(other_prompts, stage_s, cycle_s, c["collision"])
-    ahead = np.minimum(random_wait + together * other_prompts * stage_s / 2, other_prompts * stage_s)
-    full_passes_s = concurrency / n_prefill_rank * fixed.full_s * stage
-    ahead = np.where(is_apart, np.maximum(ahead, full_passes_s - cycle_s), ahead)
-    residence = undisturbed + ahead
+    full_passes_s = concurrency / _n_prefill_rank(d) * fixed.full_s * stage
+    other_prompts = np.where(is_apart, np.maximum(concurrency - 1, 0.0) / _n_prefill_rank(d), others)
+    ahead = prompt_wait_s(other_prompts, stage_s, cycle_s, c["collision"]) + together * other_prompts * stage_s / 2
+    ahead = np.minimum(ahead, other_prompts * stage_s)
+    residence = undisturbed + (ahead := np.where(is_apart, np.maximum(ahead, full_passes_s - cycle_s), ahead))
     steady_queue = excess * np.where(is_apart, decode_s, residence)
     queue = mean_queue_s(steady_queue, n_wave, served := batch / decoding)
     request_per_s = concurrency / (steady_queue + residence)
@@ -373,7 +368,7 @@ def _loop_at_ratio(fixed: LoadIndependent, concurrency: FloatArray, decoding_rat
         interference_s=interference,
         ttft_s=own + ahead + queue,
         itl_s=gap,
-        tpot_s=tpot,
+        tpot_s=gap + interference,
         e2e_s=queue + residence,
         output_throughput_token_per_s=request_per_s * n_output,
         request_throughput_per_s=request_per_s,
