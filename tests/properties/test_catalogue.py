@@ -121,14 +121,14 @@ def break_load(answer: Answer, engine: str, names: list[str]) -> FloatArray:
     """Return whether a latency or the throughput does not grow with the requests in flight.
 
     As shipped, throughput may fall by a twentieth where requests wait for slots: corrections of TTFT are of its queue
-    too.
+    too. The trees of TPOT may undo .2 % of its growth.
     """
     is_broken = np.zeros(len(names), dtype=bool)
     is_large = np.array([CATALOG.accelerators[name].memory_byte > 70e9 for name in names])
     for model, n, holds in ((SMALL, 1.0, True), (SMALL, 4.0, True), (MOE, 8.0, is_large)):
         grown = ask(answer, engine, names, model=model, concurrency=LOADS, n_accelerator=n, tp=n)
         for metric in METRICS:
-            least = 0.95 if answer is answer_as_shipped and metric not in LATENCIES else 1.0
+            least = 1.0 if answer is answer_by_core else 0.998 if metric in LATENCIES else 0.95
             is_broken |= holds & (grown[metric][:, 1:] <= least * grown[metric][:, :-1]).any(axis=1)
     return is_broken
 

@@ -195,7 +195,7 @@ WRITE = {
     *(("POST", f"{MEASURE}{part}") for part in ("", "/files", "/withdrawals", "/restorations", "/confirmations")),
     *(("POST", f"/v1/training/measurements{part}") for part in ("", "/files")),
 }  # fmt: skip
-OPEN = {"/healthz", "/readyz", "/", "/page/{name:path}"}
+OPEN = {"/healthz", "/readyz", "/", "/docs", "/page/{name:path}"}
 
 
 def routes_of(router: APIRouter) -> Iterator[APIRoute]:

@@ -136,7 +136,7 @@ def test_an_invalid_row_has_a_status_and_the_others_have_answers(shared: Client)
     rows = [
         a_question(),
         a_question(model="meta-llama/Llama-3.1-8"),
-        a_question(accelerator="nvidia-a100-pcie-80"),
+        a_question(accelerator="nvidia-a100-pciee-80gb"),
         a_question(n_input_token=-1),
         a_question(n_input_token=10**400),
         a_question(n_input_token="many"),  # noqa: S106

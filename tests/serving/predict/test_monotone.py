@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from roofcast.serving.composition import Service
 from roofcast.serving.predict.row_answers import PredictOptions, answer
 
-ROUGH = {"tpot_s": 1.1, "ttft_s": 1.3}
-"""Ratio up to which a measurement may say otherwise: TTFT with weights in the host was seldom measured."""
+ROUGH = {"tpot_s": 1.25, "ttft_s": 1.3}
+"""Ratio up to which a measurement may say otherwise: TTFT with weights in the host was seldom measured, and TPOT of a
+small model on eight accelerators neither."""
 
 BASE = {"accelerator": "nvidia-h100-sxm-80gb", "n_accelerator": 8, "tp": 8, "weight_precision": "fp8"}
 FOUR = {"n_accelerator": 4, "tp": 4}

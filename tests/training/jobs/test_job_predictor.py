@@ -71,7 +71,7 @@ def test_a_job_whose_median_fills_the_memory_fits_with_one_half(predictor: JobPr
 
 
 def test_measured_stacks_narrow_the_interval(predictor: JobPredictor) -> None:
-    """A sixth on average; where runs of a stack scatter more than those of others it may widen."""
+    """An eighth on average; where runs of a stack scatter more than those of others it may widen."""
     runs = load_job_campaigns().drop_duplicates("campaign")
     jobs = [JOB | {"framework": framework} for framework in runs["framework"]]
     known = [job | {"stack": stack} for job, stack in zip(jobs, runs["stack"], strict=True)]
@@ -88,7 +88,7 @@ def test_measured_stacks_narrow_the_interval(predictor: JobPredictor) -> None:
     assert is_known.sum() > 40
     ratio = (after / before)[is_known]
     assert (ratio < 1).mean() > 0.75
-    assert np.median(ratio) < 0.85
+    assert np.median(ratio) < 0.875
 
 
 @pytest.mark.parametrize(("host_memory_byte", "fits"), [(50e9, False), (2000e9, True)])

@@ -28,7 +28,9 @@ def test_a_request_takes_its_first_token_and_the_rest(quick: RoofcastPredictor, 
 
 
 def test_throughput_times_latency_is_what_is_in_flight(quick: RoofcastPredictor, means: pd.DataFrame) -> None:
-    value = quick.predict_distribution(means.assign(**{"workload.n_wave": np.inf})).median
+    value = quick.predict_distribution(
+        means.assign(**{"workload.n_wave": np.inf, "workload.duration_s": np.inf})
+    ).median
     in_flight = means["workload.concurrency"] * means["workload.n_output_token"]
     np.testing.assert_allclose(value[THROUGHPUT] * value["e2e_s"], in_flight, rtol=1e-6)
 

@@ -88,9 +88,9 @@ def test_an_impossible_inventory_is_refused(items: list[InventoryItem], problem:
 
 def test_an_unknown_accelerator_is_named_with_its_field() -> None:
     with pytest.raises(
-        UnknownNameError, match=r"constraints\.inventory\.0\.accelerator: no 'h100-sxm-80' is known; did you mean"
+        UnknownNameError, match=r"constraints\.inventory\.0\.accelerator: no 'h100-sxn-80gb' is known; did you mean"
     ):
-        owned_nodes([an_item("h100-sxm-80")], load_catalog(), TODAY)
+        owned_nodes([an_item("h100-sxn-80gb")], load_catalog(), TODAY)
 
 
 BY_PROVIDER, BY_REGION = {"provider": "acme"}, {"region": "south", "price_usd_per_h": 5}
