@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from roofcast.data.errors import InputError, SchemaError, UnknownNameError, join_errors
-from roofcast.serving.cli.arguments.options import expand_amount
+from roofcast.serving.cli.arguments.options import read_amount
 from roofcast.serving.cli.console import note
 from roofcast.serving.csv_table import CsvTable, parse_table
 
@@ -52,10 +52,10 @@ def read_questions(path: Path) -> CsvTable:
 
     table = read_table(path)
     floats = {name for name, column in INPUT_COLUMNS.items() if column.kind == "float"}
-    numbers = {i for i, name in enumerate(table.header) if name in floats}
+    is_number = [name in floats for name in table.header]
     rows = [
-        [expand_amount(cell) if i in numbers and cell.strip()[-1:].isalpha() else cell for i, cell in enumerate(row)]
-        for row in table.rows
+        [str(read_amount(cell)) if number and cell.strip()[-1:].isalpha() else cell for cell, number in pairs]
+        for pairs in (zip(row, is_number, strict=True) for row in table.rows)
     ]
     return CsvTable(table.header, rows, table.lines)
 

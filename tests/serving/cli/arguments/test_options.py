@@ -23,7 +23,7 @@ def test_the_options_of_columns_have_help_and_those_of_numbers_take_suffixes(col
     assert all(option.help[0].isalnum() and option.help.endswith(".") for option in options.values())
     numbers = {name for name in options if columns[name].kind == "float"}
     assert {name for name, option in options.items() if option.parse} == numbers
-    assert {option.parse("4k") for option in options.values() if option.parse} == {"4000"}
+    assert {option.parse("4k") for option in options.values() if option.parse} == {4000}
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_a_sweep_has_a_row_for_each_step(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        (("--tp", "3"), "--tp: tp x pp x dp x cp must equal --n-accelerator"),
+        (("--tp", "3"), "--tp: tp x pp x dp must equal --n-accelerator"),
         (("--scale", "bandwidth=0"), "must be a positive factor"),
         (("--scale", "clock=2"), "must name one of"),
         (("--concurrency", "many"), "concurrency: must be a number"),

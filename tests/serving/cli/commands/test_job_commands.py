@@ -23,6 +23,11 @@ def options(values: dict[str, Any]) -> list[str]:
     return [part for name, value in values.items() for part in (f"--{name.replace('_', '-')}", str(value))]
 
 
+def test_one_job_echoes_numbers_as_over_http(run: Run) -> None:
+    answer = run.json("training", "predict", *options(a_job(n_accelerator=8)))
+    assert (answer["status"], answer["n_accelerator"]) == ("ok", 8)
+
+
 def test_one_job_is_printed_in_80_columns(run: Run) -> None:
     out = run.ok("training", "predict", *options(a_job()))
     assert "tokens/s" in out

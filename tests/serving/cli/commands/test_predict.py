@@ -26,6 +26,7 @@ def test_one_question_is_answered_as_its_row_of_a_file(run: Run, tmp_path: Path)
     status, text, err = run("predict", "--model", MODEL, *QUESTION, "--json")
     answer = json.loads(text)
     assert (status, err, answer["status"]) == (0, "", "ok")
+    assert (answer["n_input_token"], answer["concurrency"]) == (120, 4), "numbers, as over HTTP"
     for name in ("ttft_s", "ttft_s_lo", "tpot_s", "tpot_s_hi"):
         assert answer[name] == pytest.approx(float(cells[header.index(name)]))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import importlib.resources
 import inspect
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -94,15 +95,16 @@ def parse_amount(text: str | float) -> float:
     return float(number) * _FACTORS[suffix.lower()]
 
 
-def expand_amount(text: str) -> str:
-    """Return the number of an amount as text without suffix; other texts as they are, for the check of their field.
+def read_amount(text: str) -> float | str:
+    """Return the number of an amount; what is no finite one as it is, for the check of its field.
 
     Examples
     --------
-    >>> expand_amount("4k"), expand_amount("0.5"), expand_amount("fast")
-    ('4000', '0.5', 'fast')
+    >>> read_amount("4k"), read_amount("0.5"), read_amount("fast")
+    (4000, 0.5, 'fast')
     """
-    return f"{parse_amount(text):.15g}" if _AMOUNT.fullmatch(text.strip()) else text
+    number = parse_amount(text) if _AMOUNT.fullmatch(text.strip()) else math.nan
+    return text if not math.isfinite(number) else int(number) if number.is_integer() else number
 
 
 RequestT = TypeVar("RequestT", bound="BaseModel")
@@ -163,7 +165,7 @@ def column_options(columns: Mapping[str, Column], *required: str) -> dict[str, O
             metavar="NUMBER" if column.kind == "float" else None,
             names=tuple(f"--{one.replace('_', '-')}" for one in (name, long_names.get(name)) if one),
             complete=COMPLETE.get(name) or complete_names(*column.choices),
-            parse=expand_amount if column.kind == "float" else None,
+            parse=read_amount if column.kind == "float" else None,
         )
         for name, column in columns.items()
     }
@@ -281,11 +283,11 @@ def option_fields(request: type[BaseModel], values: Mapping[str, Any]) -> dict[s
 def with_options(
     declare: Callable[[], Options], **fields: str
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that gives a command declared options, whose values are its first argument.
+    """Return a decorator that gives a command declared options; those that are given are its first argument.
 
     `Command` adds them when it runs or prints its help: only then `declare` is called, which imports their source.
     `fields` are the places in a request that other parameters of the command set. A command that takes the context
-    has `Problems` as its object, to which it adds those of its values; values that cannot be read are None.
+    has `Problems` as its object, to which it adds those of its values; values that cannot be read are not given.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -307,7 +309,8 @@ def complete_command(shell: Any) -> Any:
     added = [option.parameter(name) for name, option in options.items()]
 
     def run(**values: Any) -> None:
-        command({name: values.pop(name) for name in options}, **values)
+        given = {name: values.pop(name) for name in options}
+        command({name: value for name, value in given.items() if value not in (None, "", [])}, **values)
 
     run.__dict__.update(vars(shell), columns=[name for name, option in options.items() if not option.field])
     run.fields = {name: option.field for name, option in options.items() if option.field} | shell.fields  # type: ignore[attr-defined]

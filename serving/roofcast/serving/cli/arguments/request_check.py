@@ -82,10 +82,10 @@ def check_search(
 
     `references`: file of the references, and its reader. `more`: fields without an option.
     """
-    fields, (file, read) = {**options, "model": options["model"] or "", "inventory": None}, references
+    fields, (file, read) = {"model": "", **options, "inventory": None}, references
     rows: list[dict[str, Any]] = []
     with problems:
-        fields["inventory"] = parse_inventory(options["inventory"] or [])
+        fields["inventory"] = parse_inventory(options.get("inventory", []))
     with problems:
         read_model_path(fields["model"])
     with problems:
@@ -259,14 +259,14 @@ def check_question(question: Mapping[str, Any], server: str = "") -> None:
 
     catalog = open_model_catalog()
     check_row(
-        {name: value or "" for name, value in question.items()},
+        {"model": "", "accelerator": "", **question},
         catalog,
         lambda row: check_table(pd.DataFrame([row], dtype=object), catalog, ENGINES)[1][0],
         server,
     )
 
 
-def question_table(question: Mapping[str, str], service: Service) -> tuple[pd.DataFrame, Catalog]:
+def question_table(question: Mapping[str, Any], service: Service) -> tuple[pd.DataFrame, Catalog]:
     """Return the question as a table of one row, and the catalogue with its model."""
     import pandas as pd
 
@@ -279,11 +279,10 @@ def question_table(question: Mapping[str, str], service: Service) -> tuple[pd.Da
         # the name of a configuration has precedence over the same name in the catalogue
         catalog = replace(catalog, models={spec.id: spec}, model_aliases={}, alias_precisions={})
         model = spec.id
-    given = {name: value for name, value in question.items() if value} | {"model": model}
-    return pd.DataFrame([given], dtype=object), catalog
+    return pd.DataFrame([{**question, "model": model}], dtype=object), catalog
 
 
-def question_row(question: Mapping[str, str], server: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def question_row(question: Mapping[str, Any], server: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the question as a row for a service, and the configurations to send along."""
     name, configs = model_and_configs(question["model"], server)
-    return {column: value for column, value in question.items() if value} | {"model": name}, configs
+    return {**question, "model": name}, configs

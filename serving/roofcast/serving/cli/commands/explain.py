@@ -66,7 +66,7 @@ def _check_scale(options: Sequence[str]) -> None:
 
 @with_options(partial(question_options, "model", "accelerator"))
 def explain(
-    question: dict[str, str],
+    question: dict[str, Any],
     *,
     context: typer.Context,
     scale: Annotated[
@@ -110,7 +110,7 @@ def explain(
         _show(document)
 
 
-def _explain(question: dict[str, str], scale: list[str], asked: Calibration) -> Explanation:
+def _explain(question: dict[str, Any], scale: list[str], asked: Calibration) -> Explanation:
     from roofcast.serving.explain.explanation import explain as explain_questions
     from roofcast.serving.explain.explanation import scale_accelerator
 
@@ -138,7 +138,7 @@ def _choose(
     return None, None
 
 
-def _ask_service(question: dict[str, str], asked: Calibration, **sweep: str) -> list[dict[str, Any]]:
+def _ask_service(question: dict[str, Any], asked: Calibration, **sweep: str) -> list[dict[str, Any]]:
     row, configs = question_row(question, asked.server)
     request: dict[str, Any] = {"rows": [row], "models": configs, **asked.fields, **sweep}
     with ask(asked.server) as client:
@@ -158,7 +158,7 @@ def _check_sweep(sweep: Sequence[str]) -> None:
 
 @with_options(partial(question_options, "model", "accelerator"))
 def whatif(
-    question: dict[str, str],
+    question: dict[str, Any],
     *,
     context: typer.Context,
     sweep: Annotated[
@@ -202,7 +202,7 @@ def whatif(
     show(rows if as_json else [_with_units(row) for row in rows], as_json=as_json)
 
 
-def _explain_sweep(question: dict[str, str], sweep: str, asked: Calibration) -> Explanation:
+def _explain_sweep(question: dict[str, Any], sweep: str, asked: Calibration) -> Explanation:
     from roofcast.serving.explain.explanation import explain as explain_questions
     from roofcast.serving.explain.explanation import sweep_question
 

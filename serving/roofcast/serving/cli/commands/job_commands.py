@@ -79,7 +79,7 @@ def _check_job(job: Mapping[str, Any], server: str) -> None:
 @training.command()
 @with_options(_job_options)
 def predict(
-    options: dict[str, Any],
+    job: dict[str, Any],
     *,
     context: typer.Context,
     rows: Annotated[
@@ -101,7 +101,6 @@ def predict(
     rows by status.
     """
     problems: Problems = context.obj
-    job = {name: value for name, value in options.items() if value}
     table, references = None, []
     with problems:
         table = read_table(rows) if rows else None

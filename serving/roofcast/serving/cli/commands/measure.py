@@ -135,18 +135,13 @@ def measure(
 def _read_plan(options: Mapping[str, Any]) -> list[PlannedRun]:
     from roofcast.serving.measure.plan import grid, parse_plan
 
-    path: Path | None = options["plan"]
-    lists = {name: options[name] for name in PLAN_OPTIONS if name != "plan"}
-    if path is None:
-        lengths, loads = (
-            {name: lists[name] for name in part}
-            for part in (("n_input_token", "n_output_token"), ("concurrency", "request_rate"))
-        )
-        return grid(lengths, loads, lists["n_request"])
-    for name, value in lists.items():
-        require_one({"plan": path, name: value})
-    table = read_table(path)
-    return parse_plan(table.records(), path.name, table.lines)
+    if path := options.get("plan"):
+        require_one({name: options.get(name) for name in PLAN_OPTIONS})
+        table = read_table(path)
+        return parse_plan(table.records(), path.name, table.lines)
+    pairs = ("n_input_token", "n_output_token"), ("concurrency", "request_rate")
+    lengths, loads = ({name: options.get(name, "") for name in pair} for pair in pairs)
+    return grid(lengths, loads, options.get("n_request", ""))
 
 
 def _select_runs(
@@ -228,15 +223,16 @@ def _open_runner(
     from roofcast.serving.measure.plan_runner import PlanRunner
 
     key, login, max_s = guidellm.find_key(), guidellm.find_login(), options["max_s"]
-    executable = _find_guidellm(options["guidellm"], may_assume=may_assume)
+    named = options.get("served_model", "")
+    executable = _find_guidellm(options.get("guidellm", ""), may_assume=may_assume)
     try:
-        served, is_assumed = guidellm.find_model(options["target"], key, login, options["served_model"]), False
+        served, is_assumed = guidellm.find_model(options["target"], key, login, named), False
     except NotReadyError as error:
         if not may_assume:
             raise
-        served, is_assumed = options["served_model"] or values["model"], True
+        served, is_assumed = named or values["model"], True
         note(f"the name of the served model is assumed to be {served}: {error}")
-    tokenizer = options["tokenizer"] or values["model"]
+    tokenizer = options.get("tokenizer", values["model"])
     endpoint = guidellm.Endpoint(options["target"], served, tokenizer, options["requests"], bool(login))
     setup = {**values, **endpoint.setup, "max_s": f"{max_s:g}"}
     if not is_assumed:

@@ -56,7 +56,7 @@ TEXT_COLUMNS: Final = ("status", "reason", "assumed")
 
 @with_options(question_options)
 def predict(
-    question: dict[str, str],
+    question: dict[str, Any],
     *,
     context: typer.Context,
     rows: Annotated[
@@ -84,17 +84,16 @@ def predict(
     was measured.
     """
     problems: Problems = context.obj
-    given = [name for name, value in question.items() if value]
     table = None
     with problems:
         table = read_questions(rows) if rows else None
     with problems:
-        check_rows_options(given, rows, out)
-        if not rows and not given:
+        check_rows_options(question, rows, out)
+        if not rows and not question:
             problem = "must be given, or the options of one question; --example prints a file of questions"
             raise InputError("rows", problem)
     with problems:
-        if given and not rows:
+        if question and not rows:
             check_question(question, server)
     asked = Calibration(stack, server, level, operator, reference).check(problems)
     problems.raise_all()
@@ -104,7 +103,7 @@ def predict(
         _predict_one(question, asked, as_json=as_json)
 
 
-def _predict_one(question: Mapping[str, str], asked: Calibration, *, as_json: bool) -> None:
+def _predict_one(question: Mapping[str, Any], asked: Calibration, *, as_json: bool) -> None:
     if asked.server:
         row, models = question_row(question, asked.server)
         answer = _ask_service([row], models, asked)[0]
@@ -189,12 +188,12 @@ MAX_ASSUMED: Final = 3
 """Assumed columns that are named without `--why`."""
 
 
-def question_text(question: Mapping[str, str], answer: Mapping[str, Any], level: float, stack: str = "") -> str:
+def question_text(question: Mapping[str, Any], answer: Mapping[str, Any], level: float, stack: str = "") -> str:
     """Return the metrics of an answered question with their intervals, in lines of up to 80 characters.
 
     Metrics conditioned on own runs have a column without them. `stack`: the one that the answer is about.
     """
-    on = f"{question['n_accelerator'] or 1} x {question['accelerator']}"
+    on = f"{question.get('n_accelerator', 1)} x {question['accelerator']}"
     rows = []
     names = (name for name in answer if f"{name}_lo" in answer and not name.endswith(UNCALIBRATED))
     for name in (name for name in names if answer[name] is not None):

@@ -75,7 +75,7 @@ def recommend(
 
     problems: Problems = context.obj
     with problems:
-        require_with("deployment", options["deployment"], {DEPLOYMENT_FILE: deployment_file})
+        require_with("deployment", options.get("deployment"), {DEPLOYMENT_FILE: deployment_file})
         check_out(deployment_file, DEPLOYMENT_FILE)
     check_calibration(problems, None, None, stack, server)
     more = {"stack": stack or None, "n_rejection": N_REJECTION_JSON if as_json else 0}
