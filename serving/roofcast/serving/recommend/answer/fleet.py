@@ -67,7 +67,7 @@ def _parts(
 ) -> list[Deployment]:
     pairs, capacities = search.pairs, search.state(target.confidence).capacities
     row, per_instance = pairs.row[pair], np.floor(pairs.per_instance[pair])
-    load = search.share_load(row, served / capacities.served[row], capacities.load[row])
+    load = search.share_load(row, served / capacities.served[row], capacities.busiest[row])
     return [
         Deployment(
             row=int(row[k]),

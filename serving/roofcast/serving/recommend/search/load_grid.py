@@ -231,7 +231,8 @@ class Capacities:
     - `level`, `bound`: Last level of the grid before the first that misses the limits, and before the first that is
       known to; -1 for none.
     - `is_known`: Whether the model was evaluated at `level` and the level above it.
-    - `load`, `served`: Highest load that meets the limits, and the load that a replica serves there; 0 for none.
+    - `load`, `served`: Highest load that meets the limits, and the most that a replica serves up to there; or 0.
+    - `busiest`: Load at which it serves that, where it lies between the levels; else `load`.
     - `missed_load`: Lowest load that is known to miss them; infinite for none.
     - `max_served`: Upper bound of the load that a replica serves at its capacity.
     """
@@ -241,6 +242,7 @@ class Capacities:
     is_known: BoolArray
     load: FloatArray
     served: FloatArray
+    busiest: FloatArray
     missed_load: FloatArray
     max_served: FloatArray
 
@@ -270,6 +272,8 @@ def find_capacities(grid: LoadGrid, confidence: float) -> Capacities:
     below = ~is_missed & (points.load < missed_load[points.row])
     np.maximum.at(load, points.row[below], points.load[below])
     np.maximum.at(served, points.row[below], points.served[below])
+    busiest, is_most = load.copy(), below & (points.served == served[points.row])
+    busiest[points.row[is_most]] = points.load[is_most]
     is_bracket = np.isfinite(missed_load)
     if grid.demand.users is None or grid.has_think_time:
         tolerance = THINK_ROUNDING if grid.has_think_time else ROUNDING
@@ -278,7 +282,7 @@ def find_capacities(grid: LoadGrid, confidence: float) -> Capacities:
         max_served = np.where(is_bracket & (bound >= 0), missed_load - 1.0, max_served)
     is_narrow = missed_load - load <= NARROW * load
     max_served = np.where(is_narrow, served, np.maximum(max_served, served))
-    return Capacities(level, bound, is_known, load, served, missed_load, max_served)
+    return Capacities(level, bound, is_known, load, served, busiest, missed_load, max_served)
 
 
 def are_known(grid: LoadGrid, rows: IndexArray, level: IndexArray) -> BoolArray:

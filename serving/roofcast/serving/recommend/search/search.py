@@ -76,7 +76,7 @@ class Deployment:
 
     - `row`, `offer`: Indices of the replica and of the offer.
     - `load`: Of a replica at its share of the peak: requests in flight, or requests per second.
-    - `capacity`: Highest load that is known to meet the limits.
+    - `capacity`: Highest load that is known to meet the limits; without an end of requests that of most throughput.
     - `share`: That share of the peak: users, requests of a batch, or requests per second.
     - `cost`: In US dollars per hour.
     """
@@ -218,14 +218,14 @@ class Search:
         return np.asarray(level, dtype=np.intp)
 
     def share_load(
-        self, row: IndexArray, n_replica: FloatArray, capacity: FloatArray, served: FloatArray | float = np.inf
+        self, row: IndexArray, n_replica: FloatArray, highest: FloatArray, served: FloatArray | float = np.inf
     ) -> FloatArray:
         """Return the load of each replica at its share of the peak.
 
-        `row`, `n_replica`, `capacity` and `served`: shape (n,): indices of the replicas, numbers of replicas, their
+        `row`, `n_replica`, `highest` and `served`: shape (n,): indices of the replicas, numbers of replicas, their
         highest loads and what they serve at most.
         """
-        return np.minimum(self._load_of(row, np.minimum(self.demand.peak_load / n_replica, served)), capacity)
+        return np.minimum(self._load_of(row, np.minimum(self.demand.peak_load / n_replica, served)), highest)
 
     def _load_of(self, row: IndexArray, served: FloatArray) -> FloatArray:
         # Requests in flight of users who think are interpolated between the levels that serve less and more.
@@ -244,8 +244,9 @@ class Search:
     def deployments(self, pair: IndexArray, confidence: float) -> list[Deployment]:
         """Return the deployments of some pairs, each replica up to its capacity."""
         state, row = self.state(confidence), self.pairs.row[pair]
-        capacity, n_replica = state.capacities.load[row], state.sizes.n_replica[pair]
-        load = self.share_load(row, n_replica, capacity, state.capacities.served[row])
+        n_replica = state.sizes.n_replica[pair]
+        load = self.share_load(row, n_replica, state.capacities.busiest[row], state.capacities.served[row])
+        capacity = load if self.demand.is_endless else state.capacities.load[row]
         return [
             Deployment(
                 row=int(row[k]),
