@@ -37,7 +37,7 @@ _OPERATIONS: Final[Mapping[type, Callable[[float, float], float]]] = {
 }  # fmt: skip
 
 KEYS: Final = frozenset(
-    "from compute match as lower names search keep trim slug into unit times per default".split()  # noqa: SIM905
+    "from compute match as count lower names search keep trim slug into unit times per default".split()  # noqa: SIM905
 )
 """Keys of a column's table, in the order in which they take effect; see ``data/builders/README.md``."""
 
@@ -120,6 +120,8 @@ def value_of(spec: object, cells: Cells, names: Names, *, is_loose: bool = False
         found = re.search(entry["match"], str(value))
         groups = {str(n): text or "" for n, text in enumerate(found.groups(), start=1)} if found else {}
         value = fill(entry.get("as", "{1}"), groups) if found else None
+    if "count" in entry:
+        value = len(re.findall(entry["count"], str(value)))
     if entry.get("lower") and value is not None:
         value = str(value).lower()
     if not is_blank(value) and ("names" in entry or "search" in entry):

@@ -73,6 +73,7 @@ class FileSet:
     - `unquoted`: CSV: column whose commas are not quoted.
     - `is_loose`: CSV and Markdown: a line with more or fewer cells than the header is no error.
     - `is_titled`: HTML: the first row of each table names the columns.
+    - `repeated`: Columns whose blank cells repeat that of the row above.
     - `only`: Regular expressions by column that a row must match to be one.
     """
 
@@ -85,6 +86,7 @@ class FileSet:
     unquoted: str = ""
     is_loose: bool = False
     is_titled: bool = False
+    repeated: tuple[str, ...] = ()
     only: Mapping[str, str] = field(default_factory=dict)
 
     def cells(self, folder: Path) -> Iterator[dict[str, Any]]:
@@ -92,7 +94,10 @@ class FileSet:
         for file in self._paths(folder):
             text = "" if self.format == "path" else file.read_text(encoding="utf-8-sig")
             place = {"@source": file, "@file": file.name, "@path": file.relative_to(folder).as_posix()}
+            above = dict.fromkeys(self.repeated, "")
             for row, cells in enumerate(FORMATS[self.format](text, file.name, self), start=1):
+                above |= {name: cells[name] for name in above if cells.get(name)}
+                cells |= {name: text for name, text in above.items() if name in cells}
                 if all(re.search(pattern, str(cells.get(name, ""))) for name, pattern in self.only.items()):
                     yield {**place, "@row": row, **cells}
 

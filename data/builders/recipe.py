@@ -4,7 +4,7 @@ import importlib
 import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,25 +28,16 @@ from roofcast.data.specs import STATISTICS
 Row = dict[str, Any]
 """Columns of a measurement table by name."""
 
-SECTIONS: Final = frozenset(
-    {
-        "base", "stack", "hooks", "reference", "source", "files", "spread", "parse", "cells", "same", "shared",
-        "columns", "computed", "outcomes", "names", "reject", "case", "is_printed", "has_headings", "supersedes",
-    }
-)  # fmt: skip
 CONDITIONS: Final = frozenset({"blank", "stated", "is", "is_not", "match", "no_match", "below", "above"})
 _CASE: Final = {"shared", "columns", "computed", "outcomes"}
-_SOURCE: Final = {"folder", "archive", "flat"}
-_FILES: Final = {
-    "glob", "format", "rows", "columns", "fields", "comment", "unquoted", "is_loose", "is_titled", "only",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Source:
     """``[source]``: where the published files lie.
 
-    - `folder`: Below the folder of all raw files.
+    - `folder`: Below the folder of all raw files; ``is_beside`` in its place if the files were typed, and are kept
+      beside the recipe.
     - `archive`: Address of a gzipped tar file of the pinned revision; empty if the files are an extraction of many
       revisions.
     - `flat`: Whether the slashes of the archive's paths are ``__`` in the folder.
@@ -68,6 +59,9 @@ class Recipe:
       ``@value`` become cells. `reference` is the entry of the suffix.
     - `parse`: Regular expressions by source column or template; the named groups that they find become cells.
     - `cells`: Entries of further cells, which hooks' records, rules and columns have; a blank one is an empty text.
+    - `alike`: Cells (`of`) that runs of one configuration share, and those (`by`) that order them; runs for which its
+      conditions do not hold do not count. Each run has ``@n_alike`` then, and ``@later``, the reference of the last
+      run if it is another.
     - `same`: Columns that the source names as we do; ``*`` in job campaigns for all.
     - `computed`: Arithmetic over cells and columns, for a column that is not stated; see `arithmetic`.
     - `is_printed`, `has_headings`, `supersedes`: Job campaigns: whether figures are printed with few digits, whether
@@ -86,6 +80,7 @@ class Recipe:
     has_headings: bool = False
     supersedes: bool = False
     cells: Mapping[str, Any] = field(default_factory=dict)
+    alike: Mapping[str, Any] = field(default_factory=dict)
     same: tuple[str, ...] = ()
     shared: Row = field(default_factory=dict)
     columns: Mapping[str, Any] = field(default_factory=dict)
@@ -98,8 +93,9 @@ class Recipe:
     def records(self, root: Path) -> Iterator[Record]:
         """Yield the published rows of the files under `root`, changed by the hook `records`."""
         transform: Callable[[Iterator[Record]], Iterable[Record]] = getattr(self.hooks, "records", iter)
-        for record in transform(self.published(root)):
-            yield record if record.rejection else record.having(**self._further(record.cells))
+        changed = transform(self.published(root))
+        complete = (r if r.rejection else r.having(**self._further(r.cells)) for r in changed)
+        return self._compared([*complete]) if self.alike else complete
 
     def published(self, root: Path) -> Iterator[Record]:
         """Yield the published rows of the files under `root`."""
@@ -115,6 +111,21 @@ class Recipe:
             value = value_of(entry, {**cells, **further}, self.names)
             further[name] = "" if is_blank(value) else value
         return further
+
+    def _compared(self, runs: list[Record]) -> Iterator[Record]:
+        alike: dict[tuple[str, ...], list[Record]] = {}
+        for run in sorted(
+            runs, key=lambda run: [_ordinal(optional_cell(run.cells, n)) for n in self.alike.get("by", ())]
+        ):
+            if holds(self.alike, run.cells):
+                alike.setdefault(self._configuration(run), []).append(run)
+        for run in runs:
+            known = alike.get(self._configuration(run), [run])
+            later = known[-1].reference if known[-1].reference != run.reference else ""
+            yield run if run.rejection else run.having(**{"@n_alike": len(known), "@later": later})
+
+    def _configuration(self, run: Record) -> tuple[str, ...]:
+        return tuple(str(optional_cell(run.cells, name)) for name in self.alike["of"])
 
     def _spread(self, record: Record) -> Iterator[Record]:
         matches = {name: re.search(self.spread["columns"], name) for name in record.columns if self.spread}
@@ -133,6 +144,18 @@ class Recipe:
             for found in filter(None, (re.search(pattern, text) for pattern in _listed(patterns))):
                 record = record.having(**{name: text for name, text in found.groupdict().items() if text})
         return record
+
+
+SECTIONS: Final = frozenset(part.name for part in fields(Recipe)) - {"name"} | {"base"}
+_SOURCE: Final = frozenset(part.name for part in fields(Source)) | {"is_beside"}
+_FILES: Final = frozenset(part.name for part in fields(FileSet)) - {"globs"} | {"glob"}
+
+
+def _ordinal(cell: Any) -> Any:
+    try:
+        return float(cell)
+    except ValueError:
+        return cell
 
 
 class RowMaker:
@@ -279,8 +302,12 @@ def load_recipe(file: Path, package: str) -> Recipe:
     for kind, extra in (("reject", {"reason", "detail", "repeats"}), ("case", _CASE)):
         for rule in document.get(kind, []):
             _check_keys(f"key of [[{kind}]]", rule, CONDITIONS | extra, file.name)
-    _check_keys("key of [source]", document.get("source", {}), _SOURCE, file.name)
-    if "folder" not in document.get("source", {}):
+    _check_keys("key of [alike]", document.get("alike", {}), CONDITIONS | {"of", "by"}, file.name)
+    source = document.pop("source", {})
+    _check_keys("key of [source]", source, _SOURCE, file.name)
+    if source.pop("is_beside", False):
+        source["folder"] = str(file.parent)
+    if "folder" not in source:
         raise SchemaError("source.folder", "must be the folder of the published files below --raw", file.name)
     for files in document.get("files", []):
         if "glob" not in files:
@@ -292,7 +319,7 @@ def load_recipe(file: Path, package: str) -> Recipe:
     hooks = document.pop("hooks", "")
     sets = tuple(_file_set(**files) for files in document.pop("files", []))
     return Recipe(
-        file.stem, Source(**document.pop("source")), sets,
+        file.stem, Source(**source), sets,
         hooks=importlib.import_module(f"{package}.{hooks}") if hooks else None,
         reject=tuple(document.pop("reject", ())), case=tuple(document.pop("case", ())), **document,
     )  # fmt: skip
@@ -314,7 +341,7 @@ def _document(file: Path) -> dict[str, Any]:
 
 
 def _file_set(glob: str | list[str], **options: Any) -> FileSet:
-    lists: dict[str, Any] = {name: tuple(options.pop(name, ())) for name in ("rows", "columns")}
+    lists: dict[str, Any] = {name: tuple(options.pop(name, ())) for name in ("rows", "columns", "repeated")}
     return FileSet(tuple(_listed(glob)), **lists, **options)
 
 

@@ -1,25 +1,14 @@
 """Speeds of llama-bench as rows of a prompt and of a generation."""
 
-import re
-from collections.abc import Iterator
 from typing import Final
 
-from builders.campaigns.llama_bench import generation_row, precision_cells, prompt_row
+from builders.campaigns.llama_bench import generation_row, prompt_row
 from builders.figures import number_of
-from builders.published import Cells, Record
+from builders.published import Cells
 from builders.recipe import Row
-from roofcast.data.precision_names import parse_gguf_name
 
 N_GENERATED: Final = 128
 """Tokens that llama-bench generates by default."""
-
-
-def records(published: Iterator[Record]) -> Iterator[Record]:
-    """Yield the records with the precision of their file."""
-    for record in published:
-        quant = record.cells["quant"]
-        spaced = re.sub(r"\s+", " ", quant) if record.cells["@file"] == "multi_user.csv" else quant
-        yield record.having(**precision_cells(parse_gguf_name(quant).precision), quant=spaced)
 
 
 def rows(cells: Cells, _common: Row) -> list[Row] | None:

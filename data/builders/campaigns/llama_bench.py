@@ -1,13 +1,6 @@
-"""Figures of llama.cpp's tools: time of a prompt, time of a token, and the precision of a GGUF file."""
+"""Figures of llama.cpp's tools: time of a prompt, and time of a token."""
 
 from builders.recipe import Row
-from roofcast.data.specs import PRECISIONS
-
-
-def precision_cells(precision: str) -> dict[str, str]:
-    """Return the cells ``precision`` and, if the measurement table cannot hold it, ``unknown``: why."""
-    unknown = "" if precision in PRECISIONS else precision or "the quantisation is not stated"
-    return {"precision": precision, "unknown": unknown}
 
 
 def prompt_row(n_token: float, token_per_s: float) -> Row:

@@ -4,12 +4,12 @@ Usage: ``python -m builders.campaigns.llm_pilot_predictions SOURCE``, where `SOU
 ``published_predictions/expected_predictions_<method>.csv`` of github.com/IBM/LLM-performance-prediction.
 """
 
-import csv
 import sys
-from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Final
+
+import pandas as pd
 
 from judge.peers.llm_pilot_peers import FOLDER, LATENCY_COLUMNS, MEASURED, PEERS, POINT_COLUMNS
 from roofcast.data.errors import SchemaError
@@ -20,8 +20,6 @@ MODEL_IDS: Final = {"llama-7b": "huggyllama/llama-7b", "llama-13b": "huggyllama/
 
 _MS_PER_S: Final = Decimal(ms_from_s(1.0))
 _SOURCE_COLUMNS: Final = ("median_nttft", "median_itl")
-
-Row = tuple[str, ...]
 
 
 def s_text_from_ms(text: str) -> str:
@@ -40,40 +38,32 @@ def build_peers(source: Path, target: Path) -> None:
 
     Raises `SchemaError` if two published files disagree on the measured medians.
     """
-    published = {method: list(_published(source, method)) for method in PEERS}
-    measured = _points(published[PEERS[0]], prefix="")
-    rows = [(MEASURED, *point) for point in measured]
-    for method, records in published.items():
-        if _points(records, prefix="") != measured:
+    published = {
+        method: _read(source / "published_predictions" / f"expected_predictions_{method}.csv") for method in PEERS
+    }
+    points = [_points(published[PEERS[0]], MEASURED, prefix="")]
+    for method, table in published.items():
+        if not _points(table, MEASURED, prefix="").equals(points[0]):
             raise SchemaError("median_nttft", f"must be as in the file of {PEERS[0]}", f"file of {method}")
-        rows += [(method, *point) for point in _points(records, prefix="prediction_")]
-    _write(target / "peers.csv", ("method", *POINT_COLUMNS, *LATENCY_COLUMNS), rows)
-    with (source / "prices.csv").open(encoding="utf-8") as stream:
-        prices = [(row["GPU"], row["price"]) for row in csv.DictReader(stream)]
-    _write(target / "prices.csv", ("profile", "price_usd_per_h"), prices)
+        points.append(_points(table, method, prefix="prediction_"))
+    _write(pd.concat(points), target / "peers.csv")
+    prices = _read(source / "prices.csv")[["GPU", "price"]]
+    _write(prices.set_axis(["profile", "price_usd_per_h"], axis=1), target / "prices.csv")
 
 
-def _published(source: Path, method: str) -> Iterator[dict[str, str]]:
-    path = source / "published_predictions" / f"expected_predictions_{method}.csv"
-    with path.open(encoding="utf-8") as stream:
-        yield from csv.DictReader(stream)
+def _points(table: pd.DataFrame, method: str, prefix: str) -> pd.DataFrame:
+    places = (table["model"].replace(MODEL_IDS), table["gpu"], table["num_users"])
+    medians = (table[prefix + column].map(s_text_from_ms) for column in _SOURCE_COLUMNS)
+    columns = dict(zip((*POINT_COLUMNS, *LATENCY_COLUMNS), (*places, *medians), strict=True))
+    return pd.DataFrame({"method": method, **columns})
 
 
-def _points(records: Iterable[dict[str, str]], prefix: str) -> list[Row]:
-    return [
-        (
-            MODEL_IDS.get(record["model"], record["model"]),
-            record["gpu"],
-            record["num_users"],
-            *(s_text_from_ms(record[prefix + column]) for column in _SOURCE_COLUMNS),
-        )
-        for record in records
-    ]
+def _read(file: Path) -> pd.DataFrame:
+    return pd.read_csv(file, dtype=str)
 
 
-def _write(path: Path, header: Row, rows: Sequence[Row]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        csv.writer(stream, lineterminator="\n").writerows([header, *rows])
+def _write(table: pd.DataFrame, file: Path) -> None:
+    table.to_csv(file, index=False, lineterminator="\n")
 
 
 if __name__ == "__main__":

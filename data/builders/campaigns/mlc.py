@@ -17,20 +17,19 @@ LENGTHS_FROM: Final = "2023-10-05"
 
 
 def records(published: Iterator[Record]) -> Iterator[Record]:
-    """Yield the records with their model, which a blank cell repeats, and the speeds that are new."""
-    model, seen = "", set()
+    """Yield the records with the speeds that are new."""
+    seen = set()
     for record in published:
         cells = record.cells
-        model = cells["Model"] or model
         if cells["@date"] < LENGTHS_FROM:
             yield record.rejected("no_lengths", "this revision does not say how long prompt and output are")
             continue
         speeds = {_engine(name): text for name, text in record.columns.items() if name not in {"Model", "GPU"}}
-        run = (model, cells["GPU"].replace("*", "x"), "FP16" in cells["@heading"])
+        run = (cells["Model"], cells["GPU"].replace("*", "x"), "FP16" in cells["@heading"])
         new = {engine: text for engine, text in speeds.items() if text != "N/A" and (*run, engine, text) not in seen}
         seen |= {(*run, *speed) for speed in new.items()}
         if new:
-            yield record.having(model=model, speeds=new)
+            yield record.having(speeds=new)
         else:
             yield record.rejected("repeats_revision", "all figures stand in earlier revisions")
 

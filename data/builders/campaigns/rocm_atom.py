@@ -1,4 +1,4 @@
-"""Runs of AMD's dashboard of nightly benchmarks: the last of each configuration stands for it."""
+"""Lengths, ranks and speculation of the runs of AMD's dashboard of nightly benchmarks."""
 
 import datetime as dt
 import math
@@ -9,12 +9,6 @@ from typing import Any, Final
 import numpy as np
 
 from builders.published import Cells, Record
-
-CONFIGURATION: Final = ("backend", "accelerator", "n_accelerator", "tp", "n_input", "n_output", "concurrency")
-MARKS: Final = (
-    r"^.*?(?=-MTP|-MoE|-MXFP4|-FP8|-aw|-mtp|-tp\d| MTP| DPA|$)", "MXFP4|FP8", "-aw", " DPA", r"-dp\d+", r"-ep\d+",
-)  # fmt: skip
-"""Parts of a run's name that are of its configuration: the model, and settings."""
 
 RANGE_RATIO: Final = 0.8
 """The client draws lengths uniformly from this share of the nominal length to all of it, as the recipes state."""
@@ -32,15 +26,9 @@ _SPECULATION: Final = re.compile(r"[ -]mtp(\d?)(?=$|-tp)", re.IGNORECASE)
 
 
 def records(published: Iterator[Record]) -> Iterator[Record]:
-    """Yield the runs in the order of time, with what their names and lengths state."""
-    runs = sorted(published, key=lambda run: float(run.cells["time_ms"]))
-    last = {_configuration(run): run.reference for run in runs}
-    for run in runs:
-        representative = last[_configuration(run)]
-        if representative != run.reference:
-            yield run.rejected("later_run", f"repeated by {representative}")
-        else:
-            yield run.having(**_stated(run.cells), **_lengths(run.cells), **_speculation(run.cells))
+    """Yield the runs with what their names and lengths state."""
+    for run in published:
+        yield run.having(**_stated(run.cells), **_lengths(run.cells), **_speculation(run.cells))
 
 
 def chain_acceptance_ratio(n_token_per_step: float, n_draft: float) -> float:
@@ -56,13 +44,6 @@ def chain_acceptance_ratio(n_token_per_step: float, n_draft: float) -> float:
     ratios = np.linspace(0.0, 1.0, 100_001)
     n_token = sum((ratios**power for power in range(1, int(n_draft) + 1)), np.ones_like(ratios))
     return float(np.interp(n_token_per_step, n_token, ratios))
-
-
-def _configuration(run: Record) -> tuple[object, ...]:
-    found = (re.search(mark, run.cells["name"]) for mark in MARKS)
-    marks = (match[0] if match else "" for match in found)
-    stated = (run.cells[name] for name in CONFIGURATION)
-    return *stated, *marks, str(_speculation(run.cells).get("n_draft"))
 
 
 def _stated(run: Cells) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""MLPerf Training: stack of a submitter, and parallel sizes of the only configuration with a run's nodes."""
+"""MLPerf Training: parallel sizes of the only configuration with a run's nodes."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -18,9 +18,7 @@ def records(published: Iterator[Record]) -> Iterator[Record]:
     benchmark.
     """
     for record in published:
-        submitter = re.sub("[^a-z0-9]+", "-", record.cells["submitter"].casefold()).strip("-")
-        sizes = {} if "logged_tp" in record.cells else _sizes(record.cells)
-        yield record.having(stack=f"mlperf/{submitter}", **sizes)
+        yield record.having(**({} if "logged_tp" in record.cells else _sizes(record.cells)))
 
 
 def _sizes(cells: Mapping[str, Any]) -> dict[str, str]:

@@ -15,7 +15,9 @@ def rows_of(folder: Path, recipe: str, **files: str) -> dict[str, dict[str, Any]
     """Return the loose rows of a recipe's files by reference; dots stand as underscores in their keywords."""
     for name, text in files.items():
         (folder / name.replace("_", ".")).write_text(text, encoding="utf-8")
-    (folder / "ours.toml").write_text(f"source.folder = '.'\n{recipe}", encoding="utf-8")
+    (folder / "ours.toml").write_text(
+        recipe if "source." in recipe else f"source.folder = '.'\n{recipe}", encoding="utf-8"
+    )
     loaded = load_recipe(folder / "ours.toml", "builders")
     maker = RowMaker(loaded, {"tp", "rate", "n"}, lambda _: {})
     return {record.reference: row for record in loaded.records(folder) for row in maker.rows(record)}
@@ -55,6 +57,20 @@ def test_cases_see_the_row_and_may_take_cells_back(tmp_path: Path) -> None:
     rows = rows_of(tmp_path, recipe, runs_txt="# head\na 4\nno run\nb 9\n")
     assert rows["runs.txt:2"] == {"kind": "", "n": 2, "rate": 4.0, "tp": 3.0}
     assert rows["runs.txt:4"] == {"kind": "fast", "n": 2, "rate": 9.0}
+
+
+def test_runs_of_a_configuration_know_their_last(tmp_path: Path) -> None:
+    recipe = """
+        source.is_beside = true
+        files = [{ glob = "runs.csv", format = "csv" }]
+        alike = { of = ["model"], by = ["job"], blank = "doubt" }
+        columns = { n = "@n_alike", note = "@later" }
+    """
+    runs = "model,job,doubt\nm,10,\nm,9,\nm,11,guess\nother,1,\n"
+    assert rows_of(tmp_path, recipe, runs_csv=runs) == {
+        "runs.csv:2": {"n": 2}, "runs.csv:3": {"n": 2, "note": "runs.csv:2"},
+        "runs.csv:4": {"n": 2, "note": "runs.csv:2"}, "runs.csv:5": {"n": 1},
+    }  # fmt: skip
 
 
 def test_html_rows_span_and_the_first_may_name_the_columns(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ def read(folder: Path, text: str, name: str = "a.txt", **options: Any) -> list[d
         ({"format": "csv", "comment": "#"}, "# made by\ngpu\nH100\n", [{"gpu": "H100"}]),
         ({"format": "csv", "unquoted": "b"}, "a,b,c\n1,x, y,2\n", [{"a": "1", "b": "x, y", "c": "2"}]),
         ({"format": "csv", "is_loose": True}, "a,b\n1\n", [{"a": "1"}]),
+        ({"format": "csv", "repeated": ("a",)}, "a,b\n1,x\n,y\n", [{"a": "1"}, {"a": "1", "b": "y"}]),
         ({"format": "json"}, '{"gpu": "H100"}', [{"gpu": "H100", "@row": 1}]),
         ({"format": "json"}, '[{"n": 1}, {"n": 2}]', [{"n": 1, "@position": 0}, {"n": 2, "@position": 1}]),
         ({"format": "json", "rows": ("s", "p")}, '{"g": 4, "s": [{"p": [{"n": 1}]}]}', [{"g": 4, "n": 1}]),
