@@ -2,14 +2,16 @@
 
     python -m benchmarks.poison [--scenario NAME ...] [--seeds 10] [--rows 900] [--calibrate] [--full]
 
-A reduced training set of shipped rows without a share of the lineages, which judge from outside: `harm` is the
-relative increase of their mean absolute log error. `honest` is a control: its harm is what the bench cannot tell from
-none. Every row counts as confirmed by its key, and `quarantined` is the share that had to be. `unguarded` is the harm
-of the same rows as the operator's own, without limit of weight or gate; `limited` that without the gate alone.
+Reduced training sets of shipped rows without a share of the lineages, which judge from outside: `harm` is the
+relative increase of their mean absolute log error. The trees' seed alone moves that error by 1 to 2 %, so each seed
+draws rows, lineages, uploads and trees, with and without the uploads, and the mean over seeds counts. `honest` is a
+control. Every row counts as confirmed by its key, and `quarantined` is the share that had to be. `unguarded` is the
+harm of the same rows as the operator's own, without limit of weight or gate; `limited` that without the gate alone.
 """
 
 import argparse
 import dataclasses
+import functools
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -54,23 +56,41 @@ MODEL_COLUMNS: Final = ["model.n_param", "model.n_param_dense", "model.hidden_si
 
 @dataclasses.dataclass(frozen=True)
 class Bench:
-    """Rows that are learnt from, and rows of other lineages that judge from outside."""
+    """Rows that are learnt from, and rows of other lineages that judge from outside.
+
+    The seed of `config` draws uploads and trees.
+    """
 
     public: TrainingSet
     hidden: TrainingSet
     config: TrainingConfig
 
+    @functools.cached_property
+    def clean(self) -> pd.Series:
+        """`hidden_errors` of what is learnt from `public`."""
+        return hidden_errors(self, self.public)
+
+    def harm(self, data: TrainingSet) -> pd.Series:
+        """Return the relative increase of `hidden_errors` by learning from `data` in place of `public`."""
+        return hidden_errors(self, data) / self.clean - 1
+
+
+@functools.cache
+def central_rows() -> TrainingSet:
+    """Return the shipped means and medians; cached."""
+    data = shipped_rows(INFERENCE_TARGET)
+    return take(data, (data.X["workload.quantile"] == 0.5) & (data.y[list(METRICS)] > 0).all(axis=1))
+
 
 def build_bench(n_row: int, config: TrainingConfig, seed: int = 0) -> Bench:
-    """Return a sample of the shipped means and medians, at most a tenth of them of one owner."""
-    data, rng = shipped_rows(INFERENCE_TARGET), np.random.default_rng(seed)
-    is_central = (data.X["workload.quantile"] == 0.5) & (data.y[list(METRICS)] > 0).all(axis=1)
-    rows = pd.DataFrame({"owner": stack_owners(data.stacks), "rank": rng.random(len(data.X))})[is_central]
+    """Return a sample of `central_rows`, at most a tenth of them of one owner."""
+    data, rng = central_rows(), np.random.default_rng(seed)
+    rows = pd.DataFrame({"owner": stack_owners(data.stacks), "rank": rng.random(len(data.X))})
     chosen = rows.sort_values("rank").groupby("owner").head(max(n_row // 10, 1)).head(n_row).index
     data = take(data, data.X.index.isin(chosen))
     lineages = rng.permutation(data.groups.unique())
     is_hidden = data.groups.isin(lineages[: int(HIDDEN_SHARE * len(lineages))]).to_numpy()
-    return Bench(take(data, ~is_hidden), take(data, is_hidden), config)
+    return Bench(take(data, ~is_hidden), take(data, is_hidden), config.model_copy(update={"seed": seed}))
 
 
 def take(data: TrainingSet, mask: Any) -> TrainingSet:
@@ -168,7 +188,7 @@ def adversarial(bench: Bench, rng: np.random.Generator) -> Iterator[TrainingSet]
 
 
 def honest(bench: Bench, rng: np.random.Generator) -> Iterator[TrainingSet]:
-    """Yield true repeats: the control, whose harm is what the bench cannot tell from none."""
+    """Yield true repeats: the control."""
     yield upload(bench.public, 1.0, 2000, rng)
 
 
@@ -218,9 +238,19 @@ def decide(data: TrainingSet, known: pd.Series, config: TrainingConfig) -> str:
     return ""
 
 
-def run(bench: Bench, scenario: Scenario, seed: int = 0) -> dict[str, Any]:
+def uploaded(bench: Bench, scenario: Scenario) -> TrainingSet:
+    """Return the public rows and all uploads of a scenario."""
+    return functools.reduce(joined, scenario(bench, np.random.default_rng(bench.config.seed)), bench.public)
+
+
+def as_own(data: TrainingSet) -> TrainingSet:
+    """Return the uploads as the operator's own rows, which nothing limits."""
+    return dataclasses.replace(data, stacks=data.stacks.mask(is_uploaded(data.stacks), ""))
+
+
+def run(bench: Bench, scenario: Scenario) -> dict[str, Any]:
     """Return the figures of a scenario."""
-    start, rng = time.process_time(), np.random.default_rng(seed)
+    start, rng = time.process_time(), np.random.default_rng(bench.config.seed)
     champion, stored, reasons = bench.public, bench.public, []
     for night in scenario(bench, rng):
         stored = joined(stored, night)
@@ -232,19 +262,17 @@ def run(bench: Bench, scenario: Scenario, seed: int = 0) -> dict[str, Any]:
     ratios = pd.DataFrame(
         {m: log_ratio(uploads.y[m].to_numpy(dtype=float), estimates[m]) for m in METRICS}, index=uploads.X.index
     )
-    clean = hidden_errors(bench, bench.public)
-    own = dataclasses.replace(stored, stacks=stored.stacks.mask(is_uploaded(stored.stacks), ""))
-    harm = (hidden_errors(bench, champion) if champion is not bench.public else clean) / clean - 1
+    harm = bench.harm(champion)
     return {
         "scenario": scenario.__name__,
-        "seed": seed,
+        "seed": bench.config.seed,
         "n_upload": len(uploads.X),
         "quarantined": float((shipped_limits("inference").reasons(uploads.measurements, ratios) != "").mean()),
         "n_night": len(reasons),
         "n_promoted": sum(not reason for reason in reasons),
         "harm": float(harm[ALL]),
-        "limited": hidden_errors(bench, stored)[ALL] / clean[ALL] - 1,
-        "unguarded": hidden_errors(bench, own)[ALL] / clean[ALL] - 1,
+        "limited": float(bench.harm(stored)[ALL]),
+        "unguarded": float(bench.harm(as_own(stored))[ALL]),
         "harm_by_accelerator": harm.drop(ALL).to_dict(),
         "reason": next((reason for reason in reasons if reason), ""),
         "cpu_s": time.process_time() - start,
@@ -255,18 +283,18 @@ def main() -> None:
     """Print a line a scenario, then JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scenario", nargs="*", choices=list(SCENARIOS), default=list(SCENARIOS))
-    parser.add_argument("--seeds", type=int, default=1, help="draws of each scenario and of the control")
+    parser.add_argument("--seeds", type=int, default=5, help="draws of rows, hidden lineages, uploads and trees")
     parser.add_argument("--rows", type=int, default=900)
     parser.add_argument("--calibrate", action="store_true", help="also fit the coefficients of the estimate")
     parser.add_argument("--full", action="store_true", help="all shipped rows and the settings of the service")
     options = parser.parse_args()
     config = TrainingConfig() if options.full else CONFIG.model_copy(update={"calibrate": options.calibrate})
-    bench = build_bench(10**9 if options.full else options.rows, config)
-    print(f"{len(bench.public.X)} rows of {bench.public.groups.nunique()} lineages, {len(bench.hidden.X)} hidden")
+    n_row = 10**9 if options.full else options.rows
+    benches = [build_bench(n_row, config, seed) for seed in range(options.seeds)]
     figures = []
     for scenario in (*(SCENARIOS[name] for name in options.scenario), honest):
-        for seed in range(options.seeds):
-            figures.append(run(bench, scenario, seed))
+        for bench in benches:
+            figures.append(run(bench, scenario))
             print(figures[-1], flush=True)
     print(f"\n{summary(pd.DataFrame(figures))}\n")
     print(json.dumps(figures))
@@ -276,7 +304,7 @@ def summary(figures: pd.DataFrame) -> str:
     """Return a table: means of each scenario over seeds, and the accelerator with the most harm beside `honest`."""
     of = figures.groupby("scenario", sort=False)
     table = of[["n_promoted", "harm", "limited", "unguarded", "quarantined"]].mean()
-    table["harm_se"] = of["harm"].sem()
+    table["harm_se"], table["limited_se"] = of["harm"].sem(), of["limited"].sem()
     parts = figures["harm_by_accelerator"].apply(pd.Series).groupby(figures["scenario"], sort=False).mean()
     beside = parts - parts.loc[honest.__name__]
     table["worst_accelerator"], table["its_harm_beside_honest"] = beside.idxmax(axis=1), beside.max(axis=1)
