@@ -104,4 +104,4 @@ def test_other_files_are_not_served(service: Service, name: str) -> None:
 
 
 def test_the_assets_are_small() -> None:
-    assert sum(len(file.content) for file in page_files().values()) < MAX_BYTE
+    assert sum(file.stat().st_size for file in page_files().values()) < MAX_BYTE

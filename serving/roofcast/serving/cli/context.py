@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from roofcast.data.errors import InputError, choice_error
-from roofcast.data.measurements.target import INFERENCE, TARGETS, Target
-from roofcast.serving.cli.arguments.options import complete_names
+from roofcast.data.errors import InputError
+from roofcast.data.measurements.target import INFERENCE, Target
 from roofcast.serving.cli.console import note, warn
 from roofcast.serving.defaults import OPERATOR_TEXT, Operator
 
@@ -40,12 +39,8 @@ Server = Annotated[
     ),
 ]
 TargetOption = Annotated[
-    str,
-    typer.Option(
-        metavar="TARGET",
-        help="What the predictor is about: inference, or training (jobs).",
-        autocompletion=complete_names(*TARGETS),
-    ),
+    Target,
+    typer.Option(metavar="TARGET", help="What the predictor is about: inference, or training (jobs)."),
 ]
 ReferenceFile = Annotated[
     Path | None,
@@ -106,14 +101,6 @@ def print_option(name: str, text: str, help_: str) -> Any:
             raise typer.Exit
 
     return typer.Option(name, callback=show, is_eager=True, help=help_)
-
-
-def check_target(name: str) -> Target:
-    """Return a target by its name. Raises `InputError` if there is no such target."""
-    for target in TARGETS:
-        if name == target:
-            return target
-    raise choice_error("target", name, TARGETS)
 
 
 def row_error(reason: str) -> InputError:

@@ -10,7 +10,7 @@ from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import InputError
 from roofcast.serving import composition
 from roofcast.serving.composition import Service
-from roofcast.serving.predict.next_measurements import Workload, candidate_table, measure_next
+from roofcast.serving.predict.next_measurements import NextMeasurementsRequest, candidate_table, measure_next
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 from roofcast.training.lifecycle.bundles.bundle_io import sha256
 from roofcast.training.lifecycle.registry.registry import Champion, Registry, ShippedPredictor
@@ -90,7 +90,7 @@ def test_the_report_of_a_retraining_has_the_rows_set_aside_by_rule(run: Run, mon
 
 def test_candidates_are_engines_that_run_on_the_accelerator() -> None:
     catalog = load_catalog()
-    table = candidate_table([a_model()], catalog, catalog.offers, Workload())
+    table = candidate_table([a_model()], catalog, catalog.offers, NextMeasurementsRequest().workload)
     engines = table.groupby("accelerator")["engine"].agg(set)
     assert engines["nvidia-h100-sxm-80gb"] == {"vllm", "sglang", "trtllm"}
     assert engines["amd-mi300x-192gb"] == {"vllm", "sglang"}
@@ -98,6 +98,7 @@ def test_candidates_are_engines_that_run_on_the_accelerator() -> None:
 
 
 def test_a_model_that_fits_no_offer_is_an_error(service: Service) -> None:
-    huge = a_model(n_layer=4000, n_param=10**13, n_param_active=10**13)
+    huge = a_model(id="huge", n_layer=4000, n_param=10**13, n_param_active=10**13)
+    request = NextMeasurementsRequest(models=["huge"])
     with pytest.raises(InputError, match="nothing on offer can run the models"):
-        measure_next([huge], load_catalog(), service.active_model.bundle)
+        measure_next(request, load_catalog().with_models([huge]), service.active_model)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from roofcast.data.errors import RoofcastError, SchemaError, UnknownNameError
-from roofcast.data.measurements.target import INFERENCE, TARGETS
-from roofcast.serving.cli.arguments.options import complete_names
+from roofcast.data.measurements.target import INFERENCE, Target
 from roofcast.serving.cli.commands.drift_command import show_drift
 from roofcast.serving.cli.console import fold, note, show, track, warn
 from roofcast.serving.cli.context import (
@@ -25,7 +24,6 @@ from roofcast.serving.cli.context import (
     ModelConfigs,
     SetColumns,
     TargetOption,
-    check_target,
     count_own_campaigns,
     load_predictor,
     open_service,
@@ -217,12 +215,11 @@ def formats(as_json: AsJson = False) -> None:
 measurements = typer.Typer(help="List the imported measurements, withdraw or confirm them.", no_args_is_help=False)
 
 OfTarget = Annotated[
-    str | None,
+    Target | None,
     typer.Option(
         "--target",
         help="What they are about: inference or training. Both by default; required where a campaign or a "
         "confirmation matches measurements of both.",
-        autocompletion=complete_names(*TARGETS),
     ),
 ]
 
@@ -244,7 +241,7 @@ def list_measurements(
     from roofcast.serving.predict.question_rows import rows_from_table
 
     opened, catalog = open_store()
-    store = opened.of(check_target(target))
+    store = opened.of(target)
     known = store.campaigns()
     if campaign is not None and campaign not in known:
         raise UnknownNameError("campaign", campaign, known)
@@ -285,8 +282,7 @@ def _add_change(name: str, action: Action, help_: str) -> None:
     ) -> None:
         given = {"import_id": import_, "campaign": campaign, "key": key}
         selection = {column: value for column, value in given.items() if value is not None}
-        of_target = check_target(target) if target else None
-        changed = open_store()[0].provenance.change(action, COMMAND_LINE, selection, target=of_target)
+        changed = open_store()[0].provenance.change(action, COMMAND_LINE, selection, target=target)
         show([{"action": action, **selection, "n_row": changed.n_row}], as_json=as_json)
 
 

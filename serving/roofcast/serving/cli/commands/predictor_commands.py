@@ -13,13 +13,13 @@ import typer
 
 from roofcast.data.errors import InputError, NotReadyError
 from roofcast.data.measurements.target import INFERENCE
+from roofcast.serving.cli.arguments.options import Options, read_request, request_options, with_options
 from roofcast.serving.cli.console import count_steps, note, show, spinner, step, track_retraining
 from roofcast.serving.cli.context import (
     COMMAND_LINE,
     AsJson,
     Server,
     TargetOption,
-    check_target,
     load_predictor,
     open_service,
     today,
@@ -56,7 +56,7 @@ def retrain(
     as_json: AsJson = False,
 ) -> None:
     """Fit a candidate to all measurements, and promote it unless the champion is better."""
-    report = open_service().retrain(check_target(target), track_retraining(), shadow=shadow, dask=dask)
+    report = open_service().retrain(target, track_retraining(), shadow=shadow, dask=dask)
     if as_json:
         print(report.model_dump_json())
         return
@@ -74,14 +74,14 @@ def promote(
 ) -> None:
     """Promote a version of the predictor."""
     with spinner(f"promoting version {version}"):
-        champion = open_service().champions[check_target(target)].promote(version, COMMAND_LINE).champion
+        champion = open_service().champions[target].promote(version, COMMAND_LINE).champion
     _show_champion(champion, as_json=as_json)
 
 
 def rollback(*, target: TargetOption = INFERENCE, as_json: AsJson = False) -> None:
     """Promote the version before the champion; called again, the version before that."""
     with spinner("rolling back"):
-        champion = open_service().champions[check_target(target)].roll_back(COMMAND_LINE).champion
+        champion = open_service().champions[target].roll_back(COMMAND_LINE).champion
     _show_champion(champion, as_json=as_json)
 
 
@@ -109,47 +109,38 @@ def export(
         print(f"version {version} is in {file}, its checksum in {checksum_file(file).name}: {checksum}")
 
 
-def measure_next(
-    *,
-    model: Annotated[
-        list[str] | None, typer.Option(help="As of `recommend`; repeatable. All models but variants by default.")
-    ] = None,
-    accelerator: Annotated[
-        list[str] | None, typer.Option(help="Repeatable. All accelerators with an offer by default.")
-    ] = None,
-    isl: Annotated[float, typer.Option("--n-input-token", "--isl", help="Mean input tokens.")] = 1024,
-    osl: Annotated[float, typer.Option("--n-output-token", "--osl", help="Mean output tokens.")] = 256,
-    concurrency: Annotated[float, typer.Option(help="Requests in flight.")] = 16,
-    n: Annotated[int, typer.Option(help="Number of measurements.", min=1, max=100)] = 5,
-    server: Server = "",
-    as_json: AsJson = False,
-) -> None:
-    """Rank the measurements that would narrow the intervals most, each given the ones before it."""
-    if server:
-        models: Any = [read_served_model(name, server) for name in model or ()]
-        load = {"n_input_token": isl, "n_output_token": osl, "concurrency": concurrency}
-        request: Any = {"models": models, "accelerators": accelerator or [], **load, "n": n}
-        with ask(server) as client:
-            response = client.measure_next(**request)
-        rows, n_compared, n_setting = response["rows"], response["n_compared"], response["n_setting"]
-    else:
-        from roofcast.serving.predict.next_measurements import Workload, choose_models
-        from roofcast.serving.predict.next_measurements import measure_next as rank
+def _next_options() -> Options:
+    from roofcast.serving.predict.next_measurements import NextMeasurementsRequest
 
+    return request_options(NextMeasurementsRequest)
+
+
+@with_options(_next_options)
+def measure_next(options: dict[str, Any], *, server: Server = "", as_json: AsJson = False) -> None:
+    """Rank the measurements that would narrow the intervals most, each given the ones before it."""
+    from roofcast.serving.predict import next_measurements
+
+    names = options.pop("models", [])
+    if server:
+        models: list[Any] = [read_served_model(name, server) for name in names]
+        request = read_request(next_measurements.NextMeasurementsRequest, options, models=models)
+        fields: Any = request.model_dump(exclude_unset=True)
+        with ask(server) as client:
+            response: dict[str, Any] = dict(client.measure_next(**fields))
+    else:
+        service = open_service()
+        models = [read_model(name, service.catalog) for name in names]
+        request = read_request(next_measurements.NextMeasurementsRequest, options, models=models)
         with spinner("ranking"):
-            service = open_service()
-            catalog = service.catalog
-            specs = choose_models([read_model(name, catalog) for name in model or ()], catalog)
-            bundle, workload = load_predictor(service).active_model.bundle, Workload(isl, osl, concurrency)
-            rows, n_compared, n_setting = rank(
-                specs, catalog, bundle, accelerators=accelerator or (), workload=workload, n=n
-            )
+            active = load_predictor(service).active_model
+            response = next_measurements.measure_next(request, service.catalog, active).model_dump()
+    n_compared, n_setting = response["n_compared"], response["n_setting"]
     if n_compared < n_setting:
         note(f"{n_compared} of {n_setting} settings are compared, spread evenly; name a model or accelerator for all")
     title = (
         "measure next; relative decrease of the intervals' width in logarithms, mean over the questions, by metric"
     )
-    show(rows, as_json=as_json, title=title)
+    show(response["rows"], as_json=as_json, title=title)
 
 
 def scoreboard(

@@ -19,7 +19,6 @@ from roofcast.serving.cli.context import (
     AsJson,
     Server,
     TargetOption,
-    check_target,
     load_predictor,
     open_service,
 )
@@ -42,7 +41,7 @@ def list_versions(context: typer.Context, *, target: TargetOption = INFERENCE, a
     from roofcast.training.lifecycle.gate.challenger_alias import summarize_versions
 
     with spinner("asking the registry"):
-        known = summarize_versions(open_service().champions[check_target(target)].registry)
+        known = summarize_versions(open_service().champions[target].registry)
     names = {"run_id": "run"}
     rows = [{names.get(name, name): value for name, value in one.model_dump().items()} for one in known]
     if not as_json:

@@ -65,18 +65,11 @@ def answer_body(
     else:
         check_lines(body, max_row)
         chunks = read_lines(body, InlineModels(options.catalog))
-    yield from answer_chunks(chunks, accepted, options, version, stack)
-
-
-def answer_chunks(
-    chunks: Iterator[Chunk], kind: Kind, options: PredictOptions, version: str, stack: StackResponse | None = None
-) -> Iterator[bytes]:
-    """Yield the parts of the response to chunks of rows; raises as `answer_body`."""
     highest = options.bundle.predictor.highest_level(ANSWER_METRICS)
     if options.level > highest:
         message = f"the measurements cannot support level {options.level:g}; ask for at most {highest:.3f}"
         raise OutOfRangeError(message)
-    writer = _writer(kind, version, options.level, stack)
+    writer = writer_of(accepted, version, options.level, stack)
     for chunk in chunks:
         yield writer.write(chunk, answer_chunk(chunk, options))
     yield writer.end()
@@ -96,7 +89,8 @@ def answer_chunk(chunk: Chunk, options: PredictOptions) -> Table:
     return answers
 
 
-def _writer(kind: Kind, version: str, level: float, stack: StackResponse | None) -> Writer:
+def writer_of(kind: Kind, version: str, level: float, stack: StackResponse | None) -> Writer:
+    """Return the writer of a media type; `stack` is for one that has a place for it."""
     if kind == Kind.NDJSON:
         return NdjsonWriter()
     return JsonWriter(version, level, stack) if kind == Kind.JSON else ParquetWriter(version, level)

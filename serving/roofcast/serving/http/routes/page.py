@@ -6,16 +6,16 @@ import hashlib
 import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from string import Template
-from typing import Annotated, Final
+from typing import Final
 
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse
+from fastapi.staticfiles import StaticFiles
 
 from roofcast.data.errors import UnknownNameError
 from roofcast.serving.http.request_log import CSP
@@ -28,11 +28,11 @@ INDEX: Final = "index.html"
 CHART_FILES: Final = ("bokeh.min.js", "bokeh-api.min.js")
 """Files of BokehJS that the page loads: models and views, and the plotting interface."""
 
-MEDIA_TYPES: Final = {".js": "text/javascript", ".css": "text/css"}
+SUFFIXES: Final = (".js", ".css")
 
 POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'$nonce; connect-src 'self'; img-src 'self' data:; "
-    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-$nonce'; connect-src 'self'; "
+    "img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 """Content security policy; a nonce admits the style elements that BokehJS makes, and nothing inline otherwise."""
 
@@ -43,16 +43,6 @@ STATIC: Final = "/static-offline-docs"
 _INLINE_SCRIPT: Final = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 
 IMMUTABLE: Final = "public, max-age=31536000, immutable"
-
-
-@dataclass(frozen=True, slots=True)
-class PageFile:
-    """Content of a file of the page, with its media type, and its validator for conditional requests."""
-
-    content: bytes
-    media_type: str
-    etag: str
-    cache_control: str
 
 
 @router.get("/docs")
@@ -77,44 +67,27 @@ def index() -> Response:
     """Return the page, with a nonce of this response and the address of BokehJS."""
     nonce = secrets.token_urlsafe(16)
     text = _index_template().substitute(nonce=nonce, charts=f"page/{_chart_folder()}")
-    policy = Template(POLICY).substitute(nonce=f" 'nonce-{nonce}'")
-    headers = HEADERS | {CSP: policy, "cache-control": "no-cache"}
+    headers = HEADERS | {CSP: Template(POLICY).substitute(nonce=nonce), "cache-control": "no-cache"}
     return Response(text, media_type="text/html", headers=headers)
 
 
 @router.get("/page/{name:path}")
-def file(name: str, if_none_match: Annotated[str, Header()] = "") -> Response:
+def file(name: str, request: Request) -> Response:
     """Return a file of the page; 304 if the client has it."""
-    page_file = page_files().get(name)
-    if page_file is None:
+    path = page_files().get(name)
+    if path is None:
         raise UnknownNameError("file", name[:200])
-    policy = Template(POLICY).substitute(nonce="")
-    headers = HEADERS | {
-        CSP: policy,
-        "cache-control": page_file.cache_control,
-        "etag": page_file.etag,
-    }
-    if page_file.etag in if_none_match:
-        return Response(status_code=304, headers=headers)
-    return Response(page_file.content, media_type=page_file.media_type, headers=headers)
+    response = StaticFiles().file_response(path, path.stat(), request.scope)
+    is_own = path.is_relative_to(FOLDER)
+    response.headers.update(HEADERS | {"cache-control": "no-cache" if is_own else IMMUTABLE})
+    return response
 
 
 @functools.cache
-def page_files() -> Mapping[str, PageFile]:
+def page_files() -> Mapping[str, Path]:
     """Return the files of the page by their path under ``/page/``."""
-    own = {
-        path.relative_to(FOLDER).as_posix(): _read(path, "no-cache")
-        for path in sorted(FOLDER.rglob("*"))
-        if path.suffix in MEDIA_TYPES
-    }
-    charts = {f"{_chart_folder()}/{name}": _read(_bokeh_folder() / name, IMMUTABLE) for name in CHART_FILES}
-    return own | charts
-
-
-def _read(path: Path, cache_control: str) -> PageFile:
-    content = path.read_bytes()
-    etag = f'"{hashlib.blake2b(content, digest_size=8).hexdigest()}"'
-    return PageFile(content, MEDIA_TYPES[path.suffix], etag, cache_control)
+    own = {path.relative_to(FOLDER).as_posix(): path for path in FOLDER.rglob("*") if path.suffix in SUFFIXES}
+    return own | {f"{_chart_folder()}/{name}": _bokeh_folder() / name for name in CHART_FILES}
 
 
 @functools.cache

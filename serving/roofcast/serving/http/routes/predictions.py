@@ -22,9 +22,10 @@ from roofcast.serving.http.bulk.bulk_answers import (
     BULK_REQUEST,
     BULK_RESPONSES,
     answer_body,
-    answer_chunks,
+    answer_chunk,
     has_parquet,
     stream,
+    writer_of,
 )
 from roofcast.serving.http.bulk.chunks import Chunk
 from roofcast.serving.http.guarded_routes import (
@@ -40,16 +41,13 @@ from roofcast.serving.http.guarded_routes import (
 from roofcast.serving.http.problem_details import RefusedError
 from roofcast.serving.http.schemas.resources import (
     ExplanationRequest,
-    NextMeasurementsRequest,
-    NextMeasurementsResponse,
     PredictionRequest,
     PredictionResponse,
 )
-from roofcast.serving.http.telemetry.prometheus import count_answers
-from roofcast.serving.predict.next_measurements import Workload, choose_models, measure_next
-from roofcast.serving.predict.question_rows import columns_from_rows, rows_from_columns, table_from_rows
+from roofcast.serving.predict.next_measurements import NextMeasurementsRequest, NextMeasurementsResponse, measure_next
+from roofcast.serving.predict.question_rows import columns_from_rows, table_from_rows
 from roofcast.serving.predict.reference_rows import read_references
-from roofcast.serving.predict.row_answers import PredictOptions, answer_columns, describe_column
+from roofcast.serving.predict.row_answers import PredictOptions, describe_column
 from roofcast.serving.request_fields import Level, ModelConfig, OperatorName, Row, StackName, StackResponse, Value
 from roofcast.serving.stacks.stack_choice import StackUsed
 from roofcast.training.explain.measured_points import Support
@@ -281,28 +279,20 @@ def post_predictions(
     chunks. The media type of the response is chosen by `Accept`; by default it is that of the request.
     """
     accepted = response_kind(http, Kind.JSON)
-    if accepted == Kind.PARQUET:
-        _check_parquet(accepted)
+    _check_parquet(accepted)
     rows, version = request.rows, active.champion.version
     if len(rows) > service.settings.max_row:
         raise InputError("rows", f"must be at most {service.settings.max_row}, got {len(rows)}; send them in parts")
     references = [*request.references, *(_parse_references(reference) if reference else ())]
     own = OwnRuns(owner, stack or request.stack, references, operator or request.operator)
     options, used = _options(service, active, level or request.level, request.models, own)
-    if accepted == Kind.JSON:
-        columns = columns_from_rows(rows)
-        answers = answer_columns(columns, options)
-        count_answers(answers)
-        if options.bundle is active.bundle:  # a measured stack has a bundle of its own, the challenger has none
-            shadow.offer(columns, answers, options.catalog, active)
-        answered = rows_from_columns(columns | answers)
-        response = PredictionResponse(
-            predictor_version=version, level=options.level, rows=answered, stack=StackResponse.of(used)
-        )
-        return Response(response.model_dump_json(), media_type=accepted)  # FastAPI would validate it again
     chunk = Chunk(columns_from_rows(rows), "", range(1, len(rows) + 1))
-    body = b"".join(answer_chunks(iter([chunk]), accepted, options, version))
-    return Response(body, media_type=accepted, headers=_headers(active, options.level, used))
+    answers = answer_chunk(chunk, options)
+    if options.bundle is active.bundle:  # a measured stack has a bundle of its own, the challenger has none
+        shadow.offer(chunk.columns, answers, options.catalog, active)
+    writer = writer_of(accepted, version, options.level, StackResponse.of(used))
+    headers = {} if accepted == Kind.JSON else _headers(active, options.level, used)
+    return Response(writer.write(chunk, answers) + writer.end(), media_type=accepted, headers=headers)
 
 
 @router.post("/v1/explanations", dependencies=READ)
@@ -331,14 +321,4 @@ def post_next_measurements(
     request: NextMeasurementsRequest, service: Parts, active: ActiveModel
 ) -> NextMeasurementsResponse:
     """Rank the measurements that would narrow the intervals most, each given the ones before it."""
-    choices = [one if isinstance(one, str) else one.model_dump() for one in request.models]
-    rows, n_compared, n_setting = measure_next(
-        choose_models(choices, service.catalog),
-        service.catalog,
-        active.bundle,
-        accelerators=request.accelerators,
-        workload=Workload(request.n_input_token, request.n_output_token, request.concurrency),
-        n=request.n,
-    )
-    version = active.champion.version
-    return NextMeasurementsResponse(predictor_version=version, n_compared=n_compared, n_setting=n_setting, rows=rows)
+    return measure_next(request, service.catalog, active)

@@ -16,7 +16,6 @@ from roofcast.serving.request_fields import (
     Level,
     MeasuredRow,
     Message,
-    ModelChoice,
     OperatorName,
     References,
     Row,
@@ -24,7 +23,6 @@ from roofcast.serving.request_fields import (
     StackName,
     StackResponse,
     Text,
-    Tokens,
     examples,
 )
 from roofcast.training.drift.drift_report import DriftReport
@@ -70,32 +68,6 @@ class ExplanationRequest(_RowsRequest):
             "bandwidth=1,1.5,2 (or flops, memory, link, power), or node=N5,N3 or dram=HBM3,HBM4."
         ),
     ] = None
-
-
-class NextMeasurementsRequest(Message):
-    """What the next measurements are to narrow: models on accelerators under a load."""
-
-    models: Annotated[list[ModelChoice], Field(max_length=100, description="By default all models but variants.")] = (
-        Field(default_factory=list)
-    )
-    accelerators: Annotated[
-        list[Text], Field(max_length=200, description="By default all accelerators with an offer.")
-    ] = Field(default_factory=list)
-    n_input_token: Tokens = 1024
-    n_output_token: Tokens = 256
-    concurrency: Annotated[float, Field(ge=1, le=1_000_000)] = 16
-    n: Annotated[int, Field(ge=1, le=100, description="Number of measurements.")] = 5
-
-    model_config = examples({"models": ["llama-3.1-8b"], "n": 3})
-
-
-class NextMeasurementsResponse(BaseModel):
-    """Measurements that would narrow the intervals most, each given the ones before it."""
-
-    predictor_version: str
-    n_compared: Annotated[int, Field(description="Settings that are compared, spread evenly over all.")]
-    n_setting: int
-    rows: list[dict[str, RowValue]]
 
 
 _ANSWERED_ROW: Final = {
@@ -246,12 +218,15 @@ class OwnCampaign(BaseModel):
     source: str = "imported here"
 
 
+RetrainingState = Literal["queued", "running", "done", "failed", "cancelled"]
+
+
 class RetrainingResponse(BaseModel):
     """State, progress and report of a retraining."""
 
     id: str
     target: Target
-    state: Literal["queued", "running", "done", "failed", "cancelled"]
+    state: RetrainingState
     requested_at: dt.datetime
     started_at: dt.datetime | None
     finished_at: dt.datetime | None

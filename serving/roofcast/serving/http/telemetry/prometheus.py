@@ -7,8 +7,9 @@ folder and must be entered before this module is first imported.
 import os
 from collections import Counter as TallyOf
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
@@ -18,8 +19,8 @@ from prometheus_client.registry import Collector
 
 from roofcast.data.errors import NotReadyError
 from roofcast.features.descriptors.prediction_input import ColumnArray
-from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.composition import Service
+from roofcast.serving.http.schemas.resources import RetrainingState
 from roofcast.serving.http.telemetry.health_monitor import HealthMonitor
 from roofcast.serving.http.telemetry.prometheus_multiproc import FOLDER_VARIABLE, reserve_files
 from roofcast.training.drift.answer_ratios import AnswerRatios
@@ -85,26 +86,26 @@ class _ServiceCollector(Collector):
         self._monitor = monitor
 
     def collect(self) -> Iterator[Metric]:
+        service, monitor = self._service, self._monitor
         info = GaugeMetricFamily(
             "roofcast_predictor_info", "The active predictor.", labels=("version", "sha256", "roofcast_version")
         )
-        try:
-            active = self._service.active_model
+        with suppress(NotReadyError):
+            active = service.active_model
             info.add_metric((active.champion.version, active.champion.sha256, active.bundle.roofcast_version), 1)
-        except NotReadyError:
-            pass
         yield info
-        checks = GaugeMetricFamily("roofcast_check_ok", "Whether a part of the service works.", labels=("check",))
-        for name, check in self._monitor.checks.items():
-            checks.add_metric((name,), check.ok)
-        yield checks
-        retrainings = GaugeMetricFamily("roofcast_retrainings", "Retrainings by state.", labels=("state",))
-        for state in ("queued", "running", "done", "failed", "cancelled"):
-            retrainings.add_metric((state,), self._monitor.retrainings.get(state, 0))
-        yield retrainings
-        yield from _drift_gauges(self._monitor.drift.errors)
-        if challenger := self._service.challenger.model:
-            yield from _challenger_gauges(challenger, self._monitor)
+        works = {name: check.ok for name, check in monitor.checks.items()}
+        yield _gauge("check_ok", "Whether a part of the service works.", "check", works)
+        states = {state: monitor.retrainings.get(state, 0) for state in get_args(RetrainingState)}
+        yield _gauge("retrainings", "Retrainings by state.", "state", states)
+        yield from _metric_gauges("drift", DRIFT_GAUGES, monitor.drift.errors)
+        if challenger := service.challenger.model:
+            labels = ("version", "sha256")
+            info = GaugeMetricFamily("roofcast_challenger_info", "The loaded challenger.", labels=labels)
+            info.add_metric((challenger.champion.version, challenger.champion.sha256), 1)
+            yield info
+            yield from _metric_gauges("shadow", CHALLENGER_ERROR_GAUGES, monitor.drift.challenger_errors)
+            yield from _metric_gauges("shadow", RATIO_GAUGES, monitor.shadow_ratios)
 
 
 DRIFT_GAUGES: Final = {
@@ -114,15 +115,6 @@ DRIFT_GAUGES: Final = {
     "n_row": "Number of these rows.",
 }
 """Help of each gauge ``roofcast_drift_NAME``."""
-
-
-def _drift_gauges(errors: Sequence[GroupErrors]) -> Iterator[Metric]:
-    for name, text in DRIFT_GAUGES.items():
-        gauge = GaugeMetricFamily(f"roofcast_drift_{name}", text, labels=("metric",))
-        for one in errors:
-            gauge.add_metric((one.metric,), float(getattr(one, name)))
-        yield gauge
-
 
 CHALLENGER_ERROR_GAUGES: Final = {
     "champion_median_ape": "Median absolute percentage error of the champion on recent rows that neither has learnt.",
@@ -137,17 +129,15 @@ RATIO_GAUGES: Final = {
 """Help of each gauge ``roofcast_shadow_NAME``."""
 
 
-def _challenger_gauges(challenger: LoadedModel, monitor: HealthMonitor) -> Iterator[Metric]:
-    info = GaugeMetricFamily("roofcast_challenger_info", "The loaded challenger.", labels=("version", "sha256"))
-    info.add_metric((challenger.champion.version, challenger.champion.sha256), 1)
-    yield info
-    sources: tuple[tuple[Mapping[str, str], Sequence[PairedErrors | AnswerRatios]], ...] = (
-        (CHALLENGER_ERROR_GAUGES, monitor.drift.challenger_errors),
-        (RATIO_GAUGES, monitor.shadow_ratios),
-    )
-    for gauges, values in sources:
-        for name, text in gauges.items():
-            gauge = GaugeMetricFamily(f"roofcast_shadow_{name}", text, labels=("metric",))
-            for one in values:
-                gauge.add_metric((one.metric,), float(getattr(one, name)))
-            yield gauge
+def _metric_gauges(
+    kind: str, gauges: Mapping[str, str], values: Sequence[GroupErrors | PairedErrors | AnswerRatios]
+) -> Iterator[Metric]:
+    for name, text in gauges.items():
+        yield _gauge(f"{kind}_{name}", text, "metric", {one.metric: getattr(one, name) for one in values})
+
+
+def _gauge(name: str, text: str, label: str, values: Mapping[str, float]) -> Metric:
+    gauge = GaugeMetricFamily(f"roofcast_{name}", text, labels=(label,))
+    for of, value in values.items():
+        gauge.add_metric((of,), float(value))
+    return gauge
