@@ -1,4 +1,4 @@
-"""The page `docs/SCOREBOARD.md`, a function of the figures alone, with tables in CSV and plots beside it.
+"""The page `docs/SCOREBOARD.md`, a function of the figures alone, with tables in CSV beside it.
 
 ``python -m judge.page docs`` writes the page and the tables of the shipped figures again, without computing them.
 """
@@ -13,15 +13,13 @@ import pandas as pd
 
 from judge.markdown import format_number, markdown_table
 from judge.peers.silicon_peers import FAULTS
-from judge.plots import board_plots
 from judge.protocols.regret import regrets, regrets_by_campaign
 from judge.scoreboard import OWN, Scoreboard, figure_rows
 
 PAGE: Final = "SCOREBOARD.md"
 FOLDER: Final = "scoreboard"
-"""Folder of tables and plots, beside the page."""
+"""Folder of tables, beside the page."""
 
-DPI: Final = 80
 N_DIGIT: Final = 6
 """Significant digits of the tables."""
 
@@ -178,7 +176,7 @@ _INTRO: Final = """\
 
 Written by `roofcast scoreboard --docs docs`; `--dump DIR` writes the rows from which each figure can be recomputed.
 Errors are absolute percentage errors as fractions; *a / b* is mean / median. The heading of a table names the file
-with all of its figures in [scoreboard/](scoreboard/); tables by part (`*_parts.csv`) and plots are there too.
+with all of its figures in [scoreboard/](scoreboard/); tables by part (`*_parts.csv`) are there too.
 A date is that of the computation; *earlier predictor*: rows or code of the shipped predictors changed since.
 """
 
@@ -235,7 +233,7 @@ def write_tables(figures: Mapping[str, Mapping[str, Any]], folder: Path) -> list
 
 
 def write_page(board: Scoreboard, folder: Path, day: str) -> list[Path]:
-    """Write the page, its tables and its plots into a folder; return their paths."""
+    """Write the page and its tables into a folder; return their paths."""
     figures = {name: result.figures for name, result in board.results.items()}
     paths = write_tables(figures, folder / FOLDER)
     for result in board.results.values():
@@ -246,9 +244,6 @@ def write_page(board: Scoreboard, folder: Path, day: str) -> list[Path]:
         paths.append(_write(regrets_by_campaign(decisions), folder / FOLDER / "decisions_parts.csv"))
     if "P3" in board.results:
         paths.append(_write(_fault_table(board.results["P3"].tables["P3"]), folder / FOLDER / "P3_faults.csv"))
-    for file, figure in board_plots(board.results).items():
-        paths.append(folder / FOLDER / file)
-        figure.savefig(paths[-1], dpi=DPI, metadata={"Software": None})
     page = folder / PAGE
     page.write_text(render_page(figures, dict.fromkeys(figures, day)), encoding="utf-8")
     return [page, *paths]

@@ -186,7 +186,7 @@ def run_scoreboard(
 
     - `protocols`: Names of protocols; their order is kept.
     - `predict_llm_pilot`: Function from a seed to predictions of LLM-Pilot's 528 points, each without training rows
-      of its LLM, with the columns of `score_p1`. If None, only peers are scored.
+      of its LLM, with the columns of `decide`. If None, only peers are scored.
     - `n_seed`: Number of seeds, from 0.
     - `progress`: Called after each step with its description, the steps done and the number of steps.
     - `rule_llm_pilot`: Function from a seed to the decision rule of roofcast's predictions; by default, and for the

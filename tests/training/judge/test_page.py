@@ -13,7 +13,7 @@ DAY = "2026-11-27"
 
 @pytest.fixture(scope="module")
 def docs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the page of P1 and P3, with its tables and plots."""
+    """Return the page of P1 and P3, with its tables."""
     methods = {"roofcast": half_off, "exact": exact}
     board = run_scoreboard(["P1", "P3"], methods_silicon=methods, silicon=a_silicon_campaign())
     folder = tmp_path_factory.mktemp("docs")
@@ -46,10 +46,8 @@ def test_tables_by_part_say_how_many_rows_were_answered_and_which_are_faulty(doc
     assert pd.read_csv(docs / FOLDER / "P3_faults.csv")["n_row"].sum() == 1
 
 
-def test_campaigns_have_tables_of_their_parts_and_plots(board: Scoreboard, tmp_path: Path) -> None:
-    paths = {path.name for path in write_page(board, tmp_path, DAY)}
-    assert {"P4_tpot.png", "P4_by_engine.png", "P4_coverage.png", "P4_methods.png", "P5.png"} <= paths
-    assert all(path.stat().st_size < 200_000 for path in (tmp_path / FOLDER).iterdir())
+def test_campaigns_have_tables_of_their_parts(board: Scoreboard, tmp_path: Path) -> None:
+    write_page(board, tmp_path, DAY)
     decisions = pd.read_csv(tmp_path / FOLDER / "decisions_parts.csv").set_index("campaign")["n_decision"]
     assert decisions["all"] == board.results["decisions"].figures["n_decision"]
     parts = pd.read_csv(tmp_path / FOLDER / "P4_parts.csv")

@@ -11,7 +11,6 @@ from judge.protocols.baselines import nearest_measured as nearest
 from judge.protocols.fold_lines import by_stack, calibrated_estimate
 from judge.protocols.p3_silicon import COLUMNS, Fold, Method
 from roofcast.features.engine.coefficients import DEFAULT_COEFFICIENTS
-from roofcast.training.dataset.stacks import name_stacks
 from roofcast.training.learner.calibration import fit_coefficients
 
 LEVEL: Final = 0.5
@@ -21,13 +20,13 @@ LEVEL: Final = 0.5
 def roofcast(fold: Fold) -> pd.DataFrame:
     """Return the predictions about each row's stack, trained on all campaigns without the held-out rows."""
     X = fold.test.X
-    parts = by_stack(fold.predictor, name_stacks(fold.test.measurements))
+    parts = by_stack(fold.predictor, fold.test.stacks)
     return pd.concat([about.predict_distribution(X[rows]).median for about, rows in parts]).loc[X.index]
 
 
 def analytic_calibrated_all(fold: Fold) -> pd.DataFrame:
     """Return the estimate with the predictor's coefficients of each row's stack, without the learner."""
-    return calibrated_estimate(fold.predictor, fold.test.X, name_stacks(fold.test.measurements))
+    return calibrated_estimate(fold.predictor, fold.test.X, fold.test.stacks)
 
 
 def analytic_calibrated(fold: Fold) -> pd.DataFrame:

@@ -15,7 +15,6 @@ from functools import cached_property, partial
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from judge.peers.silicon_peers import load_silicon_index, source_row
@@ -51,32 +50,6 @@ PARTS: Final = ("lineage", "engine", "accelerator", "weight_precision", "subset"
 _QUERY_COLUMNS: Final = ("model", "lineage", "accelerator", "engine", "weight_precision", "subset", "fault")
 
 
-@dataclass(frozen=True, slots=True)
-class SiliconRows:
-    """Distinct measurements; the tables share one index, the number of the published row.
-
-    `measurements`: the campaign's columns, `lineage`, `group` (the fold group), `fault` (the rule that marks a row as
-    faulty, or empty) and `subset`. `X`: shape (n_row, n_descriptor).
-    """
-
-    measurements: pd.DataFrame
-    X: pd.DataFrame
-
-    @property
-    def y(self) -> pd.DataFrame:
-        """Measured metrics; NaN if derived or not measured."""
-        return outcomes(self.measurements)
-
-    @property
-    def groups(self) -> pd.Series:
-        """Lineage of each row's LLM."""
-        return self.measurements["lineage"]
-
-    def take(self, rows: npt.NDArray[np.intp]) -> SiliconRows:
-        """Return the rows at these indices."""
-        return SiliconRows(self.measurements.iloc[rows], self.X.iloc[rows])
-
-
 @dataclass(frozen=True)
 class Fold:
     """Training and test rows of a fold.
@@ -89,9 +62,9 @@ class Fold:
     """
 
     split: str
-    train: SiliconRows
+    train: CampaignRows
     everything: CampaignRows
-    test: SiliconRows
+    test: CampaignRows
     fit: Fit = fit_predictor
 
     @cached_property
@@ -108,13 +81,14 @@ Method = Callable[[Fold], pd.DataFrame]
 class SiliconCampaign:
     """Rows of P3.
 
-    - `rows`: Distinct measurements.
+    - `rows`: Distinct measurements; the index is the number of the published row. With additional columns `lineage`,
+      `group` (the fold group), `fault` (the rule that marks a row as faulty, or empty) and `subset`.
     - `published`: One row per published row: `id`, `row` (the measurement that it is or repeats) and `is_own`, false
       for repeats.
     - `everything`: The rows of all campaigns.
     """
 
-    rows: SiliconRows
+    rows: CampaignRows
     published: pd.DataFrame
     everything: CampaignRows
 
@@ -151,7 +125,9 @@ def build_silicon_campaign(
         fault=table["note"].str.extract(r"faulty: (\w+)", expand=False).fillna(""),
         subset=np.where(is_subset, "dense_hopper_fp8", "other"),
     )
-    rows = SiliconRows(table, describe(table, catalog.models, catalog.accelerators))
+    rows = CampaignRows(
+        table, describe(table, catalog.models, catalog.accelerators), outcomes(table), table["lineage"]
+    )
     if everything is None:
         everything = build_campaign_rows(measurements, catalog)
     return SiliconCampaign(rows, published, everything)

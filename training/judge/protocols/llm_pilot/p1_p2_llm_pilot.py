@@ -71,27 +71,6 @@ class Score:
         return asdict(self)
 
 
-def score_p1(predictions: pd.DataFrame, rule: Rule = cheapest) -> Score:
-    """Return the score at the paper's limits: nTTFT 100 ms, ITL 50 ms, 200 users.
-
-    `predictions`: a row for each of the 528 points: `model`, `profile`, `users`, and predicted `nttft_s_per_token`
-    and `itl_s`. Measured columns are optional; otherwise the published ones are joined. Raises `SchemaError` if a
-    column or a point is missing, or a point is duplicated.
-
-    Examples
-    --------
-    >>> published = load_peer_predictions()
-    >>> score_p1(published[published["method"] == "LLM-Pilot"]).success
-    0.8
-    """
-    return score_decisions(decide(predictions, P1_DEMANDS, rule))
-
-
-def score_p2(predictions: pd.DataFrame, rule: Rule = cheapest) -> Score:
-    """Return the score over the grid of limits and users; see `score_p1`."""
-    return score_decisions(decide(predictions, P2_DEMANDS, rule))
-
-
 def score_decisions(decisions: pd.DataFrame) -> Score:
     """Return the score of a table of decisions with equal weights.
 
@@ -108,7 +87,9 @@ def score_decisions(decisions: pd.DataFrame) -> Score:
 def decide(predictions: pd.DataFrame, demands: tuple[Demand, ...], rule: Rule = cheapest) -> pd.DataFrame:
     """Return the recommendation and its outcome for each LLM and demand that some profile can meet.
 
-    Raises `SchemaError` see `score_p1`.
+    `predictions`: a row for each of the 528 points: `model`, `profile`, `users`, and predicted `nttft_s_per_token`
+    and `itl_s`. Measured columns are optional; otherwise the published ones are joined. Raises `SchemaError` if a
+    column or a point is missing, or a point is duplicated.
 
     Returns
     -------
@@ -144,18 +125,10 @@ def peer_predictions(method: str) -> pd.DataFrame:
     return predictions
 
 
-def score_peers() -> dict[str, dict[str, Score]]:
-    """Return the scores of every peer under P1 and P2."""
-    return {
-        method: {name: score_decisions(decide(predictions, demands)) for name, demands in DEMANDS.items()}
-        for method, predictions in ((method, peer_predictions(method)) for method in PEERS)
-    }
-
-
 def join_measured(predictions: pd.DataFrame) -> pd.DataFrame:
     """Return one row for each of the 528 points, in the published order, with predicted and measured latencies.
 
-    Raises `SchemaError` see `score_p1`.
+    Raises `SchemaError`: see `decide`.
     """
     for column in (*POINT_COLUMNS, *LATENCY_COLUMNS):
         if column not in predictions.columns:

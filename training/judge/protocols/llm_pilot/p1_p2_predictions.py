@@ -62,7 +62,7 @@ class LlmPilotPredictor:
         self._seeded: dict[int, list[tuple[RoofcastPredictor, pd.DataFrame]]] = {}
 
     def __call__(self, seed: int) -> pd.DataFrame:
-        """Return the points, as `score_p1` of `p1_p2_llm_pilot` takes them."""
+        """Return the points, as `decide` of `p1_p2_llm_pilot` takes them."""
         folds = self._predictors(seed)
         predicted = [predictor.predict_distribution(X).median for predictor, X in folds]
         return _points(self._data, pd.concat(predicted))

@@ -5,16 +5,15 @@ import pandas as pd
 import pytest
 
 from judge.peers.llm_pilot_peers import LATENCY_COLUMNS, MEASURED_COLUMNS, PEERS, load_measured_points
+from judge.protocols.llm_pilot.capacity import Demand
 from judge.protocols.llm_pilot.p1_p2_llm_pilot import (
+    DEMANDS,
     P1_DEMANDS,
     P2_DEMANDS,
     Score,
     decide,
     peer_predictions,
     score_decisions,
-    score_p1,
-    score_p2,
-    score_peers,
 )
 from roofcast.data.errors import SchemaError, UnknownNameError
 
@@ -39,9 +38,8 @@ P2 = {
 }
 
 
-@pytest.fixture(scope="module")
-def peers() -> dict[str, dict[str, Score]]:
-    return score_peers()
+def peer_figures(method: str, protocol: str) -> dict[str, float]:
+    return score_decisions(decide(peer_predictions(method), DEMANDS[protocol])).figures()
 
 
 def perfect() -> pd.DataFrame:
@@ -49,13 +47,13 @@ def perfect() -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("method", PEERS)
-def test_p1_is_what_was_published(method: str, peers: dict[str, dict[str, Score]]) -> None:
-    assert peers[method]["P1"].figures() == pytest.approx(PUBLISHED_P1[method].figures(), abs=1e-9)
+def test_p1_is_what_was_published(method: str) -> None:
+    assert peer_figures(method, "P1") == pytest.approx(PUBLISHED_P1[method].figures(), abs=1e-9)
 
 
 @pytest.mark.parametrize("method", PEERS)
-def test_p2_of_the_peers(method: str, peers: dict[str, dict[str, Score]]) -> None:
-    assert peers[method]["P2"].figures() == pytest.approx(P2[method].figures(), abs=5e-4)
+def test_p2_of_the_peers(method: str) -> None:
+    assert peer_figures(method, "P2") == pytest.approx(P2[method].figures(), abs=5e-4)
 
 
 def test_p2_counts_the_pairs_that_some_profile_can_meet() -> None:
@@ -63,9 +61,9 @@ def test_p2_counts_the_pairs_that_some_profile_can_meet() -> None:
     assert len(decide(perfect(), P2_DEMANDS)) == 885
 
 
-@pytest.mark.parametrize("score", [score_p1, score_p2])
-def test_the_truth_itself_scores_one(score: Callable[[pd.DataFrame], Score]) -> None:
-    assert score(perfect()) == Score(success=1.0, overspend=0.0, so=1.0)
+@pytest.mark.parametrize("demands", [P1_DEMANDS, P2_DEMANDS])
+def test_the_truth_itself_scores_one(demands: tuple[Demand, ...]) -> None:
+    assert score_decisions(decide(perfect(), demands)) == Score(success=1.0, overspend=0.0, so=1.0)
 
 
 def test_hopeless_predictions_recommend_nothing_and_fail() -> None:
@@ -88,7 +86,7 @@ def test_hopeless_predictions_recommend_nothing_and_fail() -> None:
 )
 def test_missing_columns_and_points_are_named(change: Callable[[pd.DataFrame], pd.DataFrame], problem: str) -> None:
     with pytest.raises(SchemaError, match=problem):
-        score_p1(change(perfect()))
+        decide(change(perfect()), P1_DEMANDS)
 
 
 def test_an_unknown_peer_is_refused() -> None:
