@@ -48,7 +48,7 @@ def test_each_stack_is_predicted_by_a_model_that_never_saw_it(subset: TrainingSe
         np.testing.assert_array_equal(same.model.predict(X), fold.model.predict(X))
 
 
-@pytest.mark.parametrize(("single", "share"), [(1.5, 0.2), (3.0, 0.8)])
+@pytest.mark.parametrize(("single", "share"), [(1.5, 0.5), (3.0, 0.8)])
 def test_an_owner_weighs_as_the_root_of_its_rows(single: float, share: float) -> None:
     """Four rows of one owner weigh two, more than a correction of 1.5 of another owner, and less than one of 3."""
     owners = pd.Series(["four"] * 4 + ["single"])
@@ -62,7 +62,7 @@ def test_an_owner_weighs_as_the_root_of_its_rows(single: float, share: float) ->
     model = SimpleNamespace(
         coefficients=None, carried_over=lambda _: SimpleNamespace(predict_ratio=lambda _: prediction)
     )
-    y = pd.DataFrame({METRIC: np.exp(correction * np.array([0.2, 0.2, 0.2, 0.2, 0.8]))})
+    y = pd.DataFrame({METRIC: np.exp(correction * np.array([0.5, 0.5, 0.5, 0.5, 0.8]))})
     X = pd.DataFrame({"config.engine": np.zeros(5)})
     folds = [HeldOutModel(cast("RatioModel", model), np.arange(5))]
     assert fit_carry_over(folds, X, y, build_origins(owners, owners))[1][METRIC] == pytest.approx(share)

@@ -118,6 +118,11 @@ class LoadIndependent:
     transfer_s: FloatArray
     full_s: FloatArray
 
+    @property
+    def is_apart(self) -> BoolArray:
+        """Whether prefill is disaggregated."""
+        return self.inputs.d["config.n_prefill_accelerator"] > 0
+
     def take(self, rows: RowIndex, d: Queries) -> LoadIndependent:
         """Return some rows, whose descriptors are now `d`, with other loads."""
         others: LoadIndependent = take_rows(replace(self, inputs=replace(self.inputs, d={})), rows)
@@ -252,7 +257,7 @@ def _last_chunk_s(s: EngineInputs, n_prompt: FloatArray) -> FloatArray:
 
 def _closed_loop(fixed: LoadIndependent, concurrency: FloatArray) -> Estimate:
     ratio = np.ones_like(concurrency)
-    is_apart = fixed.inputs.d["config.n_prefill_accelerator"] > 0
+    is_apart = fixed.is_apart
     if is_apart.any():
         subset = take_rows(replace(fixed, inputs=replace(fixed.inputs, memo=None)), np.flatnonzero(is_apart))
         ratio[is_apart] = _decoding_ratio(subset, concurrency[is_apart])
@@ -302,31 +307,23 @@ def _loop_at_ratio(fixed: LoadIndependent, concurrency: FloatArray, decoding_rat
     Notes
     -----
     While one request is answered, each other running request is prefilled once. A share of these prefills interrupts
-    decoding. A request waits for the prefills that it meets, at random or in the startup burst, at most once for each
-    other request. Requests of one fixed length that start together also end together, and a share of them stays
-    synchronised. A static batch enters the engine in its own process, without a server and its tokenizer.
-    Disaggregated prefill interrupts nothing, its requests hold no slot of the decode ranks, and the burst is shared
-    by the prefill ranks. If these are the bottleneck, the mean time in flight is that of full prefill passes for all
-    requests of a rank. Pipeline stages work on micro-batches in turn, at the pace of the longest if all are busy.
-
-    References
-    ----------
-    P. J. Denning and J. P. Buzen, "The Operational Analysis of Queueing Network Models", ACM Computing Surveys 10(3),
-    1978, section on bottleneck analysis.
+    decoding. A share of requests of one fixed length stays synchronised. A static batch enters the engine in its own
+    process, without a server. Disaggregated prefill interrupts nothing, and its requests hold no decode slot.
     """
-    d, c = fixed.inputs.d, fixed.inputs.c
+    d, c, is_apart = fixed.inputs.d, fixed.inputs.c, fixed.is_apart
     n_output, n_rank = d["workload.n_output_token"], d["config.dp"]
-    admitted = np.minimum((decoding := concurrency * decoding_ratio) / n_rank, d["config.max_num_seqs"])
+    decoding = concurrency * decoding_ratio
+    admitted = np.minimum(decoding / n_rank, d["config.max_num_seqs"])
     per_rank = running_batch(admitted, fixed.memory.capacity / n_rank, d["workload.length_variation"])
     batch = per_rank * n_rank
     step = estimate_step(fixed.inputs, np.maximum(per_rank / d["config.pp"], 1.0))
     stage = stage_ratio(d)
     gap = step.total_s * np.maximum(np.minimum(per_rank, d["config.pp"]) * stage, 1.0) * token_cost(d, c)
-    is_apart = d["config.n_prefill_accelerator"] > 0
     others = np.where(d["workload.is_static"] > 0, 0.0, np.maximum(per_rank - 1, 0.0))
     in_step = c["lockstep"] * (d["workload.length_variation"] <= 0)
     is_mixed = np.where(is_apart, 0.0, d["config.is_mixed"])
-    stage_s = (prompt_s := prompt_in_step(fixed.prefill, step, is_mixed)) * stage
+    prompt_s = prompt_in_step(fixed.prefill, step, is_mixed)
+    stage_s = prompt_s * stage
     interference = np.where(is_apart, 0.0, c["prefill_interference"] * (1 - in_step)) * others * stage_s / n_output
     shared = is_mixed * np.minimum(others, 1.0)
     overhead = np.where(d["workload.is_static"] > 0, c["batch_overhead_s"], c["request_overhead_s"])
@@ -336,16 +333,15 @@ def _loop_at_ratio(fixed: LoadIndependent, concurrency: FloatArray, decoding_rat
     excess = np.maximum(decoding / batch - 1, 0.0)
     warm = overhead + wait + prefill_s + fixed.transfer_s
     n_wave = requests_per_slot(d, (warm + decode_s) * (1 + excess))
-    own = warm + (startup := np.where(d["workload.is_static"] > 0, 0.0, c["startup_s"] / n_wave))
-    cycle_s = (undisturbed := own + decode_s) + np.where(is_apart, excess * decode_s, 0.0)
+    startup = np.where(d["workload.is_static"] > 0, 0.0, c["startup_s"] / n_wave)
+    own = warm + startup
+    cycle_s = own + decode_s + np.where(is_apart, excess * decode_s, 0.0)
     together = np.maximum(np.maximum(in_step, _gathering(d)), startup_burst_ratio(n_wave, c["burst"]))
-    full_passes_s = concurrency / _n_prefill_rank(d) * fixed.full_s * stage
     other_prompts = np.where(is_apart, np.maximum(concurrency - 1, 0.0) / _n_prefill_rank(d), others)
-    ahead = prompt_wait_s(other_prompts, stage_s, cycle_s, c["collision"]) + together * other_prompts * stage_s / 2
-    ahead = np.minimum(ahead, other_prompts * stage_s)
-    residence = undisturbed + (ahead := np.where(is_apart, np.maximum(ahead, full_passes_s - cycle_s), ahead))
+    ahead = _prompts_ahead_s(fixed, concurrency, other_prompts, stage_s, cycle_s, together=together)
+    residence = own + decode_s + ahead
     steady_queue = excess * np.where(is_apart, decode_s, residence)
-    queue = mean_queue_s(steady_queue, n_wave, served := batch / decoding)
+    queue = mean_queue_s(steady_queue, n_wave, batch / decoding)
     request_per_s = concurrency / (steady_queue + residence)
     return Estimate(
         memory=fixed.memory,
@@ -354,7 +350,7 @@ def _loop_at_ratio(fixed: LoadIndependent, concurrency: FloatArray, decoding_rat
         concurrency=concurrency,
         batch=batch,
         n_wave=n_wave,
-        served_ratio=served,
+        served_ratio=batch / decoding,
         overhead_s=overhead,
         wait_s=wait,
         startup_s=startup,
@@ -374,6 +370,32 @@ def _loop_at_ratio(fixed: LoadIndependent, concurrency: FloatArray, decoding_rat
         request_throughput_per_s=request_per_s,
         rate_ratio=np.zeros_like(concurrency),
     )
+
+
+def _prompts_ahead_s(
+    fixed: LoadIndependent,
+    concurrency: FloatArray,
+    other_prompts: FloatArray,
+    stage_s: FloatArray,
+    cycle_s: FloatArray,
+    *,
+    together: FloatArray,
+) -> FloatArray:
+    """Return the mean time that a request waits for the prefills that it meets: shape (n_row,).
+
+    It meets those of other requests at random or in the startup burst, each at most once. Where disaggregated prefill
+    is the bottleneck, the time in flight is that of full prefill passes for all requests of a rank.
+
+    References
+    ----------
+    P. J. Denning and J. P. Buzen, "The Operational Analysis of Queueing Network Models", ACM Computing Surveys 10(3),
+    1978, section on bottleneck analysis.
+    """
+    d, longest_s = fixed.inputs.d, other_prompts * stage_s
+    at_random = prompt_wait_s(other_prompts, stage_s, cycle_s, fixed.inputs.c["collision"])
+    ahead = np.minimum(at_random + together * longest_s / 2, longest_s)
+    full_passes_s = concurrency / _n_prefill_rank(d) * fixed.full_s * stage_ratio(d)
+    return np.where(fixed.is_apart, np.maximum(ahead, full_passes_s - cycle_s), ahead)
 
 
 def _gathering(d: Queries) -> FloatArray:

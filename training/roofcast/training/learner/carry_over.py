@@ -42,8 +42,8 @@ def fit_carry_over(
     They are learnt from rows of competent operators, whom a question is about by default; those of engines that none
     of them runs, the calibration of `QUEUEING` excepted, from all rows of such engines. With fewer than
     `MIN_COMPETENT_OWNER` owners of competent rows, all are from all rows. An owner of n rows has the weight sqrt(n).
-    The share of the correction of a metric has the metric's least error; derived metrics have none, for they
-    follow from others. The share of the calibration is the smallest whose product of the errors of TTFT, TPOT and
+    The share of the correction of a metric is `carry_over_share`; derived metrics have none, for they follow from
+    others. The share of the calibration is the smallest whose product of the errors of TTFT, TPOT and
     throughput is within `TOLERANCE` of the least one, for the priors have seen none of these stacks.
 
     - `folds`: Models and the rows of the stacks that they did not see.
@@ -80,7 +80,7 @@ class _Trial:
         return replace(self, folds=folds)
 
     def best(self, calibration: FloatArray, chosen: BoolArray) -> tuple[FloatArray, dict[str, float]]:
-        """Return the shares of the calibration, of which those `chosen` are one that is tried, and of corrections."""
+        """Return the best shares: of the calibration, one value for those `chosen`, and of corrections by metric."""
         are_fitted = all(fold.model.coefficients is None for fold in self.folds)
         shares = CALIBRATION_SHARES if are_fitted else CALIBRATION_SHARES[:1]
         tried = [self._judge(np.where(chosen, share, calibration)) for share in shares]
@@ -90,7 +90,7 @@ class _Trial:
         return next(found for error, found in reversed(tried) if error <= least + TOLERANCE)
 
     def _judge(self, calibration: FloatArray) -> tuple[float, tuple[FloatArray, dict[str, float]]]:
-        """Return the logarithm of the product of errors, and the shares, those of corrections by least error."""
+        """Return the logarithm of the product of errors with this calibration, and all shares."""
         parts = [
             _Part(
                 fold.model.carried_over(calibration).predict_ratio(self.X.iloc[fold.test]),
@@ -140,21 +140,27 @@ def carry_over_share(
 ) -> float:
     """Return the factor from 0 to 1 of the correction with the least sum of ``|error - factor * correction|``.
 
-    An owner of n rows weighs ``n ** size_exponent``.
+    It is 0 where that sum is less than without the correction by no more than its standard error over owners. An
+    owner of n rows weighs ``n ** size_exponent``.
 
     Examples
     --------
     >>> carry_over_share(np.array([1.0, -1.0, 2.0]), np.array([0.5, -0.4, 1.0]), np.array(["a", "a", "b"]))
     0.5
+    >>> carry_over_share(np.array([1.0, 1.0, 1.0]), np.array([1.0, 0.1, -0.9]), np.array(["a", "b", "c"]))
+    0.0
     """
     moves = np.abs(correction) > 1e-9
     correction, error, owner = correction[moves], error[moves], owner[moves]
     if not len(correction):
         return 1.0
-    share, weight = error / correction, np.abs(correction) * owner_weights(owner, size_exponent)
-    order = np.argsort(share, kind="stable")
-    middle = np.searchsorted(np.cumsum(weight[order]), weight.sum() / 2)
-    return float(np.clip(share[order][middle], 0.0, 1.0))
+    weight = owner_weights(owner, size_exponent)
+    ratio, influence = error / correction, np.abs(correction) * weight
+    order = np.argsort(ratio, kind="stable")
+    middle = np.searchsorted(np.cumsum(influence[order]), influence.sum() / 2)
+    share = float(np.clip(ratio[order][middle], 0.0, 1.0))
+    gain = pd.Series(weight * (np.abs(error) - np.abs(error - share * correction))).groupby(owner.astype(str)).sum()
+    return share if gain.sum() > gain.std() * np.sqrt(len(gain)) else 0.0
 
 
 def owner_weights(owner: ObjectArray, size_exponent: float = 0.5) -> FloatArray:
