@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from roofcast.data.catalog import load_catalog
@@ -43,11 +45,46 @@ FORMS = frozenset({"sxm", "sxm2", "pcie", "nvl", "60c", "80c"})
         ("Ironwood", "google-tpu-v7x-ironwood"),
         ("AGX Orin 64GB", "nvidia-jetson-agx-orin-64gb"),
         ("trn2", "aws-trainium2"),
+        ("p5.48xlarge", "nvidia-h100-sxm-80gb"),
+        ("g6e", "nvidia-l40s-48gb"),
+        ("a3-highgpu-8g", "nvidia-h100-sxm-80gb"),
+        ("ND96isr H100 v5", "nvidia-h100-sxm-80gb"),
+        ("Standard_ND96isr_MI300X_v5", "amd-mi300x-192gb"),
+        ("BM.GPU.H200.8", "nvidia-h200-sxm-141gb"),
+        ("a4x-highgpu-4g", "nvidia-gb200"),
+        ("ct6e-standard-4t", "google-tpu-v6e"),
+        ("2x RTX 3090", "nvidia-rtx-3090-24gb"),
+        ("H100 x8", "nvidia-h100-sxm-80gb"),
+        ("M5 Ultra", "apple-m5-ultra-512gb"),
     ],
 )
 def test_an_accelerator_is_meant_by_its_words(name: str, id_: str) -> None:
     assert CATALOG.accelerator(name).id == id_
     assert f"is taken as {id_}" in CATALOG.remark("accelerator", name)
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("Mac Studio", "may be apple-m5-ultra-512gb, apple-m5-max-128gb, apple-m3-ultra-512gb"),
+        ("Mac Studio 96GB", "may be apple-m5-ultra-64c-96gb"),
+        ("a3", "may be nvidia-h100-sxm-80gb or nvidia-h200-sxm-141gb; name one"),
+        ("Vera Rubin NVL144", "is announced, .* nearest that is known is nvidia-gb300"),
+        ("AMD Instinct MI450", "is announced; .* nearest that is known is amd-mi355x-288gb"),
+        ("MI430X", "MI430X .* is announced"),
+        ("H100 64GB", "no source states its bandwidth; the nearest that is known is nvidia-h100-sxm-80gb"),
+    ],
+)
+def test_hardware_that_is_no_accelerator_of_the_catalogue_is_told(name: str, problem: str) -> None:
+    with pytest.raises(UnknownNameError, match=problem):
+        CATALOG.accelerator(name)
+
+
+def test_what_stands_in_the_table_of_hardware_is_known() -> None:
+    ids = {*CATALOG.accelerators, *(re.sub(r"(-[0-9]+c)?-[0-9]+gb$", "", id_) for id_ in CATALOG.accelerators)}
+    assert all(set(row.ids) <= ids for row in CATALOG.hardware_names)
+    assert "of which one has 8" in CATALOG.remark("accelerator", "p5.48xlarge")
+    assert "n_accelerator 2" in CATALOG.remark("accelerator", "2x RTX 3090")
 
 
 @pytest.mark.parametrize(

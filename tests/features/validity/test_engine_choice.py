@@ -33,7 +33,8 @@ def test_every_engine_of_the_learner_is_known() -> None:
     [
         ("sgl", "sglang"), ("TensorRT", "trtllm"), ("trt", "trtllm"), ("tensorrt_llm 1.2", "trtllm"),
         ("llama_cpp", "llama.cpp"), ("Ollama 0.13", "ollama"), ("LM Studio", "llama.cpp"), ("MLX", "mlx-lm"),
-        ("mlx_lm", "mlx-lm"), ("ExLlamaV3", "exllama-v3"), ("exl2", "exllama-v2"), ("HuggingFace TGI", "tgi"),
+        ("mlx_lm", "mlx-lm"), ("ExLlamaV3", "exllama-v3"), ("TabbyAPI", "exllama-v3"), ("exl2", "exllama-v2"),
+        ("HuggingFace TGI", "tgi"),
         ("vllm_ascend", "vllm"), ("vllm-mlx", "vllm-mlx"),
     ],
 )  # fmt: skip

@@ -10,7 +10,8 @@ from importlib import resources
 from types import MappingProxyType
 from typing import Final, Self
 
-from roofcast.data.catalog.catalog_tables import read_aliases, read_specs
+from roofcast.data.catalog.catalog_tables import read_aliases, read_rows, read_specs
+from roofcast.data.catalog.hardware_names import HardwareIndex, HardwareName, split_count
 from roofcast.data.catalog.sheet_units import with_peaks
 from roofcast.data.catalog.support_rows import MeasuredStack
 from roofcast.data.catalog.typed_names import WordIndex
@@ -35,6 +36,7 @@ class Catalog:
     - `models`, `accelerators`: Specs by id.
     - `model_aliases`, `accelerator_aliases`: Ids by alias.
     - `alias_precisions`: Precision of the weights by model alias, for the aliases of quantised copies.
+    - `hardware_names`: Names of machines, instances and parts without a data sheet.
     - `unlisted`: Ids of models that a caller can name and that no answer names unasked.
     - `measured`: Runs of the store, which override the support table.
     """
@@ -45,6 +47,7 @@ class Catalog:
     model_aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
     accelerator_aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
     alias_precisions: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    hardware_names: tuple[HardwareName, ...] = ()
     unlisted: frozenset[str] = frozenset()
     measured: tuple[MeasuredStack, ...] = ()
 
@@ -69,12 +72,37 @@ class Catalog:
         return spec.model_copy(update={"weight_precision": precision}) if precision else spec
 
     def accelerator(self, name: str) -> AcceleratorSpec:
-        """Return the accelerator of this name.
+        """Return the accelerator of this name, or of the instance or the number of accelerators that it names.
 
-        Raises `UnknownNameError` if no name or several names match; lists near misses, or what it may mean.
+        Raises `UnknownNameError` if no name or several names match, or that of a part without a data sheet; lists
+        near misses, or what it may mean.
+
+        Examples
+        --------
+        >>> [load_catalog().accelerator(name).id for name in ("p5.48xlarge", "2x RTX 3090")]
+        ['nvidia-h100-sxm-80gb', 'nvidia-rtx-3090-24gb']
         """
+        if not self.knows_accelerator(name) and not self._accelerator_words.meaning(name):
+            candidates = [*self._hardware.instances(name)] or self._hardware.chips(name)
+            if len(candidates) > 1:
+                raise AmbiguousNameError("accelerator", name, candidates)
+            bare, n = split_count(name)
+            if candidates or n:
+                return self.accelerator(candidates[0] if candidates else bare)
         index, words = self._accelerator_index, self._accelerator_words
-        return self.accelerators[_find("accelerator", name, index, self.accelerators, words)]
+        try:
+            return self.accelerators[_find("accelerator", name, index, self.accelerators, words)]
+        except AmbiguousNameError:
+            raise
+        except UnknownNameError:
+            if (part := self._hardware.absent(name)) is None:
+                raise
+            advice = (
+                f"{part.text}; the nearest that is known is {' or '.join(part.ids)}, and a file describes another"
+            )
+            raise UnknownNameError(
+                "accelerator", name, advice=f"{advice} (`roofcast accelerators --template`)"
+            ) from None
 
     def remark(self, field: str, name: str) -> str:
         """Return what a known name of a model or accelerator is taken as; blank where it is spelled as the id is.
@@ -96,7 +124,15 @@ class Catalog:
         if isinstance(spec, ModelSpec) and spec.weight_precision != self.models[spec.id].weight_precision:
             copy = parse_weights(split_copy_name(name).quantisation)
             weights = f" with weights in {copy if copy.precision == spec.weight_precision else spec.weight_precision}"
-        return f"{field} {name!r} is taken as {spec.id}{weights}{also}"
+        return f"{field} {name!r} is taken as {spec.id}{weights}{'' if is_model else self._count_of(name)}{also}"
+
+    def _count_of(self, name: str) -> str:
+        if self.knows_accelerator(name) or self._accelerator_words.meaning(name):
+            return ""
+        sizes = sorted(n for numbers in self._hardware.instances(name).values() for n in numbers)
+        n = split_count(name)[1]
+        told = f", of which one has {' or '.join(map(str, sizes))}: n_accelerator states it" if sizes else ""
+        return told or (f"; for {n} of them state n_accelerator {n}" if n else "")
 
     def host_memory_byte(self, accelerator: str) -> float:
         """Return the memory of a host for each of its accelerators: the median over offers that tell it.
@@ -197,6 +233,10 @@ class Catalog:
         return WordIndex(names, is_numbered=True)
 
     @functools.cached_property
+    def _hardware(self) -> HardwareIndex:
+        return HardwareIndex(self.accelerators, self.hardware_names, self.offers)
+
+    @functools.cached_property
     def _precision_index(self) -> Mapping[str, str]:
         names = (
             (part, p) for alias, p in self.alias_precisions.items() for part in (alias, alias.rpartition("/")[2])
@@ -235,6 +275,7 @@ def load_catalog() -> Catalog:
         model_aliases=MappingProxyType(read_aliases(folder / "model_aliases.csv")),
         accelerator_aliases=MappingProxyType(read_aliases(folder / "accelerator_aliases.csv")),
         alias_precisions=MappingProxyType(read_aliases(folder / "model_aliases.csv", "weight_precision")),
+        hardware_names=tuple(HardwareName.parse(row) for row in read_rows(folder / "hardware_names.csv")),
     )
 
 

@@ -39,6 +39,11 @@ def read_aliases(file: Traversable, column: str = "id") -> dict[str, str]:
     return {alias: cell for alias, cell in aliases.items() if cell}
 
 
+def read_rows(file: Traversable) -> list[dict[str, str]]:
+    """Return the rows of a table, blank cells too."""
+    return [*csv.DictReader(file.read_text(encoding="utf-8").splitlines())]
+
+
 def _rows(file: Traversable) -> Iterator[tuple[int, dict[str, str]]]:
-    for line, row in enumerate(csv.DictReader(file.read_text(encoding="utf-8").splitlines()), start=2):
+    for line, row in enumerate(read_rows(file), start=2):
         yield line, {name: value for name, value in row.items() if value}

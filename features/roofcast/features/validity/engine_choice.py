@@ -8,7 +8,7 @@ from math import inf
 from typing import Final
 
 from roofcast.data.catalog.support_rows import MeasuredStack, load_support, target_of
-from roofcast.data.errors import UnknownNameError
+from roofcast.data.errors import AmbiguousNameError, UnknownNameError
 from roofcast.data.specs import BYTE_PER_WEIGHT, AcceleratorSpec, ModelSpec
 from roofcast.features.columns import ENGINES
 from roofcast.features.descriptors.engine_names import ALIASES, OTHER, nearest_engine
@@ -31,6 +31,21 @@ ANY_ENGINE: Final = ""
 
 WEIGHT_SHARE: Final = 0.85
 """Of the memory, that weights may take where an engine can quantise them further; cache and buffers take the rest."""
+
+FRONTS: Final = {
+    "dynamo": ("vllm", "sglang", "trtllm"), "triton": ("trtllm", "vllm"), "kserve": ("vllm", "sglang"),
+    "ray": ("vllm", "sglang"), "aibrix": ("vllm", "sglang"), "gpustack": ("vllm", "sglang", "llama.cpp"),
+    "xinference": ("vllm", "sglang", "llama.cpp"), "localai": ("llama.cpp", "vllm", "mlx-lm"),
+    "docker": ("llama.cpp", "vllm"), "ktransformers": ("llama.cpp", "sglang"),
+}  # fmt: skip
+"""Engines beneath servers that start one of several; KTransformers' kernels run experts on the host beneath SGLang,
+as ``--n-cpu-moe`` of llama.cpp does.
+
+References
+----------
+NVIDIA Dynamo 1.4, "Backends"; KServe, "LLMInferenceService"; GPUStack, Xinference and LocalAI, "Backends"; Docker,
+"Model Runner: inference engines"; KTransformers, ``kt-kernel/README.md``.
+"""
 
 _OTHER_NAMES: Final = ("vllm-mlx", "other")
 _HOME: Final = re.compile(r"consumer|SoC|CPU", re.IGNORECASE)
@@ -187,7 +202,11 @@ def unknown_engine_error(engine: str, measured: Collection[str] = ()) -> Unknown
     engine: no 'vlm' is known; did you mean 'vllm' or 'vllm-mlx' or 'llm-d'?
     >>> print(unknown_engine_error("homemade"))
     engine: no 'homemade' is known; `roofcast engines` lists them
+    >>> print(unknown_engine_error("NVIDIA Dynamo"))
+    engine: 'NVIDIA Dynamo' may be vllm, sglang or trtllm; name one
     """
+    if front := next((word for word in re.findall("[a-z]+", engine.lower()) if word in FRONTS), None):
+        return AmbiguousNameError("engine", engine, FRONTS[front])
     return UnknownNameError("engine", engine, {*known_engines(), *measured} - {""}, "`roofcast engines` lists them")
 
 

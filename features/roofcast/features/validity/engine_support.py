@@ -21,7 +21,9 @@ DESK_ENGINES: Final = ("llama.cpp", "mlx-lm")
 """Engines of desks: searched unasked on accelerators of desks, and where none of `SERVERS` runs."""
 
 WIDE: Final = ("fp32", "bf16", "fp16")
-_SPELLINGS: Final = {"mlx": "mlx-lm", "exl2": "exllama-v2", "exl3": "exllama-v3"}
+_SPELLINGS: Final = {"mlx": "mlx-lm", "exl2": "exllama-v2", "exl3": "exllama-v3", "tabbyapi": "exllama-v3"}
+"""TabbyAPI is ExLlamaV3's own server, and serves no other format since its checkpoint branch ``exl2``."""
+
 _EXL: Final = {"exllama-v2": frozenset({"exl2", "gptq"}), "exllama-v3": frozenset({"exl3"})}
 _VERSION: Final = re.compile(r"v?(\d+(?:\.\d+)+)")
 _NEWEST: Final = (10**9,)
