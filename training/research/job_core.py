@@ -8,7 +8,6 @@ import argparse
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -18,7 +17,6 @@ import pandas as pd
 from research.megatron_tables import korthikanti_rows, narayanan_rows, time_errors
 from roofcast.data.catalog import Catalog
 from roofcast.data.job_campaigns import job_catalog, load_job_campaigns
-from roofcast.data.specs import ModelSpec
 from roofcast.features.jobs.plan_enumeration import PlanChoice, choose_plans
 from roofcast.features.jobs.run_columns import JobRuns
 from roofcast.features.jobs.run_table import build_jobs
@@ -50,46 +48,6 @@ class Judged:
     rows: pd.DataFrame
     choice: PlanChoice
     target: FloatArray
-
-
-def load_rows(extra: Path | None, names: list[str]) -> tuple[pd.DataFrame, Catalog]:
-    """Return shipped rows and those of unshipped campaigns in `extra`, with the catalogue that holds their models."""
-    catalog = job_catalog()
-    shipped = load_job_campaigns()
-    if extra is None:
-        return shipped, catalog
-    tables = [pd.read_csv(extra / f"{name}.csv") for name in names if name not in set(shipped["campaign"])]
-    for table in tables:
-        measured = table["note"].astype(str).str.extract(r"all-reduce ([0-9.]+) GB/s")[0].astype(float)
-        if "all_reduce_bandwidth_byte_per_s" not in table:
-            table["all_reduce_bandwidth_byte_per_s"] = measured * 10**9
-    catalog = catalog.with_models(_shapes(extra / "shapes_new.csv", catalog))
-    joined = pd.concat([shipped, *tables], ignore_index=True)
-    for name in joined.select_dtypes(exclude="number").columns:
-        joined[name] = joined[name].fillna("")
-    known = joined["model"].isin(set(catalog.models)) & joined["accelerator"].isin(set(catalog.accelerators))
-    return joined[known].reset_index(drop=True), catalog
-
-
-def _shapes(path: Path, catalog: Catalog) -> list[ModelSpec]:
-    shapes = pd.read_csv(path)
-    specs = []
-    for row in shapes.to_dict("records"):
-        if row["model"] in catalog.models:
-            continue
-        fields = {str(k): v for k, v in row.items() if k not in {"model", "source"} and not pd.isna(v)}
-        fields.setdefault("n_param_active", fields["n_param"])
-        whole = {k: int(v) for k, v in fields.items() if k not in {"mlp_gated", "tie_word_embeddings"}}
-        width = {"head_dim": max(1, whole["hidden_size"] // whole["n_head"])}
-        if whole.get("n_expert"):
-            width["moe_intermediate_size"] = whole["intermediate_size"]
-        specs.append(
-            ModelSpec.parse(
-                fields | whole | width | {"id": row["model"], "lineage": row["model"], "fold_group": row["model"]}
-                | {"attention": "gqa" if whole["n_kv_head"] < whole["n_head"] else "mha", "source": "shapes_new.csv"}
-            )
-        )  # fmt: skip
-    return specs
 
 
 def select_rows(rows: pd.DataFrame, catalog: Catalog) -> pd.DataFrame:
@@ -212,19 +170,15 @@ def print_memory_errors(rows: pd.DataFrame, catalog: Catalog) -> None:
 def main() -> None:
     """Print the errors."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--extra", type=Path, help="folder of unshipped campaigns: NAME.csv and shapes_new.csv")
-    parser.add_argument("--names", nargs="*", default=[], help="campaigns of --extra")
     parser.add_argument("--hold-out", nargs="*", default=[], help="lineage, accelerator, stack")
     parser.add_argument("--memory", action="store_true", help="peak memory instead of tokens/s")
-    parser.add_argument("--dump", type=Path)
     options = parser.parse_args()
-    rows, catalog = load_rows(options.extra, options.names)
+    rows, catalog = load_job_campaigns(), job_catalog()
     if options.memory:
         print_memory_errors(rows, catalog)
         return
     judged = judge(select_rows(rows, catalog), catalog, DEFAULT_TRAINING_COEFFICIENTS)
-    stack = judged.rows["stack"] if "stack" in judged.rows else judged.rows["campaign"]
-    stack = stack.where(stack != "", judged.rows["campaign"])
+    stack = judged.rows["stack"].where(judged.rows["stack"] != "", judged.rows["campaign"])
     weight = row_weights(stack)
     prior = log_errors(judged.choice.runs, judged.target, DEFAULT_TRAINING_COEFFICIENTS)
     fitted = fit_time(judged.choice.runs, judged.target, weight)
@@ -243,12 +197,6 @@ def main() -> None:
         print(f"{name:28s} {DEFAULT_TRAINING_COEFFICIENTS.value(name):10.4g} -> {fitted.value(name):10.4g}")
     for name, table in (("Korthikanti", korthikanti_rows()), ("Narayanan", narayanan_rows())):
         print(f"{name}: {np.abs(time_errors(*table, fitted)).mean():.3f} with fitted coefficients")
-    if options.dump:
-        plan = {name: getattr(judged.choice.runs.plan, name) for name in judged.choice.runs.plan.__slots__}
-        parts = estimate_training(judged.choice.runs, fitted)
-        times = {name: getattr(parts, name) for name in parts.__slots__}
-        dumped = judged.rows.assign(**{f"plan_{k}": v for k, v in plan.items()}, **times, fits=judged.choice.fits)
-        dumped.assign(**{f"e_{k}": v for k, v in errors.items()}).to_csv(options.dump)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from judge.markdown import markdown_table
 from research.kernels.kernel_fit import KernelFit
 
 WAYS: Final = ("fitted", "held_out", "roofline")
@@ -71,19 +72,14 @@ def cells(errors: pd.DataFrame) -> list[str]:
     return [f"{percentages[way].mean():.3f} / {percentages[way].median():.3f}" for way in WAYS]
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
-
-
 def _overview(fitted: Sequence[KernelFit]) -> str:
     rows = [[one.kind.name, str(len(one.errors)), *cells(one.errors)] for one in fitted]
-    return _table(["kind", "rows", "fitted", "held out", "roofline"], rows)
+    return markdown_table(["kind", "rows", "fitted", "held out", "roofline"], rows) + "\n"
 
 
 def _breakdown(errors: pd.DataFrame, factor: str) -> str:
     rows = [[str(key), str(len(group)), *cells(group)] for key, group in errors.groupby(factor)]
-    return _table([factor, "rows", "fitted", "held out", "roofline"], rows)
+    return markdown_table([factor, "rows", "fitted", "held out", "roofline"], rows) + "\n"
 
 
 def _parameters(one: KernelFit) -> str:
