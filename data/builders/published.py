@@ -67,12 +67,14 @@ class FileSet:
     - `globs`: Patterns below the campaign's folder, each of which at least one file matches.
     - `format`: Name in `FORMATS`.
     - `rows`: JSON: paths of nested lists, each of whose items is a record with the cells around it.
+    - `keys`: JSON: names of the keys of nested objects, each of whose members is a record with the keys as cells.
     - `columns`: JSON lines: names of the items of a line that is a list.
     - `fields`: Text: regular expression of two groups, name and value, whose matches become cells.
     - `comment`: CSV: lines with this beginning are skipped.
     - `unquoted`: CSV: column whose commas are not quoted.
     - `is_loose`: CSV and Markdown: a line with more or fewer cells than the header is no error.
     - `is_titled`: HTML: the first row of each table names the columns.
+    - `is_plain`: Whether names of columns count in lower case, with single blanks for blanks and underscores.
     - `repeated`: Columns whose blank cells repeat that of the row above.
     - `only`: Regular expressions by column that a row must match to be one.
     """
@@ -80,12 +82,14 @@ class FileSet:
     globs: tuple[str, ...]
     format: str
     rows: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     fields: str = ""
     comment: str = ""
     unquoted: str = ""
     is_loose: bool = False
     is_titled: bool = False
+    is_plain: bool = False
     repeated: tuple[str, ...] = ()
     only: Mapping[str, str] = field(default_factory=dict)
 
@@ -95,7 +99,8 @@ class FileSet:
             text = "" if self.format == "path" else file.read_text(encoding="utf-8-sig")
             place = {"@source": file, "@file": file.name, "@path": file.relative_to(folder).as_posix()}
             above = dict.fromkeys(self.repeated, "")
-            for row, cells in enumerate(FORMATS[self.format](text, file.name, self), start=1):
+            for row, read in enumerate(FORMATS[self.format](text, file.name, self), start=1):
+                cells = {_plain(name): cell for name, cell in read.items()} if self.is_plain else read
                 above |= {name: cells[name] for name in above if cells.get(name)}
                 cells |= {name: text for name, text in above.items() if name in cells}
                 if all(re.search(pattern, str(cells.get(name, ""))) for name, pattern in self.only.items()):
@@ -107,6 +112,10 @@ class FileSet:
             if not files:
                 raise SchemaError("", f"no file {glob}: put the published files there, see --raw", str(folder))
             yield from files
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_]+", " ", name).strip().lower()
 
 
 def csv_cells(text: str, name: str, files: FileSet) -> Iterator[dict[str, Any]]:
@@ -135,10 +144,23 @@ def csv_cells(text: str, name: str, files: FileSet) -> Iterator[dict[str, Any]]:
 def json_cells(text: str, name: str, files: FileSet) -> Iterator[dict[str, Any]]:
     """Yield the document, or the items of its lists with the cells around them; of a list each item.
 
-    Raises `SchemaError` if the file is no JSON object or list of objects, or lacks a list.
+    Raises `SchemaError` if the file is no JSON object or list of objects, or lacks a list or a nested object.
     """
+    if files.keys:
+        yield from _members(_json_object(text, name), files.keys, name)
+        return
     paths = ("", *files.rows) if text.lstrip().startswith("[") else files.rows
     yield from _items(_json_object(text if paths == files.rows else f'{{"": {text}}}', name), paths, name)
+
+
+def _members(members: Any, keys: tuple[str, ...], name: str) -> Iterator[dict[str, Any]]:
+    if not isinstance(members, dict):
+        raise SchemaError(keys[0] if keys else "", f"must be a JSON object, got {type(members).__name__}", name)
+    if not keys:
+        yield members
+        return
+    for key, member in members.items():
+        yield from ({keys[0]: key} | cells for cells in _members(member, keys[1:], name))
 
 
 def _items(cells: dict[str, Any], paths: tuple[str, ...], name: str) -> Iterator[dict[str, Any]]:

@@ -341,7 +341,7 @@ def _document(file: Path) -> dict[str, Any]:
 
 
 def _file_set(glob: str | list[str], **options: Any) -> FileSet:
-    lists: dict[str, Any] = {name: tuple(options.pop(name, ())) for name in ("rows", "columns", "repeated")}
+    lists: dict[str, Any] = {name: tuple(options.pop(name, ())) for name in ("rows", "keys", "columns", "repeated")}
     return FileSet(tuple(_listed(glob)), **lists, **options)
 
 

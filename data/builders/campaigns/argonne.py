@@ -1,41 +1,10 @@
-"""Columns of Argonne's figures under one set of names, and runs that cannot have generated all their tokens."""
+"""Throughput of Argonne's batches, without runs that cannot have generated all their tokens."""
 
-import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
-
-from builders.figures import number_of, round_figure
-from builders.published import Cells, Record, RejectionError
+from builders.published import Cells, RejectionError
 from builders.recipe import Row
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import UnknownNameError
 from roofcast.data.specs import BYTE_PER_WEIGHT, AcceleratorSpec, ModelSpec
-
-MODELS: Final = {"neuralmagic/Meta-Llama-3-8B-Instruct-FP8": "meta-llama/Meta-Llama-3-8B"}
-ACCELERATORS: Final[Mapping[str, str]] = {"Nvidia A100 GPU": "nvidia-a100-sxm-40gb", "SambaNova SN40L": ""}
-
-
-def records(published: Iterator[Record]) -> Iterator[Record]:
-    """Yield the records under the same column names for all files."""
-    for record in published:
-        cells = {re.sub(r"[\s_]+", " ", name).strip().lower(): text for name, text in record.columns.items()}
-        yield Record(record.reference, {**record.cells, **cells, **_named(cells, record.cells["@file"])})
-
-
-def _named(cells: Cells, file: str) -> dict[str, Any]:
-    both, is_gh200 = cells.get("input output length", ""), "GH200" in file
-    latency = cells.get("latency") or cells.get("ttft latency", "")
-    model = cells.get("model") or cells.get("model name", "")
-    return {
-        "input": cells.get("input length") or cells.get("max input length") or both,
-        "output": cells.get("output length") or cells.get("max output len") or both,
-        "hardware": cells.get("hardware") or ("Nvidia GH200 GPU" if is_gh200 else ""),
-        "batch": cells.get("batch size", ""),
-        "n": cells.get("num of hardware") or cells.get("tensor parallel") or cells.get("tp size", "1"),
-        "model": model, "model_id": MODELS.get(model, model), "latency": latency,
-        "latency_key": round_figure(number_of(latency)), "has_ttft": "ttft latency" in cells,
-        "framework": cells.get("framework") or ("vLLM" if is_gh200 else "TensorRT-LLM"),
-    }  # fmt: skip
 
 
 def rows(cells: Cells, common: Row) -> list[Row]:
@@ -56,8 +25,7 @@ def rows(cells: Cells, common: Row) -> list[Row]:
 def _check(cells: Cells, common: Row) -> None:
     catalog = load_catalog()
     try:
-        model = catalog.model(cells["model_id"])
-        accelerator = catalog.accelerator(ACCELERATORS.get(cells["hardware"], cells["hardware"]))
+        model, accelerator = catalog.model(cells["model_id"]), catalog.accelerator(cells["accelerator_id"])
     except UnknownNameError:
         return
     n_token = common["n_input_token"] + common["n_output_token"]

@@ -59,7 +59,7 @@ def records(published: Iterator[Record]) -> Iterator[Record]:
             run = (benchmark, cells["round"], *(cells[name] for name in names))
             named["is_repeat"] = run in seen
             seen.add(run)
-            named |= _log(cells, benchmark, known) if is_log else _result(cells, benchmark, known)
+            named |= _known_cells(cells, benchmark, known)
         yield Record(cells["path"] if is_log else f"{record.reference} {cells['id']}", {**cells, **named})
 
 
@@ -142,51 +142,14 @@ def _n_output_token(cells: Cells) -> float:
     return tokens_per_s / number_of(cells["samples_per_s"])
 
 
-def _log(cells: Cells, benchmark: str, known: _Known) -> dict[str, Any]:
-    n_output, card, engine = _n_output_token(cells), cells["accelerator_model_name"], _engine(cells["framework"])
-    per_node = number_of(cells["accelerators_per_node"])
-    n = (
-        int(number_of(cells["number_of_nodes"]))
-        * (1 if math.isnan(per_node) else max(int(per_node), 1))
-        * n_chip(card)
-    )
+def _known_cells(cells: Cells, benchmark: str, known: _Known) -> dict[str, Any]:
+    is_log = "path" in cells
+    engine = _engine(cells["framework" if is_log else "system"])
+    card = cells["accelerator_model_name" if is_log else "accel"]
     return {
-        "n": n, "engine": engine,
-        "precision": _weight_precision(cells) or known.precisions.get((card, benchmark, engine)),
-        "n_input": known.n_input[benchmark], "variation": known.variations[benchmark],
-        "n_output": known.n_output[benchmark] if math.isnan(n_output) else n_output,
-        "stack": stack_of(cells["submitter"]), **_load(cells), **_split(cells, n),
-        "note": f"{cells['round']} {cells['submitter']}, {cells['system']}, {cells['scenario']}"[:400],
-    }  # fmt: skip
-
-
-def _result(cells: Cells, benchmark: str, known: _Known) -> dict[str, Any]:
-    per_node, engine, card = int(number_of(cells["n_accel"]) or 1), _engine(cells["system"]), cells["accel"]
-    n = per_node if cells["round"] == "v6.0" else per_node * int(number_of(cells["nodes"]))
-    is_offline = cells["scenario"] == "Offline"
-    note = f"{cells['round']} {cells['org']}, {cells['scenario']}"
-    return {
-        "n": n * n_chip(card), "engine": engine, "precision": known.precisions.get((card, benchmark, engine)),
-        "n_input": known.n_input[benchmark], "variation": known.variations[benchmark],
-        "n_output": known.n_output[benchmark], "stack": stack_of(cells["org"]),
-        "load": "offline" if is_offline else "open_loop",
-        "note": note if is_offline else f"{note}; rate from tokens/s",
-    }  # fmt: skip
-
-
-def _split(cells: Cells, n: int) -> dict[str, Any]:
-    tp, pp = (number_of(cells[name]) for name in ("tp", "pp"))
-    if math.isnan(tp):
-        return {}
-    pp = 1.0 if math.isnan(pp) else pp
-    dp = n / (tp * pp)
-    return {"split_pp": pp, "split_dp": dp if dp >= 1 and dp.is_integer() else ""}
-
-
-def _load(cells: Cells) -> dict[str, Any]:
-    scenario = cells["scenario"].lower()
-    if scenario == "offline":
-        return {"load": "offline"}
-    if scenario == "singlestream":
-        return {"load": "closed_loop", "concurrency": 1}
-    return {"load": "open_loop", "rate": cells["scheduled_sps"] or cells["target_qps"]}
+        "engine": engine,
+        "precision": (is_log and _weight_precision(cells)) or known.precisions.get((card, benchmark, engine)),
+        "n_input": known.n_input[benchmark],
+        "variation": known.variations[benchmark],
+        "n_output": known.n_output[benchmark],
+    }

@@ -37,17 +37,10 @@ _TEST: Final = re.compile(
 
 
 def records(published: Iterator[Record]) -> Iterator[Record]:
-    """Yield a record per test and part, with the test's batch and arguments (a flag is ``on``)."""
-    for file in published:
-        for test, by_part in file.columns.items():
-            for part, figures in by_part.items():
-                if "train_samples_per_second" in figures:
-                    copied = part == "gaudi3" and figures.items() <= by_part.get("gaudi2", {}).items()
-                    cells = {**figures, "test": test, "part": part, "copied": "yes" if copied else ""}
-                    yield Record(
-                        f"{test.partition('::')[2] or test} {part}",
-                        cells | _setting(file.cells["@source"].parent, test, part),
-                    )
+    """Yield the records with the test's batch and arguments (a flag is ``on``)."""
+    for record in published:
+        cells = record.cells
+        yield record.having(**_setting(cells["@source"].parent, cells["test"], cells["part"]))
 
 
 def _setting(folder: Path, test: str, part: str) -> dict[str, Any]:
