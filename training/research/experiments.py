@@ -5,7 +5,6 @@ is generated from the runs.
 """
 
 import argparse
-import hashlib
 import logging
 import os
 import tempfile
@@ -16,7 +15,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-import joblib
 import mlflow
 import numpy as np
 import optuna
@@ -39,7 +37,6 @@ from research.nested import (
     build_splits,
     compare,
 )
-from roofcast import features
 from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog
 from roofcast.data.home import roofcast_home
@@ -47,7 +44,6 @@ from roofcast.data.units import s_from_ms
 from roofcast.features.engine.coefficients import Coefficients
 from roofcast.training.dataset.folds import leave_one_group_out
 from roofcast.training.dataset.training_set import TRAINED_ON, TrainingSet, build_training_set
-from roofcast.training.learner import calibration
 from roofcast.training.learner.calibration import fit_coefficients
 from roofcast.training.lifecycle.registry.mlflow_store import URI_VARIABLE
 from roofcast.training.lifecycle.registry.registry import Registry
@@ -88,12 +84,11 @@ class Design:
     n_trial: int = 12
 
 
-def run_comparison(data: TrainingSet, registry: Registry, cache: Path, design: Design) -> str:
+def run_comparison(data: TrainingSet, registry: Registry, design: Design) -> str:
     """Compare the learners, log the results to MLflow, and return the id of the parent run.
 
     - `data`: Rows without rejected ones.
     - `registry`: Registry whose MLflow store receives the runs.
-    - `cache`: Cache folder of the coefficients by fold.
     """
     start, outcomes = time.monotonic(), []
     with registry.run(RUN_NAME) as run_id:
@@ -101,7 +96,7 @@ def run_comparison(data: TrainingSet, registry: Registry, cache: Path, design: D
         params = asdict(design) | {"metrics": ",".join(design.metrics)}
         mlflow.log_params(params | {"n_row": len(data.X), "n_group": data.groups.nunique()})
         for i, (train, test) in enumerate(leave_one_group_out(data.groups, design.n_outer_fold), start=1):
-            outcomes.append(_compare_fold(data, train, test, cache, design))
+            outcomes.append(_compare_fold(data, train, test, design))
             _log_fold(data, i, outcomes[-1])
         table = error_table(outcomes, data)
         mlflow.log_metrics(_pooled(table))
@@ -113,29 +108,19 @@ def run_comparison(data: TrainingSet, registry: Registry, cache: Path, design: D
 
 
 def _compare_fold(
-    data: TrainingSet, train: IndexArray, test: IndexArray, cache: Path, design: Design
+    data: TrainingSet, train: IndexArray, test: IndexArray, design: Design
 ) -> dict[str, dict[str, Outcome]]:
-    outer = build_splits(data, train, test, load_or_fit_coefficients(data, train, cache), design.metrics)
+    outer = build_splits(data, train, test, _fit_coefficients(data, train), design.metrics)
     inner = []
     for inner_train, inner_test in leave_one_group_out(data.groups.iloc[train], design.n_inner_fold):
-        coefficients = load_or_fit_coefficients(data, train[inner_train], cache)
+        coefficients = _fit_coefficients(data, train[inner_train])
         inner.append(build_splits(data, train[inner_train], train[inner_test], coefficients, design.metrics))
     with threadpool_limits(1):
         return {m: compare(outer[m], [split[m] for split in inner], design.n_trial) for m in design.metrics}
 
 
-def load_or_fit_coefficients(data: TrainingSet, rows: IndexArray, cache: Path) -> Coefficients:
-    """Return coefficients fitted to the rows; cached by row ids and source code."""
-    key = hashlib.blake2b("\n".join(sorted(data.ids.iloc[rows])).encode(), digest_size=16)
-    for source in sorted([*Path(features.__file__).parent.rglob("*.[pj]*"), Path(calibration.__file__)]):
-        if source.suffix in {".py", ".json"}:
-            key.update(source.read_bytes())
-    file = cache / f"{key.hexdigest()}.joblib"
-    if not file.is_file():
-        cache.mkdir(parents=True, exist_ok=True)
-        joblib.dump(fit_coefficients(data.X.iloc[rows], data.y.iloc[rows], data.groups.iloc[rows])[0], file)
-    coefficients: Coefficients = joblib.load(file)
-    return coefficients
+def _fit_coefficients(data: TrainingSet, rows: IndexArray) -> Coefficients:
+    return fit_coefficients(data.X.iloc[rows], data.y.iloc[rows], data.groups.iloc[rows])[0]
 
 
 def _log_fold(data: TrainingSet, fold: int, outcomes: Mapping[str, Mapping[str, Outcome]]) -> None:
@@ -240,13 +225,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in ("mlflow", "optuna"):
         logging.getLogger(name).setLevel(logging.WARNING)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    home = roofcast_home()
-    registry = Registry(home, os.environ.get(URI_VARIABLE) or None)
+    registry = Registry(roofcast_home(), os.environ.get(URI_VARIABLE) or None)
     run_id = options.run
     if run_id is None:
         catalog = load_catalog()
         data = build_training_set(load_campaigns(TRAINED_ON), catalog.models, catalog.accelerators)
-        run_id = run_comparison(data, registry, home / "experiments", Design(n_trial=options.trials))
+        run_id = run_comparison(data, registry, Design(n_trial=options.trials))
     text = options.document.read_text(encoding="utf-8")
     section = nested_section(registry, run_id)
     options.document.write_text(with_tables(text, {MARKER: lambda: section}), encoding="utf-8")

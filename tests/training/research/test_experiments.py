@@ -30,7 +30,7 @@ def logged(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nested, "N_TREE", (5, 10))
         patch.setattr(experiments, "fit_coefficients", lambda *_: (DEFAULT_COEFFICIENTS,))
-        run_id = run_comparison(subset, registry, home / "experiments", DESIGN)
+        run_id = run_comparison(subset, registry, DESIGN)
     client = MlflowClient(tracking_uri=registry.tracking_uri)
     parent = client.get_run(run_id)
     children = client.search_runs([parent.info.experiment_id], f"tags.`mlflow.parentRunId` = '{run_id}'")
