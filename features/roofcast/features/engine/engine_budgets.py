@@ -82,6 +82,10 @@ TOWER_BYTE: Final = 17.0
 with 12 squared widths each, and bytes of a patch for each element of the width while its MLP runs: a residual, and
 3.75 widths before and after the activation."""
 
+SPARSE_HEADS: Final = 64.0
+"""Heads whose multiple the buffers of sparse latent attention hold on each accelerator: vLLM,
+``get_padded_num_q_heads`` of ``models/deepseek_v4/attention.py``, for kernels of 64 heads."""
+
 RANK_BYTE: Final = 0.25 * GIB
 """Buffers of messages of a rank of several: judgement, with the shipped starts in view."""
 
@@ -101,11 +105,15 @@ def activation_byte(d: Queries) -> FloatArray:
     Notes
     -----
     In 16 bits a token takes three widths of the residual stream, and three of the widest MLP: gate and up
-    projection and their product. Experts take their share of the ranks and a stream for each chosen expert.
+    projection and their product. Experts take their share of the ranks and a stream for each chosen expert. Sparse
+    attention over latents takes the projected queries, and queries and outputs of as many heads as its kernels have.
     """
     expert = d["model.n_expert_per_token"] * (3 * d["model.moe_width"] / d["config.tp"] + d["model.hidden_size"])
     widest = np.maximum(3 * d["model.mlp_width"] / d["config.tp"], np.where(d["model.n_expert"] > 0, expert, 0.0))
-    token = 2.0 * (3 * d["model.hidden_size"] + widest)
+    n_head = d["model.n_head"] / d["config.tp"]
+    n_padded = np.ceil(n_head / SPARSE_HEADS) * SPARSE_HEADS
+    sparse = (d["model.n_sparse_layer"] > 0) * (n_head + 2 * n_padded) * d["model.decode_qk_dim"]
+    token = 2.0 * (3 * d["model.hidden_size"] + np.maximum(widest, sparse))
     chunk = np.minimum(d["config.chunk_token"], 131072.0)
     n_sequence = np.minimum(d["config.max_num_seqs"], MAX_SEQUENCE)
     entry = np.where(d["config.is_recent"] > 0, RECENT_SAMPLER_BYTE, budget_column(d, "sampler_byte"))
