@@ -14,11 +14,14 @@ Config = dict[str, Any]
 _ENTRIES: dict[str, dict[str, Any]] = json.loads(
     Path(__file__).with_name("published_configs.json").read_text(encoding="utf-8")
 )
-PUBLISHED: dict[str, tuple[Config, int]] = {n: (entry["config"], entry["n_param"]) for n, entry in _ENTRIES.items()}
+CONFIGS: dict[str, Config] = {name: entry["config"] for name, entry in _ENTRIES.items()}
+PUBLISHED: dict[str, tuple[Config, int]] = {
+    name: (entry["config"], entry["n_param"]) for name, entry in _ENTRIES.items() if "n_param" in entry
+}
 FIGURES: dict[str, Config] = {name: entry["figures"] for name, entry in _ENTRIES.items() if "figures" in entry}
 """Fields of specs that the conventions of a family determine."""
 
-LLAMA_3_1_8B = PUBLISHED["llama-3.1-8b"][0]
+LLAMA_3_1_8B = CONFIGS["llama-3.1-8b"]
 
 
 def a_config(**changes: object) -> Config:

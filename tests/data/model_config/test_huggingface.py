@@ -16,7 +16,7 @@ from roofcast.data.model_config.huggingface import (
     with_known_lineage,
 )
 from roofcast.data.specs import ModelSpec
-from tests.data.model_config.model_configs import FIGURES, LLAMA_3_1_8B, PUBLISHED, Config, a_config
+from tests.data.model_config.model_configs import CONFIGS, FIGURES, LLAMA_3_1_8B, PUBLISHED, Config, a_config
 from tests.every_row import for_every
 
 
@@ -33,7 +33,7 @@ def test_the_weights_of_a_config_are_those_published(name: str) -> None:
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_fields_depend_on_the_model_family(name: str) -> None:
-    spec = model_from_config(PUBLISHED[name][0], name)
+    spec = model_from_config(CONFIGS[name], name)
     assert {field: getattr(spec, field) for field in FIGURES[name]} == FIGURES[name]
 
 
@@ -136,7 +136,12 @@ WRONG: list[tuple[Config, str]] = [
     (a_config(hidden_size=10**400), "hidden_size"),
     (a_config(hidden_size=4097), "hidden_size"),
     *((a_config(hidden_size=float(value)), "hidden_size") for value in ("nan", "inf", "-inf")),
-    ({**PUBLISHED["glm-5"][0], "index_topk": -1}, "index_topk"),
+    (CONFIGS["glm-5"] | {"index_topk": -1}, "index_topk"),
+    (CONFIGS["gemma-3n-e4b"] | {"intermediate_size": []}, "intermediate_size"),
+    (CONFIGS["gemma-3n-e4b"] | {"intermediate_size": [-1] * 35}, "intermediate_size"),
+    (CONFIGS["gemma-4-e2b"] | {"num_kv_shared_layers": 36}, "num_kv_shared_layers"),
+    (CONFIGS["gemma-4-e2b"] | {"vocab_size_per_layer_input": "many"}, "vocab_size_per_layer_input"),
+    (CONFIGS["gemma-4-e2b"] | {"hidden_size_per_layer_input": -1}, "hidden_size_per_layer_input"),
     (a_config(num_hidden_layers=10**6), "num_hidden_layers"),
     (a_config(num_key_value_heads=64), "num_key_value_heads"),
     (a_config(tie_word_embeddings="yes"), "tie_word_embeddings"),
@@ -203,9 +208,10 @@ def test_an_indexer_that_layers_share_is_counted_once() -> None:
     config, _ = PUBLISHED["glm-5"]
     shared = {**config, "indexer_types": ["full"] * 21 + ["shared"] * 57}
 
-    difference = model_from_config(config, "m").n_param - model_from_config(shared, "m").n_param
+    spec, other = (model_from_config(one, "m") for one in (config, shared))
 
-    assert difference == 57 * (2048 * 32 * 128 + 6144 * (128 + 32) + 2 * 128)
+    assert (spec.n_sparse_layer, other.n_sparse_layer) == (78, 78)
+    assert spec.n_param - other.n_param == 57 * (2048 * 32 * 128 + 6144 * (128 + 32) + 2 * 128)
 
 
 def test_a_list_of_layer_types_determines_the_expert_layers() -> None:

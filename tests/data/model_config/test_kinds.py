@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
+from roofcast.data.errors import InputError
 from roofcast.data.layer_kinds import Attention, Lookup, Recurrent, of_kind
 from roofcast.data.model_config.huggingface import model_from_config
 from roofcast.data.specs import ModelSpec
-from tests.data.model_config.model_configs import PUBLISHED, a_config
+from tests.data.model_config.model_configs import CONFIGS, a_config
 
 DELTA = {
     "linear_num_key_heads": 16, "linear_num_value_heads": 32, "linear_key_head_dim": 128,
@@ -95,10 +96,6 @@ def test_a_class_fills_what_its_config_leaves_out(section: bool) -> None:
     assert spec.assumed == ("head_dim", "num_attention_heads", "num_key_value_heads", "vocab_size")
 
 
-def test_a_null_is_no_default() -> None:
-    assert model_from_config(PUBLISHED["deepseek-v2-lite"][0], "m").q_lora_rank == 0
-
-
 @pytest.mark.parametrize(
     ("fields", "context"),
     [
@@ -118,14 +115,43 @@ def test_scaled_positions_make_the_context_longer(fields: dict[str, Any], contex
 
 
 def test_layers_determine_the_figures_of_a_stored_model() -> None:
-    spec = model_from_config(PUBLISHED["qwen3-next-80b-a3b"][0], "m")
+    spec = model_from_config(CONFIGS["qwen3-next-80b-a3b"], "m")
     assert ModelSpec.parse(spec.model_dump(mode="json")) == spec
     assert ModelSpec.parse(spec.model_dump(mode="json") | {"n_param": 1, "n_linear_layer": 0}) == spec
 
 
 def test_a_model_stored_before_layers_had_kinds_opens_as_uniform_layers() -> None:
-    spec = model_from_config(PUBLISHED["mistral-7b-v0.1"][0], "m")
+    spec = model_from_config(CONFIGS["mistral-7b-v0.1"], "m")
     before = spec.model_dump(mode="json", exclude={"layers", "n_param_other", "stored_bits", "unread", "assumed"})
     again = ModelSpec.parse(before)
     assert (again.n_param, again.n_sliding_layer) == (spec.n_param, 32)
     assert [(k.kind, k.n) for k in again.layers] == [("attention", 32), ("mlp", 32)]
+
+
+def test_the_value_width_has_the_weights_of_the_grouped_output_projection() -> None:
+    config = CONFIGS["deepseek-v4-flash"]
+    grouped = 64 * 512 * config["o_lora_rank"] + config["o_groups"] * config["o_lora_rank"] * 4096
+    assert model_from_config(config, "m").v_head_dim * 64 * 4096 == grouped
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "problem"),
+    [
+        ("deepseek-v4-flash", {"compress_ratios": [4]}, "compress_ratios: must hold a ratio for each of 43 layers"),
+        ("laguna-xs.2", {"num_attention_heads_per_layer": [48]}, "a number for each of 40 layers"),
+        ("nemotron-super-49b", {"num_hidden_layers": 81}, "block_configs: must name all 81 layers, got 80"),
+        (
+            "nemotron-super-49b",
+            {"num_hidden_layers": 1, "block_configs": [{"attention": {"replace_with_linear": True}, "ffn": {}}]},
+            "block_configs.attention: is replaced with a linear map",
+        ),
+        (
+            "nemotron-super-49b",
+            {"num_hidden_layers": 1, "block_configs": [{"attention": {"no_op": True}, "ffn": {}}]},
+            "leaves no layer of attention",
+        ),
+    ],
+)
+def test_a_wrong_layer_is_refused(name: str, changes: dict[str, object], problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        model_from_config(CONFIGS[name] | changes, "m")
