@@ -63,12 +63,6 @@ def test_columns_of_numbers_and_of_texts_have_the_same_results() -> None:
     assert numbers[1][2:] == texts[1][2:] != [None, None]
 
 
-def test_a_row_has_all_its_problems() -> None:
-    (problem,) = read(n_input_token=None, statistic="p42")[1]
-    assert problem is not None
-    assert (problem.status, problem.fields) == ("invalid", ("n_input_token", "statistic"))
-
-
 @pytest.mark.parametrize(
     ("cells", "field"),
     [
@@ -76,6 +70,12 @@ def test_a_row_has_all_its_problems() -> None:
         ({"tp": 3, "n_accelerator": 4}, "tp"),
         ({"pp": 2}, "tp"),
         ({"request_rate": 1, "concurrency": 2}, "concurrency"),
+        ({"load": "open_loop"}, "request_rate"),
+        ({"load": "open_loop", "concurrency": 4}, "request_rate"),
+        ({"load": "open_loop", "concurrency": 4, "request_rate": 1}, "concurrency"),
+        ({"load": "closed_loop", "request_rate": 1}, "request_rate"),
+        ({"load": "offline", "request_rate": 1}, "request_rate"),
+        ({"load": "burst"}, "load"),
     ],
 )
 def test_inconsistent_splits_and_loads_are_invalid(cells: dict[str, Any], field: str) -> None:
@@ -162,23 +162,6 @@ def test_each_load_can_be_given(cells: dict[str, Any], is_assumed: bool) -> None
     assert problem is None
     assert table[ASSUMED_LOAD].tolist() == [is_assumed]
     assert (table["concurrency"].tolist() == [1.0]) == is_assumed
-
-
-@pytest.mark.parametrize(
-    ("cells", "field"),
-    [
-        ({"load": "open_loop"}, "request_rate"),
-        ({"load": "open_loop", "concurrency": 4}, "request_rate"),
-        ({"load": "open_loop", "concurrency": 4, "request_rate": 1}, "concurrency"),
-        ({"load": "closed_loop", "request_rate": 1}, "request_rate"),
-        ({"load": "offline", "request_rate": 1}, "request_rate"),
-        ({"load": "burst"}, "load"),
-    ],
-)
-def test_a_load_and_its_numbers_must_agree(cells: dict[str, Any], field: str) -> None:
-    _, (problem,) = read(**cells)
-    assert problem is not None
-    assert (problem.status, problem.field) == ("invalid", field)
 
 
 @pytest.mark.parametrize(
