@@ -32,8 +32,10 @@ def test_the_weights_are_those_of_the_catalogue(config: dict[str, Any], name: st
     spec, expected = read(config), load_catalog().model(name)
     assert spec.n_param == pytest.approx(expected.n_param, rel=1e-4)
     assert spec.n_param_active == pytest.approx(expected.n_param_active, rel=1e-4)
-    shared = ("n_layer", "n_sliding_layer", "sliding_window", "n_expert")
-    shared += ("n_shared_expert", "shared_expert_intermediate_size", "n_dense_layer", "intermediate_size")
+    shared = (
+        "n_layer", "n_sliding_layer", "sliding_window", "n_expert", "n_shared_expert",
+        "shared_expert_intermediate_size", "n_dense_layer", "intermediate_size",
+    )  # fmt: skip
     assert [getattr(spec, field) for field in shared] == [getattr(expected, field) for field in shared]
 
 

@@ -28,59 +28,24 @@ from tests.serving.stacks.test_profiles import a_run
 Json = dict[str, Any]
 
 TYPES = {name: kind for name, kind in (vars(requests) | vars(answers)).items() if is_typeddict(kind)}
-METHOD_OF = {
-    "post_recommendation": "recommend",
-    "post_predictions": "predict",
-    "post_explanations": "explain",
-    "post_training_predictions": "predict_training",
-    "post_training_recommendation": "recommend_training",
-    "post_training_measurements": "add_training_measurements",
-    "post_training_file": "import_training_file",
-    "list_training_measurements": "training_measurements",
-    "post_measurements": "add_measurements",
-    "post_file": "import_file",
-    "list_measurements": "measurements",
-    "list_imports": "imports",
-    "post_withdrawal": "withdraw_measurements",
-    "post_restoration": "restore_measurements",
-    "post_confirmation": "confirm_measurements",
-    "post_stack": "add_stack",
-    "list_stacks": "stacks",
-    "list_measured_stacks": "measured_stacks",
-    "get_drift": "drift",
-    "get_stack": "stack",
-    "delete_stack": "remove_stack",
-    "post_retraining": "retrain",
-    "get_retraining_schedule": "retraining_schedule",
-    "get_retraining": "retraining",
-    "post_cancellation": "cancel_retraining",
-    "list_retrainings": "retrainings",
-    "post_next_measurements": "measure_next",
-    "list_models": "models",
-    "delete_model": "remove_model",
-    "list_accelerators": "accelerators",
-    "list_offers": "offers",
-    "list_campaigns": "campaigns",
-    "get_predictor": "predictor",
-    "get_scoreboard": "scoreboard",
-    "get_choices": "choices",
-    "get_report": "campaign_report",
-    "list_campaign_rows": "campaign_rows",
-    "list_versions": "versions",
-    "list_changes": "changes",
-    "put_predictor": "promote",
-    "post_rollback": "roll_back",
-    "get_challenger": "challenger",
-    "put_challenger": "shadow",
-    "delete_challenger": "withdraw_challenger",
-    "get_comparison": "compare_version",
-    "healthz": "health",
-    "readyz": "ready",
-    "metrics": "metrics",
-}
 GUIDELLM = SAMPLES / "guidellm" / "rate.json"
 ABOUT = {"model": "llama-3.1-8b", "accelerator": "nvidia-h100-sxm-80gb", "n_accelerator": 1}
 RENAMED = {"reference": "references", "set": "values", "format": "format_"}
+REQUEST = re.compile(r"""\b(get|post|put|delete|upload|Call)\((?:"([A-Z]+)", )?f?"(/[^"]*)""")
+"""The request in the source of a method: its verb, and its path with an expression for each parameter."""
+
+
+def request_of(verb: str, path: str) -> tuple[str, str]:
+    """Return verb and path without the names of its parameters."""
+    return {"upload": "post"}.get(verb, verb).upper(), re.sub(r"\{[^}]*\}", "{}", path)
+
+
+METHODS = {("POST", "/v1/predictions"): "predict"} | {
+    request_of(found[2] or found[1], found[3]): name
+    for name, method in vars(Client).items()
+    if inspect.isfunction(method) and (found := REQUEST.search(inspect.getsource(method)))
+}
+"""Name of the method for each request; that of `predict` is made in `bulk`."""
 
 
 class Wire(httpx.BaseTransport):
@@ -101,16 +66,6 @@ def client(shared: Bridge) -> Iterator[Client]:
         yield client
 
 
-def operations(document: Json) -> Iterator[tuple[str, Json]]:
-    for path in document["paths"].values():
-        for operation in path.values():
-            yield operation["operationId"], operation
-
-
-def method_name(operation_id: str) -> str:
-    return next(METHOD_OF[name] for name in METHOD_OF if operation_id.startswith(name))
-
-
 def parameters_of(method: Callable[..., Any]) -> set[str]:
     names: set[str] = set()
     for name, parameter in list(inspect.signature(method).parameters.items())[1:]:
@@ -127,7 +82,13 @@ def test_every_operation_has_a_method_with_its_parameters(shared: Bridge) -> Non
     document = shared.app.openapi()
     assert shared.app.openapi() is document
     schemas = document["components"]["schemas"]
-    for operation_id, operation in operations(document):
+    operations = {
+        request_of(verb, path): operation
+        for path, verbs in document["paths"].items()
+        for verb, operation in verbs.items()
+    }
+    assert operations.keys() == METHODS.keys()
+    for request, operation in operations.items():
         expected = {RENAMED.get(p["name"], p["name"]) for p in operation.get("parameters", [])}
         if "requestBody" in operation:
             content = operation["requestBody"]["content"]
@@ -135,7 +96,7 @@ def test_every_operation_has_a_method_with_its_parameters(shared: Bridge) -> Non
             is_file = schema.get("format") == "binary"
             expected |= {"file"} if is_file else set(schemas[schema["$ref"].rpartition("/")[2]]["properties"])
         for kind in (Client, AsyncClient):
-            assert parameters_of(getattr(kind, method_name(operation_id))) == expected, operation_id
+            assert parameters_of(getattr(kind, METHODS[request])) == expected, request
 
 
 def test_the_types_are_those_of_the_openapi_document(shared: Bridge) -> None:
@@ -221,7 +182,7 @@ def test_each_answer_has_the_return_type_of_its_method(
     }
     of_the_registry = {"retrain", "retraining", "cancel_retraining", "promote", "roll_back"}
     of_a_challenger = {"shadow", "challenger", "withdraw_challenger", "compare_version"}
-    assert set(calls) == set(METHOD_OF.values()) - of_the_registry - of_a_challenger
+    assert set(calls) == set(METHODS.values()) - of_the_registry - of_a_challenger
     for name, call in calls.items():
         answer = call()
         assert answer or name == "retrainings", name
