@@ -84,17 +84,6 @@ def test_a_profile_comes_first(stacks: Stacks) -> None:
     assert choose(stacks, active, None, POINTS) == (active.bundle, POINTS, None)
 
 
-def test_requests_with_the_same_references_share_the_points_that_predictors_are_conditioned_on(
-    stacks: Stacks,
-) -> None:
-    first, other, again = (
-        choose(stacks, active_model(), "lab", CalibrationPoints(POINTS.X + x, POINTS.y)).points
-        for x in (0.0, 1.0, 0.0)
-    )
-    assert first is again
-    assert first is not other
-
-
 @pytest.mark.parametrize("name", ["hut/rig", "hut"])
 def test_a_measured_stack_is_named_in_full_or_by_an_owner_of_one_alone(stacks: Stacks, name: str) -> None:
     active = active_model()

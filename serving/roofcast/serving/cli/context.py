@@ -137,15 +137,11 @@ def open_model_catalog() -> Catalog:
 
     Raises `InputError` if a setting is invalid; `NotReadyError` if the store exists and cannot be read.
     """
-    from roofcast.data.store.database.sqlite_listing import list_models
     from roofcast.serving.app_state.catalog.live_catalog import with_registered
     from roofcast.serving.app_state.settings import load_settings
+    from roofcast.serving.app_state.store_access import StoreAccess
 
-    file = load_settings().store_file
-    models = list_models(file) if file else None
-    if models is None:
-        return open_store()[1]
-    return with_registered(open_catalog(), models)
+    return with_registered(open_catalog(), StoreAccess(load_settings()).load_models()[0])
 
 
 def count_own_campaigns() -> dict[str, int]:

@@ -6,7 +6,8 @@ import csv
 import importlib.util
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -79,31 +80,24 @@ def _read(path: Path) -> bytes:
         raise SchemaError("", f"cannot be read: {error.strerror}", path.name) from error
 
 
-def write_table(header: Sequence[str], rows: Iterable[Sequence[object]], path: Path) -> None:
-    """Write a CSV file; None becomes a blank cell. Raises `InputError` if the file cannot be written."""
-    try:
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(header)
-            writer.writerows(rows)
-    except OSError as error:
-        raise InputError("out", f"{path} cannot be written: {error.strerror or error}") from error
+@contextmanager
+def writing(path: Path, option: str) -> Iterator[None]:
+    """Name the option of a file or folder in the error if the block cannot write it.
 
-
-def write_text(text: str, path: Path, option: str) -> None:
-    """Write a text file, which an option names. Raises `InputError` if it cannot be written."""
+    Raises `InputError` in place of `OSError`.
+    """
     try:
-        path.write_text(text, encoding="utf-8")
+        yield
     except OSError as error:
         raise InputError(option, f"{path} cannot be written: {error.strerror or error}") from error
 
 
-def make_folder(folder: Path) -> None:
-    """Create a folder and its parents. Raises `InputError` if it cannot be created."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError("out", f"{folder} cannot be created: {error.strerror}") from error
+def write_table(header: Sequence[str], rows: Iterable[Sequence[object]], path: Path) -> None:
+    """Write a CSV file; None becomes a blank cell. Raises `InputError` if the file cannot be written."""
+    with writing(path, "out"), path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
 
 
 def parse_configs(texts: Iterable[str]) -> list[tuple[str, Mapping[str, Any]]]:

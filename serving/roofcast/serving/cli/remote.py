@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from roofcast.data import errors
+from roofcast.serving.cli.arguments.options import with_model
 from roofcast.serving.cli.console import spinner
 from roofcast.serving.cli.files import read_local_model
 
@@ -90,6 +91,12 @@ def read_served_model(model: str, url: str) -> str | dict[str, Any]:
     service is asked for its names and does not answer.
     """
     return read_local_model(model, lambda name: _is_served(name, url))
+
+
+def served_fields(request: Any, url: str) -> Any:
+    """Return the fields of a request that are set, for the service; its model as of `read_served_model`."""
+    request = with_model(request, read_served_model(str(request.model), url))
+    return request.model_dump(mode="json", exclude_unset=True)
 
 
 def _is_served(name: str, url: str) -> bool:

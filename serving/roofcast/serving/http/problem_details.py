@@ -22,7 +22,7 @@ from roofcast.data.errors import (
     NotReadyError,
     RoofcastError,
     UnknownNameError,
-    join_problems,
+    join_errors,
 )
 from roofcast.data.measurements.column_names import column_cure, same_columns, similar_columns
 from roofcast.features.columns import ENGINES
@@ -110,20 +110,10 @@ RETRY_AFTER_S: Final = 5
 
 RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     int(status): {"model": ProblemResponse, "description": status.phrase}
-    for status in (
-        HTTPStatus.BAD_REQUEST,
-        HTTPStatus.UNAUTHORIZED,
-        HTTPStatus.FORBIDDEN,
-        HTTPStatus.NOT_FOUND,
-        HTTPStatus.REQUEST_TIMEOUT,
-        HTTPStatus.CONFLICT,
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-        HTTPStatus.UNPROCESSABLE_ENTITY,
-        HTTPStatus.TOO_MANY_REQUESTS,
-        HTTPStatus.SERVICE_UNAVAILABLE,
-    )
+    for status in sorted({*STATUS_OF_KIND.values(), *(status for _, status, _ in STATUS_OF)})
+    if status != HTTPStatus.NOT_ACCEPTABLE
 }
+"""Responses of every route; one that negotiates its media type has `NOT_ACCEPTABLE` too."""
 
 
 NOT_ACCEPTABLE: Final[dict[int | str, dict[str, Any]]] = {
@@ -132,7 +122,6 @@ NOT_ACCEPTABLE: Final[dict[int | str, dict[str, Any]]] = {
         "content": {PROBLEM_TYPE: {"schema": {"$ref": f"#/components/schemas/{ProblemResponse.__name__}"}}},
     }
 }
-"""Response of a route that negotiates its media type."""
 
 MAX_LISTED: Final = 30
 """Problems of one request that a response lists."""
@@ -235,14 +224,8 @@ def _on_validation_error(request: Request, error: Exception) -> JSONResponse:
     is_bounded = not any(part["type"].endswith("too_long") for part in parts)
     if request.scope["route"].path in CHOICES and isinstance(error.body, Mapping) and is_bounded:
         service: Service = request.app.state.service
-        messages = {one.message for one in errors}
-        further = request_errors(error.body, service.catalog, ENGINES)
-        errors += [one for one in further if one.message not in messages]
-    detail = join_problems([one.message for one in errors])
-    field = "" if errors[0].field == "body" else errors[0].field
-    return problem_response(
-        HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-input", detail, field, errors[0].near, errors=errors
-    )
+        errors += request_errors(error.body, service.catalog, ENGINES)
+    return error_response(join_errors(errors))
 
 
 def _is_row(body: object) -> bool:

@@ -83,10 +83,6 @@ MAX_PROFILE: Final = 16
 MAX_PROFILE_ROW: Final = 1000
 """Profiles in memory, and the rows of these together; 500 rows take some 95 MB."""
 
-MAX_JOINED: Final = 4
-MAX_JOINED_ROW: Final = 600
-"""Points of profiles joined with references in memory, and the rows of these together."""
-
 MAX_BUNDLE: Final = 32
 """Bundles about measured stacks in memory; each has the factors of its own rows, 30 MB of the largest stack."""
 
@@ -134,9 +130,8 @@ class StackChoice(NamedTuple):
 class Stacks:
     """The stacks that requests may name, with what makes them quick to answer about: threads share it.
 
-    Cached are profiles with their points, these points with the references of requests, so that predictors are
-    conditioned once on those that many requests have, and the champion's bundles about any operator and about
-    measured stacks.
+    Cached are profiles with their points, on which predictors are conditioned once, and the champion's bundles about
+    any operator and about measured stacks.
 
     `build`: returns the profile of a name and its stored rows, which the catalogue and the predictor admit.
     """
@@ -150,9 +145,6 @@ class Stacks:
         self._build = build
         self._profiles = KeyedCache[tuple[Catalog, Profile]](
             MAX_PROFILE_ROW, lambda one: max(len(one[1].points.X), MAX_PROFILE_ROW / MAX_PROFILE)
-        )
-        self._joined = KeyedCache[tuple[CalibrationPoints, CalibrationPoints]](
-            MAX_JOINED_ROW, lambda one: max(len(one[1].X), MAX_JOINED_ROW / MAX_JOINED)
         )
         self._bundles = KeyedCache[ModelBundle](MAX_BUNDLE)
 
@@ -185,7 +177,7 @@ class Stacks:
         except UnknownNameError as error:
             return self._choose_measured(active, name, references, error)
         kind: Kind = "shared_profile" if profile.is_shared else "profile"
-        points = profile.central if references is None else self._join(active, profile.central, references)
+        points = profile.central if references is None else _join(profile.central, references)
         return StackChoice(bundle, points, StackUsed(name, kind, profile.notes))
 
     def load_profile(self, catalog: Catalog, active: LoadedModel, owner: str, name: str) -> Profile:
@@ -201,14 +193,6 @@ class Stacks:
             key,
             lambda: (catalog, self._build(name, stored, catalog, active.bundle.predictor)),
         )[1]
-
-    def _join(
-        self, active: LoadedModel, points: CalibrationPoints, references: CalibrationPoints
-    ) -> CalibrationPoints:
-        import joblib  # noqa: PLC0415  (a server starts without it)
-
-        key = id(points), joblib.hash((references.X, references.y))
-        return self._joined.get(active.champion.sha256, key, lambda: (points, _join(points, references)))[1]
 
     def _choose_measured(
         self, active: LoadedModel, name: str, references: CalibrationPoints | None, no_profile: UnknownNameError

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import threading
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -27,6 +26,7 @@ from roofcast.data.prices.price_book import MAX_AGE_DAY, PriceBook
 from roofcast.data.prices.price_list import PriceList
 from roofcast.data.prices.skypilot import load_skypilot_catalog
 from roofcast.data.specs import AcceleratorSpec, Offer
+from roofcast.data.toml_file import parse_toml, read_toml_text
 from roofcast.serving.display_names import count_text
 
 logger = logging.getLogger(__name__)
@@ -44,11 +44,7 @@ OWNED: Final = "owned"
 _SUFFIXES: Final = {ACCELERATORS: {".toml"}, OFFERS: {".csv", ".toml"}}
 
 
-class _File(NamedTuple):
-    path: Path
-    time_ns: int
-    n_byte: int
-    inode: int
+_File = tuple[Path, int, int, int]
 
 
 class _Folder(NamedTuple):
@@ -99,23 +95,23 @@ def _file_identity(path: Path) -> Iterator[_File]:
     with contextlib.suppress(OSError):  # the file was just deleted
         if path.is_file():
             stat = path.stat()
-            yield _File(path, stat.st_mtime_ns, stat.st_size, stat.st_ino)
+            yield path, stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
 def _read(accelerators: _Folder, offers: _Folder) -> tuple[Catalog, list[str]]:
     catalog = load_catalog()
     problems = [folder.problem for folder in (accelerators, offers) if folder.problem]
-    for file in accelerators.files:
+    for path, *_ in accelerators.files:
         try:
-            catalog = _with_accelerator(catalog, file.path)
+            catalog = _with_accelerator(catalog, path)
         except InputError as error:
             problems.append(f"{ACCELERATORS}/{error}; the file is left out")
     own: list[Offer] = []
     refreshed: list[Offer] = []
-    for file in offers.files:
+    for path, *_ in offers.files:
         try:
-            target = refreshed if file.path.name.startswith(REFRESHED) else own
-            target += load_offer_file(file.path, catalog)
+            target = refreshed if path.name.startswith(REFRESHED) else own
+            target += load_offer_file(path, catalog)
         except InputError as error:
             problems.append(f"{OFFERS}/{error}; the file is left out")
     own.sort(key=lambda offer: offer.as_of)  # the newest price of an offer is the last
@@ -183,8 +179,6 @@ def old_price_warnings(choices: Mapping[str, Iterable[Offer]], today: dt.date) -
             warnings.append(f"{text}: check it, or run `roofcast offers --refresh gpu-price-index`")
     return warnings
 
-
-MAX_OWNED_FILE_BYTE: Final = 65_536
 
 UNSTATED: Final = "not stated by the source"
 
@@ -278,7 +272,7 @@ def add_owned(file: Path, home: Path, catalog: Catalog, today: dt.date) -> Added
     Raises `InputError` if the file is invalid, or the server costs nothing; `NotReadyError` if the state folder
     cannot be written.
     """
-    fields = _toml_fields(file)
+    fields = parse_toml(read_toml_text(file), file.name, Decimal)
     try:
         accelerator = catalog.accelerator(str(fields.get("accelerator", "")))
         server = OwnedHardware.parse({**fields_in_si(fields), "accelerator": accelerator.id})
@@ -286,23 +280,6 @@ def add_owned(file: Path, home: Path, catalog: Catalog, today: dt.date) -> Added
     except InputError as error:
         raise SchemaError(error.field, error.problem, file.name) from error
     return write_offers([offer], f"owned-{server.name}", home, catalog)
-
-
-def _toml_fields(file: Path) -> dict[str, Any]:
-    try:
-        with file.open("rb") as stream:
-            body = stream.read(MAX_OWNED_FILE_BYTE + 1)
-        if len(body) > MAX_OWNED_FILE_BYTE:
-            raise SchemaError("", f"must be at most {MAX_OWNED_FILE_BYTE} bytes", file.name)
-        return tomllib.loads(body.decode("utf-8-sig"), parse_float=Decimal)
-    except OSError as error:
-        raise SchemaError("", f"cannot be read: {(error.strerror or str(error)).lower()}", file.name) from error
-    except UnicodeDecodeError as error:
-        raise SchemaError("", "must be UTF-8 text", file.name) from error
-    except (ValueError, ArithmeticError, RecursionError) as error:
-        if isinstance(error, SchemaError):
-            raise
-        raise SchemaError("", f"is no valid TOML: {str(error)[:200].lower()}", file.name) from error
 
 
 def write_offers(

@@ -252,16 +252,15 @@ class Calibration:
 
 def check_question(question: Mapping[str, Any], server: str = "") -> None:
     """Raise the errors of a question; a service knows names that this process does not."""
-    import pandas as pd
-
     from roofcast.features.columns import ENGINES
-    from roofcast.serving.predict.row_checks import check_table
+    from roofcast.serving.predict.question_rows import columns_from_rows
+    from roofcast.serving.predict.row_checks import check_rows
 
     catalog = open_model_catalog()
     check_row(
         {"model": "", "accelerator": "", **question},
         catalog,
-        lambda row: check_table(pd.DataFrame([row], dtype=object), catalog, ENGINES)[1][0],
+        lambda row: check_rows(columns_from_rows([row]), catalog, ENGINES)[1][0],
         server,
     )
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from roofcast.data.errors import InputError, RoofcastError
-from roofcast.data.units import ms_from_s
 from roofcast.serving.cli.arguments.request_check import check_level
 from roofcast.serving.cli.console import EXIT_INPUT, note, show, spinner, step, warn
 from roofcast.serving.cli.context import AsJson, Level, Server, load_predictor, open_service
 from roofcast.serving.cli.remote import ask
 from roofcast.serving.defaults import DEFAULT_LEVEL
-from roofcast.serving.display_names import count_text, metric_name
+from roofcast.serving.display_names import count_text, metric_name, quantity_text
 
 if TYPE_CHECKING:
     from roofcast.serving.shadow.version_comparison import VersionComparison
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from roofcast.training.drift.drift_report import Change, DriftReport, GroupErrors
     from roofcast.training.drift.paired_errors import ChallengerErrors, PairedErrors
 
+MIN_CONFIGURATION: Final = 3
+"""Least number of configurations whose errors can be significant."""
+
+MAX_ROW: Final = 24
 """Lines of each table; JSON has all."""
 
 
@@ -32,8 +37,8 @@ def show_comparison(comparison: VersionComparison) -> None:
         note(f"version {comparison.version} has answered nothing beside version {comparison.champion_version}")
     else:
         versions = f"version {comparison.version} / version {comparison.champion_version}"
-        title = f"\n{versions}, {answers.n_row} rows of requests since {answers.since:%Y-%m-%d %H:%M} UTC"
-        show([_ratio_row(one) for one in answers.ratios[:MAX_ROW]], as_json=False, title=title)
+        title = f"{versions}, {answers.n_row} rows of requests since {answers.since:%Y-%m-%d %H:%M} UTC"
+        _show(title, map(_ratio_row, answers.ratios))
     for who, n in (("champion", answers.n_champion_only), ("challenger", answers.n_challenger_only)):
         if n:
             note(f"{n} rows are answered by the {who} alone")
@@ -47,28 +52,26 @@ def show_comparison(comparison: VersionComparison) -> None:
 
 def show_paired(pair: ChallengerErrors) -> None:
     """Print the errors of champion and challenger on the same rows."""
-    title = f"\nthe champion beside version {pair.version}, {pair.n_compared} rows that neither has learnt"
-    show([_paired_row(one) for one in pair.errors[:MAX_ROW]], as_json=False, title=title)
+    title = f"the champion beside version {pair.version}, {pair.n_compared} rows that neither has learnt"
+    _show(title, map(_paired_row, pair.errors))
     if pair.n_learnt:
         note(f"{pair.n_learnt} rows that version {pair.version} has learnt judge neither")
 
 
+def _show(title: str, rows: Iterable[dict[str, Any]]) -> None:
+    show([*islice(rows, MAX_ROW)], as_json=False, title=f"\n{title}")
+
+
+def _group(one: AnswerRatios | PairedErrors | GroupErrors) -> dict[str, Any]:
+    return {"metric": one.metric, "group": f"{one.kind} {one.name}".strip(), "rows": one.n_row}
+
+
 def _ratio_row(one: AnswerRatios) -> dict[str, Any]:
-    return {
-        "metric": one.metric,
-        "group": f"{one.kind} {one.name}".strip(),
-        "rows": one.n_row,
-        "5 %": one.low_ratio,
-        "median": one.median_ratio,
-        "95 %": one.high_ratio,
-    }
+    return _group(one) | {"5 %": one.low_ratio, "median": one.median_ratio, "95 %": one.high_ratio}
 
 
 def _paired_row(one: PairedErrors) -> dict[str, Any]:
-    return {
-        "metric": one.metric,
-        "group": f"{one.kind} {one.name}".strip(),
-        "rows": one.n_row,
+    return _group(one) | {
         "configurations": one.n_configuration,
         "median error": f"{one.champion_median_ape:.1%}",
         "challenger's": f"{one.challenger_median_ape:.1%}",
@@ -78,39 +81,28 @@ def _paired_row(one: PairedErrors) -> dict[str, Any]:
     }
 
 
-MIN_CONFIGURATION: Final = 3
-"""Least number of configurations whose errors can be significant."""
-
-MAX_ROW: Final = 24
-"""Lines of each table; JSON has all."""
-
-
 def show_drift(report: DriftReport) -> None:
     """Print errors by group, changes between repeats, and the verdict."""
     from roofcast.training.drift.drift_report import distinct_groups
 
     errors = distinct_groups(report.errors)
     if errors:
-        version, compared = report.predictor_version, count_text(report.n_compared, "row")
-        what = f"{compared} that version {version} has not learnt"
-        title = f"\npredicted against actual, {what}; a p-value near 0 is a sign of drift"
-        show([_error_row(one, report.level) for one in errors[:MAX_ROW]], as_json=False, title=title)
+        what = f"{count_text(report.n_compared, 'row')} that version {report.predictor_version} has not learnt"
+        title = f"predicted against actual, {what}; a p-value near 0 is a sign of drift"
+        _show(title, (_error_row(one, report.level) for one in errors))
     if report.challenger:
         show_paired(report.challenger)
-    if report.changes:
-        title = f"\n{report.n_changed} of {report.n_repeat} repeated values changed by more than repeats do"
-        show([_change_row(one) for one in report.changes[:MAX_ROW]], as_json=False, title=title)
-    if report.setting_changes:
-        title = f"\n{report.n_other_settings} values differ from runs with other settings: a change of settings"
-        show([_change_row(one) for one in report.setting_changes[:MAX_ROW]], as_json=False, title=title)
+    repeats = f"{report.n_changed} of {report.n_repeat} repeated values changed by more than repeats do"
+    settings = f"{report.n_other_settings} values differ from runs with other settings: a change of settings"
+    for title, changes in ((repeats, report.changes), (settings, report.setting_changes)):
+        if changes:
+            _show(title, map(_change_row, changes))
     if max(len(errors), len(report.changes), len(report.setting_changes)) > MAX_ROW:
         note("more groups or changes are in the JSON output")
     for text in _remarks(report):
         note(text)
-    for warning in report.warnings:
+    for warning in (*report.warnings, *(f"drift: {reason}" for reason in report.reasons)):
         warn(warning)
-    for reason in report.reasons:
-        warn(f"drift: {reason}")
     if not report.reasons:
         is_few = max((one.n_configuration for one in errors), default=0) < MIN_CONFIGURATION
         note(f"no drift is found{'; so few configurations cannot show it' if is_few else ''}")
@@ -127,10 +119,8 @@ def _remarks(report: DriftReport) -> list[str]:
 
 
 def _error_row(one: GroupErrors, level: float) -> dict[str, Any]:
-    return {
+    return _group(one) | {
         "metric": metric_name(one.metric),
-        "group": f"{one.kind} {one.name}".strip(),
-        "rows": one.n_row,
         "configurations": one.n_configuration,
         "median error": f"{one.median_ape:.1%}",
         "measured / predicted": one.bias,
@@ -146,15 +136,11 @@ def _change_row(one: Change) -> dict[str, Any]:
     return {
         "metric": f"{metric_name(one.metric)} {one.statistic}",
         "configuration": f"{one.model}, {one.n_accelerator:g} x {one.accelerator}, {lengths} tokens, {load}",
-        "before": f"{_value(one.metric, one.before)} on {one.date_before}",
-        "now": f"{_value(one.metric, one.after)} on {one.date_after}",
+        "before": f"{quantity_text(one.metric, one.before)} on {one.date_before}",
+        "now": f"{quantity_text(one.metric, one.after)} on {one.date_after}",
         "ratio": one.ratio,
         "differs in": ", ".join(one.settings) or "no recorded setting differs",
     }
-
-
-def _value(metric: str, value: float) -> str:
-    return f"{ms_from_s(value):.4g} ms" if metric.endswith("_s") and "per_s" not in metric else f"{value:.4g} token/s"
 
 
 logger = logging.getLogger(__name__)

@@ -43,6 +43,7 @@ from roofcast.serving.display_names import (
     precision_name,
     quantity_text,
     three_digits,
+    without_unit,
 )
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def explain(
         (document,) = _ask_service(question, asked)
     else:
         with spinner("explaining"):
-            explanation = _explain(question, scale or [], asked)
+            explanation = _explain(question, asked, scale or [])
         if plot:
             from roofcast.serving.explain.explanation_plots import plot_explanation
 
@@ -110,15 +111,15 @@ def explain(
         _show(document)
 
 
-def _explain(question: dict[str, Any], scale: list[str], asked: Calibration) -> Explanation:
-    from roofcast.serving.explain.explanation import explain as explain_questions
-    from roofcast.serving.explain.explanation import scale_accelerator
+def _explain(question: dict[str, Any], asked: Calibration, scale: Sequence[str] = (), sweep: str = "") -> Explanation:
+    from roofcast.serving.explain import explanation
 
     service = open_service()
     table, catalog = question_table(question, service)
-    part = scale_accelerator(catalog.accelerator(question["accelerator"]), scale)
+    part = explanation.scale_accelerator(catalog.accelerator(question["accelerator"]), scale)
+    table, parts = explanation.sweep_question(table, catalog, sweep) if sweep else (table, [part])
     bundle, points = _choose(service, catalog, asked)
-    return explain_questions(table, catalog, bundle, parts=[part], level=asked.level, references=points)
+    return explanation.explain(table, catalog, bundle, parts=parts, level=asked.level, references=points)
 
 
 def _choose(
@@ -190,7 +191,8 @@ def whatif(
     if server:
         documents = _ask_service(question, asked, sweep=sweep[0])
     else:
-        explanation = _explain_sweep(question, sweep[0], asked)
+        with spinner("estimating"):
+            explanation = _explain(question, asked, sweep=sweep[0])
         documents = [explanation.to_json(i) for i in range(len(labels))]
         if plot:
             from roofcast.serving.explain.explanation_plots import plot_sweep
@@ -202,25 +204,11 @@ def whatif(
     show(rows if as_json else [_with_units(row) for row in rows], as_json=as_json)
 
 
-def _explain_sweep(question: dict[str, Any], sweep: str, asked: Calibration) -> Explanation:
-    from roofcast.serving.explain.explanation import explain as explain_questions
-    from roofcast.serving.explain.explanation import sweep_question
-
-    with spinner("estimating"):
-        service = open_service()
-        table, catalog = question_table(question, service)
-        repeated, parts = sweep_question(table, catalog, sweep)
-        bundle, points = _choose(service, catalog, asked)
-        return explain_questions(repeated, catalog, bundle, parts=parts, references=points)
-
-
 _STEP_ENDS: Final = {"_predicted": " predicted", "_uncalibrated": " without the stack"}
 """Ends of the columns that are predictions, in words; metrics without an end are estimates."""
 
 
 def _with_units(row: dict[str, Any]) -> dict[str, str]:
-    from roofcast.serving.display_names import metric_name, quantity_text, without_unit
-
     cells, is_predicted = {}, any(name.endswith("_predicted") for name in row)
     for name, value in row.items():
         end = next((end for end in _STEP_ENDS if name.endswith(end)), "")

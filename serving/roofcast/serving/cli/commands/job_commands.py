@@ -38,7 +38,7 @@ from roofcast.serving.cli.context import (
 )
 from roofcast.serving.cli.files import EXAMPLE_JOBS, read_model, read_row_models, read_runs, read_table, write_table
 from roofcast.serving.cli.job_text import job_text, recommendation_text
-from roofcast.serving.cli.remote import ask, model_and_configs, read_served_model
+from roofcast.serving.cli.remote import ask, model_and_configs, served_fields
 from roofcast.serving.defaults import DEFAULT_LEVEL
 
 if TYPE_CHECKING:
@@ -148,10 +148,9 @@ def _predict_one(job: dict[str, Any], asked: _Asked) -> list[dict[str, Any]]:
             raise InputError(name, "must be given")
     if asked.server:
         name, models = model_and_configs(job["model"], asked.server)
-        return _answer([job | {"model": name}], models, asked)
-    choice = read_model(job["model"], open_service().job_catalog)
-    models = [] if isinstance(choice, str) else [choice]
-    name = choice if isinstance(choice, str) else choice["name"]
+    else:
+        choice = read_model(job["model"], open_service().job_catalog)
+        name, models = (choice, []) if isinstance(choice, str) else (choice["name"], [choice])
     return _answer([job | {"model": name}], models, asked)
 
 
@@ -301,8 +300,7 @@ def _launch_command(entries: Sequence[Mapping[str, Any]], launch: str) -> str:
 
 def _recommend(request: JobRecommendationRequest, server: str) -> dict[str, Any]:
     if server:
-        request = with_model(request, read_served_model(str(request.model), server))
-        fields: Any = request.model_dump(mode="json", exclude_unset=True)
+        fields = served_fields(request, server)
         with ask(server) as client:
             return dict(client.recommend_training(**fields))
     from roofcast.serving.jobs.job_service import answer_training_recommendation

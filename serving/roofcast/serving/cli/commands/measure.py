@@ -20,6 +20,10 @@ from roofcast.serving.cli.context import AsJson, ModelConfigs, load_predictor, o
 from roofcast.serving.cli.files import parse_configs, read_table
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from roofcast.data.catalog import Catalog
+    from roofcast.serving.composition import Service
     from roofcast.serving.measure.plan import Choice, PlannedRun
     from roofcast.serving.measure.plan_runner import PlanResult, PlanRunner, PlanTotals
     from roofcast.training.drift.drift_report import DriftReport
@@ -106,7 +110,8 @@ def measure(
     Runs that the folder has a report of are not repeated. GuideLLM is installed apart: pip install guidellm.
     """
     from roofcast.data.importers.overrides import check_overrides, parse_overrides
-    from roofcast.serving.measure.plan import Choice, save_setup
+    from roofcast.serving.app_state.catalog.live_catalog import with_configs
+    from roofcast.serving.measure.plan import Choice, planned_inputs, save_setup
     from roofcast.serving.stacks.profiles import check_name
 
     values = parse_overrides(given)
@@ -116,10 +121,13 @@ def measure(
     out = out.absolute()
     plan = _read_plan(options)
     choice = Choice(plan, budget, stack) if budget is not None and budget < len(plan) else None
-    runs = _select_runs(plan, values, model_config or [], choice, out)
+    service = open_service()
+    catalog, _ = with_configs(service.catalog, parse_configs(model_config or []))
+    inputs = planned_inputs(plan, values, catalog)
+    runs = plan if choice is None else _choose_runs(plan, inputs, service, catalog, choice, out)
     runner, setup, given = _open_runner(options, values, given, out, may_assume=dry_run)
     left = [run for run in runs if not runner.is_measured(run)]
-    totals = _count(left, values, model_config or [], runner.max_s)
+    totals = _count(left, values, service, catalog, runner.max_s)
     if dry_run:
         _print_commands(runner, runs, left, totals, as_json=as_json)
         return
@@ -144,22 +152,17 @@ def _read_plan(options: Mapping[str, Any]) -> list[PlannedRun]:
     return grid(lengths, loads, options.get("n_request", ""))
 
 
-def _select_runs(
+def _choose_runs(
     plan: Sequence[PlannedRun],
-    values: Mapping[str, str],
-    model_config: list[str],
-    choice: Choice | None,
+    inputs: pd.DataFrame,
+    service: Service,
+    catalog: Catalog,
+    choice: Choice,
     out: Path,
 ) -> Sequence[PlannedRun]:
-    from roofcast.serving.app_state.catalog.live_catalog import with_configs
     from roofcast.serving.cli.commands.stack_commands import OWNER
-    from roofcast.serving.measure.plan import choose_runs, planned_inputs
+    from roofcast.serving.measure.plan import choose_runs
 
-    service = open_service()
-    catalog, _ = with_configs(service.catalog, parse_configs(model_config))
-    inputs = planned_inputs(plan, values, catalog)
-    if choice is None:
-        return plan
     chosen = choice.load(out)
     if chosen is not None:
         note(f"the {len(chosen)} runs that an earlier call chose; a --budget or --out of its own chooses again")
@@ -172,15 +175,12 @@ def _select_runs(
 
 
 def _count(
-    runs: Sequence[PlannedRun], values: Mapping[str, str], model_config: list[str], max_s: float
+    runs: Sequence[PlannedRun], values: Mapping[str, str], service: Service, catalog: Catalog, max_s: float
 ) -> PlanTotals:
     from roofcast.data.errors import RoofcastError
-    from roofcast.serving.app_state.catalog.live_catalog import with_configs
     from roofcast.serving.measure.plan import planned_inputs, predict_e2e
     from roofcast.serving.measure.plan_runner import plan_totals
 
-    service = open_service()
-    catalog, _ = with_configs(service.catalog, parse_configs(model_config))
     e2e_s: dict[str, float] = {}
     if runs:
         try:

@@ -7,6 +7,7 @@ import shlex
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
@@ -134,7 +135,7 @@ def _predict_file(table: CsvTable, source: str, out: Path, asked: Calibration, *
     names = [name for name in records[0] if name not in questions.header]
     answers = [[record[name] for name in names] for record in records]
     header = [f"measured_{name}" if name in names else name for name in table.header]
-    errors = measured_errors(table.header, table.rows, names, answers)
+    errors = measured_errors(table.header, table.rows, records)
     by_row = [list(cells) for cells in zip(*(one.errors for one in errors.values()), strict=True)]
     header += [*names, *(f"{metric}{SUFFIX}" for metric in errors)]
     parts = zip(table.rows, answers, by_row or [[]] * len(answers), strict=True)
@@ -284,26 +285,32 @@ class MetricErrors(NamedTuple):
 
 
 def measured_errors(
-    header: Sequence[str], rows: Sequence[Sequence[str]], names: Sequence[str], answers: Sequence[Sequence[Any]]
+    header: Sequence[str], rows: Sequence[Sequence[str]], answers: Sequence[Mapping[str, Any]]
 ) -> dict[str, MetricErrors]:
     """Return the errors of each metric that some row has measured and the answers predict.
 
     Examples
     --------
-    >>> errors = measured_errors(["tpot_s"], [["0.02"], [""]], ["tpot_s", "tpot_s_lo"], [[0.03, 0.01], [0.03, 0.01]])
+    >>> answer = {"tpot_s": 0.03, "tpot_s_lo": 0.01, "tpot_s_hi": 0.05}
+    >>> errors = measured_errors(["tpot_s"], [["0.02"], [""]], [answer, answer])
     >>> [None if error is None else round(error, 3) for error in errors["tpot_s"].errors]
     [0.5, None]
     """
     found = {}
-    for metric in (name for name in header if name in names and f"{name}_lo" in names):
-        measured = [_number(row[header.index(metric)]) for row in rows]
-        cells = [dict(zip(names, answer, strict=True)) for answer in answers]
+    for i, metric in enumerate(header):
+        if f"{metric}_lo" not in answers[0]:
+            continue
+        pairs = [(_number(row[i]), answer) for row, answer in zip(rows, answers, strict=True)]
+        known = [value is not None and answer[metric] is not None for value, answer in pairs]
         errors = [
-            one[metric] / value - 1 if value and one[metric] is not None else None
-            for one, value in zip(cells, measured, strict=True)
+            answer[metric] / value - 1 if is_known else None
+            for (value, answer), is_known in zip(pairs, known, strict=True)
         ]
-        if any(error is not None for error in errors):
-            found[metric] = MetricErrors(errors, sum(map(_is_within, cells, measured, [metric] * len(rows))))
+        within = [
+            answer[f"{metric}_lo"] <= value <= answer[f"{metric}_hi"] for value, answer in compress(pairs, known)
+        ]
+        if within:
+            found[metric] = MetricErrors(errors, sum(within))
     return found
 
 
@@ -324,8 +331,3 @@ def _number(cell: str) -> float | None:
     except ValueError:
         return None
     return value if value > 0 else None
-
-
-def _is_within(cells: Mapping[str, Any], value: float | None, metric: str) -> bool:
-    low, high = cells.get(f"{metric}_lo"), cells.get(f"{metric}_hi")
-    return None not in {value, low, high} and low <= value <= high  # type: ignore[operator]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roofcast.data.errors import InputError, NotReadyError
+from roofcast.data.errors import NotReadyError
 from roofcast.data.measurements.target import INFERENCE
 from roofcast.serving.cli.arguments.options import Options, read_request, request_options, with_options
 from roofcast.serving.cli.console import count_steps, note, show, spinner, step, track_retraining
@@ -24,7 +24,7 @@ from roofcast.serving.cli.context import (
     open_service,
     today,
 )
-from roofcast.serving.cli.files import make_folder, read_model
+from roofcast.serving.cli.files import read_model, writing
 from roofcast.serving.cli.remote import ask, read_served_model
 
 if TYPE_CHECKING:
@@ -98,10 +98,8 @@ def export(
 
     with spinner("writing"):
         active = load_predictor(open_service()).active_model
-        try:
+        with writing(file, "file"):
             checksum = active.bundle.save(file)
-        except OSError as error:
-            raise InputError("file", f"{file} cannot be written: {error.strerror or error}") from error
     version = active.champion.version
     if as_json:
         print(json.dumps({"version": version, "file": str(file), "sha256": checksum}))
@@ -158,7 +156,8 @@ def scoreboard(
     names = [name.strip() for name in protocol.split(",")]
     home = writable_home(load_settings().home)
     for folder in filter(None, (json_file and json_file.parent, dump, docs)):
-        make_folder(folder)
+        with writing(folder, "out"):
+            folder.mkdir(parents=True, exist_ok=True)
     with count_steps("scoreboard") as progress:
         figures = judge.evaluate(names, progress, day=today().isoformat(), json_file=json_file, dump=dump, docs=docs)
     if docs:

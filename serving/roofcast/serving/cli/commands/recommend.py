@@ -24,8 +24,8 @@ from roofcast.serving.cli.context import (
     open_service,
     today,
 )
-from roofcast.serving.cli.files import read_model, read_references_table, write_text
-from roofcast.serving.cli.remote import ask, read_served_model
+from roofcast.serving.cli.files import read_model, read_references_table, writing
+from roofcast.serving.cli.remote import ask, served_fields
 from roofcast.serving.display_names import (
     count_text,
     engine_name,
@@ -81,12 +81,13 @@ def recommend(
     more = {"stack": stack or None, "n_rejection": N_REJECTION_JSON if as_json else 0}
     references = reference, read_references_table
     request = check_search(problems, _declare(), options, references, server, ENGINES, **more)
-    response = _ask_service(server, request) if server else _recommend(request)
+    response = _recommend(request, server)
     for warning in response["warnings"]:
         warn(warning)
     artefact = response["entries"][0]["deployment"] if response["entries"] else None
     if artefact and deployment_file:
-        write_text(artefact, deployment_file, DEPLOYMENT_FILE)
+        with writing(deployment_file, DEPLOYMENT_FILE):
+            deployment_file.write_text(artefact, encoding="utf-8")
         left = "; its first lines say what is left to fill in" if "# to fill in" in artefact else ""
         note(f"{request.deployment} of the first entry is written to {deployment_file}{left}")
     if as_json:
@@ -97,23 +98,20 @@ def recommend(
         print(f"\n{artefact}", end="")
 
 
-def _recommend(request: RecommendationRequest) -> dict[str, Any]:
+def _recommend(request: RecommendationRequest, server: str) -> dict[str, Any]:
+    if server:
+        fields = served_fields(request, server)
+        with ask(server) as client:
+            return dict(client.recommend(**fields))
     from roofcast.serving.recommend.api.recommendation_service import answer_recommendation
 
     service = open_service()
     request = with_model(request, read_model(str(request.model), service.catalog))
     with spinner("searching"):
-        load_predictor(service)
-        return answer_recommendation(
-            request, service.catalog, service.active_model, service.stacks, today()
-        ).model_dump(mode="json")
-
-
-def _ask_service(url: str, request: RecommendationRequest) -> dict[str, Any]:
-    request = with_model(request, read_served_model(str(request.model), url))
-    fields: Any = request.model_dump(mode="json", exclude_unset=True)
-    with ask(url) as client:
-        return dict(client.recommend(**fields))
+        active = load_predictor(service).active_model
+        return answer_recommendation(request, service.catalog, active, service.stacks, today()).model_dump(
+            mode="json"
+        )
 
 
 REASON_TEXT: Final = {
