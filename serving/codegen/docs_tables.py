@@ -91,11 +91,11 @@ def _presets() -> str:
         (
             f"`{preset.name}`",
             preset.meaning,
-            f"{preset.n_input_token:,}",
-            f"{preset.n_output_token:,}",
+            f"{preset.n_input_token:,.0f}",
+            f"{preset.n_output_token:,.0f}",
             _ratio(preset.length_variation),
             _ratio(preset.prefix_cache_ratio),
-            "" if math.isnan(preset.think_time_s) else f"{preset.think_time_s:g} s",
+            "" if preset.think_time_s is None else f"{preset.think_time_s:g} s",
             preset.observed,
             f"[{preset.basis}]({preset.source})"
             + (f"; think time: [{preset.think_basis}]({preset.think_source})" if preset.think_source else ""),
@@ -105,8 +105,8 @@ def _presets() -> str:
     return plain_table(header, rows)
 
 
-def _ratio(ratio: float) -> str:
-    return "" if math.isnan(ratio) else f"{ratio:.2f}"
+def _ratio(ratio: float | None) -> str:
+    return "" if ratio is None else f"{ratio:.2f}"
 
 
 def _decisions() -> str:

@@ -198,8 +198,7 @@ def detail_of(reason: str, cost: float, p_met: float = 1.0, limits: tuple[str, .
         grid=SimpleNamespace(limits=parsed, p_met=np.array([[p_met]]), is_cut=[False]),
         problem=SimpleNamespace(replicas=[Replica(L4)], confidence=0.8),
         demand=Demand(500, 100, 50, None, ()),
-        budget=300.0,
-        pairs=SimpleNamespace(objective="cost"),
+        pairs=SimpleNamespace(objective="cost", budget=300.0),
     )
     (one,) = describe_rejections(rejections, [0], search)
     assert one.reason == reason

@@ -35,15 +35,9 @@ from roofcast.serving.recommend.answer.rejections import (
 from roofcast.serving.recommend.demand.constraints import Constraints, OwnedNodes
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.search.confidence import ROUNDING, LimitModel, check_floors
-from roofcast.serving.recommend.search.configurations import (
-    Replica,
-    assume_acceptance,
-    describe_replicas,
-    enumerate_replicas,
-    replica_table,
-)
+from roofcast.serving.recommend.search.configurations import Replica
 from roofcast.serving.recommend.search.deployment_sizes import Market, group_offers
-from roofcast.serving.recommend.search.problem import PER_TOKEN, SearchProblem, reported_limits
+from roofcast.serving.recommend.search.problem import PER_TOKEN, SearchProblem, find_replicas, reported_limits
 from roofcast.serving.recommend.search.search import Deployment, Search, SearchTarget
 from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
@@ -88,7 +82,8 @@ def recommend(
         raise InputError(
             "constraints", "admit no offer; relax providers, regions, accelerators, pricing or the age of prices"
         )
-    replicas, reasons = enumerate_replicas(model, market.accelerators, offers, constraints, market.measured)
+    coefficients = bundle.predictor.coefficients_
+    replicas, reasons = find_replicas(model, market, offers, constraints, coefficients)
     no_engine = tuple(
         Rejection(**replica_fields(Replica(name)), reason="no_engine", detail=reason, excess=1.0)
         for name, reason in reasons.items()
@@ -97,22 +92,16 @@ def recommend(
     confidences = sorted({confidence, *(c for c in others if c <= limits.highest_confidence + ROUNDING)})
     if not replicas:
         return _no_replica(no_engine, len(offers), n_rejection, confidences)
-    replicas = assume_acceptance(replicas, bundle.predictor.coefficients_)
-    table = replica_table(replicas, model, demand, constraints)
-    unconditioned = bundle.predictor if references else None
     problem = SearchProblem(
         bundle=replace(bundle, predictor=bundle.predictor.condition_on(references)),
-        unconditioned=unconditioned,
-        baseline=baseline or unconditioned,
-        references=references,
+        unconditioned=bundle.predictor,
+        baseline=baseline or (bundle.predictor if references else None),
         model=model,
         demand=demand,
         constraints=constraints,
         market=market,
         offers=offers,
         replicas=replicas,
-        table=table,
-        descriptors=describe_replicas(table, model, market.accelerators),
         confidence=confidence,
         level=level,
     )

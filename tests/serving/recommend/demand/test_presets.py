@@ -31,8 +31,8 @@ def test_every_preset_has_lengths_a_date_and_a_source() -> None:
         assert re.fullmatch(r"20\d\d(-[01]\d)?", preset.observed)
         assert preset.source.startswith("https://")
         assert preset.basis
-        assert math.isnan(preset.length_variation) or 0 < preset.length_variation < 5
-        assert math.isnan(preset.prefix_cache_ratio) or 0 < preset.prefix_cache_ratio < 1
+        assert preset.length_variation is None or 0 < preset.length_variation < 5
+        assert preset.prefix_cache_ratio is None or 0 < preset.prefix_cache_ratio < 1
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from fastapi import APIRouter, Path, Request
@@ -118,21 +116,6 @@ def get_scoreboard(service: Parts, active: ActiveModel) -> ScoreboardResponse:
     )
 
 
-class PresetResponse(BaseModel):
-    """An observed workload: mean lengths in tokens, and where they are published."""
-
-    name: str
-    meaning: str
-    n_input_token: float
-    n_output_token: float
-    observed: str
-    source: str
-    basis: str
-    think_time_s: Annotated[
-        float | None, Field(description="Between a response and the next request; null if it was not measured.")
-    ] = None
-
-
 class AcceleratorName(BaseModel):
     """An accelerator: its id in requests, and the name to show."""
 
@@ -144,7 +127,7 @@ class AcceleratorName(BaseModel):
 class ChoicesResponse(BaseModel):
     """Names that the fields of a recommendation request may have; accelerators are those with an offer."""
 
-    presets: list[PresetResponse]
+    presets: list[Preset]
     accelerators: list[AcceleratorName]
     vendors: list[str]
     providers: list[str]
@@ -176,7 +159,7 @@ def get_choices(service: Parts, active: ActiveModel) -> ChoicesResponse:
     providers = sorted({offer.provider for offer in offers})
     engines, precisions, pricing = active.bundle.engines, get_args(Precision), get_args(Pricing)
     return ChoicesResponse(
-        presets=[_preset(preset) for preset in PRESETS.values()],
+        presets=[*PRESETS.values()],
         accelerators=[AcceleratorName(id=spec.id, name=spec.name, vendor=spec.vendor) for spec in specs],
         vendors=sorted({spec.vendor for spec in specs}),
         providers=providers,
@@ -199,12 +182,3 @@ def get_choices(service: Parts, active: ActiveModel) -> ChoicesResponse:
         },
         highest_level=active.bundle.predictor.highest_level(),
     )
-
-
-def _preset(preset: Preset) -> PresetResponse:
-    values = {
-        name: None if isinstance(value, float) and math.isnan(value) else value
-        for name, value in dataclasses.asdict(preset).items()
-        if name in PresetResponse.model_fields
-    }
-    return PresetResponse.model_validate(values)

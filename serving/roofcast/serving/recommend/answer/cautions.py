@@ -97,7 +97,7 @@ def _above_itl(predictions: Iterable[PredictedMetric], demand: Demand) -> list[s
 def _think_time_warnings(demand: Demand) -> list[str]:
     if not demand.users or demand.think_time_s or demand.users < 2:
         return []
-    measured = ", ".join(name for name, preset in PRESETS.items() if preset.think_time_s > 0)
+    measured = ", ".join(name for name, preset in PRESETS.items() if preset.think_time_s)
     return [
         f"workload.think_time_s: is 0, so {demand.peak_load:.10g} users keep as many requests in flight at all times;"
         f" people read and write between requests: give their think time, or a preset that has one ({measured})"

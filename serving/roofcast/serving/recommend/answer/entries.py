@@ -13,8 +13,7 @@ from roofcast.features.analysis.power import replica_power_w
 from roofcast.features.descriptors.assumptions import assumed_values
 from roofcast.features.engine.estimate import Estimate
 from roofcast.features.queries import FloatArray, IndexArray, take_rows
-from roofcast.features.validity.engine_choice import needs_copy
-from roofcast.features.validity.engine_support import Stack, support_remark
+from roofcast.features.validity.engine_support import support_remark
 from roofcast.serving.predict.question_rows import rows_from_columns
 from roofcast.serving.predict.row_answers import outside_columns
 from roofcast.serving.recommend.answer.cautions import copy_warnings, offer_warnings, tpot_warnings
@@ -25,12 +24,10 @@ from roofcast.serving.recommend.answer.parts import (
     FleetPart,
     OtherOffer,
     PredictedMetric,
-    offer_fields,
-    replica_fields,
+    deployment_fields,
 )
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.search.confidence import ROUNDING, LimitModel, replica_floor
-from roofcast.serving.recommend.search.configurations import Replica
 from roofcast.serving.recommend.search.evaluation import medians_of
 from roofcast.serving.recommend.search.problem import REPORTED, reported_limits
 from roofcast.serving.recommend.search.search import Deployment, Search
@@ -113,9 +110,8 @@ class PredictedDeployments:
         if bundle.feasibility is not None:
             memory = memory_of(d, evaluator.coefficients)
             self.p_runs = bundle.feasibility.predict_second_proba(memory_columns(d, memory))
-        predictor = problem.unconditioned or bundle.predictor
         metric = next((limit.metric for limit in problem.demand.limits), REPORTED[1][0])
-        self.nearest = nearest(predictor, bundle.anchors, d, metric, N_NEAREST)
+        self.nearest = nearest(problem.unconditioned, bundle.anchors, d, metric, N_NEAREST)
         self.support = bundle.anchors.match(d, build_group_keys(d)).support
         self.outside_columns = outside_columns(
             self.prediction.features[: len(row)],
@@ -133,15 +129,11 @@ class PredictedDeployments:
         k = self._index[deployment.row, deployment.load]
         memory, replica = self.means.memory, self.problem.replicas[deployment.row]
         offer, predictions = self.problem.offers[deployment.offer], self._metrics(k, deployment.load)
-        warnings = copy_warnings(replica) if self._needs_copy(replica) else []
-        warnings += filter(None, [support_remark(self._stack(replica)) if replica.engine else ""])
+        warnings = copy_warnings(replica) if self.problem.needs_copy(replica) else []
+        warnings += filter(None, [support_remark(self.problem.stack(replica)) if replica.engine else ""])
         warnings += [*offer_warnings(offer, deployment.n_instance), *tpot_warnings(predictions, self.demand)]
         return FleetPart(
-            **offer_fields(offer),
-            **replica_fields(replica),
-            n_replica=deployment.n_replica,
-            n_instance=deployment.n_instance,
-            cost_usd_per_h=deployment.cost,
+            **deployment_fields(replica, offer, deployment.n_replica, deployment.n_instance, deployment.cost),
             in_flight_per_replica=float(self.capacity.in_flight[k]),
             load_per_replica=float(self.in_flight[k]),
             p_limits_met=self._p_met(k, deployment.share),
@@ -178,7 +170,7 @@ class PredictedDeployments:
             cost_usd_per_million_output_token=costs.output,
             cost_usd_per_million_token=costs.total,
             p_runs=None if self.p_runs is None else float(self.p_runs[k]),
-            needs_quantised_copy=self._needs_copy(part.replica),
+            needs_quantised_copy=self.problem.needs_copy(part.replica),
             also_at=also_at,
             nearest=self.nearest[k],
         )
@@ -188,14 +180,6 @@ class PredictedDeployments:
         throughput = medians_of(self.prediction, THROUGHPUT, rows)
         p_in_time = self.search.grid.limits.p_in_time(throughput, self.load[rows], np.full(2, share))
         return float((self.p_met[rows] * p_in_time).max())
-
-    def _stack(self, replica: Replica) -> Stack:
-        problem = self.problem
-        part = problem.market.accelerators[replica.accelerator]
-        return Stack(replica.engine, part, replica.weight_precision, problem.model, measured=problem.market.measured)
-
-    def _needs_copy(self, replica: Replica) -> bool:
-        return not replica.checkpoint and needs_copy(self._stack(replica), self.problem.model.weight_precision)
 
     def _metrics(self, k: int, load: float) -> tuple[PredictedMetric, ...]:
         metrics = []
@@ -236,7 +220,7 @@ def find_calibration_effect(search: Search, baseline: RoofcastPredictor) -> Cali
     if problem.confidence > limits.highest_confidence + ROUNDING:
         return None
     bundle = replace(problem.bundle, predictor=baseline)
-    without = Search(replace(problem, bundle=bundle, unconditioned=None, baseline=None, references=None), limits)
+    without = Search(replace(problem, bundle=bundle, baseline=None), limits)
     target = without.cheapest(problem.confidence)
     without.run([target])
     winners = without.winners(target)

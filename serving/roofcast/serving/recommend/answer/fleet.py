@@ -44,7 +44,7 @@ def mixed_fleet(search: Search, target: SearchTarget, single_cost: float) -> lis
     fleet = cheapest_fleet(kinds, required, MAX_KINDS)
     counts = np.array(fleet or (), dtype=np.intp)
     cost = float(price @ counts) if fleet else np.inf
-    if cost >= MIN_SAVING * single_cost or cost > search.budget or (counts > 0).sum() < 2:
+    if cost >= MIN_SAVING * single_cost or cost > search.pairs.budget or (counts > 0).sum() < 2:
         return []
     used = np.flatnonzero(counts)
     return _parts(types[used], counts[used], float(served @ counts), search, target)

@@ -12,17 +12,14 @@ import numpy as np
 
 from roofcast.data.specs import Offer
 from roofcast.features.descriptors.precisions import WEIGHT_BYTE
-from roofcast.features.validity.engine_choice import needs_copy
-from roofcast.features.validity.engine_support import Stack
 from roofcast.serving.app_state.catalog.user_files import OWNED
 from roofcast.serving.recommend.answer.cautions import offer_warnings
-from roofcast.serving.recommend.answer.parts import Entry, Lever, LeverKind, offer_fields, replica_fields
+from roofcast.serving.recommend.answer.parts import Entry, Lever, LeverKind, deployment_fields
 from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.demand.slo import floor_to_three_digits, loosen_limit
 from roofcast.serving.recommend.search.confidence import LimitModel
-from roofcast.serving.recommend.search.configurations import assume_acceptance, enumerate_replicas
-from roofcast.serving.recommend.search.problem import with_replicas
+from roofcast.serving.recommend.search.problem import find_replicas
 from roofcast.serving.recommend.search.search import Deployment, Search, SearchTarget, run_together
 
 MAX_LEVERS: Final = 6
@@ -130,14 +127,10 @@ def _search_of(
     search: Search, constraints: Constraints, offers: list[Offer], *, has_pipelines: bool = True
 ) -> Search | None:
     problem = search.problem
-    market = problem.market
-    replicas, _ = enumerate_replicas(problem.model, market.accelerators, offers, constraints, market.measured)
-    replicas = [replica for replica in replicas if has_pipelines or replica.pp == 1]
-    if not replicas:
-        return None
-    replicas = assume_acceptance(replicas, search.evaluator.coefficients)
-    other = with_replicas(replace(problem, offers=offers), constraints, replicas)
-    return Search(other, search.grid.limits)
+    found, _ = find_replicas(problem.model, problem.market, offers, constraints, search.evaluator.coefficients)
+    replicas = [replica for replica in found if has_pipelines or replica.pp == 1]
+    other = replace(problem, constraints=constraints, offers=offers, replicas=replicas)
+    return Search(other, search.grid.limits) if replicas else None
 
 
 def _lower_loads(search: Search) -> Iterator[_Change]:
@@ -240,17 +233,11 @@ def _replica_levers(changes: list[_Change]) -> Iterator[Lever]:
 def _lever(change: _Change, deployment: Deployment) -> Lever:
     problem = change.search.problem
     replica, offer = problem.replicas[deployment.row], problem.offers[deployment.offer]
-    accelerator = problem.market.accelerators[replica.accelerator]
     return Lever(
-        **offer_fields(offer),
-        **replica_fields(replica),
+        **deployment_fields(replica, offer, deployment.n_replica, deployment.n_instance, deployment.cost),
         kind=change.kind,
         change=change.text,
-        n_replica=deployment.n_replica,
-        n_instance=deployment.n_instance,
-        cost_usd_per_h=deployment.cost,
         saving_ratio=None,
-        needs_quantised_copy=not replica.checkpoint
-        and needs_copy(Stack(replica.engine, accelerator, replica.weight_precision), problem.model.weight_precision),
+        needs_quantised_copy=problem.needs_copy(replica),
         warnings=tuple(offer_warnings(offer, deployment.n_instance)),
     )

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from roofcast.features.queries import FloatArray, IndexArray
-from roofcast.serving.recommend.answer.parts import Entry, FrontPoint, offer_fields, replica_fields
+from roofcast.serving.recommend.answer.parts import Entry, FrontPoint, deployment_fields
 from roofcast.serving.recommend.search.deployment_sizes import Pairs, Sizes
 from roofcast.serving.recommend.search.search import Search
 
@@ -62,11 +62,13 @@ def _predicted(search: Search) -> list[FrontPoint]:
         is_met &= grid.p_met[row, level] >= problem.confidence
     return [
         FrontPoint(
-            **offer_fields(problem.offers[search.pairs.offer[pair[k]]]),
-            **replica_fields(problem.replicas[row[k]]),
-            n_replica=int(sizes.n_replica[k]),
-            n_instance=int(sizes.n_instance[k]),
-            cost_usd_per_h=float(sizes.cost[k]),
+            **deployment_fields(
+                problem.replicas[row[k]],
+                problem.offers[search.pairs.offer[pair[k]]],
+                int(sizes.n_replica[k]),
+                int(sizes.n_instance[k]),
+                float(sizes.cost[k]),
+            ),
             e2e_s=float(latency_s[k]),
             p_limits_met=float(p_met[k]),
             load_per_replica=float(in_flight[k]),
@@ -126,7 +128,7 @@ def _sized_pairs(search: Search) -> tuple[IndexArray, IndexArray]:
 def _sizes(search: Search, pair: IndexArray, level: IndexArray) -> Sizes:
     served = search.grid.served[search.pairs.row[pair], level]
     sizes = search.pairs.size(pair, search.demand.required_load, served)
-    return replace(sizes, cost=np.where(sizes.cost <= search.budget, sizes.cost, np.inf))
+    return replace(sizes, cost=np.where(sizes.cost <= search.pairs.budget, sizes.cost, np.inf))
 
 
 def _near_front(cost: FloatArray, log_latency: FloatArray) -> IndexArray:

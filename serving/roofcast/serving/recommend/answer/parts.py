@@ -374,6 +374,14 @@ class RecommendationResponse(Recommendation, AnswerHead):
     """
 
 
+def deployment_fields(
+    replica: Replica, offer: Offer, n_replica: int, n_instance: int, cost_usd_per_h: float
+) -> dict[str, Any]:
+    """Return the fields of a `SizedDeployment`."""
+    size = {"n_replica": n_replica, "n_instance": n_instance, "cost_usd_per_h": cost_usd_per_h}
+    return {**offer_fields(offer), **replica_fields(replica), **size}
+
+
 def offer_fields(offer: Offer) -> dict[str, Any]:
     """Return the fields of a `PricedInstance`."""
     names = ("provider", "region", "instance_type", "pricing", "market")

@@ -84,8 +84,8 @@ def find_rejections(
     reason = np.full(n, _RANK["dearer"])
     reason[score.round(9) <= np.round(best, 9)] = _RANK["same_cost"]
     excess = _cost_ratio(score, best)
-    is_over_budget = cost > search.budget
-    reason[is_over_budget], excess[is_over_budget] = _RANK["over_budget"], cost[is_over_budget] / search.budget
+    is_over_budget = cost > search.pairs.budget
+    reason[is_over_budget], excess[is_over_budget] = _RANK["over_budget"], cost[is_over_budget] / search.pairs.budget
     lacks_nodes = ~np.isfinite(cost)
     reason[lacks_nodes], excess[lacks_nodes] = _RANK["too_few_nodes"], 1.0
     limit = np.zeros(n, dtype=np.intp)
@@ -232,7 +232,7 @@ def _score_detail(i: int, reason: str, rejections: Rejections, search: Search) -
     score, best = rejections.score[i], rejections.best
     is_bound = "" if rejections.is_known[i] else " at least, at the prices admitted"
     if reason == "over_budget":
-        score, best = rejections.cost[i], search.budget
+        score, best = rejections.cost[i], search.pairs.budget
     is_close = reason != "same_cost" and f"{score:.2f}" == f"{best:.2f}"
     n_digit = 6 if is_close else 2
     if reason == "over_budget":
@@ -271,13 +271,13 @@ def unmet_limit_warnings(search: Search) -> tuple[str, ...]:
     If the budget is in the way, the least cost beyond it is returned.
     """
     grid, problem = search.grid, search.problem
-    if np.isfinite(search.budget):
+    if np.isfinite(search.pairs.budget):
         dearer = search.without_budget()
         target = dearer.cheapest(problem.confidence)
         dearer.run([target])
-        if (costs := dearer.costs(target)) and costs[0] > search.budget:
+        if (costs := dearer.costs(target)) and costs[0] > search.pairs.budget:
             least = f"the cheapest deployment that meets the limits costs {np.ceil(costs[0] * 100) / 100:.2f} USD/h"
-            return (f"max_usd_per_h: {least}, over the budget of {search.budget:.10g}",)
+            return (f"max_usd_per_h: {least}, over the budget of {search.pairs.budget:.10g}",)
     rows = np.flatnonzero(search.memory.fits & np.isin(np.arange(len(search.top)), search.pairs.row))
     if (
         not len(rows)

@@ -162,21 +162,20 @@ class WorkloadRequest(Message):
         from roofcast.serving.recommend.demand.demand import ENDLESS_S, Demand  # noqa: PLC0415  (needs NumPy)
 
         shape: dict[str, Any] = {}
+        think_time_s = self.think_time_s
         if self.preset is not None:
             preset = find_preset(self.preset, "workload.preset")
-            names = ("n_input_token", "n_output_token", "length_variation", "prefix_cache_ratio")
-            shape = {name: getattr(preset, name) for name in names}
+            names = {"n_input_token", "n_output_token", "length_variation", "prefix_cache_ratio"}
+            shape = preset.model_dump(include=names, exclude_none=True)
+            if think_time_s is None and self.users is not None:
+                think_time_s = preset.think_time_s
         if self.n_input_token is not None:
             lengths = _lengths(self.n_input_token)
             shape |= {"n_input_token": lengths.mean, "input_variation": lengths.variation}
         if self.n_output_token is not None:
             lengths = _lengths(self.n_output_token)
             shape |= {"n_output_token": lengths.mean, "length_variation": lengths.variation}
-        think_time_s = self.think_time_s
-        if think_time_s is None and self.preset is not None and self.users is not None:
-            think_time_s = find_preset(self.preset).think_time_s
-        own_users = self.users if self.concurrency is None else self.concurrency
-        users = own_users
+        users = self.users if self.concurrency is None else self.concurrency
         if users is None and self.request_rate_per_s is None:
             think_time_s = ENDLESS_S if self.deadline_h is None else self.deadline_h * S_PER_H
             users = math.inf if self.deadline_h is None else self.n_batch_request
@@ -187,7 +186,7 @@ class WorkloadRequest(Message):
             n_batch_request=self.n_batch_request,
             request_rate_per_s=self.request_rate_per_s,
             limits=tuple(map(parse_limit, limits)),
-            think_time_s=0.0 if think_time_s is None or math.isnan(think_time_s) else think_time_s,
+            think_time_s=think_time_s or 0.0,
             headroom=self.headroom,
             peak_factor=self.peak_factor,
         )

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from statistics import NormalDist, linear_regression
-from typing import Final
+from typing import Annotated, Final
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from roofcast.data.errors import InputError, UnknownNameError
 
@@ -21,36 +23,34 @@ _N_INTERVAL: Final = 1000
 _PERCENTILE: Final = re.compile(r"p(\d{1,2}(?:\.\d{1,3})?)", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Preset:
-    """An observed workload.
-
-    - `n_input_token`, `n_output_token`: Mean lengths of a request; the input includes history and tools.
-    - `observed`: Year, or year and month, of the requests.
-    - `source`, `basis`: Where the figures are published, and how they follow from it.
-    - `length_variation`: Coefficient of variation of the output lengths; NaN if the source does not have it.
-    - `prefix_cache_ratio`: Share of the input that was found in the prefix cache; NaN if the source does not have it.
-    - `think_time_s`: Mean time between a response and the next request of the user or agent; NaN if it was not
-      measured.
-    - `think_source`, `think_basis`: Where it is published, and how it follows from it.
-    """
+class Preset(BaseModel):
+    """An observed workload: mean lengths of a request in tokens, and where they are published."""
 
     name: str
     meaning: str
-    n_input_token: float
+    n_input_token: Annotated[float, Field(description="With history and tools.")]
     n_output_token: float
-    observed: str
+    observed: Annotated[str, Field(description="Year, or year and month, of the requests.")]
     source: str
-    basis: str
-    length_variation: float = math.nan
-    prefix_cache_ratio: float = math.nan
-    think_time_s: float = math.nan
+    basis: Annotated[str, Field(description="How the figures follow from the source.")]
+    length_variation: Annotated[
+        float | None,
+        Field(description="Coefficient of variation of output lengths; null if it is not published."),
+    ] = None
+    prefix_cache_ratio: Annotated[
+        float | None, Field(description="Share of the input that was found in the prefix cache, or null.")
+    ] = None
+    think_time_s: Annotated[
+        float | None, Field(description="Between a response and the next request; null if it was not measured.")
+    ] = None
     think_source: str = ""
     think_basis: str = ""
 
+    model_config = ConfigDict(frozen=True)
+
 
 PRESETS: Final[Mapping[str, Preset]] = {
-    name: Preset(name, **fields)
+    name: Preset(name=name, **fields)
     for name, fields in tomllib.loads(Path(__file__).with_name("presets.toml").read_text(encoding="utf-8")).items()
 }
 
@@ -63,7 +63,7 @@ def find_preset(name: str, field: str = "preset") -> Preset:
     Examples
     --------
     >>> find_preset("Long-Context").n_input_token
-    9429
+    9429.0
     """
     try:
         return PRESETS[name.strip().lower().replace("-", "_")]

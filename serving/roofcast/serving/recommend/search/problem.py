@@ -1,67 +1,87 @@
 """Search problem: what is searched for, in what, and at which confidence."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from roofcast.data.specs import ModelSpec, Offer
 from roofcast.features.descriptors.prediction_input import ColumnArray
+from roofcast.features.engine.coefficients import Coefficients
 from roofcast.features.queries import Queries
+from roofcast.features.validity.engine_choice import needs_copy
+from roofcast.features.validity.engine_support import Stack
 from roofcast.serving.recommend.demand.constraints import Constraints
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.search.confidence import Quantity
-from roofcast.serving.recommend.search.configurations import Replica, describe_replicas, replica_table
+from roofcast.serving.recommend.search.configurations import (
+    Replica,
+    assume_acceptance,
+    describe_replicas,
+    enumerate_replicas,
+    replica_table,
+)
 from roofcast.serving.recommend.search.deployment_sizes import Market
 from roofcast.training.learner.derived_metrics import THROUGHPUT
-from roofcast.training.learner.predictor import CalibrationPoints, RoofcastPredictor
+from roofcast.training.learner.predictor import RoofcastPredictor
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
 
 REPORTED: Final = (("ttft_s", "p50"), ("tpot_s", "p50"), ("e2e_s", "p50"), (THROUGHPUT, "mean"))
 """Quantities of every entry, besides those limited."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SearchProblem:
     """Demand, constraints and the search space.
 
     - `bundle`: In service, its predictor conditioned on the reference measurements.
-    - `unconditioned`: The predictor without reference measurements; None if there are none.
+    - `unconditioned`: The predictor without reference measurements.
     - `baseline`: The predictor without reference measurements and without the stack, for comparison; None without
       either.
-    - `references`: Reference measurements; None if there are none.
     - `offers`: Those within the constraints.
-    - `replicas`, `table`, `descriptors`: Configurations of a replica, and their prediction input and descriptors, in
-      one order.
+    - `replicas`: Configurations of a replica.
     - `confidence`: Least probability of meeting all limits.
     - `level`: Of the intervals reported.
     """
 
     bundle: ModelBundle
-    unconditioned: RoofcastPredictor | None
+    unconditioned: RoofcastPredictor
     baseline: RoofcastPredictor | None
-    references: CalibrationPoints | None
     model: ModelSpec
     demand: Demand
     constraints: Constraints
     market: Market
     offers: list[Offer]
     replicas: list[Replica]
-    table: dict[str, ColumnArray]
-    descriptors: Queries
     confidence: float
     level: float
 
+    @cached_property
+    def table(self) -> dict[str, ColumnArray]:
+        """Prediction input of the replicas."""
+        return replica_table(self.replicas, self.model, self.demand, self.constraints)
 
-def with_replicas(problem: SearchProblem, constraints: Constraints, replicas: list[Replica]) -> SearchProblem:
-    """Return the problem with other replicas, under other constraints; their offers stay."""
-    table = replica_table(replicas, problem.model, problem.demand, constraints)
-    return replace(
-        problem,
-        constraints=constraints,
-        replicas=replicas,
-        table=table,
-        descriptors=describe_replicas(table, problem.model, problem.market.accelerators),
-    )
+    @cached_property
+    def descriptors(self) -> Queries:
+        """Descriptors of the replicas."""
+        return describe_replicas(self.table, self.model, self.market.accelerators)
+
+    def stack(self, replica: Replica) -> Stack:
+        """Return what a replica runs on what."""
+        accelerator, measured = self.market.accelerators[replica.accelerator], self.market.measured
+        return Stack(replica.engine, accelerator, replica.weight_precision, self.model, measured=measured)
+
+    def needs_copy(self, replica: Replica) -> bool:
+        """Return whether the engine needs a copy of the checkpoint published in the weight precision."""
+        return not replica.checkpoint and needs_copy(self.stack(replica), self.model.weight_precision)
+
+
+def find_replicas(
+    model: ModelSpec, market: Market, offers: list[Offer], constraints: Constraints, coefficients: Coefficients
+) -> tuple[list[Replica], dict[str, str]]:
+    """Return the configurations on offers, with the usual acceptance where it is not given: `enumerate_replicas`."""
+    replicas, reasons = enumerate_replicas(model, market.accelerators, offers, constraints, market.measured)
+    return assume_acceptance(replicas, coefficients), reasons
 
 
 PER_TOKEN: Final = ("tpot_s", "itl_s")

@@ -113,14 +113,11 @@ class Search:
             n_level = min(int(np.searchsorted(self.loads[0], self.demand.required_load)) + 1, n_level)
         self.grid = LoadGrid(self.evaluator, limits, self.loads[:, :n_level], np.minimum(self.top, n_level - 1))
         self.pairs = Pairs.build(problem.replicas, problem.offers, problem.market.accelerators, problem.constraints)
-        self.budget = self.pairs.budget
         self._states: dict[tuple[float, int], SearchState] = {}
 
     def with_limits(self, limits: LimitModel) -> Self:
         """Return a search with other values of the limits on the same quantities; the two share what is evaluated."""
-        search = copy(self)
-        search.grid, search._states = self.grid.with_limits(limits), {}
-        return search
+        return self._share(self.grid.with_limits(limits))
 
     def with_demand(self, demand: Demand) -> Self:
         """Return a search of another load under the same limits; the two share what is evaluated."""
@@ -130,16 +127,20 @@ class Search:
 
     def with_offers(self, offers: list[Offer]) -> Self:
         """Return a search of the same replicas on other offers; the two share what is evaluated."""
-        search, problem = copy(self), replace(self.problem, offers=offers)
-        search.problem, search.grid, search._states = problem, copy(self.grid), {}
+        search, problem = self._share(copy(self.grid)), replace(self.problem, offers=offers)
+        search.problem = problem
         search.pairs = Pairs.build(problem.replicas, offers, problem.market.accelerators, problem.constraints)
         return search
 
     def without_budget(self) -> Self:
         """Return a search of deployments of any cost; the two share what is evaluated."""
+        search = self._share(copy(self.grid))
+        search.pairs = replace(self.pairs, budget=np.inf)
+        return search
+
+    def _share(self, grid: LoadGrid) -> Self:
         search = copy(self)
-        search.pairs, search.budget = replace(self.pairs, budget=np.inf), np.inf
-        search.grid, search._states = copy(self.grid), {}
+        search.grid, search._states = grid, {}
         return search
 
     def _load_levels(self) -> tuple[FloatArray, IndexArray]:
