@@ -75,7 +75,7 @@ class Flag:
 class Message(BaseModel):
     """Base of requests: unknown fields, NaN, infinities, and texts or booleans in place of numbers are refused."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True, use_attribute_docstrings=True)
 
 
 Config = dict[str, Any]

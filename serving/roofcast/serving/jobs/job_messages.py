@@ -70,9 +70,8 @@ class JobPredictionRequest(Message):
 class JobConstraintsRequest(OfferConstraintsRequest):
     """Constraints on the hardware; a field left out does not constrain, except that prices are on demand."""
 
-    max_nodes: Annotated[
-        int, Field(ge=1, le=128, description="Most nodes of a run."), Flag("--max-nodes --nodes")
-    ] = 8
+    max_nodes: Annotated[int, Field(ge=1, le=128), Flag("--max-nodes --nodes")] = 8
+    """Most nodes of a run."""
     inventory: Inventory = Field(default_factory=list)
     marketplaces: Marketplaces = False
 
@@ -81,80 +80,41 @@ class JobRecommendationRequest(Message):
     """A model, a method, the tokens of a data set, and limits of time and money."""
 
     model: Annotated[ModelChoice, MODEL_FLAG]
-    method: Annotated[Method, Field(description="pretrain, full, lora, qlora or adapter."), Flag()] = "full"
-    n_token: Annotated[
-        float,
-        Field(ge=1, le=1e15, description="Tokens of the data set."),
-        Flag("--n-token --tokens", is_amount=True),
-    ]
-    n_epoch: Annotated[
-        float, Field(gt=0, le=10_000, description="Passes over the data set."), Flag("--n-epoch --epochs")
-    ] = 1.0
-    n_token_per_sequence: Annotated[
-        int,
-        Field(ge=1, le=MAX_TOKEN, description="Tokens of a packed sequence."),
-        Flag("--n-token-per-sequence --seq-len"),
-    ] = 2048
+    method: Annotated[Method, Flag()] = "full"
+    """pretrain, full, lora, qlora or adapter."""
+    n_token: Annotated[float, Field(ge=1, le=1e15), Flag("--n-token --tokens", is_amount=True)]
+    """Tokens of the data set."""
+    n_epoch: Annotated[float, Field(gt=0, le=10_000), Flag("--n-epoch --epochs")] = 1.0
+    """Passes over the data set."""
+    n_token_per_sequence: Annotated[int, Field(ge=1, le=MAX_TOKEN), Flag("--n-token-per-sequence --seq-len")] = 2048
+    """Tokens of a packed sequence."""
     n_global_batch_sequence: Annotated[
-        int | None,
-        Field(
-            ge=1,
-            le=1_000_000,
-            description="Sequences of an optimizer step; by default 128, and of pretraining 4 million tokens.",
-        ),
-        Flag("--n-global-batch-sequence --batch"),
+        int | None, Field(ge=1, le=1_000_000), Flag("--n-global-batch-sequence --batch")
     ] = None
-    deadline_h: Annotated[
-        float | None, Field(gt=0, le=1e6, description="Most hours of the run."), Flag("--deadline-h --deadline")
-    ] = None
-    budget_usd: Annotated[
-        float | None,
-        Field(gt=0, le=1e12, description="Most US dollars of the run."),
-        Flag("--budget-usd --budget"),
-    ] = None
-    adapter: Annotated[
-        Adapter | None,
-        Field(description="Variant: `lora-fa` of lora and qlora; `bottleneck` or `prompt-tuning` of adapter."),
-        Flag(),
-    ] = None
-    adapter_rank: Annotated[
-        int | None,
-        Field(
-            ge=1,
-            le=4096,
-            description="Rank of LoRA, 16 by default; width of bottlenecks, 64; virtual tokens of a prompt, 100.",
-        ),
-        Flag("--adapter-rank --rank"),
-    ] = None
-    adapter_targets: Annotated[
-        list[AdapterTarget],
-        Field(
-            max_length=7,
-            description="Projections that adapters change: q, k, v, o, gate, up or down; by default queries and "
-            "values. With latent attention `k` or `v` are both projections that give them.",
-        ),
-        Flag(),
-    ] = Field(default_factory=list)
-    compute_precision: Annotated[
-        PrecisionName | None,
-        Field(description="Precision of the products; by default the framework's, BF16 or FP16."),
-        Flag(),
-    ] = None
-    frameworks: Annotated[
-        list[Framework],
-        Field(
-            max_length=3,
-            description="torchtitan (FSDP2), megatron-lm, or transformers (PEFT with accelerate). By default "
-            "transformers for adapter methods, and torchtitan and megatron-lm for methods that train all weights.",
-        ),
-        Flag("--framework"),
-    ] = Field(default_factory=list)
+    """Sequences of an optimizer step; by default 128, and of pretraining 4 million tokens."""
+    deadline_h: Annotated[float | None, Field(gt=0, le=1e6), Flag("--deadline-h --deadline")] = None
+    """Most hours of the run."""
+    budget_usd: Annotated[float | None, Field(gt=0, le=1e12), Flag("--budget-usd --budget")] = None
+    """Most US dollars of the run."""
+    adapter: Annotated[Adapter | None, Flag()] = None
+    """Variant: `lora-fa` of lora and qlora; `bottleneck` or `prompt-tuning` of adapter."""
+    adapter_rank: Annotated[int | None, Field(ge=1, le=4096), Flag("--adapter-rank --rank")] = None
+    """Rank of LoRA, 16 by default; width of bottlenecks, 64; virtual tokens of a prompt, 100."""
+    adapter_targets: Annotated[list[AdapterTarget], Field(max_length=7), Flag()] = Field(default_factory=list)
+    """Projections that adapters change: q, k, v, o, gate, up or down; by default queries and values. With latent
+    attention `k` or `v` are both projections that give them."""
+    compute_precision: Annotated[PrecisionName | None, Flag()] = None
+    """Precision of the products; by default the framework's, BF16 or FP16."""
+    frameworks: Annotated[list[Framework], Field(max_length=3), Flag("--framework")] = Field(default_factory=list)
+    """torchtitan (FSDP2), megatron-lm, or transformers (PEFT with accelerate). By default transformers for adapter
+    methods, and torchtitan and megatron-lm for methods that train all weights."""
     confidence: Annotated[Confidence, Flag()] = DEFAULT_CONFIDENCE
     constraints: JobConstraintsRequest = JobConstraintsRequest()
     price_overrides: Annotated[list[PriceOverride], Field(max_length=200)] = Field(default_factory=list)
     references: JobReferences = Field(default_factory=list)
     level: Annotated[Level, Flag()] = DEFAULT_LEVEL
-    n_entry: Annotated[int, Field(ge=1, le=200, description="Most entries."), Flag("--n-entry --top")] = 10
+    n_entry: Annotated[int, Field(ge=1, le=200), Flag("--n-entry --top")] = 10
+    """Most entries."""
     n_rejection: Annotated[int, Field(ge=0, le=500)] = 20
 
     model_config = examples(
@@ -232,18 +192,20 @@ class JobRunResponse(PricedInstance):
     """A run on rented or owned nodes; cost and time are of the whole run."""
 
     accelerator: str
-    n_accelerator: Annotated[int, Field(description="Accelerators that the run takes, of all instances.")]
+    n_accelerator: int
+    """Accelerators that the run takes, of all instances."""
     n_instance: int
     usd_per_h: Rounded
     plan: JobPlanResponse
     hours: Rounded
     cost_usd: Rounded
     p_fits: Rounded
-    p_deadline_met: Annotated[Rounded | None, Field(description="Null without a deadline.")]
-    p_budget_met: Annotated[Rounded | None, Field(description="Null without a budget.")]
-    p_limits_met: Annotated[
-        Rounded, Field(description="Probability that the run fits and meets deadline and budget.")
-    ]
+    p_deadline_met: Rounded | None
+    """Null without a deadline."""
+    p_budget_met: Rounded | None
+    """Null without a budget."""
+    p_limits_met: Rounded
+    """Probability that the run fits and meets deadline and budget."""
 
 
 class JobEntryResponse(JobRunResponse):
@@ -252,27 +214,29 @@ class JobEntryResponse(JobRunResponse):
     rank: int
     hours_interval: JobInterval
     cost_usd_interval: JobInterval
-    energy_kwh: Annotated[
-        JobInterval, Field(description="Of the accelerator boards, without hosts, network and cooling.")
-    ]
-    power_w: Annotated[Rounded, Field(description="Mean power of all boards.")]
-    power_share: Annotated[Rounded, Field(description="Of the boards' design power.")]
+    energy_kwh: JobInterval
+    """Of the accelerator boards, without hosts, network and cooling."""
+    power_w: Rounded
+    """Mean power of all boards."""
+    power_share: Rounded
+    """Of the boards' design power."""
     step_time_s: JobInterval
     throughput_token_per_s: JobInterval
     mfu_ratio: JobInterval
-    peak_memory_byte: Annotated[JobInterval, Field(description="Of one accelerator, as the device reports it.")]
-    memory_byte: Annotated[dict[str, Rounded], Field(description="Estimated peak of one accelerator by part.")]
+    peak_memory_byte: JobInterval
+    """Of one accelerator, as the device reports it."""
+    memory_byte: dict[str, Rounded]
+    """Estimated peak of one accelerator by part."""
     memory_capacity_byte: float
-    outside: Annotated[bool, Field(description="Whether the run is far from everything that was measured.")]
-    launch: Annotated[dict[str, str], Field(description="Launch commands by launcher; they name what to set.")]
-    launch_problems: Annotated[dict[str, str], Field(description="Reason by launcher that cannot run the plan.")]
-    ties_first: Annotated[
-        bool,
-        Field(
-            description="Whether this cost lies within the cost interval of the first entry, and the first's cost "
-            "within this interval. True for the first."
-        ),
-    ] = False
+    outside: bool
+    """Whether the run is far from everything that was measured."""
+    launch: dict[str, str]
+    """Launch commands by launcher; they name what to set."""
+    launch_problems: dict[str, str]
+    """Reason by launcher that cannot run the plan."""
+    ties_first: bool = False
+    """Whether this cost lies within the cost interval of the first entry, and the first's cost within this interval.
+    True for the first."""
     also_at: tuple[OtherOffer, ...]
 
 
@@ -302,15 +266,16 @@ class JobRecommendationResponse(AnswerPart):
     confidence: float
     level: float
     predictor_version: str
-    n_plan: Annotated[int, Field(description="Plans that were compared.")]
-    n_hardware: Annotated[int, Field(description="Kinds and sizes of hardware.")]
+    n_plan: int
+    """Plans that were compared."""
+    n_hardware: int
+    """Kinds and sizes of hardware."""
     n_offer: int
     entries: tuple[JobEntryResponse, ...]
     pareto: tuple[JobRunResponse, ...]
     misses: tuple[JobMissResponse, ...]
     n_miss: int
-    defaults: Annotated[
-        tuple[str, ...], Field(description="Values of fields that the request leaves out and that move the answer.")
-    ]
+    defaults: tuple[str, ...]
+    """Values of fields that the request leaves out and that move the answer."""
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]

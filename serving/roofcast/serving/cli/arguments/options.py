@@ -239,7 +239,7 @@ def _plain(annotation: Any) -> Any:
 
 
 def _help(field: FieldInfo, *, is_list: bool) -> str:
-    text = (field.description or "").rstrip(".")
+    text = " ".join((field.description or "").split()).rstrip(".")
     default = field.default if isinstance(field.default, str | int | float) else None
     usual = f"; {default} by default" if default and "by default" not in text else ""
     return f"{text[:1].upper()}{text[1:]}{usual}{'; repeatable' if is_list else ''}."

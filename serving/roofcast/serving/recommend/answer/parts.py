@@ -45,7 +45,7 @@ Internal = Annotated[T, GetPydanticSchema(lambda *_: core_schema.any_schema()), 
 class AnswerPart(BaseModel):
     """Base of the parts of an answer."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
 
 class PredictedMetric(AnswerPart):
@@ -56,14 +56,11 @@ class PredictedMetric(AnswerPart):
     value: Rounded
     low: Rounded
     high: Rounded
-    limit: Annotated[
-        Rounded | None,
-        Field(
-            description="The tightest limit. For a floor on the deployment's throughput, the share of one replica; "
-            "null at a request rate, where serving the rate meets the floor."
-        ),
-    ]
-    uncalibrated: Annotated[Rounded | None, Field(description="The value without the references and the stack.")]
+    limit: Rounded | None
+    """The tightest limit. For a floor on the deployment's throughput, the share of one replica; null at a request
+    rate, where serving the rate meets the floor."""
+    uncalibrated: Rounded | None
+    """The value without the references and the stack."""
 
 
 class ReplicaSpeculation(AnswerPart):
@@ -81,19 +78,16 @@ class ConfiguredReplica(AnswerPart):
     accelerator: str
     engine: str
     weight_precision: str
-    weight_bit: Annotated[float | None, Field(description="Bits of a weight; null for the precision's usual.")]
-    checkpoint: Annotated[
-        str | None,
-        Field(
-            description="Repository that is published in that precision; null for the model's own, or for a copy to "
-            "make."
-        ),
-    ]
+    weight_bit: float | None
+    """Bits of a weight; null for the precision's usual."""
+    checkpoint: str | None
+    """Repository that is published in that precision; null for the model's own, or for a copy to make."""
     tp: int
     pp: int
     dp: int
     ep: int
-    speculation: Annotated[ReplicaSpeculation | None, Field(description="Null without.")]
+    speculation: ReplicaSpeculation | None
+    """Null without."""
 
 
 class PricedInstance(AnswerPart):
@@ -136,105 +130,77 @@ class Lever(SizedDeployment):
     """A change of the question, and the cheapest deployment that was found with it."""
 
     kind: LeverKind
-    change: Annotated[str, Field(description="In words, such as `FP8 weights`.")]
-    saving_ratio: Annotated[
-        Rounded | None, Field(description="Saving over the cost of the first entry; null if there is none.")
-    ]
+    change: str
+    """In words, such as `FP8 weights`."""
+    saving_ratio: Rounded | None
+    """Saving over the cost of the first entry; null if there is none."""
     needs_quantised_copy: bool
-    warnings: Annotated[tuple[str, ...], Field(description="About its instances, as of an entry.")]
+    warnings: tuple[str, ...]
+    """About its instances, as of an entry."""
 
 
 class FleetPart(SizedDeployment):
     """Instances of one kind in a mixed fleet; each replica carries load in proportion to its capacity."""
 
-    in_flight_per_replica: Annotated[
-        Rounded,
-        Field(
-            description="Most requests in flight on a replica within the limits; a mean with think time or at a "
-            "request rate."
-        ),
-    ]
-    load_per_replica: Annotated[
-        Rounded, Field(description="Requests in flight on a replica at its share of the peak load.")
-    ]
-    p_limits_met: Annotated[Rounded, Field(description="Probability that all limits are met at that load.")]
-    predictions: Annotated[
-        tuple[PredictedMetric, ...],
-        Field(
-            description="In a steady state, as `/v1/predictions` predicts a row without `n_request`; with it, a "
-            "benchmark run, which starts with all requests at once."
-        ),
-    ]
-    power_w: Annotated[Rounded, Field(description="Mean power of the accelerators, without their servers.")]
-    memory_used_byte: Annotated[Rounded, Field(description="Of one replica.")]
-    memory_usable_byte: Annotated[Rounded, Field(description="Of one replica.")]
-    bottleneck: Annotated[str, Field(description="Bound of most of the time of a request, as in `/v1/explanations`.")]
-    outside: Annotated[bool, Field(description="Whether the deployment extrapolates.")]
+    in_flight_per_replica: Rounded
+    """Most requests in flight on a replica within the limits; a mean with think time or at a request rate."""
+    load_per_replica: Rounded
+    """Requests in flight on a replica at its share of the peak load."""
+    p_limits_met: Rounded
+    """Probability that all limits are met at that load."""
+    predictions: tuple[PredictedMetric, ...]
+    """In a steady state, as `/v1/predictions` predicts a row without `n_request`; with it, a benchmark run, which
+    starts with all requests at once."""
+    power_w: Rounded
+    """Mean power of the accelerators, without their servers."""
+    memory_used_byte: Rounded
+    """Of one replica."""
+    memory_usable_byte: Rounded
+    """Of one replica."""
+    bottleneck: str
+    """Bound of most of the time of a request, as in `/v1/explanations`."""
+    outside: bool
+    """Whether the deployment extrapolates."""
     outside_columns: tuple[str, ...]
-    support: Annotated[
-        Support,
-        Field(
-            description="Whether the deployment was `measured` at its load, by its means, is `near` one, or "
-            "neither, as of a row of predictions."
-        ),
-    ]
-    assumed: tuple[str, ...] = Field(default=(), description="What is not given and assumed, as column=value.")
-    warnings: Annotated[
-        tuple[str, ...], Field(description="Such as a number of accelerators that few providers have.")
-    ]
+    support: Support
+    """Whether the deployment was `measured` at its load, by its means, is `near` one, or neither, as of a row of
+    predictions."""
+    assumed: tuple[str, ...] = ()
+    """What is not given and assumed, as column=value."""
+    warnings: tuple[str, ...]
+    """Such as a number of accelerators that few providers have."""
 
 
 class Entry(FleetPart):
     """Deployment that meets the demand; costs and power are of the deployment, memory is of one replica."""
 
     rank: int
-    users_per_replica: Annotated[
-        Rounded | None,
-        Field(
-            description="Most users, waiting and thinking, that one replica serves within the limits; null at a "
-            "request rate."
-        ),
-    ]
-    request_rate_per_replica: Annotated[
-        Rounded,
-        Field(description="Requests completed per second at that load; at a request rate, the most it serves."),
-    ]
-    n_replica: Annotated[
-        int,
-        Field(
-            description="Peak load / (1 - headroom) / `users_per_replica`, or `request_rate_per_replica` at a "
-            "request rate, rounded up."
-        ),
-    ]
+    users_per_replica: Rounded | None
+    """Most users, waiting and thinking, that one replica serves within the limits; null at a request rate."""
+    request_rate_per_replica: Rounded
+    """Requests completed per second at that load; at a request rate, the most it serves."""
+    n_replica: int
+    """Peak load / (1 - headroom) / `users_per_replica`, or `request_rate_per_replica` at a request rate, rounded
+    up."""
     cost_usd_per_month: Rounded
-    batch_h: Annotated[Rounded | None, Field(description="Hours until a batch is finished; null without a batch.")]
-    batch_usd: Annotated[Rounded | None, Field(description="Cost of these hours.")]
-    cost_usd_per_million_input_token: Annotated[
-        Rounded,
-        Field(
-            description="From the prompt's share of a request's cost, by the estimated accelerator time of prefill "
-            "and of decoding. Input and output tokens at their prices add up to the cost of a request."
-        ),
-    ]
-    cost_usd_per_million_output_token: Annotated[Rounded, Field(description="From the response's share.")]
-    cost_usd_per_million_token: Annotated[
-        Rounded,
-        Field(
-            description="Cost over all tokens, input and output, at the load given, not at the peak; users send as "
-            "often off the peak as at it."
-        ),
-    ]
-    p_runs: Annotated[
-        Rounded | None,
-        Field(description="Probability that a replica fits in memory; null if the predictor has no such model."),
-    ]
-    needs_quantised_copy: Annotated[
-        bool,
-        Field(description="Whether the engine needs a copy of the checkpoint published in the weight precision."),
-    ]
-    also_at: Annotated[
-        tuple[OtherOffer, ...], Field(description="The same configuration at other providers, by rising cost.")
-    ]
+    batch_h: Rounded | None
+    """Hours until a batch is finished; null without a batch."""
+    batch_usd: Rounded | None
+    """Cost of these hours."""
+    cost_usd_per_million_input_token: Rounded
+    """From the prompt's share of a request's cost, by the estimated accelerator time of prefill and of decoding.
+    Input and output tokens at their prices add up to the cost of a request."""
+    cost_usd_per_million_output_token: Rounded
+    """From the response's share."""
+    cost_usd_per_million_token: Rounded
+    """Cost over all tokens, input and output, at the load given, not at the peak; users send as often off the peak
+    as at it."""
+    p_runs: Rounded | None
+    """Probability that a replica fits in memory; null if the predictor has no such model."""
+    needs_quantised_copy: bool
+    """Whether the engine needs a copy of the checkpoint published in the weight precision."""
+    also_at: tuple[OtherOffer, ...]
+    """The same configuration at other providers, by rising cost."""
     nearest: Annotated[
         tuple[RoundedRow, ...],
         Field(
@@ -242,7 +208,8 @@ class Entry(FleetPart):
             f"{LEAST_CORRELATION:g} or more."
         ),
     ]
-    deployment: Annotated[str | None, Field(description="The command line or manifest requested.")] = None
+    deployment: str | None = None
+    """The command line or manifest requested."""
 
 
 class Rejection(ConfiguredReplica):
@@ -260,7 +227,8 @@ class Rejection(ConfiguredReplica):
 class WithoutStack(SizedDeployment):
     """Cheapest deployment without the stack and the references; `predictions` are those with them, at its load."""
 
-    p_limits_met: Annotated[Rounded, Field(description="With the stack and the references.")]
+    p_limits_met: Rounded
+    """With the stack and the references."""
     p_limits_met_without: Rounded
     predictions: tuple[PredictedMetric, ...]
 
@@ -286,41 +254,30 @@ class PeakLoad(AnswerPart):
     users: float | None
     think_time_s: float
     request_rate_per_s: float | None
-    requests_in_flight: Annotated[
-        Rounded | None,
-        Field(description="On the first entry; null without one, unless users without think time determine it."),
-    ]
-    text: Annotated[str, Field(description="Such as `300 users, 20 s think time = 41 requests in flight`.")]
+    requests_in_flight: Rounded | None
+    """On the first entry; null without one, unless users without think time determine it."""
+    text: str
+    """Such as `300 users, 20 s think time = 41 requests in flight`."""
 
 
 class AnswerHead(AnswerPart):
     """What a recommendation is about, and what it depends on."""
 
-    id: Annotated[str, Field(description="Equal for equal requests on the same basis.")]
+    id: str
+    """Equal for equal requests on the same basis."""
     basis: Basis
     model: str
     load: PeakLoad
-    objective: Annotated[
-        Objective,
-        Field(
-            description="What orders the entries: for the load given, tokens are cheapest where the cost is least."
-        ),
-    ]
+    objective: Objective
+    """What orders the entries: for the load given, tokens are cheapest where the cost is least."""
     confidence: float
     level: float
     predictor_version: str
     stack: StackResponse | None = None
-    stack_effect: Annotated[
-        str | None,
-        Field(
-            description="The answer with the stack, or the references, and without, and why they differ; null "
-            "without either."
-        ),
-    ] = None
-    without_stack: Annotated[
-        WithoutStack | None,
-        Field(description="Null without a stack and references, and if nothing meets the limits without them."),
-    ] = None
+    stack_effect: str | None = None
+    """The answer with the stack, or the references, and without, and why they differ; null without either."""
+    without_stack: WithoutStack | None = None
+    """Null without a stack and references, and if nothing meets the limits without them."""
 
 
 class Recommendation(AnswerPart):
@@ -329,40 +286,30 @@ class Recommendation(AnswerPart):
     Alternatives differ in accelerator, precision, speculation or pricing. Floats have six significant digits.
     """
 
-    n_configuration: Annotated[int, Field(description="Configurations searched.")]
-    n_candidate: Annotated[int, Field(description="Configurations times load levels.")]
+    n_configuration: int
+    """Configurations searched."""
+    n_candidate: int
+    """Configurations times load levels."""
     n_offer: int
     entries: tuple[Entry, ...]
-    fleet: Annotated[
-        tuple[FleetPart, ...],
-        Field(
-            description="A mixed fleet cheaper than the first entry, or that serves what no single kind does; empty "
-            "if there is none. Each part meets the limits with the confidence."
-        ),
-    ]
-    levers: Annotated[tuple[Lever, ...], Field(description="What would change the cost, by rising cost.")] = ()
-    runner_up_usd_per_h: Annotated[
-        Rounded | None, Field(description="Least cost on another accelerator than the first entry's.")
-    ]
-    cost_of_confidence: Annotated[
-        tuple[CostOfConfidence, ...],
-        Field(
-            description="The confidence requested and others, without those that the measurements cannot guarantee "
-            "for these limits."
-        ),
-    ]
+    fleet: tuple[FleetPart, ...]
+    """A mixed fleet cheaper than the first entry, or that serves what no single kind does; empty if there is none.
+    Each part meets the limits with the confidence."""
+    levers: tuple[Lever, ...] = ()
+    """What would change the cost, by rising cost."""
+    runner_up_usd_per_h: Rounded | None
+    """Least cost on another accelerator than the first entry's."""
+    cost_of_confidence: tuple[CostOfConfidence, ...]
+    """The confidence requested and others, without those that the measurements cannot guarantee for these limits."""
     pareto: tuple[FrontPoint, ...]
     n_rejected: int
     rejections: tuple[Rejection, ...]
-    families: Annotated[
-        tuple[Rejection, ...],
-        Field(
-            description="The nearest miss of each kind of owned nodes, then of each accelerator, without an entry."
-        ),
-    ]
+    families: tuple[Rejection, ...]
+    """The nearest miss of each kind of owned nodes, then of each accelerator, without an entry."""
     n_predicted: Internal[int]
     """Rows predicted."""
-    warnings: Annotated[tuple[str, ...], Field(description="Such as old prices, or limits out of reach.")] = ()
+    warnings: tuple[str, ...] = ()
+    """Such as old prices, or limits out of reach."""
     calibration_effect: Internal[CalibrationEffect | None] = None
     """None without references and stack, or if the confidence cannot be guaranteed without them."""
 

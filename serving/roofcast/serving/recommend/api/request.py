@@ -85,63 +85,35 @@ class WorkloadRequest(Message):
         Field(description=f"Typical workload, for lengths that are not given: {', '.join(PRESETS)}."),
         Flag(),
     ] = None
-    n_input_token: Annotated[
-        Length | None,
-        Field(description='Mean input tokens; a request may have percentiles such as {"p50": 300, "p95": 1200}.'),
-        Flag("--n-input-token --isl", is_amount=True),
-    ] = None
-    n_output_token: Annotated[
-        Length | None,
-        Field(description="Mean output tokens, or percentiles."),
-        Flag("--n-output-token --osl", is_amount=True),
-    ] = None
-    length_variation: Annotated[
-        float | None, Field(ge=0, le=1000, description="Standard deviation of the output lengths over their mean.")
-    ] = None
-    prefix_cache_ratio: Annotated[
-        float | None,
-        Field(ge=0, le=0.99, description="Share of the input that is found in the prefix cache."),
-        Flag(),
-    ] = None
-    users: Annotated[
-        float | None,
-        Field(ge=1, le=1_000_000, description="Users at the peak, each of whom waits for an answer and then thinks."),
-        Flag(),
-    ] = None
-    concurrency: Annotated[
-        float | None,
-        Field(ge=1, le=1_000_000, description="Requests in flight at the peak: users who do not think."),
-        Flag(),
-    ] = None
-    think_time_s: Annotated[
-        float | None,
-        Field(
-            ge=0,
-            le=86_400,
-            description="Mean time of a user between a response and the next request; by default that of the preset "
-            "if it was measured, else 0.",
-        ),
-        Flag("--think-time-s --think-time"),
-    ] = None
+    n_input_token: Annotated[Length | None, Flag("--n-input-token --isl", is_amount=True)] = None
+    """Mean input tokens; a request may have percentiles such as {"p50": 300, "p95": 1200}."""
+    n_output_token: Annotated[Length | None, Flag("--n-output-token --osl", is_amount=True)] = None
+    """Mean output tokens, or percentiles."""
+    length_variation: Annotated[float | None, Field(ge=0, le=1000)] = None
+    """Standard deviation of the output lengths over their mean."""
+    prefix_cache_ratio: Annotated[float | None, Field(ge=0, le=0.99), Flag()] = None
+    """Share of the input that is found in the prefix cache."""
+    users: Annotated[float | None, Field(ge=1, le=1_000_000), Flag()] = None
+    """Users at the peak, each of whom waits for an answer and then thinks."""
+    concurrency: Annotated[float | None, Field(ge=1, le=1_000_000), Flag()] = None
+    """Requests in flight at the peak: users who do not think."""
+    think_time_s: Annotated[float | None, Field(ge=0, le=86_400), Flag("--think-time-s --think-time")] = None
+    """Mean time of a user between a response and the next request; by default that of the preset if it was measured,
+    else 0."""
     request_rate_per_s: Annotated[
-        float | None,
-        Field(ge=1e-9, le=1_000_000, description="Requests per second at the peak."),
-        Flag("--request-rate-per-s --request-rate --rate"),
+        float | None, Field(ge=1e-9, le=1_000_000), Flag("--request-rate-per-s --request-rate --rate")
     ] = None
+    """Requests per second at the peak."""
     n_batch_request: Annotated[
-        float | None,
-        Field(ge=1, le=1e12, description="Requests of a batch, which are all there at its start."),
-        Flag("--n-batch-request --batch", is_amount=True),
+        float | None, Field(ge=1, le=1e12), Flag("--n-batch-request --batch", is_amount=True)
     ] = None
-    deadline_h: Annotated[
-        float | None,
-        Field(gt=0, le=87_600, description="Hours within which the batch is served; by default no limit of time."),
-        Flag("--deadline-h --deadline"),
-    ] = None
-    peak_factor: Annotated[float, Field(ge=1, le=1000, description="Peak load over the load given.")] = 1.0
-    headroom: Annotated[
-        float, Field(ge=0, le=0.99, description="Share of the capacity kept free at the peak."), Flag()
-    ] = 0.0
+    """Requests of a batch, which are all there at its start."""
+    deadline_h: Annotated[float | None, Field(gt=0, le=87_600), Flag("--deadline-h --deadline")] = None
+    """Hours within which the batch is served; by default no limit of time."""
+    peak_factor: Annotated[float, Field(ge=1, le=1000)] = 1.0
+    """Peak load over the load given."""
+    headroom: Annotated[float, Field(ge=0, le=0.99), Flag()] = 0.0
+    """Share of the capacity kept free at the peak."""
 
     model_config = examples(
         {"preset": "chat", "users": 300, "think_time_s": 20, "peak_factor": 1.5, "headroom": 0.2},
@@ -227,77 +199,46 @@ class ConstraintsRequest(OfferConstraintsRequest):
 
     _typed: dict[str, str | list[str]] = PrivateAttr(default_factory=dict)
 
-    engine: Annotated[str, Field(max_length=40, description="Short form of `engines` with one element.")] = ""
-    engines: Annotated[
-        Texts,
-        Field(
-            description="Engines in any case of letters; by default those of vllm, sglang and trtllm that run the "
-            "model, on machines of desks also llama.cpp, on Apple's mlx-lm too."
-        ),
-        Flag("--engine"),
-    ] = Field(default_factory=list)
+    engine: Annotated[str, Field(max_length=40)] = ""
+    """Short form of `engines` with one element."""
+    engines: Annotated[Texts, Flag("--engine")] = Field(default_factory=list)
+    """Engines in any case of letters; by default those of vllm, sglang and trtllm that run the model, on machines of
+    desks also llama.cpp, on Apple's mlx-lm too."""
     weight_precision: WeightName | None = None
-    weight_precisions: Annotated[
-        list[WeightName],
-        Field(
-            max_length=8,
-            description="Precisions of the weights, or names of formats such as Q5_K_M; by default the checkpoint's "
-            "own, and those of the repositories that its publisher has in FP8, NVFP4 or INT4.",
-        ),
-        Flag("--weight-precision --precision"),
-    ] = Field(default_factory=list)
-    original: Annotated[
-        bool,
-        Field(description="Whether to leave out the publisher's repositories of other precisions."),
-        Flag("--original"),
-    ] = False
-    max_usd_per_h: Annotated[
-        float | None,
-        Field(gt=0, le=1e9, description="Most US dollars per hour."),
-        Flag("--max-usd-per-h --budget"),
-    ] = None
-    kv_precision: Annotated[
-        PrecisionName | None,
-        Field(description="Precision of the KV cache; by default that of the weights' computation."),
-        Flag(),
-    ] = None
+    weight_precisions: Annotated[list[WeightName], Field(max_length=8), Flag("--weight-precision --precision")] = (
+        Field(default_factory=list)
+    )
+    """Precisions of the weights, or names of formats such as Q5_K_M; by default the checkpoint's own, and those of
+    the repositories that its publisher has in FP8, NVFP4 or INT4."""
+    original: Annotated[bool, Flag("--original")] = False
+    """Whether to leave out the publisher's repositories of other precisions."""
+    max_usd_per_h: Annotated[float | None, Field(gt=0, le=1e9), Flag("--max-usd-per-h --budget")] = None
+    """Most US dollars per hour."""
+    kv_precision: Annotated[PrecisionName | None, Flag()] = None
+    """Precision of the KV cache; by default that of the weights' computation."""
     gpu_memory_utilization: Annotated[float | None, Flag()] = _setting("gpu_memory_utilization")
     max_num_seqs: Annotated[float | None, Flag()] = _setting("max_num_seqs")
     chunk_size_token: Annotated[float | None, Flag()] = _setting("chunk_size_token")
     n_gpu_layer: Annotated[float | None, Flag()] = _setting("n_gpu_layer")
     n_cpu_moe: Annotated[float | None, Flag()] = _setting("n_cpu_moe")
     cpu_offload_gib: Annotated[float | None, Flag()] = _setting("cpu_offload_gib")
-    max_nodes: Annotated[
-        int, Field(ge=1, le=8, description="Most nodes that one replica may span."), Flag("--max-nodes --nodes")
-    ] = 1
+    max_nodes: Annotated[int, Field(ge=1, le=8), Flag("--max-nodes --nodes")] = 1
+    """Most nodes that one replica may span."""
     speculation: Annotated[
-        list[SpeculationKind],
-        Field(
-            max_length=len(get_args(SpeculationKind)),
-            description="Kinds of speculative decoding to search: none, to compare, mtp, eagle, draft or ngram; by "
-            "default none. The memory of a draft model is not counted.",
-        ),
-        Flag("--speculation"),
+        list[SpeculationKind], Field(max_length=len(get_args(SpeculationKind))), Flag("--speculation")
     ] = Field(default_factory=list)
-    n_speculative_token: Annotated[
-        int | None, Field(ge=1, le=64, description="Speculated tokens per step; 3 by default."), Flag()
-    ] = None
-    acceptance_length: Annotated[
-        float | None,
-        Field(ge=1, le=65, description="Tokens of a step, the model's own among them; by default the usual."),
-        Flag(),
-    ] = None
-    draft_acceptance_ratio: Annotated[
-        float | None, Field(ge=0, le=1, description="Accepted over drafted tokens, as engines print it."), Flag()
-    ] = None
-    chain_acceptance_ratio: Annotated[
-        float | None,
-        Field(ge=0, lt=1, description="Probability that a speculated token is accepted, given those before it."),
-        Flag(),
-    ] = None
-    draft_model: Annotated[Text | None, Field(description="Checkpoint of the drafts, for `deployment`."), Flag()] = (
-        None
-    )
+    """Kinds of speculative decoding to search: none, to compare, mtp, eagle, draft or ngram; by default none. The
+    memory of a draft model is not counted."""
+    n_speculative_token: Annotated[int | None, Field(ge=1, le=64), Flag()] = None
+    """Speculated tokens per step; 3 by default."""
+    acceptance_length: Annotated[float | None, Field(ge=1, le=65), Flag()] = None
+    """Tokens of a step, the model's own among them; by default the usual."""
+    draft_acceptance_ratio: Annotated[float | None, Field(ge=0, le=1), Flag()] = None
+    """Accepted over drafted tokens, as engines print it."""
+    chain_acceptance_ratio: Annotated[float | None, Field(ge=0, lt=1), Flag()] = None
+    """Probability that a speculated token is accepted, given those before it."""
+    draft_model: Annotated[Text | None, Flag()] = None
+    """Checkpoint of the drafts, for `deployment`."""
     inventory: Inventory = Field(default_factory=list)
     marketplaces: Marketplaces = False
 
@@ -359,19 +300,11 @@ class RecommendationRequest(Message):
 
     model: Annotated[ModelChoice, MODEL_FLAG]
     workload: WorkloadRequest
-    limits: Annotated[
-        list[Text],
-        Field(max_length=20, description="Limits such as `ttft:p95<=500ms`; without any the load has to be served."),
-        Flag("--limit --slo"),
-    ] = Field(default_factory=list)
-    objective: Annotated[
-        ObjectiveName,
-        Field(
-            description="What to minimise: cost, in US dollars per hour for the load; tokens, in US dollars per "
-            "million, the default without a load; accelerators; or throughput, to maximise within max_usd_per_h."
-        ),
-        Flag(),
-    ] = ""
+    limits: Annotated[list[Text], Field(max_length=20), Flag("--limit --slo")] = Field(default_factory=list)
+    """Limits such as `ttft:p95<=500ms`; without any the load has to be served."""
+    objective: Annotated[ObjectiveName, Flag()] = ""
+    """What to minimise: cost, in US dollars per hour for the load; tokens, in US dollars per million, the default
+    without a load; accelerators; or throughput, to maximise within max_usd_per_h."""
     confidence: Annotated[Confidence, Flag()] = DEFAULT_CONFIDENCE
     constraints: ConstraintsRequest = ConstraintsRequest()
     price_overrides: Annotated[list[PriceOverride], Field(max_length=200)] = Field(default_factory=list)
@@ -379,16 +312,13 @@ class RecommendationRequest(Message):
     stack: StackName = None
     operator: Annotated[OperatorName, Flag()] = DEFAULT_OPERATOR
     level: Annotated[Level, Flag()] = DEFAULT_LEVEL
-    n_entry: Annotated[int, Field(ge=1, le=200, description="Most entries."), Flag("--n-entry --top")] = 10
+    n_entry: Annotated[int, Field(ge=1, le=200), Flag("--n-entry --top")] = 10
+    """Most entries."""
     n_rejection: Annotated[int, Field(ge=0, le=500)] = 20
-    levers: Annotated[bool, Field(description="Whether to search what would change the cost.")] = True
-    deployment: Annotated[
-        Artefact,
-        Field(
-            description="Command line or manifest to add to each entry: vllm, sglang, trtllm, kubernetes or kserve."
-        ),
-        Flag(),
-    ] = ""
+    levers: bool = True
+    """Whether to search what would change the cost."""
+    deployment: Annotated[Artefact, Flag()] = ""
+    """Command line or manifest to add to each entry: vllm, sglang, trtllm, kubernetes or kserve."""
 
     model_config = examples(
         {

@@ -33,10 +33,13 @@ class InventoryItem(Message):
     """Owned accelerators, in nodes of one size."""
 
     accelerator: Text
-    count: Annotated[int, Field(ge=1, le=1_000_000, description="Accelerators in total, a multiple of n_per_node.")]
+    count: Annotated[int, Field(ge=1, le=1_000_000)]
+    """Accelerators in total, a multiple of n_per_node."""
     n_per_node: Annotated[int, Field(ge=1, le=1024)]
-    usd_per_h: Annotated[float, Field(ge=0, le=10_000, description="Of one accelerator; 0 if the cost is sunk.")]
-    name: Annotated[str, Field(max_length=200, description="Name of the nodes in the response.")] = ""
+    usd_per_h: Annotated[float, Field(ge=0, le=10_000)]
+    """Of one accelerator; 0 if the cost is sunk."""
+    name: Annotated[str, Field(max_length=200)] = ""
+    """Name of the nodes in the response."""
 
     model_config = examples({"accelerator": "h100-sxm-80gb", "count": 16, "n_per_node": 8, "usd_per_h": 1.2})
 
@@ -74,14 +77,14 @@ class InventoryItem(Message):
 class PriceOverride(Message):
     """Another price for every instance that matches all the names given."""
 
-    price_usd_per_h: Annotated[float, Field(gt=0, lt=100_000, description="Of a whole instance.")]
+    price_usd_per_h: Annotated[float, Field(gt=0, lt=100_000)]
+    """Of a whole instance."""
     provider: Text | None = None
     region: Text | None = None
     instance_type: Text | None = None
     accelerator: Text | None = None
-    pricing: Annotated[
-        Text | None, Field(description="on_demand, spot, reserved_1y, reserved_3y, capacity_block")
-    ] = None
+    pricing: Text | None = None
+    """on_demand, spot, reserved_1y, reserved_3y, capacity_block."""
 
     model_config = examples({"provider": "aws", "accelerator": "h100-sxm-80gb", "price_usd_per_h": 31.5})
 
@@ -177,28 +180,17 @@ Marketplaces = Annotated[
 class OfferConstraintsRequest(Message):
     """Constraints on offers; an omitted field does not constrain, except that `pricing` is on demand."""
 
-    providers: Annotated[Texts, Field(description="Providers to admit."), Flag("--provider")] = Field(
-        default_factory=list
-    )
-    regions: Annotated[
-        Texts,
-        Field(
-            description="Regions of offers, countries such as DE, areas such as EU, US and Asia; if none is named, "
-            "only the cheapest region of each instance counts."
-        ),
-        Flag("--region"),
-    ] = Field(default_factory=list)
-    vendors: Annotated[Texts, Field(description="Makers of the accelerators, such as NVIDIA."), Flag("--vendor")] = (
-        Field(default_factory=list)
-    )
-    accelerators: Annotated[Texts, Field(description="Accelerators to admit."), Flag("--accelerator")] = Field(
-        default_factory=list
-    )
-    pricing: Annotated[
-        Texts,
-        Field(description="Kinds of price: on_demand, spot, reserved_1y, reserved_3y, capacity_block."),
-        Flag("--pricing"),
-    ] = Field(default_factory=lambda: ["on_demand"])
+    providers: Annotated[Texts, Flag("--provider")] = Field(default_factory=list)
+    """Providers to admit."""
+    regions: Annotated[Texts, Flag("--region")] = Field(default_factory=list)
+    """Regions of offers, countries such as DE, areas such as EU, US and Asia; if none is named, only the cheapest
+    region of each instance counts."""
+    vendors: Annotated[Texts, Flag("--vendor")] = Field(default_factory=list)
+    """Makers of the accelerators, such as NVIDIA."""
+    accelerators: Annotated[Texts, Flag("--accelerator")] = Field(default_factory=list)
+    """Accelerators to admit."""
+    pricing: Annotated[Texts, Flag("--pricing")] = Field(default_factory=lambda: ["on_demand"])
+    """Kinds of price: on_demand, spot, reserved_1y, reserved_3y, capacity_block."""
     max_price_age_day: Annotated[
         int | None,
         Field(
@@ -209,9 +201,8 @@ class OfferConstraintsRequest(Message):
         ),
         Flag("--max-price-age", metavar="DAYS"),
     ] = None
-    max_usd_per_h: Annotated[float | None, Field(gt=0, le=1e9, description="Most US dollars per hour."), Flag()] = (
-        None
-    )
+    max_usd_per_h: Annotated[float | None, Field(gt=0, le=1e9), Flag()] = None
+    """Most US dollars per hour."""
 
 
 Objective = Literal["cost", "tokens", "throughput", "accelerators"]

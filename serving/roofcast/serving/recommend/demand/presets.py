@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from statistics import NormalDist, linear_regression
-from typing import Annotated, Final
+from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from roofcast.data.errors import InputError, UnknownNameError
 
@@ -28,25 +28,24 @@ class Preset(BaseModel):
 
     name: str
     meaning: str
-    n_input_token: Annotated[float, Field(description="With history and tools.")]
+    n_input_token: float
+    """With history and tools."""
     n_output_token: float
-    observed: Annotated[str, Field(description="Year, or year and month, of the requests.")]
+    observed: str
+    """Year, or year and month, of the requests."""
     source: str
-    basis: Annotated[str, Field(description="How the figures follow from the source.")]
-    length_variation: Annotated[
-        float | None,
-        Field(description="Coefficient of variation of output lengths; null if it is not published."),
-    ] = None
-    prefix_cache_ratio: Annotated[
-        float | None, Field(description="Share of the input that was found in the prefix cache, or null.")
-    ] = None
-    think_time_s: Annotated[
-        float | None, Field(description="Between a response and the next request; null if it was not measured.")
-    ] = None
+    basis: str
+    """How the figures follow from the source."""
+    length_variation: float | None = None
+    """Coefficient of variation of output lengths; null if it is not published."""
+    prefix_cache_ratio: float | None = None
+    """Share of the input that was found in the prefix cache, or null."""
+    think_time_s: float | None = None
+    """Between a response and the next request; null if it was not measured."""
     think_source: str = ""
     think_basis: str = ""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
 
 PRESETS: Final[Mapping[str, Preset]] = {
