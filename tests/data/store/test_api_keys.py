@@ -8,7 +8,7 @@ import pytest
 from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.store.api_keys import PREFIX, SCOPES, ApiKey, KeyStore, digest_of
 from roofcast.data.store.measurement_store import MeasurementStore
-from tests.data.store.test_measurement_store import url_of
+from tests.data.store.stores import url_of
 
 NOW = dt.datetime.now(dt.UTC)
 DAY = dt.timedelta(days=1)

@@ -1,26 +1,17 @@
 """Measurements by import, by key and by time."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pytest
 import sqlalchemy as sa
 
 from roofcast.data.store.measurement_store import MeasurementStore
 from roofcast.data.store.provenance import Origin
-from tests.data.store.test_measurement_store import url_of
-from tests.data.store.test_provenance import rows
+from tests.data.store.stores import rows
 
 NOBODY = "of no import"
 MODEL = "meta-llama/Llama-2-7b-hf"
-
-
-@pytest.fixture(params=["memory", pytest.param("postgresql", marks=pytest.mark.slow)])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MeasurementStore]:
-    with MeasurementStore(url_of(request.param, tmp_path, request)) as store:
-        yield store.migrate()
 
 
 def add(store: MeasurementStore, uploader: str, *loads: int) -> str:

@@ -1,8 +1,5 @@
 """Measurements of training jobs in the store, beside those of inference."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pandas as pd
 import pytest
 
@@ -12,8 +9,7 @@ from roofcast.data.measurements.target import INFERENCE, TRAINING, Target
 from roofcast.data.store.measurement_store import Added, MeasurementStore
 from roofcast.data.store.provenance import Origin
 from tests.data.row_builders import a_training_row
-from tests.data.store.test_measurement_store import url_of
-from tests.data.store.test_provenance import rows
+from tests.data.store.stores import rows
 
 CI = Origin("ci", is_operator=False, import_id="runs")
 
@@ -22,12 +18,6 @@ def runs(*n_accelerator: int, campaign: str = "nightly") -> pd.DataFrame:
     return validate_training_measurements(
         pd.DataFrame([a_training_row(n_accelerator=n, campaign=campaign) for n in n_accelerator])
     )
-
-
-@pytest.fixture(params=["file", pytest.param("postgresql", marks=pytest.mark.slow)])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MeasurementStore]:
-    with MeasurementStore(url_of(request.param, tmp_path, request)) as store:
-        yield store.migrate()
 
 
 def test_runs_are_stored_once_and_come_back_as_they_were(store: MeasurementStore) -> None:

@@ -12,27 +12,11 @@ import sqlalchemy as sa
 from roofcast.data.errors import InputError, NotReadyError, SchemaError, UnknownNameError
 from roofcast.data.measurements.target import INFERENCE, TRAINING, Target
 from roofcast.data.measurements.validation import row_ids, validate_measurements
-from roofcast.data.specs import ModelSpec
 from roofcast.data.store.database.tables import INFERENCE_TABLES, UtcDateTime
 from roofcast.data.store.measurement_store import Added, MeasurementStore, default_url
 from tests.conditions import wait_until
 from tests.data.row_builders import PROCESSES, many_rows
-from tests.postgres import new_database
-
-
-def a_model(**changes: object) -> ModelSpec:
-    fields = {
-        "id": "ours/tiny", "lineage": "tiny", "fold_group": "tiny", "n_layer": 2, "hidden_size": 64,
-        "intermediate_size": 128, "n_head": 4, "n_kv_head": 4, "head_dim": 16, "vocab_size": 1000,
-        "n_param": 10**6, "n_param_active": 10**6, "source": "a test",
-    }  # fmt: skip
-    return ModelSpec.parse(fields | changes)
-
-
-def url_of(backend: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
-    if backend == "postgresql":
-        return new_database(request.getfixturevalue("postgres_server"))
-    return "sqlite://" if backend == "memory" else f"sqlite:///{tmp_path / 'state.sqlite'}"
+from tests.data.store.stores import a_model, url_of
 
 
 @pytest.fixture(params=["file", pytest.param("postgresql", marks=pytest.mark.slow)])

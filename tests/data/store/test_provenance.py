@@ -3,7 +3,6 @@
 import datetime as dt
 import logging
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,27 +12,15 @@ import sqlalchemy as sa
 
 from roofcast.data.errors import InputError, NotAllowedError, UnknownNameError
 from roofcast.data.measurements.row_owners import UNPROVEN
-from roofcast.data.measurements.validation import validate_measurements
 from roofcast.data.store import provenance
 from roofcast.data.store.claims import settle_claims
 from roofcast.data.store.database.tables import MeasurementTables
 from roofcast.data.store.measurement_store import MeasurementStore
 from roofcast.data.store.provenance import Origin
 from tests.conditions import wait_until
-from tests.data.row_builders import a_row
-from tests.data.store.test_measurement_store import url_of
+from tests.data.store.stores import rows, url_of
 
 CI = Origin("ci", is_operator=False, import_id="first")
-
-
-def rows(*loads: int, campaign: str = "nightly") -> pd.DataFrame:
-    return validate_measurements(pd.DataFrame([a_row(concurrency=n, campaign=campaign) for n in loads]))
-
-
-@pytest.fixture(params=["file", pytest.param("postgresql", marks=pytest.mark.slow)])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MeasurementStore]:
-    with MeasurementStore(url_of(request.param, tmp_path, request)) as store:
-        yield store.migrate()
 
 
 def listed(store: MeasurementStore, *columns: str) -> list[list[str]]:

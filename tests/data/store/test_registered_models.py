@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from roofcast.data.store.database.tables import MODEL
 from roofcast.data.store.measurement_store import MeasurementStore
-from tests.data.store.test_measurement_store import a_model, url_of
+from tests.data.store.stores import a_model, url_of
 
 
 @pytest.mark.parametrize("kind", ["memory", pytest.param("postgresql", marks=pytest.mark.slow)])

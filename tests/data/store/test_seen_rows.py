@@ -1,38 +1,24 @@
 """Measurements that a key sees: its own and those of operators, each by the claim that precedes among these."""
 
 import random
-from collections.abc import Iterator
-from pathlib import Path
 
 import pandas as pd
 import pytest
 import sqlalchemy as sa
 
 from roofcast.data.errors import InputError, NotAllowedError, UnknownNameError
-from roofcast.data.measurements.validation import validate_measurements
 from roofcast.data.store.claims import _precedence
 from roofcast.data.store.database.tables import INFERENCE_TABLES
 from roofcast.data.store.measurement_store import MeasurementStore
 from roofcast.data.store.provenance import Action, Origin
-from tests.data.row_builders import a_row
-from tests.data.store.test_measurement_store import url_of
+from tests.data.store.stores import rows
 
 OWNERS = {"a": False, "b": False, "boss": True, "": True}
 """Uploaders, and whether each is an operator."""
 
 
-def rows(*loads: int, campaign: str = "nightly") -> pd.DataFrame:
-    return validate_measurements(pd.DataFrame([a_row(concurrency=n, campaign=campaign) for n in loads]))
-
-
 def origin(uploader: str) -> Origin:
     return Origin(uploader, OWNERS[uploader])
-
-
-@pytest.fixture(params=["file", pytest.param("postgresql", marks=pytest.mark.slow)])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MeasurementStore]:
-    with MeasurementStore(url_of(request.param, tmp_path, request)) as store:
-        yield store.migrate()
 
 
 def seen(store: MeasurementStore, key: str | None) -> list[tuple[int, str, str]]:

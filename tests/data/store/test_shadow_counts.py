@@ -1,26 +1,14 @@
 """Counts of a challenger's answers: processes add to them, and old pairs are deleted."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
 from roofcast.data.store import shadow_counts
 from roofcast.data.store.measurement_store import MeasurementStore
-from tests.postgres import new_database
 
 ONE = ("all", "", "ttft_s", 0)
 OTHER = ("engine", "vllm", "ttft_s", -3)
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MeasurementStore]:
-    url = f"sqlite:///{tmp_path / 'a.sqlite'}"
-    if request.param == "postgresql":
-        url = new_database(request.getfixturevalue("postgres_server"))
-    with MeasurementStore(url).migrate() as store:
-        yield store
 
 
 def test_counts_of_several_processes_add_up(store: MeasurementStore) -> None:

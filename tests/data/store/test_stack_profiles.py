@@ -11,7 +11,7 @@ from roofcast.data.errors import InputError, UnknownNameError
 from roofcast.data.store import stack_profiles
 from roofcast.data.store.measurement_store import MeasurementStore
 from roofcast.data.store.stack_profiles import SHARED, StackProfiles
-from tests.data.store.test_measurement_store import a_model, url_of
+from tests.data.store.stores import a_model, url_of
 
 
 @pytest.fixture(params=["memory", pytest.param("postgresql", marks=pytest.mark.slow)])

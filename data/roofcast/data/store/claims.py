@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 from roofcast.data.store.database.tables import CLAIM_COLUMNS, MeasurementTables
 
-_MAX_ID: Final = 10_000
+MAX_ID: Final = 10_000
 """Ids of one statement: SQLite admits 32,766 parameters, PostgreSQL 65,535."""
 
 _OWNER: Final = ("uploader", "is_operator")
@@ -95,12 +95,12 @@ def find_known(
     measurement, claim = tables.measurement, tables.claim
     columns = [measurement.c[name] for name in ("id", *_OWNER, "withdrawn_at", "is_withdrawn_by_operator")]
     query = sa.select(*columns).order_by(measurement.c.id)
-    stored = [row for part in _parts(ids) for row in connection.execute(query.where(measurement.c.id.in_(part)))]
+    stored = [row for part in id_parts(ids) for row in connection.execute(query.where(measurement.c.id.in_(part)))]
     own_claims = sa.select(claim.c.id, claim.c.withdrawn_at)
     own_claims = own_claims.where(claim.c.uploader == owner[0], claim.c.is_operator == owner[1])
     own = {
         row.id: row.withdrawn_at is not None
-        for part in _parts(ids)
+        for part in id_parts(ids)
         for row in connection.execute(own_claims.where(claim.c.id.in_(part)))
     }
     lapsed = {id_ for id_, is_withdrawn in own.items() if is_withdrawn}
@@ -141,7 +141,7 @@ def settle_claims(connection: sa.Connection, tables: MeasurementTables, ids: Col
     query = sa.select(
         *(measurement.c[name].label(f"now_{name}") for name in names), *(claims.c[name] for name in names)
     ).join_from(claims, measurement, claims.c.id == measurement.c.id)
-    queries = [query] if ids is None else [query.where(claims.c.id.in_(part)) for part in _parts(ids)]
+    queries = [query] if ids is None else [query.where(claims.c.id.in_(part)) for part in id_parts(ids)]
     best: dict[str, Mapping[str, Any]] = {}
     for statement in queries:
         for row in connection.execute(statement.order_by(claims.c.added_at)).mappings():
@@ -175,6 +175,7 @@ def _precedence_columns(claims: sa.FromClause) -> list[sa.ColumnElement[bool]]:
     return [is_present & is_sound(claims), is_present, claims.c.is_withdrawn_by_operator, claims.c.is_operator]
 
 
-def _parts(ids: Collection[str]) -> Iterator[list[str]]:
+def id_parts(ids: Collection[str]) -> Iterator[list[str]]:
+    """Yield the ids in order, up to `MAX_ID` at a time."""
     ordered = sorted(ids)
-    return (ordered[i : i + _MAX_ID] for i in range(0, len(ordered), _MAX_ID))
+    return (ordered[i : i + MAX_ID] for i in range(0, len(ordered), MAX_ID))

@@ -7,14 +7,12 @@ from typing import Final
 import pandas as pd
 import sqlalchemy as sa
 
-from roofcast.data.store.claims import is_seen_by, is_sound, measurements_seen_by
+from roofcast.data.store.claims import id_parts, is_seen_by, is_sound, measurements_seen_by
 from roofcast.data.store.database.database import Database
 from roofcast.data.store.database.tables import CLAIM_COLUMNS, MeasurementTables
 
 IMPORT_COLUMNS: Final = ("id", "import_id", "uploader", "added_at")
 NAME_COLUMNS: Final = ("id", "model", "accelerator", "engine", "engine_version")
-
-_MAX_ID: Final = 10_000
 
 
 class ImportedMeasurements:
@@ -78,12 +76,11 @@ class ImportedMeasurements:
 
     def load_names(self, ids: Collection[str]) -> pd.DataFrame:
         """Return `NAME_COLUMNS` of the stored measurements among some ids."""
-        ordered, lines = sorted(ids), list[sa.Row[tuple[object, ...]]]()
         measurement = self._tables.measurement
         query: sa.Select[tuple[object, ...]] = sa.select(*(measurement.c[name] for name in NAME_COLUMNS))
         with self._database.reading() as connection:
-            for i in range(0, len(ordered), _MAX_ID):
-                lines += connection.execute(query.where(measurement.c.id.in_(ordered[i : i + _MAX_ID]))).all()
+            parts = [query.where(measurement.c.id.in_(part)) for part in id_parts(ids)]
+            lines = [line for part in parts for line in connection.execute(part)]
         return pd.DataFrame(lines, columns=list(NAME_COLUMNS), dtype=object)
 
     def _load(self, queries: list[sa.Select[tuple[object, ...]]]) -> pd.DataFrame:

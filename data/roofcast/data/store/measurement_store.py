@@ -115,11 +115,7 @@ class Measurements:
         rows = {row["id"]: row for row in self._database_rows(table, origin, quarantine)}
         insert = self.database.insert_new(self._table).returning(self._table.c.id)
         with self.database.writing() as connection:
-            held = set(registered)
-            for spec, config in models:
-                self.models.insert(connection, spec, config, origin.limited_key)
-                held.add(spec.id)
-            self.models.hold(connection, held.intersection(table["model"]))
+            self.models.hold(connection, models, registered, table["model"], origin.limited_key)
             new = set(connection.execute(insert, [*rows.values()]).scalars()) if rows else set()
             stored = {id_: rows[id_] for id_ in rows.keys() - new}
             known = self._claim(connection, stored, origin, claim_of_keys=claim_of_keys)

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -51,14 +51,27 @@ class RegisteredModels:
         if current_spec(*stored) != spec:
             raise InputError("model", f"another architecture is registered as {spec.id!r}; choose another id")
 
-    def hold(self, connection: sa.Connection, ids: Collection[str]) -> None:
-        """Keep models from removal until the end of the transaction, which refers to them.
+    def hold(
+        self,
+        connection: sa.Connection,
+        added: Iterable[tuple[ModelSpec, dict[str, Any]]],
+        registered: Collection[str],
+        used: Iterable[object],
+        uploader: str,
+    ) -> None:
+        """Register models within a transaction, and keep those that it uses from removal until its end.
 
-        Raises `InputError` if one of them is not registered any more.
+        Raises `InputError` as of `add`, or if a used model of `registered`, which were when the rows were read, is
+        not registered any more.
         """
+        known = set(registered)
+        for spec, config in added:
+            self.insert(connection, spec, config, uploader)
+            known.add(spec.id)
+        ids = known.intersection(used)
         query = sa.select(MODEL.c.id).where(MODEL.c.id.in_(sorted(ids))).order_by(MODEL.c.id)
         held = connection.execute(query.with_for_update(read=True, key_share=True)).scalars()
-        removed = sorted(set(ids).difference(held))
+        removed = sorted(ids.difference(held))
         if removed:
             raise InputError("model", f"{removed[0]!r} was removed meanwhile; send its config.json in `models` again")
 

@@ -89,11 +89,7 @@ class StackProfiles:
         insert = self._database.insert_new(STACK_ROW).returning(STACK_ROW.c.id)
         with self._database.writing() as connection:
             self._database.lock(connection, f"stacks of {owner}")
-            held = set(registered)
-            for spec, config in models:
-                self._models.insert(connection, spec, config, owner)
-                held.add(spec.id)
-            self._models.hold(connection, held.intersection(cells.get("model") for cells in rows))
+            self._models.hold(connection, models, registered, (cells.get("model") for cells in rows), owner)
             n_new = len(connection.execute(insert, lines).all()) if lines else 0
             sizes = _sizes(connection, owner)
             if sizes.get(name, 0) > MAX_ROW:

@@ -12,7 +12,7 @@ from roofcast.data.store.measurement_store import MeasurementStore
 from roofcast.data.store.provenance import Origin
 from tests.conditions import wait_until
 from tests.data.row_builders import many_rows
-from tests.data.store.test_measurement_store import a_model
+from tests.data.store.stores import a_model
 from tests.postgres import new_database
 
 N_ROW = 4

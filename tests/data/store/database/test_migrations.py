@@ -17,7 +17,7 @@ from roofcast.data.measurements.validation import row_ids
 from roofcast.data.store.api_keys import KeyStore
 from roofcast.data.store.database.database import Database, alembic_config, revisions
 from roofcast.data.store.measurement_store import MeasurementStore
-from tests.data.store.test_measurement_store import a_model
+from tests.data.store.stores import a_model
 
 OLD_HOME = Path(__file__).with_name("before_first_release.sql")
 """Dump of a store of the last schema before the release: rows of three callers, one withdrew all of its own."""
