@@ -83,6 +83,10 @@ QWEN2_VL = {
     "model_type": "qwen2_vl", "depth": 32, "embed_dim": 1280, "hidden_size": 4096, "mlp_ratio": 4,
     "hidden_act": "quick_gelu",
 }  # fmt: skip
+QWEN3_VL = {
+    "model_type": "qwen3_vl", "depth": 27, "hidden_size": 1152, "intermediate_size": 4304, "spatial_merge_size": 2,
+    "deepstack_visual_indexes": [8, 16, 24],
+}  # fmt: skip
 PIXTRAL = {"model_type": "pixtral", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24}
 GEMMA3N_AUDIO = {
     "model_type": "gemma3n_audio", "hidden_size": 1536, "conf_num_hidden_layers": 12, "conf_conv_kernel_size": 5,
@@ -98,12 +102,14 @@ LLAMA = {"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 2, "nu
     [
         (CONFIGS["phi-4-multimodal"], 5_574_460_384 - 3_836_021_760),
         (LLAMA | {"vision_config": QWEN2_VL}, 635e6),
+        (LLAMA | {"vision_config": QWEN2_VL | {"spatial_merge_size": 2}}, 675e6),
+        (LLAMA | {"vision_config": QWEN3_VL}, 576e6),
         (LLAMA | {"vision_config": PIXTRAL}, 408e6),
         (LLAMA | {"audio_config": GEMMA3N_AUDIO}, 685e6),
         (LLAMA | {"audio_config": WHISPER}, 637e6),
         ({"thinker_config": LLAMA | {"audio_config": WHISPER}}, 637e6),
     ],
-    ids=["phi4mm", "width of its own", "gated", "conformer", "whisper", "omni"],
+    ids=["phi4mm", "width of its own", "merger", "three more", "gated", "conformer", "whisper", "omni"],
 )
 def test_towers_of_images_and_sound_and_adapters_are_beside_the_text_model(
     config: dict[str, Any], n_beside: float

@@ -1,6 +1,7 @@
 """MLPs, experts, embeddings, norms and modules beside the text model, of a config."""
 
 import dataclasses
+import math
 from typing import Final
 
 from roofcast.data.errors import InputError
@@ -167,11 +168,13 @@ def read_modules(model: Model, layers: list[LayerKind], towers: list[ConfigReade
     """Return the towers and the layers that predict further tokens: each a layer of the model and a projection.
 
     A tower is counted by its width and layers: four matrices of attention, two of an MLP or three if it is gated, and
-    an embedding of patches; a projection to the text model is a product of both widths. A Conformer has a second MLP
-    and a convolution, whose products have four matrices' weights.
+    an embedding of patches; a projection to the text model is a product of both widths, or two matrices over merged
+    patches, once more for each layer that feeds the text model's first ones. A Conformer has a second MLP and a
+    convolution, whose products have four matrices' weights.
 
     References
     ----------
+    Transformers, ``Qwen3VLVisionPatchMerger``, ``Glm4vVisionPatchMerger``; Kimi-K2.5, ``PatchMergerMLP``.
     A. Gulati et al., "Conformer", 2020, section 2.
     """
     modules: list[LayerKind] = []
@@ -198,7 +201,18 @@ def _tower_weights(tower: ConfigReader, hidden: int) -> int:
     is_gated = kind == "pixtral" or tower.text("hidden_act", default="") in {"silu", "swish"}
     further = 2 * inner + 4 * width if tower.has(*names.CONVOLUTIONS) else 0
     layers = n_layer * width * (4 * width + (3 if is_gated else 2) * inner + further)
-    return layers + 3 * width * 16**2 + width * hidden
+    return layers + 3 * width * 16**2 + _projection_weights(tower, width, hidden)
+
+
+def _projection_weights(tower: ConfigReader, width: int, hidden: int) -> int:
+    merge = tower.count("spatial_merge_size", default=0, low=0, high=64)
+    n_patch = math.prod(tower.numbers("merge_kernel_size")) if tower.has("merge_kernel_size") else merge**2
+    if tower.text("model_type", default="").startswith(_MERGER_WIDTH):
+        inner = tower.count("intermediate_size", default=0, high=_MOST_WIDTH)
+        return n_patch * width * hidden + hidden**2 + 3 * hidden * inner
+    merged = n_patch * width
+    n_merger = 1 + len(tower.numbers("deepstack_visual_indexes"))
+    return n_merger * (merged**2 + merged * hidden) if merged else width * hidden
 
 
 def read_encoder_decoder(model: Model) -> tuple[list[LayerKind], int]:

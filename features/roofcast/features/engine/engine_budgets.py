@@ -76,11 +76,11 @@ MAX_SEQUENCE: Final = 1024.0
 """Sequences of the profiled sampler where only memory limits them."""
 
 TOWER_PATCH: Final = 65_536.0
-TOWER_LAYER: Final = 27.0
+TOWER_LAYER: Final = 29.5
 TOWER_BYTE: Final = 17.0
 """Patches of the largest image (16,384 tokens of two by two, `max_pixels` of Qwen's processors), layers of a tower
-with 12 squared widths each, and bytes of a patch for each element of the width while its MLP runs: a residual, and
-3.75 widths before and after the activation."""
+with 12 squared widths each (27, and mergers of patches of 2.5), and bytes of a patch for each element of the width
+while its MLP runs: a residual, and 3.75 widths before and after the activation."""
 
 SPARSE_HEADS: Final = 64.0
 """Heads whose multiple the buffers of sparse latent attention hold on each accelerator: vLLM,
