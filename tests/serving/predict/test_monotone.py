@@ -3,12 +3,12 @@
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from roofcast.serving.composition import Service
-from roofcast.serving.predict.row_answers import PredictOptions, answer
+from roofcast.serving.predict.question_rows import columns_from_rows
+from roofcast.serving.predict.row_answers import PredictOptions, answer_columns
 
 ROUGH = {"tpot_s": 1.25, "ttft_s": 1.3}
 """Ratio up to which a measurement may say otherwise: TTFT with weights in the host was seldom measured, and TPOT of a
@@ -44,10 +44,10 @@ def test_better_is_not_slower(service: Service, **question: Any) -> None:
     shorter = {"n_input_token": question["n_input_token"] // 2}
     pairs = [*PAIRS, ({}, fewer), ({}, shorter)]
     rows = [BASE | question | change for pair in pairs for change in pair]
-    result = answer(pd.DataFrame(rows), PredictOptions(service.active_model.bundle, service.catalog))
-    assert set(result["status"]) <= {"ok", "saturated"}, result["reason"].to_list()
+    result = answer_columns(columns_from_rows(rows), PredictOptions(service.active_model.bundle, service.catalog))
+    assert set(result["status"]) <= {"ok", "saturated"}, result["reason"].tolist()
     for metric, rough in ROUGH.items():
-        worse, better = result[metric].to_numpy().reshape(-1, 2).T
+        worse, better = result[metric].reshape(-1, 2).T
         slower = np.flatnonzero(better > rough * worse)
         assert not len(slower), [(pairs[k], better[k] / worse[k]) for k in slower]
     tpot_s = dict(zip(range(len(rows)), result["tpot_s"], strict=True))
@@ -65,9 +65,9 @@ def test_a_model_that_does_not_fit_may_stay_in_the_host_where_the_engine_can(ser
     engines = ["vllm", "llama.cpp", "trtllm"]
     rows = [lone | {"engine": engine, "weight_precision": "bf16"} for engine in engines]
     rows.append(rows[0] | {"cpu_offload_gib": 30})
-    result = answer(pd.DataFrame(rows), PredictOptions(service.active_model.bundle, service.catalog))
-    assert result["status"].to_list() == [*["does_not_fit"] * 3, "ok"]
+    result = answer_columns(columns_from_rows(rows), PredictOptions(service.active_model.bundle, service.catalog))
+    assert result["status"].tolist() == [*["does_not_fit"] * 3, "ok"]
     named = [[name for name in ("cpu_offload_gib", "n_gpu_layer") if name in text] for text in result["reason"]]
     assert named == [["cpu_offload_gib"], ["n_gpu_layer"], [], []]
-    assert "over the bus" in result["reason"].iloc[3]
-    assert "n_cpu_moe" not in result["reason"].iloc[1], "the model has no experts"
+    assert "over the bus" in result["reason"][3]
+    assert "n_cpu_moe" not in result["reason"][1], "the model has no experts"

@@ -2,6 +2,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -13,7 +14,8 @@ from roofcast.features.descriptors.descriptor_table import describe
 from roofcast.serving.app_state.catalog.live_catalog import LiveCatalog
 from roofcast.serving.app_state.catalog.user_files import UserFiles
 from roofcast.serving.composition import Service
-from roofcast.serving.predict.row_answers import PredictOptions, answer
+from roofcast.serving.predict.question_rows import columns_from_rows
+from roofcast.serving.predict.row_answers import PredictOptions, answer_columns
 from roofcast.serving.stacks.profiles import (
     Profile,
     ProfileAdded,
@@ -168,12 +170,12 @@ def test_rows_of_one_run_differ_in_their_statistic(service: Service) -> None:
 def test_errors_without_a_profile_are_those_of_a_prediction_of_the_same_runs(service: Service) -> None:
     rows = [a_run(n_request=200), a_run(64, n_request=640)]
     options = PredictOptions(service.active_model.bundle, service.catalog, 0.8)
-    questions = pd.DataFrame([{n: v for n, v in row.items() if n not in ("ttft_s", "tpot_s")} for row in rows])
-    answers = answer(questions, options)
+    questions = [{n: v for n, v in row.items() if n not in ("ttft_s", "tpot_s")} for row in rows]
+    answers = answer_columns(columns_from_rows(questions), options)
     n_inside = int(((answers["tpot_s_lo"] <= 0.02) & (answers["tpot_s_hi"] >= 0.02)).sum())
     (errors,) = (one for one in errors_of(build(service, *rows), service) if one.metric == "tpot_s")
     assert errors.before.coverage == n_inside / 2
-    assert errors.before.width == pytest.approx((answers["tpot_s_hi"] / answers["tpot_s_lo"]).median())
+    assert errors.before.width == pytest.approx(np.median(answers["tpot_s_hi"] / answers["tpot_s_lo"]))
 
 
 def test_rows_of_a_new_file_may_be_percentiles_if_the_profile_has_a_mean(service: Service) -> None:

@@ -7,7 +7,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from roofcast.data.catalog import Catalog
 from roofcast.data.measurements.cells import Table, object_column
@@ -28,7 +27,6 @@ from roofcast.serving.predict.row_checks import (
     capacity_problems,
     check_rows,
     support_remarks,
-    table_columns,
 )
 from roofcast.training.explain.measured_points import MeasuredPoints
 from roofcast.training.learner.errors.group_keys import GroupKeys, build_group_keys
@@ -80,22 +78,16 @@ class PredictOptions:
     references: CalibrationPoints | None = None
 
 
-def answer(table: pd.DataFrame, options: PredictOptions) -> pd.DataFrame:
-    """Return the table followed by `ANSWER_COLUMNS`, and `UNCALIBRATED_COLUMNS` if references are given.
-
-    Rows and their order stay. A row without an answer has a status and a reason, and no numbers.
-
-    `table`: columns of `INPUT_COLUMNS`, blank where unknown; model and accelerator by any name of the catalogue.
-    Blanks are filled by `roofcast.serving.predict.question_rows.parse_rows` and
-    `roofcast.features.descriptors.descriptor_table.describe`. Raises `SchemaError` if a column is unknown or given
-    twice, or `model` or `accelerator` is missing; `OutOfRangeError` if the measurements cannot support the level.
-    """
-    answers = pd.DataFrame(answer_columns(table_columns(table), options))
-    return pd.concat([table.reset_index(drop=True), answers], axis=1)
-
-
 def answer_columns(columns: Mapping[str, ColumnArray], options: PredictOptions) -> dict[str, ColumnArray]:
-    """Return the answer columns alone, from input columns given as arrays; otherwise as `answer`."""
+    """Return `ANSWER_COLUMNS` of questions, and `UNCALIBRATED_COLUMNS` if references are given.
+
+    A row without an answer has a status and a reason, and no numbers.
+
+    `columns`: of `INPUT_COLUMNS`, blank where unknown; model and accelerator by any name of the catalogue. Blanks are
+    filled by `roofcast.serving.predict.question_rows.parse_rows` and
+    `roofcast.features.descriptors.descriptor_table.describe`. Raises `SchemaError` if a column is unknown, or `model`
+    or `accelerator` is missing; `OutOfRangeError` if the measurements cannot support the level.
+    """
     table, problems = check_rows(columns, options.catalog, options.bundle.engines)
     n_row = len(problems)
     answers: dict[str, ColumnArray] = {name: np.full(n_row, np.nan) for name in METRIC_COLUMNS}

@@ -16,8 +16,8 @@ from roofcast.serving.app_state.catalog.user_files import UserFiles
 from roofcast.serving.app_state.imports.measurement_import import import_rows
 from roofcast.serving.app_state.store_access import StoreAccess
 from roofcast.serving.composition import Service
-from roofcast.serving.predict.question_rows import table_from_rows
-from roofcast.serving.predict.row_answers import PredictOptions, answer
+from roofcast.serving.predict.question_rows import columns_from_rows, table_from_rows
+from roofcast.serving.predict.row_answers import PredictOptions, answer_columns
 from tests.conditions import PATIENCE_S
 from tests.serving.http_client import CONFIG, MODEL, a_measurement
 
@@ -131,7 +131,7 @@ def test_a_run_of_the_store_overrides_the_support_table(service: Service) -> Non
 
     def status() -> object:
         bundle = service.active_model.bundle
-        return answer(table_from_rows([question]), PredictOptions(bundle, service.catalog))["status"][0]
+        return answer_columns(columns_from_rows([question]), PredictOptions(bundle, service.catalog))["status"][0]
 
     assert status() == "does_not_run"
     rows = validate_measurements(table_from_rows([a_measurement(**stack, n_accelerator=2, engine_version="0.34.0")]))

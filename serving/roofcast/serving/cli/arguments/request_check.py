@@ -17,8 +17,6 @@ from roofcast.serving.cli.remote import ask, model_and_configs
 from roofcast.serving.defaults import DEFAULT_LEVEL, DEFAULT_OPERATOR, Operator
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from roofcast.data.catalog import Catalog
     from roofcast.serving.app_state.champion_loader import LoadedModel
     from roofcast.serving.composition import Service
@@ -265,10 +263,8 @@ def check_question(question: Mapping[str, Any], server: str = "") -> None:
     )
 
 
-def question_table(question: Mapping[str, Any], service: Service) -> tuple[pd.DataFrame, Catalog]:
-    """Return the question as a table of one row, and the catalogue with its model."""
-    import pandas as pd
-
+def local_question(question: Mapping[str, Any], service: Service) -> tuple[dict[str, Any], Catalog]:
+    """Return the question as a row, and the catalogue with its model."""
     from roofcast.serving.app_state.catalog.live_catalog import build_model
 
     catalog = service.catalog
@@ -278,7 +274,7 @@ def question_table(question: Mapping[str, Any], service: Service) -> tuple[pd.Da
         # the name of a configuration has precedence over the same name in the catalogue
         catalog = replace(catalog, models={spec.id: spec}, model_aliases={}, alias_precisions={})
         model = spec.id
-    return pd.DataFrame([{**question, "model": model}], dtype=object), catalog
+    return {**question, "model": model}, catalog
 
 
 def question_row(question: Mapping[str, Any], server: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:

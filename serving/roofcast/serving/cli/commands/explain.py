@@ -18,8 +18,8 @@ from roofcast.serving.cli.arguments.request_check import (
     Calibration,
     Problems,
     check_question,
+    local_question,
     question_row,
-    question_table,
 )
 from roofcast.serving.cli.commands.predict import support_text
 from roofcast.serving.cli.console import INDENT, WIDTH, cell_text, fold, note, show, spinner, table_text, warn
@@ -113,9 +113,11 @@ def explain(
 
 def _explain(question: dict[str, Any], asked: Calibration, scale: Sequence[str] = (), sweep: str = "") -> Explanation:
     from roofcast.serving.explain import explanation
+    from roofcast.serving.predict.question_rows import table_from_rows
 
     service = open_service()
-    table, catalog = question_table(question, service)
+    row, catalog = local_question(question, service)
+    table = table_from_rows([row])
     part = explanation.scale_accelerator(catalog.accelerator(question["accelerator"]), scale)
     table, parts = explanation.sweep_question(table, catalog, sweep) if sweep else (table, [part])
     bundle, points = _choose(service, catalog, asked)

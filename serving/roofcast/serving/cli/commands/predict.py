@@ -20,8 +20,8 @@ from roofcast.serving.cli.arguments.request_check import (
     Problems,
     check_question,
     check_rows_options,
+    local_question,
     question_row,
-    question_table,
 )
 from roofcast.serving.cli.console import INDENT, fold, spinner, table_text
 from roofcast.serving.cli.context import (
@@ -44,8 +44,6 @@ from roofcast.serving.defaults import DEFAULT_LEVEL, DEFAULT_OPERATOR
 from roofcast.serving.display_names import interval_text, metric_name, quantity_text
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from roofcast.data.catalog import Catalog
     from roofcast.serving.composition import Service
     from roofcast.serving.csv_table import CsvTable
@@ -110,9 +108,9 @@ def _predict_one(question: Mapping[str, Any], asked: Calibration, *, as_json: bo
         answer = _ask_service([row], models, asked)[0]
     else:
         service = open_service()
-        table, catalog = question_table(question, service)
+        row, catalog = local_question(question, service)
         with spinner("predicting"):
-            answer = _predict(table, service, catalog, asked)[0]
+            answer = _predict([row], service, catalog, asked)[0]
     if answer["status"] not in {"ok", "saturated"}:
         raise row_error(answer["reason"])
     text = f"{json.dumps(answer)}\n" if as_json else question_text(question, answer, asked.level, asked.stack)
@@ -123,15 +121,16 @@ def _predict_file(table: CsvTable, source: str, out: Path, asked: Calibration, *
     questions, models = read_row_models(table.inputs(), source)
     if not table.rows:
         raise InputError("rows", "there are none; give at least one")
+    rows = questions.records()
     if asked.server:
-        records = _ask_service(questions.records(), models, asked)
+        records = _ask_service(rows, models, asked)
     else:
         from roofcast.serving.app_state.catalog.live_catalog import with_configs
 
         with spinner("predicting"):
             service = open_service()
             catalog, _ = with_configs(service.catalog, [(model["name"], model["config"]) for model in models])
-            records = _predict(questions.frame(), service, catalog, asked)
+            records = _predict(rows, service, catalog, asked)
     names = [name for name in records[0] if name not in questions.header]
     answers = [[record[name] for name in names] for record in records]
     header = [f"measured_{name}" if name in names else name for name in table.header]
@@ -153,15 +152,15 @@ def _predict_file(table: CsvTable, source: str, out: Path, asked: Calibration, *
         raise InputError("rows", f"none has an answer; the first: {remarks[0]['reason']}")
 
 
-def _predict(questions: pd.DataFrame, service: Service, catalog: Catalog, asked: Calibration) -> list[dict[str, Any]]:
-    from roofcast.serving.predict.row_answers import PredictOptions, answer
+def _predict(
+    rows: Sequence[dict[str, Any]], service: Service, catalog: Catalog, asked: Calibration
+) -> list[dict[str, Any]]:
+    from roofcast.serving.predict.question_rows import columns_from_rows, rows_from_columns
+    from roofcast.serving.predict.row_answers import PredictOptions, answer_columns
 
     bundle, points = asked.choose(service, catalog, load_predictor(service).active_model)
-    answers = answer(questions, PredictOptions(bundle, catalog, asked.level, points))
-    return [
-        {str(name): value for name, value in row.items()}
-        for row in answers.astype(object).where(answers.notna(), None).to_dict("records")
-    ]
+    columns = columns_from_rows(rows)
+    return rows_from_columns(columns | answer_columns(columns, PredictOptions(bundle, catalog, asked.level, points)))
 
 
 def _ask_service(rows: Sequence[dict[str, Any]], models: Sequence[Any], asked: Calibration) -> list[dict[str, Any]]:
@@ -206,7 +205,7 @@ def question_text(question: Mapping[str, Any], answer: Mapping[str, Any], level:
     lines.append(fold(support_text(answer, stack)))
     if answer["assumed"]:
         lines.append(fold(f"assumed, as not given: {', '.join(answer['assumed'].split())}"))
-    if answer["outside"] in {True, "True"}:
+    if answer["outside"]:
         lines.append("outside the range of the measurements: rests on the analytic estimate")
     if answer["reason"]:
         lines.append(fold(answer["reason"]))

@@ -102,13 +102,7 @@ def list_(
     """List the stack profiles, or measured stacks; `--stack` takes a name of either, and a profile comes first."""
     if measured:
         rows = _measured(server)
-        texts = (
-            {name: cell if name in ("name", "n_row") else ", ".join(cell) for name, cell in row.items()}
-            for row in rows
-        )
-        show(rows if as_json else [*texts], as_json=as_json)
-        return
-    if server:
+    elif server:
         with ask(server) as client:
             rows = [dict(summary) for summary in client.stacks()]
     else:
