@@ -42,7 +42,7 @@ def fit_carry_over(
     They are learnt from rows of competent operators, whom a question is about by default; those of engines that none
     of them runs, the calibration of `QUEUEING` excepted, from all rows of such engines. With fewer than
     `MIN_COMPETENT_OWNER` owners of competent rows, all are from all rows. An owner of n rows has the weight sqrt(n).
-    The share of the correction of a metric is `carry_over_share`; derived metrics have none, for they follow from
+    The share of the correction of a metric is `clear_share`; derived metrics have none, for they follow from
     others. The share of the calibration is the smallest whose product of the errors of TTFT, TPOT and
     throughput is within `TOLERANCE` of the least one, for the priors have seen none of these stacks.
 
@@ -102,7 +102,7 @@ class _Trial:
         shares: dict[str, float] = {}
         for metric in dict.fromkeys(metric for part in parts for metric in part.prediction.value):
             corrections = [part.own_errors(metric) for part in parts if metric in part.prediction.value]
-            shares[metric] = carry_over_share(*map(np.concatenate, zip(*corrections, strict=True)))
+            shares[metric] = clear_share(*map(np.concatenate, zip(*corrections, strict=True)))
         total = 0.0
         for metric in shares.keys() & {*SOURCES, THROUGHPUT}:
             errors = [part.remaining_errors(metric, shares) for part in parts if metric in part.prediction.value]
@@ -140,17 +140,14 @@ def carry_over_share(
 ) -> float:
     """Return the factor from 0 to 1 of the correction with the least sum of ``|error - factor * correction|``.
 
-    It is 0 where that sum is less than without the correction by no more than its standard error over owners. An
-    owner of n rows weighs ``n ** size_exponent``.
+    An owner of n rows weighs ``n ** size_exponent``.
 
     Examples
     --------
     >>> carry_over_share(np.array([1.0, -1.0, 2.0]), np.array([0.5, -0.4, 1.0]), np.array(["a", "a", "b"]))
     0.5
-    >>> carry_over_share(np.array([1.0, 1.0, 1.0]), np.array([1.0, 0.1, -0.9]), np.array(["a", "b", "c"]))
-    0.0
     """
-    moves = np.abs(correction) > 1e-9
+    moves = np.abs(correction) > SMALLEST_ERROR
     correction, error, owner = correction[moves], error[moves], owner[moves]
     if not len(correction):
         return 1.0
@@ -158,9 +155,24 @@ def carry_over_share(
     ratio, influence = error / correction, np.abs(correction) * weight
     order = np.argsort(ratio, kind="stable")
     middle = np.searchsorted(np.cumsum(influence[order]), influence.sum() / 2)
-    share = float(np.clip(ratio[order][middle], 0.0, 1.0))
-    gain = pd.Series(weight * (np.abs(error) - np.abs(error - share * correction))).groupby(owner.astype(str)).sum()
-    return share if gain.sum() > gain.std() * np.sqrt(len(gain)) else 0.0
+    return float(np.clip(ratio[order][middle], 0.0, 1.0))
+
+
+def clear_share(correction: FloatArray, error: FloatArray, owner: ObjectArray) -> float:
+    """Return `carry_over_share`, or 0 where it gains no more than the standard error of its gain over owners.
+
+    Examples
+    --------
+    >>> clear_share(np.array([1.0, 1.0, 1.0]), np.array([0.5, 0.6, 0.4]), np.array(["a", "b", "c"]))
+    0.5
+    >>> clear_share(np.array([1.0, 1.0, 1.0]), np.array([1.0, 0.1, -0.9]), np.array(["a", "b", "c"]))
+    0.0
+    """
+    share = carry_over_share(correction, error, owner)
+    gain = owner_weights(owner) * (np.abs(error) - np.abs(error - share * correction))
+    by_owner = pd.Series(gain).groupby(owner.astype(str)).sum()
+    is_moved = bool((np.abs(correction) > SMALLEST_ERROR).any())
+    return share if not is_moved or by_owner.sum() > by_owner.std() * np.sqrt(len(by_owner)) else 0.0
 
 
 def owner_weights(owner: ObjectArray, size_exponent: float = 0.5) -> FloatArray:
