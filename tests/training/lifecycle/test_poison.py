@@ -27,23 +27,33 @@ from benchmarks.poison import (
 
 FEW, MANY = 10, 30
 MAX_HARM = 0.01
-MAX_STANDARD_ERROR = 0.005
+MAX_STANDARD_ERROR = 0.008
+FIXED, CALIBRATED = False, True
+"""Whether the coefficients of the estimate are fitted too, which takes most of the time."""
 
-bench_of = functools.cache(functools.partial(build_bench, 900, CONFIG))
+
+@functools.cache
+def bench_of(seed: int, calibrate: bool) -> Bench:
+    return build_bench(900, CONFIG.model_copy(update={"calibrate": calibrate}), seed)
 
 
-def mean_harm(harm: Callable[[Bench], pd.Series], n_seed: int) -> tuple[float, float]:
+def mean_harm(harm: Callable[[Bench], pd.Series], n_seed: int, calibrate: bool = FIXED) -> tuple[float, float]:
     """Return the mean relative increase of others' error over seeds, and its standard error."""
-    each = np.array([harm(bench_of(seed))[ALL] for seed in range(n_seed)])
+    each = np.array([harm(bench_of(seed, calibrate))[ALL] for seed in range(n_seed)])
     return float(each.mean()), float(each.std(ddof=1) / np.sqrt(n_seed))
 
 
+CASES = [(one, FIXED, MANY) for one in SCENARIOS.values()] + [(small_steps, CALIBRATED, FEW)]
+
+
 @pytest.mark.parametrize(
-    ("scenario", "n_seed"),
-    [(fresh_keys, FEW), *(pytest.param(one, MANY, marks=pytest.mark.slow) for one in SCENARIOS.values())],
+    ("scenario", "calibrate", "n_seed"),
+    [(fresh_keys, FIXED, FEW), *(pytest.param(*case, marks=pytest.mark.slow) for case in CASES)],
 )
-def test_without_the_gate_no_scenario_harms_others_by_one_percent(scenario: Scenario, n_seed: int) -> None:
-    mean, standard_error = mean_harm(lambda bench: bench.harm(uploaded(bench, scenario)), n_seed)
+def test_without_the_gate_no_scenario_harms_others_by_one_percent(
+    scenario: Scenario, calibrate: bool, n_seed: int
+) -> None:
+    mean, standard_error = mean_harm(lambda bench: bench.harm(uploaded(bench, scenario)), n_seed, calibrate)
     assert standard_error <= MAX_STANDARD_ERROR
     assert mean <= MAX_HARM + 2 * standard_error
 

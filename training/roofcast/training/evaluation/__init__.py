@@ -1,1 +1,1 @@
-"""Evaluation: metrics, protocols, scoreboard and plots."""
+"""Evaluation: metrics of errors, and plots of a training."""
