@@ -1,16 +1,19 @@
 """Conversion of collected facts into the catalogue's tables: ``python -m builders.catalog.build --raw DIR``.
 
-`DIR/catalog` holds ``models.csv``, ``accelerators.csv``, ``prices.csv``, ``model_aliases.csv`` and
-``gpu_aliases.csv`` as collected, and ``params_check.csv``, which says why a published count of weights is another. A
-row that becomes no valid spec is left out and its reason printed. A model that is described by a config which was not
-collected keeps its present row, and its name is printed.
+Models and offers are built: their figures are counted, completed, merged and corrected. Aliases are those of the
+tables beside this module, with a reason for each. Accelerators are rows of ``accelerators.csv`` alone, each with its
+source.
+
+`DIR/catalog` holds ``models.csv`` and ``prices.csv`` as collected, and ``params_check.csv``, which says why a
+published count of weights is another. A row that becomes no valid spec is left out and its reason printed. A model
+that is described by a config which was not collected keeps its present row, and its name is printed.
 
 `DIR/catalog_2026_11` is a later collection: ``models/owner__name.json``, which are ``config.json`` files,
-``accelerators.csv``, ``offers.csv`` and ``DUPLICATES.csv``, which lists offers of the table that are the same as
-others. Its rows, and those of ``added_*`` beside this module, replace those of the same key.
+``offers.csv`` and ``DUPLICATES.csv``, which lists offers of the table that are the same as others. Its rows, and
+those of ``added_models.json`` beside this module, replace those of the same key.
 
-`DIR/catalog_2026_12` has newer offers by node, in ``offers.csv`` and ``offers_capacity_blocks.csv``, further
-``accelerators.csv``, and ``node_rules.csv``, which becomes a table of its own.
+`DIR/catalog_2026_12` has newer offers by node, in ``offers.csv`` and ``offers_capacity_blocks.csv``, and
+``node_rules.csv``, which becomes a table of its own.
 """
 
 import argparse
@@ -21,16 +24,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from builders.catalog import convert
 from builders.catalog.convert import (
-    ACCELERATOR_COLUMNS,
     FACTS,
     MODEL_COLUMNS,
     OWN_COLUMNS,
     Row,
     SkippedRow,
+    convert_model,
     convert_offer,
     name_key,
+    newest,
     offer_key,
 )
 from builders.catalog.layer_columns import with_layers
@@ -47,17 +50,7 @@ LATEST: Final = "catalog_2026_12"
 NODE_LISTS: Final = ("offers.csv", "offers_capacity_blocks.csv")
 SHIPPED: Final = Path(catalog.__file__).parent
 
-_TABLES: Final[Sequence[tuple[str, str, Callable[[Row], Row]]]] = (
-    ("models.csv", "models.csv", convert.convert_model),
-    ("accelerators.csv", "accelerators.csv", convert.convert_accelerator),
-    ("prices.csv", "offers.csv", convert.convert_offer),
-    ("model_aliases.csv", "model_aliases.csv", convert.convert_model_alias),
-    ("gpu_aliases.csv", "accelerator_aliases.csv", convert.convert_accelerator_alias),
-)
-_ALIAS_COLUMNS: Final[Mapping[str, Sequence[str]]] = {
-    "model_aliases.csv": ("alias", "id", "weight_precision"),
-    "accelerator_aliases.csv": ("alias", "id"),
-}
+_ALIAS_TABLES: Final = ("model_aliases.csv", "accelerator_aliases.csv")
 _SOURCE: Final = "aiconfigurator-core 0.12.0 (PyPI) model_configs/{}"
 
 Tables = dict[str, list[Row]]
@@ -65,46 +58,57 @@ Tables = dict[str, list[Row]]
 
 
 def build(raw: Path, configs: Path | None = None) -> tuple[Tables, Counter[str], list[str]]:
-    """Return the six tables, how many rows were left out by table and reason, and the models whose row was kept.
+    """Return the built tables, how many rows were left out by table and reason, and the models whose row was kept.
 
     `configs`: folder of the configs of further models, named ``owner--name_config.json``.
     """
     skipped: Counter[str] = Counter()
-    tables = convert_tables(raw / FIRST, configs or raw / FIRST, skipped)
-    extend(tables, raw / LATER, skipped)
-    sheets = added_accelerators(raw / LATEST / "accelerators.csv")
-    tables["accelerators.csv"] = _replaced(tables["accelerators.csv"], sheets, "id")
-    newer = [row for name in NODE_LISTS for row in read(raw / LATEST / name)]
-    tables["offers.csv"] = node_rows(tables["offers.csv"], newer, skipped)
-    tables["node_rules.csv"] = rule_rows(read(raw / LATEST / "node_rules.csv"))
-    unbuilt = FACTS["configs"].keys() - {row["id"] for row in tables["models.csv"]}
+    models = collected_models(raw / FIRST, configs or raw / FIRST, skipped)
+    models = _replaced(models, added_models(raw / LATER / "models", models), "id")
+    unbuilt = FACTS["configs"].keys() - {row["id"] for row in models}
     kept = [row for row in read(SHIPPED / "models.csv") if row["id"] in unbuilt]
-    tables["models.csv"] = _replaced(tables["models.csv"], kept, "id")
     skipped["models.csv: no config was given"] += len(unbuilt) - len(kept)
-    tables["models.csv"] = with_layers(tables["models.csv"])
+    offers = merged_offers(raw / LATER, collected_offers(raw / FIRST, skipped), skipped)
+    newer = [row for name in NODE_LISTS for row in read(raw / LATEST / name)]
+    tables = {
+        "models.csv": with_layers(_replaced(models, kept, "id")),
+        "offers.csv": node_rows(offers, newer, skipped),
+        "node_rules.csv": rule_rows(read(raw / LATEST / "node_rules.csv")),
+    }
+    for name in _ALIAS_TABLES:
+        tables[name] = [{c: text for c, text in row.items() if c != "reason"} for row in read(HERE / name)]
     return tables, skipped, [row["id"] for row in kept]
 
 
-def convert_tables(folder: Path, configs: Path, skipped: Counter[str]) -> Tables:
-    """Return the tables of the first collection; count the skipped rows."""
-    tables: Tables = {}
-    known: dict[str, set[str]] = {}
+def collected_models(folder: Path, configs: Path, skipped: Counter[str]) -> list[Row]:
+    """Return the models of the first collection; count the skipped rows."""
     checks = {row["id"]: row for row in read(folder / "params_check.csv")}
-    for source, target, convert_row in _TABLES:
-        rows = []
-        for row in read(folder / source):
-            try:
-                rows.append(convert_row(checks.get(row.get("id", ""), {}) | row))
-            except SkippedRow as reason:
-                skipped[f"{target}: {reason}"] += 1
-        if target == "models.csv":
-            rows += _further_models(configs, rows)
-        if target == "accelerators.csv":
-            rows += [dict.fromkeys(ACCELERATOR_COLUMNS, "") | row for row in FACTS["added_accelerators"]]
-        tables[target], reasons = convert.consolidate(target, rows, known)
-        skipped.update(f"{target}: {reason}" for reason in reasons)
-        known[target] = {row.get("id", "") for row in tables[target]}
-    return tables
+    collected = (checks.get(row["id"], {}) | row for row in read(folder / "models.csv"))
+    models = _converted(collected, convert_model, "models.csv", skipped)
+    return models + _further_models(configs, models)
+
+
+def collected_offers(folder: Path, skipped: Counter[str]) -> list[Row]:
+    """Return the offers of the first collection for accelerators of the catalogue; count the skipped rows."""
+    parts = {row["id"] for row in read(SHIPPED / "accelerators.csv")}
+    converted = _converted(read(folder / "prices.csv"), convert_offer, "offers.csv", skipped)
+    known = [row for row in converted if row["accelerator"] in parts]
+    offers = newest(known)
+    skipped["offers.csv: accelerator left out"] += len(converted) - len(known)
+    skipped["offers.csv: newer one kept"] += len(known) - len(offers)
+    return offers
+
+
+def _converted(
+    collected: Iterable[Row], convert: Callable[[Row], Row], table: str, skipped: Counter[str]
+) -> list[Row]:
+    rows = []
+    for row in collected:
+        try:
+            rows.append(convert(row))
+        except SkippedRow as reason:
+            skipped[f"{table}: {reason}"] += 1
+    return rows
 
 
 def _further_models(configs: Path, known: Sequence[Row]) -> list[Row]:
@@ -115,17 +119,6 @@ def _further_models(configs: Path, known: Sequence[Row]) -> list[Row]:
             own = {**kin, "fold_group": kin["lineage"], "source": _SOURCE.format(file.name)}
             rows.append(model_row(load_model_config(file, name).model_copy(update=own), known))
     return rows
-
-
-def extend(tables: Tables, raw: Path, skipped: Counter[str]) -> None:
-    """Add the rows of a later collection, and those listed beside this module."""
-    tables["models.csv"] = _replaced(tables["models.csv"], added_models(raw / "models", tables["models.csv"]), "id")
-    sheets = added_accelerators(raw / "accelerators.csv")
-    tables["accelerators.csv"] = _replaced(tables["accelerators.csv"], sheets, "id")
-    tables["offers.csv"] = merged_offers(raw, tables["offers.csv"], skipped)
-    for name, columns in _ALIAS_COLUMNS.items():
-        aliases = [{c: row[c] for c in columns} for row in read(HERE / f"added_{name}")]
-        tables[name] = _replaced(tables[name], aliases, "alias")
 
 
 def merged_offers(raw: Path, offers: Sequence[Row], skipped: Counter[str]) -> list[Row]:
@@ -166,15 +159,6 @@ def added_models(configs: Path, models: Sequence[Row]) -> list[Row]:
         own = {k: v for k, v in entry.items() if k not in {"file", "config"}} | fold
         rows.append(model_row(ModelSpec.parse({**spec.model_dump(), **own}), [*known, *rows], lineage))
     return rows
-
-
-def added_accelerators(sheets: Path) -> list[Row]:
-    """Return data sheets with the corrections of ``added_accelerators.json``, less those that it leaves out."""
-    changes = json.loads((HERE / "added_accelerators.json").read_text(encoding="utf-8"))
-    rows = [
-        row | changes["repairs"].get(row["id"], {}) for row in read(sheets) if row["id"] not in changes["left_out"]
-    ]
-    return [{column: row[column] for column in ACCELERATOR_COLUMNS} for row in rows]
 
 
 def model_row(spec: ModelSpec, known: Sequence[Row], lineage: str = "") -> Row:

@@ -11,8 +11,6 @@ from roofcast.data.specs import Attention
 
 Row = dict[str, str]
 
-_NOT_REREAD: Final = "Not re-read here (vendor datasheet value)"
-
 
 class SkippedRow(Exception):  # noqa: N818
     """Raised when a row is skipped; the message is the reason."""
@@ -24,7 +22,6 @@ FACTS: Final[Mapping[str, Any]] = tomllib.loads(
 """Columns of the collected tables, and corrections with their sources."""
 
 MODEL_COLUMNS: Final[Mapping[str, str]] = FACTS["columns"]["models"]
-ACCELERATOR_COLUMNS: Final[Mapping[str, str]] = FACTS["columns"]["accelerators"]
 
 OWN_COLUMNS: Final = ("n_param_lookup", "n_sparse_layer", "sparse_top_k", "kv_compression")
 """Columns of ``models.csv`` that are missing in the collected table."""
@@ -102,35 +99,6 @@ def _make_blocks(raw: Row, row: Row) -> None:
     row["n_linear_layer"] = str(int(row["n_layer"]) - int(raw["n_full_attention_layers"]))
 
 
-def convert_accelerator(raw: Row) -> Row:
-    """Return the row of ``accelerators.csv``.
-
-    An optional bridge between pairs of PCIe cards is left out: the part as sold talks over PCIe.
-
-    Raises `SkippedRow` if memory, bandwidth, every floating-point peak or the link is not known.
-    """
-    row = {column: raw[name].strip() for column, name in ACCELERATOR_COLUMNS.items()}
-    row["note"] = row["note"].replace(_NOT_REREAD, "From the maker's data sheet as quoted elsewhere")
-    for column, value in FACTS["accelerators"].get(row["id"], {}).items():
-        row[column] = f"{row[column]}; {value}" if column == "source" else value
-    if "bridge (pairs) / pcie" in row["link"]:
-        row["link"] = f"pcie{row['pcie_gen']}"
-        row["link_bandwidth_gb_per_s"] = FACTS["pcie_gb_per_s"][row["pcie_gen"]]
-        row["link_domain_size"] = "1"
-    needs = {
-        "memory": row["memory_gib"],
-        "bandwidth": row["bandwidth_gb_per_s"],
-        "peak": next(
-            (row[f"peak_{p}_tflop_per_s"] for p in ("fp16", "bf16", "fp32") if row[f"peak_{p}_tflop_per_s"]), ""
-        ),
-        "link": row["link_bandwidth_gb_per_s"] and row["link_domain_size"],
-    }
-    missing = next((name for name, value in needs.items() if not value), "")
-    if missing:
-        raise SkippedRow(f"{missing} not known ({row['id']})")
-    return row
-
-
 def convert_offer(raw: Row) -> Row:
     """Return the row of ``offers.csv``.
 
@@ -155,74 +123,6 @@ def convert_offer(raw: Row) -> Row:
     return row
 
 
-_RUN_LABEL: Final = re.compile(
-    r"^/|^fp16 |[$(>*]|yaml|\d\d\.\d\d|-tp\d|-mtp-|-(api|rag|agentic)-|-99"
-    r"|node|maxtext|training|tuning|lora|turbo| dev |tensor\d|trtllm|reap50-|_pre$|_dyn$",
-    re.IGNORECASE,
-)
-
-
-def convert_model_alias(raw: Row) -> Row:
-    """Return the row of ``model_aliases.csv``.
-
-    Raises `SkippedRow` if the name means several models, none of the catalogue, or is a path or the label of a run.
-    """
-    alias, target = raw["raw_name"].strip(), raw["canonical_id"]
-    if raw["context"] or raw["resolved"] != "yes" or not target:
-        raise SkippedRow("means several models or none")
-    words = re.findall(r"[a-z]{3,}", target.rpartition("/")[2].casefold())
-    letters = re.sub(r"[^a-z]", "", alias.casefold())
-    if _RUN_LABEL.search(alias) or not any(w in letters for w in words):
-        raise SkippedRow("path or label of a run")
-    return {"alias": alias, "id": target, "weight_precision": _named_precision(raw["quant_in_name"].casefold())}
-
-
-def _named_precision(quantisation: str) -> str:
-    precision = next((p for mark, p in FACTS["precisions"]["alias"].items() if mark in quantisation), "")
-    if quantisation and not precision:
-        raise SkippedRow("weights of a precision that is not modelled")
-    return precision
-
-
-def convert_accelerator_alias(raw: Row) -> Row:
-    """Return the row of ``accelerator_aliases.csv``.
-
-    Raises `SkippedRow` if the name may mean several parts, or says more than the part.
-    """
-    alias, target = raw["raw_gpu"].strip(), raw["canonical_id"]
-    if not target or raw["confidence"] not in {"high", "medium"}:
-        raise SkippedRow("may mean several parts")
-    says_more = r"\(|xlarge|dual|results|virtualized|-cts|-trt|^dgx-|\bx\d+"
-    if re.search(says_more, alias.casefold()) or not alias.isascii():
-        raise SkippedRow("says more than the part")
-    return {"alias": alias, "id": target}
-
-
-def consolidate(table: str, rows: Sequence[Row], known: Mapping[str, set[str]]) -> tuple[list[Row], list[str]]:
-    """Return the rows in order, with unique keys and without dangling references, and the reasons of skipped rows.
-
-    Of several offers of one key the newest stays; of one date, the cheapest.
-    """
-    if table == "offers.csv":
-        return _newest([r for r in rows if r["accelerator"] in known["accelerators.csv"]], rows)
-    if table in {"models.csv", "accelerators.csv"}:
-        return sorted(rows, key=lambda r: r["id"].casefold()), []
-    return _unambiguous(rows, known[f"{table.partition('_')[0]}s.csv"])
-
-
-def _unambiguous(rows: Sequence[Row], ids: set[str]) -> tuple[list[Row], list[str]]:
-    names = {name_key(part) for i in ids for part in (i, i.rpartition("/")[2])}
-    targets: dict[str, set[str]] = {}
-    kept: dict[str, Row] = {}
-    for row in rows:
-        key = name_key(row["alias"])
-        targets.setdefault(key, set()).add(row["id"])
-        if row["id"] in ids and key not in names:
-            kept.setdefault(key, row)
-    certain = [kept[k] for k in sorted(kept) if len(targets[k]) == 1]
-    return certain, ["said before, ambiguous, or of a row left out"] * (len(rows) - len(certain))
-
-
 def name_key(name: str) -> str:
     """Return the name as the catalogue compares it: without case, with blanks and underscores as hyphens."""
     return re.sub(r"[\s_]+", "-", name.casefold())
@@ -233,9 +133,8 @@ def offer_key(row: Row) -> tuple[str, ...]:
     return tuple(row[c] for c in ("provider", "region", "instance_type", "pricing"))
 
 
-def _newest(rows: Sequence[Row], offered: Sequence[Row]) -> tuple[list[Row], list[str]]:
-    best: dict[tuple[str, ...], Row] = {}
-    for row in sorted(rows, key=lambda r: (r["as_of"], -float(r["price_usd_per_h"]))):
-        best[offer_key(row)] = row
-    reasons = ["accelerator left out"] * (len(offered) - len(rows)) + ["newer one kept"] * (len(rows) - len(best))
-    return [best[k] for k in sorted(best)], reasons
+def newest(rows: Sequence[Row]) -> list[Row]:
+    """Return one offer of each key, in their order: the newest; of one date, the cheapest."""
+    ordered = sorted(rows, key=lambda r: (r["as_of"], -float(r["price_usd_per_h"])))
+    best = {offer_key(row): row for row in ordered}
+    return [best[k] for k in sorted(best)]

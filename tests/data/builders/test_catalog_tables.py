@@ -50,15 +50,6 @@ def a_model(**changes: str) -> Row:
     return {**dict.fromkeys([*convert.MODEL_COLUMNS.values(), "n_full_attention_layers"], ""), **sizes, **changes}
 
 
-def an_accelerator(**changes: str) -> Row:
-    sheet = {
-        "id": "maker-part", "memory_gb": "80", "memory_bandwidth_gb_s": "2000", "fp16_tflops": "300",
-        "scale_up_interconnect": "link", "scale_up_bandwidth_gb_s": "600", "scale_up_domain_size": "8",
-        "pcie_gen": "4", "source": "a data sheet",
-    }  # fmt: skip
-    return {**dict.fromkeys(convert.ACCELERATOR_COLUMNS.values(), ""), **sheet, **changes}
-
-
 def an_offer(**changes: str) -> Row:
     fields = {
         "provider": "cloud", "instance_type": "one", "accelerator": "maker-part", "n_accelerator": "1", "vcpu": "8",
@@ -66,21 +57,6 @@ def an_offer(**changes: str) -> Row:
         "source": "a list", "licence": "MIT",
     }  # fmt: skip
     return {**fields, **changes}
-
-
-def a_model_alias(**changes: str) -> Row:
-    fields = {
-        "raw_name": "model",
-        "context": "",
-        "canonical_id": "maker/model",
-        "quant_in_name": "",
-        "resolved": "yes",
-    }
-    return {**fields, **changes}
-
-
-def a_part_alias(**changes: str) -> Row:
-    return {"raw_gpu": "part", "canonical_id": "part", "confidence": "high", **changes}
 
 
 @pytest.mark.parametrize(
@@ -106,52 +82,20 @@ def test_a_model_row_is_completed(changes: dict[str, str], column: str, value: s
 
 
 @pytest.mark.parametrize(
-    ("changes", "cells"),
-    [
-        (
-            {"scale_up_interconnect": "nvlink3 bridge (pairs) / pcie4"},
-            {"link": "pcie4", "link_bandwidth_gb_per_s": "64", "link_domain_size": "1"},
-        ),
-        ({"id": "aws-graviton4", "memory_gb": ""}, {"memory_gib": "768", "peak_bf16_tflop_per_s": "34.4"}),
-        ({"id": "nvidia-rtx-5060-ti-16gb"}, {"link": "pcie5 x8", "source": "a data sheet"}),
-    ],
-)
-def test_a_sheet_is_repaired_with_a_source(changes: dict[str, str], cells: dict[str, str]) -> None:
-    row = convert.convert_accelerator(an_accelerator(**changes))
-    assert {name: row[name] for name in cells} == cells
-
-
-@pytest.mark.parametrize(
     ("convert_row", "row", "reason"),
     [
         (convert.convert_model, a_model(n_heads=""), "n_head not known"),
-        (convert.convert_accelerator, an_accelerator(memory_gb=""), "memory not known"),
-        (convert.convert_accelerator, an_accelerator(memory_bandwidth_gb_s=""), "bandwidth not known"),
-        (convert.convert_accelerator, an_accelerator(fp16_tflops=""), "peak not known"),
-        (convert.convert_accelerator, an_accelerator(scale_up_bandwidth_gb_s=""), "link not known"),
         (convert.convert_offer, an_offer(n_accelerator="0"), "processor only"),
         (convert.convert_offer, an_offer(as_of=""), "no date"),
         (convert.convert_offer, an_offer(licence="no LICENSE file found"), "no licence"),
         (convert.convert_offer, an_offer(provider="LLM-Pilot price list"), "price list of a benchmark"),
         (convert.convert_offer, an_offer(provider="vast (median)"), "ask on a market"),
         (convert.convert_offer, an_offer(source="aws-neuron-sdk"), "term of the reservation"),
-        (convert.convert_model_alias, a_model_alias(resolved="no"), "several models or none"),
-        (convert.convert_model_alias, a_model_alias(raw_name="/disk/model"), "path or label"),
-        (convert.convert_model_alias, a_model_alias(raw_name="something else"), "path or label"),
-        (convert.convert_model_alias, a_model_alias(quant_in_name="Q6_K"), "precision"),
-        (convert.convert_accelerator_alias, a_part_alias(confidence="low"), "several parts"),
-        (convert.convert_accelerator_alias, a_part_alias(raw_gpu="part (x87)"), "more than the part"),
     ],
 )
 def test_a_row_is_left_out_for_a_reason(convert_row: Callable[[Row], Row], row: Row, reason: str) -> None:
     with pytest.raises(SkippedRow, match=reason):
         convert_row(row)
-
-
-def test_an_alias_of_two_models_is_of_none() -> None:
-    rows = [{"alias": "Twin", "id": "a/one"}, {"alias": "twin", "id": "a/two"}]
-    kept, reasons = convert.consolidate("model_aliases.csv", rows, {"models.csv": {"a/one", "a/two"}})
-    assert (kept, len(reasons)) == ([], 2)
 
 
 def test_additions_are_in_the_catalogue_with_lineage_source_and_count() -> None:
@@ -162,11 +106,11 @@ def test_additions_are_in_the_catalogue_with_lineage_source_and_count() -> None:
         is_near = abs(spec.n_param / entry.get("n_param_published", spec.n_param) - 1) < 0.001
         assert is_near or "n_param_difference" in entry, name
         assert (spec.lineage != name, spec.source) == (True, entry["source"])
-    for row in read(HERE / "added_model_aliases.csv"):
+    for row in read(HERE / "model_aliases.csv"):
         spec = catalog.model(row["alias"])
         assert (spec.id, row["reason"] != "") == (row["id"], True)
         assert spec.weight_precision == (row["weight_precision"] or catalog.models[row["id"]].weight_precision)
-    for row in read(HERE / "added_accelerator_aliases.csv"):
+    for row in read(HERE / "accelerator_aliases.csv"):
         assert catalog.accelerator(row["alias"]).id == row["id"]
 
 
