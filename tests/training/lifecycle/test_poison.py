@@ -25,7 +25,7 @@ from benchmarks.poison import (
     uploaded,
 )
 
-FEW, MANY = 10, 30
+FEWEST, FEW, MANY = 5, 10, 30
 MAX_HARM = 0.01
 MAX_STANDARD_ERROR = 0.008
 FIXED, CALIBRATED = False, True
@@ -73,4 +73,4 @@ def test_the_true_rows_of_one_key_teach_about_its_lineages(owner: str) -> None:
         own = replace(own, stacks=pd.Series(f"{owner}/rig", index=own.X.index))
         return replace(bench, hidden=take(bench.hidden, ~is_own)).harm(joined(bench.public, own))
 
-    assert mean_harm(harm, FEW)[0] < 0
+    assert mean_harm(harm, FEWEST)[0] < 0
