@@ -154,21 +154,19 @@ def count_own_campaigns() -> dict[str, int]:
 
     file = load_settings().store_file
     counts = count_by_campaign(file) if file else None
-    return open_store()[0].campaigns() if counts is None else counts
+    return open_store().campaigns() if counts is None else counts
 
 
-def open_store() -> tuple[MeasurementStore, Catalog]:
-    """Return the measurement store, and the catalogue with the models registered in it.
+def open_store() -> MeasurementStore:
+    """Return the measurement store.
 
     Raises `InputError` if a setting is invalid; `NotReadyError` if the state folder cannot be created or the store
     cannot be opened.
     """
-    from roofcast.serving.app_state.catalog.live_catalog import with_registered
     from roofcast.serving.app_state.settings import load_settings
     from roofcast.serving.app_state.store_access import open_migrated
 
-    store = open_migrated(load_settings())
-    return store, with_registered(open_catalog(), store.models.load())
+    return open_migrated(load_settings())
 
 
 def open_service() -> Service:

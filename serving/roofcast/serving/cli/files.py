@@ -63,17 +63,11 @@ def read_questions(path: Path) -> CsvTable:
 
 def read_table(path: Path) -> CsvTable:
     """Return the content of a CSV file. Raises `SchemaError` if the file cannot be read, or as of `parse_table`."""
-    return parse_table(_read(path), path.name)
+    return parse_table(read_bytes(path), path.name)
 
 
-def read_runs(path: Path, overrides: Mapping[str, str], catalog: Catalog) -> CsvTable:
-    """Return the measured training jobs of a CSV file or a log; raises as `read_table` and `read_run_file`."""
-    from roofcast.serving.jobs.imports.run_import import read_run_file
-
-    return read_run_file(_read(path), path.name, overrides, catalog)
-
-
-def _read(path: Path) -> bytes:
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a file. Raises `SchemaError` if it cannot be read."""
     try:
         return path.read_bytes()
     except OSError as error:

@@ -17,8 +17,8 @@ from roofcast.data.store.provenance import Origin
 from roofcast.serving.app_state.retraining_run import learning_rows
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.composition import Service, build_service
-from roofcast.serving.csv_table import parse_table
-from roofcast.serving.jobs.imports.run_import import compare_runs, import_runs, import_table, read_run_file
+from roofcast.serving.csv_table import CsvTable, parse_table
+from roofcast.serving.jobs.imports.run_import import compare_runs, import_runs, read_run_file
 from roofcast.training.lifecycle.learned_targets import JOB_TARGET
 from roofcast.training.lifecycle.shipped import shipped_rows
 from tests.data.row_builders import a_training_row
@@ -36,6 +36,12 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         service = build_service(Settings(home=tmp_path_factory.mktemp("home")))
         yield service
         service.close()
+
+
+def import_file(service: Service, table: CsvTable, name: str) -> Added:
+    """Count what an import of a table would do."""
+    rows, options = table.records(), {"source": name, "lines": table.lines}
+    return import_runs(service.stores, service.catalogs, rows, **options, origin=CI, dry_run=True)  # type: ignore[arg-type]
 
 
 def test_rows_are_stored_once_under_ids_of_the_catalogue(service: Service) -> None:
@@ -129,13 +135,7 @@ def test_a_row_of_a_file_is_named_by_its_line_after_blank_lines(service: Service
     writer.writerows(rows)
     (field,) = changes
     with pytest.raises(SchemaError) as caught:
-        import_table(
-            service.stores,
-            service.catalogs,
-            parse_table(text.getvalue().encode(), "runs.csv"),
-            "runs.csv",
-            dry_run=True,
-        )
+        import_file(service, parse_table(text.getvalue().encode(), "runs.csv"), "runs.csv")
     assert f"runs.csv, line 5: {field}: " in str(caught.value)
 
 
@@ -160,5 +160,5 @@ def test_an_import_is_compared_with_the_predictor(service: Service) -> None:
 @pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.parent.name)
 def test_every_shipped_row_passes_the_import(service: Service, file: Path) -> None:
     table = read_run_file(file.read_bytes(), file.name, {}, job_catalog())
-    added = import_table(service.stores, service.catalogs, table, file.name, origin=CI, dry_run=True)
+    added = import_file(service, table, file.name)
     assert added.n_new == len(table.rows) > 0

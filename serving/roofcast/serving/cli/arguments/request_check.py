@@ -121,25 +121,6 @@ def check_rows_options(given: Iterable[str], rows: Path | None, out: Path | None
         check_out(out)
 
 
-def check_calibration(
-    problems: Problems, rows: CsvTable | None, source: Path | None, stack: str, server: str
-) -> None:
-    """Add the problems of references and of a stack to other problems; a service knows its own."""
-    if server or not problems.errors or not (rows or stack):
-        return
-    with problems:
-        from roofcast.serving.cli import context
-        from roofcast.serving.predict.reference_rows import read_references
-
-        service = context.load_predictor(context.open_service())
-        with problems:
-            if rows and source:
-                predictor = service.active_model.bundle.predictor
-                read_references(rows.frame(), service.catalog, predictor, source.name, rows.lines)
-        with problems:
-            service.stacks.choose(service.catalog, service.active_model, "", stack)
-
-
 def check_row(
     row: Mapping[str, Any], catalog: Catalog, find: Callable[[dict[str, Any]], Problem | None], server: str = ""
 ) -> None:
@@ -223,19 +204,35 @@ class Calibration:
             checked = replace(self, references=read_references_table(self.file) if self.file else None)
         with problems:
             check_level(self.level)
-        check_calibration(problems, checked.references, self.file, self.stack, self.server)
+        if problems.errors and not self.server and (checked.references or self.stack):
+            with problems:
+                checked.check_stack(problems)
         return checked
+
+    def check_stack(self, problems: Problems) -> None:
+        """Add the problems of references and of a stack to other problems; a service knows its own."""
+        from roofcast.serving.cli import context
+
+        service = context.load_predictor(context.open_service())
+        with problems:
+            self.read_references(service.catalog, service.active_model)
+        with problems:
+            service.stacks.choose(service.catalog, service.active_model, "", self.stack)
+
+    def read_references(self, catalog: Catalog, active: LoadedModel) -> CalibrationPoints | None:
+        """Return the points of the references; None without a file."""
+        from roofcast.serving.predict.reference_rows import read_references
+
+        if not (self.references and self.file):
+            return None
+        table, predictor = self.references, active.bundle.predictor
+        return read_references(table.frame(), catalog, predictor, self.file.name, table.lines)
 
     def choose(
         self, service: Service, catalog: Catalog, active: LoadedModel
     ) -> tuple[ModelBundle, CalibrationPoints | None]:
         """Return the bundle that answers and the points that it is conditioned on; print the stack."""
-        known = None
-        if self.references and self.file:
-            from roofcast.serving.predict.reference_rows import read_references
-
-            table, predictor = self.references, active.bundle.predictor
-            known = read_references(table.frame(), catalog, predictor, self.file.name, table.lines)
+        known = self.read_references(catalog, active)
         bundle, points, used = service.stacks.choose(catalog, active, "", self.stack, known, operator=self.operator)
         note_stack(used)
         return bundle, points

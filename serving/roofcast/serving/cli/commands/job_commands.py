@@ -36,7 +36,7 @@ from roofcast.serving.cli.context import (
     row_error,
     today,
 )
-from roofcast.serving.cli.files import EXAMPLE_JOBS, read_model, read_row_models, read_runs, read_table, write_table
+from roofcast.serving.cli.files import EXAMPLE_JOBS, read_bytes, read_model, read_row_models, read_table, write_table
 from roofcast.serving.cli.job_text import job_text, recommendation_text
 from roofcast.serving.cli.remote import ask, model_and_configs, served_fields
 from roofcast.serving.defaults import DEFAULT_LEVEL
@@ -203,18 +203,19 @@ def import_(
     """Import measured training jobs into the store: all rows of a file, or none. A log is one job."""
     from roofcast.data.importers.overrides import parse_overrides
     from roofcast.serving.app_state.imports.import_report import added_warnings
-    from roofcast.serving.jobs.imports.run_import import compare_runs, import_table
+    from roofcast.serving.jobs.imports.run_import import compare_runs, import_runs, read_run_file
 
     values = parse_overrides(given or ())
     service = load_predictor(open_service(), TRAINING)
     summaries = []
     for file in files:
-        table = read_runs(file, values, service.job_catalog)
-        added = import_table(
+        table = read_run_file(read_bytes(file), file.name, values, service.job_catalog)
+        added = import_runs(
             service.stores,
             service.catalogs,
-            table,
-            file.name,
+            table.records(),
+            source=file.name,
+            lines=table.lines,
             campaign=campaign,
             dry_run=dry_run,
             claim_of_keys=claim,

@@ -26,6 +26,7 @@ from roofcast.serving.cli.context import (
     TargetOption,
     count_own_campaigns,
     load_predictor,
+    open_model_catalog,
     open_service,
     open_store,
 )
@@ -240,8 +241,7 @@ def list_measurements(
         return
     from roofcast.serving.predict.question_rows import rows_from_table
 
-    opened, catalog = open_store()
-    store = opened.of(target)
+    store, catalog = open_store().of(target), open_model_catalog()
     known = store.campaigns()
     if campaign is not None and campaign not in known:
         raise UnknownNameError("campaign", campaign, known)
@@ -264,7 +264,7 @@ def list_measurements(
 @measurements.command("imports")
 def list_imports(as_json: AsJson = False) -> None:
     """List the imports with their keys and numbers of rows, the latest first."""
-    summaries = open_store()[0].provenance.imports()
+    summaries = open_store().provenance.imports()
     show([{**summary, "added_at": summary["added_at"].isoformat()} for summary in summaries], as_json=as_json)
 
 
@@ -282,7 +282,7 @@ def _add_change(name: str, action: Action, help_: str) -> None:
     ) -> None:
         given = {"import_id": import_, "campaign": campaign, "key": key}
         selection = {column: value for column, value in given.items() if value is not None}
-        changed = open_store()[0].provenance.change(action, COMMAND_LINE, selection, target=target)
+        changed = open_store().provenance.change(action, COMMAND_LINE, selection, target=target)
         show([{"action": action, **selection, "n_row": changed.n_row}], as_json=as_json)
 
 
@@ -324,6 +324,6 @@ def _report(*, as_json: bool) -> None:
     from roofcast.serving.predict.question_rows import rows_from_table
     from roofcast.training.dataset.review import campaign_report
 
-    store, catalog = open_store()
+    store, catalog = open_store(), open_model_catalog()
     own = own_campaign_report(store.load(provenance=True), catalog)
     show([*rows_from_table(campaign_report(load_catalog())), *own], as_json=as_json)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from roofcast.serving.cli.arguments.options import request_options, require_with, with_model, with_options
-from roofcast.serving.cli.arguments.request_check import Problems, check_calibration, check_out, check_search
+from roofcast.serving.cli.arguments.request_check import Calibration, Problems, check_out, check_search
 from roofcast.serving.cli.commands.predict import SUPPORT_TEXT
 from roofcast.serving.cli.console import INDENT, NO_BREAK, counts_text, fold, note, spinner, warn
 from roofcast.serving.cli.context import (
@@ -77,7 +77,7 @@ def recommend(
     with problems:
         require_with("deployment", options.get("deployment"), {DEPLOYMENT_FILE: deployment_file})
         check_out(deployment_file, DEPLOYMENT_FILE)
-    check_calibration(problems, None, None, stack, server)
+    Calibration(stack, server).check(problems)
     more = {"stack": stack or None, "n_rejection": N_REJECTION_JSON if as_json else 0}
     references = reference, read_references_table
     request = check_search(problems, _declare(), options, references, server, ENGINES, **more)

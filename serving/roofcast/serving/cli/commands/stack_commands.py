@@ -106,7 +106,7 @@ def list_(
         with ask(server) as client:
             rows = [dict(summary) for summary in client.stacks()]
     else:
-        rows = [asdict(summary) for summary in open_store()[0].stacks.summaries(OWNER)]
+        rows = [asdict(summary) for summary in open_store().stacks.summaries(OWNER)]
     show(rows, as_json=as_json)
 
 
@@ -172,7 +172,7 @@ def remove(name: Name, server: Server = "", as_json: AsJson = False) -> None:
         with ask(server) as client:
             removed: Mapping[str, Any] = client.remove_stack(name)
     else:
-        removed = {"name": name, "n_row": open_store()[0].stacks.remove(OWNER, name)}
+        removed = {"name": name, "n_row": open_store().stacks.remove(OWNER, name)}
     show([dict(removed)], as_json=as_json)
 
 

@@ -33,7 +33,6 @@ from roofcast.serving.jobs.imports.run_import import (
     JobImportErrors,
     compare_runs,
     import_runs,
-    import_table,
     read_run_file,
 )
 from roofcast.serving.jobs.job_messages import (
@@ -157,13 +156,13 @@ def post_training_file(
         raise RefusedError("unsupported-media-type", f"send a table as {KINDS[0]}, a log as {KINDS[1]}")
     overrides = parse_overrides(set_ or [])
     table = read_run_file(request.scope[BODY].read(), name, overrides, service.job_catalog, MAX_ROW)
-    origin = origin_of(request)
-    added = import_table(
+    added = import_runs(
         service.stores,
         service.catalogs,
-        table,
-        name,
-        origin=origin,
+        table.records(),
+        source=name,
+        lines=table.lines,
+        origin=origin_of(request),
         campaign=campaign,
         dry_run=dry_run,
         claim_of_keys=claim_of_keys,

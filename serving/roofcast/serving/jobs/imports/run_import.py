@@ -122,33 +122,11 @@ def import_runs(
 
     def check(catalog: Catalog) -> tuple[pd.DataFrame, pd.Series]:
         runs = read_runs(rows, catalog, campaign, source, lines)
-        if runs.empty:
-            return runs, pd.Series(dtype=object)
         job_rows = build_job_table(runs, catalog)
         _check_rates(job_rows, source, lines or range(1, len(rows) + 1))
         return runs, shipped_limits(TRAINING).reasons(*run_ratios(job_rows))
 
     return import_checked(stores, catalogs, TRAINING, check, configs, **options)
-
-
-def import_table(
-    stores: StoreAccess,
-    catalogs: LiveCatalog,
-    table: CsvTable,
-    source: str,
-    *,
-    campaign: str | None = None,
-    **options: Unpack[ImportOptions],
-) -> Added:
-    """Store the rows of a CSV file: see `import_runs`.
-
-    Raises `SchemaError` also if it has no row, or names a column twice.
-    """
-    if not table.rows:
-        raise SchemaError("", "holds no row below its header", source, 2)
-    return import_runs(
-        stores, catalogs, table.records(), campaign=campaign, source=source, lines=table.lines, **options
-    )
 
 
 def read_run_file(
@@ -157,13 +135,17 @@ def read_run_file(
     """Return the measured training jobs of a CSV file, or the one of a log, with the user's values in blank cells.
 
     `name`: of the file, for messages; by the suffix `.log` or `.out` it is a log, whatever it holds. `max_row`: most
-    rows of a CSV file. Raises `SchemaError` as of `parse_table` and `read_job_log`, if a cell contradicts its value,
-    or if the model of the catalogue has other layers or another width than the log's.
+    rows of a CSV file. Raises `SchemaError` as of `parse_table` and `read_job_log`, if there is no row, a column is
+    named twice, a cell contradicts its value, or the model of the catalogue has other layers or another width than
+    the log's.
     """
     text = content.decode(errors="replace")
     if Path(name).suffix in _LOG_SUFFIXES or is_job_log(text, name):
         return _log_table(text, name, overrides, catalog)
-    return _filled(parse_table(content, name, max_row), overrides, name)
+    table = parse_table(content, name, max_row)
+    if not table.rows:
+        raise SchemaError("", "holds no row below its header", name, 2)
+    return _filled(table, overrides, name)
 
 
 def _log_table(text: str, name: str, overrides: Mapping[str, str], catalog: Catalog) -> CsvTable:
@@ -178,7 +160,7 @@ def _log_table(text: str, name: str, overrides: Mapping[str, str], catalog: Cata
 
 def _filled(table: CsvTable, overrides: Mapping[str, str], name: str) -> CsvTable:
     rows = [fill_blanks(row, overrides, name, line) for row, line in zip(table.records(), table.lines, strict=True)]
-    header = list(dict.fromkeys(column for row in rows for column in row)) or table.header
+    header = list(dict.fromkeys(column for row in rows for column in row))
     return CsvTable(header, [[row[column] for column in header] for row in rows], table.lines)
 
 
