@@ -1,6 +1,7 @@
 """Columns of a recipe: how the value of one of our columns follows from the cells of a published row."""
 
 import ast
+import datetime as dt
 import math
 import operator
 import re
@@ -24,7 +25,7 @@ from roofcast.data.units import (
 )
 
 UNITS: Final = {
-    "ms": S_PER_MS, "us": S_PER_US, "mW": W_PER_MW, "kW": W_PER_KW, "TFLOP": FLOP_PER_TFLOP, "%": 0.01,
+    "s": 1.0, "ms": S_PER_MS, "us": S_PER_US, "mW": W_PER_MW, "kW": W_PER_KW, "TFLOP": FLOP_PER_TFLOP, "%": 0.01,
     "Gbit": BYTE_PER_GBIT, "MB": BYTE_PER_MB, "MiB": BYTE_PER_MIB, "GB": BYTE_PER_GB, "GiB": BYTE_PER_GIB,
 }  # fmt: skip
 """Factor to the base unit by the name of the source's unit. ``1/x`` is the inverse of a figure instead."""
@@ -37,7 +38,7 @@ _OPERATIONS: Final[Mapping[type, Callable[[float, float], float]]] = {
 }  # fmt: skip
 
 KEYS: Final = frozenset(
-    "from compute match as count lower names search keep trim slug into unit times per default".split()  # noqa: SIM905
+    "from compute match as count lower names search keep trim slug into day unit times per default".split()  # noqa: SIM905
 )
 """Keys of a column's table, in the order in which they take effect; see ``data/builders/README.md``."""
 
@@ -139,6 +140,8 @@ def _edited(entry: Mapping[str, Any], value: Any, cells: Cells) -> Any:
         value = re.sub(entry["trim"], "", str(value))
     if "slug" in entry:
         value = re.sub("[^a-z0-9]+", entry["slug"], str(value).lower()).strip(entry["slug"])
+    if "day" in entry:
+        value = dt.datetime.fromtimestamp(as_number(value) * UNITS[entry["day"]], dt.UTC).date().isoformat()
     if "into" in entry:
         value = fill(entry["into"], {**cells, "@value": value})
     return value

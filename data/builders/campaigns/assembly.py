@@ -1,6 +1,6 @@
 """Inference campaign of a recipe: its rows under catalogue names, with the rules that hold for all campaigns."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -28,18 +28,26 @@ def assemble(recipe: Recipe, root: Path) -> BuildResult:
     Raises `SchemaError` if a file is missing or malformed, or a row breaks the schema.
     """
     maker, seen = RowMaker(recipe, NUMBER_COLUMNS), set[str]()
+    return collect(recipe, root, lambda record: _accepted_rows(recipe, record, maker, seen), validate_measurements)
+
+
+def collect(
+    recipe: Recipe,
+    root: Path,
+    rows_of: Callable[[Record], Iterable[Row]],
+    validate: Callable[[pd.DataFrame, str], pd.DataFrame],
+) -> BuildResult:
+    """Return the validated rows of the records under `root`, and the records that `rows_of` rejects."""
     table: list[Row] = []
     rejected: list[tuple[str, str, str]] = []
     n_read = 0
     for record in recipe.records(root):
         n_read += record.n_published
         try:
-            rows = _accepted_rows(recipe, record, maker, seen)
+            table += rows_of(record)
         except RejectionError as error:
             rejected += [(record.reference, error.reason, error.detail)] * record.n_published
-        else:
-            table += rows
-    accepted = validate_measurements(pd.DataFrame(table), recipe.name)
+    accepted = validate(pd.DataFrame(table), recipe.name)
     return BuildResult(accepted, n_read, pd.DataFrame(rejected, columns=list(REJECTED_COLUMNS), dtype=str))
 
 

@@ -1,6 +1,5 @@
 """Points of a result file: first token and decoding of a single stream, and a sweep over concurrency."""
 
-import datetime as dt
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,9 +14,8 @@ def records(published: Iterator[Record]) -> Iterator[Record]:
             yield Record(run.reference, run.cells, n_published=max(_n_point(run.cells), 1))
             continue
         sweep = {f"c{n}": {"n": n, **point} for n, point in run.cells["concurrency"].items()}
-        date = dt.datetime.fromtimestamp(run.cells["ts"], dt.UTC).date().isoformat()
         for name, point in {"ttft": {}, "decode": {}, **sweep}.items():
-            cells: dict[str, Any] = {**run.cells, **point, "point": name, "date": date}
+            cells: dict[str, Any] = {**run.cells, **point, "point": name}
             yield Record(f"{run.reference} {name}", cells)
 
 

@@ -4,14 +4,11 @@ import re
 from pathlib import Path
 from typing import Final
 
-import pandas as pd
-
 from builders.build_result import BuildResult
-from builders.campaigns.assembly import catalog_ids
+from builders.campaigns.assembly import catalog_ids, collect
 from builders.columns import is_blank
-from builders.published import Record, RejectionError
+from builders.published import Record
 from builders.recipe import Recipe, Row, RowMaker
-from builders.rejected_rows import REJECTED_COLUMNS
 from roofcast.data.measurements.memory_schema import START_SCHEMA, validate_starts
 
 _NUMBERS: Final = tuple(name for name, column in START_SCHEMA.items() if column.kind == "float")
@@ -36,17 +33,13 @@ def assemble(recipe: Recipe, root: Path) -> BuildResult:
 
     Raises `SchemaError` if a file is missing or malformed, or a row breaks the schema.
     """
-    maker, table, rejected, n_read = RowMaker(recipe, _NUMBERS), [], [], 0
-    for record in recipe.records(root):
-        n_read += record.n_published
-        try:
-            for row in maker.rows(record):
-                own = {**catalog_ids(recipe, row), **_split(row), "campaign": recipe.name}
-                table.append({**row, **own, "judged": judged_parts(row, _doubt(record))})
-        except RejectionError as error:
-            rejected.append((record.reference, error.reason, error.detail))
-    rows = validate_starts(pd.DataFrame(table), recipe.name)
-    return BuildResult(rows, n_read, pd.DataFrame(rejected, columns=list(REJECTED_COLUMNS), dtype=str))
+    maker = RowMaker(recipe, _NUMBERS)
+
+    def rows_of(record: Record) -> list[Row]:
+        judged = [{**row, "judged": judged_parts(row, _doubt(record))} for row in maker.rows(record)]
+        return [{**row, **catalog_ids(recipe, row), **_split(row), "campaign": recipe.name} for row in judged]
+
+    return collect(recipe, root, rows_of, validate_starts)
 
 
 def _split(row: Row) -> Row:

@@ -32,6 +32,7 @@ CELLS = {
         ({"from": "day", "match": r"(\d+)/(\d+)/(\d+)", "as": "{3}-{1}-{2}"}, "2025-10-31"),
         ({"from": "gpu", "lower": True, "trim": "^nvidia ", "into": "rig/{@value}_{n}"}, "rig/h100_4"),
         ({"from": "gpu", "slug": "_"}, "nvidia_h100"),
+        ({"from": "n", "day": "s"}, "1970-01-01"),
         ({"from": "day", "count": "[0-9]+"}, 3),
         ({"from": "quant", "names": "precision"}, "fp8"),
         ({"from": "gpu", "names": "precision", "keep": True}, "NVIDIA H100"),
