@@ -39,13 +39,9 @@ MOST_RUN: Final = 200
 """Runs of a unit, drawn at random from more."""
 
 STRATEGIES: Final = {"proposal": "proposal", "random": "random", "spread": "spread over load and lengths"}
-REGRET: Final = "regret"
 
 _UNIT: Final = ("stack", "engine", "accelerator")
 _WORKLOAD: Final = ("workload.n_input_token", "workload.n_output_token", "workload.concurrency")
-_DECISION: Final = (
-    "model", "statistic", "n_input_token", "n_output_token", "load", "concurrency", "request_rate",
-)  # fmt: skip
 
 _TITLE: Final = """# Measure next, replayed
 
@@ -57,19 +53,10 @@ draws), or spread over load and lengths as in a grid ({n_draw} starts). The chos
 of the other half.
 
 A cell has the median absolute percentage error of a unit's rows, averaged over draws and then over units. *Better in*
-counts the units in which the proposal's error is below the mean of the random draws. {regret}
-{verdict}
+counts the units in which the proposal's error is below the mean of the random draws. {verdict}
 
 No choice of method used these figures. `python -m research.measure_next_replay` writes this page.
 """
-
-_REGRET: Final = """*Regret* compares the configuration of highest predicted output throughput per
-accelerator with the best measured one of the same model, lengths and load. It is the share of output that the
-predicted choice loses, averaged over the decisions of a unit, {n_decision} in all."""
-
-_NO_REGRET: Final = (
-    "No unit has two configurations of one model, lengths and load: the regret of decisions is unknown."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +121,8 @@ def replay(predictor: RoofcastPredictor, rows: CampaignRows, owner: str) -> pd.D
 
     Returns
     -------
-    Columns `owner`, `unit`, `strategy`, `draw`, `n_run`, `metric`, `error` (the median absolute percentage error, or
-    the mean regret for metric `REGRET`) and `n` (rows, or decisions)
+    Columns `owner`, `unit`, `strategy`, `draw`, `n_run`, `metric`, `error` (the median absolute percentage error) and
+    `n` (rows)
     """
     lines: list[dict[str, object]] = []
     for unit in units_of(rows, owner):
@@ -163,38 +150,6 @@ def _scores(
         error = (prediction.median[column] / measured[column] - 1).abs()[~is_blank.to_numpy()].dropna()
         if len(error):
             yield {"metric": name, "error": float(error.median()), "n": len(error)}
-    throughput = SCORED_METRICS["output_throughput"]
-    table = rows.measurements.iloc[unit.judged].assign(
-        measured=measured[throughput], predicted=prediction.median[throughput]
-    )
-    regret = regrets(table[~is_blank.to_numpy() & (table["load"] != "open_loop")])
-    if len(regret):
-        yield {"metric": REGRET, "error": float(regret.mean()), "n": len(regret)}
-
-
-def regrets(table: pd.DataFrame) -> npt.NDArray[np.float64]:
-    """Return the regret of each decision between configurations, as a share of the best measured throughput.
-
-    `table`: with `measured` and `predicted` throughput; rows of equal `_DECISION` are one decision if they differ in
-    configuration.
-
-    Examples
-    --------
-    >>> common = dict.fromkeys(_DECISION, 1) | {"tp": 1, "weight_precision": "fp8", "kv_precision": ""}
-    >>> rows = [common | {"n_accelerator": n, "measured": m, "predicted": p} for n, m, p in ((1, 3, 9), (2, 8, 16))]
-    >>> regrets(pd.DataFrame(rows)).tolist()
-    [0.25]
-    """
-    known = table[table["measured"].notna() & table["predicted"].notna()]
-    key = [*_DECISION, "n_accelerator", "tp", "weight_precision", "kv_precision"]
-    options = known.groupby(key, dropna=False)[["measured", "predicted"]].median().reset_index()
-    per_accelerator = options[["measured", "predicted"]].div(options["n_accelerator"], axis=0)
-    values = []
-    for _, part in per_accelerator.groupby([options[name] for name in _DECISION], dropna=False):
-        if len(part) > 1:
-            measured, predicted = part["measured"].to_numpy(), part["predicted"].to_numpy()
-            values.append(1 - measured[predicted.argmax()] / measured.max())
-    return np.array(values, dtype=float)
 
 
 def page(lines: pd.DataFrame) -> str:
@@ -202,7 +157,7 @@ def page(lines: pd.DataFrame) -> str:
     errors = lines.groupby(["metric", "n_run", "strategy", "unit"])["error"].mean()
     parts = []
     lower: dict[int, dict[str, bool]] = {n_run: {} for n_run in BUDGETS}
-    for metric in (*SCORED_METRICS, REGRET):
+    for metric in SCORED_METRICS:
         if metric not in errors.index:
             continue
         by_unit = errors[metric].unstack("strategy")  # noqa: PD010  (a series)
@@ -215,13 +170,11 @@ def page(lines: pd.DataFrame) -> str:
             before = f"{none[table.index].mean():.3f}"
             parts.append((metric, str(n_run), before, *cells, f"{better} of {len(table)}"))
     header = ("metric", "runs", "none", *STRATEGIES.values(), "better in")
-    n_decision = int(lines[(lines["metric"] == REGRET) & (lines["n_run"] == 0)]["n"].sum())
     title = _TITLE.format(
         n_unit=lines["unit"].nunique(),
         n_owner=lines["owner"].nunique(),
         owners=", ".join(sorted(lines["owner"].unique())),
         n_draw=N_DRAW,
-        regret=_REGRET.format(n_decision=n_decision) if n_decision else _NO_REGRET,
         verdict="\n".join(_verdict(n_run, comparison) for n_run, comparison in lower.items()),
     )
     return f"{title}\n{markdown_table(header, parts)}\n"
