@@ -154,7 +154,7 @@ def test_recipe_extends_its_base_with_cells_for_its_rules(tmp_path: Path) -> Non
         ("[sources]\nfolder = 'raw'", r"sources: no such section; choose from .*source"),
         ("[columns]\ntp = { form = 'TP' }", r"columns\.tp: must be a source column, a template, or a table with"),
         ("[columns]\ntp = { from = 'TP', units = 'ms' }", r"units: no such key of columns\.tp; choose from .*unit"),
-        ("[columns]\ntp = { from = 'TP', unit = 'min' }", r"columns\.tp: unit must be one of ms, .* got 'min'"),
+        ("[columns]\ntp = { from = 'TP', unit = 'min' }", r"columns\.tp: unit must be one of s, ms, .* got 'min'"),
         ("[[reject]]\nreason = 'a'\nwhen = 'b'", r"when: no such key of \[\[reject\]\]; choose from above, .*"),
         ("stack = 'a'", r"source\.folder: must be the folder of the published files below --raw"),
         ("[source]\nfolder = 'a'\n[[files]]\nformat = 'csv'", r"files\.glob: must be a pattern, or a list"),
