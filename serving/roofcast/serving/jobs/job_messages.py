@@ -10,8 +10,6 @@ from roofcast.serving.defaults import DEFAULT_CONFIDENCE, DEFAULT_LEVEL
 from roofcast.serving.recommend.answer.parts import AnswerPart, OtherOffer, PricedInstance, Rounded
 from roofcast.serving.recommend.api.request import Confidence
 from roofcast.serving.recommend.demand.constraints import (
-    Inventory,
-    Marketplaces,
     OfferConstraintsRequest,
     PriceOverride,
 )
@@ -72,8 +70,6 @@ class JobConstraintsRequest(OfferConstraintsRequest):
 
     max_nodes: Annotated[int, Field(ge=1, le=128), Flag("--max-nodes --nodes")] = 8
     """Most nodes of a run."""
-    inventory: Inventory = Field(default_factory=list)
-    marketplaces: Marketplaces = False
 
 
 class JobRecommendationRequest(Message):

@@ -28,7 +28,6 @@ from roofcast.serving.recommend.answer.parts import (
 )
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.search.confidence import ROUNDING, LimitModel, replica_floor
-from roofcast.serving.recommend.search.evaluation import medians_of
 from roofcast.serving.recommend.search.problem import REPORTED, reported_limits
 from roofcast.serving.recommend.search.search import Deployment, Search
 from roofcast.training.explain.contributions import WORKLOAD
@@ -39,13 +38,6 @@ from roofcast.training.learner.out_of_memory import memory_columns, memory_of
 from roofcast.training.learner.predictor import RoofcastPredictor
 
 N_NEAREST: Final = 1
-
-
-@dataclass(frozen=True, slots=True)
-class _Capacity:
-    in_flight: FloatArray
-    request_rate_per_s: FloatArray
-    users: FloatArray | None
 
 
 class PredictedDeployments:
@@ -64,45 +56,29 @@ class PredictedDeployments:
         n, evaluator = len(deployments), search.evaluator
         row = np.tile(np.array([one.row for one in deployments], dtype=np.intp), 2)
         load = np.array([*(one.load for one in deployments), *(one.capacity for one in deployments)])
-        self._predict(row, load)
-        p_met = search.grid.limits.p_met(
-            {
-                limit.quantity: medians_of(self.prediction, limit.metric, self.rows_of[limit.statistic])
-                for limit in search.grid.limits.limits
-            },
-            load,
-        )
-        means = self.rows_of["mean"]
+        self.means, quantities = evaluator.estimate_means(row, load), [(THROUGHPUT, "mean"), *self.limits]
+        self.predicted = evaluator.predict_table(row, load, quantities, self.means)
+        prediction, limits = self.predicted.prediction, search.grid.limits
+        self.value, (self.low, self.high) = prediction.medians, prediction.bounds(self.problem.level)
+        baseline = self.problem.baseline
+        usual = baseline and evaluator.predict_table(row, load, quantities, self.means, baseline)
+        self.baseline = usual.prediction.medians if usual else {}
+        p_met = limits.p_met({one.quantity: self.predicted.medians(one.quantity) for one in limits.limits}, load)
+        means = self.predicted.rows_of["mean"]
         e2e_s = self.value["e2e_s"][means]
         in_flight = load * e2e_s if evaluator.is_open else load
         rate = load if evaluator.is_open else self.value[THROUGHPUT][means] / self.demand.n_output_token
-        highest = np.maximum(in_flight[n:], in_flight[:n])
-        is_of_users = self.demand.unit == "users"
-        users = self.demand.served_load(highest, rate[n:]) if is_of_users else None
-        self.capacity = _Capacity(highest, rate[n:], users)
-        self.p_met, self.load, self.in_flight = p_met / search.grid.limits.p_deadline, load, in_flight[:n]
+        self.highest_in_flight, self.rate_per_s = np.maximum(in_flight[n:], in_flight[:n]), rate[n:]
+        self.p_met, self.load, self.in_flight = p_met / limits.p_deadline, load, in_flight[:n]
         if self.demand.think_time_s:
             users = np.array([one.share for one in deployments])
             self.in_flight = self.demand.requests_in_flight(load[:n], users, e2e_s[:n])
         self._explain(row[:n], load[:n])
 
-    def _predict(self, row: IndexArray, load: FloatArray) -> None:
-        evaluator, baseline = self.search.evaluator, self.problem.baseline
-        metrics = {metric for metric, _ in self.limits}
-        statistics = list(dict.fromkeys(["mean", *(statistic for _, statistic in self.limits)]))
-        self.rows_of = {name: slice(i * len(row), (i + 1) * len(row)) for i, name in enumerate(statistics)}
-        self.means = evaluator.estimate_means(row, load)
-        means = take_rows(self.means, np.tile(np.arange(len(row)), len(statistics)))
-        self.prediction = evaluator.predict_table(row, load, statistics, metrics, means)
-        self.low, self.high = self.prediction.bounds(self.problem.level)
-        self.value, self.baseline = self.prediction.medians, dict[str, FloatArray]()
-        if baseline:
-            d = evaluator.descriptors(row, load, *statistics)
-            self.baseline = dict(baseline.predict_distribution(d, metrics=metrics, estimate=means).medians)
-
     def _explain(self, row: IndexArray, load: FloatArray) -> None:
         evaluator, problem, bundle = self.search.evaluator, self.problem, self.problem.bundle
         d, means = evaluator.descriptors(row, load, "mean"), take_rows(self.means, np.arange(len(row)))
+        table = {name: cells[row] for name, cells in problem.table.items()}
         parts = break_down(d, evaluator.coefficients, means)
         self.power_w, self.prefill_share = replica_power_w(d, means, parts), prefill_share(d, means, parts)
         self.bottleneck = bottleneck(parts, d["workload.n_output_token"])
@@ -114,13 +90,8 @@ class PredictedDeployments:
         self.nearest = nearest(problem.unconditioned, bundle.anchors, d, metric, N_NEAREST)
         self.support = bundle.anchors.match(d, build_group_keys(d)).support
         self.outside_columns = outside_columns(
-            self.prediction.features[: len(row)],
-            {name: cells[row] for name, cells in problem.table.items()},
-            bundle,
-            problem.market.accelerators,
+            self.predicted.prediction.features[: len(row)], table, bundle, problem.market.accelerators
         )
-
-        table = {name: cells[row] for name, cells in problem.table.items()}
         is_given = np.zeros(len(row), dtype=bool)
         self.assumed = assumed_values(table, d, {problem.model.id: problem.model}, is_given)
 
@@ -134,7 +105,7 @@ class PredictedDeployments:
         warnings += [*offer_warnings(offer, deployment.n_instance), *tpot_warnings(predictions, self.demand)]
         return FleetPart(
             **deployment_fields(replica, offer, deployment.n_replica, deployment.n_instance, deployment.cost),
-            in_flight_per_replica=float(self.capacity.in_flight[k]),
+            in_flight_per_replica=float(self.highest_in_flight[k]),
             load_per_replica=float(self.in_flight[k]),
             p_limits_met=self._p_met(k, deployment.share),
             predictions=predictions,
@@ -151,7 +122,9 @@ class PredictedDeployments:
 
     def entry(self, deployment: Deployment, rank: int = 1, also_at: tuple[OtherOffer, ...] = ()) -> Entry:
         """Return a deployment as an entry."""
-        k, capacity = self._index[deployment.row, deployment.load], self.capacity
+        k = self._index[deployment.row, deployment.load]
+        highest, highest_rate = float(self.highest_in_flight[k]), float(self.rate_per_s[k])
+        users = self.demand.served_load(highest, highest_rate) if self.demand.unit == "users" else None
         rate = float(self.value[THROUGHPUT][k]) / self.demand.n_output_token
         usd_per_h = deployment.cost / deployment.n_replica if self.demand.is_endless else deployment.cost
         costs = token_costs(self.demand, usd_per_h, deployment.load, rate, float(self.prefill_share[k]))
@@ -161,8 +134,8 @@ class PredictedDeployments:
         return Entry(
             **dict(part),
             rank=rank,
-            users_per_replica=None if capacity.users is None else float(capacity.users[k]),
-            request_rate_per_replica=float(capacity.request_rate_per_s[k]),
+            users_per_replica=users,
+            request_rate_per_replica=highest_rate,
             cost_usd_per_month=deployment.cost * H_PER_MONTH,
             batch_h=batch_h,
             batch_usd=None if batch_h is None else batch_h * deployment.cost,
@@ -176,15 +149,15 @@ class PredictedDeployments:
         )
 
     def _p_met(self, k: int, share: float) -> float:
-        rows = slice(k, len(self.load), len(self.in_flight))  # at its own load and its capacity; means come first
-        throughput = medians_of(self.prediction, THROUGHPUT, rows)
+        rows = slice(k, None, len(self.in_flight))  # at its own load and its capacity
+        throughput = self.predicted.medians((THROUGHPUT, "mean")).take(rows)
         p_in_time = self.search.grid.limits.p_in_time(throughput, self.load[rows], np.full(2, share))
         return float((self.p_met[rows] * p_in_time).max())
 
     def _metrics(self, k: int, load: float) -> tuple[PredictedMetric, ...]:
         metrics = []
         for (metric, statistic), limit in self.limits.items():
-            row = self.rows_of[statistic].start + k
+            row = self.predicted.rows_of[statistic].start + k
             value, low, high = (float(part[metric][row]) for part in (self.value, self.low, self.high))
             uncalibrated = float(self.baseline[metric][row]) if self.baseline else None
             floors = [one for one in self.search.grid.limits.limits if one.is_floor and one.metric == metric]

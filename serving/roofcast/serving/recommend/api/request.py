@@ -24,8 +24,6 @@ from roofcast.data.precision_names import PrecisionName, WeightName
 from roofcast.data.units import S_PER_H
 from roofcast.serving.defaults import DEFAULT_CONFIDENCE, DEFAULT_LEVEL, DEFAULT_OPERATOR
 from roofcast.serving.recommend.demand.constraints import (
-    Inventory,
-    Marketplaces,
     OfferConstraintsRequest,
     PriceOverride,
     Speculation,
@@ -239,8 +237,6 @@ class ConstraintsRequest(OfferConstraintsRequest):
     """Probability that a speculated token is accepted, given those before it."""
     draft_model: Annotated[Text | None, Flag()] = None
     """Checkpoint of the drafts, for `deployment`."""
-    inventory: Inventory = Field(default_factory=list)
-    marketplaces: Marketplaces = False
 
     @model_validator(mode="wrap")
     @classmethod

@@ -162,19 +162,6 @@ def _accelerator_id(field: str, name: str, catalog: Catalog) -> str:
 
 
 Texts = Annotated[list[Text], Field(max_length=200)]
-Inventory = Annotated[
-    list[InventoryItem],
-    Field(max_length=50, description="Nodes that you own, with the hourly price of one accelerator."),
-    Flag(metavar="ACCELERATOR=COUNT,PER_NODE,USD_PER_H"),
-]
-Marketplaces = Annotated[
-    bool,
-    Field(
-        description="Whether to admit marketplaces and community clouds, where third parties host the instances; "
-        "a provider that is named is admitted in any case."
-    ),
-    Flag("--marketplaces"),
-]
 
 
 class OfferConstraintsRequest(Message):
@@ -203,6 +190,13 @@ class OfferConstraintsRequest(Message):
     ] = None
     max_usd_per_h: Annotated[float | None, Field(gt=0, le=1e9), Flag()] = None
     """Most US dollars per hour."""
+    inventory: Annotated[
+        list[InventoryItem], Field(max_length=50), Flag(metavar="ACCELERATOR=COUNT,PER_NODE,USD_PER_H")
+    ] = Field(default_factory=list)
+    """Nodes that you own, with the hourly price of one accelerator."""
+    marketplaces: Annotated[bool, Flag("--marketplaces")] = False
+    """Whether to admit marketplaces and community clouds, where third parties host the instances; a provider that is
+    named is admitted in any case."""
 
 
 Objective = Literal["cost", "tokens", "throughput", "accelerators"]

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 
@@ -32,6 +32,10 @@ class Medians:
     log_value: FloatArray
     sd: FloatArray
     log_physical: FloatArray
+
+    def take(self, rows: slice) -> Self:
+        """Return some of the rows."""
+        return type(self)(self.log_value[rows], self.sd[rows], self.log_physical[rows])
 
 
 class LimitModel:

@@ -1,7 +1,9 @@
 """Evaluation of replicas at loads: the analytic estimate and the model's predictions."""
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -141,35 +143,51 @@ class Evaluator:
         """Return the predictions of quantities; `means` is the estimate of these rows and loads."""
         if not quantities:
             return {}
-        statistics = [*dict.fromkeys(statistic for _, statistic in quantities)]
-        metrics = {metric for metric, _ in quantities}
-        all_means = take_rows(means, np.tile(np.arange(len(rows)), len(statistics)))
-        prediction = self.predict_table(rows, load, statistics, metrics, all_means)
-        first = {statistic: k * len(rows) for k, statistic in enumerate(statistics)}
-        return {
-            (metric, statistic): medians_of(prediction, metric, slice(first[statistic], first[statistic] + len(rows)))
-            for metric, statistic in quantities
-        }
+        predicted = self.predict_table(rows, load, quantities, means)
+        return {quantity: predicted.medians(quantity) for quantity in quantities}
 
     def predict_table(
-        self, rows: IndexArray, load: FloatArray, statistics: Sequence[str], metrics: Collection[str], means: Estimate
-    ) -> Prediction:
-        """Return the predictions of some metrics of replicas at loads, one statistic after the other.
+        self,
+        rows: IndexArray,
+        load: FloatArray,
+        quantities: Collection[Quantity],
+        means: Estimate,
+        predictor: RoofcastPredictor | None = None,
+    ) -> PredictedLoads:
+        """Return the predictions of all metrics of quantities in all their statistics.
 
-        `means` is the estimate of means of each predicted row.
+        `means` is the estimate of these rows and loads; `predictor` another than that of the search.
         """
         stop_if_abandoned()
-        repeated = np.tile(rows, len(statistics))
+        by_statistic, n = _metrics_by_statistic(quantities), len(rows)
+        repeated = np.tile(np.arange(n), len(by_statistic))
         self.n_predicted += len(repeated)
-        d = self.descriptors(rows, load, *statistics)
-        keys = replace(self._keys.take(repeated), workload=workload_coordinates(d))
-        return self.predictor.predict_distribution(d, metrics=metrics, estimate=means, keys=keys)
+        d = self.descriptors(rows, load, *by_statistic)
+        prediction = (predictor or self.predictor).predict_distribution(
+            d,
+            metrics={metric for metric, _ in quantities},
+            estimate=take_rows(means, repeated),
+            keys=replace(self._keys.take(rows[repeated]), workload=workload_coordinates(d)),
+        )
+        rows_of = {statistic: slice(k * n, (k + 1) * n) for k, statistic in enumerate(by_statistic)}
+        return PredictedLoads(prediction, rows_of)
 
 
-def medians_of(prediction: Prediction, metric: str, rows: slice = slice(None)) -> Medians:
-    """Return the predicted medians of one metric."""
-    value, physical = (np.log(table[metric][rows]) for table in (prediction.medians, prediction.physical))
-    return Medians(value, prediction.log_sds[metric][rows], physical)
+@dataclass(frozen=True, slots=True)
+class PredictedLoads:
+    """Predictions of replicas at loads, one statistic after the other.
+
+    `rows_of`: rows of each statistic.
+    """
+
+    prediction: Prediction
+    rows_of: Mapping[str, slice]
+
+    def medians(self, quantity: Quantity) -> Medians:
+        """Return the predicted medians of a metric in a statistic."""
+        metric, rows = quantity[0], self.rows_of[quantity[1]]
+        value, physical = (np.log(one[metric][rows]) for one in (self.prediction.medians, self.prediction.physical))
+        return Medians(value, self.prediction.log_sds[metric][rows], physical)
 
 
 def _metrics_by_statistic(quantities: Iterable[Quantity]) -> dict[str, list[str]]:
