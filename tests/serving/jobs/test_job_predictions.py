@@ -3,14 +3,14 @@ from typing import Any
 import pytest
 
 from roofcast.data.catalog import load_catalog
-from roofcast.serving.jobs.job_predictions import ANSWER_COLUMNS, MEMORY_PARTS, JobOptions, answer_jobs
+from roofcast.serving.jobs.job_predictions import ANSWER_COLUMNS, MEMORY_PARTS, answer_jobs
 from roofcast.serving.jobs.rows import parse_jobs
 from roofcast.serving.predict.question_rows import rows_from_columns
 from tests.serving.jobs.builders import EstimatePredictor, a_job
 
 
 def predict(*rows: dict[str, Any], level: float = 0.8) -> list[dict[str, Any]]:
-    return rows_from_columns(answer_jobs(rows, JobOptions(EstimatePredictor(), load_catalog(), level)))
+    return rows_from_columns(answer_jobs(rows, EstimatePredictor(), load_catalog(), level))
 
 
 def test_a_job_has_time_memory_and_plan() -> None:

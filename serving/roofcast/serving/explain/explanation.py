@@ -194,7 +194,6 @@ def explain(
     assumed = assumed_values(columns, d, catalog.models, columns[ASSUMED_LOAD])
     own = question_remarks(d, columns[ASSUMED_LOAD], e)
     remarks = [[*filter(None, (one, *of, other))] for one, of, other in zip(meant, own, support, strict=True)]
-    reasons = partial(explain_predictions, descriptors, table, bundle, known, level=level)
     return Explanation(
         table=table,
         assumed=assumed,
@@ -205,7 +204,9 @@ def explain(
         operators=operators,
         limits=capacity_limits(d, e.memory),
         power_w=replica_power_w(d, e, operators),
-        explain_predictions=partial(reasons, references=references),
+        explain_predictions=partial(
+            explain_predictions, descriptors, table, bundle, known, level=level, references=references
+        ),
     )
 
 

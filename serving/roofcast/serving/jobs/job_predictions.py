@@ -1,7 +1,6 @@
 """Prediction of training jobs: rows of jobs in, rows of answers out, each with its own status."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -24,7 +23,6 @@ from roofcast.features.jobs.step.job_memory import JobMemory, correct_memory
 from roofcast.features.jobs.step.step import JobTime, mfu_ratio, throughput_token_per_s
 from roofcast.features.queries import FloatArray
 from roofcast.serving.abandonment import stop_if_abandoned
-from roofcast.serving.defaults import DEFAULT_LEVEL
 from roofcast.serving.jobs.rows import job_table, parse_jobs
 from roofcast.serving.jobs.search.plans import (
     LEAST_P_FITS,
@@ -133,29 +131,22 @@ DEFAULTED: Final = ("framework", "host_memory_byte")
 STATE_COLUMNS: Final = ("weight_precision", "gradient_precision", "state_precision")
 
 
-@dataclass(frozen=True, slots=True)
-class JobOptions:
-    """What all jobs of one prediction share; `level` is the coverage of the intervals."""
-
-    predictor: JobPredictor
-    catalog: Catalog
-    level: float = DEFAULT_LEVEL
-
-
-def answer_jobs(rows: Sequence[Mapping[str, Any]], options: JobOptions) -> Columns:
+def answer_jobs(
+    rows: Sequence[Mapping[str, Any]], predictor: JobPredictor, catalog: Catalog, level: float
+) -> Columns:
     """Return `ANSWER_COLUMNS` of rows; one without an answer has a status and a reason, and no times.
 
-    Raises `SchemaError` if a column is unknown.
+    `level`: coverage of the intervals. Raises `SchemaError` if a column is unknown.
     """
-    jobs, problems = parse_jobs(rows, options.catalog)
+    jobs, problems = parse_jobs(rows, catalog)
     answers = _blank_answers(len(jobs))
     valid = [i for i, problem in enumerate(problems) if problem is None]
     for start in range(0, len(valid), N_TOGETHER):
         stop_if_abandoned()
         chunk = np.array(valid[start : start + N_TOGETHER], dtype=np.intp)
         table = job_table([jobs[i] for i in chunk])
-        _answer(table, chunk, answers, problems, options)
-    meant = name_remarks(columns_from_rows(rows), options.catalog) if valid else []
+        _answer(table, chunk, answers, problems, predictor=predictor, catalog=catalog, level=level)
+    meant = name_remarks(columns_from_rows(rows), catalog) if valid else []
     for i in valid:
         given = {
             LONG_NAMES.get(name, name) for name, cell in rows[i].items() if str("" if cell is None else cell).strip()
@@ -182,18 +173,21 @@ def _answer(
     rows: npt.NDArray[np.intp],
     answers: Columns,
     problems: list[Problem | None],
-    options: JobOptions,
+    *,
+    predictor: JobPredictor,
+    catalog: Catalog,
+    level: float,
 ) -> None:
-    stated = with_fastest_plans(table, options.catalog, options.predictor)
-    jobs = build_jobs(stated, options.catalog.models, options.catalog.accelerators, has_offload=True)
+    stated = with_fastest_plans(table, catalog, predictor)
+    jobs = build_jobs(stated, catalog.models, catalog.accelerators, has_offload=True)
     choice = choose_plans(jobs)
     plans = plan_columns(choice.runs, table)
-    prediction = predict_jobs(table.assign(**plans), options.catalog, options.predictor, options.level)
+    prediction = predict_jobs(table.assign(**plans), catalog, predictor, level)
     sound = is_sound(choice.runs.job.n_accelerator, choice.runs.job.n_global_batch, choice.runs.plan)
     kept = keeps_stated(table, np.arange(len(table)), choice.runs.plan)
     memory = correct_memory(choice.memory, prediction.peak_memory_byte)
     numbers = job_numbers(choice.runs, choice.time, memory, prediction)
-    tdp = [design_power_w(options.catalog.accelerators[name]) for name in table["accelerator"]]
+    tdp = [design_power_w(catalog.accelerators[name]) for name in table["accelerator"]]
     share = numbers.pop("power_share") * table["n_accelerator"].to_numpy()
     columns = numbers | {f"plan_{name}": values for name, values in plans.items()}
     columns["plan_framework"] = table["framework"].to_numpy(dtype=object)
@@ -201,7 +195,7 @@ def _answer(
     columns["power_w"] = np.fmin(tdp, table["power_limit_w"].to_numpy(dtype=float)) * share
     for name, values in columns.items():
         answers[name][rows] = values
-    assumed = _assumed(table, plans, choice, options.catalog)
+    assumed = _assumed(table, plans, choice, catalog)
     on_host = host_ratio(choice.runs, memory) > memory.device / choice.runs.hardware.memory_byte
     lacks = [
         ("host_memory_byte", _lack_of_host(table.iloc[k], str(plans["offload"][k]), float(memory.host[k])))

@@ -3,7 +3,6 @@
 import datetime as dt
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +17,7 @@ from roofcast.features.jobs.plan_enumeration import choose_plans
 from roofcast.features.jobs.run_table import FROZEN_METHODS, build_jobs
 from roofcast.features.jobs.step.step import mfu_ratio, throughput_token_per_s
 from roofcast.features.queries import FloatArray, RowIndex
-from roofcast.serving.app_state.catalog.live_catalog import Config, build_model, find_model, with_configs
+from roofcast.serving.app_state.catalog.live_catalog import Config, with_configs
 from roofcast.serving.app_state.catalog.user_files import old_price_warnings
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.jobs.job_answer import best_runs, build_entries, build_front, list_misses
@@ -28,7 +27,7 @@ from roofcast.serving.jobs.job_messages import (
     JobRecommendationRequest,
     JobRecommendationResponse,
 )
-from roofcast.serving.jobs.job_predictions import JobOptions, answer_jobs
+from roofcast.serving.jobs.job_predictions import answer_jobs
 from roofcast.serving.jobs.rows import (
     JOB_COLUMNS,
     default_batch,
@@ -42,11 +41,10 @@ from roofcast.serving.jobs.search.job_search import JobSearch, at_level, search
 from roofcast.serving.predict.name_remarks import request_remarks
 from roofcast.serving.predict.question_rows import columns_from_rows, rows_from_columns
 from roofcast.serving.recommend.answer.cautions import region_warnings
-from roofcast.serving.recommend.api.recommendation_service import resolve_constraints
+from roofcast.serving.recommend.api.recommendation_service import resolve_constraints, resolve_model
 from roofcast.serving.recommend.api.request import ConstraintsRequest
 from roofcast.serving.recommend.api.request_errors import request_errors
 from roofcast.serving.recommend.demand.constraints import override_prices
-from roofcast.serving.request_fields import ModelConfig
 from roofcast.training.jobs.job_bundle import JobBundle
 from roofcast.training.jobs.job_predictor import JobPredictor
 
@@ -146,7 +144,7 @@ def answer_rows(
     """
     catalog, _ = with_configs(known, configs)
     predictor = condition_on(active.bundle.predictor, references, catalog)
-    answers = answer_jobs(rows, JobOptions(predictor, catalog, level))
+    answers = answer_jobs(rows, predictor, catalog, level)
     return rows_from_columns(columns_from_rows(rows) | answers)
 
 
@@ -161,19 +159,14 @@ def answer_training_recommendation(
     """
     if errors := request_errors(request.model_dump(include={"model", "constraints"}), known, engines=()):
         raise join_errors(errors)
-    model, catalog = _resolve_model(request.model, known)
+    spec, catalog = resolve_model(request.model, known)
+    model = catalog.models[spec.id]
     demand = _demand(request, model)
-    market = catalog
-    if request.price_overrides:
-        market = catalog.with_offers(override_prices(catalog.offers, request.price_overrides, catalog, today))
+    market = override_prices(catalog, request.price_overrides, today)
     own = request.constraints
     common = ConstraintsRequest(**own.model_dump(exclude={"max_nodes"}))
     constraints = resolve_constraints(common, market, today, engines=())
-    offers = constraints.admissible_offers(market.offers)
-    if not offers:
-        raise InputError(
-            "constraints", "admit no offer; relax providers, regions, accelerators, pricing or the age of prices"
-        )
+    offers = constraints.require_offers(market.offers)
     own_runs = [{**row, "model": row.get("model") or model.id} for row in request.references]
     predictor = condition_on(active.bundle.predictor, own_runs, catalog)
     found = search(
@@ -193,19 +186,6 @@ def answer_training_recommendation(
     warnings = request_remarks(request.model, {"accelerator": own.accelerators}, known)
     warnings += region_warnings(own.regions, market.offers, constraints)
     return _response(request, found, entries, today, active.champion.version, more_warnings=warnings)
-
-
-def _resolve_model(choice: str | ModelConfig, catalog: Catalog) -> tuple[ModelSpec, Catalog]:
-    if isinstance(choice, str):
-        spec = catalog.model(choice)
-        return catalog.models[spec.id], catalog
-    try:
-        spec = build_model(choice.name, choice.config, catalog)
-    except InputError as error:
-        raise InputError(f"model.config.{error.field}".removesuffix("."), error.problem) from error
-    if find_model(catalog, spec.id):  # the config of the request takes precedence over the catalogue
-        catalog = replace(catalog, models={}, model_aliases={}, alias_precisions={})
-    return spec, catalog.with_models([spec])
 
 
 def _demand(request: JobRecommendationRequest, model: ModelSpec) -> JobDemand:

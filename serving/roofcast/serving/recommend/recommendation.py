@@ -77,11 +77,7 @@ def recommend(
     """
     constraints = constraints or Constraints()
     limits = _check(bundle, model, demand, confidence, level)
-    offers = constraints.admissible_offers(market.offers)
-    if not offers:
-        raise InputError(
-            "constraints", "admit no offer; relax providers, regions, accelerators, pricing or the age of prices"
-        )
+    offers = constraints.require_offers(market.offers)
     coefficients = bundle.predictor.coefficients_
     replicas, reasons = find_replicas(model, market, offers, constraints, coefficients)
     no_engine = tuple(

@@ -41,8 +41,12 @@ def an_item(accelerator: str = H100, count: int = 8, n_per_node: int = 8, **more
     return InventoryItem(accelerator=accelerator, count=count, n_per_node=n_per_node, **fields)
 
 
+def overridden(*overrides: PriceOverride) -> tuple[Offer, ...]:
+    return override_prices(load_catalog().with_offers(OFFERS), overrides, TODAY).offers
+
+
 def prices(*overrides: PriceOverride) -> list[int]:
-    return [int(offer.price_usd_per_h) for offer in override_prices(OFFERS, overrides, load_catalog(), TODAY)]
+    return [int(offer.price_usd_per_h) for offer in overridden(*overrides)]
 
 
 def test_an_item_becomes_an_offer_of_its_nodes() -> None:
@@ -114,9 +118,7 @@ def test_the_last_override_that_matches_an_offer_applies(
 
 
 def test_an_overridden_price_is_of_today_and_in_dollars() -> None:
-    changed, *rest = override_prices(
-        OFFERS, [PriceOverride(price_usd_per_h=7, region="north", pricing="on_demand")], load_catalog(), TODAY
-    )
+    changed, *rest = overridden(PriceOverride(price_usd_per_h=7, region="north", pricing="on_demand"))
     assert (changed.as_of, changed.listed_price_per_h, changed.listed_currency) == (TODAY, None, "USD")
     assert changed.source == "price of the request"
     assert rest[0] == OFFERS[1]

@@ -45,7 +45,7 @@ Internal = Annotated[T, GetPydanticSchema(lambda *_: core_schema.any_schema()), 
 class AnswerPart(BaseModel):
     """Base of the parts of an answer."""
 
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, from_attributes=True, use_attribute_docstrings=True)
 
 
 class PredictedMetric(AnswerPart):
@@ -331,19 +331,12 @@ def deployment_fields(
 
 def offer_fields(offer: Offer) -> dict[str, Any]:
     """Return the fields of a `PricedInstance`."""
-    names = ("provider", "region", "instance_type", "pricing", "market")
-    price = {"price_usd_per_h": float(offer.price_usd_per_h), "price_as_of": offer.as_of}
-    return {"offer": offer, **{name: getattr(offer, name) for name in names}, **price}
+    names = PricedInstance.model_fields.keys() - {"offer", "price_as_of"}
+    return {"offer": offer, "price_as_of": offer.as_of, **{name: getattr(offer, name) for name in names}}
 
 
 def replica_fields(replica: Replica) -> dict[str, Any]:
     """Return the fields of a `ConfiguredReplica`."""
-    names = ("accelerator", "engine", "weight_precision", "weight_bit", "tp", "pp", "dp", "ep")
-    one = replica.speculation
-    speculation = one and {
-        "kind": one.kind,
-        "n_token": one.n_token,
-        "chain_acceptance_ratio": one.chain_acceptance_ratio,
-    }
-    more = {"checkpoint": replica.checkpoint or None, "speculation": speculation}
-    return {"replica": replica, **{name: getattr(replica, name) for name in names}, **more}
+    names = ConfiguredReplica.model_fields.keys() - {"replica", "checkpoint"}
+    own = {name: getattr(replica, name) for name in names}
+    return {"replica": replica, "checkpoint": replica.checkpoint or None, **own}

@@ -25,7 +25,13 @@ _TIE: Final = (
     "accelerators, then by the order of search"
 )
 
-_FIRST: Final = {"cost": "cheapest", "tokens": "cheapest", "accelerators": "smallest", "throughput": "fastest"}
+_WORDS: Final = {
+    "cost": ("cheapest", "costs {0:.{1}f} USD/h"),
+    "tokens": ("cheapest", "costs {0:.3g} USD per million tokens"),
+    "accelerators": ("smallest", "has {0:.0f} accelerators"),
+    "throughput": ("fastest", "serves {0:.3g} requests/s"),
+}
+"""What the first entry is by each objective, and the score of another in words."""
 
 _RANK: Final = {reason: i for i, reason in enumerate(REASONS)}
 
@@ -237,23 +243,12 @@ def _score_detail(i: int, reason: str, rejections: Rejections, search: Search) -
     n_digit = 6 if is_close else 2
     if reason == "over_budget":
         return f"costs {score:.{n_digit}f} USD/h{is_bound}, over the budget of {best:.{n_digit}f}"
-    words = _words(search)
+    first, words = _WORDS[search.pairs.objective]
     own = words.format(_in_unit(score, search), n_digit)
     if reason == "same_cost":
-        return f"{own}{is_bound}, as the {_FIRST[search.pairs.objective]} does; {_TIE}"
+        return f"{own}{is_bound}, as the {first} does; {_TIE}"
     other = words.format(_in_unit(best, search), n_digit) if best else "is free"
-    return (
-        f"{own}{is_bound}; the {_FIRST[search.pairs.objective]} that meets the limits {other.removesuffix(' USD/h')}"
-    )
-
-
-def _words(search: Search) -> str:
-    objective = search.pairs.objective
-    if objective == "cost":
-        return "costs {0:.{1}f} USD/h"
-    return {"accelerators": "has {0:.0f} accelerators", "throughput": "serves {0:.3g} requests/s"}.get(
-        objective, "costs {0:.3g} USD per million tokens"
-    )
+    return f"{own}{is_bound}; the {first} that meets the limits {other.removesuffix(' USD/h')}"
 
 
 def _in_unit(score: float, search: Search) -> float:

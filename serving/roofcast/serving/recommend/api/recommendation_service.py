@@ -54,7 +54,7 @@ from roofcast.serving.recommend.demand.constraints import (
 )
 from roofcast.serving.recommend.demand.demand import Demand
 from roofcast.serving.recommend.recommendation import recommend
-from roofcast.serving.request_fields import StackResponse
+from roofcast.serving.request_fields import ModelConfig, StackResponse
 from roofcast.serving.stacks.stack_choice import Stacks
 from roofcast.training.learner.predictor import CalibrationPoints
 from roofcast.training.lifecycle.bundles.bundle import ModelBundle
@@ -83,17 +83,15 @@ def answer_recommendation(
     engines = {*loaded.bundle.engines, *ENGINES} - {""}
     if errors := request_errors(request.model_dump(include=NAMED_FIELDS), catalog, engines):
         raise join_errors(errors)
-    name, model = _model(request, catalog)
+    model, known = resolve_model(request.model, catalog)
     demand = request.workload.demand(request.limits)
     _check_preset(request, demand, model)
-    market = catalog
-    if request.price_overrides:
-        market = catalog.with_offers(override_prices(catalog.offers, request.price_overrides, catalog, today))
+    market = override_prices(catalog, request.price_overrides, today)
     constraints = resolve_constraints(request.constraints, market, today, engines, request.deployment)
     choices = {"objective": _objective(request, demand), **_checkpoints(model, catalog, request.constraints)}
     constraints = _of_format(replace(constraints, **choices), request, model, catalog)
     unpriced = _unpriced_warnings(request.constraints.accelerators, market, constraints)
-    references = _references(request, model, catalog, loaded.bundle) if request.references else None
+    references = _references(request, model, known, loaded.bundle) if request.references else None
     bundle, points, used = stacks.choose(catalog, loaded, owner, request.stack, references, operator=request.operator)
     result = recommend(
         bundle,
@@ -121,6 +119,7 @@ def answer_recommendation(
     warnings += used.notes if used else ()
     entries = result.entries
     if request.deployment:
+        name = request.model if isinstance(request.model, str) else request.model.name
         question = Question(model, checkpoint_of(name, model, catalog), catalog.accelerators, demand, constraints)
         entries, reasons = _with_artefacts(entries, request.deployment, question)
         warnings += reasons
@@ -150,13 +149,20 @@ def _calibration_fields(result: Recommendation, source: str, confidence: float) 
     return {"stack_effect": calibration_text(source, result, confidence), "without_stack": without}
 
 
-def _model(request: RecommendationRequest, catalog: Catalog) -> tuple[str, ModelSpec]:
-    if isinstance(request.model, str):
-        return request.model, catalog.model(request.model)
+def resolve_model(choice: str | ModelConfig, catalog: Catalog) -> tuple[ModelSpec, Catalog]:
+    """Return the model of a request, and the catalogue with it: its config takes precedence over the catalogue.
+
+    Raises `InputError` if a config is not a language model's; `UnknownNameError` if there is no such model.
+    """
+    if isinstance(choice, str):
+        return catalog.model(choice), catalog
     try:
-        return request.model.name, build_model(request.model.name, request.model.config, catalog)
+        spec = build_model(choice.name, choice.config, catalog)
     except InputError as error:
         raise InputError(f"model.config.{error.field}".removesuffix("."), error.problem) from error
+    if find_model(catalog, spec.id):
+        catalog = replace(catalog, models={}, model_aliases={}, alias_precisions={})
+    return spec, catalog.with_models([spec])
 
 
 def _checkpoints(model: ModelSpec, catalog: Catalog, request: ConstraintsRequest) -> dict[str, Any]:
@@ -224,10 +230,6 @@ def _references(
 ) -> CalibrationPoints:
     name = request.model if isinstance(request.model, str) else model.id
     rows = [{**row, "model": row.get("model") or name} for row in request.references]
-    if not isinstance(request.model, str):
-        if find_model(catalog, model.id):  # the config of the request takes precedence over the catalogue
-            catalog = replace(catalog, models={}, model_aliases={}, alias_precisions={})
-        catalog = catalog.with_models([model])
     return read_references(table_from_rows(rows), catalog, bundle.predictor)
 
 

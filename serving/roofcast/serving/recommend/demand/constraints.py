@@ -133,15 +133,15 @@ def owned_nodes(items: Iterable[InventoryItem], catalog: Catalog, today: dt.date
     return tuple(nodes.values())
 
 
-def override_prices(
-    offers: Iterable[Offer], overrides: Iterable[PriceOverride], catalog: Catalog, today: dt.date
-) -> list[Offer]:
-    """Return the offers in their order, with overridden prices; the last override of an offer counts.
+def override_prices(catalog: Catalog, overrides: Sequence[PriceOverride], today: dt.date) -> Catalog:
+    """Return the catalogue with overridden prices of its offers; the last override of an offer counts.
 
     Raises `InputError` if an override applies to no offer; `UnknownNameError` if it names a provider, region,
     instance or pricing that no offer has, or an unknown accelerator.
     """
-    result = list(offers)
+    if not overrides:
+        return catalog
+    result = list(catalog.offers)
     last: dict[int, tuple[str, PriceOverride]] = {}
     for i, override in enumerate(overrides):
         field = f"price_overrides.{i}"
@@ -151,7 +151,7 @@ def override_prices(
         price = Decimal(str(override.price_usd_per_h))
         fields |= {"price_usd_per_h": price, "as_of": today, "source": "price of the request"}
         result[k] = type(result[k]).parse(fields, field)
-    return result
+    return catalog.with_offers(result)
 
 
 def _accelerator_id(field: str, name: str, catalog: Catalog) -> str:
@@ -306,6 +306,13 @@ class Constraints:
             rented = [offer for offer in rented if offer.market == "provider"]
         rented = self._of_age(rented)
         return [*owned, *(rented if self.regions else cheapest_regions(rented))]
+
+    def require_offers(self, offers: Iterable[Offer]) -> list[Offer]:
+        """Return the admissible offers; raise `InputError` if there is none."""
+        if admissible := self.admissible_offers(offers):
+            return admissible
+        cure = "relax providers, regions, accelerators, pricing or the age of prices"
+        raise InputError("constraints", f"admit no offer; {cure}")
 
     def _of_age(self, offers: list[Offer]) -> list[Offer]:
         if self.oldest_price is None:

@@ -6,7 +6,7 @@ serves the requests that it completes within `D`. Without a time there is no end
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Final, Self, overload
+from typing import Final, Self, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from roofcast.data.errors import InputError
 from roofcast.features.queries import FloatArray
 from roofcast.serving.recommend.demand.presets import Lengths
 from roofcast.serving.recommend.demand.slo import Limit
+
+Number = TypeVar("Number", float, FloatArray)
 
 ENDLESS_S: Final = 1e7
 """Time over which the requests of an endless batch are counted: long next to any response time."""
@@ -116,11 +118,7 @@ class Demand:
             Lengths(self.n_output_token, self.length_variation),
         )
 
-    @overload
-    def served_load(self, in_flight: float, rate_per_s: float) -> float: ...
-    @overload
-    def served_load(self, in_flight: FloatArray, rate_per_s: FloatArray) -> FloatArray: ...
-    def served_load(self, in_flight: float | FloatArray, rate_per_s: float | FloatArray) -> float | FloatArray:
+    def served_load(self, in_flight: Number, rate_per_s: Number) -> Number:
         """Return the load that a replica serves, in users or requests per second.
 
         `in_flight`: requests in flight on the replica, any shape. `rate_per_s`: requests that it completes per
