@@ -107,16 +107,6 @@ def test_an_invalid_demand_is_one_line_on_standard_error_and_a_status(
 
 
 @pytest.mark.usefixtures("home")
-@pytest.mark.parametrize("content", ['{"a": NaN}', "[" * 10_000])
-def test_an_invalid_config_file_is_refused(run: Run, tmp_path: Path, content: str) -> None:
-    file = tmp_path / "config.json"
-    file.write_text(content, encoding="utf-8", errors="surrogateescape")
-    err = run.error(*recommend("--users", "1", model=file))
-    assert "error: " in err
-    assert "Traceback" not in err
-
-
-@pytest.mark.usefixtures("home")
 def test_the_rows_of_a_bulk_prediction_are_returned_unchanged(run: Run, tmp_path: Path) -> None:
     text = (
         "concurrency,model,accelerator,n_input_token,n_output_token,statistic,engine\n"
@@ -253,11 +243,6 @@ def test_retrain_promote_and_rollback(run: Run, monkeypatch: pytest.MonkeyPatch)
     assert run.json("promote", "2")["version"] == "2"
     assert run("rollback")[1].startswith("version 1 is in service")
     assert "version: no '9' is known" in run.error("promote", "9")
-
-
-def test_an_invalid_setting_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ROOFCAST_POLL_S", "often")
-    assert "ROOFCAST_POLL_S" in run.error("models")
 
 
 def test_set_fills_in_columns_that_a_benchmark_file_lacks(run: Run) -> None:

@@ -251,15 +251,13 @@ def test_the_problem_of_an_invalid_demand_names_the_field(
         assert problem["field"] == field
 
 
-@pytest.mark.parametrize("limit", ["tftt:p95<=1s", "ttft:p96<=1s"])
-def test_the_problem_of_an_unknown_limit_lists_similar_names(shared: Client, limit: str) -> None:
-    problem = problem_of(shared.post(RECOMMEND, a_demand(limits=[limit])), 404)
-    assert {"ttft", "p95"} & set(problem["did_you_mean"])
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"limits": ["tftt:p95<=1s"]}, "did you mean 'ttft'"),
+        ({"model": "meta-llama/Llama-3.1-8"}, "did you mean 'meta-llama/Llama-3.1-8B'"),
+        ({"constraints": {"regions": ["us-east-11"]}}, "did you mean 'us-east-1'"),
+        ({"constraints": {"pricing": ["ondemand"]}}, "did you mean 'on_demand'"),
         ({"limits": ["latency<=1s"]}, "there are e2e, itl, nttft, throughput, throughput_per_user, tpot, ttft"),
         ({"limits": ["ttft:p42<=1s"]}, "p95"),
         (
@@ -403,3 +401,29 @@ def test_a_row_that_stands_alone_is_told_to_join_a_list(shared: Client, path: st
 def test_a_name_that_is_no_text_is_refused(shared: Client, field: str, value: object, status: int) -> None:
     row = a_measurement(**{field: value})
     assert f"{field}: " in problem_of(shared.post("/v1/measurements", {"rows": [row]}), status)["detail"]
+
+
+WRONG: dict[str, Any] = {
+    "model": "no-such",
+    "limits": ["ttft<=1s", "tpo<=1s", "nonsense"],
+    "constraints": {"accelerators": ["h101"], "engines": ["vlm"], "vendors": ["NVIDA"], "regions": [3]},
+}
+
+
+@pytest.mark.parametrize("more", [{}, {"confidence": 2}, {"workload": {"n_input_token": -1}}])
+def test_a_recommendation_names_all(shared: Client, more: dict[str, Any]) -> None:
+    problem = problem_of(shared.post("/v1/recommendations", a_demand() | WRONG | more), 422)
+    texts = ["regions.0", "no 'no-such'", "no 'tpo'", "'nonsense'", "'h101'", "no 'vlm'", "no 'NVIDA'"]
+    texts += ["confidence"] if "confidence" in more else []
+    texts += ["a preset such as chat"] if "workload" in more else []
+    for text in texts:
+        assert text in problem["detail"]
+        assert any(text in one for one in problem["problems"])
+    assert len(problem["problems"]) >= len(texts)
+
+
+def test_names_alone_are_unknown_names(shared: Client) -> None:
+    constraints = {"accelerators": ["h101"], "engines": ["vlm"]}
+    problem = problem_of(shared.post("/v1/recommendations", a_demand(constraints=constraints)), 404)
+    assert "'h101'" in problem["detail"]
+    assert "no 'vlm' is known" in problem["detail"]

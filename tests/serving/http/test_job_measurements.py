@@ -8,7 +8,6 @@ import pytest
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.composition import Service
 from roofcast.serving.http.app import create_app
-from roofcast.serving.http.load_shedding import EXPENSIVE_PATHS
 from tests.data.importers.job_logs.test_job_logs import TORCHTITAN
 from tests.data.row_builders import a_training_row
 from tests.serving.http_client import Client, problem_of, running
@@ -42,13 +41,6 @@ def test_runs_are_stored_listed_and_withdrawn(service_client: Client) -> None:
     assert service_client.post("/v1/measurements/withdrawals", selection).json()["n_row"] == 1
     (listed,) = service_client.get(f"{RUNS}?campaign=nightly").json()
     assert listed["state"] == "withdrawn"
-
-
-def test_an_invalid_row_refuses_all(service_client: Client) -> None:
-    rows = [a_training_row(campaign="bad"), a_training_row(campaign="bad", tp=3)]
-    response = service_client.post(RUNS, {"rows": rows})
-    assert problem_of(response, 422)["field"] == "tp"
-    assert service_client.get(f"{RUNS}?campaign=bad").json() == []
 
 
 def test_versions_are_those_of_a_target(service_client: Client) -> None:
@@ -94,20 +86,6 @@ def test_a_log_is_one_measured_job(service_client: Client) -> None:
     assert "a log as application/octet-stream" in problem_of(form, 415)["detail"]
 
 
-def test_a_value_fills_the_blanks_of_a_table(service_client: Client) -> None:
-    row = a_training_row(campaign="filled")
-    del row["accelerator"]
-    text = f"{','.join(row)}\n{','.join(map(str, row.values()))}\n"
-    path, headers = f"{RUNS}/files?set=accelerator=nvidia-h100-sxm-80gb", {"content-type": "text/csv"}
-    assert service_client.send("POST", path, content=text, headers=headers).json()["n_new"] == 1
-    (listed,) = service_client.get(f"{RUNS}?campaign=filled").json()
-    assert listed["accelerator"] == "nvidia-h100-sxm-80gb"
-
-
 def test_a_file_of_too_many_rows_is_refused_with_the_cure(service_client: Client) -> None:
     problem = problem_of(post_file(service_client, csv_of(20_001)), 422)
     assert "more than 20,000 rows; send it in parts" in problem["detail"]
-
-
-def test_imports_wait_in_the_lane_of_dear_requests() -> None:
-    assert {RUNS, f"{RUNS}/files"} <= EXPENSIVE_PATHS

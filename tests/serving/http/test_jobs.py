@@ -100,17 +100,6 @@ def test_an_invalid_demand_names_its_field(
     assert problem["field"] == field
 
 
-@pytest.mark.parametrize(
-    ("path", "body"), [(PREDICTIONS, {"rows": [a_job()]}), (RECOMMENDATIONS, a_training_demand())]
-)
-def test_answers_need_no_key(service_client: Client, path: str, body: dict[str, Any]) -> None:
-    service_client.use_key(None)
-    assert service_client.post(path, body).status_code == 200
-    service_client.use_key(service_client.make_key("read"))
-    assert service_client.post(path, body).status_code == 200
-    service_client.use_key(service_client.make_key("admin"))
-
-
 def test_a_degree_of_a_job_has_two_spellings(service_client: Client) -> None:
     rows = [a_job(tp=2), a_job(tensor_parallel=2), a_job(tp=2, tensor_parallel=2)]
     short, long, both = service_client.post(PREDICTIONS, {"rows": rows}).json()["rows"]

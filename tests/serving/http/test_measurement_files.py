@@ -2,7 +2,6 @@
 
 import gzip
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -84,11 +83,3 @@ def test_unknown_names_of_a_file_have_their_lines(service: Client) -> None:
     bad = ABOUT.replace("h100", "h10")
     problem = problem_of(upload(service, (GUIDELLM / "rate.json").read_bytes(), bad), 422)
     assert problem["detail"].startswith("upload.json: accelerator: no 'nvidia-h10-sxm-80gb' is known; did you mean")
-
-
-def test_a_key_is_required(service: Client, tmp_path: Path) -> None:
-    service.use_key(None)
-    try:
-        assert upload(service, b"{}").status_code == 401
-    finally:
-        service.use_key(service.make_key("admin"))

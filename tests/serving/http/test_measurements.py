@@ -133,14 +133,6 @@ def test_a_registered_name_cannot_get_another_config(client: Client) -> None:
     assert "new" not in client.service.catalog.models
 
 
-def test_a_config_cannot_replace_a_catalogue_model(client: Client) -> None:
-    before = client.service.catalog.model(MODEL)
-    body = {"rows": [a_measurement()], "models": [{"name": MODEL, "config": CONFIG}]}
-    assert problem_of(client.post(PATH, body), 422)["field"] == "models"
-    assert client.service.catalog.model(MODEL) == before
-    assert client.service.store.models.load() == []
-
-
 def test_models_registered_by_another_process_are_known_to_the_next_poll(client: Client, settings: Settings) -> None:
     assert "mine" not in client.service.catalog.models
     other = build_service(settings)

@@ -54,14 +54,6 @@ def test_each_rollback_activates_the_champion_before(client: Client, caplog: pyt
     assert version_of(client) == champion_of(client) == "1"
 
 
-def test_a_rollback_needs_the_scope_admin(client: Client) -> None:
-    for scope, status in (("write", 403), ("read", 403)):
-        client.use_key(client.make_key(scope))  # type: ignore[arg-type]
-        problem_of(client.send("POST", ROLLBACK), status)
-    client.use_key(None)
-    problem_of(client.send("POST", ROLLBACK), 401)
-
-
 def register_wrong_checksum(client: Client) -> str:
     """Register a version with a wrong checksum."""
     registry, champion = client.service.registry, client.service.active_model.champion

@@ -193,31 +193,9 @@ def test_entries_satisfy_the_constraints(shared: Client) -> None:
     assert {e["region"] for e in recommend(shared, constraints={"regions": [region.upper()]})["entries"]} == {region}
 
 
-@pytest.mark.parametrize(
-    ("bounds", "field", "near"),
-    [
-        ({"providers": ["awz"]}, "constraints.providers", "aws"),
-        ({"regions": ["us-east-11"]}, "constraints.regions", "us-east-1"),
-        ({"pricing": ["ondemand"]}, "constraints.pricing", "on_demand"),
-        ({"accelerators": ["nvidia-h10-sxm-80gb"]}, "accelerator", "nvidia-h100-sxm-80gb"),
-    ],
-)
-def test_unknown_names_in_constraints_are_refused_with_similar_ones(
-    shared: Client, bounds: Any, field: str, near: str
-) -> None:
-    problem = problem_of(shared.post(PATH, a_demand(constraints=bounds)), 404)
-    assert problem["field"] == field
-    assert near in problem["did_you_mean"]
-
-
 def test_constraints_that_admit_no_offer_are_refused(shared: Client) -> None:
     bounds = {"providers": ["lambda"], "regions": ["us-central1"]}
     assert "admit no offer" in problem_of(shared.post(PATH, a_demand(constraints=bounds)), 422)["detail"]
-
-
-def test_the_problem_of_an_unknown_model_lists_similar_names(shared: Client) -> None:
-    problem = problem_of(shared.post(PATH, a_demand(model="meta-llama/Llama-3.1-8")), 404)
-    assert MODEL in problem["did_you_mean"]
 
 
 def test_requests_beyond_the_context_are_refused(shared: Client) -> None:

@@ -130,9 +130,3 @@ def test_predict_with_a_file_of_references(run: Run, home: Path, tmp_path: Path)
     file.write_text(f"{header}\n\n{MODEL},{ACCELERATOR},120,20,1,0.2\n{MODEL},{ACCELERATOR},120,20,1,x\n")
     assert "ref.csv, line 4: ttft_s: must be a number" in run.error(*command)
     assert not (tmp_path / "out.csv").exists()
-
-
-def test_a_reference_takes_the_long_spelling_of_a_degree(shared: Client) -> None:
-    degrees = {"n_accelerator": 2, "ttft_s": 0.2, "tpot_s": 0.03}
-    short, long = (predict(shared, [a_reference(**degrees, **{name: 2})]) for name in ("tp", "tensor_parallel"))
-    assert short == long
