@@ -90,11 +90,13 @@ def test_an_impossible_inventory_is_refused(items: list[InventoryItem], problem:
         owned_nodes(items, load_catalog(), TODAY)
 
 
-def test_an_unknown_accelerator_is_named_with_its_field() -> None:
-    with pytest.raises(
-        UnknownNameError, match=r"constraints\.inventory\.0\.accelerator: no 'h100-sxn-80gb' is known; did you mean"
-    ):
-        owned_nodes([an_item("h100-sxn-80gb")], load_catalog(), TODAY)
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [("h100-sxn-80gb", "no 'h100-sxn-80gb' is known; did you mean"), ("Mac Studio", "'Mac Studio' may be apple-m5")],
+)
+def test_an_unknown_accelerator_is_named_with_its_field(name: str, problem: str) -> None:
+    with pytest.raises(UnknownNameError, match=rf"constraints\.inventory\.0\.accelerator: {problem}"):
+        owned_nodes([an_item(name)], load_catalog(), TODAY)
 
 
 BY_PROVIDER, BY_REGION = {"provider": "acme"}, {"region": "south", "price_usd_per_h": 5}

@@ -258,7 +258,7 @@ def _show(document: dict[str, Any]) -> None:
     if document["assumed"]:
         note(fold(f"assumed, as not given: {', '.join(document['assumed'])}", width=WIDTH - len("note: ")))
     prediction = document["prediction"] or {}
-    if prediction.get("reason"):
+    if prediction.get("reason") and prediction["reason"] not in document["remarks"]:
         warn(prediction["reason"])
     if prediction.get("outside"):
         warn(f"the prediction extrapolates in {', '.join(prediction['outside'])}")

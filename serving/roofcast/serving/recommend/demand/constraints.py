@@ -158,7 +158,8 @@ def _accelerator_id(field: str, name: str, catalog: Catalog) -> str:
     try:
         return catalog.accelerator(name).id
     except UnknownNameError as error:
-        raise UnknownNameError(field, name, error.args[2]) from error
+        error.field = field
+        raise
 
 
 Texts = Annotated[list[Text], Field(max_length=200)]
