@@ -7,10 +7,6 @@ from roofcast.features.columns import FEATURES
 from roofcast.features.fingerprint import fingerprint
 
 
-def test_the_fingerprint_is_stable() -> None:
-    assert fingerprint() == fingerprint()
-
-
 @pytest.mark.parametrize("change", [{"name": "model.depth"}, {"unit": "1"}, {"sign": -1}])
 @pytest.mark.parametrize("table", ["DESCRIPTORS", "FEATURES"])
 def test_the_fingerprint_changes_with_a_column(

@@ -93,9 +93,9 @@ def test_features_by_hand() -> None:
 
 
 def test_features_do_not_depend_on_the_other_rows() -> None:
-    questions = [a_question(concurrency=users) for users in (1, 7, 300)] + [
-        a_question(concurrency=NAN, request_rate=3)
-    ]
+    questions = [a_question(concurrency=users) for users in (1, 7, 300)]
+    questions += [a_question(concurrency=NAN, request_rate=3), a_question(load="static_batch")]
+    questions += [a_question(concurrency=NAN, load="offline", n_request=1000)]
     whole, _, _ = build_features(describe_questions(*questions), C)
     for i, question in enumerate(questions):
         alone, _, _ = build_features(describe_questions(question), C)

@@ -2,7 +2,6 @@ from typing import Any
 
 import pytest
 
-from roofcast.data.campaigns import load_campaigns
 from roofcast.data.catalog import load_catalog
 from roofcast.data.measurements.schema import INPUT_COLUMNS
 from roofcast.features.descriptors.assumptions import ASSUMED_LOAD, USUAL, assumed_values
@@ -85,8 +84,3 @@ def test_a_complete_question_assumes_nothing() -> None:
         "length_variation": 0, "n_request": 100,
     }  # fmt: skip
     assert assumed(row) == [[]]
-
-
-def test_the_usual_cached_share_is_the_median_of_measured_runs() -> None:
-    rows = load_campaigns(["dgx_spark_jvr0x", "llmperf_homelab"])
-    assert rows.loc[rows["prefix_caching"] == "on", "prefix_cache_ratio"].median() == 0.0

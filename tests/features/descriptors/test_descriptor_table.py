@@ -17,61 +17,74 @@ def test_one_row_per_question_with_its_index_in_the_order_of_the_registry() -> N
     assert table["workload.concurrency"].to_dict() == {7: 8.0, 3: 16.0}
 
 
-def test_blanks_are_filled() -> None:
-    row = describe_questions(a_question(n_accelerator=4), model=a_model(weight_precision="fp8")).iloc[0]
-    assert row["config.weight_byte_per_element"] == 1.0
-    assert row["config.kv_byte_per_element"] == 2.0
-    assert row["config.tp"] == 4.0
-    assert row["config.pp"] == row["config.dp"] == row["config.cp"] == row["config.ep"] == 1.0
-    assert row["config.engine"] == ENGINES.index("other")
-    assert row["config.n_draft_token"] == row["config.lora_rank"] == row["config.batching_wait_step"] == 0.0
-    assert row["config.poll_interval_step"] == 1.0
-    assert row["hardware.network_byte_per_s"] == 50e9
-    assert row["workload.length_variation"] == TYPICAL_VARIATION
-    assert row["workload.prefix_cache_ratio"] == row["workload.is_static"] == 0.0
-    assert row["model.max_context_token"] == np.inf
-    assert row["config.flash_attention"] == 1.0
-    assert np.isnan(row["workload.request_rate_per_s"])
+OFFLINE = {"n_accelerator": 4, "load": "offline", "concurrency": np.nan}
+DRAFTS = {"speculation": "eagle", "n_speculative_token": 3}
 
 
 @pytest.mark.parametrize(
-    ("precision", "memory_byte", "n_copy"), [("fp16", 80e9, 4), ("fp16", 24e9, 2), ("int4", 24e9, 4)]
-)
-def test_an_offline_queue_has_as_many_copies_as_fit(precision: str, memory_byte: float, n_copy: int) -> None:
-    offline = a_question(n_accelerator=4, load="offline", concurrency=np.nan, weight_precision=precision)
-    row = describe_questions(offline, accelerator=an_accelerator(memory_byte=memory_byte)).iloc[0]
-    assert (row["config.dp"], row["config.tp"]) == (n_copy, 4 / n_copy)
+    ("cells", "expected"),
+    [
+        (
+            {"n_accelerator": 4},
+            {
+                "config.weight_byte_per_element": 1, "config.kv_byte_per_element": 2, "config.tp": 4, "config.pp": 1,
+                "config.dp": 1, "config.cp": 1, "config.ep": 1, "config.engine": ENGINES.index("other"),
+                "config.n_draft_token": 0, "config.lora_rank": 0, "config.batching_wait_step": 0,
+                "config.poll_interval_step": 1, "hardware.network_byte_per_s": 50e9,
+                "workload.length_variation": TYPICAL_VARIATION, "workload.prefix_cache_ratio": 0,
+                "workload.is_static": 0, "model.max_context_token": np.inf, "config.flash_attention": 1,
+                "workload.request_rate_per_s": np.nan,
+            },
+        ),
+        (
+            {"weight_precision": "int4", "kv_precision": "fp8", "tp": 2, "pp": 2, "dp": 2, "n_accelerator": 8},
+            {"config.weight_byte_per_element": 0.5 + 2 / 64, "config.dense_byte_per_element": 0.5 + 2 / 64,
+             "config.kv_byte_per_element": 1, "config.tp": 2, "config.pp": 2, "config.dp": 2},
+        ),
+        ({"flash_attention": False}, {"config.flash_attention": 0}),
+        ({"engine": "sglang", "lora_rank": 16}, {"config.engine": ENGINES.index("sglang"), "config.lora_rank": 16}),
+        ({"load": "static_batch"}, {"workload.is_static": 1}),
+        ({"poll_interval_step": 10}, {"config.poll_interval_step": 10}),
+        ({"attention_dp_wait_step": 50, "batch_wait_step": 20}, {"config.batching_wait_step": 50}),
+        ({"length_variation": 0.1}, {"workload.length_variation": 0.1}),
+        ({"prefix_cache_ratio": 0.4}, {"workload.prefix_cache_ratio": 0.4}),
+        ({"prefix_cache_ratio": 1.0}, {"workload.prefix_cache_ratio": 0.99}),
+        ({"network": "ethernet_10g"}, {"hardware.network_byte_per_s": 1.25e9}),
+        ({"statistic": "mean"}, {"workload.is_mean": 1, "workload.quantile": 0.5}),
+        ({"statistic": ""}, {"workload.is_mean": 1, "workload.quantile": 0.5}),
+        ({"statistic": "p50"}, {"workload.is_mean": 0, "workload.quantile": 0.5}),
+        ({"statistic": "p90"}, {"workload.is_mean": 0, "workload.quantile": 0.9}),
+        ({"statistic": "p95"}, {"workload.is_mean": 0, "workload.quantile": 0.95}),
+        ({"statistic": "p99"}, {"workload.is_mean": 0, "workload.quantile": 0.99}),
+        (OFFLINE | {"weight_precision": "bf16"}, {"config.dp": 2, "config.tp": 2}),
+        (OFFLINE | {"weight_precision": "int4"}, {"config.dp": 4, "config.tp": 1}),
+        ({"speculation": "none", "n_speculative_token": 3}, {"config.n_draft_token": 0}),
+        ({"n_speculative_token": 3}, {"config.n_draft_token": 3}),
+        ({"acceptance_length": 5.2}, {"config.n_draft_token": 5}),
+        ({"acceptance_length": 1.0}, {"config.n_draft_token": 0}),
+        ({"speculation": "eagle"}, {"config.n_draft_token": TYPICAL_DRAFT}),
+        (DRAFTS | {"acceptance_length": 2.533}, {"config.n_draft_token": 3, "config.acceptance_ratio": 0.7}),
+        (DRAFTS | {"draft_acceptance_ratio": 0.511}, {"config.acceptance_ratio": 0.7}),
+        (DRAFTS | {"chain_acceptance_ratio": 0.7}, {"config.acceptance_ratio": 0.7}),
+        ({"engine": "vllm"}, {"config.is_eager": 0}),
+        ({"engine": "vllm", "graphs": "off"}, {"config.is_eager": 1}),
+        ({"engine": "transformers"}, {"config.is_eager": 1}),
+        ({"engine": "transformers", "graphs": "on"}, {"config.is_eager": 0}),
+        *(({"engine": name, "n_accelerator": 6}, {"config.pp": 6, "config.chunk_token": 512})
+          for name in ("llama.cpp", "ik_llama.cpp", "ollama")),
+    ],
+)  # fmt: skip
+def test_cells_of_a_question_become_descriptors(cells: dict[str, Any], expected: dict[str, float]) -> None:
+    """About a model stored in FP8, on an accelerator of 24 GB."""
+    model, accelerator = a_model(weight_precision="fp8"), an_accelerator(memory_byte=24e9)
+    row = describe_questions(a_question(**cells), model=model, accelerator=accelerator).iloc[0]
+    assert row[list(expected)].to_dict() == pytest.approx(expected, abs=1e-3, nan_ok=True)
 
 
 @pytest.mark.parametrize("blank", ["", None, np.nan])
 def test_a_blank_cell_is_as_good_as_no_column(blank: object) -> None:
     blanks = a_question(weight_precision=blank, kv_precision=blank)
     pd.testing.assert_frame_equal(describe_questions(blanks), describe_questions())
-
-
-def test_what_is_given_wins() -> None:
-    given = {"weight_precision": "int4", "kv_precision": "fp8", "tp": 2, "pp": 2, "dp": 2, "n_accelerator": 8}
-    row = describe_questions(a_question(**given, flash_attention=False)).iloc[0]
-    assert row["config.weight_byte_per_element"] == row["config.dense_byte_per_element"] == 0.5 + 2 / 64
-    assert row["config.kv_byte_per_element"] == 1.0
-    assert (row["config.tp"], row["config.pp"], row["config.dp"]) == (2.0, 2.0, 2.0)
-    assert row["config.flash_attention"] == 0.0
-
-
-@pytest.mark.parametrize(
-    ("statistic", "is_mean", "quantile"),
-    [
-        ("mean", 1.0, 0.5),
-        ("p50", 0.0, 0.5),
-        ("p90", 0.0, 0.9),
-        ("p95", 0.0, 0.95),
-        ("p99", 0.0, 0.99),
-        ("", 1.0, 0.5),
-    ],
-)
-def test_statistics_become_quantiles(statistic: str, is_mean: float, quantile: float) -> None:
-    row = describe_questions(a_question(statistic=statistic)).iloc[0]
-    assert (row["workload.is_mean"], row["workload.quantile"]) == (is_mean, quantile)
 
 
 def test_a_mixed_table_takes_each_rows_own_specs() -> None:
@@ -81,41 +94,6 @@ def test_a_mixed_table_takes_each_rows_own_specs() -> None:
     table = describe(questions, models, parts)
     assert table["model.n_layer"].tolist() == [7.0, 32.0, 32.0]
     assert table["hardware.memory_byte"].tolist() == [80e9, 24e9, 80e9]
-
-
-def test_what_the_context_tells_is_taken() -> None:
-    told = {
-        "engine": "sglang", "speculation": "mtp", "n_speculative_token": 3, "lora_rank": 16, "load": "static_batch",
-        "poll_interval_step": 10, "attention_dp_wait_step": 50, "batch_wait_step": 20, "length_variation": 0.1,
-        "prefix_cache_ratio": 0.4, "network": "ethernet_10g",
-    }  # fmt: skip
-    row = describe_questions(a_question(**told)).iloc[0]
-    assert row["config.engine"] == ENGINES.index("sglang")
-    assert (row["config.n_draft_token"], row["config.lora_rank"], row["workload.is_static"]) == (3.0, 16.0, 1.0)
-    assert (row["config.poll_interval_step"], row["config.batching_wait_step"]) == (10.0, 50.0)
-    assert (row["workload.length_variation"], row["workload.prefix_cache_ratio"]) == (0.1, 0.4)
-    assert row["hardware.network_byte_per_s"] == 1.25e9
-
-
-def test_drafts_count_only_where_there_is_speculation() -> None:
-    cells: list[dict[str, Any]] = [
-        {"speculation": "none", "n_speculative_token": 3}, {"n_speculative_token": 3}, {"acceptance_length": 5.2},
-        {"acceptance_length": 1.0}, {"speculation": "eagle"},
-    ]  # fmt: skip
-    drafts = describe_questions(*(a_question(**one) for one in cells))["config.n_draft_token"]
-    assert drafts.tolist() == [0.0, 3.0, 5.0, 0.0, TYPICAL_DRAFT]
-
-
-@pytest.mark.parametrize(
-    "cells", [{"acceptance_length": 2.533}, {"draft_acceptance_ratio": 0.511}, {"chain_acceptance_ratio": 0.7}]
-)
-def test_each_count_of_accepted_tokens_gives_the_probability_of_a_chain(cells: dict[str, float]) -> None:
-    question = a_question(speculation="eagle", n_speculative_token=3, **cells)
-    assert describe_questions(question)["config.acceptance_ratio"].tolist() == pytest.approx([0.7], abs=1e-3)
-
-
-def test_a_wholly_cached_prompt_still_computes_something() -> None:
-    assert describe_questions(a_question(prefix_cache_ratio=1.0))["workload.prefix_cache_ratio"].tolist() == [0.99]
 
 
 def test_experts_can_be_pruned_and_skipped() -> None:
@@ -145,14 +123,6 @@ def test_nonsense_is_refused_by_name(cells: dict[str, float], message: str) -> N
         describe_questions(a_question(), a_question(**cells))
 
 
-@pytest.mark.parametrize(
-    ("engine", "graphs", "is_eager"),
-    [("vllm", "", 0.0), ("vllm", "off", 1.0), ("transformers", "", 1.0), ("transformers", "on", 0.0)],
-)
-def test_graphs_default_to_those_of_the_engine(engine: str, graphs: str, is_eager: float) -> None:
-    assert describe_questions(a_question(engine=engine, graphs=graphs))["config.is_eager"].tolist() == [is_eager]
-
-
 def test_gguf_quantises_attention_and_head_of_a_mixture_of_experts() -> None:
     model = a_model(n_expert=8, n_expert_per_token=2, moe_intermediate_size=1024, n_param=47e9, n_param_active=13e9)
     engines = ("vllm", "ollama")
@@ -162,10 +132,3 @@ def test_gguf_quantises_attention_and_head_of_a_mixture_of_experts() -> None:
     ]
     assert [row["config.dense_byte_per_element"] for row in rows] == [2.0, 0.6]
     assert [row["config.head_byte_per_element"] for row in rows] == [2.0, 0.82]
-
-
-@pytest.mark.parametrize("engine", ["llama.cpp", "ik_llama.cpp", "ollama"])
-def test_the_family_of_llama_cpp_pipelines_micro_batches_over_a_layer_split(engine: str) -> None:
-    row = describe_questions(a_question(engine=engine, n_accelerator=6)).iloc[0]
-    assert row["config.pp"] == 6.0
-    assert row["config.chunk_token"] == 512.0

@@ -73,11 +73,6 @@ def test_whoever_does_not_fit_waits_for_the_stay_of_those_who_do() -> None:
     assert e.e2e_s[0] == pytest.approx(4 * stay, rel=0.02)
 
 
-def test_a_single_output_token_ends_with_the_first() -> None:
-    e = ask(workload__n_output_token=1.0)
-    assert e.e2e_s[0] == e.ttft_s[0]
-
-
 def test_seldom_looks_and_waits_to_batch_lengthen_the_first_token() -> None:
     plain, polled, waited = (
         ask(**changes) for changes in ({}, {"config__poll_interval_step": 31}, {"config__batching_wait_step": 50})
@@ -123,21 +118,6 @@ def test_drafts_that_are_accepted_make_tokens() -> None:
     cost = (1 + 3 * C.value("draft_ratio")) / (1 + 0.7 + 0.7**2 + 0.7**3)
     assert drafted.itl_s[0] == pytest.approx(drafted.step.total_s[0] * cost)
     assert drafted.itl_s[0] < 0.6 * plain.itl_s[0]
-
-
-def test_a_cached_prefix_shortens_the_first_token_and_the_gaps() -> None:
-    cold, warm = ask(), ask(workload__prefix_cache_ratio=0.8)
-    assert warm.ttft_s[0] < cold.ttft_s[0]
-    assert warm.tpot_s[0] < cold.tpot_s[0]
-    assert warm.itl_s[0] == cold.itl_s[0]
-
-
-def test_a_rate_is_served_by_the_concurrency_that_yields_it() -> None:
-    e = estimate(at_rate(2.0), C)
-    assert e.request_throughput_per_s[0] == pytest.approx(2.0, rel=1e-6)
-    assert e.output_throughput_token_per_s[0] == pytest.approx(400.0, rel=1e-6)
-    assert e.concurrency[0] > 1
-    assert not e.is_saturated[0]
 
 
 def test_a_rare_request_runs_alone() -> None:
@@ -262,14 +242,6 @@ def test_stages_of_a_pipeline_take_their_turns() -> None:
     e = ask(config__pp=4, **split)
     step = estimate_step(setting(an_example(config__pp=4)), 16 * ONE).total_s[0]
     assert e.itl_s[0] == pytest.approx(step, rel=0.01)
-
-
-def test_rows_of_every_kind_share_a_table() -> None:
-    kinds = [an_example(), at_rate(2.0), an_example(workload__concurrency=NAN), an_example(workload__is_static=1.0)]
-    together = estimate({name: np.concatenate([d[name] for d in kinds]) for name in kinds[0]}, C)
-    for i, d in enumerate(kinds):
-        assert together.e2e_s[i] == pytest.approx(estimate(d, C).e2e_s[0], rel=1e-9)
-    assert together.is_saturated.tolist() == [False] * 4
 
 
 def test_concurrency_wins_over_a_rate_given_beside_it() -> None:

@@ -17,11 +17,10 @@ from roofcast.features.engine.loop.root_finding import Function, find_roots
 from roofcast.features.engine.operators import estimate_step
 from roofcast.features.engine.pass_cost import token_cost
 from roofcast.features.queries import RowIndex, descriptor_arrays, take_rows
-from tests.builders import a_model, a_question, an_accelerator, an_example, describe_questions
+from tests.builders import a_question, an_accelerator, an_example, describe_questions
 from tests.features.engine.ideal import INSTANT, a_setting
 
 ONE = np.ones(1)
-MIXTURE = {"n_expert": 8, "n_expert_per_token": 2, "moe_intermediate_size": 14336, "n_param": 46_700_000_000}
 MEMORY_BOUND = {f"hardware__{name}": INSTANT for name in ("flop_per_s", "dense_flop_per_s", "attention_flop_per_s")}
 
 
@@ -37,28 +36,6 @@ def test_a_told_acceptance_counts_and_the_usual_one_otherwise() -> None:
     d = an_example(config__n_draft_token=3, config__acceptance_ratio=0.5)
     cost = (1 + 3 * C.value("draft_ratio")) / (1 + 0.5 + 0.25 + 0.125)
     assert token_cost(d, C.by_row(d["config.engine"]))[0] == pytest.approx(cost)
-
-
-def test_attention_that_is_not_fused_lengthens_every_token_and_holds_fewer() -> None:
-    fused, padded = ask(), ask(flash_attention=False)
-    assert padded.itl_s[0] > fused.itl_s[0]
-    assert padded.memory.capacity[0] < fused.memory.capacity[0]
-
-
-def test_experts_that_are_pruned_or_passed_over_are_not_read() -> None:
-    whole, pruned, skipped = (
-        ask(
-            a_model(**MIXTURE),
-            n_accelerator=4,
-            concurrency=2,
-            expert_pruned_ratio=pruned,
-            expert_skipped_ratio=skipped,
-        )
-        for pruned, skipped in ((0, 0), (0.5, 0), (0, 0.5))
-    )
-    assert pruned.step.expert_s[0] < whole.step.expert_s[0]
-    assert skipped.step.expert_s[0] < whole.step.expert_s[0]
-    assert pruned.memory.weight_byte[0] < whole.memory.weight_byte[0] == skipped.memory.weight_byte[0]
 
 
 def test_weights_that_are_unpacked_first_are_read_faster_and_multiplied_slower() -> None:
