@@ -5,20 +5,28 @@ from __future__ import annotations
 import json
 import os
 import urllib.request
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from roofcast.data.store.api_keys import KeyStore, Scope
 from roofcast.serving.app_state.settings import Settings
 from roofcast.serving.composition import build_service
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page, ViewportSize
+    from playwright.sync_api import Page, Route, ViewportSize
 
 WIDE: Final[ViewportSize] = {"width": 1440, "height": 900}
 PHONE: Final[ViewportSize] = {"width": 390, "height": 844}
 PATIENCE_MS: Final = 120_000
+READY: Final = {
+    "recommend": "#recommend .card.first", "predictor": "#predictor .canvas[data-drawn]",
+    "measurements": "#measurements .drop",
+    "training": "#training-results[aria-busy=false] #training-answer > *",
+}  # fmt: skip
+"""What each view shows once it is answered."""
 
 
 @dataclass
@@ -45,3 +53,24 @@ class Tab:
 
     page: Page
     errors: list[str] = field(default_factory=list)
+
+    def go(self, service: Service, view: str = "recommend", request: object = None) -> None:
+        """Open a view, with the question of a link if there is one."""
+        query = f"?q={quote(json.dumps(request))}" if request else ""
+        self.page.goto(f"{service.url}/#/{view}{query}")
+
+    def open(self, service: Service, view: str = "recommend", request: object = None) -> None:
+        """Open a view and wait for its answer."""
+        self.go(service, view, request)
+        self.page.locator(READY[view]).first.wait_for()
+
+    def change_answers(self, address: str, change: Callable[[Any], object]) -> None:
+        """Let the page get the service's answers with a change."""
+
+        def answer(route: Route) -> None:
+            response = route.fetch()
+            body = response.json()
+            change(body)
+            route.fulfill(response=response, json=body)
+
+        self.page.route(address, answer)

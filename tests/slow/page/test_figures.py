@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
-
 import pytest
 
 from tests.slow.page.tabs import Service, Tab
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Route
 
 pytestmark = pytest.mark.slow
 
@@ -22,17 +16,12 @@ QUESTION = {
 }  # fmt: skip
 
 
-def open_question(tab: Tab, service: Service, request: dict[str, Any] | None = None, view: str = "recommend") -> None:
-    query = f"/#/{view}?q={json.dumps(request)}" if request else f"/#/{view}"
-    tab.page.goto(f"{service.url}{query}")
-
-
 @pytest.mark.parametrize(("view", "place"), [("recommend", "#pareto"), ("training", "#training-front")])
 def test_the_line_of_a_front_is_the_least_cost_of_a_latency(
     service: Service, tab: Tab, view: str, place: str
 ) -> None:
     """From a slow point to the next, faster one, the line has the cost of the faster one."""
-    open_question(tab, service, view=view)
+    tab.open(service, view)
     tab.page.locator(f"{place} .canvas[data-drawn]").wait_for()
     step = tab.page.evaluate(
         f"() => {{ const one = {STEP}; const {{ x, y }} = one.data_source.data;"
@@ -46,8 +35,7 @@ def test_the_line_of_a_front_is_the_least_cost_of_a_latency(
 
 @pytest.mark.parametrize("order", [("chat", "long_context"), ("agents", "long_context"), ("agents", "code", "chat")])
 def test_a_preset_is_the_same_after_any_other(service: Service, tab: Tab, order: tuple[str, ...]) -> None:
-    open_question(tab, service)
-    tab.page.locator(".card.first").wait_for()
+    tab.open(service)
     for name in order:
         tab.page.locator("#preset").select_option(name)
     stated = {"chat": "100", "long_context": "0"}
@@ -58,9 +46,8 @@ def test_a_preset_is_the_same_after_any_other(service: Service, tab: Tab, order:
 
 @pytest.mark.parametrize("text", ["", "0"])
 def test_a_field_without_a_value_is_marked_and_the_answer_stays(service: Service, tab: Tab, text: str) -> None:
-    open_question(tab, service)
+    tab.open(service)
     page = tab.page
-    page.locator(".card.first").wait_for()
     page.locator("#users").fill(text)
     page.locator("#users[aria-invalid=true]").wait_for()
     assert page.locator(".card.first").is_visible()
@@ -73,9 +60,8 @@ def test_a_field_without_a_value_is_marked_and_the_answer_stays(service: Service
 
 
 def test_a_cleared_limit_or_none_is_named(service: Service, tab: Tab) -> None:
-    open_question(tab, service)
+    tab.open(service)
     page = tab.page
-    page.locator(".card.first").wait_for()
     limit = page.locator("#limits .limit").first
     limit.locator("input[type=number]").fill("")
     page.locator("#problem", has_text="Time to first token (TTFT): a number").wait_for()
@@ -86,7 +72,7 @@ def test_a_cleared_limit_or_none_is_named(service: Service, tab: Tab) -> None:
 
 
 def test_a_missed_budget_names_what_would_do(service: Service, tab: Tab) -> None:
-    open_question(tab, service, QUESTION | {"constraints": {"max_usd_per_h": 10}})
+    tab.go(service, request=QUESTION | {"constraints": {"max_usd_per_h": 10}})
     tab.page.locator("#status", has_text="per month) would do").wait_for()
     text = tab.page.locator("#status").inner_text()
     assert "No deployment that meets the limits costs $10.00 per hour or less. $" in text
@@ -94,27 +80,20 @@ def test_a_missed_budget_names_what_would_do(service: Service, tab: Tab) -> None
 
 
 def test_the_answer_says_which_model_is_meant(service: Service, tab: Tab) -> None:
-    open_question(tab, service, QUESTION | {"model": "llama 3.3 70b"})
+    tab.go(service, request=QUESTION | {"model": "llama 3.3 70b"})
     tab.page.locator("#load", has_text="llama 3.3 70b is read as meta-llama/Llama-3.3-70B-Instruct").wait_for()
     assert "choose a listed name" not in tab.page.locator("#model-facts").inner_text()
 
 
 def test_an_excess_beyond_measure_has_a_bound(service: Service, tab: Tab) -> None:
-    def exceed(route: Route) -> None:
-        response = route.fetch()
-        answer = response.json()
-        answer["families"][0]["excess"] = 1e12
-        route.fulfill(response=response, json=answer)
-
-    tab.page.route("**/v1/recommendations", exceed)
-    open_question(tab, service, QUESTION)
+    tab.change_answers("**/v1/recommendations", lambda answer: answer["families"][0].update(excess=1e12))
+    tab.go(service, request=QUESTION)
     tab.page.locator("#why-not > summary").click()
     assert "over 1,000" in tab.page.locator("#why-not tbody tr").first.inner_text()
 
 
 def test_the_fields_of_limits_are_within_the_form(service: Service, tab: Tab) -> None:
-    open_question(tab, service)
-    tab.page.locator(".card.first").wait_for()
+    tab.open(service)
     form = tab.page.locator("#question").bounding_box()
     assert form
     for field in tab.page.locator("#limits input").all():

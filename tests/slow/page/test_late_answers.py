@@ -83,8 +83,7 @@ def test_an_answer_leaves_the_address_of_another_view(service: Service, tab: Tab
 
 
 def test_reasons_of_an_earlier_entry_are_not_shown(service: Service, tab: Tab) -> None:
-    tab.page.goto(service.url)
-    tab.page.locator(".card.first").wait_for()
+    tab.open(service)
     held = Held(tab, "**/v1/explanations")
     for i in (0, 1):
         tab.page.locator(".card").nth(i).get_by_role("button", name="Why this?").click()
@@ -95,6 +94,16 @@ def test_reasons_of_an_earlier_entry_are_not_shown(service: Service, tab: Tab) -
     before = tab.page.locator("#dialog").inner_text()
     held.release()
     assert tab.page.locator("#dialog").inner_text() == before
+
+
+def test_an_earlier_choice_of_deployment_is_not_shown(service: Service, tab: Tab) -> None:
+    tab.open(service)
+    held = Held(tab, "**/v1/recommendations")
+    tab.page.locator(".card").nth(0).get_by_role("button", name="Deploy").click()
+    tab.page.locator("#dialog select").select_option("kubernetes")
+    tab.page.locator("#dialog pre", has_text="apiVersion").wait_for()
+    held.release()
+    assert "apiVersion" in tab.page.locator("#dialog pre").inner_text()
 
 
 def campaign(rows: int) -> dict[str, Any]:

@@ -115,7 +115,7 @@ def follow_link(tab: Tab, service: Service, view: str, request: object) -> list[
         route.fulfill(status=422, json={"detail": f"request {len(sent)} is refused"})
 
     tab.page.route("**/v1/**/recommendations" if view == "training" else "**/v1/recommendations", refuse)
-    tab.page.goto(f"{service.url}/#/{view}?q={quote(json.dumps(request))}")
+    tab.go(service, view, request)
     wait_for_request(tab, view, 1)
     return sent
 
@@ -158,8 +158,7 @@ def test_fields_without_a_place_in_the_form_are_named_and_dropped(service: Servi
 
 @pytest.mark.slow
 def test_a_field_in_the_wrong_place_is_named_by_the_service(service: Service, tab: Tab) -> None:
-    request = INFERENCE[1] | {"users": 40}
-    tab.page.goto(f"{service.url}/#/recommend?q={quote(json.dumps(request))}")
+    tab.go(service, request=INFERENCE[1] | {"users": 40})
     tab.page.locator("#problem", has_text="users").wait_for()
 
 

@@ -6,7 +6,7 @@ import json
 import math
 import urllib.request
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -27,22 +27,19 @@ pytestmark = pytest.mark.slow
 VIEWS = ("recommend", "predictor", "measurements", "training")
 
 
-def open_view(tab: Tab, service: Service, view: str) -> None:
-    tab.page.goto(f"{service.url}/#/{view}")
-    ready = (
-        "#recommend .card.first", "#predictor .canvas[data-drawn]", "#measurements .drop", "#training .card.first",
-    )  # fmt: skip
-    tab.page.locator(", ".join(ready)).first.wait_for()
-
-
 def enter_key(tab: Tab, secret: str) -> None:
     tab.page.locator("#access").click()
     tab.page.locator("#key").fill(secret)
     tab.page.get_by_role("button", name="Use it").click()
 
 
+def write_rows(file: Path, *rows: dict[str, Any]) -> None:
+    lines = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
+    file.write_text("\n".join(lines) + "\n")
+
+
 def test_the_predictor_has_figures_and_versions(service: Service, tab: Tab) -> None:
-    open_view(tab, service, "predictor")
+    tab.open(service, "predictor")
     text = tab.page.locator("#predictor").inner_text()
     assert "shipped-" in text
     assert "in service" in text
@@ -55,7 +52,7 @@ def test_the_predictor_has_figures_and_versions(service: Service, tab: Tab) -> N
 def test_the_scoreboard_names_every_protocol_and_its_figures(service: Service, tab: Tab) -> None:
     with urllib.request.urlopen(f"{service.url}/v1/scoreboard") as response:  # noqa: S310
         protocols = json.load(response)["protocols"]
-    open_view(tab, service, "predictor")
+    tab.open(service, "predictor")
     board = tab.page.locator("#predictor section", has=tab.page.get_by_role("heading", name="Scoreboard"))
     titles = board.locator("summary").all_inner_texts()
     assert len(titles) == len(protocols)
@@ -67,7 +64,7 @@ def test_the_scoreboard_names_every_protocol_and_its_figures(service: Service, t
 
 
 def test_the_scoreboard_is_read_on_a_phone_without_scrolling_sideways(service: Service, phone: Tab) -> None:
-    open_view(phone, service, "predictor")
+    phone.open(service, "predictor")
     board = phone.page.locator("#predictor details", has=phone.page.locator("summary", has_text="P3: "))
     board.locator("summary").click()
     captions = board.locator("caption").all_inner_texts()
@@ -81,13 +78,13 @@ def test_a_panel_waits_for_a_free_slot_of_the_service(service: Service, tab: Tab
     tab.page.route(
         "**/v1/retrainings?*", lambda route: route.fulfill(**answers.pop()) if answers else route.continue_()
     )
-    open_view(tab, service, "predictor")
+    tab.open(service, "predictor")
     tab.page.locator("#predictor", has_text="None yet.").wait_for()
     assert answers == []
 
 
 def test_a_change_without_the_right_key_is_refused(service: Service, tab: Tab) -> None:
-    open_view(tab, service, "predictor")
+    tab.open(service, "predictor")
     tab.page.get_by_role("button", name="Retrain").click()
     tab.page.locator("#predictor .problem", has_text="scope write").wait_for()
     enter_key(tab, service.key("read"))
@@ -100,7 +97,7 @@ def test_a_version_is_shadowed_and_withdrawn(service: Service, tab: Tab) -> None
     with state.registry.run("shipped") as run_id:
         checksum, uri = log_bundle(load_shipped(INFERENCE_TARGET), a_subset().X, run_id)
     version = state.registry.register(uri, run_id, checksum)
-    open_view(tab, service, "predictor")
+    tab.open(service, "predictor")
     enter_key(tab, service.key("admin"))
     view, challenger = tab.page.locator("#predictor"), f"Version {version} answers a sample of the requests"
     view.get_by_text("No version answers beside the one in service.").wait_for()
@@ -114,13 +111,11 @@ def test_a_version_is_shadowed_and_withdrawn(service: Service, tab: Tab) -> None
 
 
 def test_files_are_checked_then_stored_and_reported(service: Service, tab: Tab, tmp_path: Path) -> None:
-    open_view(tab, service, "measurements")
+    tab.open(service, "measurements")
     enter_key(tab, service.key("write"))
     rows = [a_measurement(campaign="lab", concurrency=n, ttft_s=0.05 + n / 1000) for n in (1, 2, 4, 8, 16, 32)]
-    names = list(rows[0])
-    lines = [",".join(names), *(",".join(str(row[name]) for name in names) for row in rows)]
     good, bad = tmp_path / "lab.csv", tmp_path / "broken.json"
-    good.write_text("\n".join(lines) + "\n")
+    write_rows(good, *rows)
     bad.write_text("{")
     misspelt = tmp_path / "misspelt.csv"
     misspelt.write_text(good.read_text().replace("concurrency", "concurency").replace("ttft_s", "ttft_ms"))
@@ -146,13 +141,13 @@ def test_axe_finds_no_serious_fault(
 ) -> None:
     tab.page.emulate_media(color_scheme=scheme)
     tab.page.set_viewport_size(size)
-    open_view(tab, service, view)
+    tab.open(service, view)
     tab.page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     check_axe(tab)
 
 
 def test_axe_finds_no_serious_fault_in_dialogs(service: Service, tab: Tab) -> None:
-    open_view(tab, service, "recommend")
+    tab.open(service, "recommend")
     for name, content in (("Why this?", "#dialog .canvas[data-drawn]"), ("Deploy", "#dialog pre")):
         tab.page.locator("#recommend .card.first").get_by_role("button", name=name).click()
         tab.page.locator(content).first.wait_for()
@@ -169,7 +164,7 @@ def check_axe(tab: Tab) -> None:
 
 
 def test_views_are_reached_with_the_keyboard(service: Service, tab: Tab) -> None:
-    open_view(tab, service, "recommend")
+    tab.open(service, "recommend")
     tab.page.keyboard.press("Tab")
     assert tab.page.evaluate("document.activeElement.className") == "skip"
     for _ in range(3):
@@ -183,7 +178,7 @@ def test_views_are_reached_with_the_keyboard(service: Service, tab: Tab) -> None
 def test_a_retraining_is_cancelled_with_the_key_of_an_operator(service: Service, tab: Tab) -> None:
     state = build_service(Settings(home=service.home))
     record = state.store.retrainings.add(owner="another state folder")  # whose worker does not run here
-    open_view(tab, service, "predictor")
+    tab.open(service, "predictor")
     cancel = tab.page.locator("#predictor").get_by_role("button", name="Cancel")
     cancel.click()
     tab.page.locator("#predictor .problem", has_text="key").wait_for()
@@ -197,7 +192,7 @@ def test_a_retraining_is_cancelled_with_the_key_of_an_operator(service: Service,
 def test_a_retraining_is_followed_while_it_is_open(service: Service, tab: Tab) -> None:
     state = build_service(Settings(home=service.home))
     record = state.store.retrainings.add(owner="another state folder")
-    open_view(tab, service, "predictor")
+    tab.open(service, "predictor")
     view = tab.page.locator("#predictor")
     view.get_by_text("The service does not retrain by itself; ROOFCAST_RETRAIN_AT schedules it.").wait_for()
     view.get_by_role("cell", name="queued").wait_for()
@@ -221,7 +216,7 @@ def test_a_refreshed_list_keeps_the_focus_and_rows_that_did_not_change(service: 
     waiting = a_retraining(2, "queued")
     first = [waiting, a_retraining(1, "running", stage="folds", n_step=9, n_step_done=1)]
     follow_lists(tab, first, [waiting, a_retraining(1, "running", stage="folds", n_step=9, n_step_done=2)])
-    open_view(tab, service, "predictor")
+    tab.open(service, "predictor")
     cancel = tab.page.locator("#predictor").get_by_role("button", name="Cancel").first
     cancel.focus()
     tab.page.get_by_role("cell", name="folds: 2 of 9").wait_for()
@@ -231,14 +226,14 @@ def test_a_refreshed_list_keeps_the_focus_and_rows_that_did_not_change(service: 
 def test_a_promoted_retraining_reloads_the_panels_of_the_version(service: Service, tab: Tab) -> None:
     promoted = a_retraining(1, "succeeded", report={"promoted": True, "reason": "better", "version": "9"})
     follow_lists(tab, [a_retraining(1, "running", stage="folds")], [promoted])
-    open_view(tab, service, "predictor")
+    tab.open(service, "predictor")
     with tab.page.expect_response("**/v1/predictor"):
         tab.page.get_by_role("cell", name="promoted, better").wait_for()
 
 
 def test_a_list_that_cannot_be_read_hides_no_success(service: Service, tab: Tab) -> None:
     tab.page.route("**/v1/retrainings", lambda route: route.fulfill(json=a_retraining(7, "queued")))
-    open_view(tab, service, "predictor")
+    tab.open(service, "predictor")
     view = tab.page.locator("#predictor")
     view.get_by_role("button", name="Retrain").wait_for()
     tab.page.route("**/v1/retrainings?*", lambda route: route.fulfill(status=500, json={"detail": "damaged"}))
@@ -250,7 +245,7 @@ def test_a_list_that_cannot_be_read_hides_no_success(service: Service, tab: Tab)
 def test_a_schedule_that_cannot_be_read_leaves_the_list(service: Service, tab: Tab) -> None:
     tab.page.route("**/v1/retraining-schedule", lambda route: route.fulfill(status=500, json={"detail": "damaged"}))
     follow_lists(tab, [a_retraining(1, "failed", error="no rows")])
-    open_view(tab, service, "predictor")
+    tab.open(service, "predictor")
     tab.page.get_by_role("cell", name="no rows").wait_for()
     assert tab.page.get_by_text("The schedule could not be read: damaged.").count() == 1
 
@@ -258,7 +253,7 @@ def test_a_schedule_that_cannot_be_read_leaves_the_list(service: Service, tab: T
 def test_a_schedule_is_shown_with_its_next_time(service: Service, tab: Tab) -> None:
     schedule = {"retrain_at": "30 2 * * *", "next_at": "2026-12-24T02:30:00Z"}
     tab.page.route("**/v1/retraining-schedule", lambda route: route.fulfill(json=schedule))
-    open_view(tab, service, "predictor")
+    tab.open(service, "predictor")
     tab.page.locator("#predictor", has_text="by itself at 30 2 * * * (cron, UTC)").wait_for()
     assert "next 24 Dec 2026" in tab.page.locator("#predictor").inner_text()
 
@@ -267,7 +262,7 @@ def test_a_registered_model_is_removed_once_no_measurement_refers_to_it(service:
     row, models = a_measurement(model="lab/small", campaign="config"), [{"name": "lab/small", "config": CONFIG}]
     key = service.key("admin")
     service.post("/v1/measurements", {"rows": [row], "models": models}, key)
-    open_view(tab, service, "measurements")
+    tab.open(service, "measurements")
     enter_key(tab, key)
     view, dialog = tab.page.locator("#registered"), tab.page.locator("#dialog")
     view.get_by_role("button", name="Remove lab/small").click()
@@ -295,7 +290,7 @@ def test_a_removal_asks_once_and_a_double_click_is_no_answer(service: Service, t
     list_models(tab, "lab/one", "lab/two")
     sent: list[Route] = []
     tab.page.route("**/v1/models/*", lambda route: sent.append(route))  # noqa: PLW0108 - Playwright marks the function
-    open_view(tab, service, "measurements")
+    tab.open(service, "measurements")
     button = tab.page.get_by_role("button", name="Remove lab/one")
     sure = tab.page.get_by_role("button", name="Remove it")
     button.click()
@@ -317,7 +312,7 @@ def test_a_removal_asks_once_and_a_double_click_is_no_answer(service: Service, t
 def test_a_list_of_models_that_cannot_be_read_hides_no_removal(service: Service, tab: Tab) -> None:
     list_models(tab, "lab/one")
     tab.page.route("**/v1/models/*", lambda route: route.fulfill(json={}))
-    open_view(tab, service, "measurements")
+    tab.open(service, "measurements")
     tab.page.get_by_role("button", name="Remove lab/one").click()
     tab.page.route("**/v1/models", lambda route: route.fulfill(status=500, json={"detail": "damaged"}))
     tab.page.get_by_role("button", name="Remove it").click()
@@ -329,8 +324,8 @@ def test_rows_of_a_key_are_not_claimed_and_the_page_says_so(service: Service, ta
     row = a_measurement(campaign="claims", concurrency=3)
     service.post("/v1/measurements", {"rows": [row]}, service.key("write"))
     file = tmp_path / "claims.csv"
-    file.write_text("\n".join([",".join(row), ",".join(map(str, row.values()))]) + "\n")
-    open_view(tab, service, "measurements")
+    write_rows(file, row)
+    tab.open(service, "measurements")
     enter_key(tab, service.key("admin"))
     tab.page.get_by_label("Campaign", exact=True).fill("claims")
     tab.page.get_by_label("Benchmark files").set_input_files([file])

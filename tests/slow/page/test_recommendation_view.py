@@ -6,22 +6,18 @@ import csv
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote
+from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
+from tests.serving.http_client import CONFIG
 from tests.slow.page.tabs import PHONE, Service, Tab
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Route
 
 pytestmark = pytest.mark.slow
 
 
-def open_answer(tab: Tab, url: str) -> None:
-    tab.page.goto(url)
-    tab.page.locator(".card.first").wait_for()
+OWNED = {"accelerator": "nvidia-h100-sxm-80gb", "count": 8, "n_per_node": 8, "usd_per_h": 0.0}
 
 
 def question_of(tab: Tab) -> dict[str, Any]:
@@ -29,7 +25,7 @@ def question_of(tab: Tab) -> dict[str, Any]:
 
 
 def test_a_question_is_answered_with_cards_and_charts(service: Service, tab: Tab) -> None:
-    open_answer(tab, service.url)
+    tab.open(service)
     page = tab.page
     assert "per month" in page.locator("#status").inner_text()
     first = page.locator(".card.first")
@@ -44,7 +40,7 @@ def test_a_question_is_answered_with_cards_and_charts(service: Service, tab: Tab
 
 
 def test_a_moved_slider_gives_a_new_ranking_and_address(service: Service, tab: Tab) -> None:
-    open_answer(tab, service.url)
+    tab.open(service)
     before = tab.page.locator(".answer-foot").inner_text()
     tab.page.locator("#users-range").focus()
     tab.page.keyboard.press("PageUp")
@@ -61,7 +57,7 @@ def test_a_moved_slider_gives_a_new_ranking_and_address(service: Service, tab: T
 def test_the_objective_is_chosen_and_kept_by_the_link(
     service: Service, tab: Tab, objective: str, budget: str, has_load: bool
 ) -> None:
-    open_answer(tab, service.url)
+    tab.open(service)
     page = tab.page
     page.locator("#constraints-fold > summary").click()
     page.locator("#max_usd_per_h").fill(budget)
@@ -71,13 +67,13 @@ def test_the_objective_is_chosen_and_kept_by_the_link(
     assert ("users" in asked["workload"]) is has_load
     page.locator(".card.first").wait_for()
     page.goto("about:blank")
-    open_answer(tab, f"{service.url}/#/recommend?q={quote(json.dumps(asked))}")
+    tab.open(service, request=asked)
     assert page.locator("#objective").input_value() == objective
     assert question_of(tab) == asked
 
 
 def test_an_error_removes_the_answer_and_a_correction_brings_one(service: Service, tab: Tab) -> None:
-    open_answer(tab, service.url)
+    tab.open(service)
     page = tab.page
     page.locator("#model").fill("meta-llama/Llama-3.1-70X")
     page.locator("#model").press("Tab")
@@ -91,34 +87,18 @@ def test_an_error_removes_the_answer_and_a_correction_brings_one(service: Servic
 
 
 def test_a_pasted_configuration_is_used_and_a_broken_one_reported(service: Service, tab: Tab) -> None:
-    open_answer(tab, service.url)
+    tab.open(service)
     page = tab.page
     page.locator("#config-fold > summary").click()
     page.locator("#config").fill("{not json")
     page.locator("#config").press("Tab")
     page.locator("#problem .box", has_text="no JSON").wait_for()
-    config = {
-        "model_type": "qwen3", "hidden_size": 5120, "intermediate_size": 17408, "num_hidden_layers": 40,
-        "num_attention_heads": 40, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151936,
-        "torch_dtype": "bfloat16",
-    }  # fmt: skip
-    page.locator("#config").fill(json.dumps(config))
+    page.locator("#config").fill(json.dumps(CONFIG))
     page.locator("#config").press("Tab")
     page.locator(".card.first").wait_for()
     model = question_of(tab)["model"]
     assert isinstance(model, dict)
-    assert model["config"] == config
-
-
-def test_a_link_restores_the_question(service: Service, tab: Tab) -> None:
-    request = {
-        "model": "meta-llama/Llama-3.1-8B", "workload": {"n_input_token": 700, "n_output_token": 70, "users": 40},
-        "limits": ["e2e:p90<=9s"], "confidence": 0.7,
-        "constraints": {"vendors": ["AMD"], "pricing": ["on_demand", "spot"]},
-    }  # fmt: skip
-    open_answer(tab, f"{service.url}/#/recommend?q={json.dumps(request)}")
-    assert question_of(tab) == request
-    assert "End to end p90" in tab.page.locator(".card.first").inner_text()
+    assert model["config"] == CONFIG
 
 
 def test_limits_that_nothing_meets_have_no_cards(service: Service, tab: Tab) -> None:
@@ -126,14 +106,14 @@ def test_limits_that_nothing_meets_have_no_cards(service: Service, tab: Tab) -> 
         "model": "meta-llama/Llama-3.1-70B", "workload": {"preset": "chat", "users": 10},
         "limits": ["tpot:p50<=0.002ms"],
     }  # fmt: skip
-    tab.page.goto(f"{service.url}/#/recommend?q={json.dumps(request)}")
+    tab.go(service, request=request)
     tab.page.locator("#status", has_text="None of").wait_for()
     assert tab.page.locator(".card").count() == 0
     assert tab.page.locator("#why-not table").is_visible()
 
 
 def test_reasons_deployment_and_comparison_open(service: Service, tab: Tab) -> None:
-    open_answer(tab, service.url)
+    tab.open(service)
     page = tab.page
     page.locator(".card").nth(0).get_by_role("button", name="Why this?").click()
     page.locator("#dialog .canvas[data-drawn]").nth(1).wait_for()
@@ -155,7 +135,7 @@ def test_a_measurement_of_the_same_stands_in_the_reasons_and_its_stack_is_chosen
         "workload": {"n_input_token": 1024, "n_output_token": 1024, "users": 64, "think_time_s": 0},
         "constraints": {"accelerators": ["amd-mi300x-192gb"], "engines": ["vllm"]},
     }  # fmt: skip
-    open_answer(tab, f"{service.url}/#/recommend?q={json.dumps(request)}")
+    tab.open(service, request=request)
     page = tab.page
     first = page.locator(".card.first")
     assert "measured at these lengths and this load" in first.locator(".tags").inner_text()
@@ -170,22 +150,8 @@ def test_a_measurement_of_the_same_stands_in_the_reasons_and_its_stack_is_chosen
     assert question_of(tab)["operator"] == "any"
 
 
-def test_a_late_answer_to_an_earlier_choice_of_deployment_is_not_shown(service: Service, tab: Tab) -> None:
-    open_answer(tab, service.url)
-    page = tab.page
-    late: list[Route] = []
-    page.route("**/v1/recommendations", lambda route: route.continue_() if late else late.append(route))
-    page.locator(".card").nth(0).get_by_role("button", name="Deploy").click()
-    page.locator("#dialog select").select_option("kubernetes")
-    page.locator("#dialog pre", has_text="apiVersion").wait_for()
-    with page.expect_response("**/v1/recommendations"):
-        late[0].continue_()
-    page.wait_for_load_state("networkidle")
-    assert "apiVersion" in page.locator("#dialog pre").inner_text()
-
-
 def test_the_answer_is_saved_as_csv_and_json(service: Service, tab: Tab) -> None:
-    open_answer(tab, service.url)
+    tab.open(service)
     saved: dict[str, Path] = {}
     for kind in ("CSV", "JSON"):
         with tab.page.expect_download() as download:
@@ -197,7 +163,7 @@ def test_the_answer_is_saved_as_csv_and_json(service: Service, tab: Tab) -> None
 
 
 def test_a_service_that_does_not_answer_is_reported(service: Service, tab: Tab) -> None:
-    open_answer(tab, service.url)
+    tab.open(service)
     tab.page.route("**/v1/recommendations", lambda route: route.abort())
     tab.page.get_by_role("button", name="Recommend", exact=True).click()
     tab.page.locator("#problem .box", has_text="does not answer").wait_for()
@@ -205,7 +171,7 @@ def test_a_service_that_does_not_answer_is_reported(service: Service, tab: Tab) 
 
 
 def test_an_answer_takes_three_screens_of_a_phone(service: Service, phone: Tab) -> None:
-    open_answer(phone, service.url)
+    phone.open(service)
     phone.page.locator("#pareto .canvas[data-drawn]").wait_for()
     height, width = phone.page.evaluate(
         "[document.documentElement.scrollHeight, document.documentElement.scrollWidth]"
@@ -215,25 +181,23 @@ def test_an_answer_takes_three_screens_of_a_phone(service: Service, phone: Tab) 
 
 
 def test_quotas_are_warned_of_at_levers_and_fleets(service: Service, tab: Tab) -> None:
-    owned = {"accelerator": "nvidia-h100-sxm-80gb", "count": 8, "n_per_node": 8, "usd_per_h": 0.0}
     request = {
         "model": "meta-llama/Llama-3.1-8B", "limits": ["ttft:p95<=2s", "tpot:p95<=60ms"],
         "workload": {"n_input_token": 1000, "n_output_token": 200, "users": 30_000, "think_time_s": 0},
-        "constraints": {"inventory": [owned], "providers": ["aws"]},
+        "constraints": {"inventory": [OWNED], "providers": ["aws"]},
     }  # fmt: skip
-    open_answer(tab, f"{service.url}/#/recommend?q={json.dumps(request)}")
+    tab.open(service, request=request)
     assert "ask for the quota first" in tab.page.locator(".fleet").inner_text()
     assert "ask for the quota first" in tab.page.locator("#levers").inner_text()
 
 
 def test_owned_hardware_of_sunk_cost_is_drawn(service: Service, tab: Tab) -> None:
-    owned = {"accelerator": "nvidia-h100-sxm-80gb", "count": 8, "n_per_node": 8, "usd_per_h": 0.0}
     request = {
         "model": "meta-llama/Llama-3.1-8B", "limits": ["ttft:p95<=2s"],
         "workload": {"n_input_token": 1000, "n_output_token": 200, "users": 20, "think_time_s": 10},
-        "constraints": {"inventory": [owned]},
+        "constraints": {"inventory": [OWNED]},
     }  # fmt: skip
-    open_answer(tab, f"{service.url}/#/recommend?q={json.dumps(request)}")
+    tab.open(service, request=request)
     tab.page.locator("#pareto .canvas[data-drawn]").wait_for()
     assert "H100" in tab.page.locator(".card.first").inner_text()
 
@@ -241,19 +205,13 @@ def test_owned_hardware_of_sunk_cost_is_drawn(service: Service, tab: Tab) -> Non
 def test_a_warning_of_an_entry_is_on_its_card(service: Service, tab: Tab) -> None:
     text = "the predicted p90 of ITL is 50 ms and that of TPOT 200 ms, 4.0 times the ITL; TPOT is what users feel"
 
-    def warn(route: Route) -> None:
-        response = route.fetch()
-        answer = response.json()
-        answer["entries"][0]["warnings"] = [text]
-        route.fulfill(response=response, json=answer)
-
-    tab.page.route("**/v1/recommendations", warn)
-    open_answer(tab, service.url)
+    tab.change_answers("**/v1/recommendations", lambda answer: answer["entries"][0].update(warnings=[text]))
+    tab.open(service)
     assert text in tab.page.locator(".card.first .tags").inner_text()
 
 
 def test_a_deployment_fits_a_phone(service: Service, phone: Tab) -> None:
-    open_answer(phone, service.url)
+    phone.open(service)
     phone.page.locator(".card.first").get_by_role("button", name="Deploy").click()
     phone.page.locator("#dialog pre").wait_for()
     assert phone.page.locator("#dialog").evaluate("one => one.scrollWidth <= one.clientWidth")
