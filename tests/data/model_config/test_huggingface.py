@@ -90,34 +90,36 @@ def compressed(**weights: object) -> dict[str, Any]:
 MIXED = {"a": {"quant_algo": "FP8"}, "b": {"quant_algo": "W4A16_NVFP4"}}
 
 
+QUANTISED: list[tuple[dict[str, Any], str]] = [
+    ({"quant_method": "fp8"}, "fp8"),
+    ({"quant_method": "gptq", "bits": 8}, "int8"),
+    ({"quant_method": "awq", "bits": 4}, "int4"),
+    ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "int4"),
+    ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "int8"),
+    ({"quant_method": "compressed-tensors", "format": "float-quantized"}, "fp8"),
+    ({"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized"}, "fp4"),
+    (compressed(num_bits=4, type="int"), "int4"),
+    (compressed(num_bits=8, type="float"), "fp8"),
+    ({"quant_method": "mxfp4"}, "fp4"),
+    ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "fp4"),
+    ({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION", "quantized_layers": MIXED}, "fp4"),
+    ({"quant_algo": "FP8"}, "fp8"),
+    ({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp8_e4m3"}}}, "fp8"),
+]
+
+
 @pytest.mark.parametrize(
-    ("quantisation", "precision"),
+    ("fields", "precision"),
     [
-        ({"quant_method": "fp8"}, "fp8"),
-        ({"quant_method": "gptq", "bits": 8}, "int8"),
-        ({"quant_method": "awq", "bits": 4}, "int4"),
-        ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "int4"),
-        ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "int8"),
-        ({"quant_method": "compressed-tensors", "format": "float-quantized"}, "fp8"),
-        ({"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized"}, "fp4"),
-        (compressed(num_bits=4, type="int"), "int4"),
-        (compressed(num_bits=8, type="float"), "fp8"),
-        ({"quant_method": "mxfp4"}, "fp4"),
-        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "fp4"),
-        ({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION", "quantized_layers": MIXED}, "fp4"),
-        ({"quant_algo": "FP8"}, "fp8"),
-        ({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp8_e4m3"}}}, "fp8"),
+        ({"torch_dtype": "float16"}, "fp16"),
+        ({"torch_dtype": "torch.bfloat16"}, "bf16"),
+        ({"torch_dtype": "float32"}, "fp32"),
+        ({"torch_dtype": None}, "bf16"),
+        *(({"quantization_config": quantisation}, precision) for quantisation, precision in QUANTISED),
     ],
 )
-def test_the_quantisation_determines_the_precision(quantisation: dict[str, Any], precision: str) -> None:
-    assert model_from_config(a_config(quantization_config=quantisation), "m").weight_precision == precision
-
-
-@pytest.mark.parametrize(
-    ("dtype", "precision"), [("float16", "fp16"), ("torch.bfloat16", "bf16"), ("float32", "fp32"), (None, "bf16")]
-)
-def test_the_data_type_determines_the_precision(dtype: str | None, precision: str) -> None:
-    assert model_from_config(a_config(torch_dtype=dtype), "m").weight_precision == precision
+def test_data_type_and_quantisation_determine_the_precision(fields: dict[str, Any], precision: str) -> None:
+    assert model_from_config(a_config(**fields), "m").weight_precision == precision
 
 
 WRONG: list[tuple[Config, str]] = [
@@ -183,25 +185,25 @@ def test_an_invalid_config_is_refused_with_its_field(config: Config, field: str)
     assert len(str(refused.value)) < 400
 
 
-OTHER_MODELS = ("vit", "whisper", "clip", "bert", "wav2vec2", "deci")
+NO_OBJECTS: list[Any] = [[], "text", 7, None]
+HUGE = a_config(hidden_size=200_000, head_dim=128, intermediate_size=2_000_000, num_hidden_layers=2_000)
 
 
-@pytest.mark.parametrize("model_type", OTHER_MODELS)
-def test_other_models_are_refused(model_type: str) -> None:
-    with pytest.raises(InputError, match="give a decoder-only or T5-like model"):
-        model_from_config(a_config(model_type=model_type), "m")
-
-
-@pytest.mark.parametrize("config", [[], "text", 7, None])
-def test_a_config_must_be_an_object(config: Any) -> None:
-    with pytest.raises(InputError, match="must be an object"):
-        model_from_config(config, "m")
-
-
-@pytest.mark.parametrize("name", ["", "x" * 201])
-def test_a_name_must_be_given(name: str) -> None:
-    with pytest.raises(InputError, match="id"):
-        model_from_config(LLAMA_3_1_8B, name)
+@pytest.mark.parametrize(
+    ("config", "name", "problem"),
+    [
+        *(
+            (a_config(model_type=kind), "m", "give a decoder-only or T5-like model")
+            for kind in ("vit", "whisper", "clip", "bert", "wav2vec2", "deci")
+        ),
+        *((config, "m", "must be an object") for config in NO_OBJECTS),
+        *((LLAMA_3_1_8B, name, "id") for name in ("", "x" * 201)),
+        (HUGE, "m", "weights"),
+    ],
+)
+def test_other_models_names_and_values_are_refused(config: Any, name: str, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        model_from_config(config, name)
 
 
 def test_an_indexer_that_layers_share_is_counted_once() -> None:
@@ -240,13 +242,6 @@ def test_an_unknown_model_type_is_read_by_the_usual_field_names() -> None:
     spec = model_from_config(a_config(model_type="newcomer"), "m")
 
     assert spec.n_param == 8_030_261_248
-
-
-def test_an_impossible_number_of_weights_is_refused() -> None:
-    config = a_config(hidden_size=200_000, head_dim=128, intermediate_size=2_000_000, num_hidden_layers=2_000)
-
-    with pytest.raises(InputError, match="weights"):
-        model_from_config(config, "m")
 
 
 def test_a_folder_is_read_and_named(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ def test_a_broken_share_is_refused_by_name(name: str, value: Any) -> None:
         (16, {"n_prefill_accelerator": 8, "tp": 1.5}, "whole numbers"),
     ],
 )
-def test_a_split_that_does_not_multiply_up_is_refused(n: int, cells: dict[str, float], problem: str) -> None:
+def test_a_split_that_does_not_multiply_up_is_refused(n: int, cells: dict[str, Any], problem: str) -> None:
     with pytest.raises(InputError, match=f"tp: {problem}" if "must" in problem else problem) as caught:
         split(n, **cells)
     assert caught.value.field == "tp"

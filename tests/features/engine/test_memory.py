@@ -50,20 +50,31 @@ def test_every_rank_of_latent_attention_holds_the_whole_cache() -> None:
     assert data_parallel.kv_byte_per_sequence[0] == alone.kv_byte_per_sequence[0]
 
 
-def test_every_rank_of_tensors_holds_projections_to_latents_and_where_experts_exchange_tokens_other_mlps() -> None:
-    split = {"config__n_accelerator": 8, "config__tp": 8, "config__expert_rank": 8, "model__n_param_copied": 1e8}
-    assert weight_byte(an_example(**EXPERTS, **split))[0] == 14e9 + 7 * 2e8
-    mlp = 32 * 11008 * 3 * 4096
-    sglang = an_example(**EXPERTS, **split, config__engine=ENGINES.index("sglang"), config__ep=8)
-    assert weight_byte(sglang)[0] == 14e9 + 7 * 2 * (1e8 + mlp)
+EIGHT = {"config__n_accelerator": 8}
+LATENT = EIGHT | {"config__tp": 8, "config__expert_rank": 8, "model__n_param_copied": 1e8}
+SGLANG = {"config__engine": ENGINES.index("sglang"), "config__ep": 8}
+OTHER_MLP = 32 * 11008 * 3 * 4096
 
 
-def test_attention_data_parallelism_copies_what_is_outside_the_experts() -> None:
-    split = {"config__n_accelerator": 8, "config__dp": 8}
-    own = an_example(**EXPERTS, **split)
-    shared = an_example(**EXPERTS, **split, config__expert_rank=8, config__ep=8)
-    assert weight_byte(own)[0] == 8 * 14e9
-    assert weight_byte(shared)[0] == 8 * 2e9 * 2 + 5e9 * 2
+@pytest.mark.parametrize(
+    ("split", "byte"),
+    [
+        ({"config__weight_byte_per_element": 0.5}, 5e9 * 0.5 + 2e9 * 2),
+        *((EIGHT | {"config__tp": tp, "config__pp": 8 / tp, "config__expert_rank": tp}, 14e9) for tp in (8, 4, 1)),
+        # data and context parallelism copy what is outside the experts
+        (EIGHT | {"config__dp": 8}, 8 * 14e9),
+        (EIGHT | {"config__dp": 8, "config__expert_rank": 8, "config__ep": 8}, 8 * 2e9 * 2 + 5e9 * 2),
+        (
+            {"config__n_accelerator": 4, "config__cp": 2, "config__tp": 2, "config__expert_rank": 4},
+            2 * 2e9 * 2 + 5e9 * 2,
+        ),
+        # ranks of tensors copy projections to latents, and other MLPs where experts exchange tokens
+        (LATENT, 14e9 + 7 * 2e8),
+        (LATENT | SGLANG, 14e9 + 7 * 2 * (1e8 + OTHER_MLP)),
+    ],
+)
+def test_the_weights_of_a_split(split: dict[str, float], byte: float) -> None:
+    assert weight_byte(an_example(**EXPERTS, **split))[0] == byte
 
 
 def test_each_rank_of_sglang_has_the_embedding_where_attention_is_data_parallel() -> None:
@@ -74,22 +85,6 @@ def test_each_rank_of_sglang_has_the_embedding_where_attention_is_data_parallel(
     )
     embedding = an_example()["model.n_param_embedding"][0] * 2
     assert sglang - vllm == 2 * 3 * embedding > 0
-
-
-def test_context_parallelism_copies_what_is_outside_the_experts() -> None:
-    d = an_example(**EXPERTS, config__n_accelerator=4, config__cp=2, config__tp=2, config__expert_rank=4)
-    assert weight_byte(d)[0] == 2 * 2e9 * 2 + 5e9 * 2
-
-
-@pytest.mark.parametrize(("tp", "pp"), [(8, 1), (4, 2), (1, 8)])
-def test_tensor_and_pipeline_parallelism_copy_no_weights(tp: float, pp: float) -> None:
-    d = an_example(**EXPERTS, config__n_accelerator=8, config__tp=tp, config__pp=pp, config__expert_rank=tp)
-    assert weight_byte(d)[0] == 14e9
-
-
-def test_experts_have_a_precision_of_their_own() -> None:
-    d = an_example(**EXPERTS, config__weight_byte_per_element=0.5)
-    assert weight_byte(d)[0] == 5e9 * 0.5 + 2e9 * 2
 
 
 def test_what_does_not_fit_has_no_capacity() -> None:

@@ -10,6 +10,7 @@ from tests.builders import a_model
 from tests.serving.http_client import Client, a_question, problem_of
 
 MIXTRAL = "mistralai/Mixtral-8x7B-v0.1"
+SMALL = {"model": "Qwen/Qwen2.5-3B-Instruct", "weight_precision": "bf16"}
 
 
 @pytest.mark.parametrize(
@@ -24,34 +25,19 @@ MIXTRAL = "mistralai/Mixtral-8x7B-v0.1"
         ({"ep": 1, "n_accelerator": 2}, "ok", ""),
         ({"model": MIXTRAL, "ep": 8, "n_accelerator": 8}, "ok", ""),
         ({"model": MIXTRAL, "ep": 16, "n_accelerator": 16}, "invalid", "ep: must be at most the model's 8 experts"),
+        (SMALL | {"accelerator": "amd-mi300x-192gb", "engine": "trtllm"}, "does_not_run",
+         "engine: trtllm does not run on AMD"),
+        (SMALL | {"accelerator": "nvidia-v100-sxm2-32gb", "engine": "vllm", "engine_version": "0.32.0"},
+         "does_not_run", "engine_version: vllm 0.32.0 does not run on NVIDIA Tesla V100"),
+        (SMALL | {"accelerator": "nvidia-t4-16gb", "engine": "vllm", "weight_precision": ""}, "ok", ""),
+        (SMALL | {"accelerator": "nvidia-t4-16gb"}, "ok", ""),
     ],
-)
-def test_a_split_that_the_model_does_not_admit_is_invalid(
+)  # fmt: skip
+def test_what_the_model_does_not_admit_is_invalid_and_what_does_not_run_has_a_status_of_its_own(
     changes: dict[str, object], status: str, message: str, shared: Client
 ) -> None:
     (row,) = shared.post("/v1/predictions", {"rows": [a_question(**changes)]}).json()["rows"]
     assert row["status"] == status, row["reason"]
-    assert message in row["reason"]
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"accelerator": "amd-mi300x-192gb", "engine": "trtllm"}, "engine: trtllm does not run on AMD"),
-        (
-            {"accelerator": "nvidia-v100-sxm2-32gb", "engine": "vllm", "engine_version": "0.32.0"},
-            "engine_version: vllm 0.32.0 does not run on NVIDIA Tesla V100",
-        ),
-        ({"accelerator": "nvidia-t4-16gb", "engine": "vllm", "weight_precision": ""}, ""),
-        ({"accelerator": "nvidia-t4-16gb"}, ""),
-    ],
-)
-def test_a_stack_that_does_not_run_has_a_status_of_its_own(
-    changes: dict[str, object], message: str, shared: Client
-) -> None:
-    row_changes = {"weight_precision": "bf16", "model": "Qwen/Qwen2.5-3B-Instruct"}
-    (row,) = shared.post("/v1/predictions", {"rows": [a_question(**row_changes | changes)]}).json()["rows"]
-    assert row["status"] == ("does_not_run" if message else "ok"), row["reason"]
     assert message in row["reason"]
 
 
