@@ -14,12 +14,13 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from builders.catalog.convert import Row
+from builders.catalog.nodes import Row
 from roofcast.data.layer_kinds import LayerKind, Layers, Module
 from roofcast.data.model_config.huggingface import model_from_config
 from roofcast.data.specs import ModelSpec
 
 TOLERANCE: Final = 5e-3
+LAYER_COLUMNS: Final = ("layers", "n_param_other")
 _FILE: Final = Path(__file__).with_name("layer_configs.json")
 _TOWER: Final = "vision or audio tower"
 
@@ -38,14 +39,14 @@ def _cells(row: Row, configs: Mapping[str, Any]) -> Row:
     published = int(row["n_param_published"] or 0)
     is_alone = _TOWER in row["n_param_difference"] and published > int(row["n_param"])
     if entry is None and not is_alone:
-        return {"layers": "", "n_param_other": ""}
+        return dict.fromkeys(LAYER_COLUMNS, "")
     if entry is None:
-        spec = ModelSpec.parse({n: v for n, v in row.items() if v and n not in {"layers", "n_param_other"}})
+        spec = ModelSpec.parse({n: v for n, v in row.items() if v and n not in LAYER_COLUMNS})
     else:
         spec = model_from_config(configs[entry] if isinstance(entry, str) else entry, row["id"])
     ratio = spec.n_param / int(row["n_param"]) - 1
     if abs(ratio) > TOLERANCE:
-        return {"layers": "", "n_param_other": ""}
+        return dict.fromkeys(LAYER_COLUMNS, "")
     layers = [kind for kind in spec.layers if not is_alone or not _is_tower(kind)]
     if is_alone:
         layers.append(Module(role="tower", n=1, n_param_layer=published - spec.n_param))

@@ -1,17 +1,63 @@
 """Offers as nodes: later lists added, regions named as countries name them, superseded and unsold ones left out."""
 
 import re
+import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
 
-from builders.catalog.convert import FACTS, Row, SkippedRow, convert_offer, offer_key
+from builders.published import RejectionError
 from roofcast.data import units
 from roofcast.data.catalog.sheet_units import fields_in_si
 from roofcast.data.prices.node_rules import sold_nodes
+from roofcast.data.prices.offer_file import usual_market
 from roofcast.data.prices.price_book import without_superseded
 from roofcast.data.prices.regions import UNKNOWN_REGION
 from roofcast.data.specs import Offer
+
+Row = dict[str, str]
+
+
+NAMES: Final[Mapping[str, Any]] = tomllib.loads(
+    (Path(__file__).parent / "offer_names.toml").read_text(encoding="utf-8")
+)
+"""Names in lists of offers."""
+
+
+def convert_offer(raw: Row) -> Row:
+    """Return the row of ``offers.csv``.
+
+    Raises `RejectionError` if it has no date, no licence or no accelerator, is an ask or a benchmark's price, or its
+    term is a guess.
+    """
+    row = {column: raw[column].strip() for column in NAMES["columns"]}
+    reasons = {
+        "processor only": row["n_accelerator"] == "0",
+        "no date": not row["as_of"],
+        "no licence": not row["licence"] or "no LICENSE" in row["licence"] or row["licence"].startswith("none"),
+        "price list of a benchmark": "llm-pilot" in row["provider"].casefold(),
+        "ask on a market": row["provider"].startswith("vast ("),
+        "term of the reservation inferred": "aws-neuron-sdk" in row["source"],
+    }
+    reason = next((name for name, holds in reasons.items() if holds), "")
+    if reason:
+        raise RejectionError(reason, raw["source"])
+    row["provider"] = row["provider"].partition(" (")[0]
+    row["region"] = row["region"] or "global"
+    row["market"] = usual_market(row["provider"])
+    return row
+
+
+def name_key(name: str) -> str:
+    """Return the name as the catalogue compares it: without case, with blanks and underscores as hyphens."""
+    return re.sub(r"[\s_]+", "-", name.casefold())
+
+
+def offer_key(row: Row) -> tuple[str, ...]:
+    """Return the cells that an offer has a price for."""
+    return tuple(row[c] for c in ("provider", "region", "instance_type", "pricing"))
+
 
 _UNSTATED: Final = frozenset({"", "all", "any", "eu/us", "global"})
 
@@ -30,9 +76,9 @@ def node_rows(rows: Iterable[Row], added: Iterable[Row], skipped: Counter[str]) 
     for raw in _with_own_names([*added]):
         for region in _regions(raw["region"]):
             try:
-                row = convert_offer(raw | {"memory_gb": raw["host_memory_gib"], "provider": _provider(raw)})
-            except SkippedRow as reason:
-                skipped[f"offers.csv: {reason}"] += 1
+                row = convert_offer(raw | {"provider": _provider(raw)})
+            except RejectionError as error:
+                skipped[f"offers.csv: {error.reason}"] += 1
                 continue
             row |= {"region": region, "market": raw["market"], "source": _source(raw)}
             merged[offer_key(row)] = _newer(row, merged.get(offer_key(row)))
@@ -58,7 +104,7 @@ def rule_rows(collected: Iterable[Row]) -> list[Row]:
             {
                 "provider": raw["provider"],
                 "accelerator": raw["accelerator"],
-                "n_accelerator": FACTS["node_sizes"].get(raw["accelerator"], raw["counts_sold"]),
+                "n_accelerator": NAMES["node_sizes"].get(raw["accelerator"], raw["counts_sold"]),
                 "pricing": "|".join(pricing),
                 "as_of": raw["date"],
                 "source": raw["source_url"],
@@ -91,7 +137,7 @@ def _located(row: Row) -> Row:
 
 def _provider(row: Row) -> str:
     name = row["provider"].strip().casefold()
-    return str(FACTS["providers"].get(name, row["provider"]))
+    return str(NAMES["providers"].get(name, row["provider"]))
 
 
 def _regions(text: str) -> list[str]:
@@ -100,7 +146,7 @@ def _regions(text: str) -> list[str]:
     if zones := re.search(r"\(([A-Z/]+)\)", text):
         return [zone.casefold() for zone in zones[1].split("/")]
     name = text.partition(" (")[0].partition("us/")[2] or text.partition(" (")[0]
-    return [str(FACTS["regions"].get(part, part)) for part in name.split()]
+    return [str(NAMES["regions"].get(part, part)) for part in name.split()]
 
 
 def _source(raw: Row) -> str:
@@ -114,7 +160,7 @@ def _without_doubles(offers: Sequence[Offer]) -> list[Offer]:
 
 
 def _row(offer: Offer) -> Row:
-    fields = offer.model_dump(include={*FACTS["columns"]["offers"], "market"}, exclude_none=True)
+    fields = offer.model_dump(include={*NAMES["columns"], "market"}, exclude_none=True)
     fields["price_usd_per_h"] = f"{offer.price_usd_per_h.normalize():f}"
     if offer.memory_byte:
         fields["host_memory_gib"] = f"{offer.memory_byte / units.BYTE_PER_GIB:g}"
