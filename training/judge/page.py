@@ -1,6 +1,6 @@
-"""The page `docs/SCOREBOARD.md`, a function of the figures alone, with tables in CSV beside it.
+"""The page `docs/SCOREBOARD.md`, a function of the figures alone, with tables in CSV and a plot beside it.
 
-``python -m judge.page docs`` writes the page and the tables of the shipped figures again, without computing them.
+``python -m judge.page docs`` writes those of the shipped figures again, without computing them.
 """
 
 import sys
@@ -13,12 +13,16 @@ import pandas as pd
 
 from judge.markdown import format_number, markdown_table
 from judge.peers.silicon_peers import FAULTS
+from judge.plots import plot_stacks
 from judge.protocols.regret import regrets, regrets_by_campaign
 from judge.scoreboard import OWN, Scoreboard, figure_rows
 
 PAGE: Final = "SCOREBOARD.md"
 FOLDER: Final = "scoreboard"
-"""Folder of tables, beside the page."""
+"""Folder of tables and the plot, beside the page."""
+
+PLOT: Final = "P7_by_stack.png"
+PLOTTED: Final = "P7_parts.csv"
 
 N_DIGIT: Final = 6
 """Significant digits of the tables."""
@@ -37,6 +41,7 @@ class Section:
     - `results`: Results of the scoreboard, each with its title; each has a table of its own.
     - `rows`: Allowed values by column of `figure_rows`; a column with one value is not shown.
     - `columns`: Figures that are shown.
+    - `plot`: File of the plot, and what it shows.
     """
 
     title: str
@@ -44,6 +49,7 @@ class Section:
     results: Mapping[str, str]
     columns: tuple[str, ...]
     rows: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    plot: tuple[str, str] | None = None
 
 
 _ERRORS: Final = ("mape", "median_ape")
@@ -110,6 +116,7 @@ SECTIONS: Final = (
         {"P7_all": "All stacks, pooled"},
         _ERRORS,
         {"over": ("pooled",)},
+        plot=(PLOT, "Median error on each stack left out, by who measured it, 100 rows or more"),
     ),
     Section(
         "P8: some runs of one's own stack",
@@ -188,6 +195,7 @@ def render_page(figures: Mapping[str, Mapping[str, Any]], computed: Mapping[str,
         shown = [name for name in section.results if name in figures]
         if shown:
             text.append(f"\n## {section.title}\n\n{section.text}\n")
+            text += [f"![{section.plot[1]}]({FOLDER}/{section.plot[0]})\n"] if section.plot else []
         for name in shown:
             title = f"**{section.results[name]}** ([{name}.csv]({FOLDER}/{name}.csv); {computed[name]})"
             text.append(f"{title}\n\n{_headline(section, figures_table(name, figures[name]))}\n")
@@ -233,7 +241,7 @@ def write_tables(figures: Mapping[str, Mapping[str, Any]], folder: Path) -> list
 
 
 def write_page(board: Scoreboard, folder: Path, day: str) -> list[Path]:
-    """Write the page and its tables into a folder; return their paths."""
+    """Write the page, its tables and its plot into a folder; return their paths."""
     figures = {name: result.figures for name, result in board.results.items()}
     paths = write_tables(figures, folder / FOLDER)
     for result in board.results.values():
@@ -246,7 +254,14 @@ def write_page(board: Scoreboard, folder: Path, day: str) -> list[Path]:
         paths.append(_write(_fault_table(board.results["P3"].tables["P3"]), folder / FOLDER / "P3_faults.csv"))
     page = folder / PAGE
     page.write_text(render_page(figures, dict.fromkeys(figures, day)), encoding="utf-8")
-    return [page, *paths]
+    return [page, *paths, *_draw(folder / FOLDER)]
+
+
+def _draw(folder: Path) -> list[Path]:
+    if not (folder / PLOTTED).exists():
+        return []
+    plot_stacks(pd.read_csv(folder / PLOTTED)).savefig(folder / PLOT, dpi=80, metadata={"Software": None})
+    return [folder / PLOT]
 
 
 def _fault_table(dump: pd.DataFrame) -> pd.DataFrame:
@@ -261,12 +276,13 @@ def _write(table: pd.DataFrame, path: Path) -> Path:
 
 
 def main() -> None:
-    """Write the page and the tables of the shipped figures into a folder."""
+    """Write the page, the tables and the plot of the shipped figures into a folder."""
     from roofcast.serving.app_state.published_figures import shipped_figures  # noqa: PLC0415  (serving is optional)
 
     folder, shipped = Path(sys.argv[1]), shipped_figures()
     figures = {name: protocol.figures for name, protocol in shipped.items()}
     write_tables(figures, folder / FOLDER)
+    _draw(folder / FOLDER)
     computed = {name: protocol.computed for name, protocol in shipped.items()}
     (folder / PAGE).write_text(render_page(figures, computed), encoding="utf-8")
 
