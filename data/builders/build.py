@@ -10,7 +10,7 @@ from typing import Final
 
 import pandas as pd
 
-from builders.build_result import BuildResult
+from builders.build_result import BuildResult, rejected_file
 from builders.campaigns.assembly import assemble
 from builders.job_campaigns.assembly import assemble as assemble_jobs
 from builders.memory_campaigns.assembly import assemble as assemble_starts
@@ -66,11 +66,11 @@ def build(topic: Topic, name: str, raw: Path | None) -> BuildResult:
         return topic.assemble(recipe, Path(folder))
 
 
-def save(result: BuildResult, folder: Path, rejected_file: Path, order: Sequence[str]) -> None:
+def save(result: BuildResult, folder: Path, rejected_rows: Path, order: Sequence[str]) -> None:
     """Write rows, counts and rejected rows of a campaign. The output is deterministic.
 
     - `folder`: Folder of the campaign: holds ``rows.csv`` and the counts in ``campaign.toml``.
-    - `rejected_file`: CSV file of the rejected rows.
+    - `rejected_rows`: CSV file of the rejected rows.
     - `order`: Sort columns of the rows.
     """
     ordered = result.rows.sort_values(list(order), kind="stable")
@@ -78,10 +78,10 @@ def save(result: BuildResult, folder: Path, rejected_file: Path, order: Sequence
     _write(ordered.loc[:, ~is_blank].apply(lambda column: column.map(_cell)), folder / "rows.csv")
     rejected = result.rejected.sort_values(["reference", "reason"], kind="stable")
     if len(rejected):
-        rejected_file.parent.mkdir(parents=True, exist_ok=True)
-        _write(rejected, rejected_file)
+        rejected_rows.parent.mkdir(parents=True, exist_ok=True)
+        _write(rejected, rejected_rows)
     else:
-        rejected_file.unlink(missing_ok=True)
+        rejected_rows.unlink(missing_ok=True)
     _save_counts(folder / "campaign.toml", result, rejected["reason"])
 
 
@@ -125,14 +125,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
             differing += differences(result, topics[name], name)
         else:
             topic = topics[name]
-            save(result, topic.shipped / name, _HERE / topic.package / "rejected" / f"{name}.csv", topic.order)
+            save(result, topic.shipped / name, rejected_file(topic.package, name), topic.order)
     if differing:
         parser.exit(1, f"differ from the built files: {', '.join(differing)}\n")
 
 
 def differences(result: BuildResult, topic: Topic, name: str) -> list[str]:
     """Return the shipped files of a campaign that differ by a byte from those that `save` would write."""
-    rejected, shipped = _HERE / topic.package / "rejected" / f"{name}.csv", topic.shipped / name
+    rejected, shipped = rejected_file(topic.package, name), topic.shipped / name
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         (folder / "campaign.toml").write_bytes((shipped / "campaign.toml").read_bytes())

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, get_args
 
-from builders.rejected_rows import load_rejected_rows
+from builders.build_result import load_rejected_rows
 from codegen.docs_tables import plain_table, write_tables
 from judge.peers.silicon_peers import FAULTS, load_silicon_index
 from roofcast.data.campaigns import CAMPAIGNS, load_campaigns

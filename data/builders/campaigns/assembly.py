@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from builders.build_result import BuildResult
+from builders.build_result import REJECTED_COLUMNS, BuildResult
 from builders.columns import is_blank
 from builders.figures import round_figure
 from builders.published import Record, RejectionError
 from builders.recipe import Recipe, Row, RowMaker
-from builders.rejected_rows import REJECTED_COLUMNS
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import SchemaError, UnknownNameError
 from roofcast.data.importers.run_plausibility import check_plausible

@@ -1,34 +1,15 @@
 """Optimum Habana: baselines of the project's tests, joined with the tests' configurations."""
 
+import csv
+import functools
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from builders.published import Record
-
-TASKS: Final[Mapping[str, tuple[str, ...]]] = {
-    "CausalLanguageModelingExampleTester": ("wikitext",), "MaskedLanguageModelingExampleTester": ("wikitext",),
-    "EagerModeCausalLanguageModelingExampleTester": ("wikitext",), "TextClassificationExampleTester": ("mrpc",),
-    "QuestionAnsweringExampleTester": ("squad",), "SummarizationExampleTester": ("cnn_dailymail",),
-    "CausalLanguageModelingLORAExampleTester": (
-        "databricks/databricks-dolly-15k", "tatsu-lab/alpaca", "timdettmers/openassistant-guanaco",
-    ),
-    "CausalLanguageModelingLORAExampleTester2": ("mamamiya405/finred",),
-    "CausalLanguageModelingLORAFSDPCompileExampleTester": ("tatsu-lab/alpaca_fsdpcompile",),
-    "CausalLanguageModelingLoRACPExampleTester": ("tatsu-lab/alpaca_cp",),
-    "CausalLanguageModelingLoRAFP8ExampleTester": ("tatsu-lab/alpaca_fp8",),
-    "CausalLanguageModelingLlamaAdapterExampleTester": ("llama-adapter",),
-    "CausalLanguageModelingLnExampleTester": ("ln_tuning",), "CausalLanguageModelingIA3ExampleTester": ("ia3",),
-    "CausalLanguageModelingAdaloraExampleTester": ("adalora",), "CausalLanguageModelingVeraExampleTester": ("vera",),
-    "CausalLanguageModelingPTuningExampleTester": ("p-tuning",),
-    "CausalLanguageModelingPrefixTuningExampleTester": ("prefix-tuning",),
-    "CausalLanguageModelingPromptTuningExampleTester": ("prompt-tuning",),
-    "SFTExampleTester": ("trl-sft", "trl-sft-qwen"), "SFTChatExampleTester": ("trl-sft-chat",),
-    "SFTChatPeftExampleTester": ("trl-sft-chat-peft",), "SFTMixtralExampleTester": ("trl-sft-mixtral",),
-}  # fmt: skip
-"""Tasks by test class without its distribution prefix, from ``tests/test_examples.py``."""
 
 _SCRIPTS: Final = "run_prompt_tuning_clm|run_lora_clm|run_clm|run_mlm|run_glue|run_qa|run_summarization|sft"
 _TEST: Final = re.compile(
@@ -45,7 +26,7 @@ def records(published: Iterator[Record]) -> Iterator[Record]:
 
 def _setting(folder: Path, test: str, part: str) -> dict[str, Any]:
     match = _TEST.fullmatch(test.rpartition("::")[2])
-    tasks = TASKS.get(re.sub(r"^(MultiCard|Deep[sS]peed)", "", test.split("::")[-2]), ())
+    tasks = _tasks().get(re.sub(r"^(MultiCard|Deep[sS]peed)", "", test.split("::")[-2]))
     if match is None or not tasks:
         return {}
     file = folder / f"configs_examples_{re.sub('[.-]', '_', match['name'])}.json"
@@ -57,6 +38,15 @@ def _setting(folder: Path, test: str, part: str) -> dict[str, Any]:
             label = arguments.get("peft_type", task)
             return {**match.groupdict(), **arguments, "label": label, "batch": setting["train_batch_size"]}
     return match.groupdict()
+
+
+@functools.cache
+def _tasks() -> dict[str, list[str]]:
+    tasks: dict[str, list[str]] = defaultdict(list)  # by test class without its prefix, of ``tests/test_examples.py``
+    with Path(__file__).with_name("optimum_habana_tasks.csv").open(encoding="utf-8", newline="") as stream:
+        for row in csv.DictReader(stream):
+            tasks[row["test_class"]].append(row["task"])
+    return tasks
 
 
 def _argument(text: str) -> tuple[str, str]:

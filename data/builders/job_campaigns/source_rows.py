@@ -8,11 +8,10 @@ from typing import Any, Final
 
 import pandas as pd
 
-from builders.build_result import BuildResult
+from builders.build_result import REJECTED_COLUMNS, BuildResult
 from builders.figures import round_figure
 from builders.job_campaigns.duplicates import PRINTED_RTOL, Cells, merge_duplicates
 from builders.published import Record, RejectionError
-from builders.rejected_rows import REJECTED_COLUMNS
 from roofcast.data.catalog import Catalog
 from roofcast.data.errors import UnknownNameError
 from roofcast.data.job_campaigns import job_catalog

@@ -3,8 +3,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from builders.build_result import load_rejected_rows
 from builders.campaigns.assembly import contradiction_of
-from builders.rejected_rows import load_rejected_rows
 from roofcast.data import campaigns
 from roofcast.data.campaigns import (
     CAMPAIGNS,

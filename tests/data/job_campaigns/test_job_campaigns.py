@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from builders.build import TOPICS
-from builders.rejected_rows import load_rejected_rows
+from builders.build_result import load_rejected_rows
 from roofcast.data import job_campaigns
 from roofcast.data.errors import UnknownNameError
 from roofcast.data.job_campaigns import (
