@@ -109,6 +109,4 @@ def test_engine_names_ignore_case(shared: Client) -> None:
     entries = recommend(shared, constraints={"engines": ["vLLM", "SGLang"]})["entries"]
     assert {entry["engine"] for entry in entries} <= {"vllm", "sglang"}
     assert {entry["engine"] for entry in recommend(shared, constraints={"engine": "TGI"})["entries"]} == {"tgi"}
-    problem = problem_of(shared.post(PATH, a_demand(constraints={"engines": ["vllmm"]})), 404)
-    assert "vllm" in problem["did_you_mean"]
     problem_of(shared.post(PATH, a_demand(constraints={"engine": "nosuch"})), 404)

@@ -195,7 +195,6 @@ def test_a_tight_budget_turns_entries_into_rejections(service: Service) -> None:
     [
         ({}, {"level": 0.99}, r"ask for at most 0\.9[0-8]"),
         ({}, {"confidence": 0.999}, r"a confidence of 0\.999 is above .* ask for at most 0\.9[0-9]"),
-        ({}, {"confidence": 1.4}, r"confidence: must be between 0 and 1"),
         ({"max_context_token": 512}, {}, "n_input_token: 500 with 100 output exceeds the model's context of 512"),
     ],
 )

@@ -274,10 +274,6 @@ class Constraints:
     published: frozenset[str] = frozenset()
     objective: Objective = "cost"
 
-    def __post_init__(self) -> None:
-        if self.max_nodes < 1:
-            raise InputError("max_nodes", f"must be at least 1, got {self.max_nodes}")
-
     @property
     def engine(self) -> str:
         """The only engine admitted; blank if there are none or several."""

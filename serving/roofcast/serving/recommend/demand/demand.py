@@ -10,7 +10,6 @@ from typing import Final, Self, TypeVar
 
 import numpy as np
 
-from roofcast.data.errors import InputError
 from roofcast.features.queries import FloatArray
 from roofcast.serving.recommend.demand.presets import Lengths
 from roofcast.serving.recommend.demand.slo import Limit
@@ -24,8 +23,6 @@ ENDLESS_S: Final = 1e7
 @dataclass(frozen=True, slots=True)
 class Demand:
     """Request lengths, load and limits; the load is either `users` or `request_rate_per_s`.
-
-    Raises `InputError` if neither or both loads are given, or a value is out of its range.
 
     - `n_input_token`, `n_output_token`: Mean lengths of a request.
     - `users`: Clients of a closed loop: each sends a request, waits for the response, thinks, and sends the next one.
@@ -67,16 +64,6 @@ class Demand:
     required_load: float = field(init=False)
 
     def __post_init__(self) -> None:
-        if (self.users is None) == (self.request_rate_per_s is None):
-            raise InputError("workload", "give either users or request_rate_per_s")
-        if not 0 <= self.headroom < 1:
-            raise InputError("headroom", f"must be a share from 0 to below 1, got {self.headroom:g}")
-        if not self.peak_factor >= 1:
-            raise InputError("peak_factor", f"must be at least 1, the load given, got {self.peak_factor:g}")
-        if not self.think_time_s >= 0:
-            raise InputError("think_time_s", f"must be at least 0 s, got {self.think_time_s:g}")
-        if self.users is None and self.think_time_s:
-            raise InputError("think_time_s", "needs users; arrivals at a rate do not wait for responses")
         load = self.users if self.users is not None else self.request_rate_per_s
         object.__setattr__(self, "peak_load", float(load or 0.0) * self.peak_factor)
         object.__setattr__(self, "required_load", self.peak_load / (1.0 - self.headroom))

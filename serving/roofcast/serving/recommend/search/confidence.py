@@ -114,12 +114,7 @@ class LimitModel:
         return float(np.prod([(1 + errors.highest_level) / 2 for errors in self.errors.values()]))
 
     def check_confidence(self, confidence: float) -> None:
-        """Raise if a confidence is no probability, or above what the measurements can guarantee.
-
-        Raises `InputError` if it is not between 0 and 1; `OutOfRangeError` if it is above the highest confidence.
-        """
-        if not 0 < confidence < 1:
-            raise InputError("confidence", f"must be between 0 and 1, got {confidence:g}")
+        """Raise `OutOfRangeError` if a confidence is above what the measurements can guarantee."""
         if confidence > self.highest_confidence + ROUNDING:
             raise OutOfRangeError(
                 f"a confidence of {confidence:g} is above what the measurements can guarantee for these limits; ask "
