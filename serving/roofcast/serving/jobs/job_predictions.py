@@ -23,6 +23,7 @@ from roofcast.features.jobs.step.job_memory import JobMemory, correct_memory
 from roofcast.features.jobs.step.step import JobTime, mfu_ratio, throughput_token_per_s
 from roofcast.features.queries import FloatArray
 from roofcast.serving.abandonment import stop_if_abandoned
+from roofcast.serving.defaults import DEFAULT_LEVEL
 from roofcast.serving.jobs.rows import job_table, parse_jobs
 from roofcast.serving.jobs.search.plans import (
     LEAST_P_FITS,
@@ -132,7 +133,7 @@ STATE_COLUMNS: Final = ("weight_precision", "gradient_precision", "state_precisi
 
 
 def answer_jobs(
-    rows: Sequence[Mapping[str, Any]], predictor: JobPredictor, catalog: Catalog, level: float
+    rows: Sequence[Mapping[str, Any]], predictor: JobPredictor, catalog: Catalog, level: float = DEFAULT_LEVEL
 ) -> Columns:
     """Return `ANSWER_COLUMNS` of rows; one without an answer has a status and a reason, and no times.
 
