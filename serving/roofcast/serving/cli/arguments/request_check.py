@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from roofcast.data.errors import InputError, UnknownNameError, join_errors
 from roofcast.serving.cli.arguments.options import RequestT, option_fields, read_request
@@ -237,12 +237,21 @@ class Calibration:
         note_stack(used)
         return bundle, points
 
-    @property
-    def fields(self) -> dict[str, Any]:
-        """Fields of a request to a service."""
-        given = {"stack": self.stack, "operator": self.operator, "level": self.level}
-        references = self.references.records() if self.references else []
-        return {"references": references} | {name: value for name, value in given.items() if value}
+    def ask_service(
+        self,
+        method: Literal["predict", "explain"],
+        rows: Sequence[Mapping[str, Any]],
+        models: Sequence[Any],
+        **more: str,
+    ) -> list[dict[str, Any]]:
+        """Return the rows of the service's answer; print the stack."""
+        given = {"stack": self.stack, "operator": self.operator, "level": self.level, **more}
+        fields = {"rows": rows, "models": models} | {name: value for name, value in given.items() if value}
+        with ask(self.server) as client:
+            references = self.references.records() if self.references else []
+            response = getattr(client, method)(references=references, **fields)
+        note_stack(response.get("stack"))
+        return [dict(row) for row in response["rows"]]
 
 
 def check_question(question: Mapping[str, Any], server: str = "") -> None:

@@ -25,9 +25,6 @@ def list_models(context: typer.Context, *, as_json: AsJson = False) -> None:
     if context.invoked_subcommand:
         return
     specs = open_model_catalog().models.values()
-    if as_json:
-        show([spec.model_dump(mode="json") for spec in specs], as_json=True)
-        return
     rows = [
         {
             "id": spec.id,
@@ -37,8 +34,9 @@ def list_models(context: typer.Context, *, as_json: AsJson = False) -> None:
         }
         for spec in specs
     ]
-    show(rows, as_json=False)
-    note(f"what a config leaves to its class is that of transformers {table_version()}")
+    show([spec.model_dump(mode="json") for spec in specs] if as_json else rows, as_json=as_json)
+    if not as_json:
+        note(f"what a config leaves to its class is that of transformers {table_version()}")
 
 
 @models.command()

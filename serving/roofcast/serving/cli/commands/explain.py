@@ -31,10 +31,8 @@ from roofcast.serving.cli.context import (
     Server,
     StackOption,
     load_predictor,
-    note_stack,
     open_service,
 )
-from roofcast.serving.cli.remote import ask
 from roofcast.serving.defaults import DEFAULT_LEVEL, DEFAULT_OPERATOR
 from roofcast.serving.display_names import (
     engine_name,
@@ -96,7 +94,8 @@ def explain(
             raise InputError(
                 "server", "cannot be combined with --scale or --plot, which need the command's own predictor"
             )
-        (document,) = _ask_service(question, asked)
+        row, models = question_row(question, server)
+        (document,) = asked.ask_service("explain", [row], models)
     else:
         with spinner("explaining"):
             explanation = _explain(question, asked, scale or [])
@@ -141,15 +140,6 @@ def _choose(
     return None, None
 
 
-def _ask_service(question: dict[str, Any], asked: Calibration, **sweep: str) -> list[dict[str, Any]]:
-    row, configs = question_row(question, asked.server)
-    request: dict[str, Any] = {"rows": [row], "models": configs, **asked.fields, **sweep}
-    with ask(asked.server) as client:
-        response = client.explain(**request)
-    note_stack(response.get("stack"))
-    return [dict(one) for one in response["rows"]]
-
-
 def _check_sweep(sweep: Sequence[str]) -> None:
     from roofcast.serving.cli.context import open_catalog
     from roofcast.serving.explain.explanation import sweep_accelerator
@@ -191,7 +181,8 @@ def whatif(
 
     kind, labels = parse_option(sweep[0])
     if server:
-        documents = _ask_service(question, asked, sweep=sweep[0])
+        row, models = question_row(question, server)
+        documents = asked.ask_service("explain", [row], models, sweep=sweep[0])
     else:
         with spinner("estimating"):
             explanation = _explain(question, asked, sweep=sweep[0])

@@ -17,7 +17,7 @@ from roofcast.serving.cli.context import AsJson, open_catalog, today
 from roofcast.serving.cli.files import parse_rates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from roofcast.data.catalog import Catalog
     from roofcast.data.prices.price_list import PriceList
@@ -105,7 +105,8 @@ def offers(
         refreshes = _refresh_published(refresh, provider) if is_published else [_refresh(refresh, provider, as_of)]
         show([asdict(part) for part in refreshes], as_json=as_json)
     else:
-        _list_offers(open_catalog(), (provider, region, accelerator, pricing), as_json=as_json)
+        selection = {"provider": provider, "region": region, "accelerator": accelerator, "pricing": pricing}
+        _list_offers(open_catalog(), selection, as_json=as_json)
 
 
 def _stated(option: str, provider: str | None, as_of: dt.datetime | None) -> tuple[str, dt.date]:
@@ -183,33 +184,25 @@ def _store_list(listing: PriceList | None, name: str, source: str) -> OfferRefre
     return refresh_offers(listing.offers, name, load_settings().home, open_catalog())
 
 
-def _list_offers(catalog: Catalog, selection: tuple[str | None, ...], *, as_json: bool) -> None:
+LISTED: Final = (
+    "provider", "accelerator", "pricing", "market", "instance_type", "region", "country", "n_accelerator",
+)  # fmt: skip
+
+
+def _list_offers(catalog: Catalog, selection: Mapping[str, str | None], *, as_json: bool) -> None:
     from roofcast.serving.app_state.catalog.user_files import staleness_warnings
 
     listed, day = list(_select(catalog, selection)), today()
     for warning in staleness_warnings(listed, day):
         warn(warning)
-    ages = [(day - offer.as_of).days for offer in listed]
+    ages = [{"age_day": (day - offer.as_of).days} for offer in listed]
     if as_json:
-        show(
-            [offer.model_dump(mode="json") | {"age_day": age} for offer, age in zip(listed, ages, strict=True)],
-            as_json=True,
-        )
+        show([offer.model_dump(mode="json") | age for offer, age in zip(listed, ages, strict=True)], as_json=True)
         return
     rows = [
-        {
-            "provider": offer.provider,
-            "accelerator": offer.accelerator,
-            "pricing": offer.pricing,
-            "market": offer.market if offer.market == "marketplace" else "",
-            "instance_type": offer.instance_type,
-            "region": offer.region,
-            "country": offer.country,
-            "n_accelerator": offer.n_accelerator,
-            "usd_per_h": f"{offer.price_usd_per_h:.2f}",
-            "as_of": offer.as_of,
-            "age_day": age,
-        }
+        {name: getattr(offer, name) for name in LISTED}
+        | {"market": offer.market if offer.market == "marketplace" else ""}
+        | {"usd_per_h": f"{offer.price_usd_per_h:.2f}", "as_of": offer.as_of, **age}
         for offer, age in zip(listed, ages, strict=True)
     ]
     group_by = ("provider", "accelerator", "pricing")
@@ -217,11 +210,10 @@ def _list_offers(catalog: Catalog, selection: tuple[str | None, ...], *, as_json
     show(rows, as_json=False, group_by=group_by)
 
 
-def _select(catalog: Catalog, selection: tuple[str | None, ...]) -> Iterable[Offer]:
+def _select(catalog: Catalog, selection: Mapping[str, str | None]) -> Iterable[Offer]:
     from roofcast.data.prices.regions import resolve_region
 
-    names = ("provider", "region", "accelerator", "pricing")
-    wanted = {name: {value} for name, value in zip(names, selection, strict=True) if value}
+    wanted = {name: {value} for name, value in selection.items() if value}
     for name, values in wanted.items():
         known = {str(getattr(offer, name)) for offer in catalog.offers}
         (value,) = values

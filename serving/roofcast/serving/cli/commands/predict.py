@@ -33,13 +33,11 @@ from roofcast.serving.cli.context import (
     Server,
     StackOption,
     load_predictor,
-    note_stack,
     open_service,
     print_option,
     row_error,
 )
 from roofcast.serving.cli.files import EXAMPLE_QUESTIONS, read_questions, read_row_models, write_table
-from roofcast.serving.cli.remote import ask
 from roofcast.serving.defaults import DEFAULT_LEVEL, DEFAULT_OPERATOR
 from roofcast.serving.display_names import interval_text, metric_name, quantity_text
 
@@ -105,7 +103,7 @@ def predict(
 def _predict_one(question: Mapping[str, Any], asked: Calibration, *, as_json: bool) -> None:
     if asked.server:
         row, models = question_row(question, asked.server)
-        answer = _ask_service([row], models, asked)[0]
+        (answer,) = asked.ask_service("predict", [row], models)
     else:
         service = open_service()
         row, catalog = local_question(question, service)
@@ -123,7 +121,7 @@ def _predict_file(table: CsvTable, source: str, out: Path, asked: Calibration, *
         raise InputError("rows", "there are none; give at least one")
     rows = questions.records()
     if asked.server:
-        records = _ask_service(rows, models, asked)
+        records = asked.ask_service("predict", rows, models)
     else:
         from roofcast.serving.app_state.catalog.live_catalog import with_configs
 
@@ -161,13 +159,6 @@ def _predict(
     bundle, points = asked.choose(service, catalog, load_predictor(service).active_model)
     columns = columns_from_rows(rows)
     return rows_from_columns(columns | answer_columns(columns, PredictOptions(bundle, catalog, asked.level, points)))
-
-
-def _ask_service(rows: Sequence[dict[str, Any]], models: Sequence[Any], asked: Calibration) -> list[dict[str, Any]]:
-    with ask(asked.server) as client:
-        response = client.predict(rows, models=models, **asked.fields)
-    note_stack(response.get("stack"))
-    return [dict(row) for row in response["rows"]]
 
 
 UNCALIBRATED: Final = "_uncalibrated"
