@@ -296,5 +296,5 @@ def _iter_runs(source: Source) -> Iterator[Run]:
         yield _run_of_summary(read_document(source))
 
 
-FORMAT: Final = Format("aiperf", lambda start: bool(_kind(start)), run_reader(_iter_runs), select=_select_files)
+FORMAT: Final = Format("aiperf", run_reader(_iter_runs), lambda start: bool(_kind(start)), select=_select_files)
 """The entry of the registry."""

@@ -12,19 +12,13 @@ from typing import Final
 
 from roofcast.data.importers.client_runs import Run, run_reader
 from roofcast.data.importers.format import Format
-from roofcast.data.importers.json_input import Node, iter_documents, json_marks, read_document
+from roofcast.data.importers.json_input import Node, iter_documents, read_document
 from roofcast.data.importers.layout import layout
 from roofcast.data.importers.printed_results import documents_of
 from roofcast.data.importers.request_samples import statistics_of
 from roofcast.data.importers.sources import Source
 from roofcast.data.measurements.speculation import speculation_cells
 
-_is_latency: Final = json_marks("avg_latency", "latencies", "percentiles")
-_is_throughput: Final = json_marks("elapsed_time", "total_num_tokens", "requests_per_second")
-_is_one_batch: Final = json_marks("batch_size", "input_len", "output_len", "overall_throughput")
-_is_offline: Final = json_marks("successful_requests", "total_latency", "total_input_tokens", "total_throughput")
-
-_PRINTED_MARKS: Final = (b"Offline Throughput", b"Prefill. latency:", b"last_ttft:")
 PRINTED: Final = ("sglang_offline_throughput", "sglang_one_batch", "sglang_one_batch_server")
 
 
@@ -69,10 +63,6 @@ def _batch_run(document: Node) -> Run:
     return tables.run(document, cells, {"mean": mean, "p50": {"tpot_s": median_s}})
 
 
-VLLM: Final = Format("vllm_batch", lambda start: _is_latency(start) or _is_throughput(start), run_reader(_vllm_runs))
-SGLANG: Final = Format(
-    "sglang_batch",
-    lambda start: _is_one_batch(start) or _is_offline(start) or any(mark in start for mark in _PRINTED_MARKS),
-    run_reader(_sglang_runs),
-)
+VLLM: Final = Format("vllm_batch", run_reader(_vllm_runs))
+SGLANG: Final = Format("sglang_batch", run_reader(_sglang_runs))
 """Entries of the registry."""

@@ -23,10 +23,10 @@ from roofcast.data.errors import InputError
 from roofcast.data.importers.client_runs import Run, join_cells, load_cells, model_cells, run_reader
 from roofcast.data.importers.fact_tables import fact_table
 from roofcast.data.importers.format import Format
-from roofcast.data.importers.json_input import Floats, Node, iter_documents, json_marks, read_document
+from roofcast.data.importers.json_input import Floats, Node, iter_documents, read_document
 from roofcast.data.importers.layout import layout
 from roofcast.data.importers.overrides import OVERRIDABLE_COLUMNS, fill_blanks, parse_cell
-from roofcast.data.importers.printed_results import documents_of, printed
+from roofcast.data.importers.printed_results import documents_of
 from roofcast.data.importers.request_samples import length_cells, request_samples, statistics_of
 from roofcast.data.importers.sources import Source
 from roofcast.data.measurements.speculation import NAMES, speculation_cells
@@ -228,21 +228,6 @@ _SGLANG: Final = _Client(
 )
 
 
-_RETOKENIZED: Final = b"(retokenized)"
-
-
-def _is_printed_vllm(start: bytes) -> bool:
-    return printed("vllm_bench_serve").recognises(start) and _RETOKENIZED not in start
-
-
-def _is_printed_sglang(start: bytes) -> bool:
-    return printed("sglang_bench_serving").recognises(start) and _RETOKENIZED in start
-
-
-_is_json_vllm: Final = json_marks("model_id", "total_output_tokens", "request_throughput")
-_is_json_sglang: Final = json_marks("total_output_tokens_retokenized", "request_throughput")
-
-
 def _vllm_runs(source: Source) -> Iterator[Run]:
     first, _, rest = source.start().lstrip().partition(b"\n")
     is_line = first.rstrip().endswith(b"}") and rest.lstrip().startswith(b"{")  # as --append-result writes
@@ -264,10 +249,6 @@ def _without_texts(members: dict[str, Any]) -> dict[str, Any]:
     return members
 
 
-VLLM: Final = Format(
-    "vllm_bench", lambda start: _is_json_vllm(start) or _is_printed_vllm(start), run_reader(_vllm_runs)
-)
-SGLANG: Final = Format(
-    "sglang_bench", lambda start: _is_json_sglang(start) or _is_printed_sglang(start), run_reader(_sglang_runs)
-)
+VLLM: Final = Format("vllm_bench", run_reader(_vllm_runs))
+SGLANG: Final = Format("sglang_bench", run_reader(_sglang_runs))
 """Entries of the registry."""

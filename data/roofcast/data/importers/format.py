@@ -8,6 +8,7 @@ from typing import Any, Final
 import pandas as pd
 
 from roofcast.data.importers.fact_tables import fact_table
+from roofcast.data.importers.json_input import begins_json
 from roofcast.data.importers.name_check import NameCheck
 from roofcast.data.importers.sources import Source, iter_sources
 from roofcast.data.specs import STATISTICS
@@ -40,16 +41,21 @@ or an override, or leaves a required column blank that no override sets.
 class Format:
     """A published benchmark format; its table in ``formats.toml`` has what it delivers.
 
-    - `recognises`: Returns whether a file is in this format, by its first bytes; never raises.
+    - `also`: Whether a file without its `marks` is in this format, by its first bytes; never raises.
     - `select`: Returns the files to read of the user's paths, which have the suffixes within folders; all by default.
     - `opened`: Opens the files, where a file is read with another.
     """
 
     name: str
-    recognises: Callable[[bytes], bool]
     read: Read
+    also: Callable[[bytes], bool] | None = None
     select: Callable[..., Sequence[Path]] | None = None
     opened: Callable[..., Generator[Source, None, None]] | None = None
+
+    def recognises(self, start: bytes) -> bool:
+        """Return whether a file is in this format, by its first bytes."""
+        marks = self._facts.get("marks", ())
+        return any(has_mark(start, **mark) for mark in marks) or (self.also is not None and self.also(start))
 
     @property
     def title(self) -> str:
@@ -85,3 +91,12 @@ class Format:
     @property
     def _facts(self) -> dict[str, Any]:
         return dict(fact_table("formats")[self.name])
+
+
+def has_mark(
+    start: bytes, names: Sequence[str] = (), texts: Sequence[str] = (), opening: str = "{", absent: str = ""
+) -> bool:
+    """Return whether the start of a file has a mark of ``formats.toml``."""
+    is_json = not names or begins_json(start, *names, opening=tuple(one.encode() for one in opening))
+    has_texts = all(text.encode() in start for text in texts)
+    return is_json and has_texts and not (absent and absent.encode() in start)

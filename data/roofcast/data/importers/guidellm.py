@@ -24,7 +24,7 @@ from roofcast.data.errors import SchemaError
 from roofcast.data.importers.client_runs import Run, join_cells, load_cells, model_cells, run_reader
 from roofcast.data.importers.fact_tables import fact_table
 from roofcast.data.importers.format import Format
-from roofcast.data.importers.json_input import Floats, Node, begins_json, cell_node, csv_rows, read_document
+from roofcast.data.importers.json_input import Floats, Node, cell_node, csv_rows, read_document
 from roofcast.data.importers.layout import layout
 from roofcast.data.importers.request_samples import request_samples, statistics_of, variation_of
 from roofcast.data.importers.sources import Source, files_of, without_twins
@@ -130,10 +130,6 @@ _RATES: Final = ("constant", "poisson", "async")
 LAYOUT: Final = layout("guidellm")
 
 
-def _recognises(start: bytes) -> bool:
-    return begins_json(start, "guidellm_version") or _is_guidellm_csv(start)
-
-
 def _select_files(paths: Sequence[Path], *suffixes: str) -> list[Path]:
     return without_twins(files_of(paths, *suffixes), ".json")
 
@@ -228,5 +224,5 @@ def _planned_lengths(report: Node) -> dict[str, float]:
     return {"n_input_token": first["prompt_tokens"].number(), "n_output_token": first["output_tokens"].number()}
 
 
-FORMAT: Final = Format("guidellm", _recognises, run_reader(_iter_runs), select=_select_files)
+FORMAT: Final = Format("guidellm", run_reader(_iter_runs), _is_guidellm_csv, select=_select_files)
 """The entry of the registry."""

@@ -20,7 +20,7 @@ from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import SchemaError, UnknownNameError
 from roofcast.data.importers.client_runs import Run, join_cells, model_cells, run_reader
 from roofcast.data.importers.format import Format
-from roofcast.data.importers.json_input import Node, begins_json, check_keys, read_json
+from roofcast.data.importers.json_input import Node, check_keys, read_json
 from roofcast.data.importers.layout import layout
 from roofcast.data.importers.sources import Source
 from roofcast.data.measurements.speculation import NAMES
@@ -342,12 +342,5 @@ def _check_inverse(result: Node) -> None:
             raise result[f"{name}_tpot"].error(problem)
 
 
-FORMAT: Final = Format(
-    "inferencemax",
-    lambda start: any(
-        begins_json(start, mark, "hw", "framework", "conc", opening=(b"{", b"["))
-        for mark in ("tput_per_gpu", "scenario_type")
-    ),
-    run_reader(_runs),
-)
+FORMAT: Final = Format("inferencemax", run_reader(_runs))
 """The entry of the registry."""

@@ -8,7 +8,7 @@ import json
 import math
 import re
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -150,11 +150,6 @@ def begins_json(start: bytes, *names: str, opening: tuple[bytes, ...] = (b"{",))
     """Return whether the start of a file is JSON with one of the opening characters and all of the quoted names."""
     is_json = start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(opening)
     return is_json and all(f'"{name}"'.encode() in start for name in names)
-
-
-def json_marks(*names: str, opening: tuple[bytes, ...] = (b"{",)) -> Callable[[bytes], bool]:
-    """Return the test of `begins_json` for these names."""
-    return lambda start: begins_json(start, *names, opening=opening)
 
 
 def check_keys(document: Node, keys: Sequence[str], tool: str) -> None:

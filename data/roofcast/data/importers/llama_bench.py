@@ -17,7 +17,6 @@ from roofcast.data.importers.format import Format
 from roofcast.data.importers.job_logs.run_log import iter_lines
 from roofcast.data.importers.json_input import (
     Node,
-    begins_json,
     cell_node,
     check_keys,
     csv_rows,
@@ -38,12 +37,8 @@ _MARKDOWN: Final = re.compile(rb"\|\s{0,40}model\s{0,40}\|[^\n]{0,400}\|\s{0,20}
 _FLAGS: Final = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}
 
 
-def _recognises(start: bytes) -> bool:
-    return (
-        begins_json(start, "model_filename", "n_gen", "avg_ts", opening=(b"{", b"["))
-        or {"model_filename", "n_gen", "avg_ts"} <= set(header_of(start))
-        or _MARKDOWN.search(start) is not None
-    )
+def _is_table(start: bytes) -> bool:
+    return {"model_filename", "n_gen", "avg_ts"} <= set(header_of(start)) or _MARKDOWN.search(start) is not None
 
 
 def _runs(source: Source) -> Iterator[Run]:
@@ -176,5 +171,5 @@ def _text(node: Node) -> str:
     return node.text() if isinstance(value, str) or value is None else str(value)
 
 
-FORMAT: Final = Format("llama_bench", _recognises, run_reader(_runs))
+FORMAT: Final = Format("llama_bench", run_reader(_runs), _is_table)
 """The entry of the registry."""

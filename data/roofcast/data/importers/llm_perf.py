@@ -278,5 +278,5 @@ def _energy_j(report: Node) -> float:
     return energy_kwh * W_PER_KW * S_PER_H if energy_kwh > 0 else math.nan
 
 
-FORMAT: Final = Format("llm_perf", lambda start: bool(_kind(start)), _read, opened=_open)
+FORMAT: Final = Format("llm_perf", _read, lambda start: bool(_kind(start)), opened=_open)
 """The entry of the registry."""

@@ -189,4 +189,4 @@ def _throughputs(log: _RequestLog) -> dict[str, float]:
     }
 
 
-FORMAT: Final = Format("llm_pilot", lambda start: set(REQUEST_COLUMNS) <= set(header_of(start)), run_reader(_runs))
+FORMAT: Final = Format("llm_pilot", run_reader(_runs), lambda start: set(REQUEST_COLUMNS) <= set(header_of(start)))

@@ -194,5 +194,5 @@ def _notes(log: _Log) -> dict[str, str]:
     return {"note": "; ".join(filter(None, parts))}
 
 
-FORMAT: Final = Format("mlperf_summary", _recognises, run_reader(_runs), select=_select_files)
+FORMAT: Final = Format("mlperf_summary", run_reader(_runs), _recognises, select=_select_files)
 """The entry of the registry."""

@@ -76,9 +76,5 @@ def _duration(node: Node) -> float:
     return value
 
 
-FORMAT: Final = Format(
-    "ollama_verbose",
-    lambda start: all(mark in start for mark in (b"total duration:", b"eval count:", b"eval duration:")),
-    run_reader(_runs),
-)
+FORMAT: Final = Format("ollama_verbose", run_reader(_runs))
 """The entry of the registry."""

@@ -96,4 +96,4 @@ def _iter_lines(stream: BinaryIO, name: str) -> Iterator[str]:
             raise SchemaError("", f"must be UTF-8: {error.reason}", name, line) from error
 
 
-FORMAT: Final = Format("roofcast_csv", _recognises, _read)
+FORMAT: Final = Format("roofcast_csv", _read, _recognises)

@@ -11,18 +11,12 @@ from typing import Any, Final
 
 from roofcast.data.importers.client_runs import Run, join_cells, model_cells, run_reader
 from roofcast.data.importers.format import Format
-from roofcast.data.importers.json_input import Node, json_marks, read_document
+from roofcast.data.importers.json_input import Node, read_document
 from roofcast.data.importers.layout import layout
-from roofcast.data.importers.printed_results import documents_of, printed
+from roofcast.data.importers.printed_results import documents_of
 from roofcast.data.importers.sources import Source
 from roofcast.data.measurements.speculation import NAMES, speculation_cells
 from roofcast.data.precision_names import parse_precision
-
-_is_report: Final = json_marks("world_info", "request_info", "system_output_throughput_tok_s")
-
-
-def _recognises(start: bytes) -> bool:
-    return _is_report(start) or (printed("trtllm_bench").recognises(start) and b"TensorRT" in start)
 
 
 def _runs(source: Source) -> Iterator[Run]:
@@ -82,5 +76,5 @@ def _speculation(stats: Node) -> dict[str, Any]:
     return speculation_cells(kind, math.nan, length, accepted / drafted if drafted > 0 else math.nan)
 
 
-FORMAT: Final = Format("trtllm_bench", _recognises, run_reader(_runs))
+FORMAT: Final = Format("trtllm_bench", run_reader(_runs))
 """The entry of the registry."""
