@@ -231,20 +231,24 @@ def test_a_champion_that_cannot_be_read_is_replaced(history: History, subset: Tr
 
 
 @pytest.mark.slow
-def test_a_champion_promoted_during_the_fit_is_compared_with(
-    history: History, subset: TrainingSet, tmp_path: Path
+@pytest.mark.parametrize("is_better", [False, True])
+def test_a_champion_promoted_during_the_registration_is_compared_with(
+    history: History, subset: TrainingSet, tmp_path: Path, is_better: bool
 ) -> None:
     registry = _copy(history, tmp_path)
-    registry.promote(history.worse.version)
+    before, meanwhile = (history.first, history.worse) if is_better else (history.worse, history.again)
+    registry.promote(before.version)
 
     def promote_meanwhile(items: Iterable[Any], total: int | None = None, label: str = "") -> Iterator[Any]:
-        del total, label
-        registry.promote(history.again.version)
+        del total
+        if label == "registration":
+            registry.promote(meanwhile.version)
         yield from items
 
-    report = retrain(QUIET, subset, registry, WORSE, promote_meanwhile)
-    assert (report.promoted, champion_of(registry).version) == (False, history.again.version)
-    assert report.champion_error == history.again.candidate_error
+    report = retrain(QUIET, subset, registry, QUICK if is_better else WORSE, promote_meanwhile)
+    assert report.promoted is is_better
+    assert champion_of(registry).version == (report if is_better else meanwhile).version
+    assert report.champion_error == meanwhile.candidate_error
 
 
 def test_a_rollback_restores_the_answers_to_the_bit(history: History, subset: TrainingSet, tmp_path: Path) -> None:

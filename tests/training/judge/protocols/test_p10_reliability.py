@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -61,6 +63,13 @@ def test_an_ideal_predictor_has_no_gap_and_a_timid_one_has(said_sd: float, gap: 
     parts = reliability_parts(limits)
     assert parts["n"].sum() == len(limits)
     assert set(parts.columns) == {"metric", "decile", "n", "said", "happened", "gap"}
+
+
+def test_a_decile_of_few_limits_has_no_gap() -> None:
+    candidates = pd.DataFrame([dict.fromkeys(DECISION, 0) | {"cost_usd_per_h": 1.0, "said": 0.9, "happened": True}])
+    said = [0.95] * 100 + [0.05] * 99
+    figures: Any = reliability_figures(pd.DataFrame({"metric": "tpot", "said": said, "happened": True}), candidates)
+    assert figures["tpot"]["largest_gap"] == pytest.approx(0.05)
 
 
 def test_the_cheapest_at_the_confidence_is_rented() -> None:

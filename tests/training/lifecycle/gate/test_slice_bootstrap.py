@@ -97,3 +97,14 @@ def test_an_equal_candidate_is_found_worse_as_often_as_the_significance_says() -
         )
         refused += bool(find_regressions(y, candidate, rival, slices, significance=0.2))
     assert 12 <= refused <= 29
+
+
+@pytest.mark.parametrize(("gain", "is_found"), [(0.0, True), (0.06, False)])
+def test_a_lineage_weighs_as_the_root_of_its_rows(gain: float, is_found: bool) -> None:
+    """Twelve lineages of nine rows are worse by .02; as many of one row outweigh them by three times as much."""
+    is_large = np.repeat([True, False], [108, 12])
+    lineage = np.concatenate([np.repeat(range(12), 9), range(12, 24)])
+    y = pd.DataFrame({"tpot_s": np.ones(120)})
+    candidate = np.exp(0.3 * (1 + TOLERANCE) + np.where(is_large, 0.02, -gain))
+    slices = pd.DataFrame({"lineage": lineage, "cell": range(120)})
+    assert bool(find_regressions(y, y.mul(candidate, axis=0), y * np.exp(0.3), slices)) is is_found

@@ -100,6 +100,18 @@ def test_a_rollback_from_a_replaced_champion_is_refused(three_versions: Registry
     assert three_versions.rollback(three_versions.champion()).version == "2"
 
 
+def test_a_store_holds_the_latest_champions_and_the_start_of_a_long_description(
+    three_versions: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry_module, "MAX_EARLIER", 2)
+    promote(three_versions, "1", "2", "3", "1")
+    assert [three_versions.rollback().version for _ in range(2)] == ["3", "2"]
+    with pytest.raises(NoAnswerError, match="no earlier champion"):
+        three_versions.rollback()
+    three_versions.describe("1", "x" * 9000)
+    assert three_versions.find("1").description == "x" * registry_module.MAX_DESCRIPTION
+
+
 def test_a_change_waits_for_another_for_a_while(three_versions: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     registry = three_versions
     registry.promote("1")
