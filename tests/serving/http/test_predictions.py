@@ -175,17 +175,16 @@ def test_a_model_of_the_request_is_predicted_and_not_registered(shared: Client) 
 
 
 @pytest.mark.parametrize("name", [MODEL, MODEL.lower(), "llama-3.1-8b", "Meta-Llama/Llama_3.1-8B"])
-def test_a_config_cannot_replace_a_catalogue_model(shared: Client, name: str) -> None:
-    body = {"rows": [a_question()], "models": [{"name": name, "config": CONFIG}]}
-    problem = problem_of(shared.post(PATH, body), 422)
-    assert problem["field"] == "models"
-    assert "is taken; leave the config out to use the catalogue's model" in problem["detail"]
+def test_a_config_of_the_request_has_precedence_over_a_catalogue_model(shared: Client, name: str) -> None:
+    (own,) = predict(shared, a_question(model="mine"), models=[{"name": "mine", "config": CONFIG}])
+    (row,) = predict(shared, a_question(model=name), models=[{"name": name, "config": CONFIG}])
+    assert row["tpot_s"] == own["tpot_s"] != predict(shared, a_question(model=name))[0]["tpot_s"]
 
 
 def test_a_name_with_two_configs_is_refused(shared: Client) -> None:
     other = CONFIG | {"num_hidden_layers": 41}
     body = {"rows": [a_question(model="m")], "models": [{"name": "m", "config": c} for c in (CONFIG, other)]}
-    assert "it is registered with another config" in problem_of(shared.post(PATH, body), 422)["detail"]
+    assert "the name 'm' has two configs" in problem_of(shared.post(PATH, body), 422)["detail"]
     body["models"] = [{"name": "m", "config": CONFIG}] * 2
     assert shared.post(PATH, body).status_code == 200
 

@@ -22,6 +22,11 @@ def test_each_row_says_what_its_names_are_taken_as() -> None:
     ]
 
 
+def test_the_order_of_columns_changes_no_remark() -> None:
+    columns = {"accelerator": ["p5.48xlarge"], "engine": ["LM Studio"], "model": ["qwen 3 8b"]}
+    assert name_remarks(columns, CATALOG) == name_remarks(dict(reversed(columns.items())), CATALOG)
+
+
 def test_names_as_the_catalogue_spells_them_have_no_remark() -> None:
     assert name_remarks({"model": ["qwen3-8b"] * 3, "n_input_token": [1, 2, 3]}, CATALOG) == ["", "", ""]
 

@@ -17,7 +17,7 @@ from roofcast.features.jobs.plan_enumeration import choose_plans
 from roofcast.features.jobs.run_table import FROZEN_METHODS, build_jobs
 from roofcast.features.jobs.step.step import mfu_ratio, throughput_token_per_s
 from roofcast.features.queries import FloatArray, RowIndex
-from roofcast.serving.app_state.catalog.live_catalog import Config, with_configs
+from roofcast.serving.app_state.catalog.live_catalog import Config, with_own_models
 from roofcast.serving.app_state.catalog.user_files import old_price_warnings
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.jobs.job_answer import best_runs, build_entries, build_front, list_misses
@@ -139,10 +139,10 @@ def answer_rows(
 ) -> list[dict[str, Any]]:
     """Return rows of jobs with their answers, as JSON values.
 
-    Raises `InputError` if a configuration is not a language model's, another model has its name, or a reference is
-    invalid; `SchemaError` if a column is unknown.
+    Raises `InputError` if a configuration is not a language model's, two have one name, or a reference is invalid;
+    `SchemaError` if a column is unknown.
     """
-    catalog, _ = with_configs(known, configs)
+    catalog, _ = with_own_models(known, configs)
     predictor = condition_on(active.bundle.predictor, references, catalog)
     answers = answer_jobs(rows, predictor, catalog, level)
     return rows_from_columns(columns_from_rows(rows) | answers)

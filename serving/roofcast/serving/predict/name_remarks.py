@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 
 def name_remarks(columns: Mapping[str, Iterable[Any]], catalog: Catalog) -> list[str]:
-    """Return, for each row as it was given, what its names are taken as; blank where they are spelled as known.
+    """Return, for each row as it was given, what its names are taken as, whatever the order of the columns.
 
     `columns`: at least one; those of models, accelerators, engines and precisions are read.
     """
     n_row = len([*next(iter(columns.values()))])
     parts: list[list[str]] = []
-    for field, cells in columns.items():
-        if field in ("model", "accelerator", "engine") or field.endswith("_precision"):
-            texts = [cell if isinstance(cell, str) else "" for cell in cells]
-            remarks = {text: name_remark(field, text, catalog) for text in dict.fromkeys(texts)}
-            parts += [[remarks[text] for text in texts]] if any(remarks.values()) else []
+    precisions = sorted(name for name in columns if name.endswith("_precision"))
+    for field in ("model", "accelerator", "engine", *precisions):
+        texts = [cell if isinstance(cell, str) else "" for cell in columns.get(field, ())]
+        remarks = {text: name_remark(field, text, catalog) for text in dict.fromkeys(texts)}
+        parts += [[remarks[text] for text in texts]] if any(remarks.values()) else []
     return ["; ".join(filter(None, row)) for row in zip(*parts, strict=True)] if parts else [""] * n_row
 
 

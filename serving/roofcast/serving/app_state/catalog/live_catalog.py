@@ -220,6 +220,26 @@ def build_model(name: str, config: Config, catalog: Catalog) -> ModelSpec:
     return with_known_lineage(model_from_config(config, name), catalog)
 
 
+def with_own_models(catalog: Catalog, configs: Iterable[tuple[str, Config]]) -> tuple[Catalog, list[ModelSpec]]:
+    """Return the catalogue with the models of a question's configurations, whose names have precedence, and these.
+
+    Raises `InputError` if a configuration is not a language model's, or two have one name.
+    """
+    specs: dict[str, ModelSpec] = {}
+    for name, config in configs:
+        spec = build_model(name, config, catalog)
+        if specs.setdefault(name.casefold(), spec) != spec:
+            raise InputError("models", f"the name {name!r} has two configs; give each a name of its own")
+        own = Catalog(models={spec.id: spec}, accelerators={})
+        models = {id_: one for id_, one in catalog.models.items() if not own.knows_model(id_)}
+        aliases = {a: id_ for a, id_ in catalog.model_aliases.items() if id_ in models and not own.knows_model(a)}
+        precisions = {alias: one for alias, one in catalog.alias_precisions.items() if alias in aliases}
+        catalog = dataclasses.replace(
+            catalog, models={**models, spec.id: spec}, model_aliases=aliases, alias_precisions=precisions
+        )
+    return catalog, [*specs.values()]
+
+
 def with_configs(
     catalog: Catalog, configs: Iterable[tuple[str, Config]]
 ) -> tuple[Catalog, list[tuple[ModelSpec, Config]]]:

@@ -271,14 +271,12 @@ def check_question(question: Mapping[str, Any], server: str = "") -> None:
 
 def local_question(question: Mapping[str, Any], service: Service) -> tuple[dict[str, Any], Catalog]:
     """Return the question as a row, and the catalogue with its model."""
-    from roofcast.serving.app_state.catalog.live_catalog import build_model
+    from roofcast.serving.app_state.catalog.live_catalog import with_own_models
 
     catalog = service.catalog
     model = read_model(question["model"], catalog)
     if not isinstance(model, str):
-        spec = build_model(model["name"], model["config"], catalog)
-        # the name of a configuration has precedence over the same name in the catalogue
-        catalog = replace(catalog, models={spec.id: spec}, model_aliases={}, alias_precisions={})
+        catalog, (spec,) = with_own_models(catalog, [(model["name"], model["config"])])
         model = spec.id
     return {**question, "model": model}, catalog
 

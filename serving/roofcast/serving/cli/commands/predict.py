@@ -123,11 +123,11 @@ def _predict_file(table: CsvTable, source: str, out: Path, asked: Calibration, *
     if asked.server:
         records = asked.ask_service("predict", rows, models)
     else:
-        from roofcast.serving.app_state.catalog.live_catalog import with_configs
+        from roofcast.serving.app_state.catalog.live_catalog import with_own_models
 
         with spinner("predicting"):
             service = open_service()
-            catalog, _ = with_configs(service.catalog, [(model["name"], model["config"]) for model in models])
+            catalog, _ = with_own_models(service.catalog, [(model["name"], model["config"]) for model in models])
             records = _predict(rows, service, catalog, asked)
     names = [name for name in records[0] if name not in questions.header]
     answers = [[record[name] for name in names] for record in records]

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from roofcast.data.errors import InputError
 from roofcast.data.specs import AcceleratorSpec
 from roofcast.serving.abandonment import stop_if_abandoned
-from roofcast.serving.app_state.catalog.live_catalog import with_configs
+from roofcast.serving.app_state.catalog.live_catalog import with_own_models
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.composition import Service
 from roofcast.serving.defaults import DEFAULT_LEVEL, DEFAULT_OPERATOR, Operator
@@ -222,7 +222,7 @@ class OwnRuns(NamedTuple):
 def _options(
     service: Service, active: LoadedModel, level: float, models: list[ModelConfig], own: OwnRuns
 ) -> tuple[PredictOptions, StackUsed | None]:
-    catalog, _ = with_configs(service.catalog, [(model.name, model.config) for model in models])
+    catalog, _ = with_own_models(service.catalog, [(model.name, model.config) for model in models])
     rows = table_from_rows(own.references) if own.references else None
     references = None if rows is None else read_references(rows, catalog, active.bundle.predictor)
     bundle, points, used = service.stacks.choose(

@@ -15,7 +15,7 @@ from roofcast.data.specs import ModelSpec, Pricing
 from roofcast.data.units import S_PER_H
 from roofcast.features.columns import ENGINES
 from roofcast.features.validity.model_limits import context_error, context_limit
-from roofcast.serving.app_state.catalog.live_catalog import build_model, find_model
+from roofcast.serving.app_state.catalog.live_catalog import with_own_models
 from roofcast.serving.app_state.catalog.user_files import old_price_warnings
 from roofcast.serving.app_state.champion_loader import LoadedModel
 from roofcast.serving.deployment import Question, checkpoint_of, deployment
@@ -157,12 +157,10 @@ def resolve_model(choice: str | ModelConfig, catalog: Catalog) -> tuple[ModelSpe
     if isinstance(choice, str):
         return catalog.model(choice), catalog
     try:
-        spec = build_model(choice.name, choice.config, catalog)
+        catalog, (spec,) = with_own_models(catalog, [(choice.name, choice.config)])
     except InputError as error:
         raise InputError(f"model.config.{error.field}".removesuffix("."), error.problem) from error
-    if find_model(catalog, spec.id):
-        catalog = replace(catalog, models={}, model_aliases={}, alias_precisions={})
-    return spec, catalog.with_models([spec])
+    return spec, catalog
 
 
 def _checkpoints(model: ModelSpec, catalog: Catalog, request: ConstraintsRequest) -> dict[str, Any]:
