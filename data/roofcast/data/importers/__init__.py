@@ -23,10 +23,10 @@ from roofcast.data.importers import (
     roofcast_csv,
     trtllm_bench,
 )
-from roofcast.data.importers.format import NO_OVERRIDES, Format, Overrides, Progress, no_progress
+from roofcast.data.importers.format import Format, Progress, no_progress
 from roofcast.data.importers.json_input import read_json
 from roofcast.data.importers.name_check import NameCheck
-from roofcast.data.importers.overrides import check_overrides
+from roofcast.data.importers.overrides import Overrides, check_overrides
 from roofcast.data.importers.sources import Source, files_of, is_compressed, iter_sources, start_of
 
 _FORMATS: Final = (
@@ -101,9 +101,9 @@ def _read(
     overrides: Overrides | None,
     names: NameCheck | None,
 ) -> pd.DataFrame:
-    checked, names = check_overrides(overrides or NO_OVERRIDES), names or NameCheck()
+    checked, names = check_overrides(overrides or {}), names or NameCheck()
     with names.all_errors():
-        return chosen.read(sources, campaign or chosen.name, checked, names)
+        return chosen.rows(sources, campaign or chosen.name, checked, names)
 
 
 def detect_format(paths: Sequence[Path]) -> Format:

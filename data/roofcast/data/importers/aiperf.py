@@ -24,7 +24,7 @@ import numpy as np
 
 from roofcast.data.csv_rows import check_width
 from roofcast.data.errors import SchemaError
-from roofcast.data.importers.client_runs import Run, join_cells, load_cells, model_cells, run_reader
+from roofcast.data.importers.client_runs import Run, join_cells, load_cells, model_cells
 from roofcast.data.importers.format import Format
 from roofcast.data.importers.json_input import (
     Floats,
@@ -296,5 +296,5 @@ def _iter_runs(source: Source) -> Iterator[Run]:
         yield _run_of_summary(read_document(source))
 
 
-FORMAT: Final = Format("aiperf", run_reader(_iter_runs), lambda start: bool(_kind(start)), select=_select_files)
+FORMAT: Final = Format("aiperf", _iter_runs, lambda start: bool(_kind(start)), select=_select_files)
 """The entry of the registry."""

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from roofcast.data.importers.client_runs import Run, run_reader
+from roofcast.data.importers.client_runs import Run
 from roofcast.data.importers.format import Format
 from roofcast.data.importers.json_input import Node, iter_documents, read_document
 from roofcast.data.importers.layout import layout
@@ -63,6 +63,6 @@ def _batch_run(document: Node) -> Run:
     return tables.run(document, cells, {"mean": mean, "p50": {"tpot_s": median_s}})
 
 
-VLLM: Final = Format("vllm_batch", run_reader(_vllm_runs))
-SGLANG: Final = Format("sglang_batch", run_reader(_sglang_runs))
+VLLM: Final = Format("vllm_batch", _vllm_runs)
+SGLANG: Final = Format("sglang_batch", _sglang_runs)
 """Entries of the registry."""

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roofcast.data.errors import InputError
-from roofcast.data.importers.client_runs import Run, join_cells, load_cells, model_cells, run_reader
+from roofcast.data.importers.client_runs import Run, join_cells, load_cells, model_cells
 from roofcast.data.importers.fact_tables import fact_table
 from roofcast.data.importers.format import Format
 from roofcast.data.importers.json_input import Floats, Node, iter_documents, read_document
@@ -249,6 +249,6 @@ def _without_texts(members: dict[str, Any]) -> dict[str, Any]:
     return members
 
 
-VLLM: Final = Format("vllm_bench", run_reader(_vllm_runs))
-SGLANG: Final = Format("sglang_bench", run_reader(_sglang_runs))
+VLLM: Final = Format("vllm_bench", _vllm_runs)
+SGLANG: Final = Format("sglang_bench", _sglang_runs)
 """Entries of the registry."""

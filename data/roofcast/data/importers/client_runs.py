@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
@@ -10,11 +10,9 @@ from typing import Any, Final
 import pandas as pd
 
 from roofcast.data.errors import MAX_PROBLEM, SchemaError
-from roofcast.data.importers.format import Overrides, Read
 from roofcast.data.importers.name_check import NameCheck
-from roofcast.data.importers.overrides import check_required, fill_blanks
+from roofcast.data.importers.overrides import Overrides, check_required, fill_blanks
 from roofcast.data.importers.run_plausibility import Statistics, check_plausible
-from roofcast.data.importers.sources import Source
 from roofcast.data.measurements.schema import OUTCOME_COLUMNS
 from roofcast.data.measurements.table_rules import raise_all
 from roofcast.data.measurements.validation import validate_measurements
@@ -43,22 +41,6 @@ class Run:
     statistics: Statistics
     totals: Mapping[str, float] = field(default_factory=dict)
     derived: tuple[str, ...] = ()
-
-
-def run_reader(runs_of: Callable[[Source], Iterable[Run]]) -> Read:
-    """Return the reader of a format whose files hold the runs that `runs_of` returns: a row for each statistic."""
-
-    def read(sources: Iterable[Source], campaign: str, overrides: Overrides, names: NameCheck) -> pd.DataFrame:
-        runs = [run for source in sources for run in _runs_of(source)]
-        return table_of_runs(runs, campaign, overrides, names)
-
-    def _runs_of(source: Source) -> list[Run]:
-        runs = list(runs_of(source))
-        if not runs:
-            raise SchemaError("", "holds no run", source.name)
-        return runs
-
-    return read
 
 
 def table_of_runs(runs: Sequence[Run], campaign: str, overrides: Overrides, names: NameCheck) -> pd.DataFrame:

@@ -3,23 +3,21 @@
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pandas as pd
 
+from roofcast.data.errors import SchemaError
+from roofcast.data.importers.client_runs import Run, table_of_runs
 from roofcast.data.importers.fact_tables import fact_table
 from roofcast.data.importers.json_input import begins_json
 from roofcast.data.importers.name_check import NameCheck
+from roofcast.data.importers.overrides import Overrides
 from roofcast.data.importers.sources import Source, iter_sources
 from roofcast.data.specs import STATISTICS
 
 Progress = Callable[[Iterable[Source]], Iterable[Source]]
 """Wraps the files while they are read, to show progress; `rich.progress.track` fits."""
-
-Overrides = Mapping[str, object]
-"""Values that the user sets for columns of the measurement table. See `importers.overrides`."""
-
-NO_OVERRIDES: Final[Overrides] = {}
 
 
 def no_progress(sources: Iterable[Source]) -> Iterable[Source]:
@@ -31,9 +29,6 @@ Read = Callable[[Iterable[Source], str, Overrides, NameCheck], pd.DataFrame]
 """Reads open files; returns validated measurements, under a campaign name where they have none.
 
 It gives the names of each row to the name check before the row is validated.
-
-It raises a `SchemaError` with file, line and field for a file that is damaged, of another format, contradicts itself
-or an override, or leaves a required column blank that no override sets.
 """
 
 
@@ -41,14 +36,16 @@ or an override, or leaves a required column blank that no override sets.
 class Format:
     """A published benchmark format; its table in ``formats.toml`` has what it delivers.
 
+    - `runs`: Returns the runs of an open file; or `read` does all, where rows are no runs or need other files.
     - `also`: Whether a file without its `marks` is in this format, by its first bytes; never raises.
     - `select`: Returns the files to read of the user's paths, which have the suffixes within folders; all by default.
     - `opened`: Opens the files, where a file is read with another.
     """
 
     name: str
-    read: Read
+    runs: Callable[[Source], Iterable[Run]] | None = None
     also: Callable[[bytes], bool] | None = None
+    read: Read | None = None
     select: Callable[..., Sequence[Path]] | None = None
     opened: Callable[..., Generator[Source, None, None]] | None = None
 
@@ -87,6 +84,23 @@ class Format:
         if self.opened:
             return self.opened(paths, *self.suffixes)
         return iter_sources(self.select(paths, *self.suffixes) if self.select else paths, *self.suffixes)
+
+    def rows(self, sources: Iterable[Source], campaign: str, overrides: Overrides, names: NameCheck) -> pd.DataFrame:
+        """Return the validated measurements of open files: of each run a row for each statistic.
+
+        Raises `SchemaError` with file, line and field for a file that is damaged, of another format, contradicts
+        itself or an override, or leaves a required column blank that no override sets.
+        """
+        if self.read:
+            return self.read(sources, campaign, overrides, names)
+        runs = [run for source in sources for run in self._runs_of(source)]
+        return table_of_runs(runs, campaign, overrides, names)
+
+    def _runs_of(self, source: Source) -> list[Run]:
+        runs = list(self.runs(source)) if self.runs else []
+        if not runs:
+            raise SchemaError("", "holds no run", source.name)
+        return runs
 
     @property
     def _facts(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ import numpy as np
 
 from roofcast.data.csv_rows import check_width
 from roofcast.data.errors import SchemaError
-from roofcast.data.importers.client_runs import Run, join_cells, load_cells, model_cells, run_reader
+from roofcast.data.importers.client_runs import Run, join_cells, load_cells, model_cells
 from roofcast.data.importers.fact_tables import fact_table
 from roofcast.data.importers.format import Format
 from roofcast.data.importers.json_input import Floats, Node, cell_node, csv_rows, read_document
@@ -224,5 +224,5 @@ def _planned_lengths(report: Node) -> dict[str, float]:
     return {"n_input_token": first["prompt_tokens"].number(), "n_output_token": first["output_tokens"].number()}
 
 
-FORMAT: Final = Format("guidellm", run_reader(_iter_runs), _is_guidellm_csv, select=_select_files)
+FORMAT: Final = Format("guidellm", _iter_runs, _is_guidellm_csv, select=_select_files)
 """The entry of the registry."""

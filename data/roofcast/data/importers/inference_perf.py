@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, Final
 
-from roofcast.data.importers.client_runs import Run, join_cells, load_cells, run_reader
+from roofcast.data.importers.client_runs import Run, join_cells, load_cells
 from roofcast.data.importers.format import Format
 from roofcast.data.importers.json_input import Node, read_document
 from roofcast.data.importers.layout import layout
@@ -47,5 +47,5 @@ def _cache(tokens: Node) -> dict[str, float]:
     return {"prefix_cache_ratio": n_cached / n_token} if 0 < n_cached <= n_token else {}
 
 
-FORMAT: Final = Format("inference_perf", run_reader(_runs))
+FORMAT: Final = Format("inference_perf", _runs)
 """The entry of the registry."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import SchemaError, UnknownNameError
-from roofcast.data.importers.client_runs import Run, join_cells, model_cells, run_reader
+from roofcast.data.importers.client_runs import Run, join_cells, model_cells
 from roofcast.data.importers.format import Format
 from roofcast.data.importers.json_input import Node, check_keys, read_json
 from roofcast.data.importers.layout import layout
@@ -342,5 +342,5 @@ def _check_inverse(result: Node) -> None:
             raise result[f"{name}_tpot"].error(problem)
 
 
-FORMAT: Final = Format("inferencemax", run_reader(_runs))
+FORMAT: Final = Format("inferencemax", _runs)
 """The entry of the registry."""

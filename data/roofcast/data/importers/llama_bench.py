@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from roofcast.data.csv_rows import check_width
-from roofcast.data.importers.client_runs import Run, join_cells, run_reader
+from roofcast.data.importers.client_runs import Run, join_cells
 from roofcast.data.importers.fact_tables import fact_table
 from roofcast.data.importers.format import Format
 from roofcast.data.importers.job_logs.run_log import iter_lines
@@ -171,5 +171,5 @@ def _text(node: Node) -> str:
     return node.text() if isinstance(value, str) or value is None else str(value)
 
 
-FORMAT: Final = Format("llama_bench", run_reader(_runs), _is_table)
+FORMAT: Final = Format("llama_bench", _runs, _is_table)
 """The entry of the registry."""

@@ -23,10 +23,11 @@ from roofcast.data.catalog import load_catalog
 from roofcast.data.errors import UnknownNameError
 from roofcast.data.importers.client_runs import Run, join_cells, model_cells, table_of_runs
 from roofcast.data.importers.fact_tables import fact_table
-from roofcast.data.importers.format import Format, Overrides
+from roofcast.data.importers.format import Format
 from roofcast.data.importers.json_input import Node, begins_json, read_document
 from roofcast.data.importers.layout import first_known, layout
 from roofcast.data.importers.name_check import NameCheck
+from roofcast.data.importers.overrides import Overrides
 from roofcast.data.importers.sources import Source, files_of, is_archive, iter_sources, start_of
 from roofcast.data.precision_names import parse_precision
 from roofcast.data.specs import STATISTICS
@@ -278,5 +279,5 @@ def _energy_j(report: Node) -> float:
     return energy_kwh * W_PER_KW * S_PER_H if energy_kwh > 0 else math.nan
 
 
-FORMAT: Final = Format("llm_perf", _read, lambda start: bool(_kind(start)), opened=_open)
+FORMAT: Final = Format("llm_perf", also=lambda start: bool(_kind(start)), read=_read, opened=_open)
 """The entry of the registry."""

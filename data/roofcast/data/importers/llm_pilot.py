@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from roofcast.data.csv_rows import check_width
 from roofcast.data.errors import SchemaError
-from roofcast.data.importers.client_runs import Run, run_reader
+from roofcast.data.importers.client_runs import Run
 from roofcast.data.importers.fact_tables import fact_table
 from roofcast.data.importers.format import Format
 from roofcast.data.importers.json_input import Floats, Node, cell_node, csv_rows
@@ -189,4 +189,4 @@ def _throughputs(log: _RequestLog) -> dict[str, float]:
     }
 
 
-FORMAT: Final = Format("llm_pilot", run_reader(_runs), lambda start: set(REQUEST_COLUMNS) <= set(header_of(start)))
+FORMAT: Final = Format("llm_pilot", _runs, lambda start: set(REQUEST_COLUMNS) <= set(header_of(start)))

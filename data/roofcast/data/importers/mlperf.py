@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from roofcast.data.errors import SchemaError
-from roofcast.data.importers.client_runs import Run, join_cells, run_reader
+from roofcast.data.importers.client_runs import Run, join_cells
 from roofcast.data.importers.fact_tables import fact_table
 from roofcast.data.importers.format import Format
 from roofcast.data.importers.json_input import Node, cell_node, read_text
@@ -194,5 +194,5 @@ def _notes(log: _Log) -> dict[str, str]:
     return {"note": "; ".join(filter(None, parts))}
 
 
-FORMAT: Final = Format("mlperf_summary", run_reader(_runs), _recognises, select=_select_files)
+FORMAT: Final = Format("mlperf_summary", _runs, _recognises, select=_select_files)
 """The entry of the registry."""

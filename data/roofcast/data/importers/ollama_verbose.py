@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from roofcast.data.importers.client_runs import Run, run_reader
+from roofcast.data.importers.client_runs import Run
 from roofcast.data.importers.format import Format
 from roofcast.data.importers.json_input import Node, check_keys, read_text
 from roofcast.data.importers.printed_results import printed
@@ -76,5 +76,5 @@ def _duration(node: Node) -> float:
     return value
 
 
-FORMAT: Final = Format("ollama_verbose", run_reader(_runs))
+FORMAT: Final = Format("ollama_verbose", _runs)
 """The entry of the registry."""

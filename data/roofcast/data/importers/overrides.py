@@ -7,9 +7,11 @@ from typing import Any, Final
 import pandas as pd
 
 from roofcast.data.errors import InputError, SchemaError, UnknownNameError
-from roofcast.data.importers.format import Overrides
 from roofcast.data.measurements.schema import CONTEXT_COLUMNS, NUMBER_COLUMNS, QUESTION_COLUMNS
 from roofcast.data.measurements.table_rules import Lines, line_of
+
+Overrides = Mapping[str, object]
+"""Values by column of the measurement table, or by ``column:name in the file``."""
 
 _NEVER: Final = {
     "statistic", "campaign", "status", "derived", "n_input_token_at_statistic", "n_output_token_at_statistic",

@@ -10,9 +10,9 @@ import pandas as pd
 
 from roofcast.data.csv_rows import check_width, iter_csv
 from roofcast.data.errors import SchemaError
-from roofcast.data.importers.format import Format, Overrides
+from roofcast.data.importers.format import Format
 from roofcast.data.importers.name_check import NameCheck
-from roofcast.data.importers.overrides import EXAMPLES, check_required, fill_table
+from roofcast.data.importers.overrides import EXAMPLES, Overrides, check_required, fill_table
 from roofcast.data.importers.run_plausibility import validate_plausible
 from roofcast.data.importers.sources import Source, header_of
 from roofcast.data.measurements.schema import MEASUREMENT_COLUMNS, OUTCOME_COLUMNS, QUESTION_COLUMNS
@@ -96,4 +96,4 @@ def _iter_lines(stream: BinaryIO, name: str) -> Iterator[str]:
             raise SchemaError("", f"must be UTF-8: {error.reason}", name, line) from error
 
 
-FORMAT: Final = Format("roofcast_csv", _read, _recognises)
+FORMAT: Final = Format("roofcast_csv", also=_recognises, read=_read)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, Final
 
-from roofcast.data.importers.client_runs import Run, join_cells, model_cells, run_reader
+from roofcast.data.importers.client_runs import Run, join_cells, model_cells
 from roofcast.data.importers.format import Format
 from roofcast.data.importers.json_input import Node, read_document
 from roofcast.data.importers.layout import layout
@@ -76,5 +76,5 @@ def _speculation(stats: Node) -> dict[str, Any]:
     return speculation_cells(kind, math.nan, length, accepted / drafted if drafted > 0 else math.nan)
 
 
-FORMAT: Final = Format("trtllm_bench", run_reader(_runs))
+FORMAT: Final = Format("trtllm_bench", _runs)
 """The entry of the registry."""
