@@ -26,7 +26,7 @@ def test_an_import_and_the_report_of_the_latest_days_tell_a_change(client: Clien
 
     def shows_drift() -> bool:
         monitor.drift._due_s = 0.0
-        client.run(monitor.check_drift)
+        client.run(lambda: monitor.check("drift"))
         return 'roofcast_drift_n_row{metric="ttft_s"} 6.0' in client.get("/metrics").text
 
     wait_until(shows_drift)

@@ -151,7 +151,7 @@ def test_metrics_count_answers_and_requests(client: Client) -> None:
         client.get(f"/v1/retrainings/{name}")
     client.send("BREW", "/v1/tea")
     client.send("POST", "/v1/retrainings")
-    client.run(client.app.state.health_monitor.check_store)
+    client.run(lambda: client.app.state.health_monitor.check("store"))
     after = metrics_of(client.get("/metrics").text)
 
     def increase(name: str, **labels: str) -> float:

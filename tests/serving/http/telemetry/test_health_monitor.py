@@ -198,7 +198,8 @@ def test_training_is_polled_where_inference_fails(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(ChampionLoader, "refresh", refresh)
     monitor = HealthMonitor(build_service(Settings(home=tmp_path)))
-    asyncio.run(monitor.check_registry())
+    for target in (INFERENCE, TRAINING):
+        asyncio.run(monitor.check(f"registry of {target}"))
     assert polled == [INFERENCE, TRAINING]
     assert monitor.checks["registry"].detail == "no answer"
 

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import signal
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import FrameType
@@ -26,31 +26,47 @@ UNEXPECTED = "the check failed; the service's log has the traceback"
 
 
 class HealthMonitor:
-    """Background checks of registry and store, so that a probe never waits for them.
+    """Checks of the parts of a service in the background, so that a probe never waits for them.
 
-    `service`: a new champion is activated in it.
+    `service`: a new champion is activated in it; where that fails, the active one stays.
     """
 
     def __init__(self, service: Service) -> None:
         self._service = service
+        self._memory = MemoryReturn()
+        self._errors: dict[str, RoofcastError | None] = {}
+        self._works: dict[str, Callable[[], object]] = {
+            "store": self._check_store,
+            "catalogue": service.catalogs.refresh,  # others' changes are known within an interval
+            **{f"registry of {target}": partial(self._activate, target) for target in TARGETS},
+            "challenger": self._refresh_challenger,
+            "drift": self._refresh_drift,
+            "memory": self._memory.return_if_grown,
+        }
         self.is_stopping = False
-        self.is_store_lost = False
         self.retrainings: dict[str, int] = {}
         self.drift = DriftGauges()
         self.shadow_ratios: tuple[AnswerRatios, ...] = ()
-        self._registry = Check(ok=True)
-        self._store = Check(ok=True)
-        self._memory = MemoryReturn()
-        self._problems: dict[str, str] = {}
+
+    @property
+    def parts(self) -> list[str]:
+        """Parts that are checked: the store and the catalogue, which an answer needs, come first."""
+        return [*self._works]
+
+    @property
+    def is_store_lost(self) -> bool:
+        """Whether the file of the store was deleted."""
+        return isinstance(self._errors.get("store"), DatabaseLostError)
 
     @property
     def checks(self) -> dict[str, Check]:
-        """Result of the last check of each part."""
+        """Result of the last check of each part that readiness reports."""
         try:
             predictor = Check(ok=True, detail=f"version {self._service.active_model.champion.version}")
         except NotReadyError as error:
             predictor = Check(ok=False, detail=str(error))
-        checks = {"predictor": predictor, "store": self._store, "registry": self._registry}
+        registries = (part for part in self._works if part.startswith("registry"))
+        checks = {"predictor": predictor, "store": self._last("store"), "registry": self._last(*registries)}
         challenger = self._service.challenger
         if challenger.problem:
             checks["challenger"] = Check(ok=False, detail=challenger.problem)
@@ -58,12 +74,34 @@ class HealthMonitor:
             checks["challenger"] = Check(ok=True, detail=f"version {challenger.model.champion.version}")
         return checks
 
-    async def check_registry(self) -> None:
-        """Activate new champions of both targets; where that fails, the active one stays."""
-        activations = {f"registry check of {target}": partial(self._activate, target) for target in TARGETS}
-        errors = [await self._attempt(what, activate) for what, activate in activations.items()]
-        error = next(filter(None, errors), None)
-        self._registry = Check(ok=error is None, detail=str(error or ""))
+    def _last(self, *parts: str) -> Check:
+        error = next(filter(None, map(self._errors.get, parts)), None)
+        return Check(ok=error is None, detail=str(error or ""))
+
+    async def check(self, part: str) -> None:
+        """Check a part in a thread; an error that lasts is logged once."""
+        error: RoofcastError | None = None
+        try:
+            await asyncio.to_thread(self._works[part])
+        except RoofcastError as expected:
+            error = expected
+        except Exception:
+            logger.exception("%s check failed", part)
+            error = RoofcastError(UNEXPECTED)
+        if error and str(error) != str(self._errors.get(part)):
+            logger.warning("%s check failed: %s", part, error)
+        self._errors[part] = error
+
+    async def poll(self, part: str) -> None:
+        """Repeat the check of a part for ever."""
+        while True:
+            await asyncio.sleep(self._service.settings.poll_s)
+            await self.check(part)
+
+    def _check_store(self) -> None:
+        store = self._service.store
+        store.database.check_writable()
+        self.retrainings = store.retrainings.count_by_state()
 
     def _activate(self, target: Target) -> None:
         champion = self._service.champions[target]
@@ -71,69 +109,19 @@ class HealthMonitor:
             version = champion.active_model.champion.version
             logger.info("champion activated: target=%s version=%s", target, version)
 
-    async def check_challenger(self) -> None:
-        """Load a new challenger, or drop a withdrawn one, and read the ratios of its answers."""
-        await self._attempt("challenger check", self._refresh_challenger)
-
     def _refresh_challenger(self) -> None:
         self._service.challenger.refresh()
-        self.shadow_ratios = self._load_ratios()
-
-    async def check_store(self) -> None:
-        """Count the retrainings; check that the store answers, and that its file is there, undamaged and writable."""
-        error = await self._attempt("store check", self._count_retrainings)
-        self.is_store_lost = isinstance(error, DatabaseLostError)
-        self._store = Check(ok=error is None, detail=str(error or ""))
-
-    async def refresh_catalog(self) -> None:
-        """Read the user's files and the registered models again: others' changes are known within an interval."""
-        await self._attempt("refresh of the catalogue", self._service.catalogs.refresh)
-
-    async def check_drift(self) -> None:
-        """Refresh the gauges of drift; if that fails, the last ones stay."""
-        await self._attempt("drift", self._refresh_drift)
-
-    async def return_memory(self) -> None:
-        """Return what large requests have freed to the operating system."""
-        await asyncio.to_thread(self._memory.return_if_grown)
+        challenger = self._service.challenger.model
+        if challenger is None or not self._service.champions[INFERENCE].is_loaded:
+            self.shadow_ratios = ()
+            return
+        pair = self._service.active_model.champion.sha256, challenger.champion.sha256
+        self.shadow_ratios = tuple(summarize(self._service.store.shadow_counts.load(*pair, kind=ALL)[0]))
 
     def _refresh_drift(self) -> None:
         service = self._service
         if service.champions[INFERENCE].is_loaded:
             self.drift.refresh(service.stores, service.compared_models, service.settings.drift_days)
-
-    def _load_ratios(self) -> tuple[AnswerRatios, ...]:
-        challenger = self._service.challenger.model
-        if challenger is None or not self._service.champions[INFERENCE].is_loaded:
-            return ()
-        pair = self._service.active_model.champion.sha256, challenger.champion.sha256
-        return tuple(summarize(self._service.store.shadow_counts.load(*pair, kind=ALL)[0]))
-
-    def _count_retrainings(self) -> None:
-        store = self._service.store
-        store.database.check_writable()
-        self.retrainings = store.retrainings.count_by_state()
-
-    async def _attempt(self, what: str, work: Callable[[], object]) -> RoofcastError | None:
-        """Run a check in a thread; return its error. One that lasts is logged once."""
-        error: RoofcastError | None = None
-        try:
-            await asyncio.to_thread(work)
-        except RoofcastError as expected:
-            error = expected
-        except Exception:
-            logger.exception("%s failed", what)
-            error = RoofcastError(UNEXPECTED)
-        if error and str(error) != self._problems.get(what):
-            logger.warning("%s failed: %s", what, error)
-        self._problems[what] = str(error or "")
-        return error
-
-    async def poll(self, check: Callable[[], Awaitable[None]]) -> None:
-        """Repeat a check for ever."""
-        while True:
-            await asyncio.sleep(self._service.settings.poll_s)
-            await check()
 
     @contextmanager
     def drain_at_sigterm(self, drain_s: float) -> Iterator[None]:
