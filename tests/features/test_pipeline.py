@@ -19,16 +19,11 @@ from roofcast.features.pipeline import (
 )
 from roofcast.features.queries import descriptor_arrays
 from tests.builders import a_question, describe_questions
+from tests.data.model_config.model_configs import CONFIGS
 
 NAN = float("nan")
 GB200 = "nvidia-gb200"
-RECURRENT = model_from_config(
-    {
-        "model_type": "mamba", "num_hidden_layers": 64, "hidden_size": 2560, "intermediate_size": 5120,
-        "state_size": 16, "time_step_rank": 160, "vocab_size": 50280, "tie_word_embeddings": True,
-    },
-    "ours/mamba",
-)  # fmt: skip
+RECURRENT = model_from_config(CONFIGS["mamba-2.8b"], "ours/mamba")
 
 
 def test_features_come_in_the_order_of_the_registry() -> None:

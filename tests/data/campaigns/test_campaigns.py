@@ -63,11 +63,6 @@ def test_an_unknown_campaign_lists_near_misses(load: object) -> None:
         load("llm_pilo")  # type: ignore[operator]
 
 
-def test_llm_pilots_licence_comes_with_its_rows() -> None:
-    assert load_campaign_info("llm_pilot").licence == "CDLA-Permissive-2.0"
-    assert "Community Data License Agreement - Permissive - Version 2.0" in load_licence("llm_pilot")
-
-
 def test_llm_pilot_has_every_published_point() -> None:
     rows = load_campaigns(["llm_pilot"])
     point = ["model", "accelerator", "n_accelerator", "concurrency"]

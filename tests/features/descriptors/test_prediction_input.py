@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from roofcast.features.descriptors.prediction_input import column_arrays, factorize, number_column, text_column
+from roofcast.features.descriptors.prediction_input import column_arrays, number_column, text_column
 
 TABLE = column_arrays(pd.DataFrame({"name": ["a", "", None, np.nan], "count": [1.0, np.nan, 0.0, 3.0]}))
 
@@ -17,9 +17,3 @@ def test_blank_names_take_the_default() -> None:
 def test_blank_numbers_take_the_default_and_zero_is_none(default: float) -> None:
     assert number_column(TABLE, "count", default).tolist() == [1.0, 2.0, 0.0, 3.0]
     assert number_column(TABLE, "missing", default).tolist() == [2.0] * 4
-
-
-def test_distinct_values_come_in_their_order() -> None:
-    codes, values = factorize(np.nan_to_num(TABLE["count"], nan=9.0))
-    assert values == [1.0, 9.0, 0.0, 3.0]
-    assert codes.tolist() == [0, 1, 2, 3]

@@ -25,11 +25,6 @@ def test_short_runs_show_their_start_in_the_mean() -> None:
     assert (np.diff(first_token) < 0).all()
 
 
-def test_unknown_is_a_usual_benchmark_for_the_mean() -> None:
-    one, other = estimate(_asked([np.nan, 10.0]), DEFAULT_COEFFICIENTS).ttft_s
-    assert one == other
-
-
 def test_the_median_leaves_the_start_out() -> None:
     d = _asked([10.0, np.inf], is_mean=0.0)
     e = estimate(d, DEFAULT_COEFFICIENTS)

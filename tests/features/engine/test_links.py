@@ -5,16 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roofcast.features.engine.kernels.efficiency import LinkEfficiency
 from roofcast.features.engine.links import (
     NETWORKS,
     Links,
-    achieved_byte_per_s,
     all_gather_s,
     all_reduce_s,
     all_to_all_s,
     direct_all_reduce_s,
-    links_inside,
     point_to_point_s,
     reduce_scatter_s,
     ring_all_reduce_s,
@@ -86,13 +83,6 @@ def test_a_wide_area_hop_takes_its_latency() -> None:
     links = Links(1.0, 1e9, 0.0, slow.byte_per_s, slow.latency_s)
     hop = point_to_point_s(np.array([12.5e6]), np.array([False]), links)
     assert hop[0] == pytest.approx(1.05)
-
-
-def test_pipes_that_are_shared_crowd() -> None:
-    switch, bus = LinkEfficiency(0.0, 0.0, 0.8, 0.0), LinkEfficiency(0.0, 0.0, 0.8, 1.0)
-    assert achieved_byte_per_s(8.0, 64e9, switch) == pytest.approx(25.6e9)
-    assert achieved_byte_per_s(8.0, 64e9, bus) == pytest.approx(6.4e9)
-    assert links_inside(8.0, 64e9, bus).domain_size == 8.0
 
 
 def test_every_network_has_a_source() -> None:

@@ -105,6 +105,10 @@ def test_ranks_of_a_context_gather_their_parts_of_each_output() -> None:
     assert estimate_step(setting, 8 * ONE).link_s[0] == pytest.approx(merge_s(setting, 8 * ONE)[0])
 
 
+def test_one_rank_of_context_is_none() -> None:
+    assert merge_s(a_setting(), ONE)[0] == ring_s(a_setting(), ONE, 0 * ONE)[0] == 0.0
+
+
 def test_a_cache_moves_while_its_prompt_is_prefilled() -> None:
     apart = {"config__n_accelerator": 4, "config__n_prefill_accelerator": 4, "config__tp": 4}
     setting = a_setting(an_example(**apart))
