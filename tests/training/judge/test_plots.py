@@ -1,3 +1,4 @@
+import numpy as np
 import pandas as pd
 
 from judge.plots import METHODS, MIN_ROW, plot_stacks
@@ -8,4 +9,6 @@ def test_owners_of_many_rows_are_shown_the_most_accurate_at_the_top() -> None:
     parts = pd.DataFrame(rows, columns=["owner", "metric", "n_row", "median_ape"])
     axis = plot_stacks(parts.assign(**dict.fromkeys(METHODS, parts["median_ape"]))).axes[0]
     assert [label.get_text() for label in axis.get_yticklabels()] == ["worse", "better"]
-    assert [points.get_offsets().tolist() for points in axis.collections] == [[[0.4, 0], [0.2, 1]]] * len(METHODS)
+    assert [np.asarray(points.get_offsets()).tolist() for points in axis.collections] == [[[0.4, 0], [0.2, 1]]] * len(
+        METHODS
+    )
