@@ -37,11 +37,12 @@ def bundle_cache(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def read_once(cls: type[Bundle], path: Path, expected_sha256: str) -> Bundle:
         key = expected_sha256, cls.layout()
-        if key not in _LAST_READ or not path.is_file() or sha256(path) != expected_sha256:
-            loaded = load(cls, path, expected_sha256)
+        known = _LAST_READ.get(key)
+        if known is None or not path.is_file() or sha256(path) != expected_sha256:
+            known = load(cls, path, expected_sha256)
             _LAST_READ.clear()
-            _LAST_READ[key] = loaded
-        return _LAST_READ[key]
+            _LAST_READ[key] = known
+        return known
 
     monkeypatch.setattr(Bundle, "load", classmethod(read_once))
 

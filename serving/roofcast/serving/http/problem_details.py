@@ -234,7 +234,7 @@ def _is_row(body: object) -> bool:
 
 def _input_errors(part: Mapping[str, Any], request: Request, body: Any) -> list[InputError]:
     place, *path = part["loc"]
-    field = (_field(path, body) if place == "body" else ".".join(map(str, path))) or "body"
+    field = _field(path, body) if place == "body" else ".".join(map(str, path))
     if part["type"] == "extra_forbidden" and place == "body":
         cure, near = _field_cure(str(path[-1]), _models_at(request, path))
         error = InputError(field, f"is not a field here; {cure}")

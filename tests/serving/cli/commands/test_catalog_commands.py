@@ -173,7 +173,7 @@ def test_owned_hardware_is_recommended(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("name = ", "rack.toml: is no valid TOML"),
+        ("name = ", "rack.toml, line 1: is no valid TOML"),
         ('accelerator = "h10"\n', "rack.toml: accelerator: no 'h10' is known"),
         (None, "cannot be read: no such file"),
     ],
