@@ -158,11 +158,11 @@ SECTIONS: Final = (
         "silicon that are not judged themselves (GH200, H800 and H20 with H100 and H200, MI350X with MI355X). Parts "
         "with a die in common and numbers of their own stay, such as GB200 beside B200. Parts of two makers, or two "
         "generations apart, are left out together. The stack is known; means and medians are judged, throughputs "
-        "that a source derived from other outcomes too. *nearest_part* takes the values, of an accelerator, of the "
-        "nearest load on another part (same LLM, engine, precision and statistic) and answers where there is one; "
-        "*capability_forest* is a forest on capabilities, model size and workload.",
+        "that a source derived from other outcomes too. *capability_forest* is a forest on capabilities, model size "
+        "and workload; P11.csv has the nearest measurement of another part too.",
         {"P11": "Part left out"},
         _ERRORS,
+        {"method": ("analytic_calibrated", "capability_forest")},
     ),
     Section(
         "P12: a stack that is named",
