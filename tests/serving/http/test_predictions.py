@@ -181,12 +181,15 @@ def test_a_config_of_the_request_has_precedence_over_a_catalogue_model(shared: C
     assert row["tpot_s"] == own["tpot_s"] != predict(shared, a_question(model=name))[0]["tpot_s"]
 
 
-def test_a_name_with_two_configs_is_refused(shared: Client) -> None:
+@pytest.mark.parametrize(("first", "second"), [("m", "m"), ("my-model", "My_Model")])
+def test_a_name_with_two_configs_is_refused(shared: Client, first: str, second: str) -> None:
+    def body(*configs: dict[str, Any]) -> dict[str, Any]:
+        models = [{"name": name, "config": config} for name, config in zip((first, second), configs, strict=True)]
+        return {"rows": [a_question(model=first)], "models": models}
+
     other = CONFIG | {"num_hidden_layers": 41}
-    body = {"rows": [a_question(model="m")], "models": [{"name": "m", "config": c} for c in (CONFIG, other)]}
-    assert "the name 'm' has two configs" in problem_of(shared.post(PATH, body), 422)["detail"]
-    body["models"] = [{"name": "m", "config": CONFIG}] * 2
-    assert shared.post(PATH, body).status_code == 200
+    assert f"the name '{second}' has two configs" in problem_of(shared.post(PATH, body(CONFIG, other)), 422)["detail"]
+    assert shared.post(PATH, body(CONFIG, CONFIG)).status_code == 200
 
 
 def test_the_number_of_rows_is_limited(shared: Client) -> None:

@@ -55,7 +55,7 @@ def test_without_the_gate_no_scenario_harms_others_by_one_percent(
 ) -> None:
     mean, standard_error = mean_harm(lambda bench: bench.harm(uploaded(bench, scenario)), n_seed, calibrate)
     assert standard_error <= MAX_STANDARD_ERROR
-    assert mean <= MAX_HARM + 2 * standard_error
+    assert mean <= MAX_HARM
 
 
 @pytest.mark.slow

@@ -129,10 +129,11 @@ class Catalog:
     def _count_of(self, name: str) -> str:
         if self.knows_accelerator(name) or self._accelerator_words.meaning(name):
             return ""
-        sizes = sorted(n for numbers in self._hardware.instances(name).values() for n in numbers)
-        n = split_count(name)[1]
-        told = f", of which one has {' or '.join(map(str, sizes))}: n_accelerator states it" if sizes else ""
-        return told or (f"; for {n} of them state n_accelerator {n}" if n else "")
+        bare, n = split_count(name)
+        sizes = sorted(size for numbers in self._hardware.instances(bare).values() for size in numbers)
+        if n:
+            return f"; for {n} of them state n_accelerator {' or '.join(str(n * size) for size in sizes or [1])}"
+        return f", of which one has {' or '.join(map(str, sizes))}: n_accelerator states it" if sizes else ""
 
     def host_memory_byte(self, accelerator: str) -> float:
         """Return the memory of a host for each of its accelerators: the median over offers that tell it.

@@ -106,4 +106,8 @@ def _key(name: str) -> str:
 
 def _families(key: str) -> list[str]:
     cuts = (key[: match.start()] for match in re.finditer(r"[.-]", key))
-    return [cut for cut in cuts if re.search(r"[0-9]", cut) and re.search("[a-z]", cut)]
+    return [
+        cut
+        for cut in cuts
+        if re.search("[0-9]", cut) and re.search("[a-z]", cut) and not re.fullmatch("[0-9]+x", cut)
+    ]

@@ -47,8 +47,8 @@ logger = logging.getLogger(__name__)
 STARTUP_WAIT_S = 10.0
 """Longest wait at startup for the store, and for the registry if no champion is cached; both are polled later."""
 
-N_AT_START = 4
-"""Parts of the service that are checked at startup: store, catalogue and both registries."""
+N_AT_START = 3
+"""Groups of parts that are checked at startup: store, catalogue and registries."""
 
 ROUTERS = (
     recommendations, predictions, jobs, measurements, measurement_files, own_stacks,
@@ -127,9 +127,9 @@ def _lifespan(settings: Settings, lanes: Lanes) -> Any:
         rates = RateLimits(settings.rate_limit) if settings.rate_limit else None
         app.state.gate = Gate(settings.require_key, rates, app.state.key_cache)
         is_resumed, _ = await asyncio.gather(*resumed)
-        first = [asyncio.create_task(monitor.check(part)) for part in monitor.parts[:N_AT_START]]
+        first = [asyncio.create_task(monitor.check(*parts)) for parts in monitor.parts[:N_AT_START]]
         await asyncio.wait(first[:2] if is_resumed else first, timeout=STARTUP_WAIT_S)
-        polls = [asyncio.create_task(monitor.poll(part)) for part in monitor.parts]
+        polls = [asyncio.create_task(monitor.poll(*parts)) for parts in monitor.parts]
         polls.append(asyncio.create_task(asyncio.to_thread(import_learning_libraries)))
         polls.append(asyncio.create_task(asyncio.to_thread(prepare_comparisons, service)))
         with monitor.drain_at_sigterm(settings.drain_s):

@@ -225,19 +225,21 @@ def with_own_models(catalog: Catalog, configs: Iterable[tuple[str, Config]]) -> 
 
     Raises `InputError` if a configuration is not a language model's, or two have one name.
     """
-    specs: dict[str, ModelSpec] = {}
+    specs: list[ModelSpec] = []
     for name, config in configs:
         spec = build_model(name, config, catalog)
-        if specs.setdefault(name.casefold(), spec) != spec:
-            raise InputError("models", f"the name {name!r} has two configs; give each a name of its own")
         own = Catalog(models={spec.id: spec}, accelerators={})
+        same = [one for one in specs if own.knows_model(one.id)]
+        if any(one != spec.model_copy(update={"id": one.id}) for one in same):
+            raise InputError("models", f"the name {name!r} has two configs; give each a name of its own")
+        specs += [] if same else [spec]
         models = {id_: one for id_, one in catalog.models.items() if not own.knows_model(id_)}
         aliases = {a: id_ for a, id_ in catalog.model_aliases.items() if id_ in models and not own.knows_model(a)}
         precisions = {alias: one for alias, one in catalog.alias_precisions.items() if alias in aliases}
         catalog = dataclasses.replace(
             catalog, models={**models, spec.id: spec}, model_aliases=aliases, alias_precisions=precisions
         )
-    return catalog, [*specs.values()]
+    return catalog, specs
 
 
 def with_configs(

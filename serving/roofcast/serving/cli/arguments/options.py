@@ -100,10 +100,10 @@ def read_amount(text: str) -> float | str:
 
     Examples
     --------
-    >>> read_amount("4k"), read_amount("0.5"), read_amount("fast")
-    (4000, 0.5, 'fast')
+    >>> read_amount("4k"), read_amount("16.1k"), read_amount("0.5"), read_amount("fast")
+    (4000, 16100, 0.5, 'fast')
     """
-    number = parse_amount(text) if _AMOUNT.fullmatch(text.strip()) else math.nan
+    number = float(f"{parse_amount(text):.15g}") if _AMOUNT.fullmatch(text.strip()) else math.nan
     return text if not math.isfinite(number) else int(number) if number.is_integer() else number
 
 

@@ -226,14 +226,14 @@ def _open_runner(
     named = options.get("served_model", "")
     executable = _find_guidellm(options.get("guidellm", ""), may_assume=may_assume)
     try:
-        served, is_assumed = guidellm.find_model(options["target"], key, login, named), False
+        served, is_assumed = guidellm.find_model(options.get("target", ""), key, login, named), False
     except NotReadyError as error:
         if not may_assume:
             raise
         served, is_assumed = named or values["model"], True
         note(f"the name of the served model is assumed to be {served}: {error}")
     tokenizer = options.get("tokenizer", values["model"])
-    endpoint = guidellm.Endpoint(options["target"], served, tokenizer, options["requests"], bool(login))
+    endpoint = guidellm.Endpoint(options.get("target", ""), served, tokenizer, options["requests"], bool(login))
     setup = {**values, **endpoint.setup, "max_s": f"{max_s:g}"}
     if not is_assumed:
         check_setup(out, setup)

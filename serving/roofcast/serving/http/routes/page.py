@@ -14,8 +14,9 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 from fastapi.openapi.docs import get_swagger_ui_html
-from fastapi.responses import HTMLResponse
+from fastapi.responses import FileResponse, HTMLResponse
 from fastapi.staticfiles import StaticFiles
+from starlette.staticfiles import NotModifiedResponse
 
 from roofcast.data.errors import UnknownNameError
 from roofcast.serving.http.request_log import CSP
@@ -77,10 +78,17 @@ def file(name: str, request: Request) -> Response:
     path = page_files().get(name)
     if path is None:
         raise UnknownNameError("file", name[:200])
-    response = StaticFiles().file_response(path, path.stat(), request.scope)
-    is_own = path.is_relative_to(FOLDER)
-    response.headers.update(HEADERS | {"cache-control": "no-cache" if is_own else IMMUTABLE})
-    return response
+    cache_control = "no-cache" if path.is_relative_to(FOLDER) else IMMUTABLE
+    headers = HEADERS | {"cache-control": cache_control, "etag": _etag(path)}
+    response = FileResponse(path, stat_result=path.stat(), headers=headers)
+    is_known = StaticFiles().is_not_modified(response.headers, request.headers)
+    return NotModifiedResponse(response.headers) if is_known else response
+
+
+@functools.cache
+def _etag(path: Path) -> str:
+    """Return a digest of the content: files of a wheel of each version may have one date."""
+    return f'"{hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest()}"'
 
 
 @functools.cache

@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 
 STOPPING = "the service is stopping; ask another one"
 UNEXPECTED = "the check failed; the service's log has the traceback"
+REGISTRY = "registry"
 
 
 class HealthMonitor:
@@ -38,7 +39,7 @@ class HealthMonitor:
         self._works: dict[str, Callable[[], object]] = {
             "store": self._check_store,
             "catalogue": service.catalogs.refresh,  # others' changes are known within an interval
-            **{f"registry of {target}": partial(self._activate, target) for target in TARGETS},
+            **{f"{REGISTRY} of {target}": partial(self._activate, target) for target in TARGETS},
             "challenger": self._refresh_challenger,
             "drift": self._refresh_drift,
             "memory": self._memory.return_if_grown,
@@ -49,9 +50,10 @@ class HealthMonitor:
         self.shadow_ratios: tuple[AnswerRatios, ...] = ()
 
     @property
-    def parts(self) -> list[str]:
-        """Parts that are checked: the store and the catalogue, which an answer needs, come first."""
-        return [*self._works]
+    def parts(self) -> list[tuple[str, ...]]:
+        """Parts that are checked, each group in turn: first the store, the catalogue, and the registries in one."""
+        others = [(part,) for part in self._works if not part.startswith(REGISTRY)]
+        return [*others[:2], tuple(part for part in self._works if part.startswith(REGISTRY)), *others[2:]]
 
     @property
     def is_store_lost(self) -> bool:
@@ -65,7 +67,7 @@ class HealthMonitor:
             predictor = Check(ok=True, detail=f"version {self._service.active_model.champion.version}")
         except NotReadyError as error:
             predictor = Check(ok=False, detail=str(error))
-        registries = (part for part in self._works if part.startswith("registry"))
+        registries = (part for part in self._works if part.startswith(REGISTRY))
         checks = {"predictor": predictor, "store": self._last("store"), "registry": self._last(*registries)}
         challenger = self._service.challenger
         if challenger.problem:
@@ -78,8 +80,12 @@ class HealthMonitor:
         error = next(filter(None, map(self._errors.get, parts)), None)
         return Check(ok=error is None, detail=str(error or ""))
 
-    async def check(self, part: str) -> None:
-        """Check a part in a thread; an error that lasts is logged once."""
+    async def check(self, *parts: str) -> None:
+        """Check parts in turn, in a thread; an error that lasts is logged once."""
+        for part in parts:
+            await self._check(part)
+
+    async def _check(self, part: str) -> None:
         error: RoofcastError | None = None
         try:
             await asyncio.to_thread(self._works[part])
@@ -92,11 +98,11 @@ class HealthMonitor:
             logger.warning("%s check failed: %s", part, error)
         self._errors[part] = error
 
-    async def poll(self, part: str) -> None:
-        """Repeat the check of a part for ever."""
+    async def poll(self, *parts: str) -> None:
+        """Repeat the check of parts for ever."""
         while True:
             await asyncio.sleep(self._service.settings.poll_s)
-            await self.check(part)
+            await self.check(*parts)
 
     def _check_store(self) -> None:
         store = self._service.store
