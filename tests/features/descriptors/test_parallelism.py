@@ -38,7 +38,7 @@ def shares(n_accelerator: int, **told: Any) -> tuple[float, ...]:
         (8, {"dp": 8, "n_filled": 5}, (1, 1, 8, 1, 1, 8)),
         (8, {"dp": 8, "n_filled": 5, "ep": 8}, (1, 1, 8, 1, 8, 8)),
         (16, {"tp": 4, "dp": 2, "pp": 2, "ep": 64}, (4, 2, 2, 1, 8, 8)),
-        # wide replicas run attention data parallel unless told
+        # without a stated split, attention of wide replicas is data parallel
         (32, {}, (8, 1, 4, 1, 32, 32)),
         (32, {"is_mla": True}, (1, 1, 32, 1, 32, 32)),
         (32, {"tp": 32}, (32, 1, 1, 1, 1, 32)),
@@ -49,7 +49,7 @@ def shares(n_accelerator: int, **told: Any) -> tuple[float, ...]:
         (8, {"concurrency": 8}, (8, 1, 1, 1, 1, 8)),
         (8, {"load": "static_batch"}, (8, 1, 1, 1, 1, 8)),
         (8, {"request_rate": 2.0}, (8, 1, 1, 1, 1, 8)),
-        # a split that is told is kept for throughput too
+        # a stated split is kept where throughput is asked
         (8, {"load": "offline", "tp": 8}, (8, 1, 1, 1, 1, 8)),
         (8, {"load": "offline", "tp": 2, "dp": 4}, (2, 1, 4, 1, 1, 2)),
         (8, {"load": "offline", "dp": 2}, (4, 1, 2, 1, 1, 4)),

@@ -78,16 +78,16 @@ class HardwareIndex:
         """Return the accelerators that a machine is sold with, the largest of each chip first; none if it is none."""
         words = words_of(name)
         for row in self._names:
-            if row.kind == "machine" and (told := words_of(row.name)) <= words:
-                sizes = words - told
-                chips = [
-                    sorted((i for i in self._ids if i == chip or _SIZE.sub("", i) == chip), key=_gb)
-                    for chip in row.ids
-                ]
-                sized = [[i for i in ids if sizes & words_of(i)] for ids in chips]
-                chips = sized if any(sized) else chips
+            name_words = words_of(row.name)
+            if row.kind == "machine" and name_words <= words:
+                chips = [self._memories(chip) for chip in row.ids]
+                narrowed = [[i for i in ids if words_of(i) & (words - name_words)] for ids in chips]
+                chips = narrowed if any(narrowed) else chips
                 return [ids[-1] for ids in chips if ids] + [id_ for ids in chips for id_ in reversed(ids[:-1])]
         return []
+
+    def _memories(self, chip: str) -> list[str]:
+        return sorted((i for i in self._ids if i == chip or _SIZE.sub("", i) == chip), key=_gb)
 
     def absent(self, name: str) -> HardwareName | None:
         """Return the part without a data sheet that a name means; None if it means none."""

@@ -11,7 +11,7 @@ from typing import Final
 _WORD: Final = re.compile(r"[0-9]+(?:\.[0-9]+)*(?:[a-z]+)?|[a-z]+", re.ASCII)
 _VARIANT: Final = re.compile(r"(?<=[0-9])(?=(?:ti|super|xtx?|gre)\b)", re.ASCII)
 _MEMORY: Final = re.compile(r"[0-9]+gi?b?", re.ASCII)
-_TELLING: Final = re.compile(r".*[0-9].*|[a-z]{4,}", re.ASCII)
+_DISTINCT: Final = re.compile(r".*[0-9].*|[a-z]{4,}", re.ASCII)
 _HOUSING: Final = re.compile(
     r"\b(?:mac ?book(?: (?:pro|air))?|mac (?:studio|mini|pro)|i ?mac|hgx|dgx)\b", re.I | re.ASCII
 )
@@ -58,8 +58,8 @@ class WordIndex:
         What houses an accelerator counts only if it is part of the accelerator's name, as in DGX Spark.
         """
         words = words_of(name)
-        telling = {word for word in words - PLAIN_WORDS if _TELLING.fullmatch(word) and not _MEMORY.fullmatch(word)}
-        if not words - PLAIN_WORDS or (self._is_numbered and not telling):
+        distinct = {word for word in words - PLAIN_WORDS if _DISTINCT.fullmatch(word) and not _MEMORY.fullmatch(word)}
+        if not words - PLAIN_WORDS or (self._is_numbered and not distinct):
             return []
         own = [id_ for id_, known in self._own.items() if self._has(known, words)]
         other = [id_ for id_, sets in self._others.items() if any(self._has(known, words) for known in sets)]
@@ -82,8 +82,8 @@ class WordIndex:
 
     def _has(self, known: frozenset[str], words: frozenset[str]) -> bool:
         """Return whether a name has these words; of an accelerator, a number may be the size of its memory."""
-        is_told = self._is_numbered and any(map(_TELLING.fullmatch, words & known))
-        return all(word in known or (is_told and f"{word}gb" in known) for word in words)
+        may_be_memory = self._is_numbered and any(map(_DISTINCT.fullmatch, words & known))
+        return all(word in known or (may_be_memory and f"{word}gb" in known) for word in words)
 
     def _equals(self, known: frozenset[str], words: frozenset[str]) -> bool:
         own = words - PLAIN_WORDS
