@@ -7,7 +7,7 @@ Instances are those of the offers and of ``hardware_names.csv``; `kind` there is
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 from roofcast.data.catalog.typed_names import words_of
 from roofcast.data.specs import Offer
@@ -32,7 +32,7 @@ class HardwareName:
     text: str
 
     @classmethod
-    def parse(cls, row: Mapping[str, str]) -> "HardwareName":
+    def parse(cls, row: Mapping[str, str]) -> Self:
         """Return the name of a row of the table."""
         return cls(row["name"], row["kind"], tuple(row["ids"].split()), int(row["n_accelerator"] or 0), row["text"])
 
